@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * iron: reads token streams at the speed of memory.
+ *
+ * A stream of unsigned 32-bit tokens goes in; what comes out is the state of the IRON engine's
+ * lattice of nodes, the (xor, sum) of all batches and, on request, the stream's seal. Results are
+ * defined bit for bit (docs/semantics.md): every mode, thread count and way of cutting the stream
+ * into calls gives the same ones.
+ *
+ * A complete program:
+ *
+ *     #include <iron/iron.h>
+ *     #include <inttypes.h>
+ *     #include <stdio.h>
+ *
+ *     int main(void) {
+ *         uint32_t tokens[1000];
+ *         iron_error err;
+ *         iron_config config;
+ *         iron_engine *engine = NULL;
+ *         iron_report report = {.struct_size = sizeof report};
+ *
+ *         iron_config_init(&config);
+ *         config.vocab = 50257;
+ *         if (iron_generate(1, config.vocab, 0, tokens, 1000, &err) ||
+ *             iron_engine_create(&config, &engine, &err) ||
+ *             iron_engine_feed(engine, tokens, 1000, &err) ||
+ *             iron_engine_end_batch(engine, &err) ||
+ *             iron_engine_report(engine, &report, &err)) {
+ *             fprintf(stderr, "iron: %s\n", err.text);
+ *             iron_engine_destroy(engine);
+ *             return iron_status_exit_code(err.status);
+ *         }
+ *         printf("xor %08" PRIx32 " state %016" PRIx64 "\n", report.xor_total, report.state);
+ *         iron_engine_destroy(engine);
+ *         return 0;
+ *     }
+ *
+ * Build it with: cc program.c $(pkg-config --cflags --libs iron)
+ *
+ * Errors. Every call that can fail returns an iron_status; 0 is success. The last parameter, always
+ * nullable, receives what happened, with which value, and what to do. On failure *out is NULL and
+ * nothing leaks. No call ends the process or prints.
+ *
+ * Ownership.
+ *     iron_engine_create, iron_engine_load    caller owns; iron_engine_destroy
+ *     iron_lattice_create                     caller owns; iron_lattice_destroy
+ *     iron_source_open                        caller owns; iron_source_close
+ *     iron_output_open                        caller owns; iron_output_commit or iron_output_abandon
+ *     pointers in iron_config                 borrowed for the call, copied where kept (the
+ *                                             allocator's table: borrowed for the object's life)
+ *     pointers returned by accessors          borrowed until the object's next non-const call
+ * destroy, close and abandon take NULL and do nothing then.
+ *
+ * Threads. Different objects may be used from different threads at once; one object from one thread
+ * at a time. A lattice is immutable and may be shared.
+ */
+#ifndef IRON_IRON_H
+#define IRON_IRON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define IRON_API __attribute__((visibility("default")))
+#else
+#define IRON_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Status. */
+
+/* The one list of outcomes: name, value, sentence, HTTP status, exit status of the command.
+ * Published values never change their meaning. */
+#define IRON_STATUS_MAP(X)                                                                         \
+    X(OK, 0, "done", 200, 0)                                                                       \
+    X(E_ARG, 1, "invalid argument", 400, 2)                                                        \
+    X(E_NOMEM, 2, "out of memory", 507, 2)                                                         \
+    X(E_UNSUPPORTED, 3, "not available here", 501, 2)                                              \
+    X(E_IO, 4, "input or output failed", 500, 2)                                                   \
+    X(E_FORMAT, 5, "malformed data", 422, 2)                                                       \
+    X(E_STATE, 6, "not possible in this state", 409, 2)                                            \
+    X(E_CANCELLED, 7, "cancelled", 499, 2)                                                         \
+    X(E_MISMATCH, 8, "results differ", 500, 1)
+
+typedef enum iron_status {
+#define IRON_STATUS_ENUM(name, value, text, http, code) IRON_##name = value,
+    IRON_STATUS_MAP(IRON_STATUS_ENUM)
+#undef IRON_STATUS_ENUM
+} iron_status;
+
+/* What went wrong, by value, so that it can cross threads and outlive what failed. */
+typedef struct iron_error {
+    iron_status status;
+    int native; /* errno or a driver's code; 0 if there is none */
+    char text[240];
+} iron_error;
+
+IRON_API const char *iron_status_name(iron_status status); /* "IRON_E_ARG" */
+IRON_API const char *iron_status_text(iron_status status); /* "invalid argument" */
+IRON_API int iron_status_exit_code(iron_status status);
+IRON_API int iron_status_http_code(iron_status status);
+
+/* The library's version, "MAJOR.MINOR.PATCH". */
+IRON_API const char *iron_version(void);
+
+/* Memory. */
+
+/* Where the library's memory comes from. alloc returns `bytes` aligned to `align` (a power of two,
+ * at least sizeof(void *)), or NULL; release takes what alloc returned. Called from the thread that
+ * calls the library, never from its workers. */
+typedef struct iron_allocator {
+    void *(*alloc)(void *context, size_t bytes, size_t align);
+    void (*release)(void *context, void *memory);
+    void *context;
+} iron_allocator;
+
+/* Tokens. */
+
+/* How tokens are stored. All little-endian. i32 and i64 must hold values in 0 ... 2^32-1. */
+typedef enum iron_dtype {
+    IRON_DTYPE_NONE = 0,
+    IRON_DTYPE_U8 = 1,
+    IRON_DTYPE_U16 = 2,
+    IRON_DTYPE_U32 = 3,
+    IRON_DTYPE_I32 = 4,
+    IRON_DTYPE_I64 = 5
+} iron_dtype;
+
+IRON_API iron_status iron_dtype_parse(const char *name, iron_dtype *out, iron_error *err);
+IRON_API const char *iron_dtype_name(iron_dtype dtype); /* "u16" */
+IRON_API size_t iron_dtype_bytes(iron_dtype dtype);     /* 0 for IRON_DTYPE_NONE */
+
+/* Tokens first ... first+count-1 of gen(seed, limit); limit 1 ... 2^32. */
+IRON_API iron_status iron_generate(uint64_t seed, uint64_t limit, uint64_t first, uint32_t *tokens,
+                                   size_t count, iron_error *err);
+
+/* The lattice. */
+
+/* 2 ... 64 strictly increasing points in 1 ... 65,535. NULL and 0 mean the default twelve. */
+typedef struct iron_lattice iron_lattice;
+
+IRON_API iron_status iron_lattice_create(const uint32_t *points, uint32_t count,
+                                         iron_lattice **out, iron_error *err);
+IRON_API void iron_lattice_destroy(iron_lattice *lattice);
+IRON_API uint32_t iron_lattice_count(const iron_lattice *lattice);
+IRON_API const uint32_t *iron_lattice_points(const iron_lattice *lattice);
+IRON_API uint32_t iron_lattice_quantize_xor(const iron_lattice *lattice, uint32_t value);
+/* Of a finite number: 0 for 0, else the nearest point to its magnitude, with its sign. */
+IRON_API double iron_lattice_quantize_real(const iron_lattice *lattice, double value);
+
+/* The engine. */
+
+typedef enum iron_positions {
+    IRON_POSITIONS_STREAM = 0, /* positions count through the whole stream */
+    IRON_POSITIONS_BATCH = 1   /* positions restart at 0 in every batch */
+} iron_positions;
+
+/* Call iron_config_init, then change what you need. */
+typedef struct iron_config {
+    uint32_t struct_size;      /* sizeof(iron_config), set by iron_config_init */
+    iron_positions positions;  /* IRON_POSITIONS_STREAM */
+    uint64_t nodes;            /* 4096; 1 ... 2^20 */
+    uint64_t vocab;            /* 50,257; 2 ... 2^31 */
+    uint64_t batch;            /* 786,432 tokens; 1 ... , and batch * vocab <= 2^62 */
+    const uint32_t *lattice;   /* NULL: the default twelve points */
+    uint32_t lattice_count;
+    uint32_t with_seal;        /* nonzero: carry the seal of the stream too */
+    const float *activations;  /* NULL, or `nodes` numbers, finite, none in 0 < |a| < 2^-96 */
+    const char *backend;       /* NULL or "auto", "cpu" */
+    const char *mode;          /* NULL or "auto", or one of iron_mode_at's names */
+    uint32_t device;           /* 0 */
+    uint32_t threads;          /* 0: every CPU this process may use; at most 1024 */
+    const iron_allocator *allocator; /* NULL: malloc */
+} iron_config;
+
+/* What an engine has seen: closed batches only; tokens of the open one are in open_tokens. */
+typedef struct iron_report {
+    uint32_t struct_size; /* set by the caller: sizeof(iron_report) */
+    uint32_t xor_total;   /* of all batches merged */
+    uint64_t tokens;
+    uint64_t batches;
+    uint64_t sum;
+    uint64_t state;         /* FNV-1a over xor_accumulators, then potentials */
+    uint64_t open_tokens;   /* fed, but in a batch that is not closed yet */
+    uint32_t has_seal;      /* the seal covers every token fed, open ones too */
+    char seal[33];          /* 32 hex digits */
+    uint64_t seal_words[4]; /* count, T, A, B */
+} iron_report;
+
+typedef struct iron_engine iron_engine;
+typedef struct iron_source iron_source;
+
+/* Called now and then during long work with what is done and what there is in all (UINT64_MAX when
+ * nobody knows). A nonzero answer cancels: the call returns IRON_E_CANCELLED. */
+typedef int (*iron_progress)(void *context, uint64_t done, uint64_t total);
+
+IRON_API void iron_config_init(iron_config *config);
+IRON_API iron_status iron_engine_create(const iron_config *config, iron_engine **out,
+                                        iron_error *err);
+IRON_API void iron_engine_destroy(iron_engine *engine);
+
+/* Feeding. The stream may come in pieces of any length; batches are cut from the stream, not from
+ * the calls. end_batch closes the open, shorter batch (there may be none: then it does nothing).
+ * A call that fails on a bad token leaves the engine as it was before the call, except for
+ * feed_source, after which the engine has taken an unspecified part of the source. */
+IRON_API iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t count,
+                                      iron_error *err);
+IRON_API iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
+                                         size_t count, iron_error *err);
+IRON_API iron_status iron_engine_feed_source(iron_engine *engine, iron_source *source,
+                                             iron_progress progress, void *context,
+                                             iron_error *err);
+IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err);
+
+/* Looking. The three arrays have config.nodes entries. */
+IRON_API iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_error *err);
+IRON_API const uint32_t *iron_engine_xor_accumulators(iron_engine *engine);
+IRON_API const float *iron_engine_potentials(iron_engine *engine);
+IRON_API const float *iron_engine_activations(iron_engine *engine);
+/* The configuration in force; its pointers are borrowed from the engine. */
+IRON_API void iron_engine_config(const iron_engine *engine, iron_config *out);
+IRON_API const char *iron_engine_backend(const iron_engine *engine);     /* "cpu" */
+IRON_API const char *iron_engine_device(const iron_engine *engine);      /* the device's name */
+IRON_API const char *iron_engine_mode(const iron_engine *engine);        /* "champion" */
+IRON_API const char *iron_engine_mode_reason(const iron_engine *engine); /* a sentence */
+
+/* Saved states. save needs every batch closed; it writes all of the file or leaves what was there.
+ * load takes the configuration from the file and backend, device, mode, threads and allocator from
+ * `run` (NULL: defaults). */
+IRON_API iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err);
+IRON_API iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
+                                      iron_error *err);
+/* Would save find a place there? A regular file or nothing yet, in a folder that can be written. */
+IRON_API iron_status iron_state_path_check(const char *path, iron_error *err);
+/* Writes xor_accumulators.npy, potentials.npy and activations.npy into a directory, which is
+ * created if it is not there. */
+IRON_API iron_status iron_engine_export_npy(iron_engine *engine, const char *directory,
+                                            iron_error *err);
+/* Reads exactly `count` activations from a one-dimensional .npy file of <f4 or <f8. */
+IRON_API iron_status iron_activations_read(const char *path, float *activations, uint64_t count,
+                                           iron_error *err);
+
+/* Token files. */
+
+#define IRON_COUNT_UNKNOWN UINT64_MAX
+
+typedef struct iron_source_options {
+    uint32_t struct_size;     /* sizeof(iron_source_options) */
+    iron_dtype dtype;         /* raw data does not say: IRON_DTYPE_NONE is refused */
+    const char *format;       /* NULL or "auto", "raw" */
+    const char *const *paths; /* files, directories (their files in natural order), "-": stdin */
+    size_t path_count;
+} iron_source_options;
+
+/* Checks everything that can be checked before the first token is read. */
+IRON_API iron_status iron_source_open(const iron_source_options *options, iron_source **out,
+                                      iron_error *err);
+IRON_API void iron_source_close(iron_source *source);
+IRON_API iron_dtype iron_source_dtype(const iron_source *source);
+IRON_API uint64_t iron_source_tokens(const iron_source *source); /* or IRON_COUNT_UNKNOWN */
+IRON_API size_t iron_source_file_count(const iron_source *source);
+IRON_API const char *iron_source_file(const iron_source *source, size_t index);
+/* Up to `capacity` tokens in the source's own width; *count is 0 at the end. */
+IRON_API iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity,
+                                      size_t *count, iron_error *err);
+
+/* Whole files or none. */
+
+/* An output file that appears under its name complete and synced, or not at all. "-" is standard
+ * output; an existing device or pipe is written directly; a directory is refused. */
+typedef struct iron_output iron_output;
+
+IRON_API iron_status iron_output_open(const char *path, iron_output **out, iron_error *err);
+IRON_API iron_status iron_output_write(iron_output *output, const void *data, size_t bytes,
+                                       iron_error *err);
+/* Takes the output, also when it fails. */
+IRON_API iron_status iron_output_commit(iron_output *output, iron_error *err);
+IRON_API void iron_output_abandon(iron_output *output);
+/* The temporary name that a signal handler should unlink, or NULL when nothing has a name yet. */
+IRON_API const char *iron_output_temporary(const iron_output *output);
+
+/* What is here. */
+
+typedef struct iron_backend_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t is_available;
+    const char *name;   /* "cpu", "cuda", "opencl" */
+    const char *reason; /* why not, or "" */
+} iron_backend_info;
+
+typedef struct iron_mode_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t is_available;
+    const char *name;    /* "champion" */
+    const char *variant; /* the registry row it stands for here: "tokens.cpu.champion.neon" */
+    const char *idea;
+} iron_mode_info;
+
+typedef struct iron_cpu_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t threads;     /* CPUs this process may use */
+    uint64_t l1d_bytes, l2_bytes, l3_bytes; /* of one core, of one core, of one socket; 0 unknown */
+    uint64_t memory_bytes;
+    char name[96];
+    char features[96]; /* "neon sha3" */
+} iron_cpu_info;
+
+IRON_API size_t iron_backend_count(void);
+IRON_API iron_status iron_backend_at(size_t index, iron_backend_info *info, iron_error *err);
+/* Modes of a backend, `auto` not among them. */
+IRON_API size_t iron_mode_count(const char *backend);
+IRON_API iron_status iron_mode_at(const char *backend, size_t index, iron_mode_info *info,
+                                  iron_error *err);
+/* Registry rows of the tokens op on a backend; every row's name is also accepted as a mode. */
+IRON_API size_t iron_variant_count(const char *backend);
+IRON_API iron_status iron_variant_at(const char *backend, size_t index, iron_mode_info *info,
+                                     iron_error *err);
+IRON_API iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

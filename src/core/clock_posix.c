@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* clock_posix.c: the monotonic clock of POSIX systems. */
+#include "core/clock.h"
+
+#include <time.h>
+
+uint64_t iron__clock_ns(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}

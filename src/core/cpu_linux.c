@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpu_linux.c: names, caches and counts, as Linux tells them in /proc and /sys. Whatever is missing
+ * there is reported as unknown, never guessed.
+ */
+#include "core/cpu.h"
+
+#include "core/fail.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CPU_SETS_MAX 8192
+#define CACHES "/sys/devices/system/cpu/cpu0/cache/index%d/%s"
+
+uint32_t iron__cpu_threads(void) {
+    cpu_set_t *set = CPU_ALLOC(CPU_SETS_MAX);
+    size_t bytes = CPU_ALLOC_SIZE(CPU_SETS_MAX);
+    int count = 0;
+
+    if (set && sched_getaffinity(0, bytes, set) == 0)
+        count = CPU_COUNT_S(bytes, set);
+    if (set)
+        CPU_FREE(set);
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+/* Reads the first line of a small file; "" if it cannot. */
+static void read_line(const char *path, char *line, size_t size) {
+    FILE *file = fopen(path, "re");
+
+    line[0] = '\0';
+    if (!file)
+        return;
+    if (!fgets(line, (int)size, file))
+        line[0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    fclose(file);
+}
+
+static void read_cache_field(int index, const char *field, char *line, size_t size) {
+    char path[128];
+
+    snprintf(path, sizeof path, CACHES, index, field);
+    read_line(path, line, size);
+}
+
+static uint64_t parse_size(const char *text) {
+    unsigned long long value = 0;
+    char unit = 0;
+
+    if (sscanf(text, "%llu%c", &value, &unit) < 1)
+        return 0;
+    return value * (unit == 'K' ? 1024ull : unit == 'M' ? 1024ull * 1024 : 1ull);
+}
+
+static void read_caches(iron_cpu_info *info) {
+    for (int index = 0; index < 8; index++) {
+        char level[16], type[32], size[32];
+        uint64_t bytes;
+
+        read_cache_field(index, "level", level, sizeof level);
+        read_cache_field(index, "type", type, sizeof type);
+        read_cache_field(index, "size", size, sizeof size);
+        bytes = parse_size(size);
+        if (level[0] == '1' && strcmp(type, "Instruction") != 0)
+            info->l1d_bytes = bytes;
+        else if (level[0] == '2')
+            info->l2_bytes = bytes;
+        else if (level[0] == '3')
+            info->l3_bytes = bytes;
+    }
+}
+
+/* x86 kernels print a "model name"; Arm kernels print numbers, so the part is named here. */
+static const char *arm_part_name(unsigned part) {
+    static const struct {
+        unsigned part;
+        const char *name;
+    } parts[] = {
+        {0xd0c, "Arm Neoverse N1"}, {0xd40, "Arm Neoverse V1"}, {0xd49, "Arm Neoverse N2"},
+        {0xd4f, "Arm Neoverse V2"}, {0xd84, "Arm Neoverse V3"}, {0xd8e, "Arm Neoverse N3"},
+        {0xd08, "Arm Cortex-A72"},  {0xd0b, "Arm Cortex-A76"},
+    };
+
+    for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
+        if (parts[k].part == part)
+            return parts[k].name;
+    return NULL;
+}
+
+static void read_name(char *name, size_t size) {
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[256];
+    unsigned part = 0;
+
+    snprintf(name, size, "unknown processor");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+
+        line[strcspn(line, "\n")] = '\0';
+        if (!colon)
+            continue;
+        if (strncmp(line, "model name", 10) == 0) {
+            for (colon++; isspace((unsigned char)*colon); colon++)
+                ;
+            snprintf(name, size, "%s", colon);
+            break;
+        }
+        if (strncmp(line, "CPU part", 8) == 0 && sscanf(colon + 1, "%x", &part) == 1) {
+            const char *known = arm_part_name(part);
+
+            if (known)
+                snprintf(name, size, "%s", known);
+            else
+                snprintf(name, size, "Arm part 0x%x", part);
+            break;
+        }
+    }
+    if (file)
+        fclose(file);
+}
+
+uint64_t iron__cpu_last_cache_bytes(void) {
+    iron_cpu_info info = {0};
+    uint64_t largest;
+
+    read_caches(&info);
+    largest = info.l3_bytes > info.l2_bytes ? info.l3_bytes : info.l2_bytes;
+    return largest ? largest : UINT64_C(32) << 20;
+}
+
+static void name_features(char *text, size_t size) {
+    uint32_t features = iron__cpu_features();
+
+    snprintf(text, size, "%s%s%s", features & IRON_CPU_NEON ? "neon " : "",
+             features & IRON_CPU_AVX2 ? "avx2 " : "", features & IRON_CPU_AVX512 ? "avx512 " : "");
+    if (text[0])
+        text[strlen(text) - 1] = '\0';
+}
+
+iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
+    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
+                 "iron_cpu_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    *info = (iron_cpu_info){.struct_size = sizeof *info};
+    info->threads = iron__cpu_threads();
+    info->memory_bytes =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    read_caches(info);
+    read_name(info->name, sizeof info->name);
+    name_features(info->features, sizeof info->features);
+    return IRON_OK;
+}

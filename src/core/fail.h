@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fail.h: how the library reports that something failed.
+ *
+ * Three macros, each with a message: what, which value, what to do. They only return, so they are
+ * for places that hold nothing; with resources held, fill the error with iron__fail and `goto done`.
+ */
+#ifndef IRON_CORE_FAIL_H
+#define IRON_CORE_FAIL_H
+
+#include <iron/iron.h>
+
+/* Fills err (which may be NULL) and returns status, so that `return iron__fail(...)` reads well. */
+iron_status iron__fail(iron_error *err, iron_status status, int native, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#define IRON_FAIL(err, status, ...) return iron__fail((err), (status), 0, __VA_ARGS__)
+
+#define IRON_FAIL_IF(condition, err, status, ...)                                                  \
+    do {                                                                                           \
+        if (condition)                                                                             \
+            return iron__fail((err), (status), 0, __VA_ARGS__);                                    \
+    } while (0)
+
+#define IRON_TRY(expression)                                                                       \
+    do {                                                                                           \
+        iron_status iron_try_status_ = (expression);                                               \
+        if (iron_try_status_ != IRON_OK)                                                           \
+            return iron_try_status_;                                                               \
+    } while (0)
+
+#endif

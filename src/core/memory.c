@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* memory.c: see memory.h. */
+#include "core/memory.h"
+
+#include "core/fail.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *default_alloc(void *context, size_t bytes, size_t align) {
+    void *memory = NULL;
+
+    (void)context;
+    return posix_memalign(&memory, align, bytes) == 0 ? memory : NULL;
+}
+
+static void default_release(void *context, void *memory) {
+    (void)context;
+    free(memory);
+}
+
+const iron_allocator *iron__allocator_default(void) {
+    static const iron_allocator allocator = {default_alloc, default_release, NULL};
+
+    return &allocator;
+}
+
+void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size, const char *what,
+                     iron_error *err) {
+    size_t bytes = 0;
+    void *memory = NULL;
+
+    if (!__builtin_mul_overflow(count, size, &bytes)) {
+        bytes = bytes ? bytes : 1;
+        memory = allocator->alloc(allocator->context, bytes, IRON_CACHE_LINE);
+    }
+    if (!memory) {
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %s of %zu bytes; free memory and retry",
+                   what, bytes ? bytes : SIZE_MAX);
+        return NULL;
+    }
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+void iron__release(const iron_allocator *allocator, void *memory) {
+    if (memory)
+        allocator->release(allocator->context, memory);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memory.h: the one door through which the library takes memory. Everything is aligned to a cache
+ * line and zeroed; sizes that would overflow are refused like any other lack of memory.
+ */
+#ifndef IRON_CORE_MEMORY_H
+#define IRON_CORE_MEMORY_H
+
+#include <iron/iron.h>
+
+#define IRON_CACHE_LINE 64
+
+/* malloc's family, used when a configuration names no allocator. */
+const iron_allocator *iron__allocator_default(void);
+
+/* count * size zeroed bytes, or NULL with err filled: "out of memory: <what> of <bytes>". */
+void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size, const char *what,
+                     iron_error *err);
+void iron__release(const iron_allocator *allocator, void *memory);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seal.h: are these the same tokens, in the same order?
+ *
+ * The words (count, T, A, B) of parts that begin at multiples of four tokens merge by addition. A
+ * stream that comes in other pieces carries at most three tokens over. A checksum against accidents,
+ * not against an adversary.
+ */
+#ifndef IRON_CORE_SEAL_H
+#define IRON_CORE_SEAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define IRON_SEAL_VERSION 1
+#define IRON_SEAL_TEXT 33 /* 32 hex digits and the end */
+
+typedef struct iron__seal_words {
+    uint64_t count, t, a, b;
+} iron__seal_words;
+
+/* The words of whole quads only, and the 0 ... 3 tokens after them. */
+typedef struct iron__seal {
+    iron__seal_words words;
+    uint32_t carry[3];
+    uint32_t carried;
+} iron__seal;
+
+/* Adds quads first_quad, first_quad + 1, ... of four tokens each to the words. */
+void iron__seal_quads(iron__seal_words *words, const uint32_t *tokens, uint64_t first_quad,
+                      size_t quads);
+
+static inline iron__seal_words iron__seal_merge(iron__seal_words x, iron__seal_words y) {
+    return (iron__seal_words){x.count + y.count, x.t + y.t, x.a + y.a, x.b + y.b};
+}
+
+/* Continues a stream with `count` more tokens. */
+void iron__seal_feed(iron__seal *seal, const uint32_t *tokens, size_t count);
+
+/* The words with the carried tokens in, padded with zeros: those of the stream so far. */
+iron__seal_words iron__seal_total(const iron__seal *seal);
+void iron__seal_text(iron__seal_words words, char text[IRON_SEAL_TEXT]);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * status.c: names, sentences and codes of every iron_status, all from the one list in iron.h; and
+ * the function that writes an iron_error.
+ */
+#include "core/fail.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef struct status_row {
+    iron_status status;
+    const char *name, *text;
+    int http, code;
+} status_row;
+
+static const status_row rows[] = {
+#define STATUS_ROW(name, value, text, http, code) {IRON_##name, "IRON_" #name, text, http, code},
+    IRON_STATUS_MAP(STATUS_ROW)
+#undef STATUS_ROW
+};
+
+static const status_row *row_of(iron_status status) {
+    static const status_row unknown = {IRON_E_ARG, "IRON_E_UNKNOWN", "unknown status", 500, 2};
+
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+        if (rows[k].status == status)
+            return &rows[k];
+    return &unknown;
+}
+
+const char *iron_status_name(iron_status status) { return row_of(status)->name; }
+
+const char *iron_status_text(iron_status status) { return row_of(status)->text; }
+
+int iron_status_exit_code(iron_status status) { return row_of(status)->code; }
+
+int iron_status_http_code(iron_status status) { return row_of(status)->http; }
+
+const char *iron_version(void) { return IRON_VERSION; }
+
+iron_status iron__fail(iron_error *err, iron_status status, int native, const char *format, ...) {
+    if (err) {
+        va_list args;
+
+        err->status = status;
+        err->native = native;
+        va_start(args, format);
+        vsnprintf(err->text, sizeof err->text, format, args);
+        va_end(args);
+    }
+    return status;
+}

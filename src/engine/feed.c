@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * feed.c: tokens in memory go into the engine.
+ *
+ * A feed is cut into spans, a span into runs that end where batches end and are small enough to deal
+ * out to threads; each run is reduced to a contribution of its own, and those are merged into
+ * batches afterwards, in a few nanoseconds each. Since contributions merge in any order, threads
+ * need not know of each other.
+ *
+ *     tokens   |------ batch ------|------ batch ------|--- open
+ *     runs     |  r0 | r1 | r2 | r3|  r4 | ...
+ *
+ * Tokens of other widths are widened a few thousand at a time in each thread's own small buffer, so
+ * that they stay in the first-level cache.
+ */
+#include "core/fail.h"
+#include "engine/engine.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A span being reduced: written before the threads start, then only read. */
+typedef struct span {
+    iron_engine *engine;
+    iron__tokens_view view;
+    size_t run;        /* tokens between cuts within a batch */
+    size_t batch_runs; /* runs that a whole batch is cut into */
+    size_t task_runs;  /* runs that a task takes */
+    size_t runs;
+    uint64_t position; /* of the first token, as configured: in the stream or in its batch */
+    uint64_t open;     /* tokens in the open batch before the span */
+} span;
+
+/* Where run k of the span begins. Cuts lie at multiples of `run` within a batch and at its end. */
+static size_t run_begin(const span *s, size_t k) {
+    uint64_t cut = s->open / s->run + k;
+    uint64_t at = cut / s->batch_runs * s->engine->config.batch + cut % s->batch_runs * s->run;
+
+    if (k == 0)
+        return 0;
+    return at - s->open < s->view.count ? (size_t)(at - s->open) : s->view.count;
+}
+
+/* Reduces tokens begin ... begin+count-1 of the span, whose first has the given position. */
+static iron__contribution reduce_run(const span *s, size_t begin, size_t count, uint64_t position) {
+    const iron_engine *e = s->engine;
+    iron__contribution c = iron__contribution_neutral();
+    uint32_t wide[IRON_WIDEN_TOKENS];
+
+    for (size_t done = 0; done < count;) {
+        iron__tokens_run run = {NULL, count - done, position + done, &e->divisor};
+
+        run.tokens = iron__view_tokens(&s->view, begin + done, &run.count, wide);
+        c = iron__contribution_merge(c, e->variant->reduce(&run));
+        done += run.count;
+    }
+    return c;
+}
+
+static void reduce_runs(void *context, size_t task) {
+    const span *s = context;
+    bool by_batch = s->engine->config.positions == IRON_POSITIONS_BATCH;
+    size_t first = task * s->task_runs;
+    size_t last = first + s->task_runs < s->runs ? first + s->task_runs : s->runs;
+
+    for (size_t k = first; k < last; k++) {
+        size_t begin = run_begin(s, k), end = run_begin(s, k + 1);
+        uint64_t position = by_batch ? (s->open + begin) % s->engine->config.batch
+                                     : s->position + begin;
+
+        s->engine->runs[k] = reduce_run(s, begin, end - begin, position);
+    }
+}
+
+/* Batches shorter than a run are runs of their own, several a task. */
+static void plan_span(span *s) {
+    uint64_t batch = s->engine->config.batch;
+
+    s->run = batch < IRON_RUN_TOKENS ? (size_t)batch : IRON_RUN_TOKENS;
+    s->batch_runs = (size_t)((batch + s->run - 1) / s->run);
+    s->task_runs = IRON_RUN_TOKENS / s->run;
+    s->position = iron__engine_position(s->engine);
+    s->open = s->engine->open.count;
+    for (s->runs = 1; s->runs < IRON_RUNS_MAX && run_begin(s, s->runs) < s->view.count;)
+        s->runs++;
+    s->view.count = run_begin(s, s->runs);
+}
+
+static void merge_runs(const span *s) {
+    iron_engine *e = s->engine;
+
+    for (size_t k = 0; k < s->runs; k++) {
+        e->open = iron__contribution_merge(e->open, e->runs[k]);
+        if (e->open.count == e->config.batch)
+            iron__engine_close_batch(e);
+    }
+}
+
+/* Takes as much of the view as fits one span; returns how many tokens that was. */
+static size_t feed_span(iron_engine *e, iron__tokens_view view) {
+    span s = {.engine = e, .view = view};
+
+    plan_span(&s);
+    iron__team_run(e->team, reduce_runs, &s, (s.runs + s.task_runs - 1) / s.task_runs);
+    merge_runs(&s);
+    return s.view.count;
+}
+
+/* The modes of Part I: a run goes to every node, so it is the nodes that are dealt out. */
+static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
+    uint32_t wide[IRON_WIDEN_TOKENS];
+    uint64_t left = e->config.batch - e->open.count;
+    iron__tokens_run run = {NULL, view.count, iron__engine_position(e), &e->divisor};
+
+    if (run.count > left)
+        run.count = (size_t)left;
+    run.tokens = iron__view_tokens(&view, 0, &run.count, wide);
+    iron__per_node_feed(e, &run);
+    if (e->open.count == e->config.batch)
+        iron__engine_close_batch(e);
+    return run.count;
+}
+
+static iron_status check_feed(const iron_engine *e, const iron__tokens_view *view,
+                              iron_error *err) {
+    size_t width = iron_dtype_bytes(view->dtype);
+    uint64_t fed = e->closed.count + e->open.count;
+    size_t bad;
+
+    IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
+                 (int)view->dtype);
+    IRON_FAIL_IF((uintptr_t)view->data % width != 0, err, IRON_E_ARG,
+                 "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
+    IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
+                 "the stream would pass 2^64 tokens; begin another engine");
+    bad = iron__view_first_bad(view);
+    IRON_FAIL_IF(bad < view->count, err, IRON_E_FORMAT,
+                 "token at position %" PRIu64 " is %" PRId64
+                 "; tokens must be 0 to 4294967295: check --dtype",
+                 fed + bad, iron__view_stored(view, bad));
+    return IRON_OK;
+}
+
+iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
+                                size_t count, iron_error *err) {
+    iron__tokens_view view = {dtype, tokens, count};
+
+    if (count == 0)
+        return IRON_OK;
+    IRON_TRY(check_feed(engine, &view, err));
+    if (engine->config.with_seal)
+        iron__engine_seal(engine, &view);
+    while (view.count > 0) {
+        size_t taken = engine->variant->per_node ? feed_nodes(engine, view)
+                                                 : feed_span(engine, view);
+
+        view = iron__view_rest(&view, taken);
+    }
+    return IRON_OK;
+}
+
+iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t count,
+                             iron_error *err) {
+    return iron_engine_feed_as(engine, IRON_DTYPE_U32, tokens, count, err);
+}
+
+iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err) {
+    (void)err; /* nothing fails today; backends that work asynchronously will */
+    if (engine->open.count > 0)
+        iron__engine_close_batch(engine);
+    return IRON_OK;
+}
+
+void iron__engine_close_batch(iron_engine *e) {
+    iron__contribution c = e->open;
+
+    e->closed = iron__contribution_merge(e->closed, c);
+    e->open = iron__contribution_neutral();
+    e->batches++;
+    if (e->variant->per_node) {
+        iron__per_node_close(e, c.count);
+        return;
+    }
+    e->queue[e->queued++] = (iron__batch_effect){
+        c.xor, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
+    if (e->queued == IRON_QUEUE_BATCHES)
+        iron__engine_settle(e);
+}
+
+void iron__engine_settle(iron_engine *e) {
+    iron__nodes_apply(&e->nodes, e->queue, e->queued);
+    e->queued = 0;
+}
+
+const uint32_t *iron_engine_xor_accumulators(iron_engine *engine) {
+    iron__engine_settle(engine);
+    return engine->nodes.xor_accumulators;
+}
+
+const float *iron_engine_potentials(iron_engine *engine) {
+    iron__engine_settle(engine);
+    return engine->nodes.potentials;
+}
+
+const float *iron_engine_activations(iron_engine *engine) { return engine->nodes.activations; }
+
+iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_error *err) {
+    IRON_FAIL_IF(!report || report->struct_size != sizeof *report, err, IRON_E_ARG,
+                 "iron_report.struct_size is not %zu; set it to sizeof", sizeof *report);
+    iron__engine_settle(engine);
+    *report = (iron_report){
+        .struct_size = sizeof *report,
+        .xor_total = engine->closed.xor,
+        .tokens = engine->closed.count,
+        .batches = engine->batches,
+        .sum = engine->closed.sum,
+        .state = iron__nodes_hash(&engine->nodes),
+        .open_tokens = engine->open.count,
+        .has_seal = engine->config.with_seal,
+    };
+    if (engine->config.with_seal) {
+        iron__seal_words w = iron__seal_total(&engine->seal);
+
+        memcpy(report->seal_words, (uint64_t[4]){w.count, w.t, w.a, w.b},
+               sizeof report->seal_words);
+        iron__seal_text(w, report->seal);
+    }
+    return IRON_OK;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * selftest.c: is this build right on this machine? For machines without the test suite: golden
+ * vectors through the whole engine, in every registry row that runs here.
+ */
+#include "engine/selftest.h"
+
+#include "core/fail.h"
+#include "core/mix.h"
+#include "core/seal.h"
+#include "engine/engine.h"
+#include "engine/golden.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Node-centric rows cost nodes x tokens: skip cases above this. */
+#define PER_NODE_WORK_QUICK (UINT64_C(1) << 24)
+#define PER_NODE_WORK (UINT64_C(1) << 28)
+
+void iron__selftest_tell(iron__selftest *t, const char *what, const char *difference, ...) {
+    char text[320];
+    va_list args;
+
+    va_start(args, difference);
+    vsnprintf(text, sizeof text, difference, args);
+    va_end(args);
+    if (text[0])
+        t->result.failed++;
+    else
+        t->result.passed++;
+    if (t->line)
+        t->line(t->context, what, text);
+}
+
+/* How a report differs from what a case expects; "" if it does not. */
+static void compare_report(const iron__golden_case *c, const iron_report *r, char *text,
+                           size_t size) {
+    char got[120], want[120];
+
+    snprintf(got, sizeof got, "%" PRIu64 " %" PRIu64 " %08" PRIx32 " %" PRIu64 " %016" PRIx64,
+             r->tokens, r->batches, r->xor_total, r->sum, r->state);
+    snprintf(want, sizeof want, "%" PRIu64 " %" PRIu64 " %s %s %s", c->expect_tokens,
+             c->expect_batches, c->xor, c->sum, c->state);
+    text[0] = '\0';
+    if (strcmp(got, want) != 0)
+        snprintf(text, size, "got %s, expected %s", got, want);
+}
+
+static void compare_arrays(const iron__golden_case *c, iron_engine *e, char *text, size_t size) {
+    const uint32_t *xors = iron_engine_xor_accumulators(e);
+    const float *potentials = iron_engine_potentials(e);
+
+    for (size_t j = 0; j < c->xors_count; j++)
+        if (xors[j] != c->xors[j])
+            snprintf(text, size, "node %zu: xor %u, expected %u", j, xors[j], c->xors[j]);
+    for (size_t j = 0; j < c->potentials_count; j++)
+        if (potentials[j] != (float)c->potentials[j])
+            snprintf(text, size, "node %zu: potential %g, expected %g", j, (double)potentials[j],
+                     c->potentials[j]);
+}
+
+static iron_status run_case(const iron__golden_case *c, const char *mode, uint32_t threads,
+                            const uint32_t *tokens, size_t count, char *text, size_t size,
+                            iron_error *err) {
+    float activations[64];
+    iron_report report = {.struct_size = sizeof report};
+    iron_engine *e = NULL;
+    iron_config config;
+    iron_status status;
+
+    iron_config_init(&config);
+    config.nodes = c->nodes;
+    config.vocab = c->vocab;
+    config.batch = c->batch;
+    config.positions = c->positions;
+    config.lattice = c->lattice;
+    config.lattice_count = (uint32_t)c->lattice_count;
+    config.mode = mode;
+    config.threads = threads;
+    for (size_t j = 0; j < c->activations_count && j < 64; j++)
+        activations[j] = (float)c->activations[j];
+    config.activations = c->activations_count ? activations : NULL;
+    status = iron_engine_create(&config, &e, err);
+    /* in two pieces, so that the open batch is carried from call to call */
+    if (status == IRON_OK)
+        status = iron_engine_feed(e, tokens, count / 3, err);
+    if (status == IRON_OK)
+        status = iron_engine_feed(e, tokens + count / 3, count - count / 3, err);
+    if (status == IRON_OK)
+        status = iron_engine_end_batch(e, err);
+    if (status == IRON_OK)
+        status = iron_engine_report(e, &report, err);
+    if (status == IRON_OK) {
+        compare_report(c, &report, text, size);
+        compare_arrays(c, e, text, size);
+    }
+    iron_engine_destroy(e);
+    return status;
+}
+
+static void test_case(iron__selftest *t, const iron__golden_case *c,
+                      const iron__tokens_variant *row) {
+    static const uint32_t thread_counts[] = {1, 2, 3, 8};
+    size_t threads = row->all_threads ? (t->is_quick ? 2 : 4) : 1;
+    size_t count;
+    uint32_t *tokens = iron__golden_tokens(c->tokens, c->tokens_count, c->gen_seed, c->gen_limit,
+                                           c->gen_count, &count);
+
+    for (size_t k = 0; k < threads && tokens; k++) {
+        char what[120], text[280];
+        iron_error err;
+
+        snprintf(what, sizeof what, "golden %s, %s, threads %u", c->name, row->name,
+                 thread_counts[k]);
+        if (run_case(c, row->name, thread_counts[k], tokens, count, text, sizeof text, &err))
+            snprintf(text, sizeof text, "%s", err.text);
+        iron__selftest_tell(t, what, "%s", text);
+    }
+    if (!tokens)
+        iron__selftest_tell(t, c->name, "out of memory");
+    free(tokens);
+}
+
+static bool is_affordable(const iron__selftest *t, const iron__golden_case *c,
+                          const iron__tokens_variant *row) {
+    uint64_t most = t->is_quick ? PER_NODE_WORK_QUICK : PER_NODE_WORK;
+
+    return !row->per_node || c->nodes * c->expect_tokens <= most;
+}
+
+static void test_tables(iron__selftest *t) {
+    const iron__golden *g = iron__golden_vectors();
+    iron_lattice *l = NULL;
+    iron_error err;
+    size_t wrong = 0;
+
+    if (iron_lattice_create(NULL, 0, &l, &err) != IRON_OK) {
+        iron__selftest_tell(t, "golden tables", "%s", err.text);
+        return;
+    }
+    for (size_t k = 0; k < g->quantize_xor_count; k++)
+        wrong += iron_lattice_quantize_xor(l, (uint32_t)g->quantize_xor[k].from) !=
+                 g->quantize_xor[k].to;
+    for (size_t k = 0; k < g->quantize_real_count; k++)
+        wrong += iron_lattice_quantize_real(l, g->quantize_real[k].from) != g->quantize_real[k].to;
+    for (size_t k = 0; k < g->position_hash_count; k++)
+        wrong += iron__position_hash(g->position_hash[k].from) != g->position_hash[k].to;
+    iron_lattice_destroy(l);
+    if (wrong)
+        iron__selftest_tell(t, "golden tables", "%zu entries differ", wrong);
+    else
+        iron__selftest_tell(t, "golden tables", "%s", "");
+}
+
+static void test_seal(iron__selftest *t, const iron__golden_seal *g) {
+    char what[80], text[IRON_SEAL_TEXT];
+    iron__seal seal = {0};
+    size_t count;
+    uint32_t *tokens = iron__golden_tokens(g->tokens, g->tokens_count, g->gen_seed, g->gen_limit,
+                                           g->gen_count, &count);
+
+    snprintf(what, sizeof what, "golden seal %s", g->name);
+    if (!tokens) {
+        iron__selftest_tell(t, what, "out of memory");
+        return;
+    }
+    iron__seal_feed(&seal, tokens, count / 3);
+    iron__seal_feed(&seal, tokens + count / 3, count - count / 3);
+    iron__seal_text(iron__seal_total(&seal), text);
+    if (strcmp(text, g->seal) != 0)
+        iron__selftest_tell(t, what, "got %s, expected %s", text, g->seal);
+    else
+        iron__selftest_tell(t, what, "%s", "");
+    free(tokens);
+}
+
+void iron__selftest_golden(iron__selftest *t) {
+    const iron__golden *g = iron__golden_vectors();
+
+    test_tables(t);
+    for (size_t k = 0; k < g->seal_count; k++)
+        test_seal(t, &g->seals[k]);
+    for (size_t v = 0; v < iron__tokens_variant_count(); v++) {
+        const iron__tokens_variant *row = iron__tokens_variant_at(v);
+
+        for (size_t k = 0; k < g->case_count; k++)
+            if (iron__tokens_variant_runs_here(row) && is_affordable(t, &g->cases[k], row))
+                test_case(t, &g->cases[k], row);
+    }
+}
+
+iron_status iron_selftest(int quick, iron_selftest_line line, void *context,
+                          iron_selftest_result *result, iron_error *err) {
+    iron__selftest t = {.is_quick = quick != 0, .line = line, .context = context};
+
+    iron__selftest_golden(&t);
+    iron__selftest_variants(&t);
+    *result = t.result;
+    IRON_FAIL_IF(t.result.failed > 0, err, IRON_E_MISMATCH,
+                 "%" PRIu64 " of %" PRIu64 " checks differ; this build gives wrong results here",
+                 t.result.failed, t.result.failed + t.result.passed);
+    return IRON_OK;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * state_file.c: states saved and loaded. A file is believed only after its magic, version, size,
+ * checksum and every value in it have been checked, in this order; each refusal says which it was.
+ */
+#include "engine/state_file.h"
+
+#include "core/fail.h"
+#include "core/fnv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define HEADER_BYTES sizeof(iron__state_header)
+#define CHECKSUM_BYTES sizeof(uint64_t)
+#define NODE_BYTES (sizeof(uint32_t) + 2 * sizeof(float))
+#define FILE_BYTES_MAX (HEADER_BYTES + IRON_NODES_MAX * NODE_BYTES + CHECKSUM_BYTES)
+
+static iron__state_header describe(const iron_engine *e) {
+    const iron__seal *s = &e->seal;
+    iron__state_header h = {
+        .version = IRON_STATE_VERSION,
+        .header_bytes = HEADER_BYTES,
+        .nodes = e->config.nodes,
+        .vocab = e->config.vocab,
+        .batch = e->config.batch,
+        .positions = (uint32_t)e->config.positions,
+        .lattice_count = e->lattice->count,
+        .tokens = e->closed.count,
+        .batches = e->batches,
+        .sum = e->closed.sum,
+        .xor = e->closed.xor,
+        .with_seal = e->config.with_seal ? 1 : 0,
+        .seal_words = {s->words.count, s->words.t, s->words.a, s->words.b},
+        .seal_carry = {s->carry[0], s->carry[1], s->carry[2]},
+        .seal_carried = s->carried,
+    };
+
+    memcpy(h.magic, IRON_STATE_MAGIC, sizeof h.magic);
+    memcpy(h.lattice, e->lattice->points, e->lattice->count * sizeof h.lattice[0]);
+    return h;
+}
+
+static iron_status write_state(const iron_engine *e, iron_output *output, iron_error *err) {
+    iron__state_header header = describe(e);
+    size_t bytes = e->nodes.count * sizeof(uint32_t);
+    const struct {
+        const void *data;
+        size_t bytes;
+    } parts[] = {{&header, sizeof header},
+                 {e->nodes.xor_accumulators, bytes},
+                 {e->nodes.potentials, bytes},
+                 {e->nodes.activations, bytes}};
+    uint64_t checksum = IRON_FNV_START;
+
+    for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
+        checksum = iron__fnv(checksum, parts[k].data, parts[k].bytes);
+        IRON_TRY(iron_output_write(output, parts[k].data, parts[k].bytes, err));
+    }
+    return iron_output_write(output, &checksum, sizeof checksum, err);
+}
+
+static iron_status save(const iron_engine *e, const char *path, iron_error *err) {
+    iron_output *output = NULL;
+    iron_status status;
+
+    IRON_TRY(iron_output_open(path, &output, err));
+    status = write_state(e, output, err);
+    if (status == IRON_OK)
+        return iron_output_commit(output, err);
+    iron_output_abandon(output);
+    return status;
+}
+
+iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err) {
+    sigset_t interruptions, before;
+    iron_status status;
+
+    IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
+                 "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before saving",
+                 engine->open.count);
+    IRON_TRY(iron_state_path_check(path, err));
+    iron__engine_settle(engine);
+    /* A temporary name may exist for a moment: do not die then. */
+    sigemptyset(&interruptions);
+    sigaddset(&interruptions, SIGINT);
+    sigaddset(&interruptions, SIGTERM);
+    sigaddset(&interruptions, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &interruptions, &before);
+    status = save(engine, path, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static uint64_t file_bytes(uint64_t nodes) {
+    return HEADER_BYTES + nodes * NODE_BYTES + CHECKSUM_BYTES;
+}
+
+/* Magic, version, size, checksum: is this a whole state file that this version can read? */
+static iron_status check_file(const char *name, const unsigned char *data, size_t bytes,
+                              iron__state_header *h, iron_error *err) {
+    uint64_t checksum;
+
+    IRON_FAIL_IF(bytes < sizeof h->magic || memcmp(data, IRON_STATE_MAGIC, sizeof h->magic) != 0,
+                 err, IRON_E_FORMAT, "%.80s is not an iron state file: it does not begin with %s",
+                 name, IRON_STATE_MAGIC);
+    IRON_FAIL_IF(bytes < HEADER_BYTES, err, IRON_E_FORMAT,
+                 "%.80s is truncated: %zu bytes, and the header alone has %zu", name, bytes,
+                 HEADER_BYTES);
+    memcpy(h, data, sizeof *h);
+    IRON_FAIL_IF(h->version > IRON_STATE_VERSION, err, IRON_E_FORMAT,
+                 "%.80s has state version %u, newer than %u; read it with a newer iron", name,
+                 h->version, IRON_STATE_VERSION);
+    IRON_FAIL_IF(h->version < 1 || h->header_bytes != HEADER_BYTES, err, IRON_E_FORMAT,
+                 "%.80s is damaged: version %u with a header of %u bytes", name, h->version,
+                 h->header_bytes);
+    IRON_FAIL_IF(h->nodes < 1 || h->nodes > IRON_NODES_MAX, err, IRON_E_FORMAT,
+                 "%.80s is damaged: it says %" PRIu64 " nodes", name, h->nodes);
+    IRON_FAIL_IF(bytes != file_bytes(h->nodes), err, IRON_E_FORMAT,
+                 "%.80s is %s: %zu bytes, and %" PRIu64 " nodes take %" PRIu64, name,
+                 bytes < file_bytes(h->nodes) ? "truncated" : "damaged", bytes, h->nodes,
+                 file_bytes(h->nodes));
+    memcpy(&checksum, data + bytes - CHECKSUM_BYTES, sizeof checksum);
+    IRON_FAIL_IF(checksum != iron__fnv(IRON_FNV_START, data, bytes - CHECKSUM_BYTES), err,
+                 IRON_E_FORMAT, "%.80s is damaged: its checksum differs", name);
+    return IRON_OK;
+}
+
+static bool counts_agree(const iron__state_header *h) {
+    if (h->batches > h->tokens || (h->batches == 0) != (h->tokens == 0))
+        return false;
+    if (h->batches > 0 && (h->tokens - 1) / h->batch + 1 > h->batches)
+        return false;
+    return h->with_seal <= 1 && h->seal_carried <= 3 && h->seal_words[0] % 4 == 0 &&
+           (!h->with_seal || h->seal_words[0] + h->seal_carried == h->tokens);
+}
+
+/* Whole numbers as quantize_real gives them; sums of those never become -0. */
+static bool is_whole(float potential) {
+    return isfinite(potential) && potential == truncf(potential) &&
+           !(potential == 0 && signbit(potential));
+}
+
+static iron_status check_nodes(const char *name, const iron__nodes *nodes, iron_error *err) {
+    const iron_lattice *l = nodes->lattice;
+
+    for (uint32_t j = 0; j < nodes->count; j++) {
+        uint32_t x = nodes->xor_accumulators[j];
+
+        IRON_FAIL_IF(x < l->first || x > l->last || iron__lattice_xor(l, x) != x, err,
+                     IRON_E_FORMAT, "%.80s is refused: node %u holds %u, no point of its lattice",
+                     name, j, x);
+        IRON_FAIL_IF(!is_whole(nodes->potentials[j]), err, IRON_E_FORMAT,
+                     "%.80s is refused: node %u has potential %.9g, no whole number", name, j,
+                     (double)nodes->potentials[j]);
+    }
+    return IRON_OK;
+}
+
+static iron_config config_of(const iron__state_header *h, const float *activations,
+                             const iron_config *run) {
+    iron_config c;
+
+    if (run)
+        c = *run;
+    else
+        iron_config_init(&c);
+    c.nodes = h->nodes;
+    c.vocab = h->vocab;
+    c.batch = h->batch;
+    c.positions = (iron_positions)h->positions;
+    c.lattice = h->lattice;
+    c.lattice_count = h->lattice_count;
+    c.with_seal = h->with_seal;
+    c.activations = activations;
+    return c;
+}
+
+static void adopt(iron_engine *e, const iron__state_header *h, const unsigned char *arrays) {
+    size_t bytes = e->nodes.count * sizeof(uint32_t);
+
+    memcpy(e->nodes.xor_accumulators, arrays, bytes);
+    memcpy(e->nodes.potentials, arrays + bytes, bytes);
+    e->closed = (iron__contribution){h->tokens, h->sum, h->xor};
+    e->batches = h->batches;
+    e->seal.words = (iron__seal_words){h->seal_words[0], h->seal_words[1], h->seal_words[2],
+                                       h->seal_words[3]};
+    memcpy(e->seal.carry, h->seal_carry, sizeof e->seal.carry);
+    e->seal.carried = h->seal_carried;
+}
+
+/* The file is whole; is what it says possible? `data` is aligned for floats. */
+static iron_status build(const char *name, const iron__state_header *h, const unsigned char *data,
+                         const iron_config *run, iron_engine **out, iron_error *err) {
+    const unsigned char *arrays = data + HEADER_BYTES;
+    const float *activations =
+        (const float *)(const void *)(arrays + 2 * h->nodes * sizeof(uint32_t));
+    iron_config config = config_of(h, activations, run);
+    iron_error inner = {0};
+    iron_status status;
+
+    IRON_FAIL_IF(!counts_agree(h), err, IRON_E_FORMAT,
+                 "%.80s is refused: its counts of tokens, batches and seal contradict each other",
+                 name);
+    IRON_FAIL_IF(h->lattice_count > IRON_LATTICE_MAX, err, IRON_E_FORMAT,
+                 "%.80s is refused: a lattice of %u points", name, h->lattice_count);
+    if (run)
+        IRON_TRY(iron__config_check(run, err));
+    status = iron_engine_create(&config, out, &inner);
+    if (status != IRON_OK)
+        return iron__fail(err, status, inner.native, "%.80s: %.150s", name, inner.text);
+    adopt(*out, h, arrays);
+    status = check_nodes(name, &(*out)->nodes, err);
+    if (status != IRON_OK) {
+        iron_engine_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+iron_status iron__state_parse(const char *name, const unsigned char *data, size_t bytes,
+                              const iron_config *run, iron_engine **out, iron_error *err) {
+    iron__state_header header;
+
+    *out = NULL;
+    IRON_TRY(check_file(name, data, bytes, &header, err));
+    IRON_FAIL_IF(header.vocab < 2 || header.batch < 1, err, IRON_E_FORMAT,
+                 "%.80s is refused: vocab %" PRIu64 ", batch %" PRIu64, name, header.vocab,
+                 header.batch);
+    return build(name, &header, data, run, out, err);
+}
+
+/* Reads up to FILE_BYTES_MAX + 1 bytes, so that a larger file shows. */
+static iron_status read_all(const char *path, unsigned char *data, size_t *bytes,
+                            iron_error *err) {
+    FILE *file = fopen(path, "rbe");
+    int code = 0;
+
+    if (!file)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    *bytes = fread(data, 1, FILE_BYTES_MAX + 1, file);
+    if (ferror(file))
+        code = errno;
+    fclose(file);
+    if (code)
+        return iron__fail(err, IRON_E_IO, code, "cannot read %.120s: %s", path, strerror(code));
+    return IRON_OK;
+}
+
+iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
+                             iron_error *err) {
+    const iron_allocator *allocator =
+        run && run->allocator ? run->allocator : iron__allocator_default();
+    unsigned char *data;
+    size_t bytes = 0;
+    iron_status status;
+
+    *out = NULL;
+    data = iron__allocate(allocator, 1, FILE_BYTES_MAX + 1, "a state file", err);
+    if (!data)
+        return IRON_E_NOMEM;
+    status = read_all(path, data, &bytes, err);
+    if (status == IRON_OK)
+        status = iron__state_parse(path, data, bytes, run, out, err);
+    iron__release(allocator, data);
+    return status;
+}

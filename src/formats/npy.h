@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * npy.h: NumPy's array files, as far as iron needs them: one-dimensional arrays written, and the
+ * header of a one- or two-dimensional array read.
+ */
+#ifndef IRON_FORMATS_NPY_H
+#define IRON_FORMATS_NPY_H
+
+#include <iron/iron.h>
+
+typedef struct iron__npy_header {
+    char descr[8];       /* "<f4" */
+    int is_fortran;
+    unsigned dimensions; /* 0 ... 2 */
+    uint64_t shape[2];
+    size_t data_offset;
+} iron__npy_header;
+
+/* Parses the start of a file; `bytes` may be less than the whole file but must hold the header. */
+iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_header *out,
+                            iron_error *err);
+
+/* Writes a version 1.0 file of `count` elements of `width` bytes, up to committing it: that is the
+ * caller's, who may have several files to show at once. */
+iron_status iron__npy_write(const char *path, const char *descr, const void *data, size_t count,
+                            size_t width, iron_output **out, iron_error *err);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * source.c: several token files as one stream.
+ *
+ * Everything that can be known is checked when the source is opened: that each file is there and
+ * readable, that its size is a whole number of tokens, that it is not in a format whose header would
+ * be taken for tokens. While reading, a file that got shorter, or a pipe that ends inside a token,
+ * is an error, never a guess. Reads are blocking and fill what they are given.
+ */
+#include "formats/source.h"
+
+#include "core/fail.h"
+#include "formats/file_list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How soon a called-off reader notices. */
+#define STOP_POLL_MS 100
+
+/* Linux gives pipes 64 KiB; with a mebibyte writer and reader meet less often. */
+#define PIPE_BYTES (1 << 20)
+
+struct iron_source {
+    iron_dtype dtype;
+    iron__file_list files;
+    uint64_t *sizes; /* bytes of each file, IRON_COUNT_UNKNOWN for pipes */
+    uint64_t tokens;
+    size_t current; /* index of the file being read */
+    int fd;         /* of the current file, -1 between files */
+    uint64_t taken; /* bytes taken from the current file */
+};
+
+static const char *name_of(const char *path) {
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+static iron_status check_format_name(const char *format, iron_error *err) {
+    static const char *const later[] = {"llmc", "megatron", "npy", "ds", "litpkds"};
+
+    if (!format || strcmp(format, "auto") == 0 || strcmp(format, "raw") == 0)
+        return IRON_OK;
+    for (size_t k = 0; k < sizeof later / sizeof later[0]; k++)
+        IRON_FAIL_IF(strcmp(format, later[k]) == 0, err, IRON_E_UNSUPPORTED,
+                     "format %s is not read by version %s; convert the file to raw tokens", format,
+                     iron_version());
+    IRON_FAIL(err, IRON_E_ARG, "unknown format '%.40s'; use auto or raw", format);
+}
+
+/* The name of a format with a header that the first bytes give away, or NULL. */
+static const char *recognise(const unsigned char *bytes, size_t count) {
+    int32_t words[2];
+
+    if (count >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0)
+        return "npy";
+    if (count >= 7 && memcmp(bytes, "LITPKDS", 7) == 0)
+        return "litpkds";
+    if (count < sizeof words)
+        return NULL;
+    memcpy(words, bytes, sizeof words);
+    if ((words[0] == 20240520 && words[1] == 1) || (words[0] == 20240801 && words[1] == 7))
+        return "llmc";
+    return NULL;
+}
+
+static iron_status check_header(const char *path, iron_error *err) {
+    unsigned char bytes[8];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t count;
+    const char *format;
+
+    if (fd < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    count = pread(fd, bytes, sizeof bytes, 0);
+    close(fd);
+    if (count < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+    format = recognise(bytes, (size_t)count);
+    IRON_FAIL_IF(format, err, IRON_E_FORMAT,
+                 "%.120s begins like a %s file; convert it, or say --format raw to read its "
+                 "header as tokens too",
+                 path, format);
+    return IRON_OK;
+}
+
+/* Sizes and checks one file; pipes and devices have no size and are taken as they come. */
+static iron_status examine(const char *path, iron_dtype dtype, bool any_header, uint64_t *bytes,
+                           iron_error *err) {
+    struct stat info;
+    bool is_stdin = strcmp(path, "-") == 0;
+
+    *bytes = IRON_COUNT_UNKNOWN;
+    if ((is_stdin ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", name_of(path),
+                          strerror(errno));
+    IRON_FAIL_IF(S_ISDIR(info.st_mode), err, IRON_E_ARG,
+                 "%.120s is a directory; name it as an argument instead", name_of(path));
+    if (!S_ISREG(info.st_mode) || is_stdin)
+        return IRON_OK;
+    if (!any_header)
+        IRON_TRY(check_header(path, err));
+    *bytes = (uint64_t)info.st_size;
+    IRON_FAIL_IF(*bytes % iron_dtype_bytes(dtype) != 0, err, IRON_E_FORMAT,
+                 "%.120s has %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes each); "
+                 "check --dtype and the file's end",
+                 path, *bytes, iron_dtype_name(dtype), iron_dtype_bytes(dtype));
+    return IRON_OK;
+}
+
+static iron_status examine_all(iron_source *s, bool any_header, iron_error *err) {
+    size_t stdins = 0;
+
+    s->sizes = calloc(s->files.count, sizeof *s->sizes);
+    if (!s->sizes)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    for (size_t k = 0; k < s->files.count; k++) {
+        const char *path = s->files.paths[k];
+
+        stdins += strcmp(path, "-") == 0;
+        IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG, "standard input (-) is named twice; name it once");
+        IRON_TRY(examine(path, s->dtype, any_header, &s->sizes[k], err));
+        if (s->sizes[k] == IRON_COUNT_UNKNOWN)
+            s->tokens = IRON_COUNT_UNKNOWN;
+        else if (s->tokens != IRON_COUNT_UNKNOWN)
+            s->tokens += s->sizes[k] / iron_dtype_bytes(s->dtype);
+    }
+    return IRON_OK;
+}
+
+static iron_status check_options(const iron_source_options *o, iron_error *err) {
+    IRON_FAIL_IF(!o || o->struct_size != sizeof *o, err, IRON_E_ARG,
+                 "iron_source_options.struct_size is not %zu; set it to sizeof", sizeof *o);
+    IRON_FAIL_IF(o->path_count == 0, err, IRON_E_ARG, "no input; name files, or - for standard input");
+    IRON_TRY(check_format_name(o->format, err));
+    IRON_FAIL_IF(iron_dtype_bytes(o->dtype) == 0, err, IRON_E_ARG,
+                 "%.120s: raw tokens do not say their width; give --dtype u8, u16, u32, i32 or i64 "
+                 "(`iron sniff` guesses)",
+                 name_of(o->paths[0]));
+    return IRON_OK;
+}
+
+iron_status iron_source_open(const iron_source_options *options, iron_source **out,
+                             iron_error *err) {
+    iron_source *s;
+    iron_status status = IRON_OK;
+
+    *out = NULL;
+    IRON_TRY(check_options(options, err));
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
+    s->dtype = options->dtype;
+    s->fd = -1;
+    for (size_t k = 0; k < options->path_count && status == IRON_OK; k++)
+        status = iron__file_list_add(&s->files, options->paths[k], err);
+    if (status == IRON_OK)
+        status = examine_all(s, options->format && strcmp(options->format, "raw") == 0, err);
+    if (status != IRON_OK) {
+        iron_source_close(s);
+        return status;
+    }
+    *out = s;
+    return IRON_OK;
+}
+
+static void close_current(iron_source *s) {
+    if (s->fd > STDIN_FILENO)
+        close(s->fd);
+    s->fd = -1;
+}
+
+void iron_source_close(iron_source *source) {
+    if (!source)
+        return;
+    close_current(source);
+    iron__file_list_clear(&source->files);
+    free(source->sizes);
+    free(source);
+}
+
+iron_dtype iron_source_dtype(const iron_source *source) { return source->dtype; }
+
+uint64_t iron_source_tokens(const iron_source *source) { return source->tokens; }
+
+size_t iron_source_file_count(const iron_source *source) { return source->files.count; }
+
+const char *iron_source_file(const iron_source *source, size_t index) {
+    return index < source->files.count ? source->files.paths[index] : NULL;
+}
+
+static iron_status open_current(iron_source *s, iron_error *err) {
+    const char *path = s->files.paths[s->current];
+
+    s->taken = 0;
+    if (strcmp(path, "-") == 0) {
+        s->fd = STDIN_FILENO;
+    } else {
+        s->fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (s->fd < 0)
+            return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path,
+                              strerror(errno));
+    }
+    /* Hints: whichever does not apply to this kind of file is ignored. */
+    posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    fcntl(s->fd, F_SETPIPE_SZ, PIPE_BYTES);
+    return IRON_OK;
+}
+
+/* Waits until a pipe has something to say; false once *stop is set. */
+static bool wait_for_data(const iron_source *s, const atomic_bool *stop) {
+    struct pollfd pipe_end = {.fd = s->fd, .events = POLLIN};
+
+    if (!stop || s->sizes[s->current] != IRON_COUNT_UNKNOWN)
+        return true;
+    while (!atomic_load(stop))
+        if (poll(&pipe_end, 1, STOP_POLL_MS) != 0)
+            return true;
+    return false;
+}
+
+/* Reads until `bytes` are there or the file ends. */
+static iron_status read_fully(iron_source *s, char *to, size_t bytes, size_t *got,
+                              const atomic_bool *stop, iron_error *err) {
+    *got = 0;
+    while (*got < bytes) {
+        ssize_t count;
+
+        IRON_FAIL_IF(!wait_for_data(s, stop), err, IRON_E_CANCELLED, "reading was called off");
+        count = read(s->fd, to + *got, bytes - *got);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
+                              name_of(s->files.paths[s->current]), s->taken + *got,
+                              strerror(errno));
+        if (count == 0)
+            break;
+        *got += (size_t)count;
+    }
+    s->taken += *got;
+    return IRON_OK;
+}
+
+/* The current file has ended: was that where it should? */
+static iron_status check_end(iron_source *s, iron_error *err) {
+    const char *name = name_of(s->files.paths[s->current]);
+    uint64_t size = s->sizes[s->current];
+
+    IRON_FAIL_IF(size != IRON_COUNT_UNKNOWN && s->taken < size, err, IRON_E_IO,
+                 "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
+                 name, s->taken, size);
+    IRON_FAIL_IF(s->taken % iron_dtype_bytes(s->dtype) != 0, err, IRON_E_FORMAT,
+                 "%.120s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
+                 "each); check --dtype and the sender",
+                 name, s->taken, iron_dtype_name(s->dtype), iron_dtype_bytes(s->dtype));
+    return IRON_OK;
+}
+
+iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
+                              const atomic_bool *stop, iron_error *err) {
+    size_t width = iron_dtype_bytes(source->dtype);
+    size_t room = capacity * width, filled = 0;
+
+    *count = 0;
+    while (filled < room && source->current < source->files.count) {
+        uint64_t size = source->sizes[source->current];
+        size_t want = room - filled, got = 0;
+
+        if (source->fd < 0)
+            IRON_TRY(open_current(source, err));
+        if (size != IRON_COUNT_UNKNOWN && want > size - source->taken)
+            want = (size_t)(size - source->taken);
+        IRON_TRY(read_fully(source, (char *)tokens + filled, want, &got, stop, err));
+        filled += got;
+        if (got < want || (size != IRON_COUNT_UNKNOWN && source->taken == size)) {
+            IRON_TRY(check_end(source, err));
+            close_current(source);
+            source->current++;
+        }
+    }
+    *count = filled / width;
+    return IRON_OK;
+}
+
+iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
+                             iron_error *err) {
+    return iron__source_read(source, tokens, capacity, count, NULL, err);
+}

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the command share: running it, and making its inputs.
+
+The tests in this folder see `iron` only from outside: arguments, bytes on standard
+input, files, exit status, standard output and standard error.  They were written
+from the documents, not from the code, and compare against the oracle
+(tests/oracle/oracle.py) and the golden vectors (tests/golden/engine.json).
+
+Environment:
+  IRON                 path of the command; default build/iron at the top of the tree
+  IRON_TEST_SANITIZED  1 in builds with a sanitizer: more patience, smaller samples, and
+                       no address-space limits (a sanitizer reserves terabytes)
+  IRON_TEST_SEED       another seed for the random cases
+  IRON_TEST_PIPE_MIB   how much test_bounded sends through a pipe
+  IRON_TEST_LONG       1 adds what takes longer than every change should wait for
+
+`IronTest` is the base class.  Each test gets an empty folder of its own, `self.dir`,
+which is also the command's working directory, so whatever the command leaves behind is
+seen.  `refused` is the house rule for errors in one place: exit 2, nothing on standard
+output, exactly one line on standard error that begins with `iron: `, and no file that
+was not there before.
+"""
+
+import array
+import json
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+GOLDEN_PATH = REPO / "tests" / "golden" / "engine.json"
+sys.path.insert(0, str(REPO / "tests" / "oracle"))
+
+import oracle  # noqa: E402  (found through the path set above)
+
+IRON = os.path.abspath(os.environ.get("IRON") or REPO / "build" / "iron")
+SANITIZED = os.environ.get("IRON_TEST_SANITIZED") == "1"
+LONG = os.environ.get("IRON_TEST_LONG") == "1"
+SEED = int(os.environ.get("IRON_TEST_SEED", "20260131"))
+TIMEOUT_S = 600 if SANITIZED else 60
+
+CPU_MODES = ("auto", "scalar", "vector", "threads", "champion", "node", "hybrid")
+NODE_MODES = ("node", "hybrid")  # work grows with nodes x tokens: small cases only
+REPORT_KEYS = ("tokens", "batches", "xor", "sum", "state")
+FEED_KEYS = REPORT_KEYS + ("mode", "mode_reason", "backend", "device", "seconds", "gb_per_s")
+
+# struct letters of the raw token widths, and the largest token each can hold.
+DTYPES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "i64": "q"}
+DTYPE_MAX = {"u8": 2**8 - 1, "u16": 2**16 - 1, "u32": 2**32 - 1, "i32": 2**31 - 1,
+             "i64": 2**32 - 1}
+
+
+@dataclass
+class Result:
+    """How one run of the command ended."""
+
+    args: tuple
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        return self.out.decode("utf-8")
+
+    @property
+    def message(self) -> str:
+        return self.err.decode("utf-8", "replace")
+
+    def __str__(self) -> str:
+        shown = self.out if len(self.out) <= 400 else self.out[:400] + b"..."
+        command = " ".join(map(str, self.args))
+        return f"iron {command}: exit {self.code}, stdout {shown!r}, stderr {self.message!r}"
+
+
+def environment(extra=None) -> dict:
+    """The caller's environment without what would change the output, plus `extra`."""
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    env["LC_ALL"] = "C.UTF-8"
+    env.update(extra or {})
+    return env
+
+
+def argv(args) -> list[str]:
+    return [IRON] + [a if isinstance(a, (str, bytes)) else str(a) for a in args]
+
+
+def iron(*args, stdin=b"", env=None, cwd=None, timeout=TIMEOUT_S, stdout=subprocess.PIPE,
+         **popen) -> Result:
+    """Runs the command; stdin is bytes (sent through a pipe) or an open file."""
+    feed = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
+    done = subprocess.run(argv(args), stdout=stdout, stderr=subprocess.PIPE, cwd=cwd,
+                          env=environment(env), timeout=timeout, check=False, **feed, **popen)
+    return Result(args, done.returncode, done.stdout or b"", done.stderr)
+
+
+def start(*args, env=None, cwd=None, **popen) -> subprocess.Popen:
+    """Starts the command without waiting for it."""
+    return subprocess.Popen(argv(args), cwd=cwd, env=environment(env), **popen)
+
+
+def parse_json(data: bytes):
+    """Strict JSON: one document, and no NaN or Infinity, which Python would let pass."""
+    def no_constant(name):
+        raise ValueError(f"{name} is not JSON")
+    return json.loads(data.decode("utf-8"), parse_constant=no_constant)
+
+
+def pack(tokens, dtype="u32") -> bytes:
+    """Tokens as the little-endian bytes of a raw file."""
+    return struct.pack(f"<{len(tokens)}{DTYPES[dtype]}", *tokens)
+
+
+def unpack(data: bytes, dtype="u32") -> list[int]:
+    return list(struct.unpack(f"<{len(data) // struct.calcsize(DTYPES[dtype])}{DTYPES[dtype]}", data))
+
+
+def npy(values, descr="<f4", letter="f", shape=None, fortran=False) -> bytes:
+    """A NumPy file, version 1.0, built byte by byte."""
+    shape = (len(values),) if shape is None else shape
+    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("ascii")
+            + struct.pack(f"<{len(values)}{letter}", *values))
+
+
+def floats32(values) -> list[float]:
+    """Values as float32 holds them."""
+    return list(array.array("f", values))
+
+
+def config_options(config: oracle.Config, activations_file=None) -> list:
+    """The options of `iron feed` that make this configuration."""
+    options = ["--vocab", config.vocab, "--nodes", config.nodes, "--batch", config.batch,
+               "--positions", config.positions, "--lattice", ",".join(map(str, config.lattice))]
+    if activations_file is not None:
+        options += ["--activations", activations_file]
+    return options
+
+
+def load_golden() -> dict:
+    return json.loads(GOLDEN_PATH.read_text(encoding="utf-8"))
+
+
+class IronTest(unittest.TestCase):
+    """A test of the command: a folder of its own, and the assertions all tests share."""
+
+    maxDiff = 2000
+
+    @classmethod
+    def setUpClass(cls):
+        if not os.access(IRON, os.X_OK):
+            raise FileNotFoundError(f"no command at {IRON}: build it, or set IRON to its path")
+
+    def setUp(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="iron-cli-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    # Inputs.
+
+    def write(self, name: str, data: bytes) -> Path:
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def write_tokens(self, name: str, tokens, dtype="u32") -> Path:
+        return self.write(name, pack(tokens, dtype))
+
+    def device_node(self, name: str, minor: int) -> Path:
+        """A character device like /dev/null (3) or /dev/full (7) to aim output at.
+
+        For root it is a node of our own in the test's folder: a command that wrongly
+        renames a file over its target must not replace the machine's /dev/null.  Others
+        cannot do such harm, and use the real one.
+        """
+        if os.geteuid() != 0:
+            return Path("/dev") / name
+        path = self.dir / name
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+            path.open("rb").close()
+        except OSError as error:
+            self.skipTest(f"a device node cannot be made here: {error}")
+        return path
+
+    # Running.
+
+    def iron(self, *args, **kwargs) -> Result:
+        kwargs.setdefault("cwd", self.dir)
+        return iron(*args, **kwargs)
+
+    def succeeds(self, *args, **kwargs) -> Result:
+        """Exit 0 and a silent standard error."""
+        result = self.iron(*args, **kwargs)
+        self.assertEqual(result.code, 0, str(result))
+        self.assertEqual(result.err, b"", str(result))
+        return result
+
+    def json(self, *args, **kwargs):
+        result = self.succeeds(*args, "--json", **kwargs)
+        try:
+            return parse_json(result.out)
+        except ValueError as error:
+            self.fail(f"not one JSON document ({error}): {result}")
+
+    def feed(self, *args, stdin=b"", backend="cpu", **kwargs) -> dict:
+        """`iron feed --json` on the CPU."""
+        return self.json("feed", *args, "--backend", backend, stdin=stdin, **kwargs)
+
+    def read_state(self, path) -> dict:
+        return self.json("state", path)
+
+    # Judging.
+
+    def assert_report(self, expected: dict, found: dict):
+        """The five words of the report, and `seal` where one is expected."""
+        keys = [k for k in REPORT_KEYS + ("seal",) if k in expected]
+        self.assertEqual({k: expected[k] for k in keys}, {k: found.get(k) for k in keys})
+
+    def assert_nodes(self, engine: oracle.Engine, state: dict):
+        """The three arrays of a state that was read out, bit for bit."""
+        self.assertEqual(engine.xor_accumulators, state["xor_accumulators"])
+        self.assertEqual(engine.potentials, state["potentials"])
+        self.assertEqual(engine.activations, floats32(state["activations"]))
+
+    def listing(self) -> dict:
+        """Every path below the test's folder, with the bytes of the regular files."""
+        return {str(p.relative_to(self.dir)): p.read_bytes() if p.is_file() else None
+                for p in sorted(self.dir.rglob("*"))}
+
+    def assert_error_line(self, result: Result, says=()):
+        """Exit 2, silent standard output, one line that begins `iron: ` and says what it must."""
+        self.assertEqual(result.code, 2, str(result))
+        self.assertEqual(result.out, b"", str(result))
+        self.assertRegex(result.message, r"\Airon: [^\n\r]+\n\Z", str(result))
+        for wanted in [says] if isinstance(says, str) else says:
+            self.assertRegex(result.message, re.compile(wanted, re.IGNORECASE), str(result))
+
+    def refused(self, *args, says=(), **kwargs) -> Result:
+        """The command refuses, says why in one line, and leaves the folder as it was."""
+        before = self.listing()
+        result = self.iron(*args, **kwargs)
+        self.assert_error_line(result, says)
+        self.assertEqual(before, self.listing(), f"left something behind: {result}")
+        return result
