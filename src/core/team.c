@@ -2,13 +2,17 @@
 /*
  * team.c: the thread team.
  *
- * A run is announced by raising `round` under the mutex; each worker that sees a new round takes
- * indices from `next` until they are used up, then counts itself out of `busy`. A batch of 3 MiB
- * takes some 60 us, and waking a sleeper costs about as much; so workers and caller spin briefly
- * before they sleep.
+ * A run is announced by raising `round` under the mutex; each worker that sees a new round works
+ * until no index is left, then counts itself out of `busy`. A batch of 3 MiB takes some 60 us, and
+ * waking a sleeper costs about as much; so workers and caller spin briefly before they sleep.
  *
- * Invariants: 1. task, context and count change only while busy == 0. 2. A run is over when next has
- * passed count and busy is 0 again; so nobody can touch the task of an earlier run.
+ * Indices are dealt out in lanes, one contiguous stretch a thread: neighbouring tasks are mostly
+ * neighbouring memory, and a thread that goes on where it was keeps its prefetchers running (10 %
+ * on two cores against one common counter, with tasks of 256 KiB). Whoever has finished its own
+ * lane helps in the next one.
+ *
+ * Invariants: 1. task, context and lanes change only while busy == 0. 2. A run is over when all
+ * lanes are used up and busy is 0 again; so nobody can touch the task of an earlier run.
  */
 #include "core/team.h"
 
@@ -25,10 +29,21 @@
 /* Virtual memory may be limited: the default of 8 MiB a thread would be most of our footprint. */
 #define STACK_BYTES (256u * 1024)
 
+typedef struct lane {
+    _Alignas(IRON_CACHE_LINE) atomic_size_t next;
+    size_t end;
+} lane;
+
+typedef struct worker {
+    iron__team *team;
+    uint32_t index; /* of its lane; the caller's is 0 */
+    pthread_t thread;
+} worker;
+
 struct iron__team {
     const iron_allocator *allocator;
-    uint32_t workers;
-    uint32_t started;
+    uint32_t threads; /* the caller and the workers */
+    uint32_t started; /* of those that run, the caller among them */
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
     atomic_uint round;
@@ -36,9 +51,8 @@ struct iron__team {
     atomic_bool stop;
     iron__task task;
     void *context;
-    size_t count;
-    _Alignas(IRON_CACHE_LINE) atomic_size_t next;
-    pthread_t threads[];
+    lane *lanes;
+    worker *workers; /* [0] is the caller */
 };
 
 static inline void relax(void) {
@@ -66,13 +80,25 @@ int iron__thread_start(pthread_t *thread, void *(*entry)(void *), void *argument
     return code;
 }
 
-static void take_tasks(iron__team *team) {
-    for (;;) {
-        size_t index = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed);
+static void take_tasks(iron__team *team, uint32_t own_lane) {
+    for (uint32_t k = 0; k < team->threads; k++) {
+        lane *l = &team->lanes[(own_lane + k) % team->threads];
+        size_t index;
 
-        if (index >= team->count)
-            return;
-        team->task(team->context, index);
+        while ((index = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed)) < l->end)
+            team->task(team->context, index);
+    }
+}
+
+static void deal_out(iron__team *team, size_t count) {
+    size_t share = count / team->threads, more = count % team->threads, begin = 0;
+
+    for (uint32_t k = 0; k < team->threads; k++) {
+        lane *l = &team->lanes[k];
+
+        atomic_store_explicit(&l->next, begin, memory_order_relaxed);
+        begin += share + (k < more);
+        l->end = begin;
     }
 }
 
@@ -89,13 +115,14 @@ static void wait_for_round(iron__team *team, unsigned seen) {
 }
 
 static void *worker_main(void *argument) {
-    iron__team *team = argument;
+    const worker *self = argument;
+    iron__team *team = self->team;
 
     for (unsigned seen = 0;; seen++) {
         wait_for_round(team, seen);
         if (atomic_load_explicit(&team->stop, memory_order_acquire))
             return NULL;
-        take_tasks(team);
+        take_tasks(team, self->index);
         if (atomic_fetch_sub_explicit(&team->busy, 1, memory_order_acq_rel) == 1) {
             pthread_mutex_lock(&team->mutex);
             pthread_cond_signal(&team->done);
@@ -123,23 +150,43 @@ static void wait_for_workers(iron__team *team) {
     pthread_mutex_unlock(&team->mutex);
 }
 
-iron_status iron__team_create(uint32_t threads, const iron_allocator *allocator, iron__team **out,
-                              iron_error *err) {
-    iron__team *team;
+static iron_status allocate_team(uint32_t threads, const iron_allocator *allocator,
+                                 iron__team **out, iron_error *err) {
+    iron__team *team = iron__allocate(allocator, 1, sizeof *team, "a thread team", err);
 
-    *out = NULL;
-    team = iron__allocate(allocator, 1, sizeof *team + (threads - 1) * sizeof(pthread_t),
-                          "a thread team", err);
     if (!team)
         return IRON_E_NOMEM;
     team->allocator = allocator;
-    team->workers = threads - 1;
+    team->lanes = iron__allocate(allocator, threads, sizeof *team->lanes, "a team's lanes", err);
+    if (team->lanes)
+        team->workers =
+            iron__allocate(allocator, threads, sizeof *team->workers, "a team's threads", err);
+    if (!team->workers) {
+        iron__release(allocator, team->lanes);
+        iron__release(allocator, team);
+        return IRON_E_NOMEM;
+    }
     pthread_mutex_init(&team->mutex, NULL);
     pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->done, NULL);
-    for (; team->started < team->workers; team->started++) {
-        int code = iron__thread_start(&team->threads[team->started], worker_main, team);
+    *out = team;
+    return IRON_OK;
+}
 
+iron_status iron__team_create(uint32_t threads, const iron_allocator *allocator, iron__team **out,
+                              iron_error *err) {
+    iron__team *team = NULL;
+
+    *out = NULL;
+    IRON_TRY(allocate_team(threads, allocator, &team, err));
+    team->threads = threads;
+    for (team->started = 1; team->started < threads; team->started++) {
+        worker *w = &team->workers[team->started];
+        int code;
+
+        w->team = team;
+        w->index = team->started;
+        code = iron__thread_start(&w->thread, worker_main, w);
         if (code) {
             iron__team_destroy(team);
             return iron__fail(err, IRON_E_NOMEM, code,
@@ -152,32 +199,36 @@ iron_status iron__team_create(uint32_t threads, const iron_allocator *allocator,
 }
 
 void iron__team_destroy(iron__team *team) {
+    const iron_allocator *allocator;
+
     if (!team)
         return;
     atomic_store_explicit(&team->stop, true, memory_order_release);
     announce_round(team);
-    for (uint32_t k = 0; k < team->started; k++)
-        pthread_join(team->threads[k], NULL);
+    for (uint32_t k = 1; k < team->started; k++)
+        pthread_join(team->workers[k].thread, NULL);
     pthread_cond_destroy(&team->done);
     pthread_cond_destroy(&team->wake);
     pthread_mutex_destroy(&team->mutex);
-    iron__release(team->allocator, team);
+    allocator = team->allocator;
+    iron__release(allocator, team->workers);
+    iron__release(allocator, team->lanes);
+    iron__release(allocator, team);
 }
 
-uint32_t iron__team_threads(const iron__team *team) { return team->workers + 1; }
+uint32_t iron__team_threads(const iron__team *team) { return team->threads; }
 
 void iron__team_run(iron__team *team, iron__task task, void *context, size_t count) {
-    if (team->workers == 0 || count <= 1) {
+    if (team->threads == 1 || count <= 1) {
         for (size_t k = 0; k < count; k++)
             task(context, k);
         return;
     }
     team->task = task;
     team->context = context;
-    team->count = count;
-    atomic_store_explicit(&team->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&team->busy, team->workers, memory_order_relaxed);
+    deal_out(team, count);
+    atomic_store_explicit(&team->busy, team->threads - 1, memory_order_relaxed);
     announce_round(team);
-    take_tasks(team);
+    take_tasks(team, 0);
     wait_for_workers(team);
 }
