@@ -173,8 +173,9 @@ static void warn_if_slow(iron_engine *e, uint64_t tokens) {
         return;
     seconds = (double)tokens * (double)c.nodes / steps_a_second / c.threads;
     if (seconds > 60)
-        fprintf(stderr, "iron: note: mode %s reads every token once a node: about %.0f minutes; "
-                        "--mode champion gives the same result at once\n",
+        fprintf(stderr,
+                "iron: note: mode %s reads every token once a node: about %.0f minutes; "
+                "--mode champion gives the same result at once\n",
                 mode, seconds / 60);
 }
 

@@ -29,7 +29,7 @@ static iron_status check(const gen_options *o, iron_dtype *dtype, iron_error *er
         return usage(err, "limit is %llu; it must be 1 to 4294967296",
                      (unsigned long long)o->limit);
     if (*dtype == IRON_DTYPE_U16 && o->limit > 65536)
-        return usage(err, "tokens below %llu do not fit u16; use --dtype u32",
+        return usage(err, "limit %llu is above 65536, what u16 can hold; use --dtype u32",
                      (unsigned long long)o->limit);
     return IRON_OK;
 }

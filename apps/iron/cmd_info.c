@@ -41,8 +41,8 @@ static void print_ceilings(const iron_ceilings *c) {
            c->passes, c->buffer_bytes >> 20);
     printf("  %-8s %10s   %3u threads\n", "", "1 thread", c->threads);
     for (size_t k = 0; k < COUNT(rows); k++)
-        printf("  %-8s %5.1f GB/s   %6.1f GB/s\n", rows[k].name,
-               rows[k].ceiling->one_thread_gb_s, rows[k].ceiling->all_threads_gb_s);
+        printf("  %-8s %5.1f GB/s   %6.1f GB/s\n", rows[k].name, rows[k].ceiling->one_thread_gb_s,
+               rows[k].ceiling->all_threads_gb_s);
 }
 
 static void print_text(const iron_cpu_info *cpu, const iron_ceilings *ceilings) {
@@ -185,7 +185,8 @@ static iron_status run(int argc, char **argv, iron_error *err) {
 const command command_info = {
     "info", "devices, caches and modes; with --measure the memory's ceilings",
     "usage: iron info [--measure] [--threads T] [--json]\n\n"
-    "Tells which backends are here and why one is absent, the processor's caches, and the modes.\n\n"
+    "Tells which backends are here and why one is absent, the processor's caches, and the "
+    "modes.\n\n"
     "  --measure     also the rates at which memory is read, written and copied, by one thread\n"
     "                and by all: the limit that every other figure should be seen against\n"
     "  --threads T   what `all` means (default: every CPU this process may use)\n"

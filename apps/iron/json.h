@@ -20,6 +20,6 @@ void json_number(json *j, const char *name, uint64_t value);
 void json_real(json *j, const char *name, const char *format, double value);
 void json_bool(json *j, const char *name, bool value);
 void json_hex(json *j, const char *name, uint64_t value, int digits); /* as a string */
-void json_end(json *j);                                              /* the last newline */
+void json_end(json *j);                                               /* the last newline */
 
 #endif

@@ -98,20 +98,23 @@ static void print_error(const iron_error *err) {
     fputc('\n', stderr);
 }
 
+/* Did standard output take everything? A reader that went away is no error to speak of. */
+static bool finish_output(iron_status *status, iron_error *err) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return err->native != EPIPE;
+    if (errno != EPIPE && *status == IRON_OK)
+        *status = usage(err, "cannot write standard output: %s", strerror(errno));
+    return errno != EPIPE;
+}
+
 int main(int argc, char **argv) {
     iron_error err = {IRON_OK, 0, ""};
     iron_status status;
 
     catch_signals();
     status = run(argc, argv, &err);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (errno == EPIPE)
-            return 2;
-        if (status == IRON_OK) {
-            fprintf(stderr, "iron: cannot write standard output: %s\n", strerror(errno));
-            return 2;
-        }
-    }
+    if (!finish_output(&status, &err))
+        return 2;
     if (status != IRON_OK && err.text[0])
         print_error(&err);
     return iron_status_exit_code(status);

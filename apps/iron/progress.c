@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BAR 30
+#define BAR      30
 #define INTERVAL 0.1
 
 double seconds_now(void) {

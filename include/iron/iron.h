@@ -143,8 +143,8 @@ IRON_API iron_status iron_generate(uint64_t seed, uint64_t limit, uint64_t first
 /* 2 ... 64 strictly increasing points in 1 ... 65,535. NULL and 0 mean the default twelve. */
 typedef struct iron_lattice iron_lattice;
 
-IRON_API iron_status iron_lattice_create(const uint32_t *points, uint32_t count,
-                                         iron_lattice **out, iron_error *err);
+IRON_API iron_status iron_lattice_create(const uint32_t *points, uint32_t count, iron_lattice **out,
+                                         iron_error *err);
 IRON_API void iron_lattice_destroy(iron_lattice *lattice);
 IRON_API uint32_t iron_lattice_count(const iron_lattice *lattice);
 IRON_API const uint32_t *iron_lattice_points(const iron_lattice *lattice);
@@ -161,19 +161,19 @@ typedef enum iron_positions {
 
 /* Call iron_config_init, then change what you need. */
 typedef struct iron_config {
-    uint32_t struct_size;      /* sizeof(iron_config), set by iron_config_init */
-    iron_positions positions;  /* IRON_POSITIONS_STREAM */
-    uint64_t nodes;            /* 4096; 1 ... 2^20 */
-    uint64_t vocab;            /* 50,257; 2 ... 2^31 */
-    uint64_t batch;            /* 786,432 tokens; 1 ... , and batch * vocab <= 2^62 */
-    const uint32_t *lattice;   /* NULL: the default twelve points */
+    uint32_t struct_size;     /* sizeof(iron_config), set by iron_config_init */
+    iron_positions positions; /* IRON_POSITIONS_STREAM */
+    uint64_t nodes;           /* 4096; 1 ... 2^20 */
+    uint64_t vocab;           /* 50,257; 2 ... 2^31 */
+    uint64_t batch;           /* 786,432 tokens; 1 ... , and batch * vocab <= 2^62 */
+    const uint32_t *lattice;  /* NULL: the default twelve points */
     uint32_t lattice_count;
-    uint32_t with_seal;        /* nonzero: carry the seal of the stream too */
-    const float *activations;  /* NULL, or `nodes` numbers, finite, none in 0 < |a| < 2^-96 */
-    const char *backend;       /* NULL or "auto", "cpu" */
-    const char *mode;          /* NULL or "auto", or one of iron_mode_at's names */
-    uint32_t device;           /* 0 */
-    uint32_t threads;          /* 0: every CPU this process may use; at most 1024 */
+    uint32_t with_seal;              /* nonzero: carry the seal of the stream too */
+    const float *activations;        /* NULL, or `nodes` numbers, finite, none in 0 < |a| < 2^-96 */
+    const char *backend;             /* NULL or "auto", "cpu" */
+    const char *mode;                /* NULL or "auto", or one of iron_mode_at's names */
+    uint32_t device;                 /* 0 */
+    uint32_t threads;                /* 0: every CPU this process may use; at most 1024 */
     const iron_allocator *allocator; /* NULL: malloc */
 } iron_config;
 
@@ -301,8 +301,8 @@ typedef struct iron_mode_info {
 } iron_mode_info;
 
 typedef struct iron_cpu_info {
-    uint32_t struct_size; /* set by the caller */
-    uint32_t threads;     /* CPUs this process may use */
+    uint32_t struct_size;                   /* set by the caller */
+    uint32_t threads;                       /* CPUs this process may use */
     uint64_t l1d_bytes, l2_bytes, l3_bytes; /* of one core, of one core, of one socket; 0 unknown */
     uint64_t memory_bytes;
     char name[96];

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define PASSES 9u
+#define PASSES     9u
 #define BUFFER_MIN (UINT64_C(512) << 20)
 #define BUFFER_MAX (UINT64_C(2) << 30)
 
@@ -35,7 +35,7 @@ typedef uint64_t vector __attribute__((vector_size(16)));
 /* Without being asked for ahead, into the second-level cache, lines come a sixth slower on a
  * Neoverse V1: a ceiling has to know the tricks of those who are measured against it. */
 #define AHEAD_BYTES 16384
-#define LINE_BYTES 64
+#define LINE_BYTES  64
 
 typedef struct work {
     char *from, *to; /* to: the second half, for copies */

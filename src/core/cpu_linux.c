@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define CPU_SETS_MAX 8192
-#define CACHES "/sys/devices/system/cpu/cpu0/cache/index%d/%s"
+#define CACHES       "/sys/devices/system/cpu/cpu0/cache/index%d/%s"
 
 uint32_t iron__cpu_threads(void) {
     cpu_set_t *set = CPU_ALLOC(CPU_SETS_MAX);
@@ -147,8 +147,7 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
                  "iron_cpu_info.struct_size is not %zu; set it to sizeof", sizeof *info);
     *info = (iron_cpu_info){.struct_size = sizeof *info};
     info->threads = iron__cpu_threads();
-    info->memory_bytes =
-        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     read_caches(info);
     read_name(info->name, sizeof info->name);
     name_features(info->features, sizeof info->features);

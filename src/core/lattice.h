@@ -14,8 +14,8 @@
 
 #include <math.h>
 
-#define IRON_LATTICE_MIN 2u
-#define IRON_LATTICE_MAX 64u
+#define IRON_LATTICE_MIN       2u
+#define IRON_LATTICE_MAX       64u
 #define IRON_LATTICE_POINT_MAX 65535u
 
 struct iron_lattice {

@@ -18,8 +18,8 @@ static inline uint64_t iron__mix64(uint64_t z) {
 
 /* Within an aligned group of 16 positions i >> 4 is constant, so the hash rises by 137 a position;
  * from one group to the next it rises by 16 * 137 + 17. Vector code lives on that. */
-#define IRON_HASH_STEP 137u
-#define IRON_HASH_GROUP 16u
+#define IRON_HASH_STEP       137u
+#define IRON_HASH_GROUP      16u
 #define IRON_HASH_GROUP_STEP (IRON_HASH_GROUP * IRON_HASH_STEP + 17u)
 
 static inline uint32_t iron__position_hash(uint64_t position) {

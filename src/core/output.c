@@ -21,11 +21,11 @@
 
 struct iron_output {
     int fd;
-    bool is_direct;    /* standard output, a device, a pipe: no renaming */
-    bool has_name;     /* the temporary name exists */
-    char *target;      /* where it will appear */
-    char *directory;   /* the target's folder */
-    char *temporary;   /* a name beside it */
+    bool is_direct;  /* standard output, a device, a pipe: no renaming */
+    bool has_name;   /* the temporary name exists */
+    char *target;    /* where it will appear */
+    char *directory; /* the target's folder */
+    char *temporary; /* a name beside it */
 };
 
 static iron_status fail_path(iron_error *err, const char *what, const char *path, int code) {

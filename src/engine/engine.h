@@ -27,15 +27,15 @@
 
 #include <stdbool.h>
 
-#define IRON_NODES_MAX (UINT64_C(1) << 20)
-#define IRON_VOCAB_MAX (UINT64_C(1) << 31)
+#define IRON_NODES_MAX       (UINT64_C(1) << 20)
+#define IRON_VOCAB_MAX       (UINT64_C(1) << 31)
 #define IRON_BATCH_VOCAB_MAX (UINT64_C(1) << 62)
 
 /* Batches wait in the queue until so many are there; enough to make a settling's O(nodes) rare. */
 #define IRON_QUEUE_BATCHES 1024u
 
 /* Runs that are reduced between two merges, and tokens a task should have at least. */
-#define IRON_RUNS_MAX 4096u
+#define IRON_RUNS_MAX   4096u
 #define IRON_RUN_TOKENS 65536u
 
 /* One contribution a node, for the modes in which nodes reduce for themselves. */

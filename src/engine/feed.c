@@ -65,8 +65,8 @@ static void reduce_runs(void *context, size_t task) {
 
     for (size_t k = first; k < last; k++) {
         size_t begin = run_begin(s, k), end = run_begin(s, k + 1);
-        uint64_t position = by_batch ? (s->open + begin) % s->engine->config.batch
-                                     : s->position + begin;
+        uint64_t position =
+            by_batch ? (s->open + begin) % s->engine->config.batch : s->position + begin;
 
         s->engine->runs[k] = reduce_run(s, begin, end - begin, position);
     }
@@ -151,8 +151,8 @@ iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const voi
     if (engine->config.with_seal)
         iron__engine_seal(engine, &view);
     while (view.count > 0) {
-        size_t taken = engine->variant->per_node ? feed_nodes(engine, view)
-                                                 : feed_span(engine, view);
+        size_t taken =
+            engine->variant->per_node ? feed_nodes(engine, view) : feed_span(engine, view);
 
         view = iron__view_rest(&view, taken);
     }
@@ -181,8 +181,8 @@ void iron__engine_close_batch(iron_engine *e) {
         iron__per_node_close(e, c.count);
         return;
     }
-    e->queue[e->queued++] = (iron__batch_effect){
-        c.xor, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
+    e->queue[e->queued++] =
+        (iron__batch_effect){c.xor, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
     if (e->queued == IRON_QUEUE_BATCHES)
         iron__engine_settle(e);
 }
@@ -210,7 +210,8 @@ iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_er
     iron__engine_settle(engine);
     *report = (iron_report){
         .struct_size = sizeof *report,
-        .xor_total = engine->closed.xor,
+        .xor_total = engine->closed.xor
+        ,
         .tokens = engine->closed.count,
         .batches = engine->batches,
         .sum = engine->closed.sum,

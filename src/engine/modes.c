@@ -57,8 +57,7 @@ static iron_status check_mode_info(const iron_mode_info *info, iron_error *err) 
     return IRON_OK;
 }
 
-iron_status iron_mode_at(const char *backend, size_t index, iron_mode_info *info,
-                         iron_error *err) {
+iron_status iron_mode_at(const char *backend, size_t index, iron_mode_info *info, iron_error *err) {
     IRON_TRY(check_mode_info(info, err));
     IRON_FAIL_IF(index >= iron_mode_count(backend), err, IRON_E_ARG,
                  "mode %zu of backend %.20s does not exist", index, backend ? backend : "NULL");

@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* 4 x 4 MiB stays inside a server's last-level cache, so the reader's writes are read from there. */
-#define SLOTS 4u
+#define SLOTS      4u
 #define SLOT_BYTES ((size_t)4 << 20)
 
 typedef struct pipeline {

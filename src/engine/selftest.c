@@ -19,7 +19,7 @@
 
 /* Node-centric rows cost nodes x tokens: skip cases above this. */
 #define PER_NODE_WORK_QUICK (UINT64_C(1) << 24)
-#define PER_NODE_WORK (UINT64_C(1) << 28)
+#define PER_NODE_WORK       (UINT64_C(1) << 28)
 
 void iron__selftest_tell(iron__selftest *t, const char *what, const char *difference, ...) {
     char text[320];

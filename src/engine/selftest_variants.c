@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const size_t lengths[] = {0,    1,    3,    4,    15,   16,   17,    31,
-                                 64,   255,  4095, 4096, 4097, 4098, 4099,  65537};
+static const size_t lengths[] = {0,  1,   3,    4,    15,   16,   17,   31,
+                                 64, 255, 4095, 4096, 4097, 4098, 4099, 65537};
 static const uint64_t positions[] = {0, 5, (UINT64_C(1) << 32) - 9, (UINT64_C(1) << 36) + 7,
                                      (UINT64_C(1) << 63) + 1};
 static const uint32_t vocabs[] = {2,     3,      6,      7,       10,         32000,     50257,
@@ -20,8 +20,8 @@ static const uint32_t vocabs[] = {2,     3,      6,      7,       10,         32
                                   65535, 151936, 999983, 1048574, 2147483647, 2147483648};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define LONG_TOKENS 999983u /* a prime near 10^6 */
-#define TOKENS_MAX (LONG_TOKENS + 1)
+#define LONG_TOKENS  999983u /* a prime near 10^6 */
+#define TOKENS_MAX   (LONG_TOKENS + 1)
 
 enum { KIND_IN_VOCAB, KIND_ANY, KIND_ONES, KIND_COUNT };
 
@@ -38,7 +38,7 @@ static bool same(const iron__tokens_variant *row, const iron__tokens_run *run, c
                  size_t size) {
     iron__contribution got = row->reduce(run), want = iron__tokens_scalar(run);
 
-    if (got.count == want.count && got.xor == want.xor && got.sum == want.sum)
+    if (got.count == want.count && got.xor == want.xor &&got.sum == want.sum)
         return true;
     snprintf(text, size,
              "%zu tokens at %" PRIu64 ": xor %08x sum %" PRIu64 ", reference %08x %" PRIu64,

@@ -42,8 +42,7 @@ iron_status iron_state_path_check(const char *path, iron_error *err) {
 }
 
 static iron_status write_array(const char *directory, const char *name, const char *descr,
-                               const void *data, size_t count, iron_output **out,
-                               iron_error *err) {
+                               const void *data, size_t count, iron_output **out, iron_error *err) {
     char *path = NULL;
     iron_status status;
 

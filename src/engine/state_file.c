@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define HEADER_BYTES sizeof(iron__state_header)
+#define HEADER_BYTES   sizeof(iron__state_header)
 #define CHECKSUM_BYTES sizeof(uint64_t)
-#define NODE_BYTES (sizeof(uint32_t) + 2 * sizeof(float))
+#define NODE_BYTES     (sizeof(uint32_t) + 2 * sizeof(float))
 #define FILE_BYTES_MAX (HEADER_BYTES + IRON_NODES_MAX * NODE_BYTES + CHECKSUM_BYTES)
 
 static iron__state_header describe(const iron_engine *e) {
@@ -33,7 +33,8 @@ static iron__state_header describe(const iron_engine *e) {
         .tokens = e->closed.count,
         .batches = e->batches,
         .sum = e->closed.sum,
-        .xor = e->closed.xor,
+        .xor = e->closed.xor
+        ,
         .with_seal = e->config.with_seal ? 1 : 0,
         .seal_words = {s->words.count, s->words.t, s->words.a, s->words.b},
         .seal_carry = {s->carry[0], s->carry[1], s->carry[2]},
@@ -185,10 +186,10 @@ static void adopt(iron_engine *e, const iron__state_header *h, const unsigned ch
 
     memcpy(e->nodes.xor_accumulators, arrays, bytes);
     memcpy(e->nodes.potentials, arrays + bytes, bytes);
-    e->closed = (iron__contribution){h->tokens, h->sum, h->xor};
+    e->closed = (iron__contribution){h->tokens, h->sum, h->xor };
     e->batches = h->batches;
-    e->seal.words = (iron__seal_words){h->seal_words[0], h->seal_words[1], h->seal_words[2],
-                                       h->seal_words[3]};
+    e->seal.words =
+        (iron__seal_words){h->seal_words[0], h->seal_words[1], h->seal_words[2], h->seal_words[3]};
     memcpy(e->seal.carry, h->seal_carry, sizeof e->seal.carry);
     e->seal.carried = h->seal_carried;
 }
@@ -235,8 +236,7 @@ iron_status iron__state_parse(const char *name, const unsigned char *data, size_
 }
 
 /* Reads up to FILE_BYTES_MAX + 1 bytes, so that a larger file shows. */
-static iron_status read_all(const char *path, unsigned char *data, size_t *bytes,
-                            iron_error *err) {
+static iron_status read_all(const char *path, unsigned char *data, size_t *bytes, iron_error *err) {
     FILE *file = fopen(path, "rbe");
     int code = 0;
 

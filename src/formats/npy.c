@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAGIC "\x93NUMPY"
+#define MAGIC      "\x93NUMPY"
 #define HEADER_MAX 65536u
-#define ALIGNMENT 64u
+#define ALIGNMENT  64u
 
 typedef struct reader {
     const char *at, *end;
@@ -199,8 +199,8 @@ static iron_status take_activations(const char *path, const unsigned char *data,
     if (iron__npy_parse(data, bytes, &h, &inner) != IRON_OK)
         return iron__fail(err, IRON_E_FORMAT, 0, "%.80s: %.120s", path, inner.text);
     width = strcmp(h.descr, "<f4") == 0 ? 4 : strcmp(h.descr, "<f8") == 0 ? 8 : 0;
-    IRON_FAIL_IF(width == 0, err, IRON_E_FORMAT,
-                 "%.80s holds %s; activations must be <f4 or <f8", path, h.descr);
+    IRON_FAIL_IF(width == 0, err, IRON_E_FORMAT, "%.80s holds %s; activations must be <f4 or <f8",
+                 path, h.descr);
     IRON_FAIL_IF(h.dimensions != 1 || h.shape[0] != count, err, IRON_E_ARG,
                  "%.80s has %u dimensions with %" PRIu64 " first; give one dimension of %" PRIu64
                  ", a number a node",

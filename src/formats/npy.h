@@ -9,7 +9,7 @@
 #include <iron/iron.h>
 
 typedef struct iron__npy_header {
-    char descr[8];       /* "<f4" */
+    char descr[8]; /* "<f4" */
     int is_fortran;
     unsigned dimensions; /* 0 ... 2 */
     uint64_t shape[2];

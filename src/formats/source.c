@@ -124,7 +124,8 @@ static iron_status examine_all(iron_source *s, bool any_header, iron_error *err)
         const char *path = s->files.paths[k];
 
         stdins += strcmp(path, "-") == 0;
-        IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG, "standard input (-) is named twice; name it once");
+        IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
+                     "standard input (-) is named twice; name it once");
         IRON_TRY(examine(path, s->dtype, any_header, &s->sizes[k], err));
         if (s->sizes[k] == IRON_COUNT_UNKNOWN)
             s->tokens = IRON_COUNT_UNKNOWN;
@@ -137,7 +138,8 @@ static iron_status examine_all(iron_source *s, bool any_header, iron_error *err)
 static iron_status check_options(const iron_source_options *o, iron_error *err) {
     IRON_FAIL_IF(!o || o->struct_size != sizeof *o, err, IRON_E_ARG,
                  "iron_source_options.struct_size is not %zu; set it to sizeof", sizeof *o);
-    IRON_FAIL_IF(o->path_count == 0, err, IRON_E_ARG, "no input; name files, or - for standard input");
+    IRON_FAIL_IF(o->path_count == 0, err, IRON_E_ARG,
+                 "no input; name files, or - for standard input");
     IRON_TRY(check_format_name(o->format, err));
     IRON_FAIL_IF(iron_dtype_bytes(o->dtype) == 0, err, IRON_E_ARG,
                  "%.120s: raw tokens do not say their width; give --dtype u8, u16, u32, i32 or i64 "

@@ -22,8 +22,8 @@
 #include <xxhash.h>
 #endif
 
-#define ROUNDS 9
-#define ROWS_MAX 64
+#define ROUNDS          9
+#define ROWS_MAX        64
 #define PER_NODE_TOKENS 16384u
 
 static const uint32_t vocabs[] = {65536, 50257, 128256};
@@ -169,7 +169,8 @@ static double ceiling_of(const bench *b, const row *r) {
 }
 
 static void print_table(const bench *b) {
-    printf("\ntokens on the CPU: %" PRIu64 " MiB, medians of %d interleaved passes, lattice of 4096 "
+    printf("\ntokens on the CPU: %" PRIu64
+           " MiB, medians of %d interleaved passes, lattice of 4096 "
            "nodes updated\n\n%-8s %-28s %9s %12s %8s\n",
            b->ceilings.buffer_bytes >> 20, ROUNDS, "vocab", "row", "GB/s", "of ceiling", "x XXH3");
     printf("%-8s %-28s %9.2f\n", "", "read ceiling, 1 thread", b->ceilings.read.one_thread_gb_s);
@@ -194,9 +195,10 @@ static void print_json(const bench *b, const char *path) {
 
     if (!f)
         die("cannot write the JSON file");
-    fprintf(f, "{\"schema\": \"iron.bench/1\", \"iron\": \"%s\", \"threads\": %u, \"buffer_bytes\": "
-               "%" PRIu64 ",\n \"read_ceiling_gb_s\": {\"one_thread\": %.3f, \"all_threads\": %.3f},"
-               "\n \"rows\": [",
+    fprintf(f,
+            "{\"schema\": \"iron.bench/1\", \"iron\": \"%s\", \"threads\": %u, \"buffer_bytes\": "
+            "%" PRIu64 ",\n \"read_ceiling_gb_s\": {\"one_thread\": %.3f, \"all_threads\": %.3f},"
+            "\n \"rows\": [",
             iron_version(), b->ceilings.threads, b->ceilings.buffer_bytes,
             b->ceilings.read.one_thread_gb_s, b->ceilings.read.all_threads_gb_s);
     for (size_t k = 0; k < b->row_count; k++) {

@@ -38,7 +38,7 @@
 #define GROUP IRON_HASH_GROUP
 
 /* Lanes of 32 bits take 4 remainders a group: up to this vocabulary blocks are long enough. */
-#define NARROW_VOCAB (UINT32_C(1) << 20)
+#define NARROW_VOCAB     (UINT32_C(1) << 20)
 #define BLOCK_GROUPS_MAX 4095u
 
 /* Tokens from here to the line that is asked for: 16 KiB. */
@@ -46,8 +46,8 @@
 
 /* Groups that a turn of the mixed loops takes: VECTOR_GROUPS and one more for the integer units. */
 #define VECTOR_GROUPS 4u
-#define TURN_GROUPS (VECTOR_GROUPS + 1)
-#define SIDE_TOKENS (GROUP / VECTOR_GROUPS)
+#define TURN_GROUPS   (VECTOR_GROUPS + 1)
+#define SIDE_TOKENS   (GROUP / VECTOR_GROUPS)
 
 typedef struct group_hashes {
     uint32x4_t h0, h1, h2, h3;
@@ -74,9 +74,7 @@ static inline group_hashes hashes_at(uint64_t position) {
                           vaddq_u32(base, vdupq_n_u32(12 * IRON_HASH_STEP))};
 }
 
-static inline void prefetch(const uint32_t *tokens) {
-    __builtin_prefetch(tokens + AHEAD, 0, 2);
-}
+static inline void prefetch(const uint32_t *tokens) { __builtin_prefetch(tokens + AHEAD, 0, 2); }
 
 static inline void skip_group(group_hashes *h) {
     const uint32x4_t step = vdupq_n_u32(IRON_HASH_GROUP_STEP);
@@ -126,10 +124,9 @@ static void block_mask(progress *at, size_t groups, const iron__divisor *d) {
 
         x = (group_tokens){veorq_u32(x.p0, g.p0), veorq_u32(x.p1, g.p1), veorq_u32(x.p2, g.p2),
                            veorq_u32(x.p3, g.p3)};
-        s = (group_tokens){vaddq_u32(s.p0, vandq_u32(g.p0, mask)),
-                           vaddq_u32(s.p1, vandq_u32(g.p1, mask)),
-                           vaddq_u32(s.p2, vandq_u32(g.p2, mask)),
-                           vaddq_u32(s.p3, vandq_u32(g.p3, mask))};
+        s = (group_tokens){
+            vaddq_u32(s.p0, vandq_u32(g.p0, mask)), vaddq_u32(s.p1, vandq_u32(g.p1, mask)),
+            vaddq_u32(s.p2, vandq_u32(g.p2, mask)), vaddq_u32(s.p3, vandq_u32(g.p3, mask))};
     }
     *at = (progress){tokens, h, group_xor(x), at->sum + vaddlvq_u32(group_sum(s))};
 }
@@ -152,7 +149,7 @@ static inline uint32x4_t half_product(uint32x4_t p, int32x4_t preshift, int32x4_
 /* What the integer units sum up. */
 typedef struct side {
     uint64_t tokens, quotients;
-    uint32_t xor;
+    uint32_t xor ;
 } side;
 
 /* How the integer units divide: (p >> preshift) * multiplier >> shift; the shift is a constant
@@ -222,19 +219,20 @@ static inline void side_step(side *s, const uint32_t *tokens, uint32_t hash, uns
     const int32x4_t preshift = vdupq_n_s32(-(int32_t)d->half_preshift);                            \
     const int32x4_t m = vdupq_n_s32((int32_t)d->half_multiplier)
 #define HALF_PRODUCT(p) half_product((p), preshift, m)
-#define QUOTIENT(s) DEFINE_BLOCK(quotient, s, QUOTIENT_CONSTANTS, QUOTIENT_PRODUCT)
-#define HALF(s) DEFINE_BLOCK(half, s, HALF_CONSTANTS, HALF_PRODUCT)
+#define QUOTIENT(s)     DEFINE_BLOCK(quotient, s, QUOTIENT_CONSTANTS, QUOTIENT_PRODUCT)
+#define HALF(s)         DEFINE_BLOCK(half, s, HALF_CONSTANTS, HALF_PRODUCT)
 
 /* floor(log2 V) of the vocabularies that take these loops: 3 ... 2^20 */
 #define SHIFTS(X)                                                                                  \
-    X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17)   \
-    X(18) X(19)
+    X(1)                                                                                           \
+    X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18)  \
+        X(19)
 
 SHIFTS(QUOTIENT)
 SHIFTS(HALF)
 
 #define QUOTIENT_NAME(s) [s] = quotient_##s,
-#define HALF_NAME(s) [s] = half_##s,
+#define HALF_NAME(s)     [s] = half_##s,
 static const block_function quotient_blocks[] = {SHIFTS(QUOTIENT_NAME)};
 static const block_function half_blocks[] = {SHIFTS(HALF_NAME)};
 

@@ -8,31 +8,27 @@
 
 #include <string.h>
 
-#define SCALAR_IDEA "one token at a time with %: the reference"
+#define SCALAR_IDEA  "one token at a time with %: the reference"
 #define THREADS_IDEA "the reference's loop, runs dealt out to all threads"
-#define NODE_IDEA "each node loops over all tokens: O(nodes x tokens)"
-#define HYBRID_IDEA "each node reduces strided lanes, then a tree: O(nodes x tokens), vectorised"
+#define NODE_IDEA    "each node loops over all tokens: O(nodes x tokens)"
+#define HYBRID_IDEA  "each node reduces strided lanes, then a tree: O(nodes x tokens), vectorised"
 
 /* Vector code comes as two rows: on one thread, and on all. */
 #define VECTOR_ROW(isa, feature, function, text)                                                   \
-    {.name = "tokens.cpu.vector." isa,                                                             \
-     .mode = "vector",                                                                             \
-     .needs = (feature),                                                                           \
-     .reduce = (function),                                                                         \
-     .idea = text,                                                                                 \
-     .beats = "tokens.cpu.scalar"}
+    {                                                                                              \
+        .name = "tokens.cpu.vector." isa, .mode = "vector", .needs = (feature),                    \
+        .reduce = (function), .idea = text, .beats = "tokens.cpu.scalar"                           \
+    }
 #define CHAMPION_ROW(isa, feature, function, text)                                                 \
-    {.name = "tokens.cpu.champion." isa,                                                           \
-     .mode = "champion",                                                                           \
-     .needs = (feature),                                                                           \
-     .reduce = (function),                                                                         \
-     .all_threads = true,                                                                          \
-     .idea = text ", on all threads",                                                              \
-     .beats = "tokens.cpu.vector." isa}
+    {                                                                                              \
+        .name = "tokens.cpu.champion." isa, .mode = "champion", .needs = (feature),                \
+        .reduce = (function), .all_threads = true, .idea = text ", on all threads",                \
+        .beats = "tokens.cpu.vector." isa                                                          \
+    }
 
-#define AVX512_TEXT "16 tokens an operation, quotients summed instead of remainders"
-#define AVX2_TEXT "8 tokens an operation, quotients summed instead of remainders"
-#define NEON_TEXT "4 tokens an operation, quotients summed instead of remainders"
+#define AVX512_TEXT   "16 tokens an operation, quotients summed instead of remainders"
+#define AVX2_TEXT     "8 tokens an operation, quotients summed instead of remainders"
+#define NEON_TEXT     "4 tokens an operation, quotients summed instead of remainders"
 #define PORTABLE_TEXT "plain C without division, left to the compiler's vectoriser"
 
 static const iron__tokens_variant variants[] = {
