@@ -78,7 +78,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     };
     args a = {.options = options, .option_count = COUNT(options)};
     iron_output *output = NULL;
-    iron_dtype dtype;
+    iron_dtype dtype = IRON_DTYPE_NONE;
     iron_status status;
     bool is_done;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* json.c: see json.h. Whether standard output took it all is checked once, when the command ends. */
+/* json.c: see json.h. Whether standard output took it all is checked once, as the command ends. */
 #include "json.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress.h: a line on a terminal's standard error that tells how far long work is: a bar, the rate
- * and the time left. Elsewhere it is silent.
+ * progress.h: a line on a terminal's standard error that tells how far long work is: a bar, the
+ * rate and the time left. Elsewhere it is silent.
  */
 #ifndef APPS_IRON_PROGRESS_H
 #define APPS_IRON_PROGRESS_H

@@ -46,7 +46,7 @@
  *     iron_engine_create, iron_engine_load    caller owns; iron_engine_destroy
  *     iron_lattice_create                     caller owns; iron_lattice_destroy
  *     iron_source_open                        caller owns; iron_source_close
- *     iron_output_open                        caller owns; iron_output_commit or iron_output_abandon
+ *     iron_output_open                        caller owns; iron_output_commit or _abandon
  *     pointers in iron_config                 borrowed for the call, copied where kept (the
  *                                             allocator's table: borrowed for the object's life)
  *     pointers returned by accessors          borrowed until the object's next non-const call
@@ -87,7 +87,7 @@ extern "C" {
     X(E_MISMATCH, 8, "results differ", 500, 1)
 
 typedef enum iron_status {
-#define IRON_STATUS_ENUM(name, value, text, http, code) IRON_##name = value,
+#define IRON_STATUS_ENUM(name, value, text, http, code) IRON_##name = (value),
     IRON_STATUS_MAP(IRON_STATUS_ENUM)
 #undef IRON_STATUS_ENUM
 } iron_status;

@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,12 +50,10 @@ static void read_cache_field(int index, const char *field, char *line, size_t si
 }
 
 static uint64_t parse_size(const char *text) {
-    unsigned long long value = 0;
-    char unit = 0;
+    char *unit = NULL;
+    uint64_t value = strtoull(text, &unit, 10);
 
-    if (sscanf(text, "%llu%c", &value, &unit) < 1)
-        return 0;
-    return value * (unit == 'K' ? 1024ull : unit == 'M' ? 1024ull * 1024 : 1ull);
+    return value * (*unit == 'K' ? 1024 : *unit == 'M' ? 1024 * 1024 : 1);
 }
 
 static void read_caches(iron_cpu_info *info) {
@@ -76,7 +75,7 @@ static void read_caches(iron_cpu_info *info) {
 }
 
 /* x86 kernels print a "model name"; Arm kernels print numbers, so the part is named here. */
-static const char *arm_part_name(unsigned part) {
+static const char *arm_part_name(unsigned long part) {
     static const struct {
         unsigned part;
         const char *name;
@@ -95,7 +94,6 @@ static const char *arm_part_name(unsigned part) {
 static void read_name(char *name, size_t size) {
     FILE *file = fopen("/proc/cpuinfo", "re");
     char line[256];
-    unsigned part = 0;
 
     snprintf(name, size, "unknown processor");
     while (file && fgets(line, sizeof line, file)) {
@@ -110,13 +108,14 @@ static void read_name(char *name, size_t size) {
             snprintf(name, size, "%s", colon);
             break;
         }
-        if (strncmp(line, "CPU part", 8) == 0 && sscanf(colon + 1, "%x", &part) == 1) {
+        if (strncmp(line, "CPU part", 8) == 0) {
+            unsigned long part = strtoul(colon + 1, NULL, 16);
             const char *known = arm_part_name(part);
 
             if (known)
                 snprintf(name, size, "%s", known);
             else
-                snprintf(name, size, "Arm part 0x%x", part);
+                snprintf(name, size, "Arm part 0x%lx", part);
             break;
         }
     }

@@ -3,7 +3,8 @@
  * fail.h: how the library reports that something failed.
  *
  * Three macros, each with a message: what, which value, what to do. They only return, so they are
- * for places that hold nothing; with resources held, fill the error with iron__fail and `goto done`.
+ * for places that hold nothing; with resources held, fill the error with iron__fail and
+ * `goto done`.
  */
 #ifndef IRON_CORE_FAIL_H
 #define IRON_CORE_FAIL_H

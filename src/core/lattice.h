@@ -37,7 +37,7 @@ static inline uint32_t iron__lattice_index_xor(const iron_lattice *l, uint32_t x
     uint32_t fold = x % l->span;
     uint32_t offset = fold - l->first_fold + (fold < l->first_fold ? l->span : 0);
 
-    return l->nearest[2 * offset];
+    return l->nearest[2 * (size_t)offset];
 }
 
 static inline uint32_t iron__lattice_xor(const iron_lattice *l, uint32_t x) {

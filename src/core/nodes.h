@@ -5,8 +5,9 @@
  * One batch at a time is the definition (iron__nodes_apply_one). Many batches at once give the same
  * bits with far less work (iron__nodes_apply):
  *
- * XOR side. x -> quantize_xor(x ^ xor) maps the lattice's points into themselves, the same for every
- * node; so K batches are one composed map of at most 64 entries, and each node is looked up once.
+ * XOR side. x -> quantize_xor(x ^ xor) maps the lattice's points into themselves, the same for
+ * every node; so K batches are one composed map of at most 64 entries, and each node is looked up
+ * once.
  *
  * Potential side. activation * P, rounded to float, rises with the activation (falls where P < 0),
  * and quantize_real is monotone. So with the nodes sorted by activation, once, a batch adds a

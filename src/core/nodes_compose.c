@@ -126,7 +126,7 @@ static void apply_xors(iron__nodes *nodes, const iron__batch_effect *effects, si
             map[i] = step[map[i]];
     }
     for (uint32_t j = 0; j < nodes->count; j++) {
-        uint32_t offset = nodes->xor_accumulators[j] - l->first;
+        size_t offset = nodes->xor_accumulators[j] - l->first;
 
         nodes->xor_accumulators[j] = l->points[map[l->nearest[2 * offset]]];
     }

@@ -53,13 +53,13 @@ static iron_status name_files(iron_output *o, const char *path, iron_error *err)
 
     o->target = resolve(path);
     o->directory = o->target ? strdup(o->target) : NULL;
-    if (!o->directory)
+    if (!o->directory || !o->directory[0])
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
     slash = strrchr(o->directory, '/');
-    if (!slash)
-        strcpy(o->directory, ".");
-    else
+    if (slash)
         slash[slash == o->directory] = '\0';
+    else
+        memcpy(o->directory, ".", 2); /* a file's name has a character at least */
     if (asprintf(&o->temporary, "%s.%ld.tmp", o->target, (long)getpid()) < 0) {
         o->temporary = NULL;
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);

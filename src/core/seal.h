@@ -3,8 +3,8 @@
  * seal.h: are these the same tokens, in the same order?
  *
  * The words (count, T, A, B) of parts that begin at multiples of four tokens merge by addition. A
- * stream that comes in other pieces carries at most three tokens over. A checksum against accidents,
- * not against an adversary.
+ * stream that comes in other pieces carries at most three tokens over. A checksum against
+ * accidents, not against an adversary.
  */
 #ifndef IRON_CORE_SEAL_H
 #define IRON_CORE_SEAL_H

@@ -27,7 +27,7 @@
 #define SPINS 2000
 
 /* Virtual memory may be limited: the default of 8 MiB a thread would be most of our footprint. */
-#define STACK_BYTES (256u * 1024)
+#define STACK_BYTES ((size_t)256 * 1024)
 
 typedef struct lane {
     _Alignas(IRON_CACHE_LINE) atomic_size_t next;

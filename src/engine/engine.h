@@ -2,10 +2,10 @@
 /*
  * engine.h: the engine's inside, shared by the files of this folder.
  *
- * An engine is the lattice state of closed batches, the contribution of the open one, and a queue of
- * closed batches whose effect the nodes have not taken yet: batches wait there so that many can be
- * applied at once (core/nodes.h). iron__engine_settle empties it; whoever looks at nodes calls it
- * first.
+ * An engine is the lattice state of closed batches, the contribution of the open one, and a queue
+ * of closed batches whose effect the nodes have not taken yet: batches wait there so that many can
+ * be applied at once (core/nodes.h). iron__engine_settle empties it; whoever looks at nodes calls
+ * it first.
  *
  *   config.c      checks a configuration and makes an engine of it
  *   modes.c       from a backend's and a mode's name to a registry row

@@ -2,8 +2,8 @@
 /*
  * feed.c: tokens in memory go into the engine.
  *
- * A feed is cut into spans, a span into runs that end where batches end and are small enough to deal
- * out to threads; each run is reduced to a contribution of its own, and those are merged into
+ * A feed is cut into spans, a span into runs that end where batches end and are small enough to
+ * deal out to threads; each run is reduced to a contribution of its own, and those are merged into
  * batches afterwards, in a few nanoseconds each. Since contributions merge in any order, threads
  * need not know of each other.
  *

@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* 4 x 4 MiB stays inside a server's last-level cache, so the reader's writes are read from there. */
+/* 4 x 4 MiB stays inside a server's last-level cache: what was read is reduced from there. */
 #define SLOTS      4u
 #define SLOT_BYTES ((size_t)4 << 20)
 

@@ -225,7 +225,7 @@ static iron_status build(const char *name, const iron__state_header *h, const un
 
 iron_status iron__state_parse(const char *name, const unsigned char *data, size_t bytes,
                               const iron_config *run, iron_engine **out, iron_error *err) {
-    iron__state_header header;
+    iron__state_header header = {0};
 
     *out = NULL;
     IRON_TRY(check_file(name, data, bytes, &header, err));

@@ -2,7 +2,7 @@
 /*
  * state_file.h: what a saved state looks like, little-endian:
  *
- *     header | xor_accumulators u32[nodes] | potentials f32[nodes] | activations f32[nodes] | fnv u64
+ *     header | xor_accumulators u32[] | potentials f32[] | activations f32[] | checksum u64
  *
  * The last word is FNV-1a, 64 bit, over all bytes before it.
  */

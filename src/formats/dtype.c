@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dtype.c: the table of token widths, and the way from each to 32 bits. The loops are plain, so that
- * the compiler vectorises them.
+ * dtype.c: the table of token widths, and the way from each to 32 bits. The loops are plain, so
+ * that the compiler vectorises them.
  */
 #include "formats/dtype.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * npy.c: see npy.h. The header is a Python dict literal; NumPy writes it in one shape, other writers
- * in others, so keys may come in any order and white space anywhere, but nothing else is accepted.
+ * npy.c: see npy.h. The header is a Python dict literal; NumPy writes it in one shape, other
+ * writers in others, so keys may come in any order and white space anywhere, but nothing else is
+ * accepted.
  */
 #include "formats/npy.h"
 
@@ -17,7 +18,7 @@
 
 #define MAGIC      "\x93NUMPY"
 #define HEADER_MAX 65536u
-#define ALIGNMENT  64u
+#define ALIGNMENT  ((size_t)64)
 
 typedef struct reader {
     const char *at, *end;
@@ -213,7 +214,7 @@ static iron_status take_activations(const char *path, const unsigned char *data,
 }
 
 /* At most 2^20 numbers of 8 bytes and a header, with room to see that there is too much. */
-#define ACTIVATIONS_FILE_MAX (HEADER_MAX + 12 + 8u * (1u << 20) + 1)
+#define ACTIVATIONS_FILE_MAX (HEADER_MAX + 12 + ((size_t)8 << 20) + 1)
 
 iron_status iron_activations_read(const char *path, float *activations, uint64_t count,
                                   iron_error *err) {

@@ -3,9 +3,9 @@
  * source.c: several token files as one stream.
  *
  * Everything that can be known is checked when the source is opened: that each file is there and
- * readable, that its size is a whole number of tokens, that it is not in a format whose header would
- * be taken for tokens. While reading, a file that got shorter, or a pipe that ends inside a token,
- * is an error, never a guess. Reads are blocking and fill what they are given.
+ * readable, that its size is a whole number of tokens, that it is not in a format whose header
+ * would be taken for tokens. While reading, a file that got shorter, or a pipe that ends inside a
+ * token, is an error, never a guess. Reads are blocking and fill what they are given.
  */
 #include "formats/source.h"
 
@@ -117,7 +117,7 @@ static iron_status examine(const char *path, iron_dtype dtype, bool any_header, 
 static iron_status examine_all(iron_source *s, bool any_header, iron_error *err) {
     size_t stdins = 0;
 
-    s->sizes = calloc(s->files.count, sizeof *s->sizes);
+    s->sizes = calloc(s->files.count + 1, sizeof *s->sizes);
     if (!s->sizes)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
     for (size_t k = 0; k < s->files.count; k++) {

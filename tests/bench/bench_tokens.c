@@ -2,11 +2,11 @@
 /*
  * bench_tokens.c: how fast the CPU variants are, beside what the memory gives in the same run.
  *
- * Every row goes through the public engine, lattice updates included, over a buffer of at least four
- * times the last-level cache. Rows are timed round-robin, so that drift hits all of them alike; the
- * figure is the median. The ceiling is measured before and after, and the larger counts. The modes
- * of Part I read every token once a node; they get a small share of the buffer. Nothing here passes
- * or fails: it reports ratios.
+ * Every row goes through the public engine, lattice updates included, over a buffer of at least
+ * four times the last-level cache. Rows are timed round-robin, so that drift hits all of them
+ * alike; the figure is the median. The ceiling is measured before and after, and the larger counts.
+ * The modes of Part I read every token once a node; they get a small share of the buffer. Nothing
+ * here passes or fails: it reports ratios.
  */
 #include <iron/iron_arena.h>
 

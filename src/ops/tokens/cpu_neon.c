@@ -15,8 +15,8 @@
  * Three things make them fast, each measured on a Neoverse V1 (one thread, from DRAM):
  *
  * 1. Lines are asked for 16 KiB ahead, into the second-level cache: the hardware's own prefetcher
- *    leaves a sixth of the bandwidth unused (mask: 23.4 -> 28.6 GB/s; closer or into the first level
- *    it hurts).
+ *    leaves a sixth of the bandwidth unused (mask: 23.4 -> 28.6 GB/s; closer or into the first
+ *    level it hurts).
  * 2. XOR and sums of a group are taken by a tree where a product follows, so that the long-lived
  *    accumulators are touched once a group: operands that are not fresh from another operation cost
  *    a register-file read, and four of those a cycle are the limit (2.0 against 4.0 adds a cycle).
@@ -35,7 +35,7 @@
 
 #include <arm_neon.h>
 
-#define GROUP IRON_HASH_GROUP
+#define GROUP ((size_t)IRON_HASH_GROUP)
 
 /* Lanes of 32 bits take 4 remainders a group: up to this vocabulary blocks are long enough. */
 #define NARROW_VOCAB     (UINT32_C(1) << 20)
@@ -45,7 +45,7 @@
 #define AHEAD 4096
 
 /* Groups that a turn of the mixed loops takes: VECTOR_GROUPS and one more for the integer units. */
-#define VECTOR_GROUPS 4u
+#define VECTOR_GROUPS ((size_t)4)
 #define TURN_GROUPS   (VECTOR_GROUPS + 1)
 #define SIDE_TOKENS   (GROUP / VECTOR_GROUPS)
 
@@ -139,7 +139,8 @@ static inline uint32x4_t high_product(uint32x4_t p, uint32x4_t multiplier) {
     return vuzp2q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high));
 }
 
-/* (p >> k) * multiplier >> 31, all in 31 bits: the signed doubling multiply-high is unsigned here. */
+/* (p >> k) * multiplier >> 31; all in 31 bits, so the signed multiply-high is as good as one
+ * without sign. */
 static inline uint32x4_t half_product(uint32x4_t p, int32x4_t preshift, int32x4_t multiplier) {
     int32x4_t dividend = vreinterpretq_s32_u32(vshlq_u32(p, preshift));
 
@@ -225,8 +226,8 @@ static inline void side_step(side *s, const uint32_t *tokens, uint32_t hash, uns
 /* floor(log2 V) of the vocabularies that take these loops: 3 ... 2^20 */
 #define SHIFTS(X)                                                                                  \
     X(1)                                                                                           \
-    X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18)  \
-        X(19)
+    X(2)                                                                                           \
+    X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
 
 SHIFTS(QUOTIENT)
 SHIFTS(HALF)

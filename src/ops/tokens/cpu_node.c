@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpu_node.c: what one node does in the papers' Part I, on a CPU. The engine calls these once a node
- * over the whole run: O(nodes x tokens), kept to show what reduce-then-apply saves. Same bits.
+ * cpu_node.c: what one node does in the papers' Part I, on a CPU. The engine calls these once a
+ * node over the whole run: O(nodes x tokens), kept to show what reduce-then-apply saves. Same bits.
  *
  *   node     one loop over all tokens, as the node-centric kernel's thread does it
  *   hybrid   256 lanes with a stride of 256 tokens, then a tree, as the hybrid kernel's block does

@@ -13,23 +13,23 @@
 #define NODE_IDEA    "each node loops over all tokens: O(nodes x tokens)"
 #define HYBRID_IDEA  "each node reduces strided lanes, then a tree: O(nodes x tokens), vectorised"
 
-/* Vector code comes as two rows: on one thread, and on all. */
-#define VECTOR_ROW(isa, feature, function, text)                                                   \
-    {                                                                                              \
-        .name = "tokens.cpu.vector." isa, .mode = "vector", .needs = (feature),                    \
-        .reduce = (function), .idea = text, .beats = "tokens.cpu.scalar"                           \
-    }
-#define CHAMPION_ROW(isa, feature, function, text)                                                 \
-    {                                                                                              \
-        .name = "tokens.cpu.champion." isa, .mode = "champion", .needs = (feature),                \
-        .reduce = (function), .all_threads = true, .idea = text ", on all threads",                \
-        .beats = "tokens.cpu.vector." isa                                                          \
-    }
+#define AVX512_IDEA   "16 tokens an operation, quotients summed instead of remainders"
+#define AVX2_IDEA     "8 tokens an operation, quotients summed instead of remainders"
+#define NEON_IDEA     "4 tokens an operation, quotients summed instead of remainders"
+#define PORTABLE_IDEA "plain C without division, left to the compiler's vectoriser"
+#define ON_ALL        ", on all threads"
 
-#define AVX512_TEXT   "16 tokens an operation, quotients summed instead of remainders"
-#define AVX2_TEXT     "8 tokens an operation, quotients summed instead of remainders"
-#define NEON_TEXT     "4 tokens an operation, quotients summed instead of remainders"
-#define PORTABLE_TEXT "plain C without division, left to the compiler's vectoriser"
+/* Vector code comes as two rows: on one thread, and on all. Names and ideas are string literals. */
+#define VECTOR_ROW(row, feature, function, text)                                                   \
+    {                                                                                              \
+        .name = (row), .mode = "vector", .needs = (feature), .reduce = (function), .idea = (text), \
+        .beats = "tokens.cpu.scalar"                                                               \
+    }
+#define CHAMPION_ROW(row, feature, function, text, slower)                                         \
+    {                                                                                              \
+        .name = (row), .mode = "champion", .needs = (feature), .reduce = (function),               \
+        .all_threads = true, .idea = (text), .beats = (slower)                                     \
+    }
 
 static const iron__tokens_variant variants[] = {
     {.name = "tokens.cpu.scalar",
@@ -37,12 +37,12 @@ static const iron__tokens_variant variants[] = {
      .reduce = iron__tokens_scalar,
      .idea = SCALAR_IDEA},
 #if defined(__x86_64__)
-    VECTOR_ROW("avx512", IRON_CPU_AVX512, iron__tokens_avx512, AVX512_TEXT),
-    VECTOR_ROW("avx2", IRON_CPU_AVX2, iron__tokens_avx2, AVX2_TEXT),
+    VECTOR_ROW("tokens.cpu.vector.avx512", IRON_CPU_AVX512, iron__tokens_avx512, AVX512_IDEA),
+    VECTOR_ROW("tokens.cpu.vector.avx2", IRON_CPU_AVX2, iron__tokens_avx2, AVX2_IDEA),
 #elif defined(__aarch64__)
-    VECTOR_ROW("neon", IRON_CPU_NEON, iron__tokens_neon, NEON_TEXT),
+    VECTOR_ROW("tokens.cpu.vector.neon", IRON_CPU_NEON, iron__tokens_neon, NEON_IDEA),
 #endif
-    VECTOR_ROW("portable", 0, iron__tokens_portable, PORTABLE_TEXT),
+    VECTOR_ROW("tokens.cpu.vector.portable", 0, iron__tokens_portable, PORTABLE_IDEA),
     {.name = "tokens.cpu.threads",
      .mode = "threads",
      .reduce = iron__tokens_scalar,
@@ -50,12 +50,16 @@ static const iron__tokens_variant variants[] = {
      .idea = THREADS_IDEA,
      .beats = "tokens.cpu.scalar"},
 #if defined(__x86_64__)
-    CHAMPION_ROW("avx512", IRON_CPU_AVX512, iron__tokens_avx512, AVX512_TEXT),
-    CHAMPION_ROW("avx2", IRON_CPU_AVX2, iron__tokens_avx2, AVX2_TEXT),
+    CHAMPION_ROW("tokens.cpu.champion.avx512", IRON_CPU_AVX512, iron__tokens_avx512,
+                 AVX512_IDEA ON_ALL, "tokens.cpu.vector.avx512"),
+    CHAMPION_ROW("tokens.cpu.champion.avx2", IRON_CPU_AVX2, iron__tokens_avx2, AVX2_IDEA ON_ALL,
+                 "tokens.cpu.vector.avx2"),
 #elif defined(__aarch64__)
-    CHAMPION_ROW("neon", IRON_CPU_NEON, iron__tokens_neon, NEON_TEXT),
+    CHAMPION_ROW("tokens.cpu.champion.neon", IRON_CPU_NEON, iron__tokens_neon, NEON_IDEA ON_ALL,
+                 "tokens.cpu.vector.neon"),
 #endif
-    CHAMPION_ROW("portable", 0, iron__tokens_portable, PORTABLE_TEXT),
+    CHAMPION_ROW("tokens.cpu.champion.portable", 0, iron__tokens_portable, PORTABLE_IDEA ON_ALL,
+                 "tokens.cpu.vector.portable"),
     {.name = "tokens.cpu.node",
      .mode = "node",
      .reduce = iron__tokens_node,
