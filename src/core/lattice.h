@@ -48,8 +48,10 @@ static inline uint32_t iron__lattice_xor(const iron_lattice *l, uint32_t x) {
 static inline uint32_t iron__lattice_index_magnitude(const iron_lattice *l, double magnitude) {
     double first = l->first, last = l->last;
     double v = magnitude < first ? first : magnitude > last ? last : magnitude;
+    double halves = 2 * (v - first); /* exact: both are multiples of the last place of v */
+    uint32_t whole = (uint32_t)halves;
 
-    return l->nearest[(uint32_t)ceil(2 * (v - first))];
+    return l->nearest[whole + (halves > whole)]; /* ceil, without the mathematics library */
 }
 
 static inline double iron__lattice_real(const iron_lattice *l, double c) {

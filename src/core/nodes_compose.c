@@ -82,8 +82,11 @@ static void settle_booking(iron__nodes *nodes) {
 static int is_exact(const iron__nodes *nodes, size_t batches) {
     float largest = 0;
 
-    for (uint32_t j = 0; j < nodes->count; j++)
-        largest = fmaxf(largest, fabsf(nodes->potentials[j]));
+    for (uint32_t j = 0; j < nodes->count; j++) {
+        float magnitude = fabsf(nodes->potentials[j]);
+
+        largest = magnitude > largest ? magnitude : largest;
+    }
     return (double)largest + (double)batches * nodes->lattice->last < (double)EXACT_LIMIT;
 }
 

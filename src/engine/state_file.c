@@ -140,10 +140,12 @@ static bool counts_agree(const iron__state_header *h) {
            (!h->with_seal || h->seal_words[0] + h->seal_carried == h->tokens);
 }
 
-/* Whole numbers as quantize_real gives them; sums of those never become -0. */
+/* Whole numbers as quantize_real gives them; sums of those never become -0. From 2^24 on every
+ * finite float is whole. */
 static bool is_whole(float potential) {
-    return isfinite(potential) && potential == truncf(potential) &&
-           !(potential == 0 && signbit(potential));
+    if (!isfinite(potential) || (potential == 0 && signbit(potential)))
+        return false;
+    return fabsf(potential) >= 0x1p24f || potential == (float)(int32_t)potential;
 }
 
 static iron_status check_nodes(const char *name, const iron__nodes *nodes, iron_error *err) {
