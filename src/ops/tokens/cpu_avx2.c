@@ -103,6 +103,7 @@ AVX2_INLINE void add_group(sums *s, const uint32_t *tokens, group_hashes *h, con
     __m256i low = _mm256_loadu_si256((const __m256i *)tokens);
     __m256i high = _mm256_loadu_si256((const __m256i *)(tokens + 8));
 
+    iron__tokens_prefetch(tokens);
     add_vector(s, _mm256_add_epi32(low, h->low), c, by);
     add_vector(s, _mm256_add_epi32(high, h->high), c, by);
     *h = (group_hashes){_mm256_add_epi32(h->low, step), _mm256_add_epi32(h->high, step)};

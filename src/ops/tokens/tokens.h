@@ -64,6 +64,15 @@ iron__contribution iron__tokens_hybrid(const iron__tokens_run *run);
 /* The same exact arithmetic token by token, without division: for short runs and loose ends. */
 iron__contribution iron__tokens_few(const iron__tokens_run *run);
 
+/* Vector loops ask for the line this far ahead, into the second-level cache: the hardware's own
+ * prefetchers leave bandwidth unused (figures in cpu_neon.c and cpu_avx512.c). Asking beyond the
+ * end of a run is harmless. */
+#define IRON_AHEAD_BYTES 32768
+
+static inline void iron__tokens_prefetch(const uint32_t *tokens) {
+    __builtin_prefetch((const char *)tokens + IRON_AHEAD_BYTES, 0, 2);
+}
+
 /* Reduces the whole groups of a run, aligned to 16 positions, by reduce_groups (never called for
  * none) and the tokens before and after them one by one. */
 iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
