@@ -4,6 +4,7 @@
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 DESTDIR ?=
+MAKEFLAGS += --no-print-directory
 
 .PHONY: build deps deps-build demo test test-release test-dev test-tsan test-clang test-cross \
         test-long lint bench install fuzz clean
