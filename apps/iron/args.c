@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,6 +47,9 @@ iron_status parse_real(const char *text, double *value, iron_error *err) {
         return usage(err, "value '%.40s' is no number; give a decimal like -11.5", text);
     if (!isfinite(*value))
         return usage(err, "value %.40s is too large; give a finite number", text);
+    /* too small for a double is not zero: it still has a sign and a nearest point */
+    if (*value == 0 && errno == ERANGE)
+        *value = text[0] == '-' ? -DBL_MIN : DBL_MIN;
     return IRON_OK;
 }
 
@@ -124,6 +128,8 @@ static iron_status take_option(args *a, int argc, char **argv, int *k, iron_erro
         if (name[length])
             return usage(err, "option --%s takes no value, and has '%.40s'", o->name, text);
         *(bool *)o->target = true;
+        if (o->given)
+            *o->given = true;
         return IRON_OK;
     }
     if (name[length])

@@ -21,6 +21,9 @@ uint32_t iron__cpu_features(void);
 /* CPUs that this process may run on, at least 1. */
 uint32_t iron__cpu_threads(void);
 
+/* The processor's name, as the operating system tells it. */
+void iron__cpu_name(char *name, size_t size);
+
 /* Bytes of the largest cache, from the operating system; 32 MiB if it does not say. */
 uint64_t iron__cpu_last_cache_bytes(void);
 

@@ -91,7 +91,7 @@ static const char *arm_part_name(unsigned long part) {
     return NULL;
 }
 
-static void read_name(char *name, size_t size) {
+void iron__cpu_name(char *name, size_t size) {
     FILE *file = fopen("/proc/cpuinfo", "re");
     char line[256];
 
@@ -148,7 +148,7 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     info->threads = iron__cpu_threads();
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     read_caches(info);
-    read_name(info->name, sizeof info->name);
+    iron__cpu_name(info->name, sizeof info->name);
     name_features(info->features, sizeof info->features);
     return IRON_OK;
 }

@@ -47,7 +47,8 @@ static inline uint32_t iron__lattice_xor(const iron_lattice *l, uint32_t x) {
 /* The index of the point nearest to a magnitude that is not 0. Infinity is beyond the last. */
 static inline uint32_t iron__lattice_index_magnitude(const iron_lattice *l, double magnitude) {
     double first = l->first, last = l->last;
-    double v = magnitude < first ? first : magnitude > last ? last : magnitude;
+    /* written so that NaN, which nobody should pass, lands on the first point */
+    double v = magnitude > first ? (magnitude < last ? magnitude : last) : first;
     double halves = 2 * (v - first); /* exact: both are multiples of the last place of v */
     uint32_t whole = (uint32_t)halves;
 

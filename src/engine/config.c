@@ -8,8 +8,6 @@
 #include "engine/engine.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 void iron_config_init(iron_config *config) {
     *config = (iron_config){
@@ -65,13 +63,6 @@ static iron_status allocate_queues(iron_engine *e, iron_error *err) {
     return e->per_node.sums ? IRON_OK : IRON_E_NOMEM;
 }
 
-static void name_device(iron_engine *e) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-
-    iron_cpu_describe(&cpu, NULL);
-    snprintf(e->device, sizeof e->device, "%s", cpu.name);
-}
-
 /* The engine's own copy of the configuration: nothing of the caller's is kept but the allocator. */
 static void adopt_config(iron_engine *e, uint32_t threads) {
     e->config.lattice = e->lattice->points;
@@ -96,7 +87,7 @@ static iron_status build(iron_engine *e, iron_error *err) {
         threads = 1;
     IRON_TRY(iron__team_create(threads, e->allocator, &e->team, err));
     e->divisor = iron__divisor_make((uint32_t)c->vocab);
-    name_device(e);
+    iron__cpu_name(e->device, sizeof e->device);
     adopt_config(e, threads);
     return IRON_OK;
 }

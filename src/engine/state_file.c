@@ -37,11 +37,11 @@ static iron__state_header describe(const iron_engine *e) {
         ,
         .with_seal = e->config.with_seal ? 1 : 0,
         .seal_words = {s->words.count, s->words.t, s->words.a, s->words.b},
-        .seal_carry = {s->carry[0], s->carry[1], s->carry[2]},
         .seal_carried = s->carried,
     };
 
     memcpy(h.magic, IRON_STATE_MAGIC, sizeof h.magic);
+    memcpy(h.seal_carry, s->carry, s->carried * sizeof h.seal_carry[0]);
     memcpy(h.lattice, e->lattice->points, e->lattice->count * sizeof h.lattice[0]);
     return h;
 }
@@ -131,13 +131,30 @@ static iron_status check_file(const char *name, const unsigned char *data, size_
     return IRON_OK;
 }
 
+static bool seal_agrees(const iron__state_header *h) {
+    static const iron__seal none;
+    uint64_t sealed = h->with_seal ? h->tokens : 0;
+
+    if (h->with_seal > 1 || h->seal_carried != sealed % 4 ||
+        h->seal_words[0] != sealed - sealed % 4)
+        return false;
+    for (uint32_t k = h->seal_carried; k < 3; k++)
+        if (h->seal_carry[k] != 0)
+            return false;
+    return h->seal_words[0] > 0 || memcmp(h->seal_words, &none.words, sizeof h->seal_words) == 0;
+}
+
+/* Could these totals be those of a stream? */
 static bool counts_agree(const iron__state_header *h) {
-    if (h->batches > h->tokens || (h->batches == 0) != (h->tokens == 0))
+    uint64_t most;
+
+    if (h->tokens == 0)
+        return h->batches == 0 && h->sum == 0 && h->xor == 0 && seal_agrees(h);
+    if (h->batches > h->tokens || (h->tokens - 1) / h->batch + 1 > h->batches)
         return false;
-    if (h->batches > 0 && (h->tokens - 1) / h->batch + 1 > h->batches)
+    if (!__builtin_mul_overflow(h->tokens, h->vocab - 1, &most) && h->sum > most)
         return false;
-    return h->with_seal <= 1 && h->seal_carried <= 3 && h->seal_words[0] % 4 == 0 &&
-           (!h->with_seal || h->seal_words[0] + h->seal_carried == h->tokens);
+    return seal_agrees(h);
 }
 
 /* Whole numbers as quantize_real gives them; sums of those never become -0. From 2^24 on every
@@ -148,12 +165,16 @@ static bool is_whole(float potential) {
     return fabsf(potential) >= 0x1p24f || potential == (float)(int32_t)potential;
 }
 
-static iron_status check_nodes(const char *name, const iron__nodes *nodes, iron_error *err) {
+static iron_status check_nodes(const char *name, const iron__nodes *nodes, uint64_t batches,
+                               iron_error *err) {
     const iron_lattice *l = nodes->lattice;
 
     for (uint32_t j = 0; j < nodes->count; j++) {
         uint32_t x = nodes->xor_accumulators[j];
 
+        IRON_FAIL_IF(batches == 0 && (x != l->points[j % l->count] || nodes->potentials[j] != 0),
+                     err, IRON_E_FORMAT, "%.80s is refused: node %u moved before the first batch",
+                     name, j);
         IRON_FAIL_IF(x < l->first || x > l->last || iron__lattice_xor(l, x) != x, err,
                      IRON_E_FORMAT, "%.80s is refused: node %u holds %u, no point of its lattice",
                      name, j, x);
@@ -217,7 +238,7 @@ static iron_status build(const char *name, const iron__state_header *h, const un
     if (status != IRON_OK)
         return iron__fail(err, status, inner.native, "%.80s: %.150s", name, inner.text);
     adopt(*out, h, arrays);
-    status = check_nodes(name, &(*out)->nodes, err);
+    status = check_nodes(name, &(*out)->nodes, h->batches, err);
     if (status != IRON_OK) {
         iron_engine_destroy(*out);
         *out = NULL;
@@ -237,37 +258,44 @@ iron_status iron__state_parse(const char *name, const unsigned char *data, size_
     return build(name, &header, data, run, out, err);
 }
 
-/* Reads up to FILE_BYTES_MAX + 1 bytes, so that a larger file shows. */
-static iron_status read_all(const char *path, unsigned char *data, size_t *bytes, iron_error *err) {
-    FILE *file = fopen(path, "rbe");
-    int code = 0;
+/* One byte more than there should be at most, so that a file that is too large shows. */
+static size_t room_for(FILE *file) {
+    struct stat info;
 
-    if (!file)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    *bytes = fread(data, 1, FILE_BYTES_MAX + 1, file);
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) ||
+        (uint64_t)info.st_size > FILE_BYTES_MAX)
+        return FILE_BYTES_MAX + 1;
+    return (size_t)info.st_size + 1;
+}
+
+static iron_status load(const char *path, FILE *file, const iron_allocator *allocator,
+                        const iron_config *run, iron_engine **out, iron_error *err) {
+    size_t room = room_for(file), bytes;
+    unsigned char *data = iron__allocate(allocator, 1, room, "a state file", err);
+    iron_status status;
+
+    if (!data)
+        return IRON_E_NOMEM;
+    bytes = fread(data, 1, room, file);
     if (ferror(file))
-        code = errno;
-    fclose(file);
-    if (code)
-        return iron__fail(err, IRON_E_IO, code, "cannot read %.120s: %s", path, strerror(code));
-    return IRON_OK;
+        status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+    else
+        status = iron__state_parse(path, data, bytes, run, out, err);
+    iron__release(allocator, data);
+    return status;
 }
 
 iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
                              iron_error *err) {
     const iron_allocator *allocator =
         run && run->allocator ? run->allocator : iron__allocator_default();
-    unsigned char *data;
-    size_t bytes = 0;
+    FILE *file = fopen(path, "rbe");
     iron_status status;
 
     *out = NULL;
-    data = iron__allocate(allocator, 1, FILE_BYTES_MAX + 1, "a state file", err);
-    if (!data)
-        return IRON_E_NOMEM;
-    status = read_all(path, data, &bytes, err);
-    if (status == IRON_OK)
-        status = iron__state_parse(path, data, bytes, run, out, err);
-    iron__release(allocator, data);
+    if (!file)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    status = load(path, file, allocator, run, out, err);
+    fclose(file);
     return status;
 }

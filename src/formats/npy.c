@@ -10,6 +10,7 @@
 #include "core/nodes.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static int read_string(reader *r, char *to, size_t size) {
         return 0;
     quote = *r->at++;
     for (; r->at < r->end && *r->at != quote; r->at++) {
-        if (length + 1 >= size)
+        if (length + 1 >= size || (unsigned char)*r->at < ' ')
             return 0;
         to[length++] = *r->at;
     }
@@ -66,20 +67,22 @@ static int read_number(reader *r, uint64_t *value) {
         if (__builtin_mul_overflow(*value, 10u, value) ||
             __builtin_add_overflow(*value, (uint64_t)(*r->at - '0'), value))
             return 0;
-    return r->at > start;
+    return r->at > start && (*start != '0' || r->at == start + 1);
 }
 
+/* (), (4,) or (4, 2): with one dimension the comma makes it a tuple. */
 static int read_shape(reader *r, iron__npy_header *h) {
+    int has_comma = 1;
+
     if (!accept(r, "("))
         return 0;
     while (!accept(r, ")")) {
-        if (h->dimensions == 2 || !read_number(r, &h->shape[h->dimensions]))
+        if (!has_comma || h->dimensions == 2 || !read_number(r, &h->shape[h->dimensions]))
             return 0;
         h->dimensions++;
-        if (!accept(r, ",") && (skip_blanks(r), r->at == r->end || *r->at != ')'))
-            return 0;
+        has_comma = accept(r, ",");
     }
-    return 1;
+    return h->dimensions != 1 || has_comma;
 }
 
 static int read_flag(reader *r, int *flag) {
@@ -92,9 +95,10 @@ static int read_flag(reader *r, int *flag) {
     return 1;
 }
 
-/* Each key once, in any order. */
+/* Each key once, in any order; blanks alone after the dict. */
 static int read_dict(reader *r, iron__npy_header *h) {
     unsigned seen = 0;
+    int has_comma = 1;
 
     if (!accept(r, "{"))
         return 0;
@@ -103,7 +107,7 @@ static int read_dict(reader *r, iron__npy_header *h) {
         unsigned bit;
         int good;
 
-        if (!read_string(r, key, sizeof key) || !accept(r, ":"))
+        if (!has_comma || !read_string(r, key, sizeof key) || !accept(r, ":"))
             return 0;
         if (strcmp(key, "descr") == 0) {
             bit = 1;
@@ -120,9 +124,10 @@ static int read_dict(reader *r, iron__npy_header *h) {
         if (!good || (seen & bit))
             return 0;
         seen |= bit;
-        accept(r, ",");
+        has_comma = accept(r, ",");
     }
-    return seen == 7;
+    skip_blanks(r);
+    return seen == 7 && r->at == r->end;
 }
 
 iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_header *out,
@@ -177,18 +182,23 @@ iron_status iron__npy_write(const char *path, const char *descr, const void *dat
     return status;
 }
 
-static void copy_activations(const iron__npy_header *h, const unsigned char *data, float *to,
-                             uint64_t count) {
+/* Doubles become floats; those that would become 0 or infinity without being it are refused. */
+static iron_status copy_activations(const iron__npy_header *h, const unsigned char *data, float *to,
+                                    uint64_t count, iron_error *err) {
     if (strcmp(h->descr, "<f4") == 0) {
         memcpy(to, data + h->data_offset, count * sizeof(float));
-        return;
+        return IRON_OK;
     }
     for (uint64_t k = 0; k < count; k++) {
         double value;
 
         memcpy(&value, data + h->data_offset + k * sizeof value, sizeof value);
+        IRON_FAIL_IF((value != 0 && fabs(value) < FLT_MIN) || fabs(value) > FLT_MAX, err,
+                     IRON_E_ARG, "activation %" PRIu64 " is %g; it does not fit a 32-bit float", k,
+                     value);
         to[k] = (float)value;
     }
+    return IRON_OK;
 }
 
 static iron_status take_activations(const char *path, const unsigned char *data, size_t bytes,
@@ -209,7 +219,7 @@ static iron_status take_activations(const char *path, const unsigned char *data,
     IRON_FAIL_IF(bytes - h.data_offset != count * width, err, IRON_E_FORMAT,
                  "%.80s has %zu bytes of data, its header says %" PRIu64, path,
                  bytes - h.data_offset, count * width);
-    copy_activations(&h, data, to, count);
+    IRON_TRY(copy_activations(&h, data, to, count, err));
     return iron__activations_check(to, count, err);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz.h: what the fuzz harnesses share. A harness is one function, LLVMFuzzerTestOneInput, that
- * takes any bytes whatever, puts them through a parser, and checks what must hold of the outcome. It
- * is linked twice: with libFuzzer, which invents bytes (scripts/fuzz), and with replay.c, which runs
- * a corpus of files through it as a test, with any compiler.
+ * takes any bytes whatever, puts them through a parser, and checks what must hold of the outcome.
+ * It is linked twice: with libFuzzer, which invents bytes (scripts/fuzz), and with replay.c,
+ * which runs a corpus of files through it as a test, with any compiler.
  *
  * FUZZ_REQUIRE is an assert that no build turns off.
  */

@@ -2,13 +2,15 @@
 /*
  * fuzz_npy.c: headers of NumPy files, and activations read from such files. The input is the file.
  *
- * An accepted header lies within the file, is refused when cut anywhere, and written anew in NumPy's
- * own form gives the same fields. Activations are accepted iff type, shape and size are as they must
- * be and an independent look at each number finds nothing wrong, and then they are those numbers.
+ * An accepted header lies within the file, is refused when cut anywhere, and written anew in
+ * NumPy's own form gives the same fields. Activations are accepted iff type, shape and size are
+ * as they must be and an independent look at each number finds nothing wrong, and then they are
+ * those numbers.
  */
 #include "formats/npy.h"
 #include "fuzz.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sys/mman.h>
@@ -53,6 +55,8 @@ static bool decode(const iron__npy_header *h, const uint8_t *at, float *wanted) 
             memcpy(&wanted[k], at + 4 * k, 4);
         } else {
             memcpy(&wide, at + 8 * k, 8);
+            if ((wide != 0 && fabs(wide) < FLT_MIN) || fabs(wide) > FLT_MAX)
+                return false;
             wanted[k] = (float)wide;
         }
         all_good = all_good && is_good(wanted[k]);
