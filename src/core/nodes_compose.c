@@ -14,6 +14,9 @@
  * Neoverse V1). */
 #define STAIRCASE_NODES 128u
 
+/* A slice costs two passes over the nodes; a batch in order costs one, with more work a node. */
+#define SLICE_MIN 4u
+
 /* A level counts the points crossed: 0 for no contribution, +k and -k for the k-th point. */
 typedef struct staircase {
     const iron_lattice *lattice;
@@ -79,7 +82,8 @@ static void settle_booking(iron__nodes *nodes) {
     memset(nodes->booking, 0, nodes->count * sizeof nodes->booking[0]);
 }
 
-static int is_exact(const iron__nodes *nodes, size_t batches) {
+/* How many batches can be added at once before a potential might reach the limit. */
+static size_t exact_batches(const iron__nodes *nodes) {
     float largest = 0;
 
     for (uint32_t j = 0; j < nodes->count; j++) {
@@ -87,7 +91,9 @@ static int is_exact(const iron__nodes *nodes, size_t batches) {
 
         largest = magnitude > largest ? magnitude : largest;
     }
-    return (double)largest + (double)batches * nodes->lattice->last < (double)EXACT_LIMIT;
+    if (largest >= (float)EXACT_LIMIT)
+        return 0;
+    return (size_t)((EXACT_LIMIT - 1 - (int64_t)largest) / nodes->lattice->last);
 }
 
 static void add_in_order(iron__nodes *nodes, const iron__batch_effect *effects, size_t count) {
@@ -103,14 +109,22 @@ static void add_in_order(iron__nodes *nodes, const iron__batch_effect *effects, 
     }
 }
 
+/* As many batches at a time as stay exact; when a slice is not worth the look at all nodes that it
+ * costs, what is left is added in order. */
 static void apply_potentials(iron__nodes *nodes, const iron__batch_effect *effects, size_t count) {
-    if (nodes->count < STAIRCASE_NODES || !is_exact(nodes, count)) {
-        add_in_order(nodes, effects, count);
-        return;
+    while (count > 0 && nodes->count >= STAIRCASE_NODES) {
+        size_t exact = exact_batches(nodes);
+        size_t slice = exact < count ? exact : count;
+
+        if (slice < SLICE_MIN && slice < count)
+            break;
+        for (size_t k = 0; k < slice; k++)
+            book_batch(nodes, effects[k].potential);
+        settle_booking(nodes);
+        effects += slice;
+        count -= slice;
     }
-    for (size_t k = 0; k < count; k++)
-        book_batch(nodes, effects[k].potential);
-    settle_booking(nodes);
+    add_in_order(nodes, effects, count);
 }
 
 /* Composes the batches' maps of point indices, first batch innermost, then looks each node up. */

@@ -4,14 +4,19 @@
  *
  * The bytes go to a file without a name (O_TMPFILE) in the target's folder, so that nothing is left
  * behind however the process ends. Commit syncs it, links it under a temporary name, renames that
- * over the target and syncs the folder. Where a file system has no nameless files, the temporary
- * name exists from the start. Devices and pipes are written directly: there is nothing to replace.
+ * over the target and syncs the folder; interruptions wait meanwhile. Where a file system has no
+ * nameless files, the temporary name exists from the start. Devices and pipes are written directly: there is nothing to replace.
  */
+#include "core/output.h"
+
+#include "core/clock.h"
 #include "core/fail.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,19 +26,34 @@
 
 struct iron_output {
     int fd;
-    bool is_direct;  /* standard output, a device, a pipe: no renaming */
-    bool has_name;   /* the temporary name exists */
-    char *target;    /* where it will appear */
-    char *directory; /* the target's folder */
-    char *temporary; /* a name beside it */
+    bool is_borrowed; /* standard output: not ours to close */
+    bool is_direct;   /* standard output, a device, a pipe: no renaming */
+    bool has_name;    /* the temporary name exists */
+    char *target;     /* where it will appear */
+    char *directory;  /* the target's folder */
+    char *temporary;  /* a name in that folder */
 };
+
+void iron__interruptions_hold(sigset_t *before) {
+    sigset_t interruptions;
+
+    sigemptyset(&interruptions);
+    sigaddset(&interruptions, SIGINT);
+    sigaddset(&interruptions, SIGTERM);
+    sigaddset(&interruptions, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &interruptions, before);
+}
+
+void iron__interruptions_release(const sigset_t *before) {
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 static iron_status fail_path(iron_error *err, const char *what, const char *path, int code) {
     return iron__fail(err, IRON_E_IO, code, "cannot %s %.120s: %s", what, path, strerror(code));
 }
 
 static void destroy(iron_output *o) {
-    if (o->fd >= 0 && o->fd != STDOUT_FILENO)
+    if (o->fd >= 0 && !o->is_borrowed)
         close(o->fd);
     free(o->target);
     free(o->directory);
@@ -48,22 +68,45 @@ static char *resolve(const char *path) {
     return real ? real : strdup(path);
 }
 
+static iron_status no_memory(iron_error *err, const char *path) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
+}
+
 static iron_status name_files(iron_output *o, const char *path, iron_error *err) {
     char *slash;
 
     o->target = resolve(path);
     o->directory = o->target ? strdup(o->target) : NULL;
-    if (!o->directory || !o->directory[0])
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
+    if (!o->directory)
+        return no_memory(err, path);
     slash = strrchr(o->directory, '/');
     if (slash)
         slash[slash == o->directory] = '\0';
     else
         memcpy(o->directory, ".", 2); /* a file's name has a character at least */
-    if (asprintf(&o->temporary, "%s.%ld.tmp", o->target, (long)getpid()) < 0) {
-        o->temporary = NULL;
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
-    }
+    return IRON_OK;
+}
+
+/* A short name that nobody has: long targets stay possible, and what a killed process of the same
+ * number left behind is in nobody's way. */
+static iron_status new_temporary(iron_output *o, iron_error *err) {
+    uint64_t now = iron__clock_ns();
+
+    free(o->temporary);
+    if (asprintf(&o->temporary, "%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(), now) >= 0)
+        return IRON_OK;
+    o->temporary = NULL;
+    return no_memory(err, o->target);
+}
+
+static iron_status open_named(iron_output *o, mode_t mode, iron_error *err) {
+    do {
+        IRON_TRY(new_temporary(o, err));
+        o->fd = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+    } while (o->fd < 0 && errno == EEXIST);
+    if (o->fd < 0)
+        return fail_path(err, "write into", o->directory, errno);
+    o->has_name = true;
     return IRON_OK;
 }
 
@@ -71,21 +114,18 @@ static iron_status open_temporary(iron_output *o, mode_t mode, iron_error *err) 
     o->fd = open(o->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
     if (o->fd >= 0)
         return IRON_OK;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
         return fail_path(err, "write into", o->directory, errno);
-    o->fd = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
-    if (o->fd < 0)
-        return fail_path(err, "create", o->temporary, errno);
-    o->has_name = true;
-    return IRON_OK;
+    return open_named(o, mode, err);
 }
 
 static iron_status open_target(iron_output *o, const char *path, iron_error *err) {
     struct stat info;
     mode_t mode = 0666;
 
+    IRON_FAIL_IF(path[0] == '\0', err, IRON_E_ARG, "the output's name is empty; name a file");
     if (strcmp(path, "-") == 0) {
-        o->is_direct = true;
+        o->is_direct = o->is_borrowed = true;
         o->fd = STDOUT_FILENO;
         return IRON_OK;
     }
@@ -122,6 +162,13 @@ iron_status iron_output_open(const char *path, iron_output **out, iron_error *er
 
 static const char *shown_name(const iron_output *o) { return o->target ? o->target : "the output"; }
 
+/* A pipe that was made non-blocking and is full: wait. False for any other error, errno kept. */
+static bool wait_for_room(const iron_output *o) {
+    struct pollfd end = {.fd = o->fd, .events = POLLOUT};
+
+    return errno == EAGAIN && poll(&end, 1, -1) > 0;
+}
+
 iron_status iron_output_write(iron_output *output, const void *data, size_t bytes,
                               iron_error *err) {
     const char *at = data;
@@ -129,7 +176,7 @@ iron_status iron_output_write(iron_output *output, const void *data, size_t byte
     while (bytes > 0) {
         ssize_t count = write(output->fd, at, bytes);
 
-        if (count < 0 && errno == EINTR)
+        if (count < 0 && (errno == EINTR || wait_for_room(output)))
             continue;
         if (count < 0)
             return fail_path(err, "write", shown_name(output), errno);
@@ -154,31 +201,50 @@ static iron_status sync_directory(const iron_output *o, iron_error *err) {
 
 static iron_status give_name(iron_output *o, iron_error *err) {
     char link[64];
+    int code;
 
     if (o->has_name)
         return IRON_OK;
     snprintf(link, sizeof link, "/proc/self/fd/%d", o->fd);
-    unlink(o->temporary); /* left by a process of the same number that lost its power */
-    if (linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) != 0)
-        return fail_path(err, "create", o->temporary, errno);
+    do {
+        IRON_TRY(new_temporary(o, err));
+        code = linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) ? errno : 0;
+    } while (code == EEXIST);
+    if (code)
+        return fail_path(err, "write into", o->directory, code);
     o->has_name = true;
     return IRON_OK;
 }
 
+static iron_status replace_target(iron_output *o, iron_error *err) {
+    IRON_TRY(give_name(o, err));
+    if (rename(o->temporary, o->target) != 0) {
+        int code = errno;
+
+        unlink(o->temporary);
+        o->has_name = false;
+        return fail_path(err, "rename to", o->target, code);
+    }
+    o->has_name = false;
+    return IRON_OK;
+}
+
 static iron_status publish(iron_output *o, iron_error *err) {
+    sigset_t before;
+    iron_status status;
+
     if (fsync(o->fd) != 0)
         return fail_path(err, "sync", o->target, errno);
-    IRON_TRY(give_name(o, err));
-    if (rename(o->temporary, o->target) != 0)
-        return fail_path(err, "rename to", o->target, errno);
-    o->has_name = false;
-    return sync_directory(o, err);
+    iron__interruptions_hold(&before);
+    status = replace_target(o, err);
+    iron__interruptions_release(&before);
+    return status == IRON_OK ? sync_directory(o, err) : status;
 }
 
 iron_status iron_output_commit(iron_output *output, iron_error *err) {
     iron_status status = output->is_direct ? IRON_OK : publish(output, err);
 
-    if (status == IRON_OK && output->is_direct && output->fd != STDOUT_FILENO) {
+    if (status == IRON_OK && output->is_direct && !output->is_borrowed) {
         int fd = output->fd;
 
         output->fd = -1;

@@ -19,6 +19,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Tiny batches make tiny runs: a full span is still cut into so many tasks, for threads to share. */
+#define TASKS_MIN 64u
+
 /* A span being reduced: written before the threads start, then only read. */
 typedef struct span {
     iron_engine *engine;
@@ -79,6 +82,8 @@ static void plan_span(span *s) {
     s->run = batch < IRON_RUN_TOKENS ? (size_t)batch : IRON_RUN_TOKENS;
     s->batch_runs = (size_t)((batch + s->run - 1) / s->run);
     s->task_runs = IRON_RUN_TOKENS / s->run;
+    if (s->task_runs > IRON_RUNS_MAX / TASKS_MIN)
+        s->task_runs = IRON_RUNS_MAX / TASKS_MIN;
     s->position = iron__engine_position(s->engine);
     s->open = s->engine->open.count;
     for (s->runs = 1; s->runs < IRON_RUNS_MAX && run_begin(s, s->runs) < s->view.count;)

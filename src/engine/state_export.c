@@ -4,6 +4,7 @@
  * arrays as NumPy files for the next stage.
  */
 #include "core/fail.h"
+#include "core/output.h"
 #include "engine/engine.h"
 #include "formats/npy.h"
 
@@ -12,32 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 iron_status iron_state_path_check(const char *path, iron_error *err) {
+    iron_output *probe = NULL;
     struct stat info;
-    const char *slash = strrchr(path, '/');
-    char *folder;
-    int code = 0;
 
-    if (stat(path, &info) == 0) {
-        IRON_FAIL_IF(!S_ISREG(info.st_mode), err, IRON_E_ARG,
-                     "%.120s exists and is no regular file; give another name for the state", path);
-    } else if (errno != ENOENT) {
-        return iron__fail(err, IRON_E_IO, errno, "cannot save to %.120s: %s", path,
-                          strerror(errno));
-    }
-    IRON_FAIL_IF(path[0] == '\0' || (slash && slash[1] == '\0'), err, IRON_E_ARG,
-                 "'%.120s' names no file; give a name for the state", path);
-    folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!folder)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory");
-    if (access(folder, W_OK | X_OK) != 0)
-        code = errno;
-    free(folder);
-    if (code)
-        return iron__fail(err, IRON_E_IO, code, "cannot save to %.120s: its folder: %s", path,
-                          strerror(code));
+    IRON_FAIL_IF(strcmp(path, "-") == 0, err, IRON_E_ARG,
+                 "a state cannot go to standard output; name a file (./- for one called -)");
+    IRON_FAIL_IF(stat(path, &info) == 0 && !S_ISREG(info.st_mode), err, IRON_E_ARG,
+                 "%.120s exists and is no regular file; give another name for the state", path);
+    /* the way that saving will go, up to the first byte */
+    IRON_TRY(iron_output_open(path, &probe, err));
+    iron_output_abandon(probe);
     return IRON_OK;
 }
 
@@ -66,11 +53,13 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
                         {"activations", "<f4", n->activations}};
     iron_output *outputs[ARRAYS] = {NULL};
     iron_status status = IRON_OK;
+    sigset_t before;
 
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
         return iron__fail(err, IRON_E_IO, errno, "cannot create directory %.120s: %s", directory,
                           strerror(errno));
     iron__engine_settle(engine);
+    iron__interruptions_hold(&before);
     for (int k = 0; k < ARRAYS && status == IRON_OK; k++)
         status = write_array(directory, arrays[k].name, arrays[k].descr, arrays[k].data, n->count,
                              &outputs[k], err);
@@ -80,5 +69,6 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
         else
             iron_output_abandon(outputs[k]);
     }
+    iron__interruptions_release(&before);
     return status;
 }

@@ -7,10 +7,10 @@
 
 #include "core/fail.h"
 #include "core/fnv.h"
+#include "core/output.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,7 +78,7 @@ static iron_status save(const iron_engine *e, const char *path, iron_error *err)
 }
 
 iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err) {
-    sigset_t interruptions, before;
+    sigset_t before;
     iron_status status;
 
     IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
@@ -86,14 +86,9 @@ iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *
                  engine->open.count);
     IRON_TRY(iron_state_path_check(path, err));
     iron__engine_settle(engine);
-    /* A temporary name may exist for a moment: do not die then. */
-    sigemptyset(&interruptions);
-    sigaddset(&interruptions, SIGINT);
-    sigaddset(&interruptions, SIGTERM);
-    sigaddset(&interruptions, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &interruptions, &before);
+    iron__interruptions_hold(&before);
     status = save(engine, path, err);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    iron__interruptions_release(&before);
     return status;
 }
 

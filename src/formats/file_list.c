@@ -47,23 +47,36 @@ static int by_natural_order(const void *a, const void *b) {
     return iron__natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
+/* A folder in the folder is passed over; a file that cannot be looked at is a missing shard. */
+static iron_status add_entry(iron__file_list *list, const char *path, const char *name,
+                             iron_error *err) {
+    char *file = join(path, name);
+    struct stat info;
+    int code;
+
+    if (file && stat(file, &info) != 0) {
+        code = errno;
+        iron__fail(err, IRON_E_IO, code, "cannot open %.120s: %s", file, strerror(code));
+        free(file);
+        return IRON_E_IO;
+    }
+    if (file && S_ISDIR(info.st_mode)) {
+        free(file);
+        return IRON_OK;
+    }
+    return append(list, file, err);
+}
+
 static iron_status add_entries(iron__file_list *list, DIR *directory, const char *path,
                                iron_error *err) {
     struct dirent *entry;
 
-    while ((entry = readdir(directory))) {
-        struct stat info;
-        char *file;
-
-        if (entry->d_name[0] == '.')
-            continue;
-        file = join(path, entry->d_name);
-        if (file && (stat(file, &info) != 0 || !S_ISREG(info.st_mode))) {
-            free(file);
-            continue;
-        }
-        IRON_TRY(append(list, file, err));
-    }
+    while ((errno = 0, entry = readdir(directory)))
+        if (entry->d_name[0] != '.')
+            IRON_TRY(add_entry(list, path, entry->d_name, err));
+    if (errno)
+        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", path,
+                          strerror(errno));
     return IRON_OK;
 }
 

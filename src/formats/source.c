@@ -30,6 +30,7 @@
 
 struct iron_source {
     iron_dtype dtype;
+    bool takes_any_header; /* --format raw: the user knows */
     iron__file_list files;
     uint64_t *sizes; /* bytes of each file, IRON_COUNT_UNKNOWN for pipes */
     uint64_t tokens;
@@ -38,9 +39,9 @@ struct iron_source {
     uint64_t taken; /* bytes taken from the current file */
 };
 
-static const char *name_of(const char *path) {
-    return strcmp(path, "-") == 0 ? "standard input" : path;
-}
+static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
+
+static const char *name_of(const char *path) { return is_stdin(path) ? "standard input" : path; }
 
 static iron_status check_format_name(const char *format, iron_error *err) {
     static const char *const later[] = {"llmc", "megatron", "npy", "ds", "litpkds"};
@@ -70,51 +71,69 @@ static const char *recognise(const unsigned char *bytes, size_t count) {
     return NULL;
 }
 
-static iron_status check_header(const char *path, iron_error *err) {
-    unsigned char bytes[8];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t count;
-    const char *format;
+static iron_status check_header(const char *path, const unsigned char *bytes, size_t count,
+                                iron_error *err) {
+    const char *format = recognise(bytes, count);
 
-    if (fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    count = pread(fd, bytes, sizeof bytes, 0);
-    close(fd);
-    if (count < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
-    format = recognise(bytes, (size_t)count);
     IRON_FAIL_IF(format, err, IRON_E_FORMAT,
                  "%.120s begins like a %s file; convert it, or say --format raw to read its "
                  "header as tokens too",
-                 path, format);
+                 name_of(path), format);
     return IRON_OK;
 }
 
-/* Sizes and checks one file; pipes and devices have no size and are taken as they come. */
-static iron_status examine(const char *path, iron_dtype dtype, bool any_header, uint64_t *bytes,
+/* The first bytes of a regular file, without moving anything. */
+static iron_status peek(const char *path, int fd, off_t from, iron_error *err) {
+    unsigned char bytes[8];
+    ssize_t count = pread(fd, bytes, sizeof bytes, from);
+
+    if (count < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", name_of(path),
+                          strerror(errno));
+    return check_header(path, bytes, (size_t)count, err);
+}
+
+/* Sizes and checks an open regular file from its position on. */
+static iron_status examine_regular(const iron_source *s, const char *path, int fd, off_t size,
+                                   uint64_t *bytes, iron_error *err) {
+    off_t from = lseek(fd, 0, SEEK_CUR);
+
+    from = from < 0 ? 0 : from < size ? from : size;
+    if (!s->takes_any_header)
+        IRON_TRY(peek(path, fd, from, err));
+    *bytes = (uint64_t)(size - from);
+    IRON_FAIL_IF(*bytes % iron_dtype_bytes(s->dtype) != 0, err, IRON_E_FORMAT,
+                 "%.120s has %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes each); "
+                 "check --dtype and the file's end",
+                 name_of(path), *bytes, iron_dtype_name(s->dtype), iron_dtype_bytes(s->dtype));
+    return IRON_OK;
+}
+
+/* Pipes and devices have no size and are taken as they come. */
+static iron_status examine(const iron_source *s, const char *path, uint64_t *bytes,
                            iron_error *err) {
     struct stat info;
-    bool is_stdin = strcmp(path, "-") == 0;
+    iron_status status;
+    int fd;
 
     *bytes = IRON_COUNT_UNKNOWN;
-    if ((is_stdin ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)
+    if ((is_stdin(path) ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)
         return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", name_of(path),
                           strerror(errno));
     IRON_FAIL_IF(S_ISDIR(info.st_mode), err, IRON_E_ARG,
                  "%.120s is a directory; name it as an argument instead", name_of(path));
-    if (!S_ISREG(info.st_mode) || is_stdin)
+    if (!S_ISREG(info.st_mode))
         return IRON_OK;
-    if (!any_header)
-        IRON_TRY(check_header(path, err));
-    *bytes = (uint64_t)info.st_size;
-    IRON_FAIL_IF(*bytes % iron_dtype_bytes(dtype) != 0, err, IRON_E_FORMAT,
-                 "%.120s has %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes each); "
-                 "check --dtype and the file's end",
-                 path, *bytes, iron_dtype_name(dtype), iron_dtype_bytes(dtype));
-    return IRON_OK;
+    fd = is_stdin(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    status = examine_regular(s, path, fd, info.st_size, bytes, err);
+    if (!is_stdin(path))
+        close(fd);
+    return status;
 }
 
-static iron_status examine_all(iron_source *s, bool any_header, iron_error *err) {
+static iron_status examine_all(iron_source *s, iron_error *err) {
     size_t stdins = 0;
 
     s->sizes = calloc(s->files.count + 1, sizeof *s->sizes);
@@ -123,10 +142,10 @@ static iron_status examine_all(iron_source *s, bool any_header, iron_error *err)
     for (size_t k = 0; k < s->files.count; k++) {
         const char *path = s->files.paths[k];
 
-        stdins += strcmp(path, "-") == 0;
+        stdins += is_stdin(path);
         IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
                      "standard input (-) is named twice; name it once");
-        IRON_TRY(examine(path, s->dtype, any_header, &s->sizes[k], err));
+        IRON_TRY(examine(s, path, &s->sizes[k], err));
         if (s->sizes[k] == IRON_COUNT_UNKNOWN)
             s->tokens = IRON_COUNT_UNKNOWN;
         else if (s->tokens != IRON_COUNT_UNKNOWN)
@@ -160,10 +179,11 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
     s->dtype = options->dtype;
     s->fd = -1;
+    s->takes_any_header = options->format && strcmp(options->format, "raw") == 0;
     for (size_t k = 0; k < options->path_count && status == IRON_OK; k++)
         status = iron__file_list_add(&s->files, options->paths[k], err);
     if (status == IRON_OK)
-        status = examine_all(s, options->format && strcmp(options->format, "raw") == 0, err);
+        status = examine_all(s, err);
     if (status != IRON_OK) {
         iron_source_close(s);
         return status;
@@ -173,7 +193,7 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
 }
 
 static void close_current(iron_source *s) {
-    if (s->fd > STDIN_FILENO)
+    if (s->fd >= 0 && !is_stdin(s->files.paths[s->current]))
         close(s->fd);
     s->fd = -1;
 }
@@ -201,7 +221,7 @@ static iron_status open_current(iron_source *s, iron_error *err) {
     const char *path = s->files.paths[s->current];
 
     s->taken = 0;
-    if (strcmp(path, "-") == 0) {
+    if (is_stdin(path)) {
         s->fd = STDIN_FILENO;
     } else {
         s->fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -280,6 +300,9 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
         if (size != IRON_COUNT_UNKNOWN && want > size - source->taken)
             want = (size_t)(size - source->taken);
         IRON_TRY(read_fully(source, (char *)tokens + filled, want, &got, stop, err));
+        if (size == IRON_COUNT_UNKNOWN && source->taken == got && !source->takes_any_header)
+            IRON_TRY(check_header(source->files.paths[source->current],
+                                  (const unsigned char *)tokens + filled, got, err));
         filled += got;
         if (got < want || (size != IRON_COUNT_UNKNOWN && source->taken == size)) {
             IRON_TRY(check_end(source, err));

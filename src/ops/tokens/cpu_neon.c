@@ -275,11 +275,11 @@ static block_function choose_block(const iron__divisor *d, size_t *turn) {
     return d->has_half ? half_blocks[d->half_shift] : quotient_blocks[d->shift - 32];
 }
 
-/* A lane takes 4 remainders a group and must stay below 2^32; whole turns only. */
+/* A lane of 32 bits takes 4 remainders a group and must stay below 2^32; whole turns only. */
 static size_t block_groups(const iron__divisor *d, size_t turn) {
-    size_t most = (size_t)(UINT32_MAX / 4 / d->vocab);
+    size_t most = d->vocab > NARROW_VOCAB ? BLOCK_GROUPS_MAX : UINT32_MAX / 4 / d->vocab;
 
-    return (most == 0 || most > BLOCK_GROUPS_MAX ? BLOCK_GROUPS_MAX : most) / turn * turn;
+    return (most < BLOCK_GROUPS_MAX ? most : BLOCK_GROUPS_MAX) / turn * turn;
 }
 
 static iron__contribution reduce_groups(const iron__tokens_run *run) {
