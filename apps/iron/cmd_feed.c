@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct feed_options {
     uint64_t vocab, nodes, batch, threads, device;
@@ -255,6 +256,23 @@ static iron_status feed(const feed_options *o, iron_engine *e, iron_source *sour
     return IRON_OK;
 }
 
+/* A state must not replace the tokens it was made of. */
+static iron_status check_state_target(const char *state, const iron_source *source,
+                                      iron_error *err) {
+    struct stat target, input;
+
+    if (!state || stat(state, &target) != 0)
+        return IRON_OK;
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        const char *file = iron_source_file(source, k);
+
+        if (stat(file, &input) == 0 && input.st_dev == target.st_dev &&
+            input.st_ino == target.st_ino)
+            return usage(err, "--state %.100s is an input file; give another name", state);
+    }
+    return IRON_OK;
+}
+
 static iron_status run_planned(const feed_options *o, feed_plan *plan, const args *a,
                                iron_error *err) {
     iron_source_options inputs = {.struct_size = sizeof inputs,
@@ -270,6 +288,8 @@ static iron_status run_planned(const feed_options *o, feed_plan *plan, const arg
         status = iron_state_path_check(o->state, err);
     if (status == IRON_OK)
         status = iron_source_open(&inputs, &source, err);
+    if (status == IRON_OK)
+        status = check_state_target(o->state, source, err);
     if (status == IRON_OK)
         status = feed(o, engine, source, err);
     iron_source_close(source);

@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WORD_ROOM 512u
+
 typedef struct quantizer {
     const iron_lattice *lattice;
     bool is_xor;
     bool wants_json;
-    json j;
-    const char *key; /* which of "values" and "points" is being written */
+    double *values, *points; /* what JSON prints at the end */
+    size_t count, capacity;
 } quantizer;
 
 static iron_status quantize_one(const quantizer *q, const char *text, double *value, double *point,
@@ -37,89 +39,110 @@ static iron_status quantize_one(const quantizer *q, const char *text, double *va
     return IRON_OK;
 }
 
-static iron_status print_value(quantizer *q, const char *text, iron_error *err) {
+static bool grow(quantizer *q) {
+    size_t capacity = q->capacity ? 2 * q->capacity : 64;
+    double *values = realloc(q->values, capacity * sizeof *values);
+    double *points;
+
+    if (values)
+        q->values = values;
+    points = values ? realloc(q->points, capacity * sizeof *points) : NULL;
+    if (!points)
+        return false;
+    q->points = points;
+    q->capacity = capacity;
+    return true;
+}
+
+/* A line now, or an entry for JSON later. */
+static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
     double value = 0, point = 0;
     iron_status status = quantize_one(q, text, &value, &point, err);
 
     if (status != IRON_OK)
         return status;
-    if (!q->wants_json)
+    if (!q->wants_json) {
         printf("%.0f\n", point);
-    else if (strcmp(q->key, "points") == 0)
-        json_real(&q->j, NULL, "%.0f", point);
-    else
-        json_real(&q->j, NULL, "%.17g", value);
+        return IRON_OK;
+    }
+    if (q->count == q->capacity && !grow(q))
+        return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
+    q->values[q->count] = value;
+    q->points[q->count++] = point;
     return IRON_OK;
 }
 
-/* Words of standard input, up to `size` - 1 characters each; longer ones are refused by the parser
- * like any other nonsense. */
-static bool next_word(char *word, size_t size) {
-    size_t length = 0;
+static bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/* The next word of standard input; *length is 0 at the end, WORD_ROOM when it does not fit. */
+static void next_word(char word[WORD_ROOM], size_t *length) {
     int c;
 
     do
         c = getchar();
-    while (c == ' ' || c == '\t' || c == '\n' || c == '\r');
-    for (; c != EOF && c != ' ' && c != '\t' && c != '\n' && c != '\r'; c = getchar())
-        if (length + 1 < size)
-            word[length++] = (char)c;
-    word[length] = '\0';
-    return length > 0;
+    while (is_blank(c));
+    for (*length = 0; c != EOF && !is_blank(c) && *length < WORD_ROOM; c = getchar())
+        word[(*length)++] = (char)c;
+    if (*length < WORD_ROOM)
+        word[*length] = '\0';
 }
 
-static iron_status print_stdin(quantizer *q, iron_error *err) {
-    char word[512];
+static iron_status take_stdin(quantizer *q, iron_error *err) {
+    char word[WORD_ROOM];
     iron_status status = IRON_OK;
+    size_t length;
 
-    while (status == IRON_OK && next_word(word, sizeof word))
-        status = print_value(q, word, err);
+    for (next_word(word, &length); length > 0 && status == IRON_OK; next_word(word, &length)) {
+        if (length == WORD_ROOM || strlen(word) != length)
+            return usage(err, "value '%.40s...' is no number; give decimals with blanks between",
+                         word);
+        status = take_value(q, word, err);
+    }
     if (status == IRON_OK && ferror(stdin))
         return usage(err, "cannot read standard input: %s", strerror(errno));
     return status;
 }
 
-/* Every argument is checked before the first line is printed. */
-static iron_status check_all(const quantizer *q, const args *a, iron_error *err) {
-    for (size_t k = 0; k < a->value_count; k++) {
+/* Arguments are all checked before the first line is printed. */
+static iron_status take_arguments(quantizer *q, const args *a, iron_error *err) {
+    iron_status status = IRON_OK;
+
+    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
         double value, point;
-        iron_status status = quantize_one(q, a->values[k], &value, &point, err);
 
-        if (status != IRON_OK)
-            return status;
+        status = quantize_one(q, a->values[k], &value, &point, err);
     }
-    return IRON_OK;
+    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
+        status = take_value(q, a->values[k], err);
+    return status;
 }
 
-static void print_list(quantizer *q, const args *a, const char *key, iron_error *err) {
-    q->key = key;
-    json_open(&q->j, key, '[');
-    for (size_t k = 0; k < a->value_count; k++)
-        print_value(q, a->values[k], err);
-    json_close(&q->j, ']');
+static void print_json(const quantizer *q) {
+    json j = {0};
+
+    json_open(&j, NULL, '{');
+    json_text(&j, "kind", q->is_xor ? "xor" : "real");
+    json_open(&j, "values", '[');
+    for (size_t k = 0; k < q->count; k++)
+        json_real(&j, NULL, "%.17g", q->values[k]);
+    json_close(&j, ']');
+    json_open(&j, "points", '[');
+    for (size_t k = 0; k < q->count; k++)
+        json_real(&j, NULL, "%.0f", q->points[k]);
+    json_close(&j, ']');
+    json_close(&j, '}');
+    json_end(&j);
 }
 
-static iron_status print_all(quantizer *q, const args *a, iron_error *err) {
-    iron_status status;
+static iron_status quantize_all(quantizer *q, const args *a, iron_error *err) {
+    bool is_stdin = a->value_count == 1 && strcmp(a->values[0], "-") == 0;
+    iron_status status = is_stdin ? take_stdin(q, err) : take_arguments(q, a, err);
 
-    if (a->value_count == 1 && strcmp(a->values[0], "-") == 0)
-        return q->wants_json ? usage(err, "--json takes values as arguments, not from -")
-                             : print_stdin(q, err);
-    status = check_all(q, a, err);
-    if (status != IRON_OK)
-        return status;
-    if (!q->wants_json) {
-        for (size_t k = 0; k < a->value_count; k++)
-            print_value(q, a->values[k], err);
-        return IRON_OK;
-    }
-    json_open(&q->j, NULL, '{');
-    json_text(&q->j, "kind", q->is_xor ? "xor" : "real");
-    print_list(q, a, "values", err);
-    print_list(q, a, "points", err);
-    json_close(&q->j, '}');
-    json_end(&q->j);
-    return IRON_OK;
+    if (status == IRON_OK && q->wants_json)
+        print_json(q);
+    free(q->values);
+    free(q->points);
+    return status;
 }
 
 static iron_status run(int argc, char **argv, iron_error *err) {
@@ -150,7 +173,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     if (status != IRON_OK)
         return status;
     q.lattice = lattice;
-    status = print_all(&q, &a, err);
+    status = quantize_all(&q, &a, err);
     iron_lattice_destroy(lattice);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,18 @@ static void die_cleanly(int signal_number) {
 
 void command_guard_file(const char *temporary) { guarded_file = temporary; }
 
+/* Started with a stream closed, the first file opened would take its number and, say, a state be
+ * written over with what is meant for the terminal. */
+static void open_standard_streams(void) {
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 static void catch_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = die_cleanly};
@@ -41,13 +54,13 @@ static void catch_signals(void) {
     }
 }
 
-static void print_overview(FILE *to) {
-    fprintf(to, "usage: iron COMMAND [OPTIONS]\n\n");
+static void print_overview(void) {
+    printf("usage: iron COMMAND [OPTIONS]\n\n");
     for (size_t k = 0; k < COUNT(commands); k++)
-        fprintf(to, "  %-10s %s\n", commands[k]->name, commands[k]->summary);
-    fprintf(to, "\niron COMMAND --help tells more; iron --version prints the version.\n"
-                "Exit status: 0 done; 1 a comparison found a difference; 2 anything that kept the\n"
-                "command from its answer, with one line on standard error.\n");
+        printf("  %-10s %s\n", commands[k]->name, commands[k]->summary);
+    printf("\niron COMMAND --help tells more; iron --version prints the version.\n"
+           "Exit status: 0 done; 1 a comparison found a difference; 2 anything that kept the\n"
+           "command from its answer, with one line on standard error.\n");
 }
 
 iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,
@@ -69,22 +82,34 @@ static const command *find_command(const char *name) {
     return NULL;
 }
 
+/* Commands that messages and documents of the project name before they are here. */
+static bool is_planned(const char *name) {
+    static const char *const planned[] = {"sum",   "check", "diff",  "merge", "stat",
+                                          "sniff", "arena", "serve", "push"};
+
+    for (size_t k = 0; k < COUNT(planned); k++)
+        if (strcmp(planned[k], name) == 0)
+            return true;
+    return false;
+}
+
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
 
-    if (argc < 2) {
-        print_overview(stderr);
-        return IRON_E_ARG;
-    }
+    if (argc < 2)
+        return usage(err, "no command; iron --help lists the commands");
     if (strcmp(argv[1], "--version") == 0) {
         printf("iron %s\n", iron_version());
         return IRON_OK;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_overview(stdout);
+        print_overview();
         return IRON_OK;
     }
     c = find_command(argv[1]);
+    if (!c && is_planned(argv[1]))
+        return usage(err, "command %s is not part of version %s; iron --help lists what is",
+                     argv[1], iron_version());
     if (!c)
         return usage(err, "unknown command '%.60s'; iron --help lists the commands", argv[1]);
     return c->run(argc - 2, argv + 2, err);
@@ -111,6 +136,7 @@ int main(int argc, char **argv) {
     iron_error err = {IRON_OK, 0, ""};
     iron_status status;
 
+    open_standard_streams();
     catch_signals();
     status = run(argc, argv, &err);
     if (!finish_output(&status, &err))

@@ -2,6 +2,7 @@
 /* progress.c: see progress.h. */
 #include "progress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,8 @@ int progress_tell(void *context, uint64_t done, uint64_t total) {
     if (p->unit_bytes)
         fprintf(stderr, "  %.2f GB  %.2f GB/s", (double)done * (double)p->unit_bytes * 1e-9,
                 (double)done * (double)p->unit_bytes * 1e-9 / (spent > 0 ? spent : 1));
+    if (total == UINT64_MAX && !p->unit_bytes)
+        fprintf(stderr, "%" PRIu64 " done", done);
     if (total != UINT64_MAX && done > 0)
         fprintf(stderr, "  %.0f s left", spent * (double)(total - done) / (double)done);
     fflush(stderr);

@@ -14,7 +14,7 @@ typedef struct iron__golden_case {
     uint64_t gen_seed, gen_count, gen_limit; /* gen_limit 0: explicit tokens */
     iron_positions positions;
     const uint32_t *tokens, *lattice, *xors;
-    const double *activations, *potentials;
+    const float *activations, *potentials; /* activations: one a node, or NULL */
     size_t tokens_count, lattice_count, activations_count, xors_count, potentials_count;
 } iron__golden_case;
 

@@ -21,6 +21,9 @@
 #define PER_NODE_WORK_QUICK (UINT64_C(1) << 24)
 #define PER_NODE_WORK       (UINT64_C(1) << 28)
 
+static const iron_error out_of_memory = {IRON_E_NOMEM, 0,
+                                         "out of memory for the selftest's tokens"};
+
 void iron__selftest_tell(iron__selftest *t, const char *what, const char *difference, ...) {
     char text[320];
     va_list args;
@@ -34,6 +37,11 @@ void iron__selftest_tell(iron__selftest *t, const char *what, const char *differ
         t->result.passed++;
     if (t->line)
         t->line(t->context, what, text);
+}
+
+void iron__selftest_fail(iron__selftest *t, const iron_error *error) {
+    if (t->error.status == IRON_OK)
+        t->error = *error;
 }
 
 /* How a report differs from what a case expects; "" if it does not. */
@@ -58,15 +66,23 @@ static void compare_arrays(const iron__golden_case *c, iron_engine *e, char *tex
         if (xors[j] != c->xors[j])
             snprintf(text, size, "node %zu: xor %u, expected %u", j, xors[j], c->xors[j]);
     for (size_t j = 0; j < c->potentials_count; j++)
-        if (potentials[j] != (float)c->potentials[j])
+        if (potentials[j] != c->potentials[j])
             snprintf(text, size, "node %zu: potential %g, expected %g", j, (double)potentials[j],
-                     c->potentials[j]);
+                     (double)c->potentials[j]);
+}
+
+/* In two pieces, so that the open batch and the seal's carry go from call to call. */
+static iron_status feed_in_two(iron_engine *e, const uint32_t *tokens, size_t count,
+                               iron_report *report, iron_error *err) {
+    IRON_TRY(iron_engine_feed(e, tokens, count / 3, err));
+    IRON_TRY(iron_engine_feed(e, tokens + count / 3, count - count / 3, err));
+    IRON_TRY(iron_engine_end_batch(e, err));
+    return iron_engine_report(e, report, err);
 }
 
 static iron_status run_case(const iron__golden_case *c, const char *mode, uint32_t threads,
                             const uint32_t *tokens, size_t count, char *text, size_t size,
                             iron_error *err) {
-    float activations[64];
     iron_report report = {.struct_size = sizeof report};
     iron_engine *e = NULL;
     iron_config config;
@@ -81,19 +97,10 @@ static iron_status run_case(const iron__golden_case *c, const char *mode, uint32
     config.lattice_count = (uint32_t)c->lattice_count;
     config.mode = mode;
     config.threads = threads;
-    for (size_t j = 0; j < c->activations_count && j < 64; j++)
-        activations[j] = (float)c->activations[j];
-    config.activations = c->activations_count ? activations : NULL;
+    config.activations = c->activations;
     status = iron_engine_create(&config, &e, err);
-    /* in two pieces, so that the open batch is carried from call to call */
     if (status == IRON_OK)
-        status = iron_engine_feed(e, tokens, count / 3, err);
-    if (status == IRON_OK)
-        status = iron_engine_feed(e, tokens + count / 3, count - count / 3, err);
-    if (status == IRON_OK)
-        status = iron_engine_end_batch(e, err);
-    if (status == IRON_OK)
-        status = iron_engine_report(e, &report, err);
+        status = feed_in_two(e, tokens, count, &report, err);
     if (status == IRON_OK) {
         compare_report(c, &report, text, size);
         compare_arrays(c, e, text, size);
@@ -117,11 +124,12 @@ static void test_case(iron__selftest *t, const iron__golden_case *c,
         snprintf(what, sizeof what, "golden %s, %s, threads %u", c->name, row->name,
                  thread_counts[k]);
         if (run_case(c, row->name, thread_counts[k], tokens, count, text, sizeof text, &err))
-            snprintf(text, sizeof text, "%s", err.text);
-        iron__selftest_tell(t, what, "%s", text);
+            iron__selftest_fail(t, &err);
+        else
+            iron__selftest_tell(t, what, "%s", text);
     }
     if (!tokens)
-        iron__selftest_tell(t, c->name, "out of memory");
+        iron__selftest_fail(t, &out_of_memory);
     free(tokens);
 }
 
@@ -139,7 +147,7 @@ static void test_tables(iron__selftest *t) {
     size_t wrong = 0;
 
     if (iron_lattice_create(NULL, 0, &l, &err) != IRON_OK) {
-        iron__selftest_tell(t, "golden tables", "%s", err.text);
+        iron__selftest_fail(t, &err);
         return;
     }
     for (size_t k = 0; k < g->quantize_xor_count; k++)
@@ -156,23 +164,57 @@ static void test_tables(iron__selftest *t) {
         iron__selftest_tell(t, "golden tables", "%s", "");
 }
 
+static void test_quads(iron__selftest *t) {
+    const iron__golden *g = iron__golden_vectors();
+    size_t wrong = 0;
+
+    for (size_t k = 0; k < g->quad_count; k++) {
+        iron__seal_words words = {0, 0, 0, 0};
+
+        iron__seal_quads(&words, g->quads[k].tokens, g->quads[k].quad, 1);
+        wrong += words.a != g->quads[k].a || words.b != g->quads[k].b;
+    }
+    if (wrong)
+        iron__selftest_tell(t, "golden quads", "%zu of %zu differ", wrong, g->quad_count);
+    else
+        iron__selftest_tell(t, "golden quads", "%s", "");
+}
+
+/* The engine's own way to the seal, on two threads, with batches that end inside quads. */
+static iron_status seal_of(const uint32_t *tokens, size_t count, iron_report *report,
+                           iron_error *err) {
+    iron_engine *e = NULL;
+    iron_config config;
+    iron_status status;
+
+    iron_config_init(&config);
+    config.nodes = 1;
+    config.batch = 4999;
+    config.with_seal = 1;
+    config.threads = 2;
+    status = iron_engine_create(&config, &e, err);
+    if (status == IRON_OK)
+        status = feed_in_two(e, tokens, count, report, err);
+    iron_engine_destroy(e);
+    return status;
+}
+
 static void test_seal(iron__selftest *t, const iron__golden_seal *g) {
-    char what[80], text[IRON_SEAL_TEXT];
-    iron__seal seal = {0};
+    iron_report report = {.struct_size = sizeof report};
+    char what[80];
+    iron_error err;
     size_t count;
     uint32_t *tokens = iron__golden_tokens(g->tokens, g->tokens_count, g->gen_seed, g->gen_limit,
                                            g->gen_count, &count);
 
     snprintf(what, sizeof what, "golden seal %s", g->name);
-    if (!tokens) {
-        iron__selftest_tell(t, what, "out of memory");
-        return;
-    }
-    iron__seal_feed(&seal, tokens, count / 3);
-    iron__seal_feed(&seal, tokens + count / 3, count - count / 3);
-    iron__seal_text(iron__seal_total(&seal), text);
-    if (strcmp(text, g->seal) != 0)
-        iron__selftest_tell(t, what, "got %s, expected %s", text, g->seal);
+    if (!tokens)
+        iron__selftest_fail(t, &out_of_memory);
+    else if (seal_of(tokens, count, &report, &err) != IRON_OK)
+        iron__selftest_fail(t, &err);
+    else if (strcmp(report.seal, g->seal) != 0 ||
+             memcmp(report.seal_words, g->words, sizeof g->words) != 0)
+        iron__selftest_tell(t, what, "got %s, expected %s", report.seal, g->seal);
     else
         iron__selftest_tell(t, what, "%s", "");
     free(tokens);
@@ -182,6 +224,7 @@ void iron__selftest_golden(iron__selftest *t) {
     const iron__golden *g = iron__golden_vectors();
 
     test_tables(t);
+    test_quads(t);
     for (size_t k = 0; k < g->seal_count; k++)
         test_seal(t, &g->seals[k]);
     for (size_t v = 0; v < iron__tokens_variant_count(); v++) {
@@ -200,6 +243,10 @@ iron_status iron_selftest(int quick, iron_selftest_line line, void *context,
     iron__selftest_golden(&t);
     iron__selftest_variants(&t);
     *result = t.result;
+    if (t.error.status != IRON_OK && err)
+        *err = t.error;
+    if (t.error.status != IRON_OK)
+        return t.error.status;
     IRON_FAIL_IF(t.result.failed > 0, err, IRON_E_MISMATCH,
                  "%" PRIu64 " of %" PRIu64 " checks differ; this build gives wrong results here",
                  t.result.failed, t.result.failed + t.result.passed);

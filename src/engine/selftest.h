@@ -12,7 +12,11 @@ typedef struct iron__selftest {
     iron_selftest_line line;
     void *context;
     iron_selftest_result result;
+    iron_error error; /* the first thing that kept a check from its answer; IRON_OK: none */
 } iron__selftest;
+
+/* Something other than a difference went wrong: memory, threads. Remembers the first. */
+void iron__selftest_fail(iron__selftest *t, const iron_error *error);
 
 /* Counts one check and tells it; `difference` is a printf format, "" when all is well. */
 void iron__selftest_tell(iron__selftest *t, const char *what, const char *difference, ...)

@@ -86,7 +86,9 @@ void iron__selftest_variants(iron__selftest *t) {
     uint32_t *tokens = malloc(TOKENS_MAX * sizeof *tokens);
 
     if (!tokens) {
-        iron__selftest_tell(t, "shapes", "out of memory");
+        iron_error error = {IRON_E_NOMEM, 0, "out of memory for the selftest's tokens"};
+
+        iron__selftest_fail(t, &error);
         return;
     }
     for (size_t k = 0; k < COUNT(vocabs); k++)

@@ -28,15 +28,20 @@
 /* Linux gives pipes 64 KiB; with a mebibyte writer and reader meet less often. */
 #define PIPE_BYTES (1 << 20)
 
+/* As many bytes as it takes to recognise any format. */
+#define HEAD_BYTES 8
+
 struct iron_source {
     iron_dtype dtype;
     bool takes_any_header; /* --format raw: the user knows */
     iron__file_list files;
     uint64_t *sizes; /* bytes of each file, IRON_COUNT_UNKNOWN for pipes */
     uint64_t tokens;
-    size_t current; /* index of the file being read */
-    int fd;         /* of the current file, -1 between files */
-    uint64_t taken; /* bytes taken from the current file */
+    size_t current;                 /* index of the file being read */
+    int fd;                         /* of the current file, -1 between files */
+    uint64_t taken;                 /* bytes taken from the current file */
+    unsigned char head[HEAD_BYTES]; /* its first bytes, if it is a pipe */
+    size_t head_count;
 };
 
 static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
@@ -84,7 +89,7 @@ static iron_status check_header(const char *path, const unsigned char *bytes, si
 
 /* The first bytes of a regular file, without moving anything. */
 static iron_status peek(const char *path, int fd, off_t from, iron_error *err) {
-    unsigned char bytes[8];
+    unsigned char bytes[HEAD_BYTES];
     ssize_t count = pread(fd, bytes, sizeof bytes, from);
 
     if (count < 0)
@@ -221,6 +226,7 @@ static iron_status open_current(iron_source *s, iron_error *err) {
     const char *path = s->files.paths[s->current];
 
     s->taken = 0;
+    s->head_count = 0;
     if (is_stdin(path)) {
         s->fd = STDIN_FILENO;
     } else {
@@ -270,6 +276,20 @@ static iron_status read_fully(iron_source *s, char *to, size_t bytes, size_t *go
     return IRON_OK;
 }
 
+/* A pipe cannot be peeked into: its first bytes are kept as they pass, and looked at each time
+ * there are more of them. */
+static iron_status check_passing(iron_source *s, const unsigned char *bytes, size_t count,
+                                 iron_error *err) {
+    size_t room = sizeof s->head - s->head_count;
+    size_t some = count < room ? count : room;
+
+    if (some == 0)
+        return IRON_OK;
+    memcpy(s->head + s->head_count, bytes, some);
+    s->head_count += some;
+    return check_header(s->files.paths[s->current], s->head, s->head_count, err);
+}
+
 /* The current file has ended: was that where it should? */
 static iron_status check_end(iron_source *s, iron_error *err) {
     const char *name = name_of(s->files.paths[s->current]);
@@ -300,9 +320,8 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
         if (size != IRON_COUNT_UNKNOWN && want > size - source->taken)
             want = (size_t)(size - source->taken);
         IRON_TRY(read_fully(source, (char *)tokens + filled, want, &got, stop, err));
-        if (size == IRON_COUNT_UNKNOWN && source->taken == got && !source->takes_any_header)
-            IRON_TRY(check_header(source->files.paths[source->current],
-                                  (const unsigned char *)tokens + filled, got, err));
+        if (size == IRON_COUNT_UNKNOWN && !source->takes_any_header)
+            IRON_TRY(check_passing(source, (const unsigned char *)tokens + filled, got, err));
         filled += got;
         if (got < want || (size != IRON_COUNT_UNKNOWN && source->taken == size)) {
             IRON_TRY(check_end(source, err));

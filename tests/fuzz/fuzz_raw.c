@@ -118,7 +118,7 @@ static void expect(const choices *c, bool *opens, bool *reads, uint64_t *tokens)
         const input_file *f = &c->files[k];
 
         if (f->is_pipe) {
-            *reads = *reads && f->bytes % c->width == 0;
+            *reads = *reads && f->bytes % c->width == 0 && (c->is_raw || !has_foreign_header(f));
             *tokens = IRON_COUNT_UNKNOWN;
             continue;
         }
