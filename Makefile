@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
         test-long lint bench install fuzz clean
 
 build:                  ## the library and the command: build/iron, build/libiron.*
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) --log-level=NOTICE
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DIRON_WERROR=OFF --log-level=NOTICE
 	@cmake --build build -j $(JOBS)
 
 deps:                   ## installs what building and testing need (Debian; as root or with sudo)

@@ -112,7 +112,7 @@ static iron_status check_activations(const feed_options *o, iron_engine *e, feed
 
     if (!o->activations)
         return IRON_OK;
-    iron_engine_config(e, &saved);
+    saved = *iron_engine_config(e);
     status = read_activations(o->activations, saved.nodes, plan, err);
     if (status != IRON_OK)
         return status;
@@ -127,7 +127,7 @@ static iron_status check_flags(const feed_options *o, iron_engine *e, feed_plan 
     const iron_config *c = &plan->config;
     iron_config saved;
 
-    iron_engine_config(e, &saved);
+    saved = *iron_engine_config(e);
     if (o->has_vocab && o->vocab != saved.vocab)
         return contradiction(o, "vocab", err);
     if (o->has_nodes && o->nodes != saved.nodes)
@@ -169,7 +169,7 @@ static void warn_if_slow(iron_engine *e, uint64_t tokens) {
     iron_config c;
     double seconds;
 
-    iron_engine_config(e, &c);
+    c = *iron_engine_config(e);
     if ((strcmp(mode, "node") != 0 && strcmp(mode, "hybrid") != 0) || tokens == IRON_COUNT_UNKNOWN)
         return;
     seconds = (double)tokens * (double)c.nodes / steps_a_second / c.threads;

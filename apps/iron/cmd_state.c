@@ -27,7 +27,7 @@ static iron_status load(const char *path, saved *s, iron_error *err) {
     status = iron_engine_load(path, &run, &s->engine, err);
     if (status != IRON_OK)
         return status;
-    iron_engine_config(s->engine, &s->config);
+    s->config = *iron_engine_config(s->engine);
     s->report.struct_size = sizeof s->report;
     s->xors = iron_engine_xor_accumulators(s->engine);
     s->potentials = iron_engine_potentials(s->engine);

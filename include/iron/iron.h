@@ -52,6 +52,9 @@
  *     pointers returned by accessors          borrowed until the object's next non-const call
  * destroy, close and abandon take NULL and do nothing then.
  *
+ * Structs. Those with a struct_size grow at their end only; set it to the size you were compiled
+ * with, and a library of another version knows which fields you know.
+ *
  * Threads. Different objects may be used from different threads at once; one object from one thread
  * at a time. A lattice is immutable and may be shared.
  */
@@ -109,7 +112,7 @@ IRON_API const char *iron_version(void);
 
 /* Memory. */
 
-/* Where the library's memory comes from. alloc returns `bytes` aligned to `align` (a power of two,
+/* Where an engine's memory comes from: its nodes, queues, threads and reading ring. alloc returns `bytes` aligned to `align` (a power of two,
  * at least sizeof(void *)), or NULL; release takes what alloc returned. Called from the thread that
  * calls the library, never from its workers. */
 typedef struct iron_allocator {
@@ -198,13 +201,15 @@ typedef struct iron_source iron_source;
  * nobody knows). A nonzero answer cancels: the call returns IRON_E_CANCELLED. */
 typedef int (*iron_progress)(void *context, uint64_t done, uint64_t total);
 
-IRON_API void iron_config_init(iron_config *config);
+/* The defaults above. A macro, so that the caller's idea of the struct's size goes along. */
+#define iron_config_init(config) iron_config_init_sized((config), sizeof(iron_config))
+IRON_API void iron_config_init_sized(iron_config *config, size_t struct_size);
 IRON_API iron_status iron_engine_create(const iron_config *config, iron_engine **out,
                                         iron_error *err);
 IRON_API void iron_engine_destroy(iron_engine *engine);
 
 /* Feeding. The stream may come in pieces of any length; batches are cut from the stream, not from
- * the calls. end_batch closes the open, shorter batch (there may be none: then it does nothing).
+ * the calls. Tokens are aligned to their width. end_batch closes the open, shorter batch (there may be none: then it does nothing).
  * A call that fails on a bad token leaves the engine as it was before the call, except for
  * feed_source, after which the engine has taken an unspecified part of the source. */
 IRON_API iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t count,
@@ -221,8 +226,8 @@ IRON_API iron_status iron_engine_report(iron_engine *engine, iron_report *report
 IRON_API const uint32_t *iron_engine_xor_accumulators(iron_engine *engine);
 IRON_API const float *iron_engine_potentials(iron_engine *engine);
 IRON_API const float *iron_engine_activations(iron_engine *engine);
-/* The configuration in force; its pointers are borrowed from the engine. */
-IRON_API void iron_engine_config(const iron_engine *engine, iron_config *out);
+/* The configuration in force, borrowed from the engine like its pointers. */
+IRON_API const iron_config *iron_engine_config(const iron_engine *engine);
 IRON_API const char *iron_engine_backend(const iron_engine *engine);     /* "cpu" */
 IRON_API const char *iron_engine_device(const iron_engine *engine);      /* the device's name */
 IRON_API const char *iron_engine_mode(const iron_engine *engine);        /* "champion" */
@@ -303,7 +308,7 @@ typedef struct iron_mode_info {
 typedef struct iron_cpu_info {
     uint32_t struct_size;                   /* set by the caller */
     uint32_t threads;                       /* CPUs this process may use */
-    uint64_t l1d_bytes, l2_bytes, l3_bytes; /* of one core, of one core, of one socket; 0 unknown */
+    uint64_t l1d_bytes, l2_bytes, l3_bytes; /* as the first CPU sees them; 0 unknown */
     uint64_t memory_bytes;
     char name[96];
     char features[96]; /* "neon sha3" */

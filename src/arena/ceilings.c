@@ -21,7 +21,7 @@
 
 #define PASSES     9u
 #define BUFFER_MIN (UINT64_C(512) << 20)
-#define BUFFER_MAX (UINT64_C(2) << 30)
+#define BUFFER_MAX (UINT64_C(8) << 30)
 
 /* Pieces that threads take in turn; big enough for the prefetchers, small enough to balance. */
 #define PIECE_BYTES ((size_t)1 << 20)
@@ -173,6 +173,8 @@ iron_status iron_measure_ceilings(const iron_measure_options *options, iron_ceil
     measurement m = {.options = options, .bytes = (size_t)choose_bytes(options)};
     iron_status status;
 
+    IRON_FAIL_IF(threads > IRON_THREADS_MAX, err, IRON_E_ARG,
+                 "threads is %u; it must be at most %u", threads, IRON_THREADS_MAX);
     *out = (iron_ceilings){.threads = threads, .passes = PASSES, .buffer_bytes = m.bytes};
     m.buffer = mmap(NULL, m.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m.buffer == MAP_FAILED)

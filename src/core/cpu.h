@@ -15,7 +15,7 @@ typedef enum iron__cpu_feature {
     IRON_CPU_AVX512 = 1 << 2, /* F, BW, DQ and VL together */
 } iron__cpu_feature;
 
-/* The features of this machine; one file an architecture (cpu_aarch64.c, cpu_x86_64.c, ...). */
+/* The features of this machine. */
 uint32_t iron__cpu_features(void);
 
 /* CPUs that this process may run on, at least 1. */
@@ -24,7 +24,7 @@ uint32_t iron__cpu_threads(void);
 /* The processor's name, as the operating system tells it. */
 void iron__cpu_name(char *name, size_t size);
 
-/* Bytes of the largest cache, from the operating system; 32 MiB if it does not say. */
+/* Bytes of all third-level caches; 32 MiB where the operating system tells of none. */
 uint64_t iron__cpu_last_cache_bytes(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cpu_linux.c: names, caches and counts, as Linux tells them in /proc and /sys. Whatever is missing
- * there is reported as unknown, never guessed.
+ * there is reported as 0 or unknown.
  */
 #include "core/cpu.h"
 
@@ -15,7 +15,10 @@
 #include <unistd.h>
 
 #define CPU_SETS_MAX 8192
-#define CACHES       "/sys/devices/system/cpu/cpu0/cache/index%d/%s"
+#define CACHES       "/sys/devices/system/cpu/cpu%u/cache/index%d/%s"
+
+/* No third-level cache, or none that the system tells of: measure as if it were this large. */
+#define UNKNOWN_CACHE_BYTES (UINT64_C(32) << 20)
 
 uint32_t iron__cpu_threads(void) {
     cpu_set_t *set = CPU_ALLOC(CPU_SETS_MAX);
@@ -42,10 +45,10 @@ static void read_line(const char *path, char *line, size_t size) {
     fclose(file);
 }
 
-static void read_cache_field(int index, const char *field, char *line, size_t size) {
+static void read_cache_field(unsigned cpu, int index, const char *field, char *line, size_t size) {
     char path[128];
 
-    snprintf(path, sizeof path, CACHES, index, field);
+    snprintf(path, sizeof path, CACHES, cpu, index, field);
     read_line(path, line, size);
 }
 
@@ -61,9 +64,9 @@ static void read_caches(iron_cpu_info *info) {
         char level[16], type[32], size[32];
         uint64_t bytes;
 
-        read_cache_field(index, "level", level, sizeof level);
-        read_cache_field(index, "type", type, sizeof type);
-        read_cache_field(index, "size", size, sizeof size);
+        read_cache_field(0, index, "level", level, sizeof level);
+        read_cache_field(0, index, "type", type, sizeof type);
+        read_cache_field(0, index, "size", size, sizeof size);
         bytes = parse_size(size);
         if (level[0] == '1' && strcmp(type, "Instruction") != 0)
             info->l1d_bytes = bytes;
@@ -123,13 +126,22 @@ void iron__cpu_name(char *name, size_t size) {
         fclose(file);
 }
 
+/* A last-level cache counts once, at the first CPU that shares it: processors of several dies have
+ * several. */
 uint64_t iron__cpu_last_cache_bytes(void) {
-    iron_cpu_info info = {0};
-    uint64_t largest;
+    uint64_t total = 0;
 
-    read_caches(&info);
-    largest = info.l3_bytes > info.l2_bytes ? info.l3_bytes : info.l2_bytes;
-    return largest ? largest : UINT64_C(32) << 20;
+    for (unsigned cpu = 0; cpu < CPU_SETS_MAX; cpu++) {
+        char shared[64], size[32];
+
+        read_cache_field(cpu, 3, "shared_cpu_list", shared, sizeof shared);
+        if (shared[0] == '\0')
+            break;
+        read_cache_field(cpu, 3, "size", size, sizeof size);
+        if (strtoul(shared, NULL, 10) == cpu)
+            total += parse_size(size);
+    }
+    return total ? total : UNKNOWN_CACHE_BYTES;
 }
 
 static void name_features(char *text, size_t size) {

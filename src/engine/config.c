@@ -8,15 +8,19 @@
 #include "engine/engine.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-void iron_config_init(iron_config *config) {
-    *config = (iron_config){
-        .struct_size = sizeof *config,
+void iron_config_init_sized(iron_config *config, size_t struct_size) {
+    iron_config defaults = {
+        .struct_size = (uint32_t)struct_size,
         .positions = IRON_POSITIONS_STREAM,
         .nodes = 4096,
         .vocab = 50257,
         .batch = 786432,
     };
+
+    /* a caller built with another version has another size: no byte beyond it is ours */
+    memcpy(config, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
 }
 
 iron_status iron__config_check(const iron_config *c, iron_error *err) {
@@ -131,7 +135,7 @@ void iron_engine_destroy(iron_engine *engine) {
     iron__release(a, engine);
 }
 
-void iron_engine_config(const iron_engine *engine, iron_config *out) { *out = engine->config; }
+const iron_config *iron_engine_config(const iron_engine *engine) { return &engine->config; }
 
 const char *iron_engine_backend(const iron_engine *engine) { return engine->config.backend; }
 

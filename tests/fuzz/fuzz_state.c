@@ -142,7 +142,7 @@ static void check_invariants(iron_engine *e) {
     iron_report r = fuzz_report(e);
     iron_config c;
 
-    iron_engine_config(e, &c);
+    c = *iron_engine_config(e);
     for (uint64_t j = 0; j < c.nodes; j++) {
         uint32_t k = 0;
 
@@ -160,8 +160,8 @@ static void require_same_engine(iron_engine *a, iron_engine *b) {
     iron_report ra = fuzz_report(a), rb = fuzz_report(b);
     iron_config ca, cb;
 
-    iron_engine_config(a, &ca);
-    iron_engine_config(b, &cb);
+    ca = *iron_engine_config(a);
+    cb = *iron_engine_config(b);
     fuzz_require_same(&ra, &rb);
     FUZZ_REQUIRE(ca.nodes == cb.nodes && ca.vocab == cb.vocab && ca.batch == cb.batch);
     FUZZ_REQUIRE(ca.positions == cb.positions && ca.lattice_count == cb.lattice_count);
