@@ -11,7 +11,7 @@
 
 static const uint32_t default_points[] = {7, 15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511};
 
-static iron_status check_points(const uint32_t *points, uint32_t count, iron_error *err) {
+iron_status iron__lattice_check(const uint32_t *points, uint32_t count, iron_error *err) {
     IRON_FAIL_IF(count < IRON_LATTICE_MIN || count > IRON_LATTICE_MAX, err, IRON_E_ARG,
                  "lattice has %u points; give 2 to 64", count);
     for (uint32_t k = 0; k < count; k++) {
@@ -47,7 +47,7 @@ iron_status iron__lattice_create(const uint32_t *points, uint32_t count,
         points = default_points;
         count = sizeof default_points / sizeof default_points[0];
     }
-    IRON_TRY(check_points(points, count, err));
+    IRON_TRY(iron__lattice_check(points, count, err));
     span = points[count - 1] - points[0] + 1;
     l = iron__allocate(allocator, 1, sizeof *l + 2 * (size_t)span, "a lattice", err);
     if (!l)

@@ -28,6 +28,9 @@ struct iron_lattice {
     uint8_t nearest[]; /* index of the point nearest to first + k / 2, k = 0 ... 2 * (span - 1) */
 };
 
+/* Are these points a lattice? */
+iron_status iron__lattice_check(const uint32_t *points, uint32_t count, iron_error *err);
+
 iron_status iron__lattice_create(const uint32_t *points, uint32_t count,
                                  const iron_allocator *allocator, iron_lattice **out,
                                  iron_error *err);

@@ -99,10 +99,10 @@ static iron_status new_temporary(iron_output *o, iron_error *err) {
     return no_memory(err, o->target);
 }
 
-static iron_status open_named(iron_output *o, mode_t mode, iron_error *err) {
+static iron_status open_named(iron_output *o, iron_error *err) {
     do {
         IRON_TRY(new_temporary(o, err));
-        o->fd = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+        o->fd = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     } while (o->fd < 0 && errno == EEXIST);
     if (o->fd < 0)
         return fail_path(err, "write into", o->directory, errno);
@@ -110,18 +110,18 @@ static iron_status open_named(iron_output *o, mode_t mode, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status open_temporary(iron_output *o, mode_t mode, iron_error *err) {
-    o->fd = open(o->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+static iron_status open_temporary(iron_output *o, iron_error *err) {
+    o->fd = open(o->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (o->fd >= 0)
         return IRON_OK;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
         return fail_path(err, "write into", o->directory, errno);
-    return open_named(o, mode, err);
+    return open_named(o, err);
 }
 
 static iron_status open_target(iron_output *o, const char *path, iron_error *err) {
     struct stat info;
-    mode_t mode = 0666;
+    bool is_there;
 
     IRON_FAIL_IF(path[0] == '\0', err, IRON_E_ARG, "the output's name is empty; name a file");
     if (strcmp(path, "-") == 0) {
@@ -129,18 +129,27 @@ static iron_status open_target(iron_output *o, const char *path, iron_error *err
         o->fd = STDOUT_FILENO;
         return IRON_OK;
     }
-    if (stat(path, &info) == 0) {
+    is_there = stat(path, &info) == 0;
+    if (is_there) {
         IRON_FAIL_IF(S_ISDIR(info.st_mode), err, IRON_E_ARG,
                      "%.120s is a directory; name a file in it", path);
         o->is_direct = !S_ISREG(info.st_mode);
-        mode = info.st_mode & 0777;
     }
     if (o->is_direct) {
         o->fd = open(path, O_WRONLY | O_CLOEXEC);
         return o->fd >= 0 ? IRON_OK : fail_path(err, "open", path, errno);
     }
     IRON_TRY(name_files(o, path, err));
-    return open_temporary(o, mode, err);
+    IRON_TRY(open_temporary(o, err));
+    /* a file that is replaced keeps its permissions; a new one has what the umask leaves */
+    if (is_there && fchmod(o->fd, info.st_mode & 07777) != 0) {
+        int code = errno;
+
+        if (o->has_name)
+            unlink(o->temporary);
+        return fail_path(err, "set permissions of", path, code);
+    }
+    return IRON_OK;
 }
 
 iron_status iron_output_open(const char *path, iron_output **out, iron_error *err) {

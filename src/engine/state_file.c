@@ -229,9 +229,10 @@ static iron_status build(const char *name, const iron__state_header *h, const un
                  "%.80s is refused: a lattice of %u points", name, h->lattice_count);
     if (run)
         IRON_TRY(iron__config_check(run, err));
-    status = iron_engine_create(&config, out, &inner);
-    if (status != IRON_OK)
-        return iron__fail(err, status, inner.native, "%.80s: %.150s", name, inner.text);
+    if (iron__config_check(&config, &inner) != IRON_OK ||
+        iron__lattice_check(h->lattice, h->lattice_count, &inner) != IRON_OK)
+        return iron__fail(err, IRON_E_FORMAT, 0, "%.80s is refused: %.140s", name, inner.text);
+    IRON_TRY(iron_engine_create(&config, out, err));
     adopt(*out, h, arrays);
     status = check_nodes(name, &(*out)->nodes, h->batches, err);
     if (status != IRON_OK) {

@@ -230,7 +230,10 @@ static iron_status open_current(iron_source *s, iron_error *err) {
     if (is_stdin(path)) {
         s->fd = STDIN_FILENO;
     } else {
-        s->fd = open(path, O_RDONLY | O_CLOEXEC);
+        /* a named pipe would block here until somebody writes, deaf to being called off */
+        int waiting = s->sizes[s->current] == IRON_COUNT_UNKNOWN ? O_NONBLOCK : 0;
+
+        s->fd = open(path, O_RDONLY | O_CLOEXEC | waiting);
         if (s->fd < 0)
             return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path,
                               strerror(errno));
@@ -241,14 +244,14 @@ static iron_status open_current(iron_source *s, iron_error *err) {
     return IRON_OK;
 }
 
-/* Waits until a pipe has something to say; false once *stop is set. */
+/* Waits until a pipe has something to say, or a first writer; false once *stop is set. */
 static bool wait_for_data(const iron_source *s, const atomic_bool *stop) {
     struct pollfd pipe_end = {.fd = s->fd, .events = POLLIN};
 
-    if (!stop || s->sizes[s->current] != IRON_COUNT_UNKNOWN)
+    if (s->sizes[s->current] != IRON_COUNT_UNKNOWN)
         return true;
-    while (!atomic_load(stop))
-        if (poll(&pipe_end, 1, STOP_POLL_MS) != 0)
+    while (!stop || !atomic_load(stop))
+        if (poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1) != 0)
             return true;
     return false;
 }
@@ -262,7 +265,7 @@ static iron_status read_fully(iron_source *s, char *to, size_t bytes, size_t *go
 
         IRON_FAIL_IF(!wait_for_data(s, stop), err, IRON_E_CANCELLED, "reading was called off");
         count = read(s->fd, to + *got, bytes - *got);
-        if (count < 0 && errno == EINTR)
+        if (count < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (count < 0)
             return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",

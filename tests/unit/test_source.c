@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_source.c: several files as one stream of tokens, and everything that is refused instead of
+ * guessed: odd sizes, headers of other formats, files that shrink while being read, pipes that end
+ * inside a token. Standard input is a pipe of the test's own, put under descriptor 0 for a while.
+ *
+ * A reader that another thread calls off must come back even if nobody ever writes. The tests never
+ * ask how fast; a watchdog of many seconds only keeps a broken library from hanging the suite.
+ */
+#include "support.h"
+
+#include "formats/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define WATCHDOG_S 100
+
+static folder place;
+
+static int set_up(void **state) {
+    (void)state;
+    folder_make(&place);
+    alarm(WATCHDOG_S);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    alarm(0);
+    folder_remove(&place);
+    return 0;
+}
+
+static iron_status try_open(iron_dtype dtype, const char *format, const char *const *paths,
+                            size_t count, iron_source **out, iron_error *err) {
+    iron_source_options o = {sizeof o, dtype, format, paths, count};
+
+    return iron_source_open(&o, out, err);
+}
+
+static iron_source *open_all(iron_dtype dtype, const char *const *paths, size_t count) {
+    iron_source *s = NULL;
+    iron_error err;
+
+    assert_ok(try_open(dtype, NULL, paths, count, &s, &err), &err);
+    assert_int_equal(iron_source_dtype(s), dtype);
+    return s;
+}
+
+static void refuse(iron_dtype dtype, const char *format, const char *path, iron_status expected,
+                   const char *word) {
+    iron_source *s = (iron_source *)&s;
+    iron_error err;
+
+    assert_refused(try_open(dtype, format, &path, 1, &s, &err), expected, &err);
+    assert_says(&err, word);
+    assert_null(s);
+    assert_int_equal(try_open(dtype, format, &path, 1, &s, NULL), expected);
+}
+
+/* Reads to the end in pieces of `capacity` and compares. */
+static void assert_stream(iron_source *s, const uint16_t *want, size_t tokens, size_t capacity) {
+    uint16_t *piece = grab((capacity + 1) * sizeof *piece);
+    size_t done = 0, count = 1;
+    iron_error err;
+
+    piece[capacity] = 0xABCD;
+    while (count > 0) {
+        assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
+        assert_true(count <= capacity && count <= tokens - done);
+        /* reads fill what they are given: short only at the end */
+        assert_true(count == capacity || done + count == tokens);
+        if (count)
+            assert_memory_equal(piece, want + done, count * sizeof *piece);
+        done += count;
+    }
+    assert_int_equal(piece[capacity], 0xABCD);
+    assert_int_equal(done, tokens);
+    assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
+    assert_int_equal(count, 0);
+    free(piece);
+}
+
+static void fill_u16(uint16_t *tokens, size_t count) {
+    dice d = {121};
+
+    for (size_t k = 0; k < count; k++)
+        tokens[k] = (uint16_t)roll(&d);
+}
+
+/* Files of 0, 1, 2, 700 and 4000 tokens, in this order. */
+static void several_files_are_one_stream(void **state) {
+    static const size_t sizes[] = {0, 1, 2, 0, 700, 4000, 0};
+    static const size_t capacities[] = {1, 2, 3, 7, 64, 699, 700, 701, 4703, 100000};
+    uint16_t tokens[4703];
+    file_name names[COUNT(sizes)];
+    const char *paths[COUNT(sizes)];
+    size_t at = 0;
+
+    (void)state;
+    fill_u16(tokens, COUNT(tokens));
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "f%zu", k);
+        names[k] = name_in(&place, name);
+        paths[k] = names[k].path;
+        file_write(paths[k], tokens + at, sizes[k] * sizeof *tokens);
+        at += sizes[k];
+    }
+    assert_int_equal(at, COUNT(tokens));
+    for (size_t c = 0; c < COUNT(capacities); c++) {
+        iron_source *s = open_all(IRON_DTYPE_U16, paths, COUNT(sizes));
+
+        assert_int_equal(iron_source_tokens(s), COUNT(tokens));
+        assert_int_equal(iron_source_file_count(s), COUNT(sizes));
+        assert_string_equal(iron_source_file(s, 4), paths[4]);
+        assert_null(iron_source_file(s, COUNT(sizes)));
+        assert_stream(s, tokens, COUNT(tokens), capacities[c]);
+        iron_source_close(s);
+    }
+}
+
+/* part-2 before part-10; hidden files and folders are no tokens. */
+static void directories_are_read_in_natural_order(void **state) {
+    static const char *const names[] = {"part-1", "part-2", "part-10", "part-10b", "tail"};
+    uint16_t tokens[COUNT(names)];
+    const char *path = place.path;
+    iron_source *s;
+
+    (void)state;
+    fill_u16(tokens, COUNT(names));
+    for (size_t k = COUNT(names); k-- > 0;)
+        file_write(name_in(&place, names[k]).path, &tokens[k], sizeof tokens[k]);
+    file_write(name_in(&place, ".hidden").path, "x", 1);
+    assert_int_equal(mkdir(name_in(&place, "part-3").path, 0755), 0);
+    file_write(name_in(&place, "part-3/inner").path, "xyz", 3);
+    s = open_all(IRON_DTYPE_U16, &path, 1);
+    assert_int_equal(iron_source_file_count(s), COUNT(names));
+    for (size_t k = 0; k < COUNT(names); k++)
+        assert_string_equal(iron_source_file(s, k), name_in(&place, names[k]).path);
+    assert_stream(s, tokens, COUNT(names), 2);
+    iron_source_close(s);
+}
+
+/* A link to nothing stands for a shard that is missing: passing over it would be a guess. */
+static void missing_shards_are_refused(void **state) {
+    (void)state;
+    file_write(name_in(&place, "part-1").path, "ab", 2);
+    assert_int_equal(symlink("nowhere", name_in(&place, "part-2").path), 0);
+    refuse(IRON_DTYPE_U8, NULL, place.path, IRON_E_IO, "part-2");
+}
+
+/* Arguments stay in their order; only a folder's own files are sorted. */
+static void files_and_folders_mix(void **state) {
+    file_name z = name_in(&place, "z"), inner = name_in(&place, "d");
+    const char *paths[3] = {z.path, inner.path, z.path};
+    uint16_t tokens[] = {1, 2, 3, 1};
+    char with_slash[420];
+    iron_source *s;
+
+    (void)state;
+    file_write(z.path, &tokens[0], 2);
+    assert_int_equal(mkdir(inner.path, 0755), 0);
+    file_write(name_in(&place, "d/a").path, &tokens[1], 2);
+    file_write(name_in(&place, "d/b").path, &tokens[2], 2);
+    s = open_all(IRON_DTYPE_U16, paths, 3);
+    assert_stream(s, tokens, 4, 100);
+    iron_source_close(s);
+    snprintf(with_slash, sizeof with_slash, "%s/", inner.path);
+    paths[1] = with_slash;
+    s = open_all(IRON_DTYPE_U16, paths, 3);
+    assert_stream(s, tokens, 4, 100);
+    iron_source_close(s);
+}
+
+static void options_are_checked(void **state) {
+    file_name good = name_in(&place, "good");
+    const char *path = good.path;
+    iron_source_options o = {4, IRON_DTYPE_U8, NULL, &path, 1};
+    iron_source *s = (iron_source *)&s;
+    iron_error err;
+
+    (void)state;
+    file_write(good.path, "abcd", 4);
+    assert_refused(iron_source_open(&o, &s, &err), IRON_E_ARG, &err);
+    assert_says(&err, "struct_size");
+    assert_null(s);
+    assert_refused(iron_source_open(NULL, &s, &err), IRON_E_ARG, &err);
+    assert_refused(try_open(IRON_DTYPE_U8, NULL, NULL, 0, &s, &err), IRON_E_ARG, &err);
+    refuse(IRON_DTYPE_NONE, NULL, path, IRON_E_ARG, "--dtype");
+    refuse((iron_dtype)42, NULL, path, IRON_E_ARG, "--dtype");
+    refuse(IRON_DTYPE_U8, "zip", path, IRON_E_ARG, "zip");
+    iron_source_close(NULL);
+}
+
+static void missing_and_empty_are_refused(void **state) {
+    file_name missing = name_in(&place, "missing"), empty = name_in(&place, "empty-folder");
+
+    (void)state;
+    assert_int_equal(mkdir(empty.path, 0755), 0);
+    refuse(IRON_DTYPE_U8, NULL, missing.path, IRON_E_IO, "missing");
+    refuse(IRON_DTYPE_U8, NULL, empty.path, IRON_E_ARG, "empty-folder");
+    file_write(name_in(&place, "empty-folder/.hidden").path, "x", 1);
+    refuse(IRON_DTYPE_U8, NULL, empty.path, IRON_E_ARG, "empty-folder");
+    refuse(IRON_DTYPE_U8, NULL, "", IRON_E_IO, "open");
+}
+
+static void odd_sizes_are_refused(void **state) {
+    file_name odd = name_in(&place, "odd");
+    const char *path = odd.path;
+    iron_source *s;
+
+    (void)state;
+    file_write(odd.path, "0123456789abcd", 14);
+    refuse(IRON_DTYPE_U32, NULL, path, IRON_E_FORMAT, "14 bytes");
+    refuse(IRON_DTYPE_I32, NULL, path, IRON_E_FORMAT, "14 bytes");
+    refuse(IRON_DTYPE_I64, NULL, path, IRON_E_FORMAT, "14 bytes");
+    s = open_all(IRON_DTYPE_U16, &path, 1);
+    assert_int_equal(iron_source_tokens(s), 7);
+    iron_source_close(s);
+    s = open_all(IRON_DTYPE_U8, &path, 1);
+    assert_int_equal(iron_source_tokens(s), 14);
+    iron_source_close(s);
+}
+
+static void empty_files_are_an_empty_stream(void **state) {
+    file_name empty = name_in(&place, "empty");
+    const char *paths[2] = {empty.path, empty.path};
+    iron_source *s;
+
+    (void)state;
+    file_write(empty.path, "", 0);
+    s = open_all(IRON_DTYPE_I64, paths, 2);
+    assert_int_equal(iron_source_tokens(s), 0);
+    assert_stream(s, NULL, 0, 10);
+    iron_source_close(s);
+}
+
+/* Headers that would be taken for tokens. */
+static void check_header(const char *name, const void *start, size_t start_bytes) {
+    file_name n = name_in(&place, "with-header");
+    const char *path = n.path;
+    _Alignas(2) unsigned char data[1032] = {0};
+    iron_source *s = NULL;
+    iron_error err;
+
+    memcpy(data, start, start_bytes);
+    file_write(path, data, sizeof data);
+    refuse(IRON_DTYPE_U16, NULL, path, IRON_E_FORMAT, name);
+    refuse(IRON_DTYPE_U16, "auto", path, IRON_E_FORMAT, name);
+    assert_ok(try_open(IRON_DTYPE_U16, "raw", &path, 1, &s, &err), &err);
+    assert_int_equal(iron_source_tokens(s), 516);
+    assert_stream(s, (const uint16_t *)(const void *)data, 516, 100);
+    iron_source_close(s);
+}
+
+static void headers_are_recognised(void **state) {
+    static const uint32_t gpt2[] = {20240520, 1, 1000}, llama3[] = {20240801, 7, 1000};
+    static const uint32_t other[] = {20240520, 2, 20240801, 1};
+    file_name plain = name_in(&place, "plain");
+    const char *path = plain.path;
+
+    (void)state;
+    check_header("npy", "\x93NUMPY\x01\x00", 8);
+    check_header("litpkds", "LITPKDS\x00", 8);
+    check_header("llmc", gpt2, sizeof gpt2);
+    check_header("llmc", llama3, sizeof llama3);
+    file_write(path, other, sizeof other); /* magic without its version: just tokens */
+    iron_source_close(open_all(IRON_DTYPE_U32, &path, 1));
+    file_write(path, "\x93NUMP", 5); /* shorter than any header */
+    iron_source_close(open_all(IRON_DTYPE_U8, &path, 1));
+}
+
+static void formats_of_later_versions_are_unsupported(void **state) {
+    static const char *const later[] = {"llmc", "megatron", "npy", "ds", "litpkds"};
+    file_name good = name_in(&place, "good");
+
+    (void)state;
+    file_write(good.path, "abcd", 4);
+    for (size_t k = 0; k < COUNT(later); k++)
+        refuse(IRON_DTYPE_U8, later[k], good.path, IRON_E_UNSUPPORTED, later[k]);
+}
+
+/* Reads until an error comes, which must be this one. */
+static void assert_read_fails(iron_source *s, iron_status expected, const char *word) {
+    unsigned char piece[64];
+    iron_status status = IRON_OK;
+    iron_error err = {0};
+    size_t count = 1;
+
+    while (status == IRON_OK && count > 0)
+        status = iron_source_read(s, piece, sizeof piece / 8, &count, &err);
+    assert_int_equal(status, expected);
+    assert_int_equal(err.status, expected);
+    assert_says(&err, word);
+}
+
+static void files_that_change_are_an_error(void **state) {
+    static const char bytes[4000] = {0};
+    file_name changing = name_in(&place, "changing");
+    const char *path = changing.path;
+    iron_source *s;
+
+    (void)state;
+    file_write(path, bytes, sizeof bytes);
+    s = open_all(IRON_DTYPE_U16, &path, 1);
+    assert_int_equal(truncate(path, 3000), 0); /* between opening and reading */
+    assert_read_fails(s, IRON_E_IO, "3000");
+    iron_source_close(s);
+    file_write(path, bytes, sizeof bytes);
+    s = open_all(IRON_DTYPE_U16, &path, 1);
+    assert_int_equal(unlink(path), 0);
+    assert_read_fails(s, IRON_E_IO, "changing");
+    iron_source_close(s);
+}
+
+/* What is appended after opening is not part of the stream that was announced. */
+static void growing_files_are_read_as_they_were(void **state) {
+    uint16_t tokens[100];
+    file_name growing = name_in(&place, "growing");
+    const char *path = growing.path;
+    iron_source *s;
+
+    (void)state;
+    fill_u16(tokens, COUNT(tokens));
+    file_write(path, tokens, 60 * sizeof *tokens);
+    s = open_all(IRON_DTYPE_U16, &path, 1);
+    file_write(path, tokens, sizeof tokens);
+    assert_stream(s, tokens, 60, 1000);
+    iron_source_close(s);
+}
+
+/* Descriptor 0 becomes the reading end of a pipe whose other end is returned. */
+static int pipe_as_stdin(int *saved) {
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    *saved = dup(0);
+    assert_int_equal(dup2(ends[0], 0), 0);
+    close(ends[0]);
+    return ends[1];
+}
+
+static void restore_stdin(int saved) {
+    if (saved >= 0) {
+        assert_int_equal(dup2(saved, 0), 0);
+        close(saved);
+    } else {
+        close(0);
+    }
+}
+
+static void standard_input(void **state) {
+    static const char *const paths[] = {"-"};
+    uint16_t tokens[500];
+    iron_source *s;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    fill_u16(tokens, COUNT(tokens));
+    s = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_true(iron_source_tokens(s) == IRON_COUNT_UNKNOWN);
+    assert_int_equal(write(end, tokens, sizeof tokens), sizeof tokens);
+    close(end);
+    assert_stream(s, tokens, COUNT(tokens), 33);
+    iron_source_close(s);
+    assert_true(fcntl(0, F_GETFD) >= 0); /* left open: it is not the library's */
+    restore_stdin(saved);
+}
+
+/* A pipe shows its header only when it is read; then it is refused as a file would be. */
+static void headers_on_standard_input(void **state) {
+    static const char *const paths[] = {"-"};
+    static const _Alignas(2) char header[16] = "\x93NUMPY\x01";
+    iron_source *s = NULL;
+    iron_error err;
+
+    (void)state;
+    for (int is_raw = 0; is_raw < 2; is_raw++) {
+        int saved, end = pipe_as_stdin(&saved);
+
+        assert_int_equal(write(end, header, sizeof header), sizeof header);
+        close(end);
+        assert_ok(try_open(IRON_DTYPE_U16, is_raw ? "raw" : NULL, paths, 1, &s, &err), &err);
+        if (is_raw)
+            assert_stream(s, (const uint16_t *)(const void *)header, 8, 3);
+        else
+            assert_read_fails(s, IRON_E_FORMAT, "npy");
+        iron_source_close(s);
+        restore_stdin(saved);
+    }
+}
+
+/* A file as standard input has a size, counted from where it stands. */
+static void a_file_as_standard_input(void **state) {
+    static const char *const paths[] = {"-"};
+    file_name file = name_in(&place, "file");
+    uint16_t tokens[100];
+    int saved = dup(0), fd;
+    iron_source *s;
+
+    (void)state;
+    fill_u16(tokens, COUNT(tokens));
+    file_write(file.path, tokens, sizeof tokens);
+    fd = open(file.path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && lseek(fd, 20, SEEK_SET) == 20);
+    assert_int_equal(dup2(fd, 0), 0);
+    close(fd);
+    s = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_true(iron_source_tokens(s) == 90 || iron_source_tokens(s) == IRON_COUNT_UNKNOWN);
+    assert_stream(s, tokens + 10, 90, 7);
+    iron_source_close(s);
+    restore_stdin(saved);
+}
+
+static void standard_input_between_files(void **state) {
+    uint16_t tokens[] = {10, 20, 30, 40};
+    file_name a = name_in(&place, "a"), b = name_in(&place, "b");
+    const char *paths[] = {a.path, "-", b.path};
+    iron_source *s;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    file_write(a.path, &tokens[0], 2);
+    file_write(b.path, &tokens[3], 2);
+    s = open_all(IRON_DTYPE_U16, paths, 3);
+    assert_int_equal(write(end, &tokens[1], 4), 4);
+    close(end);
+    assert_stream(s, tokens, 4, 3);
+    iron_source_close(s);
+    restore_stdin(saved);
+}
+
+static void standard_input_only_once(void **state) {
+    static const char *const paths[] = {"-", "-"};
+    iron_source *s = (iron_source *)&s;
+    iron_error err;
+
+    (void)state;
+    assert_refused(try_open(IRON_DTYPE_U8, NULL, paths, 2, &s, &err), IRON_E_ARG, &err);
+    assert_says(&err, "twice");
+    assert_null(s);
+}
+
+static void pipes_that_end_inside_a_token(void **state) {
+    static const char *const paths[] = {"-"};
+    iron_source *s;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    s = open_all(IRON_DTYPE_U32, paths, 1);
+    assert_int_equal(write(end, "0123456789", 10), 10);
+    close(end);
+    assert_read_fails(s, IRON_E_FORMAT, "10 bytes");
+    iron_source_close(s);
+    restore_stdin(saved);
+}
+
+/* A reading that another thread may call off. */
+typedef struct reading {
+    iron_source *source;
+    atomic_bool stop, is_done;
+    iron_status status;
+    size_t count;
+    iron_error err;
+} reading;
+
+static void *reading_main(void *argument) {
+    reading *r = argument;
+    uint16_t tokens[100];
+
+    r->status = iron__source_read(r->source, tokens, 100, &r->count, &r->stop, &r->err);
+    atomic_store(&r->is_done, true);
+    return NULL;
+}
+
+static void silent_pipes_can_be_called_off(void **state) {
+    static const char *const paths[] = {"-"};
+    reading r = {0};
+    pthread_t thread;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    r.source = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_int_equal(write(end, "abcd", 4), 4); /* two tokens, then silence */
+    assert_int_equal(pthread_create(&thread, NULL, reading_main, &r), 0);
+    atomic_store(&r.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(r.status, IRON_E_CANCELLED);
+    assert_int_equal(r.err.status, IRON_E_CANCELLED);
+    iron_source_close(r.source);
+    close(end);
+    restore_stdin(saved);
+}
+
+/* With a stop flag that stays down all is read as without one. */
+static void an_unused_stop_flag_changes_nothing(void **state) {
+    static const char *const paths[] = {"-"};
+    reading r = {0};
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    r.source = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_int_equal(write(end, "abcdef", 6), 6);
+    close(end);
+    reading_main(&r);
+    assert_int_equal(r.status, IRON_OK);
+    assert_int_equal(r.count, 3);
+    iron_source_close(r.source);
+    restore_stdin(saved);
+}
+
+/* A named pipe that nobody writes to: even opening it would wait, and can be called off too. The
+ * library has many seconds; then the test opens the other end itself, so that it can fail. */
+static void named_pipes_can_be_called_off(void **state) {
+    file_name fifo = name_in(&place, "fifo");
+    const char *path = fifo.path;
+    reading r = {0};
+    pthread_t thread;
+    bool came_back;
+    int end = -1;
+
+    (void)state;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    r.source = open_all(IRON_DTYPE_U16, &path, 1);
+    atomic_store(&r.stop, true);
+    assert_int_equal(pthread_create(&thread, NULL, reading_main, &r), 0);
+    for (int k = 0; k < 100 && !atomic_load(&r.is_done); k++)
+        poll(NULL, 0, 50);
+    came_back = atomic_load(&r.is_done);
+    if (!came_back)
+        end = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    if (end >= 0)
+        close(end);
+    iron_source_close(r.source);
+    assert_true(came_back);
+    assert_int_equal(r.status, IRON_E_CANCELLED);
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(several_files_are_one_stream),
+        CASE(directories_are_read_in_natural_order),
+        CASE(missing_shards_are_refused),
+        CASE(files_and_folders_mix),
+        CASE(options_are_checked),
+        CASE(missing_and_empty_are_refused),
+        CASE(odd_sizes_are_refused),
+        CASE(empty_files_are_an_empty_stream),
+        CASE(headers_are_recognised),
+        CASE(formats_of_later_versions_are_unsupported),
+        CASE(files_that_change_are_an_error),
+        CASE(growing_files_are_read_as_they_were),
+        CASE(standard_input),
+        CASE(headers_on_standard_input),
+        CASE(a_file_as_standard_input),
+        CASE(standard_input_between_files),
+        CASE(standard_input_only_once),
+        CASE(pipes_that_end_inside_a_token),
+        CASE(silent_pipes_can_be_called_off),
+        CASE(an_unused_stop_flag_changes_nothing),
+        CASE(named_pipes_can_be_called_off),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
