@@ -13,7 +13,7 @@
 typedef struct iron__contribution {
     uint64_t count;
     uint64_t sum;  /* of p mod vocab, modulo 2^64 */
-    uint32_t xor ; /* of p */
+    uint32_t xors; /* of p */
 } iron__contribution;
 
 static inline iron__contribution iron__contribution_neutral(void) {
@@ -22,7 +22,7 @@ static inline iron__contribution iron__contribution_neutral(void) {
 
 static inline iron__contribution iron__contribution_merge(iron__contribution a,
                                                           iron__contribution b) {
-    return (iron__contribution){a.count + b.count, a.sum + b.sum, a.xor ^b.xor };
+    return (iron__contribution){a.count + b.count, a.sum + b.sum, a.xors ^ b.xors};
 }
 
 /* The batch's potential: one int64 -> double conversion, one product, one rounding to float. */

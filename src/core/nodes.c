@@ -126,7 +126,7 @@ void iron__nodes_apply_to(iron__nodes *nodes, uint32_t node, iron__batch_effect 
     float quantized = (float)iron__lattice_real(nodes->lattice, contribution);
 
     nodes->xor_accumulators[node] =
-        iron__lattice_xor(nodes->lattice, nodes->xor_accumulators[node] ^ effect.xor);
+        iron__lattice_xor(nodes->lattice, nodes->xor_accumulators[node] ^ effect.xors);
     nodes->potentials[node] += quantized;
 }
 

@@ -41,7 +41,7 @@ _Static_assert(sizeof(((iron__nodes *)0)->xor_accumulators[0]) == 4,
 
 /* What one batch does: its XOR, and its potential before activations scale it. */
 typedef struct iron__batch_effect {
-    uint32_t xor ;
+    uint32_t xors;
     float potential;
 } iron__batch_effect;
 

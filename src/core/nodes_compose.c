@@ -138,7 +138,7 @@ static void apply_xors(iron__nodes *nodes, const iron__batch_effect *effects, si
         uint8_t step[IRON_LATTICE_MAX];
 
         for (uint32_t i = 0; i < l->count; i++)
-            step[i] = (uint8_t)iron__lattice_index_xor(l, l->points[i] ^ effects[k].xor);
+            step[i] = (uint8_t)iron__lattice_index_xor(l, l->points[i] ^ effects[k].xors);
         for (uint32_t i = 0; i < l->count; i++)
             map[i] = step[map[i]];
     }

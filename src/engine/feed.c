@@ -187,7 +187,7 @@ void iron__engine_close_batch(iron_engine *e) {
         return;
     }
     e->queue[e->queued++] =
-        (iron__batch_effect){c.xor, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
+        (iron__batch_effect){c.xors, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
     if (e->queued == IRON_QUEUE_BATCHES)
         iron__engine_settle(e);
 }
@@ -215,8 +215,7 @@ iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_er
     iron__engine_settle(engine);
     *report = (iron_report){
         .struct_size = sizeof *report,
-        .xor_total = engine->closed.xor
-        ,
+        .xor_total = engine->closed.xors,
         .tokens = engine->closed.count,
         .batches = engine->batches,
         .sum = engine->closed.sum,

@@ -9,7 +9,7 @@
 #include <iron/iron.h>
 
 typedef struct iron__golden_case {
-    const char *name, *state, *xor, *sum;
+    const char *name, *state, *xor_total, *sum;
     uint64_t vocab, nodes, batch, expect_tokens, expect_batches;
     uint64_t gen_seed, gen_count, gen_limit; /* gen_limit 0: explicit tokens */
     iron_positions positions;

@@ -25,7 +25,7 @@ static void reduce_nodes(void *context, size_t task) {
     for (uint32_t j = first; j < last; j++) {
         iron__contribution c = e->variant->reduce(w->run);
 
-        e->per_node.xors[j] ^= c.xor ;
+        e->per_node.xors[j] ^= c.xors;
         e->per_node.sums[j] += c.sum;
     }
 }
@@ -41,7 +41,7 @@ void iron__per_node_feed(iron_engine *e, const iron__tokens_run *run) {
 void iron__per_node_close(iron_engine *e, uint64_t tokens) {
     for (uint32_t j = 0; j < e->nodes.count; j++) {
         iron__contribution c = {tokens, e->per_node.sums[j], e->per_node.xors[j]};
-        iron__batch_effect effect = {c.xor,
+        iron__batch_effect effect = {c.xors,
                                      iron__contribution_potential(c, (uint32_t)e->config.vocab)};
 
         iron__nodes_apply_to(&e->nodes, j, effect);

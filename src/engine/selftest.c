@@ -52,7 +52,7 @@ static void compare_report(const iron__golden_case *c, const iron_report *r, cha
     snprintf(got, sizeof got, "%" PRIu64 " %" PRIu64 " %08" PRIx32 " %" PRIu64 " %016" PRIx64,
              r->tokens, r->batches, r->xor_total, r->sum, r->state);
     snprintf(want, sizeof want, "%" PRIu64 " %" PRIu64 " %s %s %s", c->expect_tokens,
-             c->expect_batches, c->xor, c->sum, c->state);
+             c->expect_batches, c->xor_total, c->sum, c->state);
     text[0] = '\0';
     if (strcmp(got, want) != 0)
         snprintf(text, size, "got %s, expected %s", got, want);

@@ -38,11 +38,11 @@ static bool same(const iron__tokens_variant *row, const iron__tokens_run *run, c
                  size_t size) {
     iron__contribution got = row->reduce(run), want = iron__tokens_scalar(run);
 
-    if (got.count == want.count && got.xor == want.xor &&got.sum == want.sum)
+    if (got.count == want.count && got.xors == want.xors && got.sum == want.sum)
         return true;
     snprintf(text, size,
              "%zu tokens at %" PRIu64 ": xor %08x sum %" PRIu64 ", reference %08x %" PRIu64,
-             run->count, run->first, got.xor, got.sum, want.xor, want.sum);
+             run->count, run->first, got.xors, got.sum, want.xors, want.sum);
     return false;
 }
 

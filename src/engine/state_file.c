@@ -33,8 +33,7 @@ static iron__state_header describe(const iron_engine *e) {
         .tokens = e->closed.count,
         .batches = e->batches,
         .sum = e->closed.sum,
-        .xor = e->closed.xor
-        ,
+        .xors = e->closed.xors,
         .with_seal = e->config.with_seal ? 1 : 0,
         .seal_words = {s->words.count, s->words.t, s->words.a, s->words.b},
         .seal_carried = s->carried,
@@ -144,7 +143,7 @@ static bool counts_agree(const iron__state_header *h) {
     uint64_t most;
 
     if (h->tokens == 0)
-        return h->batches == 0 && h->sum == 0 && h->xor == 0 && seal_agrees(h);
+        return h->batches == 0 && h->sum == 0 && h->xors == 0 && seal_agrees(h);
     if (h->batches > h->tokens || (h->tokens - 1) / h->batch + 1 > h->batches)
         return false;
     if (!__builtin_mul_overflow(h->tokens, h->vocab - 1, &most) && h->sum > most)
@@ -204,7 +203,7 @@ static void adopt(iron_engine *e, const iron__state_header *h, const unsigned ch
 
     memcpy(e->nodes.xor_accumulators, arrays, bytes);
     memcpy(e->nodes.potentials, arrays + bytes, bytes);
-    e->closed = (iron__contribution){h->tokens, h->sum, h->xor };
+    e->closed = (iron__contribution){h->tokens, h->sum, h->xors};
     e->batches = h->batches;
     e->seal.words =
         (iron__seal_words){h->seal_words[0], h->seal_words[1], h->seal_words[2], h->seal_words[3]};

@@ -23,7 +23,7 @@ typedef struct iron__state_header {
     uint32_t lattice_count;
     uint32_t lattice[IRON_LATTICE_MAX];
     uint64_t tokens, batches, sum;
-    uint32_t xor ;
+    uint32_t xors;
     uint32_t with_seal;
     uint64_t seal_words[4];
     uint32_t seal_carry[3];

@@ -66,7 +66,7 @@ static void repair_counts(iron__state_header *h) {
     h->positions &= 1;
     if (h->tokens == 0) {
         h->batches = h->sum = 0;
-        h->xor = 0;
+        h->xors = 0;
     } else {
         uint64_t least = (h->tokens - 1) / h->batch + 1, most;
 

@@ -13,7 +13,7 @@
 #define PIECES_MAX 64u
 
 static bool same(iron__contribution a, iron__contribution b) {
-    return a.count == b.count && a.xor == b.xor &&a.sum == b.sum;
+    return a.count == b.count && a.xors == b.xors && a.sum == b.sum;
 }
 
 static iron__contribution random_contribution(dice *d) {
@@ -25,7 +25,7 @@ static void laws_of_a_commutative_monoid(void **state) {
     dice d = {21};
 
     (void)state;
-    assert_true(none.count == 0 && none.xor == 0 && none.sum == 0);
+    assert_true(none.count == 0 && none.xors == 0 && none.sum == 0);
     for (int k = 0; k < 10000; k++) {
         iron__contribution a = random_contribution(&d), b = random_contribution(&d);
         iron__contribution c = random_contribution(&d);
@@ -46,7 +46,7 @@ static void merging_adds_and_xors(void **state) {
     (void)state;
     assert_int_equal(m.count, 1);
     assert_int_equal(m.sum, 1);
-    assert_int_equal(m.xor, 0x0FF00FF0u);
+    assert_int_equal(m.xors, 0x0FF00FF0u);
 }
 
 /* The stream's parts: cut at random, some of them empty. */

@@ -202,7 +202,7 @@ static void compare_rows(sweep *s, const iron__tokens_run *run, iron__contributi
         if (!iron__tokens_variant_runs_here(row) || is_repeated(k))
             continue;
         got = row->reduce(run);
-        if (got.count != want.count || got.xor != want.xor || got.sum != want.sum)
+        if (got.count != want.count || got.xors != want.xors || got.sum != want.sum)
             snprintf(s->difference, sizeof s->difference, "%s, vocab %u, p's from %llu on",
                      row->name, s->vocab, (unsigned long long)run->first);
     }
@@ -216,7 +216,7 @@ static iron__contribution fill_chunk(uint32_t *tokens, size_t count, uint64_t at
         uint32_t p = (uint32_t)(at + k);
 
         tokens[k] = p - iron__position_hash(at + k);
-        want.xor ^= p;
+        want.xors ^= p;
         want.sum += p % vocab;
     }
     return want;

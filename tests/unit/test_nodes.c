@@ -19,7 +19,7 @@
 _Static_assert(sizeof(*((iron__nodes *)0)->xor_accumulators) == 4, "accumulators have 32 bits");
 _Static_assert(sizeof(*((iron__nodes *)0)->potentials) == 4, "potentials are floats");
 _Static_assert(sizeof(*iron_engine_xor_accumulators((iron_engine *)0)) == 4, "in the API too");
-_Static_assert(sizeof(((iron__batch_effect *)0)->xor) == 4, "a batch's XOR has 32 bits");
+_Static_assert(sizeof(((iron__batch_effect *)0)->xors) == 4, "a batch's XOR has 32 bits");
 
 #define EFFECTS_MAX 400u
 
@@ -111,7 +111,7 @@ static float random_potential(dice *d) {
 
 static void random_effects(iron__batch_effect *effects, size_t count, dice *d) {
     for (size_t k = 0; k < count; k++) {
-        effects[k].xor = roll_u32(d) >> roll_below(d, 33 - 1);
+        effects[k].xors = roll_u32(d) >> roll_below(d, 33 - 1);
         effects[k].potential = random_potential(d);
     }
 }
@@ -259,7 +259,7 @@ static void one_batch_as_defined(void **state) {
         volatile float product = a[j] * e.potential;
         double c = isinf(product) ? copysign(1e6, (double)product) : (double)product;
         volatile float sum = n.potentials[j] + (float)iron_lattice_quantize_real(l, c);
-        uint32_t x = iron_lattice_quantize_xor(l, n.xor_accumulators[j] ^ e.xor);
+        uint32_t x = iron_lattice_quantize_xor(l, n.xor_accumulators[j] ^ e.xors);
 
         iron__nodes_apply_to(&n, j, e);
         assert_int_equal(n.xor_accumulators[j], x);

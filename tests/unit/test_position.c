@@ -100,7 +100,7 @@ static void positioned_token_wraps(void **state) {
             uint32_t p = tokens[n] + slow_hash(edges[k]);
 
             assert_int_equal(c.count, 1);
-            assert_int_equal(c.xor, p);
+            assert_int_equal(c.xors, p);
             assert_int_equal(c.sum, p % 50257);
         }
     }

@@ -58,7 +58,7 @@ static iron__contribution define(const iron__tokens_run *run) {
         uint64_t i = run->first + k;
         uint32_t p = (uint32_t)(run->tokens[k] + 137 * i + 17 * (i >> 4));
 
-        c.xor ^= p;
+        c.xors ^= p;
         c.sum += p % run->divisor->vocab;
     }
     return c;
@@ -82,11 +82,12 @@ static void check_rows(const iron__tokens_run *run) {
         if (!iron__tokens_variant_runs_here(row) || is_repeated(k))
             continue;
         got = row->reduce(run);
-        if (got.count != want.count || got.xor != want.xor || got.sum != want.sum)
+        if (got.count != want.count || got.xors != want.xors || got.sum != want.sum)
             fail_msg("%s, vocab %u, %zu tokens at position %llu: xor %08x for %08x, sum %llu for "
                      "%llu",
                      row->name, run->divisor->vocab, run->count, (unsigned long long)run->first,
-                     got.xor, want.xor, (unsigned long long)got.sum, (unsigned long long)want.sum);
+                     got.xors, want.xors, (unsigned long long)got.sum,
+                     (unsigned long long)want.sum);
     }
 }
 

@@ -140,7 +140,7 @@ AVX2_INLINE iron__contribution reduce_by(const iron__tokens_run *run, way by) {
         add_group(&s, tokens, &h, &c, by);
     return (iron__contribution){.count = run->count,
                                 .sum = sum_of_remainders(&s, run->divisor->vocab),
-                                .xor = xor_of_lanes(s.xors)};
+                                .xors = xor_of_lanes(s.xors)};
 }
 
 static AVX2 iron__contribution reduce_mask(const iron__tokens_run *run) {

@@ -136,7 +136,7 @@ AVX512_INLINE iron__contribution reduce_by(const iron__tokens_run *run, way by) 
     }
     return (iron__contribution){.count = run->count,
                                 .sum = sum_of_remainders(&s, run->divisor->vocab),
-                                .xor = xor_of_lanes(s.xors)};
+                                .xors = xor_of_lanes(s.xors)};
 }
 
 static AVX512 iron__contribution reduce_mask(const iron__tokens_run *run) {

@@ -13,7 +13,7 @@ iron__contribution iron__tokens_few(const iron__tokens_run *run) {
     for (size_t k = 0; k < run->count; k++) {
         uint32_t p = run->tokens[k] + iron__position_hash(run->first + k);
 
-        c.xor ^= p;
+        c.xors ^= p;
         c.sum += iron__divisor_remainder(run->divisor, p);
     }
     return c;

@@ -145,7 +145,7 @@ static inline uint32x4_t half_product(uint32x4_t p, int32x4_t preshift, int32x4_
 /* What the integer units sum up. */
 typedef struct side {
     uint64_t tokens, quotients;
-    uint32_t xor ;
+    uint32_t xors;
 } side;
 
 /* How the integer units divide: (p >> preshift) * multiplier >> shift; the shift is a constant
@@ -160,7 +160,7 @@ static inline void side_step(side *s, const uint32_t *tokens, uint32_t hash, uns
     for (unsigned lane = quarter * SIDE_TOKENS; lane < (quarter + 1) * SIDE_TOKENS; lane++) {
         uint32_t p = tokens[lane] + (hash + IRON_HASH_STEP * lane);
 
-        s->xor ^= p;
+        s->xors ^= p;
         s->tokens += p;
         s->quotients += ((uint64_t)(p >> d.preshift) * d.multiplier) >> d.shift;
     }
@@ -201,7 +201,7 @@ static inline void side_step(side *s, const uint32_t *tokens, uint32_t hash, uns
         }                                                                                          \
         q0 = vaddq_u32(vaddq_u32(q0, q1), vaddq_u32(q2, q3));                                      \
         p = vmlsq_n_u32(p, q0, d->vocab);                                                          \
-        x = veorq_u32(x, vsetq_lane_u32(beside.xor, vdupq_n_u32(0), 0));                           \
+        x = veorq_u32(x, vsetq_lane_u32(beside.xors, vdupq_n_u32(0), 0));                          \
         *at = (progress){tokens, h, x,                                                             \
                          at->sum + vaddlvq_u32(p) + beside.tokens - d->vocab * beside.quotients};  \
     }

@@ -25,7 +25,7 @@ static iron__contribution reduce_groups(const iron__tokens_run *run) {
         }
     }
     for (uint32_t lane = 0; lane < IRON_HASH_GROUP; lane++) {
-        c.xor ^= xors[lane];
+        c.xors ^= xors[lane];
         c.sum += sums[lane];
     }
     return c;
