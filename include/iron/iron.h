@@ -112,9 +112,9 @@ IRON_API const char *iron_version(void);
 
 /* Memory. */
 
-/* Where an engine's memory comes from: its nodes, queues, threads and reading ring. alloc returns `bytes` aligned to `align` (a power of two,
- * at least sizeof(void *)), or NULL; release takes what alloc returned. Called from the thread that
- * calls the library, never from its workers. */
+/* Where an engine's memory comes from: its nodes, queues, threads and reading ring. alloc returns
+ * `bytes` aligned to `align` (a power of two, at least sizeof(void *)), or NULL; release takes what
+ * alloc returned. Called from the thread that calls the library, never from its workers. */
 typedef struct iron_allocator {
     void *(*alloc)(void *context, size_t bytes, size_t align);
     void (*release)(void *context, void *memory);
@@ -209,9 +209,10 @@ IRON_API iron_status iron_engine_create(const iron_config *config, iron_engine *
 IRON_API void iron_engine_destroy(iron_engine *engine);
 
 /* Feeding. The stream may come in pieces of any length; batches are cut from the stream, not from
- * the calls. Tokens are aligned to their width. end_batch closes the open, shorter batch (there may be none: then it does nothing).
- * A call that fails on a bad token leaves the engine as it was before the call, except for
- * feed_source, after which the engine has taken an unspecified part of the source. */
+ * the calls. Tokens are aligned to their width. end_batch closes the open, shorter batch (there may
+ * be none: then it does nothing). A call that fails on a bad token leaves the engine as it was
+ * before the call, except for feed_source, after which the engine has taken an unspecified part of
+ * the source. */
 IRON_API iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t count,
                                       iron_error *err);
 IRON_API iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,

@@ -43,6 +43,9 @@ iron_status iron__lattice_create(const uint32_t *points, uint32_t count,
     uint32_t span;
 
     *out = NULL;
+    IRON_FAIL_IF(!points && count > 0, err, IRON_E_ARG,
+                 "lattice has %u points but none are given; pass them, or 0 for the default",
+                 count);
     if (!points) {
         points = default_points;
         count = sizeof default_points / sizeof default_points[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.h: the one door through which an engine takes memory, so that a user's allocator sees all of
- * it and tests can make the n-th request fail. Everything is aligned to a cache line and zeroed;
+ * memory.h: the one door through which an engine takes memory, so that a user's allocator sees all
+ * of it and tests can make the n-th request fail. Everything is aligned to a cache line and zeroed;
  * sizes that would overflow are refused like any other lack of memory. (Lists of files and names of
  * outputs, small and short-lived, come from malloc.)
  */

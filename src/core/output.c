@@ -5,7 +5,8 @@
  * The bytes go to a file without a name (O_TMPFILE) in the target's folder, so that nothing is left
  * behind however the process ends. Commit syncs it, links it under a temporary name, renames that
  * over the target and syncs the folder; interruptions wait meanwhile. Where a file system has no
- * nameless files, the temporary name exists from the start. Devices and pipes are written directly: there is nothing to replace.
+ * nameless files, the temporary name exists from the start. Devices and pipes are written directly:
+ * there is nothing to replace.
  */
 #include "core/output.h"
 
@@ -28,10 +29,9 @@ struct iron_output {
     int fd;
     bool is_borrowed; /* standard output: not ours to close */
     bool is_direct;   /* standard output, a device, a pipe: no renaming */
-    bool has_name;    /* the temporary name exists */
     char *target;     /* where it will appear */
     char *directory;  /* the target's folder */
-    char *temporary;  /* a name in that folder */
+    char *temporary;  /* a name in that folder, while the file has it */
 };
 
 void iron__interruptions_hold(sigset_t *before) {
@@ -72,51 +72,68 @@ static iron_status no_memory(iron_error *err, const char *path) {
     return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
 }
 
-static iron_status name_files(iron_output *o, const char *path, iron_error *err) {
+static bool name_files(iron_output *o, const char *path) {
     char *slash;
 
     o->target = resolve(path);
     o->directory = o->target ? strdup(o->target) : NULL;
     if (!o->directory)
-        return no_memory(err, path);
+        return false;
     slash = strrchr(o->directory, '/');
     if (slash)
         slash[slash == o->directory] = '\0';
     else
         memcpy(o->directory, ".", 2); /* a file's name has a character at least */
-    return IRON_OK;
+    return true;
 }
 
-/* A short name that nobody has: long targets stay possible, and what a killed process of the same
- * number left behind is in nobody's way. */
-static iron_status new_temporary(iron_output *o, iron_error *err) {
-    uint64_t now = iron__clock_ns();
+/* Gives the file a short name that nobody has: long targets stay possible, and what a killed
+ * process of the same number left behind is in nobody's way. Returns 0 or errno. */
+static int take_name(iron_output *o, int (*create)(iron_output *o, const char *name)) {
+    char *name = NULL;
+    int code;
 
-    free(o->temporary);
-    if (asprintf(&o->temporary, "%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(), now) >= 0)
-        return IRON_OK;
-    o->temporary = NULL;
-    return no_memory(err, o->target);
-}
-
-static iron_status open_named(iron_output *o, iron_error *err) {
     do {
-        IRON_TRY(new_temporary(o, err));
-        o->fd = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    } while (o->fd < 0 && errno == EEXIST);
-    if (o->fd < 0)
-        return fail_path(err, "write into", o->directory, errno);
-    o->has_name = true;
-    return IRON_OK;
+        free(name);
+        if (asprintf(&name, "%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(),
+                     iron__clock_ns()) < 0)
+            return ENOMEM;
+        code = create(o, name);
+    } while (code == EEXIST);
+    if (code == 0)
+        o->temporary = name;
+    else
+        free(name);
+    return code;
+}
+
+static void drop_name(iron_output *o) {
+    free(o->temporary);
+    o->temporary = NULL;
+}
+
+static int create_named(iron_output *o, const char *name) {
+    o->fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    return o->fd < 0 ? errno : 0;
+}
+
+static int link_nameless(iron_output *o, const char *name) {
+    char link[64];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", o->fd);
+    return linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
 }
 
 static iron_status open_temporary(iron_output *o, iron_error *err) {
+    int code;
+
     o->fd = open(o->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (o->fd >= 0)
         return IRON_OK;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
         return fail_path(err, "write into", o->directory, errno);
-    return open_named(o, err);
+    code = take_name(o, create_named);
+    return code ? fail_path(err, "write into", o->directory, code) : IRON_OK;
 }
 
 static iron_status open_target(iron_output *o, const char *path, iron_error *err) {
@@ -139,16 +156,12 @@ static iron_status open_target(iron_output *o, const char *path, iron_error *err
         o->fd = open(path, O_WRONLY | O_CLOEXEC);
         return o->fd >= 0 ? IRON_OK : fail_path(err, "open", path, errno);
     }
-    IRON_TRY(name_files(o, path, err));
+    if (!name_files(o, path))
+        return no_memory(err, path);
     IRON_TRY(open_temporary(o, err));
     /* a file that is replaced keeps its permissions; a new one has what the umask leaves */
-    if (is_there && fchmod(o->fd, info.st_mode & 07777) != 0) {
-        int code = errno;
-
-        if (o->has_name)
-            unlink(o->temporary);
-        return fail_path(err, "set permissions of", path, code);
-    }
+    if (is_there && fchmod(o->fd, info.st_mode & 07777) != 0)
+        return fail_path(err, "set permissions of", path, errno);
     return IRON_OK;
 }
 
@@ -162,7 +175,7 @@ iron_status iron_output_open(const char *path, iron_output **out, iron_error *er
     o->fd = -1;
     status = open_target(o, path, err);
     if (status != IRON_OK) {
-        destroy(o);
+        iron_output_abandon(o);
         return status;
     }
     *out = o;
@@ -208,33 +221,14 @@ static iron_status sync_directory(const iron_output *o, iron_error *err) {
     return code ? fail_path(err, "sync", o->directory, code) : IRON_OK;
 }
 
-static iron_status give_name(iron_output *o, iron_error *err) {
-    char link[64];
-    int code;
+static iron_status replace_target(iron_output *o, iron_error *err) {
+    int code = o->temporary ? 0 : take_name(o, link_nameless);
 
-    if (o->has_name)
-        return IRON_OK;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", o->fd);
-    do {
-        IRON_TRY(new_temporary(o, err));
-        code = linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) ? errno : 0;
-    } while (code == EEXIST);
     if (code)
         return fail_path(err, "write into", o->directory, code);
-    o->has_name = true;
-    return IRON_OK;
-}
-
-static iron_status replace_target(iron_output *o, iron_error *err) {
-    IRON_TRY(give_name(o, err));
-    if (rename(o->temporary, o->target) != 0) {
-        int code = errno;
-
-        unlink(o->temporary);
-        o->has_name = false;
-        return fail_path(err, "rename to", o->target, code);
-    }
-    o->has_name = false;
+    if (rename(o->temporary, o->target) != 0)
+        return fail_path(err, "rename to", o->target, errno);
+    drop_name(o);
     return IRON_OK;
 }
 
@@ -267,11 +261,11 @@ iron_status iron_output_commit(iron_output *output, iron_error *err) {
 void iron_output_abandon(iron_output *output) {
     if (!output)
         return;
-    if (output->has_name)
+    if (output->temporary)
         unlink(output->temporary);
     destroy(output);
 }
 
 const char *iron_output_temporary(const iron_output *output) {
-    return output && output->has_name ? output->temporary : NULL;
+    return output ? output->temporary : NULL;
 }

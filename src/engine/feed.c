@@ -19,7 +19,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Tiny batches make tiny runs: a full span is still cut into so many tasks, for threads to share. */
+/* Tiny batches make tiny runs: a full span is still cut into so many tasks, for all threads. */
 #define TASKS_MIN 64u
 
 /* A span being reduced: written before the threads start, then only read. */

@@ -250,9 +250,13 @@ static bool wait_for_data(const iron_source *s, const atomic_bool *stop) {
 
     if (s->sizes[s->current] != IRON_COUNT_UNKNOWN)
         return true;
-    while (!stop || !atomic_load(stop))
-        if (poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1) != 0)
+    while (!stop || !atomic_load(stop)) {
+        int ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
+
+        /* interrupted is not ready: without a writer yet, reading would look like the end */
+        if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;
+    }
     return false;
 }
 

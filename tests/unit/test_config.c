@@ -311,7 +311,7 @@ static void configuration_is_copied(void **state) {
     iron_engine_destroy(e);
 }
 
-/* Fails the n-th allocation for n = 1, 2, ... until the call succeeds; returns how many it makes. */
+/* Fails the n-th allocation for n = 1, 2, ... until the call succeeds; returns how many. */
 static size_t starve_create(iron_config c) {
     ledger books = {0};
     iron_allocator allocator = ledger_allocator(&books);

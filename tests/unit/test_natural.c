@@ -3,8 +3,8 @@
  * test_natural.c: part-2 before part-10, and a total order whatever the names are.
  *
  * A list in the wanted order is compared pair by pair, both ways. Then the laws that qsort needs
- * are tried on random names made of the characters that could break them: digits with leading zeros,
- * letters, signs on both sides of the digits in the character set, bytes above 127.
+ * are tried on random names made of the characters that could break them: digits with leading
+ * zeros, letters, signs on both sides of the digits in the character set, bytes above 127.
  */
 #include "support.h"
 

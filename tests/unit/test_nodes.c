@@ -3,10 +3,10 @@
  * test_nodes.c: many batches at once leave the bits that one batch at a time leaves.
  *
  * One batch on one node is checked against SPEC's two lines, written out here. Then the library's
- * iron__nodes_apply, with its composed map and its staircase, is compared with iron__nodes_apply_one
- * in order, bit for bit: node counts on both sides of the staircase's threshold, activations of
- * every sign and size in random order, potentials that start at 0, just below 2^24 and far beyond
- * (where additions round and order matters), lattices whose last point is large enough to cross 2^24
+ * way of many, with its composed map and its staircase, is compared with one batch after the other,
+ * bit for bit: node counts on both sides of the staircase's threshold, activations of every sign
+ * and size in random order, potentials that start at 0, just below 2^24 and far beyond (where
+ * additions round and order matters), lattices whose last point is large enough to cross 2^24
  * within one call, batch potentials that are 0, -0, huge and denormal, any grouping of the batches.
  */
 #include "support.h"

@@ -5,7 +5,7 @@
  * test_state_save.c.)
  *
  * Damage comes in two kinds. Accidents: every truncation and every flipped bit of a small file must
- * be refused. Forgeries and bugs of other programs: files whose checksum is right and whose contents
+ * be refused. Forgeries and bugs of others: files whose checksum is right and whose contents
  * cannot be. Both are tried on bytes in memory (iron__state_parse), some through the file
  * system.
  */

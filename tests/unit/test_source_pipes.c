@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_source_pipes.c: standard input and named pipes as sources of tokens: no size, headers that
+ * show only in passing, ends inside a token. Standard input is a pipe of the test's own, put under
+ * descriptor 0 for a while.
+ *
+ * A reader that another thread calls off must come back even if nobody ever writes. The tests never
+ * ask how fast; a watchdog of many seconds only keeps a broken library from hanging the suite.
+ */
+#include "support.h"
+
+#include "formats/source.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define WATCHDOG_S 100
+
+static folder place;
+
+static int set_up(void **state) {
+    (void)state;
+    folder_make(&place);
+    alarm(WATCHDOG_S);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    alarm(0);
+    folder_remove(&place);
+    return 0;
+}
+
+static iron_status try_open(iron_dtype dtype, const char *format, const char *const *paths,
+                            size_t count, iron_source **out, iron_error *err) {
+    iron_source_options o = {sizeof o, dtype, format, paths, count};
+
+    return iron_source_open(&o, out, err);
+}
+
+static iron_source *open_all(iron_dtype dtype, const char *const *paths, size_t count) {
+    iron_source *s = NULL;
+    iron_error err;
+
+    assert_ok(try_open(dtype, NULL, paths, count, &s, &err), &err);
+    assert_int_equal(iron_source_dtype(s), dtype);
+    return s;
+}
+
+/* Reads to the end in pieces of `capacity` and compares. */
+static void assert_stream(iron_source *s, const uint16_t *want, size_t tokens, size_t capacity) {
+    uint16_t *piece = grab((capacity + 1) * sizeof *piece);
+    size_t done = 0, count = 1;
+    iron_error err;
+
+    piece[capacity] = 0xABCD;
+    while (count > 0) {
+        assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
+        assert_true(count <= capacity && count <= tokens - done);
+        /* reads fill what they are given: short only at the end */
+        assert_true(count == capacity || done + count == tokens);
+        if (count)
+            assert_memory_equal(piece, want + done, count * sizeof *piece);
+        done += count;
+    }
+    assert_int_equal(piece[capacity], 0xABCD);
+    assert_int_equal(done, tokens);
+    assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
+    assert_int_equal(count, 0);
+    free(piece);
+}
+
+static void fill_u16(uint16_t *tokens, size_t count) {
+    dice d = {121};
+
+    for (size_t k = 0; k < count; k++)
+        tokens[k] = (uint16_t)roll(&d);
+}
+
+/* Reads until an error comes, which must be this one. */
+static void assert_read_fails(iron_source *s, iron_status expected, const char *word) {
+    unsigned char piece[64];
+    iron_status status = IRON_OK;
+    iron_error err = {0};
+    size_t count = 1;
+
+    while (status == IRON_OK && count > 0)
+        status = iron_source_read(s, piece, sizeof piece / 8, &count, &err);
+    assert_int_equal(status, expected);
+    assert_int_equal(err.status, expected);
+    assert_says(&err, word);
+}
+
+/* Descriptor 0 becomes the reading end of a pipe whose other end is returned. */
+static int pipe_as_stdin(int *saved) {
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    *saved = dup(0);
+    assert_int_equal(dup2(ends[0], 0), 0);
+    close(ends[0]);
+    return ends[1];
+}
+
+static void restore_stdin(int saved) {
+    if (saved >= 0) {
+        assert_int_equal(dup2(saved, 0), 0);
+        close(saved);
+    } else {
+        close(0);
+    }
+}
+
+static void standard_input(void **state) {
+    static const char *const paths[] = {"-"};
+    uint16_t tokens[500];
+    iron_source *s;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    fill_u16(tokens, COUNT(tokens));
+    s = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_true(iron_source_tokens(s) == IRON_COUNT_UNKNOWN);
+    assert_int_equal(write(end, tokens, sizeof tokens), sizeof tokens);
+    close(end);
+    assert_stream(s, tokens, COUNT(tokens), 33);
+    iron_source_close(s);
+    assert_true(fcntl(0, F_GETFD) >= 0); /* left open: it is not the library's */
+    restore_stdin(saved);
+}
+
+/* A pipe shows its header only when it is read; then it is refused as a file would be. */
+static void headers_on_standard_input(void **state) {
+    static const char *const paths[] = {"-"};
+    static const _Alignas(2) char header[16] = "\x93NUMPY\x01";
+    iron_source *s = NULL;
+    iron_error err;
+
+    (void)state;
+    for (int is_raw = 0; is_raw < 2; is_raw++) {
+        int saved, end = pipe_as_stdin(&saved);
+
+        assert_int_equal(write(end, header, sizeof header), sizeof header);
+        close(end);
+        assert_ok(try_open(IRON_DTYPE_U16, is_raw ? "raw" : NULL, paths, 1, &s, &err), &err);
+        if (is_raw)
+            assert_stream(s, (const uint16_t *)(const void *)header, 8, 3);
+        else
+            assert_read_fails(s, IRON_E_FORMAT, "npy");
+        iron_source_close(s);
+        restore_stdin(saved);
+    }
+}
+
+/* A file as standard input has a size, counted from where it stands. */
+static void a_file_as_standard_input(void **state) {
+    static const char *const paths[] = {"-"};
+    file_name file = name_in(&place, "file");
+    uint16_t tokens[100];
+    int saved = dup(0), fd;
+    iron_source *s;
+
+    (void)state;
+    fill_u16(tokens, COUNT(tokens));
+    file_write(file.path, tokens, sizeof tokens);
+    fd = open(file.path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && lseek(fd, 20, SEEK_SET) == 20);
+    assert_int_equal(dup2(fd, 0), 0);
+    close(fd);
+    s = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_true(iron_source_tokens(s) == 90 || iron_source_tokens(s) == IRON_COUNT_UNKNOWN);
+    assert_stream(s, tokens + 10, 90, 7);
+    iron_source_close(s);
+    restore_stdin(saved);
+}
+
+static void standard_input_between_files(void **state) {
+    uint16_t tokens[] = {10, 20, 30, 40};
+    file_name a = name_in(&place, "a"), b = name_in(&place, "b");
+    const char *paths[] = {a.path, "-", b.path};
+    iron_source *s;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    file_write(a.path, &tokens[0], 2);
+    file_write(b.path, &tokens[3], 2);
+    s = open_all(IRON_DTYPE_U16, paths, 3);
+    assert_int_equal(write(end, &tokens[1], 4), 4);
+    close(end);
+    assert_stream(s, tokens, 4, 3);
+    iron_source_close(s);
+    restore_stdin(saved);
+}
+
+static void standard_input_only_once(void **state) {
+    static const char *const paths[] = {"-", "-"};
+    iron_source *s = (iron_source *)&s;
+    iron_error err;
+
+    (void)state;
+    assert_refused(try_open(IRON_DTYPE_U8, NULL, paths, 2, &s, &err), IRON_E_ARG, &err);
+    assert_says(&err, "twice");
+    assert_null(s);
+}
+
+static void pipes_that_end_inside_a_token(void **state) {
+    static const char *const paths[] = {"-"};
+    iron_source *s;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    s = open_all(IRON_DTYPE_U32, paths, 1);
+    assert_int_equal(write(end, "0123456789", 10), 10);
+    close(end);
+    assert_read_fails(s, IRON_E_FORMAT, "10 bytes");
+    iron_source_close(s);
+    restore_stdin(saved);
+}
+
+/* A reading that another thread may call off. */
+typedef struct reading {
+    iron_source *source;
+    atomic_bool stop, is_done;
+    iron_status status;
+    size_t count;
+    iron_error err;
+} reading;
+
+static void *reading_main(void *argument) {
+    reading *r = argument;
+    uint16_t tokens[100];
+
+    r->status = iron__source_read(r->source, tokens, 100, &r->count, &r->stop, &r->err);
+    atomic_store(&r->is_done, true);
+    return NULL;
+}
+
+static void silent_pipes_can_be_called_off(void **state) {
+    static const char *const paths[] = {"-"};
+    reading r = {0};
+    pthread_t thread;
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    r.source = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_int_equal(write(end, "abcd", 4), 4); /* two tokens, then silence */
+    assert_int_equal(pthread_create(&thread, NULL, reading_main, &r), 0);
+    atomic_store(&r.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(r.status, IRON_E_CANCELLED);
+    assert_int_equal(r.err.status, IRON_E_CANCELLED);
+    iron_source_close(r.source);
+    close(end);
+    restore_stdin(saved);
+}
+
+/* With a stop flag that stays down all is read as without one. */
+static void an_unused_stop_flag_changes_nothing(void **state) {
+    static const char *const paths[] = {"-"};
+    reading r = {0};
+    int saved, end = pipe_as_stdin(&saved);
+
+    (void)state;
+    r.source = open_all(IRON_DTYPE_U16, paths, 1);
+    assert_int_equal(write(end, "abcdef", 6), 6);
+    close(end);
+    reading_main(&r);
+    assert_int_equal(r.status, IRON_OK);
+    assert_int_equal(r.count, 3);
+    iron_source_close(r.source);
+    restore_stdin(saved);
+}
+
+/* A named pipe that nobody writes to: even opening it would wait, and can be called off too. The
+ * library has many seconds; then the test opens the other end itself, so that it can fail. */
+static void named_pipes_can_be_called_off(void **state) {
+    file_name fifo = name_in(&place, "fifo");
+    const char *path = fifo.path;
+    reading r = {0};
+    pthread_t thread;
+    bool came_back;
+    int end = -1;
+
+    (void)state;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    r.source = open_all(IRON_DTYPE_U16, &path, 1);
+    atomic_store(&r.stop, true);
+    assert_int_equal(pthread_create(&thread, NULL, reading_main, &r), 0);
+    for (int k = 0; k < 100 && !atomic_load(&r.is_done); k++)
+        poll(NULL, 0, 50);
+    came_back = atomic_load(&r.is_done);
+    if (!came_back)
+        end = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    if (end >= 0)
+        close(end);
+    iron_source_close(r.source);
+    assert_true(came_back);
+    assert_int_equal(r.status, IRON_E_CANCELLED);
+}
+
+/* Opens a named pipe for writing as soon as it has a reader; -1 if the reading ended instead. */
+static int open_for_writing(const char *path, const reading *r) {
+    int end = -1;
+
+    while (end < 0 && !atomic_load(&r->is_done)) {
+        end = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (end < 0)
+            poll(NULL, 0, 10);
+    }
+    return end;
+}
+
+static void nothing(int signal_number) { (void)signal_number; }
+
+static void *patient_reading_main(void *argument) {
+    reading *r = argument;
+    uint16_t tokens[100];
+
+    r->status = iron_source_read(r->source, tokens, 100, &r->count, &r->err);
+    atomic_store(&r->is_done, true);
+    return NULL;
+}
+
+/* A handled signal while waiting for the first writer is no end of the stream. */
+static void signals_do_not_end_a_named_pipe(void **state) {
+    file_name fifo = name_in(&place, "fifo");
+    struct sigaction before, quiet = {.sa_handler = nothing};
+    const char *path = fifo.path;
+    reading r = {0};
+    pthread_t thread;
+    int end;
+
+    (void)state;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    r.source = open_all(IRON_DTYPE_U16, &path, 1);
+    assert_int_equal(sigaction(SIGUSR1, &quiet, &before), 0);
+    assert_int_equal(pthread_create(&thread, NULL, patient_reading_main, &r), 0);
+    for (int k = 0; k < 20; k++) {
+        assert_int_equal(pthread_kill(thread, SIGUSR1), 0); /* not joined: its id stays valid */
+        poll(NULL, 0, 10);
+    }
+    end = open_for_writing(path, &r);
+    if (end >= 0) {
+        assert_int_equal(write(end, "abcdef", 6), 6);
+        close(end);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    iron_source_close(r.source);
+    assert_int_equal(r.status, IRON_OK);
+    assert_int_equal(r.count, 3);
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(standard_input),
+        CASE(headers_on_standard_input),
+        CASE(a_file_as_standard_input),
+        CASE(standard_input_between_files),
+        CASE(standard_input_only_once),
+        CASE(pipes_that_end_inside_a_token),
+        CASE(silent_pipes_can_be_called_off),
+        CASE(an_unused_stop_flag_changes_nothing),
+        CASE(named_pipes_can_be_called_off),
+        CASE(signals_do_not_end_a_named_pipe),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
