@@ -8,10 +8,11 @@
  * Nothing is computed that a memory-bound kernel would not have to do, so a kernel's share of these
  * figures is its share of what is possible.
  */
+#include "arena/ceilings.h"
+
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/fail.h"
-#include "core/team.h"
 
 #include <iron/iron_arena.h>
 
@@ -63,6 +64,13 @@ static void read_piece(void *context, size_t index) {
     for (size_t chain = 1; chain < CHAINS; chain++)
         x[0] ^= x[chain];
     __atomic_fetch_xor(&w->result, x[0][0] ^ x[0][1], __ATOMIC_RELAXED);
+}
+
+uint64_t iron__read_pass(iron__team *team, const void *data, size_t bytes) {
+    work w = {.from = (char *)(uintptr_t)data, .bytes = bytes};
+
+    iron__team_run(team, read_piece, &w, bytes / PIECE_BYTES);
+    return w.result;
 }
 
 /* Stores that do not read the line first, where the instruction set has them. */

@@ -22,6 +22,7 @@
 
 #include "core/contribution.h"
 #include "core/lattice.h"
+#include "core/team.h"
 
 typedef struct iron__nodes {
     uint32_t count;
@@ -56,7 +57,9 @@ iron_status iron__activations_check(const float *activations, uint64_t count, ir
 
 void iron__nodes_apply_one(iron__nodes *nodes, iron__batch_effect effect);
 void iron__nodes_apply_to(iron__nodes *nodes, uint32_t node, iron__batch_effect effect);
-void iron__nodes_apply(iron__nodes *nodes, const iron__batch_effect *effects, size_t count);
+/* Many batches at once, on the threads of a team (NULL: on this one). */
+void iron__nodes_apply(iron__nodes *nodes, const iron__batch_effect *effects, size_t count,
+                       iron__team *team);
 
 /* FNV-1a over the little-endian bytes of all xor_accumulators, then all potentials. */
 uint64_t iron__nodes_hash(const iron__nodes *nodes);

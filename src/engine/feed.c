@@ -193,7 +193,7 @@ void iron__engine_close_batch(iron_engine *e) {
 }
 
 void iron__engine_settle(iron_engine *e) {
-    iron__nodes_apply(&e->nodes, e->queue, e->queued);
+    iron__nodes_apply(&e->nodes, e->queue, e->queued, e->team);
     e->queued = 0;
 }
 

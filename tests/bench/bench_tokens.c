@@ -4,10 +4,13 @@
  *
  * Every row goes through the public engine, lattice updates included, over a buffer of at least
  * four times the last-level cache. Rows are timed round-robin, so that drift hits all of them
- * alike; the figure is the median. The ceiling is measured before and after, and the larger counts.
+ * alike; the figure is the median. The ceiling is a row like the others.
  * The modes of Part I read every token once a node; they get a small share of the buffer. Nothing
  * here passes or fails: it reports ratios.
  */
+#include "arena/ceilings.h"
+#include "core/cpu.h"
+
 #include <iron/iron_arena.h>
 
 #include <inttypes.h>
@@ -22,17 +25,20 @@
 #include <xxhash.h>
 #endif
 
+#define BUFFER_MIN      ((uint64_t)512 << 20)
 #define ROUNDS          9
 #define ROWS_MAX        64
 #define PER_NODE_TOKENS 16384u
 
 static const uint32_t vocabs[] = {65536, 50257, 128256};
 
+/* An engine's row has an engine, a ceiling's a team, XXH3's neither. */
 typedef struct row {
     const char *name;
     uint32_t vocab; /* 0: does not depend on it */
     bool uses_all_threads;
-    iron_engine *engine; /* NULL: XXH3 */
+    iron_engine *engine;
+    iron__team *team;
     size_t tokens;
     double seconds[ROUNDS];
     double gb_s;
@@ -43,7 +49,8 @@ typedef struct bench {
     size_t count;
     row rows[ROWS_MAX];
     size_t row_count;
-    iron_ceilings ceilings;
+    uint32_t threads;
+    double read_gb_s[2]; /* one thread, all threads */
     double xxh3_gb_s;
 } bench;
 
@@ -59,22 +66,16 @@ static void die(const char *text) {
     exit(2);
 }
 
-static double larger(double a, double b) { return a > b ? a : b; }
+static size_t buffer_bytes(void) {
+    uint64_t bytes = 4 * iron__cpu_last_cache_bytes();
 
-static void measure_ceilings(bench *b) {
-    iron_measure_options options = {0};
-    iron_ceilings c;
-    iron_error err;
-
-    if (iron_measure_ceilings(&options, &c, &err) != IRON_OK)
-        die(err.text);
-    c.read.one_thread_gb_s = larger(c.read.one_thread_gb_s, b->ceilings.read.one_thread_gb_s);
-    c.read.all_threads_gb_s = larger(c.read.all_threads_gb_s, b->ceilings.read.all_threads_gb_s);
-    b->ceilings = c;
+    if (bytes < BUFFER_MIN)
+        bytes = BUFFER_MIN;
+    return (size_t)(bytes >> 20 << 20);
 }
 
 static void make_tokens(bench *b) {
-    size_t bytes = (size_t)b->ceilings.buffer_bytes;
+    size_t bytes = buffer_bytes();
 
     b->count = bytes / sizeof(uint32_t);
     b->tokens = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -82,6 +83,21 @@ static void make_tokens(bench *b) {
         die("out of memory for the tokens");
     madvise(b->tokens, bytes, MADV_HUGEPAGE);
     iron_generate(1, 50257, 0, b->tokens, b->count, NULL);
+}
+
+/* The ceiling is read off the same buffer, in the same rounds. */
+static void add_ceilings(bench *b) {
+    static const char *const names[] = {"read ceiling, 1 thread", "read ceiling, all threads"};
+    iron_error err;
+
+    b->threads = iron__cpu_threads();
+    for (int k = 0; k < 2; k++) {
+        row *r = &b->rows[b->row_count++];
+
+        *r = (row){.name = names[k], .tokens = b->count, .uses_all_threads = k == 1};
+        if (iron__team_create(k ? b->threads : 1, iron__allocator_default(), &r->team, &err))
+            die(err.text);
+    }
 }
 
 static void add_row(bench *b, const iron_mode_info *info, uint32_t vocab) {
@@ -103,6 +119,7 @@ static void add_row(bench *b, const iron_mode_info *info, uint32_t vocab) {
 }
 
 static void add_rows(bench *b) {
+    add_ceilings(b);
 #ifdef HAVE_XXHASH
     b->rows[b->row_count++] = (row){.name = "tokens.cpu.xxh3", .tokens = b->count};
 #endif
@@ -117,10 +134,22 @@ static void add_rows(bench *b) {
     }
 }
 
+/* What a pass gives must be what the first gave: then it cannot have been left out. */
+static void require_same(uint64_t *first, uint64_t result) {
+    if (*first && *first != result)
+        die("a pass over the same tokens gives another result");
+    *first = result;
+}
+
 /* One pass of a row. */
 static void run_row(const bench *b, row *r) {
+    static uint64_t first_read;
     iron_error err;
 
+    if (r->team) {
+        require_same(&first_read, iron__read_pass(r->team, b->tokens, b->count * sizeof(uint32_t)));
+        return;
+    }
     if (r->engine) {
         if (iron_engine_feed(r->engine, b->tokens, r->tokens, &err) != IRON_OK ||
             iron_engine_end_batch(r->engine, &err) != IRON_OK)
@@ -128,12 +157,9 @@ static void run_row(const bench *b, row *r) {
         return;
     }
 #ifdef HAVE_XXHASH
-    static uint64_t first;
-    uint64_t hash = XXH3_64bits(b->tokens, b->count * sizeof(uint32_t));
+    static uint64_t first_hash;
 
-    if (first && first != hash)
-        die("XXH3 differs from itself");
-    first = hash;
+    require_same(&first_hash, XXH3_64bits(b->tokens, b->count * sizeof(uint32_t)));
 #endif
 }
 
@@ -185,24 +211,20 @@ static void time_rows(bench *b) {
 
         qsort(r->seconds, ROUNDS, sizeof r->seconds[0], by_value);
         r->gb_s = (double)r->tokens * sizeof(uint32_t) / r->seconds[ROUNDS / 2] * 1e-9;
-        if (!r->engine)
+        if (r->team)
+            b->read_gb_s[r->uses_all_threads] = r->gb_s;
+        else if (!r->engine)
             b->xxh3_gb_s = r->gb_s;
     }
 }
 
-static double ceiling_of(const bench *b, const row *r) {
-    return r->uses_all_threads ? b->ceilings.read.all_threads_gb_s
-                               : b->ceilings.read.one_thread_gb_s;
-}
+static double ceiling_of(const bench *b, const row *r) { return b->read_gb_s[r->uses_all_threads]; }
 
 static void print_table(const bench *b) {
-    printf("\ntokens on the CPU: %" PRIu64
-           " MiB, medians of %d interleaved passes, lattice of 4096 "
-           "nodes updated\n\n%-8s %-28s %9s %12s %8s\n",
-           b->ceilings.buffer_bytes >> 20, ROUNDS, "vocab", "row", "GB/s", "of ceiling", "x XXH3");
-    printf("%-8s %-28s %9.2f\n", "", "read ceiling, 1 thread", b->ceilings.read.one_thread_gb_s);
-    printf("%-8s read ceiling, %-3u threads%5s %9.2f\n", "", b->ceilings.threads, "",
-           b->ceilings.read.all_threads_gb_s);
+    printf("\ntokens on the CPU: %zu MiB, %u threads, medians of %d interleaved passes, lattice of "
+           "4096 nodes updated\n\n%-8s %-28s %9s %12s %8s\n",
+           b->count * sizeof(uint32_t) >> 20, b->threads, ROUNDS, "vocab", "row", "GB/s",
+           "of ceiling", "x XXH3");
     for (size_t k = 0; k < b->row_count; k++) {
         const row *r = &b->rows[k];
         char vocab[16] = "";
@@ -222,12 +244,11 @@ static void print_json(const bench *b, const char *path) {
 
     if (!f)
         die("cannot write the JSON file");
-    fprintf(f,
-            "{\"schema\": \"iron.bench/1\", \"iron\": \"%s\", \"threads\": %u, \"buffer_bytes\": "
-            "%" PRIu64 ",\n \"read_ceiling_gb_s\": {\"one_thread\": %.3f, \"all_threads\": %.3f},"
-            "\n \"rows\": [",
-            iron_version(), b->ceilings.threads, b->ceilings.buffer_bytes,
-            b->ceilings.read.one_thread_gb_s, b->ceilings.read.all_threads_gb_s);
+    fprintf(
+        f,
+        "{\"schema\": \"iron.bench/1\", \"iron\": \"%s\", \"threads\": %u, \"buffer_bytes\": %zu,"
+        "\n \"read_ceiling_gb_s\": {\"one_thread\": %.3f, \"all_threads\": %.3f},\n \"rows\": [",
+        iron_version(), b->threads, b->count * sizeof(uint32_t), b->read_gb_s[0], b->read_gb_s[1]);
     for (size_t k = 0; k < b->row_count; k++) {
         const row *r = &b->rows[k];
 
@@ -247,16 +268,16 @@ int main(int argc, char **argv) {
 
     if (argc != 1 && !(argc == 3 && strcmp(argv[1], "--json") == 0))
         die("usage: bench-tokens [--json FILE]");
-    measure_ceilings(&b);
     make_tokens(&b);
     add_rows(&b);
     time_rows(&b);
-    measure_ceilings(&b);
     print_table(&b);
     if (argc == 3)
         print_json(&b, argv[2]);
-    for (size_t k = 0; k < b.row_count; k++)
+    for (size_t k = 0; k < b.row_count; k++) {
         iron_engine_destroy(b.rows[k].engine);
+        iron__team_destroy(b.rows[k].team);
+    }
     munmap(b.tokens, b.count * sizeof(uint32_t));
     return 0;
 }

@@ -139,6 +139,20 @@ static void assert_same_bits(const iron__nodes *a, const iron__nodes *b, const c
     assert_int_equal(iron__nodes_hash(a), iron__nodes_hash(b));
 }
 
+/* Three threads: ranges that do not divide the nodes evenly. */
+static iron__team *team;
+
+static int start_team(void **state) {
+    (void)state;
+    return iron__team_create(3, iron__allocator_default(), &team, NULL);
+}
+
+static int stop_team(void **state) {
+    (void)state;
+    iron__team_destroy(team);
+    return 0;
+}
+
 static void apply_in_groups(iron__nodes *n, const iron__batch_effect *effects, size_t count,
                             dice *d) {
     for (size_t done = 0; done < count;) {
@@ -146,7 +160,7 @@ static void apply_in_groups(iron__nodes *n, const iron__batch_effect *effects, s
 
         if (group > count - done)
             group = count - done;
-        iron__nodes_apply(n, effects + done, group);
+        iron__nodes_apply(n, effects + done, group, done % 3 ? NULL : team);
         done += group;
     }
 }
@@ -169,7 +183,7 @@ static void check_many(uint32_t count, const iron_lattice *l, activation_kind ki
         random_effects(effects, batches, d);
         for (size_t k = 0; k < batches; k++)
             iron__nodes_apply_one(&one, effects[k]);
-        iron__nodes_apply(&all, effects, batches);
+        iron__nodes_apply(&all, effects, batches, NULL);
         apply_in_groups(&groups, effects, batches, d);
         assert_same_bits(&one, &all, "at once");
         assert_same_bits(&one, &groups, "in groups");
@@ -236,7 +250,7 @@ static void exactness_ends_at_the_limit(void **state) {
         make_nodes(&all, 300, l, NULL);
         for (size_t k = 0; k < batches; k++)
             iron__nodes_apply_one(&one, effects[k]);
-        iron__nodes_apply(&all, effects, batches);
+        iron__nodes_apply(&all, effects, batches, team);
         assert_same_bits(&one, &all, "at the limit");
         iron__nodes_deinit(&one);
         iron__nodes_deinit(&all);
@@ -282,7 +296,7 @@ static void start_values(void **state) {
         assert_true(n.potentials[j] == 0 && !signbit(n.potentials[j]));
         assert_true(n.activations[j] == (float)(j + 1) / 1000.0f);
     }
-    iron__nodes_apply(&n, NULL, 0);
+    iron__nodes_apply(&n, NULL, 0, NULL);
     assert_int_equal(n.xor_accumulators[999], points[999 % 12]);
     iron__nodes_deinit(&n);
     iron__nodes_deinit(&n); /* nothing left to do */
@@ -373,5 +387,5 @@ int main(void) {
         cmocka_unit_test(no_memory_is_reported),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start_team, stop_team);
 }
