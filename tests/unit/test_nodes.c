@@ -144,7 +144,7 @@ static iron__team *team;
 
 static int start_team(void **state) {
     (void)state;
-    return iron__team_create(3, iron__allocator_default(), &team, NULL);
+    return iron__team_create(3, iron__allocator_default(), &team, NULL) == IRON_OK ? 0 : 1;
 }
 
 static int stop_team(void **state) {
