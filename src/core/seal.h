@@ -12,8 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IRON_SEAL_VERSION 1
-#define IRON_SEAL_TEXT    33 /* 32 hex digits and the end */
+#define IRON_SEAL_TEXT 33 /* 32 hex digits and the end */
 
 typedef struct iron__seal_words {
     uint64_t count, t, a, b;

@@ -79,8 +79,7 @@ iron_status iron__config_check(const iron_config *config, iron_error *err);
 iron_status iron__mode_choose(const iron_config *config, const iron__tokens_variant **variant,
                               char *reason, size_t reason_bytes, iron_error *err);
 
-/* Closes the open batch, which must not be empty: queues its effect and merges it. */
-void iron__engine_close_batch(iron_engine *engine);
+/* Applies the batches that wait in the queue. */
 void iron__engine_settle(iron_engine *engine);
 
 /* Tokens reduced by every node for itself; the run does not pass the end of the open batch. */

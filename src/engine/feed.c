@@ -91,13 +91,30 @@ static void plan_span(span *s) {
     s->view.count = run_begin(s, s->runs);
 }
 
+/* Closes the open batch, which must not be empty: queues its effect and merges it. */
+static void close_batch(iron_engine *e) {
+    iron__contribution c = e->open;
+
+    e->closed = iron__contribution_merge(e->closed, c);
+    e->open = iron__contribution_neutral();
+    e->batches++;
+    if (e->variant->per_node) {
+        iron__per_node_close(e, c.count);
+        return;
+    }
+    e->queue[e->queued++] =
+        (iron__batch_effect){c.xors, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
+    if (e->queued == IRON_QUEUE_BATCHES)
+        iron__engine_settle(e);
+}
+
 static void merge_runs(const span *s) {
     iron_engine *e = s->engine;
 
     for (size_t k = 0; k < s->runs; k++) {
         e->open = iron__contribution_merge(e->open, e->runs[k]);
         if (e->open.count == e->config.batch)
-            iron__engine_close_batch(e);
+            close_batch(e);
     }
 }
 
@@ -122,7 +139,7 @@ static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
     run.tokens = iron__view_tokens(&view, 0, &run.count, wide);
     iron__per_node_feed(e, &run);
     if (e->open.count == e->config.batch)
-        iron__engine_close_batch(e);
+        close_batch(e);
     return run.count;
 }
 
@@ -172,24 +189,8 @@ iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t
 iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err) {
     (void)err; /* nothing fails today; backends that work asynchronously will */
     if (engine->open.count > 0)
-        iron__engine_close_batch(engine);
+        close_batch(engine);
     return IRON_OK;
-}
-
-void iron__engine_close_batch(iron_engine *e) {
-    iron__contribution c = e->open;
-
-    e->closed = iron__contribution_merge(e->closed, c);
-    e->open = iron__contribution_neutral();
-    e->batches++;
-    if (e->variant->per_node) {
-        iron__per_node_close(e, c.count);
-        return;
-    }
-    e->queue[e->queued++] =
-        (iron__batch_effect){c.xors, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
-    if (e->queued == IRON_QUEUE_BATCHES)
-        iron__engine_settle(e);
 }
 
 void iron__engine_settle(iron_engine *e) {

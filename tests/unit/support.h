@@ -198,4 +198,24 @@ static inline iron_allocator ledger_allocator(ledger *l) {
     return (iron_allocator){ledger_alloc, ledger_release, l};
 }
 
+/* Descriptor 0 becomes the reading end of a pipe whose other end is returned. */
+static inline int pipe_as_stdin(int *saved) {
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    *saved = dup(0);
+    assert_int_equal(dup2(ends[0], 0), 0);
+    close(ends[0]);
+    return ends[1];
+}
+
+static inline void restore_stdin(int saved) {
+    if (saved >= 0) {
+        assert_int_equal(dup2(saved, 0), 0);
+        close(saved);
+    } else {
+        close(0);
+    }
+}
+
 #endif

@@ -230,26 +230,6 @@ static void callers_can_cancel(void **state) {
     free(tokens);
 }
 
-/* Puts a pipe under descriptor 0; returns its writing end. */
-static int pipe_as_stdin(int *saved) {
-    int ends[2];
-
-    assert_int_equal(pipe(ends), 0);
-    *saved = dup(0);
-    assert_int_equal(dup2(ends[0], 0), 0);
-    close(ends[0]);
-    return ends[1];
-}
-
-static void restore_stdin(int saved) {
-    if (saved < 0) {
-        close(0);
-        return;
-    }
-    assert_int_equal(dup2(saved, 0), 0);
-    close(saved);
-}
-
 static void pipes_have_no_total(void **state) {
     static const char *const paths[] = {"-"};
     iron_config c = some_config();

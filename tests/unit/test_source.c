@@ -4,7 +4,7 @@
  * guessed: odd sizes, headers of other formats, missing shards, files that shrink while being read.
  * Pipes and standard input are in test_source_pipes.c.
  */
-#include "support.h"
+#include "source_support.h"
 
 static folder place;
 
@@ -20,22 +20,6 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static iron_status try_open(iron_dtype dtype, const char *format, const char *const *paths,
-                            size_t count, iron_source **out, iron_error *err) {
-    iron_source_options o = {sizeof o, dtype, format, paths, count};
-
-    return iron_source_open(&o, out, err);
-}
-
-static iron_source *open_all(iron_dtype dtype, const char *const *paths, size_t count) {
-    iron_source *s = NULL;
-    iron_error err;
-
-    assert_ok(try_open(dtype, NULL, paths, count, &s, &err), &err);
-    assert_int_equal(iron_source_dtype(s), dtype);
-    return s;
-}
-
 static void refuse(iron_dtype dtype, const char *format, const char *path, iron_status expected,
                    const char *word) {
     iron_source *s = (iron_source *)&s;
@@ -45,36 +29,6 @@ static void refuse(iron_dtype dtype, const char *format, const char *path, iron_
     assert_says(&err, word);
     assert_null(s);
     assert_int_equal(try_open(dtype, format, &path, 1, &s, NULL), expected);
-}
-
-/* Reads to the end in pieces of `capacity` and compares. */
-static void assert_stream(iron_source *s, const uint16_t *want, size_t tokens, size_t capacity) {
-    uint16_t *piece = grab((capacity + 1) * sizeof *piece);
-    size_t done = 0, count = 1;
-    iron_error err;
-
-    piece[capacity] = 0xABCD;
-    while (count > 0) {
-        assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
-        assert_true(count <= capacity && count <= tokens - done);
-        /* reads fill what they are given: short only at the end */
-        assert_true(count == capacity || done + count == tokens);
-        if (count)
-            assert_memory_equal(piece, want + done, count * sizeof *piece);
-        done += count;
-    }
-    assert_int_equal(piece[capacity], 0xABCD);
-    assert_int_equal(done, tokens);
-    assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
-    assert_int_equal(count, 0);
-    free(piece);
-}
-
-static void fill_u16(uint16_t *tokens, size_t count) {
-    dice d = {121};
-
-    for (size_t k = 0; k < count; k++)
-        tokens[k] = (uint16_t)roll(&d);
 }
 
 /* Files of 0, 1, 2, 700 and 4000 tokens, in this order. */
@@ -269,20 +223,6 @@ static void formats_of_later_versions_are_unsupported(void **state) {
     file_write(good.path, "abcd", 4);
     for (size_t k = 0; k < COUNT(later); k++)
         refuse(IRON_DTYPE_U8, later[k], good.path, IRON_E_UNSUPPORTED, later[k]);
-}
-
-/* Reads until an error comes, which must be this one. */
-static void assert_read_fails(iron_source *s, iron_status expected, const char *word) {
-    unsigned char piece[64];
-    iron_status status = IRON_OK;
-    iron_error err = {0};
-    size_t count = 1;
-
-    while (status == IRON_OK && count > 0)
-        status = iron_source_read(s, piece, sizeof piece / 8, &count, &err);
-    assert_int_equal(status, expected);
-    assert_int_equal(err.status, expected);
-    assert_says(&err, word);
 }
 
 static void files_that_change_are_an_error(void **state) {

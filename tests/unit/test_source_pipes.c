@@ -7,7 +7,7 @@
  * A reader that another thread calls off must come back even if nobody ever writes. The tests never
  * ask how fast; a watchdog of many seconds only keeps a broken library from hanging the suite.
  */
-#include "support.h"
+#include "source_support.h"
 
 #include "formats/source.h"
 
@@ -32,86 +32,6 @@ static int tear_down(void **state) {
     alarm(0);
     folder_remove(&place);
     return 0;
-}
-
-static iron_status try_open(iron_dtype dtype, const char *format, const char *const *paths,
-                            size_t count, iron_source **out, iron_error *err) {
-    iron_source_options o = {sizeof o, dtype, format, paths, count};
-
-    return iron_source_open(&o, out, err);
-}
-
-static iron_source *open_all(iron_dtype dtype, const char *const *paths, size_t count) {
-    iron_source *s = NULL;
-    iron_error err;
-
-    assert_ok(try_open(dtype, NULL, paths, count, &s, &err), &err);
-    assert_int_equal(iron_source_dtype(s), dtype);
-    return s;
-}
-
-/* Reads to the end in pieces of `capacity` and compares. */
-static void assert_stream(iron_source *s, const uint16_t *want, size_t tokens, size_t capacity) {
-    uint16_t *piece = grab((capacity + 1) * sizeof *piece);
-    size_t done = 0, count = 1;
-    iron_error err;
-
-    piece[capacity] = 0xABCD;
-    while (count > 0) {
-        assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
-        assert_true(count <= capacity && count <= tokens - done);
-        /* reads fill what they are given: short only at the end */
-        assert_true(count == capacity || done + count == tokens);
-        if (count)
-            assert_memory_equal(piece, want + done, count * sizeof *piece);
-        done += count;
-    }
-    assert_int_equal(piece[capacity], 0xABCD);
-    assert_int_equal(done, tokens);
-    assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
-    assert_int_equal(count, 0);
-    free(piece);
-}
-
-static void fill_u16(uint16_t *tokens, size_t count) {
-    dice d = {121};
-
-    for (size_t k = 0; k < count; k++)
-        tokens[k] = (uint16_t)roll(&d);
-}
-
-/* Reads until an error comes, which must be this one. */
-static void assert_read_fails(iron_source *s, iron_status expected, const char *word) {
-    unsigned char piece[64];
-    iron_status status = IRON_OK;
-    iron_error err = {0};
-    size_t count = 1;
-
-    while (status == IRON_OK && count > 0)
-        status = iron_source_read(s, piece, sizeof piece / 8, &count, &err);
-    assert_int_equal(status, expected);
-    assert_int_equal(err.status, expected);
-    assert_says(&err, word);
-}
-
-/* Descriptor 0 becomes the reading end of a pipe whose other end is returned. */
-static int pipe_as_stdin(int *saved) {
-    int ends[2];
-
-    assert_int_equal(pipe(ends), 0);
-    *saved = dup(0);
-    assert_int_equal(dup2(ends[0], 0), 0);
-    close(ends[0]);
-    return ends[1];
-}
-
-static void restore_stdin(int saved) {
-    if (saved >= 0) {
-        assert_int_equal(dup2(saved, 0), 0);
-        close(saved);
-    } else {
-        close(0);
-    }
 }
 
 static void standard_input(void **state) {
