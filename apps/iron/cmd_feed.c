@@ -31,19 +31,6 @@ typedef struct feed_plan {
     float *activations;
 } feed_plan;
 
-static iron_status check_memory(const char *memory, iron_error *err) {
-    static const char *const device_only[] = {"pinned", "streams", "uvm", "uvm-prefetch",
-                                              "zero-copy"};
-
-    if (!memory || strcmp(memory, "auto") == 0 || strcmp(memory, "pageable") == 0)
-        return IRON_OK;
-    for (size_t k = 0; k < COUNT(device_only); k++)
-        if (strcmp(memory, device_only[k]) == 0)
-            return usage(err, "memory strategy %s is for GPUs; backend cpu has auto and pageable",
-                         memory);
-    return usage(err, "unknown memory strategy '%.40s'; use auto or pageable", memory);
-}
-
 static iron_status read_activations(const char *path, uint64_t nodes, feed_plan *plan,
                                     iron_error *err) {
     /* nodes is checked by the library later; do not allocate for a mistyped number */
@@ -67,8 +54,6 @@ static iron_status plan_texts(const feed_options *o, feed_plan *plan, iron_error
         status = parse_lattice(o->lattice, plan->points, &c->lattice_count, err);
         c->lattice = plan->points;
     }
-    if (status == IRON_OK)
-        status = check_memory(o->memory, err);
     if (status == IRON_OK && o->has_threads && (o->threads < 1 || o->threads > 1024))
         status = usage(err, "threads is %" PRIu64 "; it must be 1 to 1024", o->threads);
     if (status == IRON_OK && o->device > UINT32_MAX)
@@ -89,6 +74,7 @@ static iron_status make_plan(const feed_options *o, feed_plan *plan, iron_error 
         c->batch = o->batch;
     c->backend = o->backend;
     c->mode = o->mode;
+    c->memory = o->memory;
     c->with_seal = o->wants_seal;
     status = plan_texts(o, plan, err);
     c->threads = (uint32_t)o->threads;
@@ -156,6 +142,7 @@ static iron_status make_engine(const feed_options *o, feed_plan *plan, iron_engi
     iron_config_init(&run);
     run.backend = plan->config.backend;
     run.mode = plan->config.mode;
+    run.memory = plan->config.memory;
     run.threads = plan->config.threads;
     run.device = plan->config.device;
     status = iron_engine_load(o->resume, &run, e, err);
@@ -164,20 +151,13 @@ static iron_status make_engine(const feed_options *o, feed_plan *plan, iron_engi
 
 /* O(nodes x tokens) modes can take hours: say so before, not after. */
 static void warn_if_slow(iron_engine *e, uint64_t tokens) {
-    const char *mode = iron_engine_mode(e);
-    const double steps_a_second = 1e9; /* about what one core does of them */
-    iron_config c;
-    double seconds;
+    double seconds = tokens == IRON_COUNT_UNKNOWN ? 0 : iron_engine_seconds_estimate(e, tokens);
 
-    c = *iron_engine_config(e);
-    if ((strcmp(mode, "node") != 0 && strcmp(mode, "hybrid") != 0) || tokens == IRON_COUNT_UNKNOWN)
-        return;
-    seconds = (double)tokens * (double)c.nodes / steps_a_second / c.threads;
     if (seconds > 60)
         fprintf(stderr,
                 "iron: note: mode %s reads every token once a node: about %.0f minutes; "
                 "--mode champion gives the same result at once\n",
-                mode, seconds / 60);
+                iron_engine_mode(e), seconds / 60);
 }
 
 static void print_files(const iron_source *source) {
@@ -194,9 +174,9 @@ static void print_text(iron_engine *e, const iron_report *r, const iron_source *
            r->tokens, r->batches, r->xor_total, r->sum, r->state);
     if (r->has_seal)
         printf("seal      %s\n", r->seal);
-    printf("mode      %s (%s)\ndevice    %s: %s\ntime      %.6f s, %.3f GB/s\n",
+    printf("mode      %s (%s)\ndevice    %s: %s\nmemory    %s\ntime      %.6f s, %.3f GB/s\n",
            iron_engine_mode(e), iron_engine_mode_reason(e), iron_engine_backend(e),
-           iron_engine_device(e), seconds, rate);
+           iron_engine_device(e), iron_engine_memory(e), seconds, rate);
 }
 
 static void print_json(iron_engine *e, const iron_report *r, const iron_source *source,
@@ -217,6 +197,7 @@ static void print_json(iron_engine *e, const iron_report *r, const iron_source *
     json_text(&j, "mode_reason", iron_engine_mode_reason(e));
     json_text(&j, "backend", iron_engine_backend(e));
     json_text(&j, "device", iron_engine_device(e));
+    json_text(&j, "memory", iron_engine_memory(e));
     json_real(&j, "seconds", "%.6f", seconds);
     json_real(&j, "gb_per_s", "%.6f", rate);
     json_open(&j, "files", '[');
@@ -239,6 +220,9 @@ static iron_status feed(const feed_options *o, iron_engine *e, iron_source *sour
     if ((status = iron_engine_report(e, &before, err)) != IRON_OK)
         return status;
     warn_if_slow(e, iron_source_tokens(source));
+    /* page-locked memory is taken once, however much is fed: not part of the time */
+    if ((status = iron_engine_prepare(e, err)) != IRON_OK)
+        return status;
     started = seconds_now();
     status = iron_engine_feed_source(e, source, progress_tell, &p, err);
     if (status == IRON_OK)
@@ -347,11 +331,15 @@ const command command_feed = {
     "  --positions P       stream: positions count through (default); batch: restart with each\n"
     "  --lattice A,B,...   2 to 64 strictly increasing points in 1 to 65535\n"
     "  --activations F     a .npy file of N numbers (default (j+1)/N)\n"
-    "  --mode M            auto scalar vector threads champion node hybrid (default auto)\n"
-    "  --backend B         auto or cpu\n"
-    "  --device K          0\n"
-    "  --memory S          auto or pageable\n"
-    "  --threads T         threads that reduce (default: every CPU this process may use)\n"
+    "  --backend B         cpu, cuda, opencl, or auto (default): the first CUDA GPU, else the\n"
+    "                      first OpenCL GPU, else the CPU; iron info lists what is here\n"
+    "  --device K          which device of the backend, counted from 0 (default 0)\n"
+    "  --mode M            all give the same result; auto (default) is the fastest. On the CPU:\n"
+    "                      scalar vector threads champion node hybrid. On GPUs: atomic2d node\n"
+    "                      hybrid tiled tiled-wide tiled-vector hybrid-vector reduce champion\n"
+    "  --memory S          how tokens come to a GPU: auto (default) pageable pinned streams uvm\n"
+    "                      uvm-prefetch zero-copy. On the CPU: auto or pageable\n"
+    "  --threads T         the CPU's threads (default: every CPU this process may use)\n"
     "  --seal              also the stream's seal: same tokens, same order?\n"
     "  --state FILE        saves the state, whole or not at all\n"
     "  --resume FILE       goes on from a saved state, with a new batch\n"

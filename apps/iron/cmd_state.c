@@ -23,6 +23,7 @@ static iron_status load(const char *path, saved *s, iron_error *err) {
     iron_status status;
 
     iron_config_init(&run);
+    run.backend = "cpu"; /* no GPU is opened to print a file */
     run.threads = 1;
     status = iron_engine_load(path, &run, &s->engine, err);
     if (status != IRON_OK)

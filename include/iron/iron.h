@@ -47,6 +47,7 @@
  *     iron_lattice_create                     caller owns; iron_lattice_destroy
  *     iron_source_open                        caller owns; iron_source_close
  *     iron_output_open                        caller owns; iron_output_commit or _abandon
+ *     iron_engine_tokens_alloc                caller owns; iron_engine_tokens_free
  *     pointers in iron_config                 borrowed for the call, copied where kept (the
  *                                             allocator's table: borrowed for the object's life)
  *     pointers returned by accessors          borrowed until the object's next non-const call
@@ -173,11 +174,13 @@ typedef struct iron_config {
     uint32_t lattice_count;
     uint32_t with_seal;              /* nonzero: carry the seal of the stream too */
     const float *activations;        /* NULL, or `nodes` numbers, finite, none in 0 < |a| < 2^-96 */
-    const char *backend;             /* NULL or "auto", "cpu" */
+    const char *backend;             /* NULL or "auto", "cpu", "cuda", "opencl" */
     const char *mode;                /* NULL or "auto", or one of iron_mode_at's names */
-    uint32_t device;                 /* 0 */
+    uint32_t device;                 /* 0; counted as iron_device_at does */
     uint32_t threads;                /* 0: every CPU this process may use; at most 1024 */
     const iron_allocator *allocator; /* NULL: malloc */
+    const char *memory;              /* how tokens come to a GPU: NULL or "auto", "pageable",
+                                        "pinned", "streams", "uvm", "uvm-prefetch", "zero-copy" */
 } iron_config;
 
 /* What an engine has seen: closed batches only; tokens of the open one are in open_tokens. */
@@ -222,7 +225,29 @@ IRON_API iron_status iron_engine_feed_source(iron_engine *engine, iron_source *s
                                              iron_error *err);
 IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err);
 
-/* Looking. The three arrays have config.nodes entries. */
+/* 32-bit tokens that are in the GPU's memory already, in the order of the caller's stream and
+ * without a copy. `tokens` is a CUDA device pointer, aligned to 4 bytes, of the engine's device; or
+ * a cl_mem made in iron_engine_native_context. `stream` is a CUstream (NULL: the default stream) or
+ * a cl_command_queue of that context. Returns at once: the tokens must stay as they are until the
+ * stream has passed this call. Only for engines on a GPU, and without a seal. */
+IRON_API iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t count,
+                                      void *stream, iron_error *err);
+/* The CUcontext or cl_context that an engine works in; NULL on the CPU. */
+IRON_API void *iron_engine_native_context(const iron_engine *engine);
+
+/* Takes now what feeding from sources needs (page-locked memory), so that the first feed does not
+ * have to. Never needed for a right result. */
+IRON_API iron_status iron_engine_prepare(iron_engine *engine, iron_error *err);
+
+/* Memory from which this engine takes tokens fastest: page-locked for one on a GPU. Free it before
+ * the engine is destroyed. */
+IRON_API iron_status iron_engine_tokens_alloc(iron_engine *engine, size_t bytes, void **out,
+                                              iron_error *err);
+IRON_API void iron_engine_tokens_free(iron_engine *engine, void *memory);
+
+/* Looking. The three arrays have config.nodes entries; NULL when the engine's device has failed,
+ * and iron_engine_report says why. After such a failure an engine is good for nothing but being
+ * destroyed. */
 IRON_API iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_error *err);
 IRON_API const uint32_t *iron_engine_xor_accumulators(iron_engine *engine);
 IRON_API const float *iron_engine_potentials(iron_engine *engine);
@@ -233,6 +258,10 @@ IRON_API const char *iron_engine_backend(const iron_engine *engine);     /* "cpu
 IRON_API const char *iron_engine_device(const iron_engine *engine);      /* the device's name */
 IRON_API const char *iron_engine_mode(const iron_engine *engine);        /* "champion" */
 IRON_API const char *iron_engine_mode_reason(const iron_engine *engine); /* a sentence */
+IRON_API const char *iron_engine_memory(const iron_engine *engine);      /* "streams" */
+/* About how many seconds so many tokens will take if the mode is one of those in which every node
+ * reads every token; 0 for the others, which take as long as reading does. */
+IRON_API double iron_engine_seconds_estimate(const iron_engine *engine, uint64_t tokens);
 
 /* Saved states. save needs every batch closed; it writes all of the file or leaves what was there.
  * load takes the configuration from the file and backend, device, mode, threads and allocator from
@@ -294,9 +323,21 @@ IRON_API const char *iron_output_temporary(const iron_output *output);
 typedef struct iron_backend_info {
     uint32_t struct_size; /* set by the caller */
     uint32_t is_available;
-    const char *name;   /* "cpu", "cuda", "opencl" */
-    const char *reason; /* why not, or "" */
+    const char *name; /* "cpu", "cuda", "opencl" */
+    char reason[240]; /* why not, or "" */
 } iron_backend_info;
+
+typedef struct iron_device_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t is_gpu;      /* `auto` takes no others */
+    uint32_t units;       /* multiprocessors, compute units */
+    uint32_t version;     /* compute capability or OpenCL version, 9.0 as 900 */
+    uint64_t memory_bytes;
+    uint64_t cache_bytes; /* last level; 0 unknown */
+    char name[96];
+    char driver[96];
+    char memory[200]; /* strategies that it offers, "pageable pinned streams" */
+} iron_device_info;
 
 typedef struct iron_mode_info {
     uint32_t struct_size; /* set by the caller */
@@ -317,6 +358,10 @@ typedef struct iron_cpu_info {
 
 IRON_API size_t iron_backend_count(void);
 IRON_API iron_status iron_backend_at(size_t index, iron_backend_info *info, iron_error *err);
+/* Devices of "cuda" and "opencl"; the CPU has iron_cpu_describe. */
+IRON_API size_t iron_device_count(const char *backend);
+IRON_API iron_status iron_device_at(const char *backend, size_t index, iron_device_info *info,
+                                    iron_error *err);
 /* Modes of a backend, `auto` not among them. */
 IRON_API size_t iron_mode_count(const char *backend);
 IRON_API iron_status iron_mode_at(const char *backend, size_t index, iron_mode_info *info,

@@ -58,7 +58,7 @@ static iron_status allocate_queues(iron_engine *e, iron_error *err) {
         if (!e->seal_runs)
             return IRON_E_NOMEM;
     }
-    if (!e->variant->per_node)
+    if (!e->choice.variant || !e->choice.variant->per_node)
         return IRON_OK;
     e->per_node.xors = iron__allocate(a, e->nodes.count, sizeof(uint32_t), "a XOR a node", err);
     if (!e->per_node.xors)
@@ -72,8 +72,9 @@ static void adopt_config(iron_engine *e, uint32_t threads) {
     e->config.lattice = e->lattice->points;
     e->config.lattice_count = e->lattice->count;
     e->config.activations = e->nodes.activations;
-    e->config.backend = "cpu";
-    e->config.mode = e->variant->mode;
+    e->config.backend = e->gpu ? iron__gpu_backend_name(e->choice.gpu_backend) : "cpu";
+    e->config.mode = e->gpu ? e->choice.gpu_row->mode : e->choice.variant->mode;
+    e->config.memory = e->gpu ? iron__gpu_feed_memory(e->gpu) : "pageable";
     e->config.threads = threads;
     e->config.allocator = e->allocator;
 }
@@ -82,16 +83,19 @@ static iron_status build(iron_engine *e, iron_error *err) {
     const iron_config *c = &e->config;
     uint32_t threads = c->threads ? c->threads : iron__cpu_threads();
 
-    IRON_TRY(iron__mode_choose(c, &e->variant, e->mode_reason, sizeof e->mode_reason, err));
+    IRON_TRY(iron__mode_choose(c, &e->choice, err));
     IRON_TRY(iron__lattice_create(c->lattice, c->lattice_count, e->allocator, &e->lattice, err));
     IRON_TRY(iron__nodes_init(&e->nodes, (uint32_t)c->nodes, e->lattice, c->activations,
                               e->allocator, err));
     IRON_TRY(allocate_queues(e, err));
-    if (!e->variant->all_threads)
+    if (e->choice.variant && !e->choice.variant->all_threads)
         threads = 1;
     IRON_TRY(iron__team_create(threads, e->allocator, &e->team, err));
     e->divisor = iron__divisor_make((uint32_t)c->vocab);
-    iron__cpu_name(e->device, sizeof e->device);
+    if (e->choice.gpu_row)
+        IRON_TRY(iron__gpu_engine_create(e, err));
+    else
+        iron__cpu_name(e->device, sizeof e->device);
     adopt_config(e, threads);
     return IRON_OK;
 }
@@ -124,6 +128,7 @@ void iron_engine_destroy(iron_engine *engine) {
     if (!engine)
         return;
     a = engine->allocator;
+    iron__gpu_feed_destroy(engine->gpu);
     iron__team_destroy(engine->team);
     iron__release(a, engine->per_node.sums);
     iron__release(a, engine->per_node.xors);
@@ -141,6 +146,8 @@ const char *iron_engine_backend(const iron_engine *engine) { return engine->conf
 
 const char *iron_engine_device(const iron_engine *engine) { return engine->device; }
 
-const char *iron_engine_mode(const iron_engine *engine) { return engine->variant->mode; }
+const char *iron_engine_mode(const iron_engine *engine) { return engine->config.mode; }
 
-const char *iron_engine_mode_reason(const iron_engine *engine) { return engine->mode_reason; }
+const char *iron_engine_mode_reason(const iron_engine *engine) { return engine->choice.reason; }
+
+const char *iron_engine_memory(const iron_engine *engine) { return engine->config.memory; }

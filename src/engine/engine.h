@@ -12,7 +12,11 @@
  *   feed.c        tokens in memory: cut into runs, reduced by the team, merged into batches
  *   seal_feed.c   the same tokens into the seal
  *   per_node.c    the same for the modes of Part I, where every node reduces for itself
- *   pipeline.c    tokens from a source: a reader thread fills slots while the team reduces others
+ *   gpu_feed.c    the same on a GPU: slots, lanes and queues before the kernels
+ *   gpu_engine.c  the engine's calls, for an engine on a GPU
+ *   ring.c        tokens from a source: threads fill slots ahead
+ *   pipeline.c    the ring's slots into the engine, one after the other
+ *   calibration.c which mode a GPU is fastest in; calibrate.c measures that
  *   state_file.c  save and load
  *   selftest.c    golden vectors and every variant against the reference
  */
@@ -22,6 +26,7 @@
 #include "core/nodes.h"
 #include "core/seal.h"
 #include "core/team.h"
+#include "engine/gpu_feed.h"
 #include "formats/dtype.h"
 #include "ops/tokens/tokens.h"
 
@@ -44,13 +49,20 @@ typedef struct iron__per_node {
     uint64_t *sums;
 } iron__per_node;
 
+/* What an engine's backend and mode come down to: a row of the CPU's, or of the GPU's. */
+typedef struct iron__mode_choice {
+    const iron__tokens_variant *variant; /* NULL on a GPU */
+    const iron__tokens_gpu_row *gpu_row; /* NULL on the CPU */
+    size_t gpu_backend;
+    char reason[160];
+} iron__mode_choice;
+
 struct iron_engine {
     iron_config config; /* as it is in force; its pointers point into this engine */
     const iron_allocator *allocator;
     iron_lattice *lattice;
     iron__divisor divisor;
-    const iron__tokens_variant *variant;
-    char mode_reason[160];
+    iron__mode_choice choice;
     char device[96];
     iron__team *team;
 
@@ -65,6 +77,9 @@ struct iron_engine {
     iron__contribution *runs;    /* IRON_RUNS_MAX of them, scratch of a feed */
     iron__seal_words *seal_runs; /* likewise, with a seal only */
     iron__per_node per_node;
+
+    iron__gpu_feed *gpu; /* NULL on the CPU; the nodes above are a copy then, made on settling */
+    iron_error failure;  /* of the device: from then on every call gives it again */
 };
 
 /* Position of the next token. */
@@ -76,11 +91,27 @@ static inline uint64_t iron__engine_position(const iron_engine *e) {
 iron_status iron__config_check(const iron_config *config, iron_error *err);
 
 /* Finds the row for backend and mode, and says why it is that one. */
-iron_status iron__mode_choose(const iron_config *config, const iron__tokens_variant **variant,
-                              char *reason, size_t reason_bytes, iron_error *err);
+iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,
+                              iron_error *err);
 
-/* Applies the batches that wait in the queue. */
-void iron__engine_settle(iron_engine *engine);
+/* May these tokens be fed? Width, alignment, the stream's length, values. */
+iron_status iron__feed_check(const iron_engine *engine, const iron__tokens_view *view,
+                             iron_error *err);
+
+/* Applies the batches that wait in the queue; on a GPU also brings the nodes here. */
+iron_status iron__engine_settle(iron_engine *engine, iron_error *err);
+
+/* gpu_engine.c; for engines whose gpu is not NULL. begin: from the engine's nodes and totals on. */
+iron_status iron__gpu_engine_create(iron_engine *engine, iron_error *err);
+iron_status iron__gpu_engine_begin(iron_engine *engine, iron_error *err);
+iron_status iron__gpu_engine_feed(iron_engine *engine, const iron__tokens_view *view,
+                                  iron_error *err);
+/* A page-locked slot of the engine's; *released: how many of those fed may be filled again. */
+iron_status iron__gpu_engine_feed_slot(iron_engine *engine, size_t slot,
+                                       const iron__tokens_view *view, size_t *released,
+                                       iron_error *err);
+iron_status iron__gpu_engine_end_batch(iron_engine *engine, iron_error *err);
+iron_status iron__gpu_engine_settle(iron_engine *engine, iron_error *err);
 
 /* Tokens reduced by every node for itself; the run does not pass the end of the open batch. */
 void iron__per_node_feed(iron_engine *engine, const iron__tokens_run *run);

@@ -54,7 +54,7 @@ static iron__contribution reduce_run(const span *s, size_t begin, size_t count, 
         iron__tokens_run run = {NULL, count - done, position + done, &e->divisor};
 
         run.tokens = iron__view_tokens(&s->view, begin + done, &run.count, wide);
-        c = iron__contribution_merge(c, e->variant->reduce(&run));
+        c = iron__contribution_merge(c, e->choice.variant->reduce(&run));
         done += run.count;
     }
     return c;
@@ -91,6 +91,11 @@ static void plan_span(span *s) {
     s->view.count = run_begin(s, s->runs);
 }
 
+static void settle_queue(iron_engine *e) {
+    iron__nodes_apply(&e->nodes, e->queue, e->queued, e->team);
+    e->queued = 0;
+}
+
 /* Closes the open batch, which must not be empty: queues its effect and merges it. */
 static void close_batch(iron_engine *e) {
     iron__contribution c = e->open;
@@ -98,14 +103,14 @@ static void close_batch(iron_engine *e) {
     e->closed = iron__contribution_merge(e->closed, c);
     e->open = iron__contribution_neutral();
     e->batches++;
-    if (e->variant->per_node) {
+    if (e->choice.variant->per_node) {
         iron__per_node_close(e, c.count);
         return;
     }
     e->queue[e->queued++] =
         (iron__batch_effect){c.xors, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
     if (e->queued == IRON_QUEUE_BATCHES)
-        iron__engine_settle(e);
+        settle_queue(e);
 }
 
 static void merge_runs(const span *s) {
@@ -143,8 +148,7 @@ static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
     return run.count;
 }
 
-static iron_status check_feed(const iron_engine *e, const iron__tokens_view *view,
-                              iron_error *err) {
+iron_status iron__feed_check(const iron_engine *e, const iron__tokens_view *view, iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
     uint64_t fed = e->closed.count + e->open.count;
     size_t bad;
@@ -169,12 +173,14 @@ iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const voi
 
     if (count == 0)
         return IRON_OK;
-    IRON_TRY(check_feed(engine, &view, err));
+    IRON_TRY(iron__feed_check(engine, &view, err));
     if (engine->config.with_seal)
         iron__engine_seal(engine, &view);
+    if (engine->gpu)
+        return iron__gpu_engine_feed(engine, &view, err);
     while (view.count > 0) {
         size_t taken =
-            engine->variant->per_node ? feed_nodes(engine, view) : feed_span(engine, view);
+            engine->choice.variant->per_node ? feed_nodes(engine, view) : feed_span(engine, view);
 
         view = iron__view_rest(&view, taken);
     }
@@ -187,25 +193,26 @@ iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t
 }
 
 iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err) {
-    (void)err; /* nothing fails today; backends that work asynchronously will */
+    if (engine->gpu)
+        return iron__gpu_engine_end_batch(engine, err);
     if (engine->open.count > 0)
         close_batch(engine);
     return IRON_OK;
 }
 
-void iron__engine_settle(iron_engine *e) {
-    iron__nodes_apply(&e->nodes, e->queue, e->queued, e->team);
-    e->queued = 0;
+iron_status iron__engine_settle(iron_engine *e, iron_error *err) {
+    if (e->gpu)
+        return iron__gpu_engine_settle(e, err);
+    settle_queue(e);
+    return IRON_OK;
 }
 
 const uint32_t *iron_engine_xor_accumulators(iron_engine *engine) {
-    iron__engine_settle(engine);
-    return engine->nodes.xor_accumulators;
+    return iron__engine_settle(engine, NULL) == IRON_OK ? engine->nodes.xor_accumulators : NULL;
 }
 
 const float *iron_engine_potentials(iron_engine *engine) {
-    iron__engine_settle(engine);
-    return engine->nodes.potentials;
+    return iron__engine_settle(engine, NULL) == IRON_OK ? engine->nodes.potentials : NULL;
 }
 
 const float *iron_engine_activations(iron_engine *engine) { return engine->nodes.activations; }
@@ -213,7 +220,7 @@ const float *iron_engine_activations(iron_engine *engine) { return engine->nodes
 iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_error *err) {
     IRON_FAIL_IF(!report || report->struct_size != sizeof *report, err, IRON_E_ARG,
                  "iron_report.struct_size is not %zu; set it to sizeof", sizeof *report);
-    iron__engine_settle(engine);
+    IRON_TRY(iron__engine_settle(engine, err));
     *report = (iron_report){
         .struct_size = sizeof *report,
         .xor_total = engine->closed.xors,

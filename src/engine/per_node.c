@@ -23,7 +23,7 @@ static void reduce_nodes(void *context, size_t task) {
     uint32_t last = first + TASK_NODES < e->nodes.count ? first + TASK_NODES : e->nodes.count;
 
     for (uint32_t j = first; j < last; j++) {
-        iron__contribution c = e->variant->reduce(w->run);
+        iron__contribution c = e->choice.variant->reduce(w->run);
 
         e->per_node.xors[j] ^= c.xors;
         e->per_node.sums[j] += c.sum;

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* selftest.h: what the two halves of the selftest share: counting and telling. */
+/*
+ * selftest.h: what the parts of the selftest share: counting and telling, and golden cases through
+ * an engine anywhere.
+ *
+ *   selftest.c            golden vectors, on the CPU
+ *   selftest_variants.c   the CPU's variants over shapes, without an engine around them
+ *   selftest_gpu.c        every device of every GPU backend; the files beside it are its parts
+ */
 #ifndef IRON_ENGINE_SELFTEST_H
 #define IRON_ENGINE_SELFTEST_H
+
+#include "engine/golden.h"
 
 #include <iron/iron_arena.h>
 
@@ -15,6 +24,18 @@ typedef struct iron__selftest {
     iron_error error; /* the first thing that kept a check from its answer; IRON_OK: none */
 } iron__selftest;
 
+/* Where an engine runs; `memory` is NULL for the default. */
+typedef struct iron__selftest_place {
+    const char *backend, *mode, *memory;
+    uint32_t device, threads;
+} iron__selftest_place;
+
+/* Why a case is left out in the modes where every node reads every token. */
+#define IRON_SELFTEST_TOO_SLOW "nodes x tokens are too many for a selftest in this mode"
+
+/* For iron__selftest_fail. */
+extern const iron_error iron__selftest_no_memory;
+
 /* Something other than a difference went wrong: memory, threads. Remembers the first. */
 void iron__selftest_fail(iron__selftest *t, const iron_error *error);
 
@@ -22,10 +43,24 @@ void iron__selftest_fail(iron__selftest *t, const iron_error *error);
 void iron__selftest_tell(iron__selftest *t, const char *what, const char *difference, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Golden cases in every variant with several thread counts; tables; seals. */
+void iron__selftest_skip(iron__selftest *t, const char *what, const char *reason);
+
+/* A configuration's defaults at a place. */
+iron_config iron__selftest_config(const iron__selftest_place *place);
+
+/* A golden case through an engine; `text` becomes "" or how the result differs. */
+iron_status iron__selftest_case(const iron__golden_case *c, const iron__selftest_place *place,
+                                const uint32_t *tokens, size_t count, char *text, size_t size,
+                                iron_error *err);
+
+/* Golden cases in every variant of the CPU with several thread counts; tables; seals. */
 void iron__selftest_golden(iron__selftest *t);
 
-/* Every variant against the reference over lengths, positions, alignments and vocabularies. */
+/* Every variant of the CPU against the reference over lengths, positions, alignments and
+ * vocabularies. */
 void iron__selftest_variants(iron__selftest *t);
+
+/* Every device of every GPU backend, in every mode and memory strategy. */
+void iron__selftest_gpus(iron__selftest *t);
 
 #endif

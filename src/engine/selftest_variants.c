@@ -86,9 +86,7 @@ void iron__selftest_variants(iron__selftest *t) {
     uint32_t *tokens = malloc(TOKENS_MAX * sizeof *tokens);
 
     if (!tokens) {
-        iron_error error = {IRON_E_NOMEM, 0, "out of memory for the selftest's tokens"};
-
-        iron__selftest_fail(t, &error);
+        iron__selftest_fail(t, &iron__selftest_no_memory);
         return;
     }
     for (size_t k = 0; k < COUNT(vocabs); k++)

@@ -58,7 +58,7 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
         return iron__fail(err, IRON_E_IO, errno, "cannot create directory %.120s: %s", directory,
                           strerror(errno));
-    iron__engine_settle(engine);
+    IRON_TRY(iron__engine_settle(engine, err));
     iron__interruptions_hold(&before);
     for (int k = 0; k < ARRAYS && status == IRON_OK; k++)
         status = write_array(directory, arrays[k].name, arrays[k].descr, arrays[k].data, n->count,

@@ -84,7 +84,7 @@ iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *
                  "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before saving",
                  engine->open.count);
     IRON_TRY(iron_state_path_check(path, err));
-    iron__engine_settle(engine);
+    IRON_TRY(iron__engine_settle(engine, err));
     iron__interruptions_hold(&before);
     status = save(engine, path, err);
     iron__interruptions_release(&before);
@@ -234,6 +234,8 @@ static iron_status build(const char *name, const iron__state_header *h, const un
     IRON_TRY(iron_engine_create(&config, out, err));
     adopt(*out, h, arrays);
     status = check_nodes(name, &(*out)->nodes, h->batches, err);
+    if (status == IRON_OK && (*out)->gpu)
+        status = iron__gpu_engine_begin(*out, err);
     if (status != IRON_OK) {
         iron_engine_destroy(*out);
         *out = NULL;

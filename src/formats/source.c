@@ -6,6 +6,9 @@
  * readable, that its size is a whole number of tokens, that it is not in a format whose header
  * would be taken for tokens. While reading, a file that got shorter, or a pipe that ends inside a
  * token, is an error, never a guess. Reads are blocking and fill what they are given.
+ *
+ * Here the files are read one after another by one thread; source_at.c reads them in several places
+ * at once, with the functions at the end of this file.
  */
 #include "formats/source.h"
 
@@ -22,8 +25,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How soon a called-off reader notices. */
-#define STOP_POLL_MS 100
+/* How soon a called-off reader notices: that long for a pipe, that many bytes for a file, which a
+ * slow disk delivers in a tenth of a second too. */
+#define STOP_POLL_MS     100
+#define STOP_PIECE_BYTES ((size_t)8 << 20)
 
 /* Linux gives pipes 64 KiB; with a mebibyte writer and reader meet less often. */
 #define PIPE_BYTES (1 << 20)
@@ -38,8 +43,7 @@ struct iron_source {
     uint64_t *sizes; /* bytes of each file, IRON_COUNT_UNKNOWN for pipes */
     uint64_t tokens;
     size_t current;                 /* index of the file being read */
-    int fd;                         /* of the current file, -1 between files */
-    uint64_t taken;                 /* bytes taken from the current file */
+    iron__source_file file;         /* the current one; not opened before it is read */
     unsigned char head[HEAD_BYTES]; /* its first bytes, if it is a pipe */
     size_t head_count;
 };
@@ -117,9 +121,9 @@ static iron_status examine_regular(const iron_source *s, const char *path, int f
 /* Pipes and devices have no size and are taken as they come. */
 static iron_status examine(const iron_source *s, const char *path, uint64_t *bytes,
                            iron_error *err) {
+    iron__source_file file = {.path = path};
     struct stat info;
     iron_status status;
-    int fd;
 
     *bytes = IRON_COUNT_UNKNOWN;
     if ((is_stdin(path) ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)
@@ -129,12 +133,9 @@ static iron_status examine(const iron_source *s, const char *path, uint64_t *byt
                  "%.120s is a directory; name it as an argument instead", name_of(path));
     if (!S_ISREG(info.st_mode))
         return IRON_OK;
-    fd = is_stdin(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    status = examine_regular(s, path, fd, info.st_size, bytes, err);
-    if (!is_stdin(path))
-        close(fd);
+    IRON_TRY(iron__source_file_open(&file, err));
+    status = examine_regular(s, path, file.fd, info.st_size, bytes, err);
+    iron__source_file_close(&file);
     return status;
 }
 
@@ -183,7 +184,7 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
     if (!s)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
     s->dtype = options->dtype;
-    s->fd = -1;
+    s->file.fd = -1;
     s->takes_any_header = options->format && strcmp(options->format, "raw") == 0;
     for (size_t k = 0; k < options->path_count && status == IRON_OK; k++)
         status = iron__file_list_add(&s->files, options->paths[k], err);
@@ -197,16 +198,10 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
     return IRON_OK;
 }
 
-static void close_current(iron_source *s) {
-    if (s->fd >= 0 && !is_stdin(s->files.paths[s->current]))
-        close(s->fd);
-    s->fd = -1;
-}
-
 void iron_source_close(iron_source *source) {
     if (!source)
         return;
-    close_current(source);
+    iron__source_file_close(&source->file);
     iron__file_list_clear(&source->files);
     free(source->sizes);
     free(source);
@@ -222,65 +217,49 @@ const char *iron_source_file(const iron_source *source, size_t index) {
     return index < source->files.count ? source->files.paths[index] : NULL;
 }
 
-static iron_status open_current(iron_source *s, iron_error *err) {
-    const char *path = s->files.paths[s->current];
+uint64_t iron__source_file_bytes(const iron_source *source, size_t index) {
+    return source->sizes[index];
+}
 
-    s->taken = 0;
+bool iron__source_is_seekable(const iron_source *source) {
+    uint64_t bytes = 0;
+
+    for (size_t k = 0; k < source->files.count; k++)
+        if (source->sizes[k] == IRON_COUNT_UNKNOWN || is_stdin(source->files.paths[k]) ||
+            __builtin_add_overflow(bytes, source->sizes[k], &bytes))
+            return false;
+    return true;
+}
+
+uint64_t iron__source_position(const iron_source *source) {
+    uint64_t bytes = source->file.taken;
+
+    for (size_t k = 0; k < source->current; k++)
+        bytes += source->sizes[k];
+    return bytes / iron_dtype_bytes(source->dtype);
+}
+
+/* Goes to a place in a file, or with index == files.count to the end of all. */
+static void go_to(iron_source *s, size_t index, uint64_t byte) {
+    iron__source_file_close(&s->file);
+    s->current = index;
+    s->file.taken = byte;
     s->head_count = 0;
-    if (is_stdin(path)) {
-        s->fd = STDIN_FILENO;
-    } else {
-        /* a named pipe would block here until somebody writes, deaf to being called off */
-        int waiting = s->sizes[s->current] == IRON_COUNT_UNKNOWN ? O_NONBLOCK : 0;
-
-        s->fd = open(path, O_RDONLY | O_CLOEXEC | waiting);
-        if (s->fd < 0)
-            return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path,
-                              strerror(errno));
-    }
-    /* Hints: whichever does not apply to this kind of file is ignored. */
-    posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    fcntl(s->fd, F_SETPIPE_SZ, PIPE_BYTES);
-    return IRON_OK;
 }
 
-/* Waits until a pipe has something to say, or a first writer; false once *stop is set. */
-static bool wait_for_data(const iron_source *s, const atomic_bool *stop) {
-    struct pollfd pipe_end = {.fd = s->fd, .events = POLLIN};
+void iron__source_seek(iron_source *source, uint64_t position) {
+    uint64_t byte = position * iron_dtype_bytes(source->dtype);
+    size_t index = 0;
 
-    if (s->sizes[s->current] != IRON_COUNT_UNKNOWN)
-        return true;
-    while (!stop || !atomic_load(stop)) {
-        int ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
-
-        /* interrupted is not ready: without a writer yet, reading would look like the end */
-        if (ready > 0 || (ready < 0 && errno != EINTR))
-            return true;
-    }
-    return false;
+    while (index < source->files.count && byte >= source->sizes[index])
+        byte -= source->sizes[index++];
+    go_to(source, index, byte);
 }
 
-/* Reads until `bytes` are there or the file ends. */
-static iron_status read_fully(iron_source *s, char *to, size_t bytes, size_t *got,
-                              const atomic_bool *stop, iron_error *err) {
-    *got = 0;
-    while (*got < bytes) {
-        ssize_t count;
-
-        IRON_FAIL_IF(!wait_for_data(s, stop), err, IRON_E_CANCELLED, "reading was called off");
-        count = read(s->fd, to + *got, bytes - *got);
-        if (count < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (count < 0)
-            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
-                              name_of(s->files.paths[s->current]), s->taken + *got,
-                              strerror(errno));
-        if (count == 0)
-            break;
-        *got += (size_t)count;
-    }
-    s->taken += *got;
-    return IRON_OK;
+static iron_status open_current(iron_source *s, iron_error *err) {
+    s->file.path = s->files.paths[s->current];
+    s->file.bytes = s->sizes[s->current];
+    return iron__source_file_open(&s->file, err);
 }
 
 /* A pipe cannot be peeked into: its first bytes are kept as they pass, and looked at each time
@@ -294,22 +273,7 @@ static iron_status check_passing(iron_source *s, const unsigned char *bytes, siz
         return IRON_OK;
     memcpy(s->head + s->head_count, bytes, some);
     s->head_count += some;
-    return check_header(s->files.paths[s->current], s->head, s->head_count, err);
-}
-
-/* The current file has ended: was that where it should? */
-static iron_status check_end(iron_source *s, iron_error *err) {
-    const char *name = name_of(s->files.paths[s->current]);
-    uint64_t size = s->sizes[s->current];
-
-    IRON_FAIL_IF(size != IRON_COUNT_UNKNOWN && s->taken < size, err, IRON_E_IO,
-                 "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
-                 name, s->taken, size);
-    IRON_FAIL_IF(s->taken % iron_dtype_bytes(s->dtype) != 0, err, IRON_E_FORMAT,
-                 "%.120s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
-                 "each); check --dtype and the sender",
-                 name, s->taken, iron_dtype_name(s->dtype), iron_dtype_bytes(s->dtype));
-    return IRON_OK;
+    return check_header(s->file.path, s->head, s->head_count, err);
 }
 
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
@@ -319,21 +283,26 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
 
     *count = 0;
     while (filled < room && source->current < source->files.count) {
-        uint64_t size = source->sizes[source->current];
+        uint64_t left = source->sizes[source->current];
+        bool is_sized = left != IRON_COUNT_UNKNOWN;
         size_t want = room - filled, got = 0;
 
-        if (source->fd < 0)
+        left -= is_sized ? source->file.taken : 0;
+        if (left == 0) { /* used up, or empty and never opened */
+            go_to(source, source->current + 1, 0);
+            continue;
+        }
+        if (source->file.fd < 0)
             IRON_TRY(open_current(source, err));
-        if (size != IRON_COUNT_UNKNOWN && want > size - source->taken)
-            want = (size_t)(size - source->taken);
-        IRON_TRY(read_fully(source, (char *)tokens + filled, want, &got, stop, err));
-        if (size == IRON_COUNT_UNKNOWN && !source->takes_any_header)
+        want = want < left ? want : (size_t)left;
+        IRON_TRY(
+            iron__source_file_read(&source->file, (char *)tokens + filled, want, &got, stop, err));
+        if (!is_sized && !source->takes_any_header)
             IRON_TRY(check_passing(source, (const unsigned char *)tokens + filled, got, err));
         filled += got;
-        if (got < want || (size != IRON_COUNT_UNKNOWN && source->taken == size)) {
-            IRON_TRY(check_end(source, err));
-            close_current(source);
-            source->current++;
+        if (got < want) {
+            IRON_TRY(iron__source_file_check_end(&source->file, source->dtype, err));
+            go_to(source, source->current + 1, 0);
         }
     }
     *count = filled / width;
@@ -343,4 +312,85 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
 iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                              iron_error *err) {
     return iron__source_read(source, tokens, capacity, count, NULL, err);
+}
+
+iron_status iron__source_file_open(iron__source_file *file, iron_error *err) {
+    /* a named pipe would block here until somebody writes, deaf to being called off */
+    int waiting = file->bytes == IRON_COUNT_UNKNOWN ? O_NONBLOCK : 0;
+
+    file->fd = STDIN_FILENO;
+    if (!is_stdin(file->path))
+        file->fd = open(file->path, O_RDONLY | O_CLOEXEC | waiting);
+    if (file->fd < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", file->path,
+                          strerror(errno));
+    /* Hints: whichever does not apply to this kind of file is ignored. */
+    posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    fcntl(file->fd, F_SETPIPE_SZ, PIPE_BYTES);
+    return IRON_OK;
+}
+
+void iron__source_file_close(iron__source_file *file) {
+    if (file->fd >= 0 && !is_stdin(file->path))
+        close(file->fd);
+    file->fd = -1;
+}
+
+/* Waits until a pipe has something to say, or a first writer; false once *stop is set. */
+static bool wait_for_data(const iron__source_file *f, const atomic_bool *stop) {
+    struct pollfd pipe_end = {.fd = f->fd, .events = POLLIN};
+
+    while (!stop || !atomic_load(stop)) {
+        int ready;
+
+        if (f->bytes != IRON_COUNT_UNKNOWN)
+            return true;
+        ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
+        /* interrupted is not ready: without a writer yet, reading would look like the end */
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            return true;
+    }
+    return false;
+}
+
+static ssize_t read_some(const iron__source_file *f, char *to, size_t bytes, uint64_t at) {
+    bytes = bytes < STOP_PIECE_BYTES ? bytes : STOP_PIECE_BYTES;
+    if (f->bytes == IRON_COUNT_UNKNOWN || is_stdin(f->path))
+        return read(f->fd, to, bytes);
+    return pread(f->fd, to, bytes, (off_t)at);
+}
+
+iron_status iron__source_file_read(iron__source_file *file, void *to, size_t want, size_t *got,
+                                   const atomic_bool *stop, iron_error *err) {
+    *got = 0;
+    while (*got < want) {
+        ssize_t count;
+
+        IRON_FAIL_IF(!wait_for_data(file, stop), err, IRON_E_CANCELLED, "reading was called off");
+        count = read_some(file, (char *)to + *got, want - *got, file->taken + *got);
+        if (count < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (count < 0)
+            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
+                              name_of(file->path), file->taken + *got, strerror(errno));
+        if (count == 0)
+            break;
+        *got += (size_t)count;
+    }
+    file->taken += *got;
+    return IRON_OK;
+}
+
+iron_status iron__source_file_check_end(const iron__source_file *file, iron_dtype dtype,
+                                        iron_error *err) {
+    const char *name = name_of(file->path);
+
+    IRON_FAIL_IF(file->bytes != IRON_COUNT_UNKNOWN && file->taken < file->bytes, err, IRON_E_IO,
+                 "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
+                 name, file->taken, file->bytes);
+    IRON_FAIL_IF(file->taken % iron_dtype_bytes(dtype) != 0, err, IRON_E_FORMAT,
+                 "%.120s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
+                 "each); check --dtype and the sender",
+                 name, file->taken, iron_dtype_name(dtype), iron_dtype_bytes(dtype));
+    return IRON_OK;
 }

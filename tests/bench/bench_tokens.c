@@ -115,6 +115,7 @@ static void add_row(bench *b, const iron_mode_info *info, uint32_t vocab) {
     iron_error err;
 
     iron_config_init(&config);
+    config.backend = "cpu";
     config.vocab = vocab;
     config.mode = info->variant;
     if (iron_engine_create(&config, &r->engine, &err) != IRON_OK)

@@ -14,6 +14,9 @@ Environment:
   IRON_TEST_PIPE_MIB   how much test_bounded sends through a pipe
   IRON_TEST_LONG       1 adds what takes longer than every change should wait for
 
+Kernels that are built and calibrations that are made are kept in a cache folder which the tests of
+one run share, and which goes when they end: nothing of it reaches the user's home.
+
 `IronTest` is the base class.  Each test gets an empty folder of its own, `self.dir`,
 which is also the command's working directory, so whatever the command leaves behind is
 seen.  `refused` is the house rule for errors in one place: exit 2, nothing on standard
@@ -22,6 +25,7 @@ was not there before.
 """
 
 import array
+import atexit
 import json
 import os
 import re
@@ -31,6 +35,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,12 +55,16 @@ TIMEOUT_S = 600 if SANITIZED else 60
 CPU_MODES = ("auto", "scalar", "vector", "threads", "champion", "node", "hybrid")
 NODE_MODES = ("node", "hybrid")  # work grows with nodes x tokens: small cases only
 REPORT_KEYS = ("tokens", "batches", "xor", "sum", "state")
-FEED_KEYS = REPORT_KEYS + ("mode", "mode_reason", "backend", "device", "seconds", "gb_per_s")
+FEED_KEYS = REPORT_KEYS + ("mode", "mode_reason", "backend", "device", "memory", "seconds",
+                           "gb_per_s")
 
 # struct letters of the raw token widths, and the largest token each can hold.
 DTYPES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "i64": "q"}
 DTYPE_MAX = {"u8": 2**8 - 1, "u16": 2**16 - 1, "u32": 2**32 - 1, "i32": 2**31 - 1,
              "i64": 2**32 - 1}
+
+CACHE = Path(tempfile.mkdtemp(prefix="iron-cli-cache-"))
+atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
 
 @dataclass
@@ -82,11 +91,14 @@ class Result:
 
 
 def environment(extra=None) -> dict:
-    """The caller's environment without what would change the output, plus `extra`."""
+    """The caller's environment without what would change the output, plus `extra`; a value of
+    None takes a variable away."""
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
-    env["LC_ALL"] = "C.UTF-8"
+    env.update({"LC_ALL": "C.UTF-8", "IRON_CACHE_DIR": str(CACHE / "iron"),
+                "XDG_CACHE_HOME": str(CACHE), "POCL_CACHE_DIR": str(CACHE / "pocl")})
+    env.setdefault("TSAN_OPTIONS", "atexit_sleep_ms=50")  # instead of a second for each process
     env.update(extra or {})
-    return env
+    return {name: value for name, value in env.items() if value is not None}
 
 
 def argv(args) -> list[str]:
@@ -204,6 +216,17 @@ class IronTest(unittest.TestCase):
         self.assertEqual(result.code, 0, str(result))
         self.assertEqual(result.err, b"", str(result))
         return result
+
+    def first_line(self, *args) -> str:
+        """What standard error begins with; the command is not waited for."""
+        with start(*args, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.PIPE) as command:
+            watchdog = threading.Timer(TIMEOUT_S, command.kill)
+            watchdog.start()
+            line = command.stderr.readline().decode("utf-8")
+            watchdog.cancel()
+            command.kill()
+        return line
 
     def json(self, *args, **kwargs):
         result = self.succeeds(*args, "--json", **kwargs)

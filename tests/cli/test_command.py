@@ -54,7 +54,7 @@ class Help(IronTest):
         text = self.succeeds("feed", "--help").text
         for option in ("--vocab", "--nodes", "--batch", "--positions", "--lattice",
                        "--activations", "--mode", "--seal", "--state", "--resume", "--dtype",
-                       "--format", "--threads", "--backend", "--json"):
+                       "--format", "--threads", "--backend", "--device", "--memory", "--json"):
             self.assertIn(option, text)
 
     def test_info(self):
@@ -98,6 +98,12 @@ class FeedReport(IronTest):
         for mode in CPU_MODES[1:]:
             self.assertEqual(self.feed(self.tokens, *self.options, "--mode", mode)["mode"], mode)
         self.assertIn(self.feed(self.tokens, *self.options)["mode"], CPU_MODES[1:])
+
+    def test_a_slow_mode_says_so_before_it_runs(self):
+        path = self.write("many.bin", bytes(4 * 100_000))
+        note = self.first_line("feed", path, "--dtype", "u32", "--nodes", 2**20, "--mode", "node",
+                               "--backend", "cpu", "--threads", 1)
+        self.assertRegex(note, r"\Airon: note: mode node .*about \d+ minutes; .*champion.*\n\Z")
 
     def test_json_is_one_document(self):
         out = self.succeeds("feed", self.tokens, *self.options, "--json").out

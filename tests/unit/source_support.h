@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source_support.h: what the tests of sources share: opening several paths, and streams of 16-bit
- * tokens read to their end or to an error.
+ * source_support.h: what the tests of sources share: opening several paths, streams of 16-bit
+ * tokens in one file or many, read to their end or to an error.
  */
 #ifndef TESTS_UNIT_SOURCE_SUPPORT_H
 #define TESTS_UNIT_SOURCE_SUPPORT_H
@@ -53,6 +53,45 @@ static inline void fill_u16(uint16_t *tokens, size_t count) {
 
     for (size_t k = 0; k < count; k++)
         tokens[k] = (uint16_t)roll(&d);
+}
+
+/* 16-bit tokens, cut into files f0, f1, ... of these many tokens. */
+typedef struct shards {
+    file_name *names;
+    const char **paths;
+    size_t count;
+} shards;
+
+static inline shards shards_write(const folder *place, const uint16_t *tokens, const size_t *sizes,
+                                  size_t count) {
+    shards s = {grab(count * sizeof *s.names), grab(count * sizeof *s.paths), count};
+
+    for (size_t k = 0; k < count; k++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "f%zu", k);
+        s.names[k] = name_in(place, name);
+        s.paths[k] = s.names[k].path;
+        file_write(s.paths[k], tokens, sizes[k] * sizeof *tokens);
+        tokens += sizes[k];
+    }
+    return s;
+}
+
+static inline iron_source *shards_open(const shards *s) {
+    return open_all(IRON_DTYPE_U16, s->paths, s->count);
+}
+
+static inline void shards_free(shards *s) {
+    free(s->names);
+    free(s->paths);
+}
+
+/* How many descriptors this process has open. */
+static inline size_t descriptors(void) {
+    const folder open_ones = {"/proc/self/fd"};
+
+    return folder_entries(&open_ones);
 }
 
 /* Reads until an error comes, which must be this one. */

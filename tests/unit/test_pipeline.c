@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_pipeline.c: tokens from a source, read by one thread while others reduce. The result is that
- * of the same tokens from memory, however they lie in files; every way it can end early ends it:
+ * test_pipeline.c: tokens from a source, read by threads while others reduce. The result is that of
+ * the same tokens from memory, however they lie in files; every way it can end early ends it:
  * a bad token, a file that shrank, a caller who has had enough, no memory for the ring.
  */
 #include "support.h"
@@ -95,7 +95,7 @@ static int watch(void *context, uint64_t done, uint64_t total) {
 }
 
 /* Three files, the cuts anywhere. */
-static void check_width(iron_dtype dtype, const uint32_t *tokens, size_t count,
+static void check_width(iron_dtype dtype, uint32_t threads, const uint32_t *tokens, size_t count,
                         iron_engine *expected) {
     static const char *const names[] = {"a", "b", "c"};
     const size_t cuts[] = {0, count / 7, count / 7 + 1, count};
@@ -104,11 +104,13 @@ static void check_width(iron_dtype dtype, const uint32_t *tokens, size_t count,
     file_name files[3];
     const char *paths[3];
     iron_config c = some_config();
-    iron_engine *e = create(&c);
+    iron_engine *e;
     watcher w = {0};
     iron_source *s;
     iron_error err;
 
+    c.threads = threads;
+    e = create(&c);
     for (size_t k = 0; k < 3; k++) {
         files[k] = name_in(&place, names[k]);
         paths[k] = files[k].path;
@@ -132,7 +134,8 @@ static void files_equal_memory(void **state) {
     (void)state;
     assert_ok(iron_engine_feed(expected, tokens, TOKENS, &err), &err);
     for (iron_dtype dtype = IRON_DTYPE_U8; dtype <= IRON_DTYPE_I64; dtype++)
-        check_width(dtype, tokens, TOKENS, expected);
+        check_width(dtype, 2, tokens, TOKENS, expected);
+    check_width(IRON_DTYPE_U32, 8, tokens, TOKENS, expected); /* and two readers */
     iron_engine_destroy(expected);
     free(tokens);
 }
@@ -334,9 +337,11 @@ static void no_memory_for_the_ring(void **state) {
     out = books.out;
     file_write(path, "abcd", 4);
     s = open_source(IRON_DTYPE_U32, &path, 1);
-    books.fail_at = books.calls + 1;
-    assert_refused(iron_engine_feed_source(e, s, NULL, NULL, &err), IRON_E_NOMEM, &err);
-    assert_int_equal(books.out, out);
+    for (size_t n = 1; n <= 4; n++) { /* slots, ring, and twice for the files */
+        books.fail_at = books.calls + n;
+        assert_refused(iron_engine_feed_source(e, s, NULL, NULL, &err), IRON_E_NOMEM, &err);
+        assert_int_equal(books.out, out);
+    }
     assert_ok(iron_engine_feed_source(e, s, NULL, NULL, &err), &err); /* nothing was taken */
     assert_int_equal(books.out, out);
     iron_source_close(s);

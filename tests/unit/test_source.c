@@ -36,32 +36,22 @@ static void several_files_are_one_stream(void **state) {
     static const size_t sizes[] = {0, 1, 2, 0, 700, 4000, 0};
     static const size_t capacities[] = {1, 2, 3, 7, 64, 699, 700, 701, 4703, 100000};
     uint16_t tokens[4703];
-    file_name names[COUNT(sizes)];
-    const char *paths[COUNT(sizes)];
-    size_t at = 0;
+    shards files;
 
     (void)state;
     fill_u16(tokens, COUNT(tokens));
-    for (size_t k = 0; k < COUNT(sizes); k++) {
-        char name[16];
-
-        snprintf(name, sizeof name, "f%zu", k);
-        names[k] = name_in(&place, name);
-        paths[k] = names[k].path;
-        file_write(paths[k], tokens + at, sizes[k] * sizeof *tokens);
-        at += sizes[k];
-    }
-    assert_int_equal(at, COUNT(tokens));
+    files = shards_write(&place, tokens, sizes, COUNT(sizes));
     for (size_t c = 0; c < COUNT(capacities); c++) {
-        iron_source *s = open_all(IRON_DTYPE_U16, paths, COUNT(sizes));
+        iron_source *s = shards_open(&files);
 
         assert_int_equal(iron_source_tokens(s), COUNT(tokens));
         assert_int_equal(iron_source_file_count(s), COUNT(sizes));
-        assert_string_equal(iron_source_file(s, 4), paths[4]);
+        assert_string_equal(iron_source_file(s, 4), files.paths[4]);
         assert_null(iron_source_file(s, COUNT(sizes)));
         assert_stream(s, tokens, COUNT(tokens), capacities[c]);
         iron_source_close(s);
     }
+    shards_free(&files);
 }
 
 /* part-2 before part-10; hidden files and folders are no tokens. */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cuda_abi.h: what iron knows of the CUDA driver's binary interface: handles, numbers and the three
+ * structs that cross it. CUDA's own header is not needed to build, so that a machine without the
+ * toolkit builds a library that finds a driver elsewhere.
+ *
+ * Each value's name is CUDA's with IRON_ before it, made from one list; test_cuda_abi.c holds every
+ * one of them against cuda.h where that is installed, and none can be forgotten there. Numbers that
+ * CUDA has published never change; all of these are in CUDA 12.0 already.
+ */
+#ifndef IRON_GPU_CUDA_ABI_H
+#define IRON_GPU_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Enums there, and as wide as an int; IRON_CU_VALUES has what they hold. */
+typedef int iron__cu_result;
+typedef int iron__cu_device_attribute;
+typedef int iron__cu_pointer_attribute;
+typedef int iron__cu_capture_mode;
+typedef int iron__cu_capture_status;
+
+typedef int iron__cu_device;
+typedef uintptr_t iron__cu_pointer; /* an address on the device, as wide as one of the host */
+
+typedef struct iron__cu_context iron__cu_context;
+typedef struct iron__cu_module iron__cu_module;
+typedef struct iron__cu_function iron__cu_function;
+typedef struct iron__cu_stream iron__cu_stream;
+typedef struct iron__cu_event iron__cu_event;
+typedef struct iron__cu_graph iron__cu_graph;
+typedef struct iron__cu_graph_exec iron__cu_graph_exec;
+
+#define IRON_CU_VALUES(X)                                                                          \
+    X(CUDA_SUCCESS, 0)                                                                             \
+    X(CUDA_ERROR_INVALID_VALUE, 1)                                                                 \
+    X(CUDA_ERROR_OUT_OF_MEMORY, 2)                                                                 \
+    X(CUDA_ERROR_NO_DEVICE, 100)                                                                   \
+    X(CUDA_ERROR_INVALID_DEVICE, 101)                                                              \
+    X(CUDA_ERROR_INVALID_IMAGE, 200)                                                               \
+    X(CUDA_ERROR_INVALID_CONTEXT, 201)                                                             \
+    X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)                                                           \
+    X(CUDA_ERROR_ECC_UNCORRECTABLE, 214)                                                           \
+    X(CUDA_ERROR_INVALID_PTX, 218)                                                                 \
+    X(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, 221)                                                      \
+    X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222)                                                     \
+    X(CUDA_ERROR_JIT_COMPILATION_DISABLED, 223)                                                    \
+    X(CUDA_ERROR_OPERATING_SYSTEM, 304)                                                            \
+    X(CUDA_ERROR_INVALID_HANDLE, 400)                                                              \
+    X(CUDA_ERROR_NOT_FOUND, 500)                                                                   \
+    X(CUDA_ERROR_NOT_READY, 600)                                                                   \
+    X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                                                             \
+    X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 701)                                                     \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, 702)                                                              \
+    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)                                                        \
+    X(CUDA_ERROR_LAUNCH_FAILED, 719)                                                               \
+    X(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, 720)                                                \
+    X(CUDA_ERROR_NOT_PERMITTED, 800)                                                               \
+    X(CUDA_ERROR_NOT_SUPPORTED, 801)                                                               \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900)                                                  \
+    X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901)                                                  \
+    X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908)                                                 \
+    X(CUDA_ERROR_UNKNOWN, 999)                                                                     \
+    X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                                                \
+    X(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                                           \
+    X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                \
+    X(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 19)                                                 \
+    X(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 38)                                                       \
+    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                            \
+    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                            \
+    X(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 83)                                                      \
+    X(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 89)                                           \
+    X(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 95)                                                  \
+    X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)                                   \
+    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                                         \
+    X(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                                                          \
+    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                                      \
+    X(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, 11)                                                   \
+    X(CU_POINTER_ATTRIBUTE_RANGE_SIZE, 12)                                                         \
+    X(CU_MEMORYTYPE_HOST, 1)                                                                       \
+    X(CU_MEMORYTYPE_DEVICE, 2)                                                                     \
+    X(CU_MEMHOSTALLOC_PORTABLE, 1)                                                                 \
+    X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                                                                \
+    X(CU_MEM_ATTACH_GLOBAL, 1)                                                                     \
+    X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                                                              \
+    X(CU_STREAM_NON_BLOCKING, 1)                                                                   \
+    X(CU_EVENT_DEFAULT, 0)                                                                         \
+    X(CU_EVENT_WAIT_DEFAULT, 0)                                                                    \
+    X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                      \
+    X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                                            \
+    X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)                                                          \
+    X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                                                          \
+    X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)
+
+enum {
+#define IRON_CU_ENUM(name, value) IRON_##name = (value),
+    IRON_CU_VALUES(IRON_CU_ENUM)
+#undef IRON_CU_ENUM
+};
+
+/* Where managed memory is sent. */
+typedef struct iron__cu_location {
+    int type; /* IRON_CU_MEM_LOCATION_TYPE_... */
+    int id;   /* the device's ordinal */
+} iron__cu_location;
+
+typedef struct iron__cu_launch_attribute {
+    int id; /* IRON_CU_LAUNCH_ATTRIBUTE_... */
+    char unused[4];
+    union {
+        int is_cooperative;
+        int may_overlap; /* programmatic stream serialization */
+        uint64_t room[8];
+    } value;
+} iron__cu_launch_attribute;
+
+typedef struct iron__cu_launch_config {
+    unsigned grid_x, grid_y, grid_z;
+    unsigned block_x, block_y, block_z;
+    unsigned shared_bytes;
+    iron__cu_stream *stream;
+    iron__cu_launch_attribute *attributes;
+    unsigned attribute_count;
+} iron__cu_launch_config;
+
+#endif

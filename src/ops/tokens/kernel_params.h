@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernel_params.h: what the host tells the kernels of this op, by value. Read by C, CUDA and
+ * OpenCL alike: members of 8 bytes first, then an even number of 4-byte ones, so that all three see
+ * the same layout.
+ */
+#ifndef IRON_OPS_TOKENS_KERNEL_PARAMS_H
+#define IRON_OPS_TOKENS_KERNEL_PARAMS_H
+
+#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text has it already, and has no includes */
+#include "gpu/kernel_words.h"
+#endif
+
+/* Tokens begin ... begin+count-1 of a buffer. They continue an open batch which has `open` tokens
+ * already and whose contribution is entry `slot`; the batches after it are slot+1, slot+2, ... */
+typedef struct tokens_span {
+    k_u64 begin, count;
+    k_u64 first; /* position of the first token, as configured: in the stream, or in its batch */
+    k_u64 batch, open;
+    k_u64 addend; /* floor(p / vocab) = (p * multiplier + addend) >> 32 >> shift */
+    k_u32 multiplier, shift, vocab;
+    k_u32 slot;
+    k_u32 by_batch; /* positions restart at 0 with each batch */
+    k_u32 nodes;
+} tokens_span;
+
+/* The lattice, by which contributions become states. */
+typedef struct tokens_lattice {
+    k_u64 span_addend; /* x / span, as with the vocabulary above */
+    k_u32 span_multiplier, span_shift;
+    k_u32 count, first, last, span, first_fold;
+    k_u32 nodes;
+} tokens_lattice;
+
+/* `count` closed batches in entries 0, 1, ...; the open one is entry `count`. */
+typedef struct tokens_closing {
+    k_u64 batch;        /* tokens in every batch but the last */
+    k_u64 last;         /* tokens in the last */
+    k_u64 inverse_bits; /* 1.0 / middle, as the bits of a double */
+    k_u32 middle;       /* floor(vocab / 2) */
+    k_u32 count;
+} tokens_closing;
+
+/* Threads of a group, for kernels and launches alike. */
+#define TOKENS_PAIRS_SIDE    16 /* atomic2d: so many tokens times so many nodes */
+#define TOKENS_NODE_WG       256
+#define TOKENS_HYBRID_WG     256
+#define TOKENS_TILED_WG      256
+#define TOKENS_TILED_WIDE_WG 32
+#define TOKENS_REDUCE_WG     256
+#define TOKENS_REDUCE_GROUPS 256
+#define TOKENS_CHAMPION_WG   256 /* what every GPU has; 512 read no faster on an H200 */
+#define TOKENS_FEW_WG        64
+#define TOKENS_STEP_WG       512
+#define TOKENS_STEP_GROUPS   160 /* at most */
+#define TOKENS_APPLY_WG      256
+#define TOKENS_WIDEN_WG      256
+
+/* Batches that one row of groups takes when many are applied at once. */
+#define TOKENS_CHUNK 32
+/* Batches that can wait, and so the most that are applied at once. */
+#define TOKENS_WAITING 4096
+#define TOKENS_CHUNKS  (TOKENS_WAITING / TOKENS_CHUNK)
+/* Room for a lattice's points in a table. */
+#define TOKENS_POINTS 64
+
+#endif

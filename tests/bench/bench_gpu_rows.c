@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench_gpu_rows.c: the groups of bench-gpu: what is timed, and how each result is checked.
+ */
+#include "arena/gpu_passes.h"
+#include "bench_gpu.h"
+#include "core/clock.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BATCH_TOKENS UINT64_C(786432)
+#define ROUNDS       15u
+#define CHAIN        200u
+#define SHAPES       8u
+
+typedef int (*cub_reduce)(const uint32_t *tokens, uint64_t count, uint32_t vocab, void *workspace,
+                          size_t *workspace_bytes, void *result, void *stream);
+
+/* CUB's reduction, from the plug-in beside this program. */
+typedef struct cub_peer {
+    cub_reduce reduce;
+    size_t workspace_bytes;
+    iron__gpu_buffer *workspace, *result;
+} cub_peer;
+
+/* An engine and how much of the resident tokens it is fed. */
+typedef struct feeding {
+    bench_engine engine;
+    uint64_t count;
+    bench_row *row;
+    uint64_t expected;
+} feeding;
+
+static void feed(bench *b, void *context) {
+    feeding *f = context;
+    iron_error err;
+
+    bench_check(iron__tokens_gpu_feed(f->engine.tokens, b->queue, b->tokens, 0, f->count, &err),
+                f->row->name, &err);
+    bench_check(iron__tokens_gpu_settle(f->engine.tokens, b->queue, &err), f->row->name, &err);
+}
+
+static feeding make_feeding(bench *b, const char *group, const char *name, const char *mode,
+                            uint64_t count, uint64_t batch) {
+    feeding f = {.engine = bench_engine_make(b, mode, batch, false), .count = count};
+
+    f.row = bench_add(b, group, name, (double)count * sizeof(uint32_t));
+    f.expected = bench_reference(b, count, batch, false);
+    bench_verify(b, f.row, &f.engine, count, f.expected);
+    bench_engine_reset(b, &f.engine);
+    return f;
+}
+
+static void end_feeding(bench *b, feeding *f) {
+    bench_verify(b, f->row, &f->engine, f->count, f->expected);
+    bench_engine_free(&f->engine);
+}
+
+static void run_cub(bench *b, void *context) {
+    cub_peer *p = context;
+
+    if (p->reduce((const uint32_t *)b->tokens->native, b->count, BENCH_VOCAB,
+                  (void *)p->workspace->native, &p->workspace_bytes, (void *)p->result->native,
+                  (void *)b->queue->native) != 0)
+        bench_die("CUB failed", NULL);
+}
+
+/* The plug-in works on CUDA's addresses and streams. */
+static bool open_cub(bench *b, cub_peer *p) {
+    void *library = NULL;
+    iron_error err;
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+
+    if (strcmp(b->backend, "cuda") != 0 || length <= 0)
+        return false;
+    path[length] = '\0';
+    *strrchr(path, '/') = '\0';
+    strcat(path, "/libiron-peer-cub.so");
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
+    *(void **)&p->reduce = dlsym(library, "iron_peer_tokens_cub");
+    if (!p->reduce || p->reduce(NULL, b->count, BENCH_VOCAB, NULL, &p->workspace_bytes, NULL,
+                                (void *)b->queue->native) != 0)
+        return false;
+    bench_check(iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, p->workspace_bytes + 256,
+                                        &p->workspace, &err),
+                "CUB's memory", &err);
+    bench_check(iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, 256, &p->result, &err),
+                "CUB's memory", &err);
+    return true;
+}
+
+/* CUB's answer against champion's. */
+static void verify_cub(bench *b, bench_row *r, cub_peer *p, feeding *champion) {
+    struct {
+        uint64_t sum;
+        uint32_t xors, padding;
+    } got = {0};
+    iron__gpu_copy copy = {.from = p->result, .to_host = &got, .bytes = sizeof got};
+    iron__contribution closed;
+    iron_error err;
+
+    bench_verify(b, champion->row, &champion->engine, champion->count, champion->expected);
+    bench_check(iron__tokens_gpu_fetch(champion->engine.tokens, b->queue, &champion->engine.nodes,
+                                       &closed, &err),
+                "champion", &err);
+    bench_check(iron__gpu_copy_bytes(b->queue, &copy, &err), "CUB", &err);
+    bench_check(iron__gpu_queue_wait(b->queue, &err), "CUB", &err);
+    r->is_right = got.sum == closed.sum && got.xors == closed.xors;
+}
+
+/* Reading alone, in one of the shapes that a ceiling is the best of. */
+typedef struct reading {
+    iron__passes *passes;
+    iron__pass_shape shape;
+    bench_row *row;
+} reading;
+
+static void read_all(bench *b, void *context) {
+    const reading *r = context;
+    iron_error err;
+
+    bench_check(iron__passes_read(r->passes, b->queue, r->shape, b->tokens,
+                                  b->bytes / IRON_PASS_QUAD_BYTES, &err),
+                "the ceiling", &err);
+}
+
+static size_t make_readings(bench *b, iron__passes *passes, reading *readings) {
+    size_t count = 0;
+
+    for (const iron__pass_shape *s; (s = iron__pass_shape_at(count)) && count < SHAPES; count++) {
+        char shape[40], name[48];
+
+        iron__pass_shape_name(*s, shape, sizeof shape);
+        snprintf(name, sizeof name, "read: %s", shape);
+        readings[count] = (reading){passes, *s, bench_add(b, "resident", name, (double)b->bytes)};
+    }
+    return count;
+}
+
+/* The ceiling is the best of the shapes. */
+static void choose_ceiling(bench *b, const reading *readings, size_t count) {
+    b->ceiling = readings[0].row;
+    for (size_t k = 1; k < count; k++)
+        if (bench_median(readings[k].row) < bench_median(b->ceiling))
+            b->ceiling = readings[k].row;
+}
+
+void bench_resident(bench *b) {
+    reading readings[SHAPES];
+    feeding rows[] = {
+        make_feeding(b, "resident", "champion, one batch", "champion", b->count, b->count),
+        make_feeding(b, "resident", "champion, 3 MiB batches", "champion", b->count, BATCH_TOKENS),
+        make_feeding(b, "resident", "reduce, one batch", "reduce", b->count, b->count),
+    };
+    iron__passes passes = {0};
+    cub_peer cub = {0};
+    bench_row *cub_row = NULL;
+    size_t shapes;
+    iron_error err;
+
+    bench_check(iron__passes_init(&passes, b->device, &err), "the ceiling", &err);
+    shapes = make_readings(b, &passes, readings);
+    if (open_cub(b, &cub))
+        cub_row = bench_add(b, "resident", "CUB, the same monoid", (double)b->bytes);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        for (size_t k = 0; k < shapes; k++)
+            bench_time(b, readings[k].row, read_all, &readings[k]);
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+            bench_time(b, rows[k].row, feed, &rows[k]);
+        if (cub_row)
+            bench_time(b, cub_row, run_cub, &cub);
+    }
+    choose_ceiling(b, readings, shapes);
+    if (cub_row)
+        verify_cub(b, cub_row, &cub, &rows[0]);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+        end_feeding(b, &rows[k]);
+    iron__passes_deinit(&passes);
+    iron__gpu_buffer_destroy(cub.workspace);
+    iron__gpu_buffer_destroy(cub.result);
+}
+
+/* One batch in every mode; the O(nodes x tokens) ones a few times only. */
+void bench_batch(bench *b) {
+    for (size_t k = 0; iron__tokens_gpu_row_at(k); k++) {
+        const iron__tokens_gpu_row *row = iron__tokens_gpu_row_at(k);
+        feeding f;
+
+        if (row->per_node && !b->device->info.is_gpu)
+            continue; /* minutes, on a CPU */
+        f = make_feeding(b, "batch", row->mode, row->mode, BATCH_TOKENS, BATCH_TOKENS);
+        for (uint32_t round = 0; round < (row->per_node ? 5 : ROUNDS); round++)
+            bench_time(b, f.row, feed, &f);
+        end_feeding(b, &f);
+    }
+}
+
+/* So many times the first batch, positions counted in each. */
+static uint64_t reference_of_chain(const bench *b, uint64_t batches) {
+    iron_report report = {.struct_size = sizeof report};
+    iron_engine *cpu = NULL;
+    iron_config config;
+    iron_error err;
+
+    iron_config_init(&config);
+    config.backend = "cpu";
+    config.batch = BATCH_TOKENS;
+    config.positions = IRON_POSITIONS_BATCH;
+    bench_check(iron_engine_create(&config, &cpu, &err), "the CPU's engine", &err);
+    for (uint64_t k = 0; k < batches; k++)
+        bench_check(iron_engine_feed(cpu, b->chunk, BATCH_TOKENS, &err), "the CPU's feed", &err);
+    bench_check(iron_engine_report(cpu, &report, &err), "the CPU's report", &err);
+    iron_engine_destroy(cpu);
+    return report.state;
+}
+
+static void replay(bench *b, void *context) {
+    iron_error err;
+
+    bench_check(iron__gpu_graph_replay(context, b->queue, &err), "replay", &err);
+}
+
+static void time_chain(bench *b, const char *mode) {
+    feeding f = {.engine = bench_engine_make(b, mode, BATCH_TOKENS, true), .count = BATCH_TOKENS};
+    iron__gpu_graph *graph = NULL;
+    iron__contribution closed;
+    iron_error err;
+    char name[48];
+
+    snprintf(name, sizeof name, "%s, chain of %u, each", mode, CHAIN);
+    f.row = bench_add(b, "replay", name, (double)(BATCH_TOKENS * sizeof(uint32_t)));
+    bench_check(iron__gpu_graph_begin(b->queue, &err), "recording", &err);
+    for (uint32_t k = 0; k < CHAIN; k++)
+        feed(b, &f);
+    bench_check(iron__gpu_graph_end(b->queue, &graph, &err), "recording", &err);
+    for (uint32_t round = 0; round < ROUNDS; round++)
+        bench_time(b, f.row, replay, graph);
+    for (uint32_t k = 0; k < f.row->samples; k++)
+        f.row->ms[k] /= CHAIN;
+    bench_check(iron__tokens_gpu_fetch(f.engine.tokens, b->queue, &f.engine.nodes, &closed, &err),
+                mode, &err);
+    f.row->is_right =
+        iron__nodes_hash(&f.engine.nodes) == reference_of_chain(b, (uint64_t)ROUNDS * CHAIN);
+    iron__gpu_graph_destroy(b->device, graph);
+    bench_engine_free(&f.engine);
+}
+
+void bench_replay(bench *b) {
+    if (!b->device->info.can_graph)
+        return;
+    time_chain(b, "reduce");
+    time_chain(b, "champion");
+}
+
+#define FEED_BYTES ((size_t)1 << 30)
+#define COPY_BYTES ((size_t)64 << 20)
+
+/* Bare copies from page-locked memory, to the device's tokens. */
+static void time_copies(bench *b, bench_row *r, const void *memory) {
+    uint64_t start;
+    iron_error err;
+
+    bench_check(iron__gpu_queue_wait(b->queue, &err), "copies", &err);
+    start = iron__clock_ns();
+    for (size_t at = 0; at < FEED_BYTES; at += COPY_BYTES) {
+        iron__gpu_copy copy = {.to = b->tokens,
+                               .to_offset = at % b->bytes,
+                               .from_host = (const char *)memory + at,
+                               .bytes = COPY_BYTES};
+
+        bench_check(iron__gpu_copy_bytes(b->queue, &copy, &err), "copies", &err);
+    }
+    bench_check(iron__gpu_queue_wait(b->queue, &err), "copies", &err);
+    bench_sample(r, (double)(iron__clock_ns() - start) * 1e-6);
+}
+
+static void time_feed(bench_row *r, iron_engine *e, const uint32_t *memory) {
+    iron_report report = {.struct_size = sizeof report};
+    uint64_t start = iron__clock_ns();
+    iron_error err;
+
+    bench_check(iron_engine_feed(e, memory, FEED_BYTES / sizeof(uint32_t), &err), "feed", &err);
+    bench_check(iron_engine_report(e, &report, &err), "report", &err);
+    bench_sample(r, (double)(iron__clock_ns() - start) * 1e-6);
+}
+
+static iron_engine *make_engine(const char *backend, uint32_t device) {
+    iron_engine *e = NULL;
+    iron_config config;
+    iron_error err;
+
+    iron_config_init(&config);
+    config.backend = backend;
+    config.device = device;
+    bench_check(iron_engine_create(&config, &e, &err), "the engine", &err);
+    return e;
+}
+
+/* Does an engine that was fed `times` times what is in the memory agree with the CPU's? */
+static bool agrees(iron_engine *e, const uint32_t *memory, uint32_t times) {
+    iron_report got = {.struct_size = sizeof got}, want = {.struct_size = sizeof want};
+    iron_engine *cpu = make_engine("cpu", 0);
+    iron_error err;
+
+    for (uint32_t k = 0; k < times; k++)
+        bench_check(iron_engine_feed(cpu, memory, FEED_BYTES / sizeof(uint32_t), &err), "feed",
+                    &err);
+    bench_check(iron_engine_report(e, &got, &err), "report", &err);
+    bench_check(iron_engine_report(cpu, &want, &err), "report", &err);
+    iron_engine_destroy(cpu);
+    return got.state == want.state && got.sum == want.sum && got.xor_total == want.xor_total;
+}
+
+void bench_feed(bench *b) {
+    bench_row *copies, *feeds;
+    iron_engine *e;
+    iron_error err;
+    void *memory;
+
+    if (b->bytes < COPY_BYTES || !b->device->info.is_gpu)
+        return;
+    e = make_engine(b->backend, (uint32_t)b->index);
+    bench_check(iron_engine_tokens_alloc(e, FEED_BYTES, &memory, &err), "memory", &err);
+    bench_check(iron_generate(2, BENCH_VOCAB, 0, memory, FEED_BYTES / sizeof(uint32_t), &err),
+                "tokens", &err);
+    copies = bench_add(b, "feed", "bare copies, page-locked", (double)FEED_BYTES);
+    feeds = bench_add(b, "feed", "engine, page-locked", (double)FEED_BYTES);
+    for (uint32_t round = 0; round < 7; round++) {
+        time_copies(b, copies, memory);
+        time_feed(feeds, e, memory);
+    }
+    feeds->is_right = agrees(e, memory, 7);
+    iron_engine_tokens_free(e, memory);
+    iron_engine_destroy(e);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake_scene.h: the pretended driver in a test's hands, and one scene to play with it: an object of
+ * each kind, made and used in the order in which an engine would, undisturbed or with one call that
+ * fails. Everything is static inline, as in support.h.
+ */
+#ifndef TESTS_FAKE_SCENE_H
+#define TESTS_FAKE_SCENE_H
+
+#include "fake_cuda.h"
+
+#include "gpu/cuda/cuda.h"
+#include "gpu/cuda/cuda_backend.h"
+
+#include "../unit/support.h"
+
+#include <dlfcn.h>
+
+#define BYTES   4096u
+#define LIBRARY "IRON_CUDA_LIBRARY"
+
+/* What the scene's kernel is given beside a buffer. */
+#define SMALL 0x01020304u
+#define LARGE UINT64_C(0x1112131415161718)
+
+static const iron__gpu_ops *const ops = &iron__cuda_ops;
+static const iron__gpu_image image = {.name = "tokens", .machine_code = FAKE_CUDA_IMAGE};
+static fake_cuda *fake;
+
+static inline fake_cuda *control_of(void *library, bool resets) {
+    fake_cuda *(*control)(bool) = NULL;
+    void *symbol = dlsym(library, FAKE_CUDA_CONTROL);
+
+    assert_non_null(symbol);
+    memcpy(&control, &symbol, sizeof control);
+    return control(resets);
+}
+
+static inline int fresh(void **state) {
+    static void *library; /* stays open, and its state with it */
+
+    (void)state;
+    iron__cuda_forget();
+    setenv(LIBRARY, FAKE_CUDA_LIBRARY, 1);
+    if (!library)
+        library = dlopen(FAKE_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    fake = control_of(library, true);
+    return 0;
+}
+
+/* The call after the next `calls` fails with code. */
+static inline void fail_after(unsigned calls, int code) {
+    fake->fail_at = atomic_load(&fake->calls) + calls + 1;
+    fake->fail_with = code;
+}
+
+static inline void assert_nothing_lives(void) {
+    static const char *const names[] = {"context", "memory", "module", "stream",
+                                        "event",   "graph",  "exec"};
+
+    for (int k = 0; k < FAKE_KINDS; k++)
+        if (fake->live[k] != 0)
+            fail_msg("%d objects '%s' live on", fake->live[k], names[k]);
+    assert_int_equal(fake->pushed, 0);
+}
+
+typedef struct scene {
+    iron__gpu_device *device;
+    iron__gpu_program *program;
+    iron__gpu_kernel *kernel;
+    iron__gpu_buffer *buffers[4]; /* by iron__gpu_memory */
+    iron__gpu_buffer *wrapped;    /* of the device's one, from byte 260 on */
+    iron__gpu_queue *queue, *default_queue;
+    iron__gpu_event *events[2];
+    iron__gpu_graph *graph;
+    bool failed_silently; /* in a call that has no status to say so */
+} scene;
+
+static inline iron_status make_memory(scene *s, iron_error *err) {
+    const char *failed;
+
+    for (int k = 0; k < 4; k++) {
+        iron_status status =
+            ops->buffer_create(s->device, (iron__gpu_memory)k, BYTES, &s->buffers[k], err);
+
+        assert_true((status == IRON_OK) == (s->buffers[k] != NULL));
+        if (status != IRON_OK)
+            return status;
+    }
+    failed = fake->failed;
+    if (ops->buffer_wrap(s->device, s->buffers[0]->native + 260, BYTES - 260, &s->wrapped, err))
+        return err->status;
+    ops->is_pinned(s->device, s->buffers[IRON_GPU_MEMORY_PINNED]->host, BYTES);
+    s->failed_silently = fake->failed != failed; /* only the wrap's first question must succeed */
+    return IRON_OK;
+}
+
+static inline iron_status make_rest(scene *s, iron_error *err) {
+    size_t count;
+
+    if (ops->probe(&count, err) || ops->device_open(0, &s->device, err) ||
+        ops->program_load(s->device, &image, &s->program, err) ||
+        ops->kernel_find(s->program, "count", &s->kernel, err) || make_memory(s, err) ||
+        ops->queue_create(s->device, &s->queue, err) ||
+        ops->queue_wrap(s->device, 0, &s->default_queue, err) ||
+        ops->event_create(s->device, &s->events[0], err) ||
+        ops->event_create(s->device, &s->events[1], err))
+        return err->status;
+    return IRON_OK;
+}
+
+static inline iron_status launch(scene *s, uint32_t flags, iron_error *err) {
+    uint32_t small = SMALL;
+    uint64_t large = LARGE;
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(s->buffers[0]), IRON_GPU_VALUE(small),
+                                  IRON_GPU_VALUE(large)};
+    const iron__gpu_launch l = {.kernel = s->kernel,
+                                .groups = {7, 3},
+                                .threads = {128},
+                                .flags = flags,
+                                .args = args,
+                                .arg_count = COUNT(args)};
+
+    return ops->launch(s->queue, &l, err);
+}
+
+static inline iron_status copy(scene *s, int from, int to, size_t from_offset, size_t to_offset,
+                               size_t bytes, iron_error *err) {
+    const iron__gpu_copy c = {.from = s->buffers[from],
+                              .to = s->buffers[to],
+                              .from_offset = from_offset,
+                              .to_offset = to_offset,
+                              .bytes = bytes};
+
+    return ops->copy(s->queue, &c, err);
+}
+
+static inline iron_status use(scene *s, unsigned char *host, iron_error *err) {
+    iron__gpu_buffer *device = s->buffers[IRON_GPU_MEMORY_DEVICE],
+                     *managed = s->buffers[IRON_GPU_MEMORY_MANAGED];
+    const iron__gpu_copy in = {.from_host = host, .to = device, .to_offset = 1024, .bytes = 1024};
+    const iron__gpu_copy out = {.from = managed, .to_host = host, .from_offset = 64, .bytes = 512};
+    double ms = -1;
+
+    if (ops->clear(s->queue, device, 0, BYTES, err) || ops->copy(s->queue, &in, err) ||
+        copy(s, IRON_GPU_MEMORY_DEVICE, IRON_GPU_MEMORY_MANAGED, 960, 0, 2048, err) ||
+        copy(s, IRON_GPU_MEMORY_DEVICE, IRON_GPU_MEMORY_PINNED, 1024, 8, 16, err) ||
+        copy(s, IRON_GPU_MEMORY_PINNED, IRON_GPU_MEMORY_DEVICE, 8, 0, 16, err) ||
+        copy(s, IRON_GPU_MEMORY_DEVICE, IRON_GPU_MEMORY_MAPPED, 0, 32, 16, err) ||
+        ops->prefetch(s->queue, managed, BYTES, err) ||
+        ops->event_record(s->queue, s->events[0], err) || launch(s, 0, err) ||
+        launch(s, IRON_GPU_LAUNCH_OVERLAP | IRON_GPU_LAUNCH_TOGETHER, err) ||
+        ops->event_record(s->queue, s->events[1], err) ||
+        ops->event_follow(s->default_queue, s->events[1], err) ||
+        ops->event_wait(s->events[1], err) ||
+        ops->event_elapsed(s->events[0], s->events[1], &ms, err) ||
+        ops->graph_begin(s->queue, err) || ops->clear(s->queue, managed, 0, 64, err) ||
+        launch(s, 0, err) || ops->copy(s->queue, &out, err) ||
+        ops->graph_end(s->queue, &s->graph, err) || ops->graph_replay(s->graph, s->queue, err) ||
+        ops->graph_replay(s->graph, s->default_queue, err) || ops->queue_wait(s->queue, err))
+        return err->status;
+    assert_true(ms == 1.5);
+    return IRON_OK;
+}
+
+static inline void clean_up(scene *s) {
+    ops->graph_destroy(s->graph);
+    for (int k = 0; k < 2; k++)
+        ops->event_destroy(s->events[k]);
+    ops->queue_destroy(s->default_queue);
+    ops->queue_destroy(s->queue);
+    ops->buffer_destroy(s->wrapped);
+    for (int k = 0; k < 4; k++)
+        ops->buffer_destroy(s->buffers[k]);
+    ops->program_unload(s->program);
+    ops->device_close(s->device);
+}
+
+static inline scene make_scene(void) {
+    scene s = {0};
+    iron_error err;
+
+    assert_ok(make_rest(&s, &err), &err);
+    return s;
+}
+
+/* A copy of the pretended driver without some names: the strings that dlsym compares with are
+ * spoilt, all else stays. */
+static inline void make_copy(const char *path, const char *const *names, size_t count) {
+    size_t bytes;
+    char *data = file_read(FAKE_CUDA_LIBRARY, &bytes);
+
+    for (size_t k = 0; k < count; k++) {
+        size_t length = strlen(names[k]) + 1, found = 0;
+
+        for (char *at = data; (at = memmem(at, (size_t)(data + bytes - at), names[k], length));) {
+            *at = 'x';
+            found++;
+        }
+        assert_true(found > 0);
+    }
+    file_write(path, data, bytes);
+    free(data);
+}
+
+/* No driver that can be used, and why, as often as it is asked. */
+static inline void assert_unavailable(const char *word, const char *other) {
+    size_t count = 1;
+    iron_error err;
+
+    for (int round = 0; round < 2; round++) {
+        assert_refused(ops->probe(&count, &err), IRON_E_UNSUPPORTED, &err);
+        assert_int_equal(count, 0);
+        assert_says(&err, "cuda: ");
+        assert_says(&err, word);
+        assert_says(&err, other);
+    }
+    assert_int_equal(ops->probe(&count, NULL), IRON_E_UNSUPPORTED);
+}
+
+static inline void check_without(const folder *f, const char *name, bool is_required) {
+    file_name copy = name_in(f, name);
+    size_t count = 0;
+
+    make_copy(copy.path, &name, 1);
+    iron__cuda_forget();
+    setenv(LIBRARY, copy.path, 1);
+    if (!is_required)
+        assert_int_equal(ops->probe(&count, NULL), IRON_OK);
+    else if (strcmp(name, "cuDriverGetVersion") == 0)
+        assert_unavailable("has no cuDriverGetVersion", "unknown version");
+    else
+        assert_unavailable(name, "CUDA 13.0) is too old");
+}
+
+static inline bool is_lasting(int code) {
+    return code != IRON_CUDA_ERROR_INVALID_VALUE && code != IRON_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Runs all of it with call number n failing. False when there was no such call. */
+static inline bool fail_once(unsigned n, int code, const char *word) {
+    unsigned char host[1024] = {0};
+    scene s = {0};
+    iron_error err = {0};
+    iron_status status;
+    const char *failed;
+
+    fresh(NULL);
+    fake->fail_at = n;
+    fake->fail_with = code;
+    status = make_rest(&s, &err);
+    if (status == IRON_OK)
+        status = use(&s, host, &err);
+    failed = fake->failed;
+    if (status != IRON_OK) {
+        assert_non_null(failed);
+        assert_int_equal(err.status, status);
+        assert_int_equal(err.native, code);
+        assert_says(&err, word);
+    } else if (failed && !s.failed_silently) {
+        fail_msg("%s failed, and nobody said so", failed);
+    }
+    if (s.device && failed && !s.failed_silently)
+        assert_int_equal(s.device->failure.status, is_lasting(code) ? IRON_E_IO : IRON_OK);
+    clean_up(&s);
+    assert_nothing_lives();
+    /* What cannot be reached for want of a context is left to die with it. */
+    if (!fake->failed || strcmp(fake->failed, "cuCtxPushCurrent_v2") != 0)
+        assert_int_equal(fake->orphans, 0);
+    return fake->failed != NULL;
+}
+
+#endif

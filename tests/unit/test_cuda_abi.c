@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cuda_abi.c: cuda_abi.h against CUDA's own header, where that is installed: every number by
+ * the list itself, every struct by size, alignment and the place of each field, every function of
+ * the driver's table by its type. The compiler does all of it; a test that runs has passed.
+ */
+#include "support.h"
+
+#include "gpu/cuda/cuda_driver.h"
+
+#if defined(__has_include)
+#if __has_include(<cuda.h>)
+#define HAS_CUDA_H 1
+#endif
+#endif
+
+#ifdef HAS_CUDA_H
+#include <cuda.h>
+
+#define SAME_VALUE(name, value) _Static_assert((int)(IRON_##name) == (int)(name), #name);
+IRON_CU_VALUES(SAME_VALUE)
+
+#define SAME_SIZE(ours, theirs)                                                                    \
+    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs), #theirs)
+#define SAME_FIELD(ours, field, theirs, their_field)                                               \
+    _Static_assert(offsetof(ours, field) == offsetof(theirs, their_field) &&                       \
+                       sizeof(((ours *)0)->field) == sizeof(((theirs *)0)->their_field),           \
+                   #theirs "." #their_field)
+
+SAME_SIZE(iron__cu_result, CUresult);
+SAME_SIZE(iron__cu_device, CUdevice);
+SAME_SIZE(iron__cu_pointer, CUdeviceptr);
+SAME_SIZE(iron__cu_context *, CUcontext);
+SAME_SIZE(iron__cu_stream *, CUstream);
+SAME_SIZE(iron__cu_device_attribute, CUdevice_attribute);
+SAME_SIZE(iron__cu_pointer_attribute, CUpointer_attribute);
+SAME_SIZE(iron__cu_capture_mode, CUstreamCaptureMode);
+SAME_SIZE(iron__cu_capture_status, CUstreamCaptureStatus);
+SAME_SIZE(unsigned, CUmemorytype);
+
+SAME_SIZE(iron__cu_location, CUmemLocation);
+SAME_FIELD(iron__cu_location, type, CUmemLocation, type);
+SAME_FIELD(iron__cu_location, id, CUmemLocation, id);
+
+SAME_SIZE(iron__cu_launch_attribute, CUlaunchAttribute);
+SAME_FIELD(iron__cu_launch_attribute, id, CUlaunchAttribute, id);
+SAME_FIELD(iron__cu_launch_attribute, value, CUlaunchAttribute, value);
+SAME_FIELD(iron__cu_launch_attribute, value.is_cooperative, CUlaunchAttribute, value.cooperative);
+SAME_FIELD(iron__cu_launch_attribute, value.may_overlap, CUlaunchAttribute,
+           value.programmaticStreamSerializationAllowed);
+
+SAME_SIZE(iron__cu_launch_config, CUlaunchConfig);
+SAME_FIELD(iron__cu_launch_config, grid_x, CUlaunchConfig, gridDimX);
+SAME_FIELD(iron__cu_launch_config, grid_y, CUlaunchConfig, gridDimY);
+SAME_FIELD(iron__cu_launch_config, grid_z, CUlaunchConfig, gridDimZ);
+SAME_FIELD(iron__cu_launch_config, block_x, CUlaunchConfig, blockDimX);
+SAME_FIELD(iron__cu_launch_config, block_y, CUlaunchConfig, blockDimY);
+SAME_FIELD(iron__cu_launch_config, block_z, CUlaunchConfig, blockDimZ);
+SAME_FIELD(iron__cu_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
+SAME_FIELD(iron__cu_launch_config, stream, CUlaunchConfig, hStream);
+SAME_FIELD(iron__cu_launch_config, attributes, CUlaunchConfig, attrs);
+SAME_FIELD(iron__cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
+
+/* With each of our types read as CUDA's, the table's prototypes must be those of cuda.h. Of the two
+ * functions that send managed memory ahead, cuda.h declares the one of its own time. */
+#define iron__cu_result            CUresult
+#define iron__cu_device_attribute  CUdevice_attribute
+#define iron__cu_pointer_attribute CUpointer_attribute
+#define iron__cu_capture_mode      CUstreamCaptureMode
+#define iron__cu_capture_status    CUstreamCaptureStatus
+#define iron__cu_device            CUdevice
+#define iron__cu_pointer           CUdeviceptr
+#define iron__cu_location          CUmemLocation
+#define iron__cu_launch_config     CUlaunchConfig
+#define iron__cu_context           struct CUctx_st
+#define iron__cu_module            struct CUmod_st
+#define iron__cu_function          struct CUfunc_st
+#define iron__cu_stream            struct CUstream_st
+#define iron__cu_event             struct CUevent_st
+#define iron__cu_graph             struct CUgraph_st
+#define iron__cu_graph_exec        struct CUgraphExec_st
+
+#define DECLARED_SO(name, parameters)                                                              \
+    _Static_assert(_Generic(&(name), CUresult(*) parameters : 1, default : 0), #name);
+#define IF_DECLARED(name, parameters) CUresult CUDAAPI name parameters;
+#undef cuMemPrefetchAsync
+IRON_CUDA_FUNCTIONS(DECLARED_SO, IF_DECLARED)
+
+static void numbers_and_structs_are_cudas(void **state) {
+    (void)state;
+    print_message("compared with cuda.h of CUDA %d.%d\n", CUDA_VERSION / 1000,
+                  CUDA_VERSION % 1000 / 10);
+}
+#else
+static void numbers_and_structs_are_cudas(void **state) {
+    (void)state;
+    print_message("skipped: cuda.h is not installed, so there is nothing to compare with\n");
+    skip();
+}
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_and_structs_are_cudas)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

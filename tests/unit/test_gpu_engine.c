@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_gpu_engine.c: an engine on a GPU is used like one on the CPU, and gives the same bits: feeds
+ * of all sizes and widths by every memory strategy, looking in between, sources, saved states that
+ * go from one backend to the other. And what must be refused is refused with words that help, and
+ * what fails leaves nothing behind.
+ *
+ * Shapes of streams are the selftest's matter; here it is the order of calls.
+ */
+#include "gpu_support.h"
+
+/* Two engines that are fed the same. */
+typedef struct pair {
+    iron_engine *gpu, *cpu;
+} pair;
+
+static pair pair_of(iron_config c) {
+    iron_config reference = as_on_cpu(c);
+
+    return (pair){engine_of(&c), engine_of(&reference)};
+}
+
+static void pair_destroy(pair *p) {
+    iron_engine_destroy(p->gpu);
+    iron_engine_destroy(p->cpu);
+}
+
+static void feed_both(pair *p, iron_dtype dtype, const void *tokens, size_t count) {
+    iron_error err;
+
+    assert_ok(iron_engine_feed_as(p->gpu, dtype, tokens, count, &err), &err);
+    assert_ok(iron_engine_feed_as(p->cpu, dtype, tokens, count, &err), &err);
+}
+
+static void end_both(pair *p) {
+    iron_error err;
+
+    assert_ok(iron_engine_end_batch(p->gpu, &err), &err);
+    assert_ok(iron_engine_end_batch(p->cpu, &err), &err);
+}
+
+static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U32, IRON_DTYPE_I32,
+                                    IRON_DTYPE_I64};
+
+/* Random tokens that the width can hold; free() them. */
+static void *roll_tokens(dice *d, iron_dtype dtype, size_t count) {
+    size_t width = iron_dtype_bytes(dtype);
+    unsigned char *tokens = grab(count * width);
+
+    for (size_t k = 0; k < count; k++) {
+        uint32_t value = dtype == IRON_DTYPE_I32 ? roll_u32(d) >> 1 : roll_u32(d);
+        int64_t wide = value;
+
+        memcpy(tokens + k * width, width == 8 ? (void *)&wide : (void *)&value, width);
+    }
+    return tokens;
+}
+
+static size_t roll_count(dice *d, size_t round) {
+    static const size_t sizes[] = {1, 1, 1, 2, 3, 5, 17, 999, 1000, 1001, 4096};
+
+    if (round == 20)
+        return ((size_t)4 << 20) / 4 + 12345; /* more than a slot of any width up to 4 bytes */
+    return roll_below(d, 8) ? sizes[roll_below(d, COUNT(sizes))] : roll_below(d, 70000);
+}
+
+/* Feeds of one token among large ones, of changing widths, looked at now and then. */
+static void feeds_of_all_sizes(void **state) {
+    (void)state;
+    NEED_GPU();
+    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++) {
+        iron_config c = gpu_config();
+        dice d = {11 + k};
+        pair p;
+
+        if (!gpu_offers(k))
+            continue;
+        c.memory = iron__gpu_strategy_name(k);
+        c.with_seal = k % 2;
+        c.positions = k % 3 ? IRON_POSITIONS_STREAM : IRON_POSITIONS_BATCH;
+        p = pair_of(c);
+        assert_string_equal(iron_engine_memory(p.gpu), c.memory);
+        for (size_t round = 0; round < 60; round++) {
+            iron_dtype dtype = dtypes[roll_below(&d, COUNT(dtypes))];
+            size_t count = roll_count(&d, round);
+            void *tokens = roll_tokens(&d, dtype, count);
+
+            feed_both(&p, dtype, tokens, count);
+            free(tokens);
+            if (roll_below(&d, 5) == 0)
+                assert_same_engines(p.gpu, p.cpu);
+            if (roll_below(&d, 7) == 0)
+                end_both(&p);
+        }
+        assert_same_engines(p.gpu, p.cpu);
+        end_both(&p);
+        assert_same_engines(p.gpu, p.cpu);
+        pair_destroy(&p);
+    }
+}
+
+/* One at a time, past several batches, in a mode of each kind. */
+static void one_token_at_a_time(void **state) {
+    static const char *const modes[] = {"champion", "reduce", "atomic2d", "tiled-vector"};
+    dice d = {3};
+
+    (void)state;
+    NEED_GPU();
+    for (size_t m = 0; m < COUNT(modes); m++) {
+        iron_config c = gpu_config();
+        pair p;
+
+        c.mode = modes[m];
+        c.batch = 64;
+        p = pair_of(c);
+        for (size_t k = 0; k < 300; k++) {
+            uint32_t token = roll_u32(&d);
+            uint8_t small = (uint8_t)token;
+
+            if (k / 10 % 2)
+                feed_both(&p, IRON_DTYPE_U8, &small, 1);
+            else
+                feed_both(&p, IRON_DTYPE_U32, &token, 1);
+            assert_int_equal(iron_engine_config(p.gpu)->batch, 64);
+            if (k % 97 == 0)
+                assert_same_engines(p.gpu, p.cpu);
+        }
+        feed_both(&p, IRON_DTYPE_U32, NULL, 0);
+        end_both(&p);
+        assert_same_engines(p.gpu, p.cpu);
+        pair_destroy(&p);
+    }
+}
+
+/* Memory of the engine's own: whole, from its middle, and given back in any order. */
+static void feeds_from_its_own_memory(void **state) {
+    size_t count = ((size_t)4 << 20) / 4 + 999;
+    iron_config c = gpu_config();
+    void *a = NULL, *b = NULL;
+    dice d = {8};
+    uint32_t *tokens;
+    iron_error err;
+    pair p;
+
+    (void)state;
+    NEED_GPU();
+    p = pair_of(c);
+    tokens = roll_tokens(&d, IRON_DTYPE_U32, count);
+    assert_ok(iron_engine_tokens_alloc(p.gpu, count * sizeof *tokens, &a, &err), &err);
+    assert_ok(iron_engine_tokens_alloc(p.gpu, 400, &b, &err), &err);
+    memcpy(a, tokens, count * sizeof *tokens);
+    memcpy(b, tokens, 400);
+    assert_ok(iron_engine_feed(p.gpu, a, count, &err), &err);
+    memset(a, 0, 4096); /* it is free again when the feed returns */
+    assert_ok(iron_engine_feed(p.gpu, b, 100, &err), &err);
+    memset(b, 0, 400);
+    assert_ok(iron_engine_feed(p.gpu, (uint32_t *)a + 1024, 5, &err), &err);
+    iron_engine_tokens_free(p.gpu, a);
+    iron_engine_tokens_free(p.gpu, NULL);
+    assert_ok(iron_engine_feed(p.cpu, tokens, count, &err), &err);
+    assert_ok(iron_engine_feed(p.cpu, tokens, 100, &err), &err);
+    assert_ok(iron_engine_feed(p.cpu, tokens + 1024, 5, &err), &err);
+    end_both(&p);
+    assert_same_engines(p.gpu, p.cpu);
+    free(tokens);
+    pair_destroy(&p); /* with b still lent */
+}
+
+static iron_source *source_of(const char *path, iron_dtype dtype) {
+    iron_source_options o = {sizeof o, dtype, NULL, &path, 1};
+    iron_source *s = NULL;
+    iron_error err;
+
+    assert_ok(iron_source_open(&o, &s, &err), &err);
+    return s;
+}
+
+/* A file longer than all slots, by every strategy; ordinary feeds before and after. Wide tokens: the
+ * slots are full soonest. */
+static void feeds_from_files(void **state) {
+    file_name path = name_in(&gpu_place, "tokens");
+    size_t count = ((size_t)(IRON_GPU_SLOTS + 2) * IRON_GPU_SLOT_BYTES + 12345) / sizeof(int64_t);
+    dice d = {21};
+    int64_t *tokens;
+
+    (void)state;
+    NEED_GPU();
+    tokens = roll_tokens(&d, IRON_DTYPE_I64, count);
+    file_write(path.path, tokens, count * sizeof *tokens);
+    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++) {
+        iron_config c = gpu_config();
+        iron_source *s;
+        iron_error err;
+        pair p;
+
+        if (!gpu_offers(k))
+            continue;
+        c.memory = iron__gpu_strategy_name(k);
+        c.batch = 100003;
+        c.with_seal = k == IRON_GPU_STREAMS;
+        p = pair_of(c);
+        assert_ok(iron_engine_prepare(p.gpu, &err), &err);
+        feed_both(&p, IRON_DTYPE_I64, tokens, 7);
+        s = source_of(path.path, IRON_DTYPE_I64);
+        assert_ok(iron_engine_feed_source(p.gpu, s, NULL, NULL, &err), &err);
+        iron_source_close(s);
+        assert_ok(iron_engine_feed_as(p.cpu, IRON_DTYPE_I64, tokens, count, &err), &err);
+        feed_both(&p, IRON_DTYPE_I64, tokens + 1, 70001);
+        feed_both(&p, IRON_DTYPE_U8, tokens, 5);
+        end_both(&p);
+        assert_same_engines(p.gpu, p.cpu);
+        pair_destroy(&p);
+    }
+    free(tokens);
+}
+
+static int stop_soon(void *context, uint64_t done, uint64_t total) {
+    (void)total;
+    return done > *(uint64_t *)context;
+}
+
+/* A cancelled feed has taken a part; the engine goes on from there. */
+static void cancelled_feeds(void **state) {
+    file_name path = name_in(&gpu_place, "tokens");
+    size_t count = (size_t)20 << 20;
+    uint64_t limit = (uint64_t)6 << 20, before;
+    iron_config c = gpu_config();
+    dice d = {22};
+    uint16_t *tokens;
+    iron_source *s;
+    iron_error err;
+    pair p;
+
+    (void)state;
+    NEED_GPU();
+    tokens = roll_tokens(&d, IRON_DTYPE_U16, count);
+    file_write(path.path, tokens, count * 2);
+    p = pair_of(c);
+    s = source_of(path.path, IRON_DTYPE_U16);
+    assert_refused(iron_engine_feed_source(p.gpu, s, stop_soon, &limit, &err), IRON_E_CANCELLED,
+                   &err);
+    iron_source_close(s);
+    before = report_of(p.gpu).tokens + report_of(p.gpu).open_tokens;
+    assert_true(before > limit && before < count);
+    assert_ok(iron_engine_feed_as(p.cpu, IRON_DTYPE_U16, tokens, (size_t)before, &err), &err);
+    feed_both(&p, IRON_DTYPE_U16, tokens, 54321);
+    end_both(&p);
+    assert_same_engines(p.gpu, p.cpu);
+    pair_destroy(&p);
+    free(tokens);
+}
+
+/* What is no token is refused before anything is taken. */
+static void bad_tokens(void **state) {
+    int64_t wide[] = {1, 2, -1, 4};
+    iron_config c = gpu_config();
+    iron_error err;
+    pair p;
+
+    (void)state;
+    NEED_GPU();
+    c.with_seal = 1;
+    p = pair_of(c);
+    feed_both(&p, IRON_DTYPE_I64, wide, 2);
+    assert_refused(iron_engine_feed_as(p.gpu, IRON_DTYPE_I64, wide, 4, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "position 4 is -1");
+    wide[2] = INT64_C(1) << 32;
+    assert_refused(iron_engine_feed_as(p.gpu, IRON_DTYPE_I64, wide, 4, &err), IRON_E_FORMAT, &err);
+    assert_refused(iron_engine_feed_as(p.gpu, IRON_DTYPE_U32, (char *)wide + 1, 1, &err),
+                   IRON_E_ARG, &err);
+    wide[2] = UINT32_MAX;
+    feed_both(&p, IRON_DTYPE_I64, wide, 4);
+    end_both(&p);
+    assert_same_engines(p.gpu, p.cpu);
+    pair_destroy(&p);
+}
+
+/* A state goes from either backend to either. */
+static void states_move_between_backends(void **state) {
+    size_t count = 54321;
+    dice d = {31};
+    uint32_t *tokens;
+
+    (void)state;
+    NEED_GPU();
+    tokens = roll_tokens(&d, IRON_DTYPE_U32, count);
+    for (size_t turn = 0; turn < 4; turn++) {
+        iron_config c = gpu_config(), run, reference = as_on_cpu(c);
+        file_name path = name_in(&gpu_place, "state");
+        iron_engine *whole, *first, *second = NULL;
+        iron_error err;
+
+        c.with_seal = reference.with_seal = 1;
+        run = turn & 1 ? c : reference;
+        whole = engine_of(&reference);
+        first = engine_of(turn & 2 ? &c : &reference);
+        assert_ok(iron_engine_feed(first, tokens, 20001, &err), &err);
+        assert_refused(iron_engine_save(first, path.path, &err), IRON_E_STATE, &err);
+        assert_ok(iron_engine_end_batch(first, &err), &err);
+        assert_ok(iron_engine_save(first, path.path, &err), &err);
+        assert_ok(iron_engine_load(path.path, &run, &second, &err), &err);
+        assert_string_equal(iron_engine_backend(second), run.backend);
+        assert_same_engines(second, first);
+        assert_ok(iron_engine_feed(second, tokens + 20001, count - 20001, &err), &err);
+        assert_ok(iron_engine_end_batch(second, &err), &err);
+        assert_ok(iron_engine_feed(whole, tokens, 20001, &err), &err);
+        assert_ok(iron_engine_end_batch(whole, &err), &err);
+        assert_ok(iron_engine_feed(whole, tokens + 20001, count - 20001, &err), &err);
+        assert_ok(iron_engine_end_batch(whole, &err), &err);
+        assert_same_engines(second, whole);
+        iron_engine_destroy(whole);
+        iron_engine_destroy(first);
+        iron_engine_destroy(second);
+    }
+    free(tokens);
+}
+
+static void refuse(const iron_config *c, iron_status expected, const char *word) {
+    iron_engine *e = (iron_engine *)&gpu_place;
+    iron_error err;
+
+    assert_refused(iron_engine_create(c, &e, &err), expected, &err);
+    assert_null(e);
+    assert_says(&err, word);
+}
+
+static void refusals_say_what_to_do(void **state) {
+    iron_config c = gpu_config();
+
+    (void)state;
+    NEED_GPU();
+    c.memory = "telepathy";
+    refuse(&c, IRON_E_ARG, "unknown memory strategy 'telepathy'");
+    refuse(&c, IRON_E_ARG, "pageable, pinned, streams, uvm, uvm-prefetch or zero-copy");
+    c.memory = "auto";
+    c.device = 99;
+    refuse(&c, IRON_E_ARG, "device 99 does not exist");
+    refuse(&c, IRON_E_ARG, gpu_backend());
+    c.device = 0;
+    c.mode = "scalar";
+    refuse(&c, IRON_E_ARG, "has no mode 'scalar'");
+    refuse(&c, IRON_E_ARG, "atomic2d node hybrid tiled tiled-wide tiled-vector hybrid-vector");
+    c.mode = "";
+    refuse(&c, IRON_E_ARG, "mode");
+    c.mode = "champion";
+    c.nodes = 0;
+    refuse(&c, IRON_E_ARG, "nodes");
+    c = as_on_cpu(gpu_config());
+    c.memory = "streams";
+    refuse(&c, IRON_E_ARG, "memory strategy streams is for GPUs");
+    c.memory = "telepathy";
+    refuse(&c, IRON_E_ARG, "unknown memory strategy");
+    c.memory = NULL;
+    c.device = 1;
+    refuse(&c, IRON_E_ARG, "device 1 does not exist");
+}
+
+/* A strategy that the device lacks is refused with the device's reason. */
+static void lacking_strategies(void **state) {
+    iron__gpu_info info;
+    size_t lacking = 0;
+    iron_error err;
+
+    (void)state;
+    NEED_GPU();
+    assert_ok(iron__gpu_describe(gpu_index(), 0, &info, &err), &err);
+    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++) {
+        iron_config c = gpu_config();
+
+        if (!info.lacks[k][0])
+            continue;
+        c.memory = iron__gpu_strategy_name(k);
+        refuse(&c, IRON_E_UNSUPPORTED, info.lacks[k]);
+        refuse(&c, IRON_E_UNSUPPORTED, c.memory);
+        lacking++;
+    }
+    if (lacking == 0)
+        print_message("the device offers every strategy\n");
+}
+
+static void engines_describe_themselves(void **state) {
+    iron_config c = gpu_config();
+    iron_engine *e;
+    iron__gpu_info info;
+    iron_error err;
+
+    (void)state;
+    NEED_GPU();
+    assert_ok(iron__gpu_describe(gpu_index(), 0, &info, &err), &err);
+    e = engine_of(&c);
+    assert_string_equal(iron_engine_device(e), info.name);
+    assert_string_equal(iron_engine_mode(e), "champion");
+    assert_int_equal(strncmp(iron_engine_mode_reason(e), "asked for: tokens.", 18), 0);
+    assert_string_equal(iron_engine_memory(e),
+                        gpu_offers(IRON_GPU_STREAMS) ? "streams" : "pageable");
+    assert_non_null(iron_engine_native_context(e));
+    assert_true(iron_engine_seconds_estimate(e, 1 << 30) == 0);
+    iron_engine_destroy(e);
+    c.mode = "node";
+    e = engine_of(&c);
+    assert_true(iron_engine_seconds_estimate(e, 1 << 30) > 0);
+    iron_engine_destroy(e);
+}
+
+/* The n-th request for memory fails, for every n: no leak, a clear error, and the last n works. */
+static void memory_that_runs_out(void **state) {
+    static const char *const modes[] = {"champion", "atomic2d"};
+
+    (void)state;
+    NEED_GPU();
+    for (size_t m = 0; m < COUNT(modes); m++) {
+        for (size_t n = 1;; n++) {
+            ledger l = {.fail_at = n};
+            iron_allocator allocator = ledger_allocator(&l);
+            iron_config c = gpu_config();
+            iron_engine *e = NULL;
+            iron_error err = {0};
+            iron_status status;
+
+            c.allocator = &allocator;
+            c.mode = modes[m];
+            c.with_seal = 1;
+            status = iron_engine_create(&c, &e, &err);
+            if (status == IRON_OK) {
+                assert_true(n > 5 && l.calls == n - 1);
+                iron_engine_destroy(e);
+                assert_int_equal(l.out, 0);
+                break;
+            }
+            assert_int_equal(status, IRON_E_NOMEM);
+            assert_says(&err, "out of memory");
+            assert_null(e);
+            assert_int_equal(l.out, 0);
+        }
+    }
+}
+
+/* The same for a feed: what cannot be collected is said, and the engine can be destroyed. */
+static void memory_that_runs_out_later(void **state) {
+    ledger l = {0};
+    iron_allocator allocator = ledger_allocator(&l);
+    iron_config c = gpu_config();
+    uint32_t token = 7;
+    iron_engine *e;
+    iron_error err;
+    void *memory;
+
+    (void)state;
+    NEED_GPU();
+    c.allocator = &allocator;
+    c.memory = "pageable";
+    e = engine_of(&c);
+    l.fail_at = l.calls + 1;
+    assert_refused(iron_engine_tokens_alloc(e, 100, &memory, &err), IRON_E_NOMEM, &err);
+    assert_null(memory);
+    l.fail_at = l.calls + 1;
+    assert_refused(iron_engine_feed(e, &token, 1, &err), IRON_E_NOMEM, &err);
+    l.fail_at = 0;
+    iron_engine_destroy(e);
+    assert_int_equal(l.out, 0);
+}
+
+/* A device that failed: the engine says so again and again, and can be destroyed. */
+static void broken_devices(void **state) {
+    uint32_t tokens[100] = {0};
+    iron_report r = {.struct_size = sizeof r};
+    iron_config c = gpu_config();
+    iron_error err;
+    iron_engine *e;
+
+    (void)state;
+    NEED_GPU();
+    e = engine_of(&c);
+    assert_ok(iron_engine_feed(e, tokens, COUNT(tokens), &err), &err);
+    assert_ok(iron_engine_end_batch(e, &err), &err);
+    device_of(e)->failure = (iron_error){IRON_E_IO, -36, "opencl: the test broke the device"};
+    assert_refused(iron_engine_report(e, &r, &err), IRON_E_IO, &err);
+    assert_says(&err, "the test broke the device");
+    device_of(e)->failure = (iron_error){.status = IRON_OK}; /* the engine does not forget */
+    assert_refused(iron_engine_report(e, &r, &err), IRON_E_IO, &err);
+    assert_refused(iron_engine_feed(e, tokens, 1, &err), IRON_E_IO, &err);
+    assert_says(&err, "the test broke the device");
+    assert_refused(iron_engine_end_batch(e, &err), IRON_E_IO, &err);
+    assert_refused(iron_engine_prepare(e, &err), IRON_E_IO, &err);
+    assert_refused(iron_engine_save(e, name_in(&gpu_place, "broken").path, &err), IRON_E_IO, &err);
+    assert_null(iron_engine_xor_accumulators(e));
+    assert_null(iron_engine_potentials(e));
+    iron_engine_destroy(e);
+}
+
+/* Copies and kernels are on their way when the engine goes. */
+static void destroyed_with_work_under_way(void **state) {
+    size_t count = (size_t)3 << 20;
+    uint32_t *tokens;
+
+    (void)state;
+    NEED_GPU();
+    tokens = grab_tokens(5, 50257, count);
+    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++) {
+        iron_config c = gpu_config();
+        iron_engine *e;
+        iron_error err;
+
+        if (!gpu_offers(k))
+            continue;
+        c.memory = iron__gpu_strategy_name(k);
+        e = engine_of(&c);
+        assert_ok(iron_engine_feed(e, tokens, count, &err), &err);
+        assert_ok(iron_engine_feed_as(e, IRON_DTYPE_U8, tokens, 12345, &err), &err);
+        iron_engine_destroy(e);
+        e = engine_of(&c);
+        assert_ok(iron_engine_feed(e, tokens, 1, &err), &err); /* collects, and is never sent */
+        iron_engine_destroy(e);
+    }
+    free(tokens);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(feeds_of_all_sizes),
+        cmocka_unit_test(one_token_at_a_time),
+        cmocka_unit_test(feeds_from_its_own_memory),
+        cmocka_unit_test(feeds_from_files),
+        cmocka_unit_test(cancelled_feeds),
+        cmocka_unit_test(bad_tokens),
+        cmocka_unit_test(states_move_between_backends),
+        cmocka_unit_test(refusals_say_what_to_do),
+        cmocka_unit_test(lacking_strategies),
+        cmocka_unit_test(engines_describe_themselves),
+        cmocka_unit_test(memory_that_runs_out),
+        cmocka_unit_test(memory_that_runs_out_later),
+        cmocka_unit_test(broken_devices),
+        cmocka_unit_test(destroyed_with_work_under_way),
+    };
+
+    return cmocka_run_group_tests(tests, gpu_set_up, gpu_tear_down);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_gpu_selftest.c: the selftest where a device lacks something, cannot be opened, or fails in
+ * the middle: that is told once, with the driver's words, and everything else is tested all the
+ * same. Functions of OpenCL's table are replaced to make it so. That the selftest passes on a device
+ * that works is a test of its own (`iron selftest`).
+ */
+#include "gpu_support.h"
+
+#include "gpu/gpu.h"
+
+#include <iron/iron_arena.h>
+
+#if __has_include("gpu/opencl/opencl_loader.h")
+#include "gpu/opencl/opencl_loader.h"
+
+/* A build may be without this backend. */
+__attribute__((weak)) iron_status iron__opencl_load(const iron__opencl_library **out,
+                                                    iron_error *err);
+
+static iron__opencl_api *api, real;
+static size_t finishes_left; /* calls that still work */
+
+/* All that was told. */
+typedef struct told {
+    size_t passed, failed, skipped;
+    size_t on_device; /* checks of an OpenCL device, of any verdict */
+    char failure[400], lacking[400];
+} told;
+
+static void note(void *context, iron_verdict verdict, const char *what, const char *text) {
+    told *t = context;
+
+    assert_int_equal(verdict == IRON_VERDICT_PASSED, text[0] == '\0');
+    t->on_device += strstr(what, "tokens.opencl.") != NULL;
+    switch (verdict) {
+    case IRON_VERDICT_PASSED:
+        t->passed++;
+        return;
+    case IRON_VERDICT_FAILED:
+        t->failed++;
+        snprintf(t->failure, sizeof t->failure, "%s: %s", what, text);
+        return;
+    case IRON_VERDICT_SKIPPED:
+        t->skipped++;
+        if (strstr(what, "memory uvm,"))
+            snprintf(t->lacking, sizeof t->lacking, "%s: %s", what, text);
+        return;
+    default:
+        fail_msg("verdict %d", (int)verdict);
+    }
+}
+
+static void assert_tells(const char *text, const char *word) {
+    if (!strstr(text, word))
+        fail_msg("'%s' does not say '%s'", text, word);
+}
+
+#define NEED_OPENCL()                                                                              \
+    do {                                                                                           \
+        if (!api) {                                                                                \
+            print_message("skipped: %s\n", gpu_reason.text);                                       \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static int set_up(void **state) {
+    const iron__opencl_library *library;
+
+    gpu_set_up(state);
+    if (iron__opencl_load && iron__opencl_load(&library, &gpu_reason) == IRON_OK) {
+        api = (iron__opencl_api *)&library->api;
+        real = *api;
+    }
+    return 0;
+}
+
+static int restore(void **state) {
+    (void)state;
+    if (api)
+        *api = real;
+    return 0;
+}
+
+static int32_t finish_for_a_while(iron__cl_queue *queue) {
+    if (finishes_left == 0)
+        return -5; /* CL_OUT_OF_RESOURCES: how drivers tell that a kernel crashed */
+    finishes_left--;
+    return real.clFinish(queue);
+}
+
+static iron__cl_context *no_context(const intptr_t *properties, uint32_t count,
+                                    iron__cl_device *const *devices,
+                                    iron__cl_context_callback callback, void *user, int32_t *code) {
+    (void)properties;
+    (void)count;
+    (void)devices;
+    (void)callback;
+    (void)user;
+    *code = -2; /* CL_DEVICE_NOT_AVAILABLE */
+    return NULL;
+}
+
+static void run(told *t, iron_status expected) {
+    iron_selftest_result result = {0};
+    iron_error err = {0};
+
+    *t = (told){0};
+    assert_int_equal(iron_selftest(1, note, t, &result, &err), expected);
+    assert_int_equal(err.status, expected);
+    assert_int_equal(result.passed, t->passed);
+    assert_int_equal(result.failed, t->failed);
+    assert_int_equal(result.skipped, t->skipped);
+    assert_true(t->passed > 500); /* the CPU's */
+}
+
+/* The device fails after some work: one failed check, with its words, and no more of that device. */
+static void a_device_that_fails_under_way(void **state) {
+    told t;
+
+    (void)state;
+    NEED_OPENCL();
+    finishes_left = 60;
+    api->clFinish = finish_for_a_while;
+    api->clEnqueueSVMMap = NULL; /* no shared memory either: a reason to skip */
+    run(&t, IRON_E_MISMATCH);
+    assert_int_equal(t.failed, 1);
+    assert_tells(t.failure, "CL_OUT_OF_RESOURCES");
+    assert_tells(t.failure, "golden");
+    assert_tells(t.failure, "not tested any further");
+    assert_true(t.on_device > 1 && t.on_device < 100);
+    assert_tells(t.lacking, "the device has no shared virtual memory");
+}
+
+static void a_device_that_cannot_be_opened(void **state) {
+    told t;
+
+    (void)state;
+    NEED_OPENCL();
+    api->clCreateContext = no_context;
+    run(&t, IRON_E_MISMATCH);
+    assert_int_equal(t.failed, iron_device_count("opencl"));
+    assert_tells(t.failure, "opencl device");
+    assert_tells(t.failure, "CL_DEVICE_NOT_AVAILABLE");
+    assert_int_equal(t.on_device, 0);
+}
+
+/* A strategy that the device lacks: the engine refuses it with the device's reason. */
+static void a_strategy_that_is_lacking(void **state) {
+    iron_config c = gpu_config();
+    iron_engine *e = NULL;
+    iron_error err;
+
+    (void)state;
+    NEED_OPENCL();
+    api->clEnqueueSVMMap = NULL;
+    c.backend = "opencl";
+    c.memory = "uvm";
+    assert_refused(iron_engine_create(&c, &e, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "memory strategy uvm cannot be had on");
+    assert_says(&err, "the device has no shared virtual memory");
+    assert_says(&err, "--memory auto");
+    assert_null(e);
+}
+
+#else
+
+static int set_up(void **state) { return gpu_set_up(state); }
+
+static int restore(void **state) {
+    (void)state;
+    return 0;
+}
+
+static void a_device_that_fails_under_way(void **state) {
+    (void)state;
+    print_message("skipped: this build has no OpenCL\n");
+    skip();
+}
+
+#define a_device_that_cannot_be_opened a_device_that_fails_under_way
+#define a_strategy_that_is_lacking     a_device_that_fails_under_way
+
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_device_that_fails_under_way, restore),
+        cmocka_unit_test_teardown(a_device_that_cannot_be_opened, restore),
+        cmocka_unit_test_teardown(a_strategy_that_is_lacking, restore),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, gpu_tear_down);
+}

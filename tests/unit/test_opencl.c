@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_opencl.c: devices, programs, launches, queues and events of OpenCL on the first device there
+ * is, with kernels small enough to know their results (memory: test_opencl_memory.c). Where there
+ * is none, all but the first test are skipped with the reason.
+ *
+ * What cannot be must be refused; and none of these refusals may mark the device.
+ */
+#include "support.h"
+
+#include "core/clock.h"
+#include "gpu/opencl/opencl.h"
+#include "gpu/opencl/opencl_loader.h"
+
+#define OPS (&iron__opencl_ops)
+
+static folder place;
+static iron__gpu_device *device;
+static iron__gpu_queue *queue;
+static iron__gpu_program *program;
+static iron_error reason; /* why there is no device */
+
+/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
+
+#define NEED_DEVICE()                                                                              \
+    do {                                                                                           \
+        if (!device) {                                                                             \
+            print_message("skipped: %s\n", reason.text);                                           \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+typedef struct numbers {
+    uint32_t add, times;
+    uint64_t wide;
+} numbers;
+
+static const iron__gpu_image image = {
+    .name = "small",
+    .source =
+        "#if !defined(K_HAS_U64_ATOMICS) || defined(__FAST_RELAXED_MATH__)\n"
+        "#error the options are not what they should be\n"
+        "#endif\n"
+        "typedef struct numbers { uint add, times; ulong wide; } numbers;\n"
+        "__kernel void put(__global ulong *to, ulong count, numbers s) {\n"
+        "    ulong k = get_global_id(0);\n"
+        "    if (k < count) to[k] = s.wide + k * s.times + s.add;\n"
+        "}\n"
+        "__kernel void total(__global const uint *from, ulong first, ulong count,\n"
+        "                    __global uint *sum) {\n"
+        "    ulong k = get_global_id(0);\n"
+        "    if (k < count) atomic_add(sum, from[first + k]);\n"
+        "}\n"
+        "__kernel void plane(__global uint *to) {\n"
+        "    uint x = get_global_id(0), y = get_global_id(1);\n"
+        "    to[y * get_global_size(0) + x] = get_group_id(1) * 1000 + get_local_id(1) * 100 + x;\n"
+        "}\n"
+        "__kernel void busy(__global uint *to, uint turns) {\n"
+        "    uint k = get_global_id(0), v = to[k];\n"
+        "    for (uint t = 0; t < turns; t++) v = v * 1664525u + 1013904223u;\n"
+        "    to[k] = v;\n"
+        "}\n",
+};
+
+static int open_all(void **state) {
+    (void)state;
+    folder_make(&place);
+    setenv("IRON_CACHE_DIR", name_in(&place, "cache").path, 1);
+    setenv("POCL_CACHE_DIR", place.path, 1); /* PoCL's own, out of the user's home */
+    if (OPS->device_open(0, &device, &reason) != IRON_OK)
+        return 0;
+    if (OPS->queue_create(device, &queue, &reason) != IRON_OK ||
+        OPS->program_load(device, &image, &program, &reason) != IRON_OK) {
+        print_error("%s\n", reason.text);
+        return -1;
+    }
+    return 0;
+}
+
+static int close_all(void **state) {
+    (void)state;
+    if (device)
+        assert_int_equal(device->failure.status, IRON_OK);
+    if (device) {
+        OPS->program_unload(program);
+        OPS->queue_destroy(queue);
+        OPS->device_close(device);
+    }
+    iron__opencl_forget();
+    folder_remove(&place);
+    return 0;
+}
+
+static iron__gpu_buffer *buffer_of(iron__gpu_memory memory, size_t bytes) {
+    iron__gpu_buffer *buffer = NULL;
+    iron_error err;
+
+    assert_ok(OPS->buffer_create(device, memory, bytes, &buffer, &err), &err);
+    assert_ptr_equal(buffer->device, device);
+    assert_int_equal(buffer->memory, memory);
+    assert_int_equal(buffer->bytes, bytes);
+    assert_true(buffer->native != 0 && !buffer->is_borrowed);
+    return buffer;
+}
+
+static iron__gpu_kernel *kernel_of(const char *name) {
+    iron__gpu_kernel *kernel = NULL;
+    iron_error err;
+
+    assert_ok(OPS->kernel_find(program, name, &kernel, &err), &err);
+    return kernel;
+}
+
+static iron_status launch_on(iron__gpu_queue *on, const char *name, uint32_t groups,
+                             uint32_t threads, const iron__gpu_arg *args, size_t arg_count,
+                             iron_error *err) {
+    iron__gpu_launch launch = {.kernel = kernel_of(name),
+                               .groups = {groups},
+                               .threads = {threads},
+                               .args = args,
+                               .arg_count = arg_count};
+
+    return OPS->launch(on, &launch, err);
+}
+
+/* Waits, so that the host may look. */
+static void copy_out(const iron__gpu_buffer *from, size_t offset, void *to, size_t bytes) {
+    iron_error err;
+
+    assert_ok(OPS->copy(queue,
+                        &(iron__gpu_copy){
+                            .from = from, .from_offset = offset, .to_host = to, .bytes = bytes},
+                        &err),
+              &err);
+    assert_ok(OPS->queue_wait(queue, &err), &err);
+}
+
+static void a_library_that_is_not_there(void **state) {
+    const char *name = "/nonexistent/libOpenCL.so", *before = getenv("IRON_OPENCL_LIBRARY");
+    char *kept = before ? strdup(before) : NULL;
+    size_t count = 7;
+    iron_error err;
+
+    (void)state;
+    setenv("IRON_OPENCL_LIBRARY", name, 1);
+    iron__opencl_forget();
+    assert_refused(OPS->probe(&count, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, name);
+    assert_int_equal(count, 0);
+    assert_refused(OPS->device_open(0, &device, &err), IRON_E_UNSUPPORTED, &err);
+    assert_null(device);
+    unsetenv("IRON_OPENCL_LIBRARY");
+    if (kept)
+        setenv("IRON_OPENCL_LIBRARY", kept, 1);
+    free(kept);
+    iron__opencl_forget();
+}
+
+static void devices_describe_themselves(void **state) {
+    iron__gpu_device *none = NULL;
+    iron__gpu_info info;
+    size_t count = 0;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    assert_int_equal(OPS->abi, IRON_GPU_ABI);
+    assert_string_equal(OPS->name, "opencl");
+    assert_ok(OPS->probe(&count, &err), &err);
+    assert_true(count > 0);
+    for (size_t k = 0; k < count; k++) {
+        assert_ok(OPS->describe(k, &info, &err), &err);
+        print_message("%zu: %s (%s), %u units, groups of %u, %u in step, uvm '%s'\n", k, info.name,
+                      info.driver, info.units, info.group_threads_max, info.subgroup,
+                      info.lacks[IRON_GPU_UVM]);
+        assert_true(info.name[0] && info.name[0] != ' ' && info.driver[0]);
+        assert_true(info.units && info.group_threads_max && info.subgroup && info.memory_bytes);
+        assert_true(info.version >= 120);
+        assert_string_equal(info.lacks[IRON_GPU_PAGEABLE], "");
+    }
+    assert_memory_equal(device->info.name, info.name, count == 1 ? sizeof info.name : 0);
+    assert_refused(OPS->describe(count, &info, &err), IRON_E_ARG, &err);
+    assert_refused(OPS->device_open(count, &none, &err), IRON_E_ARG, &err);
+    assert_null(none);
+    assert_true(iron__opencl_context(device) != 0);
+}
+
+static void kernels_get_values_and_structs(void **state) {
+    enum { N = 1000 };
+    iron__gpu_buffer *to;
+    uint64_t count = N, got[N];
+    numbers s = {.add = 3, .times = 1000003, .wide = UINT64_C(0x123456789ABCDEF0)};
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    to = buffer_of(IRON_GPU_MEMORY_DEVICE, sizeof got);
+    assert_null(to->host);
+    {
+        iron__gpu_arg args[] = {IRON_GPU_BUFFER(to), IRON_GPU_VALUE(count), IRON_GPU_VALUE(s)};
+
+        assert_ok(launch_on(queue, "put", 16, 64, args, 3, &err), &err);
+    }
+    s = (numbers){0}; /* values were copied at the launch */
+    count = 0;
+    copy_out(to, 0, got, sizeof got);
+    for (uint64_t k = 0; k < N; k++)
+        assert_int_equal(got[k], UINT64_C(0x123456789ABCDEF0) + k * 1000003 + 3);
+    OPS->buffer_destroy(to);
+}
+
+static void two_dimensions(void **state) {
+    iron__gpu_buffer *to;
+    uint32_t got[6][8];
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    to = buffer_of(IRON_GPU_MEMORY_DEVICE, sizeof got);
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(to)};
+    iron__gpu_launch launch = {.kernel = kernel_of("plane"),
+                               .groups = {2, 3},
+                               .threads = {4, 2},
+                               .flags = IRON_GPU_LAUNCH_OVERLAP, /* without effect */
+                               .args = args,
+                               .arg_count = 1};
+    assert_ok(OPS->launch(queue, &launch, &err), &err);
+    copy_out(to, 0, got, sizeof got);
+    for (uint32_t y = 0; y < 6; y++)
+        for (uint32_t x = 0; x < 8; x++)
+            assert_int_equal(got[y][x], y / 2 * 1000 + y % 2 * 100 + x);
+    OPS->buffer_destroy(to);
+}
+
+static void launches_that_cannot_be(void **state) {
+    uint64_t first = 0, count = 4;
+    uint32_t narrow = 1;
+    iron__gpu_buffer *b, *pinned;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    b = buffer_of(IRON_GPU_MEMORY_DEVICE, 64);
+    pinned = buffer_of(IRON_GPU_MEMORY_PINNED, 64);
+    iron__gpu_arg good[] = {IRON_GPU_BUFFER(b), IRON_GPU_VALUE(first), IRON_GPU_VALUE(count),
+                            IRON_GPU_BUFFER(b)};
+    iron__gpu_arg many[17] = {good[0], good[0]};
+    iron__gpu_arg thin[] = {good[0], IRON_GPU_VALUE(narrow), good[2], good[3]};
+    iron__gpu_arg locked[] = {IRON_GPU_BUFFER(pinned), good[1], good[2], good[3]};
+    iron__gpu_arg empty[] = {good[0], {0}, good[2], good[3]};
+    iron__gpu_launch together = {.kernel = kernel_of("total"),
+                                 .groups = {1},
+                                 .threads = {1},
+                                 .flags = IRON_GPU_LAUNCH_TOGETHER,
+                                 .args = good,
+                                 .arg_count = 4};
+
+    assert_refused(launch_on(queue, "total", 1, 1, many, 17, &err), IRON_E_ARG, &err);
+    assert_refused(launch_on(queue, "total", 1, 1, good, 3, &err), IRON_E_ARG, &err);
+    assert_says(&err, "3 arguments for 4 parameters");
+    assert_refused(launch_on(queue, "total", 1, 1, thin, 4, &err), IRON_E_ARG, &err);
+    assert_says(&err, "clSetKernelArg failed: CL_INVALID_ARG_SIZE; ");
+    assert_refused(launch_on(queue, "total", 1, 1, locked, 4, &err), IRON_E_ARG, &err);
+    assert_refused(launch_on(queue, "total", 1, 1, empty, 4, &err), IRON_E_ARG, &err);
+    assert_refused(launch_on(queue, "total", 0, 1, good, 4, &err), IRON_E_ARG, &err);
+    assert_refused(launch_on(queue, "total", 1, 0, good, 4, &err), IRON_E_ARG, &err);
+    assert_refused(launch_on(queue, "total", 1, device->info.group_threads_max + 1, good, 4, &err),
+                   IRON_E_ARG, &err);
+    assert_refused(OPS->launch(queue, &together, &err), IRON_E_UNSUPPORTED, &err);
+    assert_int_equal(launch_on(queue, "total", 0, 1, good, 4, NULL), IRON_E_ARG);
+    OPS->buffer_destroy(b);
+    OPS->buffer_destroy(pinned);
+}
+
+static uint32_t busied(uint32_t value, uint32_t turns) {
+    while (turns--)
+        value = value * 1664525u + 1013904223u;
+    return value;
+}
+
+/* Each queue works on the other's result; without the events the two would run at once. */
+static void two_queues_wait_for_each_other(void **state) {
+    enum { N = 256, ROUNDS = 10 };
+    iron__gpu_queue *queues[2];
+    iron__gpu_event *events[2];
+    iron__gpu_buffer *b;
+    uint32_t turns = 20000, got[N];
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    b = buffer_of(IRON_GPU_MEMORY_DEVICE, sizeof got);
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(b), IRON_GPU_VALUE(turns)};
+    assert_ok(OPS->clear(queue, b, 0, sizeof got, &err), &err);
+    assert_ok(OPS->queue_wait(queue, &err), &err);
+    for (int k = 0; k < 2; k++) {
+        assert_ok(OPS->queue_create(device, &queues[k], &err), &err);
+        assert_ok(OPS->event_create(device, &events[k], &err), &err);
+        assert_ok(OPS->event_follow(queues[k], events[k], &err), &err); /* never recorded */
+        assert_ok(OPS->event_wait(events[k], &err), &err);
+    }
+    for (int k = 0; k < 2 * ROUNDS; k++) {
+        assert_ok(OPS->event_follow(queues[k % 2], events[1 - k % 2], &err), &err);
+        assert_ok(launch_on(queues[k % 2], "busy", N / 64, 64, args, 2, &err), &err);
+        assert_ok(OPS->event_record(queues[k % 2], events[k % 2], &err), &err);
+    }
+    assert_ok(OPS->event_wait(events[1], &err), &err);
+    copy_out(b, 0, got, sizeof got);
+    for (size_t k = 0; k < N; k++)
+        assert_int_equal(got[k], busied(0, 2 * ROUNDS * turns));
+    for (int k = 0; k < 2; k++) {
+        OPS->event_destroy(events[k]);
+        OPS->queue_destroy(queues[k]);
+    }
+    OPS->buffer_destroy(b);
+}
+
+static void events_give_times(void **state) {
+    iron__gpu_event *from, *to;
+    iron__gpu_buffer *b;
+    uint32_t turns = 4000000;
+    double ms = -1, wall;
+    uint64_t started;
+    iron_status status;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    b = buffer_of(IRON_GPU_MEMORY_DEVICE, 64 * 4);
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(b), IRON_GPU_VALUE(turns)};
+    assert_ok(OPS->event_create(device, &from, &err), &err);
+    assert_ok(OPS->event_create(device, &to, &err), &err);
+    assert_refused(OPS->event_elapsed(from, to, &ms, &err), IRON_E_STATE, &err);
+    assert_ok(OPS->clear(queue, b, 0, 64 * 4, &err), &err);
+    assert_ok(launch_on(queue, "busy", 1, 64, args, 2, &err), &err); /* PoCL builds it here */
+    assert_ok(OPS->queue_wait(queue, &err), &err);
+    started = iron__clock_ns();
+    assert_ok(OPS->event_record(queue, from, &err), &err);
+    assert_ok(launch_on(queue, "busy", 1, 64, args, 2, &err), &err);
+    assert_ok(OPS->event_record(queue, to, &err), &err);
+    assert_ok(OPS->event_wait(to, &err), &err);
+    wall = (double)(iron__clock_ns() - started) * 1e-6;
+    status = OPS->event_elapsed(from, to, &ms, &err);
+    if (status == IRON_E_UNSUPPORTED) {
+        print_message("no times: %s\n", err.text);
+    } else {
+        assert_ok(status, &err);
+        print_message("%.3f ms by events, %.3f ms by the host's clock\n", ms, wall);
+        assert_true(ms > 0.1 * wall && ms < 1.05 * wall);
+    }
+    OPS->event_destroy(from);
+    OPS->event_destroy(to);
+    OPS->buffer_destroy(b);
+}
+
+static void the_callers_own_queues(void **state) {
+    const iron__opencl_library *library;
+    iron__gpu_queue *q = NULL;
+    iron__cl_context *context, *foreign;
+    iron__cl_queue *native;
+    int32_t code = 0;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    assert_ok(iron__opencl_load(&library, &err), &err);
+    assert_refused(OPS->queue_wrap(device, 0, &q, &err), IRON_E_ARG, &err);
+    assert_null(q);
+    context = (iron__cl_context *)iron__opencl_context(device);
+    native = library->api.clCreateCommandQueue(context, library->entries[0].id, 0, &code);
+    assert_int_equal(code, 0);
+    assert_ok(OPS->queue_wrap(device, (uintptr_t)native, &q, &err), &err);
+    assert_true(q->is_borrowed && q->native == (uintptr_t)native && q->device == device);
+    library->api.clReleaseCommandQueue(native); /* the wrap keeps it */
+    assert_ok(OPS->queue_wait(q, &err), &err);
+    { /* a queue that keeps no times works, but tells none */
+        iron__gpu_event *event;
+        double ms;
+
+        assert_ok(OPS->event_create(device, &event, &err), &err);
+        assert_ok(OPS->event_record(q, event, &err), &err);
+        assert_ok(OPS->event_wait(event, &err), &err);
+        assert_refused(OPS->event_elapsed(event, event, &ms, &err), IRON_E_UNSUPPORTED, &err);
+        OPS->event_destroy(event);
+    }
+    OPS->queue_destroy(q);
+    native = library->api.clCreateCommandQueue(context, library->entries[0].id,
+                                               IRON_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
+    if (code == 0) { /* not every device has such queues */
+        assert_refused(OPS->queue_wrap(device, (uintptr_t)native, &q, &err), IRON_E_ARG, &err);
+        library->api.clReleaseCommandQueue(native);
+    }
+    const intptr_t properties[] = {IRON_CL_CONTEXT_PLATFORM, (intptr_t)library->entries[0].platform,
+                                   0};
+    foreign =
+        library->api.clCreateContext(properties, 1, &library->entries[0].id, NULL, NULL, &code);
+    assert_int_equal(code, 0);
+    native = library->api.clCreateCommandQueue(foreign, library->entries[0].id, 0, &code);
+    assert_int_equal(code, 0);
+    assert_refused(OPS->queue_wrap(device, (uintptr_t)native, &q, &err), IRON_E_ARG, &err);
+    assert_says(&err, "iron_engine_native_context");
+    assert_null(q);
+    library->api.clReleaseCommandQueue(native);
+    library->api.clReleaseContext(foreign);
+}
+
+static void a_kernel_is_found_once(void **state) {
+    iron__gpu_kernel *kernel = (iron__gpu_kernel *)&place;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    assert_ptr_equal(kernel_of("total"), kernel_of("total"));
+    assert_ptr_not_equal(kernel_of("total"), kernel_of("put"));
+    assert_refused(OPS->kernel_find(program, "nobody", &kernel, &err), IRON_E_ARG, &err);
+    assert_null(kernel);
+    assert_says(&err, "CL_INVALID_KERNEL_NAME");
+    assert_says(&err, "nobody");
+}
+
+static void a_text_that_does_not_compile(void **state) {
+    iron__gpu_image bad = {.name = "broken",
+                           .source = "__kernel void k(__global int *p) { *p = no_such_word; }\n"};
+    iron__gpu_program *none = (iron__gpu_program *)&place;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    assert_refused(OPS->program_load(device, &bad, &none, &err), IRON_E_IO, &err);
+    assert_null(none);
+    print_message("%s\n", err.text);
+    assert_says(&err, "opencl: clBuildProgram failed: CL_BUILD_PROGRAM_FAILURE; ");
+    assert_says(&err, "broken");
+    assert_says(&err, "no_such_word");
+    assert_null(strchr(err.text, '\n'));
+    assert_int_equal(err.native, -11);
+    bad.source = NULL;
+    assert_refused(OPS->program_load(device, &bad, &none, &err), IRON_E_UNSUPPORTED, &err);
+    assert_int_equal(OPS->program_load(device, &bad, &none, NULL), IRON_E_UNSUPPORTED);
+    assert_null(none);
+}
+
+int main(void) {
+    const struct CMUnitTest alone[] = {
+        cmocka_unit_test(a_library_that_is_not_there),
+    };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_describe_themselves),
+        cmocka_unit_test(kernels_get_values_and_structs),
+        cmocka_unit_test(two_dimensions),
+        cmocka_unit_test(launches_that_cannot_be),
+        cmocka_unit_test(two_queues_wait_for_each_other),
+        cmocka_unit_test(events_give_times),
+        cmocka_unit_test(the_callers_own_queues),
+        cmocka_unit_test(a_kernel_is_found_once),
+        cmocka_unit_test(a_text_that_does_not_compile),
+    };
+    int failed = cmocka_run_group_tests_name("opencl_library", alone, NULL, NULL);
+
+    return failed ? failed : cmocka_run_group_tests_name("opencl", tests, open_all, close_all);
+}
