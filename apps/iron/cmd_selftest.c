@@ -127,13 +127,16 @@ static void json_finish(telling *t, const iron_selftest_result *result) {
 
 static iron_status run(int argc, char **argv, iron_error *err) {
     bool is_quick = false, is_done;
+    const char *only = NULL;
     telling t = {0};
     const option options[] = {
         {"quick", OPTION_FLAG, &is_quick, NULL},
+        {"only", OPTION_TEXT, &only, NULL},
         {"verbose", OPTION_FLAG, &t.wants_all, NULL},
         {"json", OPTION_FLAG, &t.wants_json, NULL},
     };
     args a = {.options = options, .option_count = COUNT(options)};
+    iron_selftest_options wanted = {.line = tell, .context = &t};
     iron_selftest_result result = {0};
     iron_status status = command_args(&command_selftest, &a, argc, argv, &is_done, err);
 
@@ -146,7 +149,9 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         json_open(&t.j, "failures", '[');
     }
     t.p = progress_start(0);
-    status = iron_selftest(is_quick, tell, &t, &result, err);
+    wanted.is_quick = is_quick;
+    wanted.only = only;
+    status = iron_selftest(&wanted, &result, err);
     progress_clear(&t.p);
     if (t.wants_json)
         json_finish(&t, &result);
@@ -158,12 +163,13 @@ static iron_status run(int argc, char **argv, iron_error *err) {
 
 const command command_selftest = {
     "selftest", "golden vectors and every variant on this machine",
-    "usage: iron selftest [--quick] [--verbose] [--json]\n\n"
+    "usage: iron selftest [--quick] [--only TEXT] [--verbose] [--json]\n\n"
     "Runs the golden vectors through the engine and compares every variant that this machine can\n"
     "run with the reference, over odd lengths, positions and vocabularies: on the CPU, and on\n"
     "every device of every GPU backend, in every mode and memory strategy. What cannot be tested\n"
     "here is skipped, and why is said. Exit status 1 if anything differs or a device fails.\n\n"
     "  --quick     the same with smaller sizes\n"
+    "  --only T    only checks whose names contain T, cuda.champion for one\n"
     "  --verbose   every check, as it passes\n\n"
     "example: iron selftest --quick\n",
     run};

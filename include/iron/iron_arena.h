@@ -73,6 +73,13 @@ typedef enum iron_verdict {
 typedef void (*iron_selftest_line)(void *context, iron_verdict verdict, const char *what,
                                    const char *text);
 
+typedef struct iron_selftest_options {
+    int is_quick;            /* the same with smaller sizes */
+    const char *only;        /* NULL, or: only checks whose names contain this */
+    iron_selftest_line line; /* NULL: nobody wants to know */
+    void *context;
+} iron_selftest_options;
+
 typedef struct iron_selftest_result {
     uint64_t passed, failed, skipped;
 } iron_selftest_result;
@@ -80,7 +87,7 @@ typedef struct iron_selftest_result {
 /* Golden vectors and every variant on this machine against the reference: on the CPU, and on every
  * device of every GPU backend in every mode and memory strategy. IRON_E_MISMATCH when something
  * differs. */
-IRON_API iron_status iron_selftest(int quick, iron_selftest_line line, void *context,
+IRON_API iron_status iron_selftest(const iron_selftest_options *options,
                                    iron_selftest_result *result, iron_error *err);
 
 #ifdef __cplusplus

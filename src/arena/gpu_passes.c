@@ -23,8 +23,8 @@ static const struct {
     {"ceilings_copy", "ceilings_copy_alone"},
 };
 
-/* A multiprocessor holds 2048 threads, eight groups: half of them with room for more registers, all,
- * and twice as many, which evens out units that fall behind. */
+/* A multiprocessor holds 2048 threads, eight groups: half of them with room for more registers,
+ * all, and twice as many, which evens out units that fall behind. */
 static const iron__pass_shape gpu_shapes[] = {
     {8, IRON_PASS_CONTIGUOUS}, {4, IRON_PASS_CONTIGUOUS}, {16, IRON_PASS_CONTIGUOUS},
     {8, IRON_PASS_STRIDED},    {4, IRON_PASS_STRIDED},    {16, IRON_PASS_STRIDED},

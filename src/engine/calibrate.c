@@ -19,8 +19,7 @@
 #define REPEAT_MAX 256u
 
 /* What a case may cost in pairs of node and token, a unit. */
-#define PAIRS_GPU   (UINT64_C(1) << 26)
-#define PAIRS_OTHER (UINT64_C(1) << 20)
+#define PAIRS (UINT64_C(1) << 20)
 
 static const uint64_t batches[] = {1024, 16384, 262144, 1048576, 16777216};
 static const uint64_t node_counts[] = {1, 256, 4096, 65536};
@@ -98,10 +97,8 @@ static iron_status measure_mode(bench *b, const iron__tokens_gpu_row *row, uint6
 
 static bool is_affordable(const bench *b, const iron__tokens_gpu_row *row,
                           const iron__calibration_case *c) {
-    const iron__gpu_info *info = &b->device->info;
-    uint64_t most = info->units * (info->is_gpu ? PAIRS_GPU : PAIRS_OTHER);
-
-    return row->per_node ? c->batch <= most / c->nodes : c->batch <= b->tokens_max;
+    return row->per_node ? c->batch <= b->device->info.units * PAIRS / c->nodes
+                         : c->batch <= b->tokens_max;
 }
 
 static iron_status measure_case(bench *b, iron__calibration_case *c, iron_error *err) {

@@ -24,6 +24,10 @@
 const iron_error iron__selftest_no_memory = {IRON_E_NOMEM, 0,
                                              "out of memory for the selftest's tokens"};
 
+bool iron__selftest_wants(const iron__selftest *t, const char *what) {
+    return !t->only || strstr(what, t->only);
+}
+
 void iron__selftest_tell(iron__selftest *t, const char *what, const char *difference, ...) {
     char text[320];
     va_list args;
@@ -144,6 +148,8 @@ static void test_case(iron__selftest *t, const iron__golden_case *c,
 
         snprintf(what, sizeof what, "golden %s, %s, threads %u", c->name, row->name,
                  thread_counts[k]);
+        if (!iron__selftest_wants(t, what))
+            continue;
         if (iron__selftest_case(c, &place, tokens, count, text, sizeof text, &err))
             iron__selftest_fail(t, &err);
         else
@@ -243,6 +249,10 @@ static void test_seal(iron__selftest *t, const iron__golden_seal *g) {
                                            g->gen_count, &count);
 
     snprintf(what, sizeof what, "golden seal %s", g->name);
+    if (!iron__selftest_wants(t, what)) {
+        free(tokens);
+        return;
+    }
     if (!tokens)
         iron__selftest_fail(t, &iron__selftest_no_memory);
     else if (seal_of(tokens, count, &report, &err) != IRON_OK)
@@ -258,8 +268,10 @@ static void test_seal(iron__selftest *t, const iron__golden_seal *g) {
 void iron__selftest_golden(iron__selftest *t) {
     const iron__golden *g = iron__golden_vectors();
 
-    test_tables(t);
-    test_quads(t);
+    if (iron__selftest_wants(t, "golden tables"))
+        test_tables(t);
+    if (iron__selftest_wants(t, "golden quads"))
+        test_quads(t);
     for (size_t k = 0; k < g->seal_count; k++)
         test_seal(t, &g->seals[k]);
     for (size_t v = 0; v < iron__tokens_variant_count(); v++) {
@@ -272,9 +284,12 @@ void iron__selftest_golden(iron__selftest *t) {
     }
 }
 
-iron_status iron_selftest(int quick, iron_selftest_line line, void *context,
-                          iron_selftest_result *result, iron_error *err) {
-    iron__selftest t = {.is_quick = quick != 0, .line = line, .context = context};
+iron_status iron_selftest(const iron_selftest_options *options, iron_selftest_result *result,
+                          iron_error *err) {
+    iron__selftest t = {.is_quick = options->is_quick != 0,
+                        .only = options->only,
+                        .line = options->line,
+                        .context = options->context};
 
     iron__selftest_golden(&t);
     iron__selftest_variants(&t);
@@ -284,6 +299,9 @@ iron_status iron_selftest(int quick, iron_selftest_line line, void *context,
         *err = t.error;
     if (t.error.status != IRON_OK)
         return t.error.status;
+    IRON_FAIL_IF(t.only && t.result.passed + t.result.failed == 0, err, IRON_E_ARG,
+                 "no check here has '%.60s' in its name; iron selftest --verbose shows the names",
+                 t.only);
     IRON_FAIL_IF(t.result.failed > 0, err, IRON_E_MISMATCH,
                  "%" PRIu64 " of %" PRIu64
                  " checks failed; do not trust what this build computes here",

@@ -18,6 +18,7 @@
 
 typedef struct iron__selftest {
     bool is_quick;
+    const char *only; /* NULL, or what a check's name must contain */
     iron_selftest_line line;
     void *context;
     iron_selftest_result result;
@@ -35,6 +36,9 @@ typedef struct iron__selftest_place {
 
 /* For iron__selftest_fail. */
 extern const iron_error iron__selftest_no_memory;
+
+/* Is this check to be run? */
+bool iron__selftest_wants(const iron__selftest *t, const char *what);
 
 /* Something other than a difference went wrong: memory, threads. Remembers the first. */
 void iron__selftest_fail(iron__selftest *t, const iron_error *error);

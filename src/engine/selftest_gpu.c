@@ -141,7 +141,7 @@ void iron__selftest_compare(iron__selftest_device *d, const iron__tokens_gpu_row
     iron_error err;
     iron_status status;
 
-    if (d->is_lost)
+    if (d->is_lost || !iron__selftest_wants(d->test, name.text))
         return;
     if (!iron__selftest_affords(d, row, config.nodes, s->count)) {
         iron__selftest_skip(d->test, name.text, IRON_SELFTEST_TOO_SLOW);
@@ -177,6 +177,8 @@ static void test_golden_case(iron__selftest_device *d, const iron__golden_case *
         return;
     snprintf(what, sizeof what, "golden %s", c->name);
     name = iron__selftest_name_of(d, row, what);
+    if (!iron__selftest_wants(d->test, name.text))
+        return;
     if (!iron__selftest_affords(d, row, c->nodes, count)) {
         iron__selftest_skip(d->test, name.text, IRON_SELFTEST_TOO_SLOW);
         return;
@@ -245,6 +247,39 @@ static void test_strategies_of(iron__selftest_device *d, iron_dtype dtype) {
     free(tokens);
 }
 
+/* Many slots in a row while a slow kernel reads: buffers are used again as soon as they may be, and
+ * not sooner. */
+static void test_reuse(iron__selftest_device *d) {
+    const iron__tokens_gpu_row *slow = iron__tokens_gpu_row_find("hybrid");
+    iron__selftest_stream s = {.config = iron__selftest_config(&(iron__selftest_place){0}),
+                               .dtype = IRON_DTYPE_U32,
+                               .count = ((size_t)9 << 20) + 12345,
+                               .first = 1000};
+    uint32_t *tokens = malloc(s.count * sizeof *tokens);
+    iron_engine *want = NULL;
+    iron_error err = iron__selftest_no_memory;
+
+    s.tokens = tokens;
+    s.config.nodes = d->device->info.is_gpu ? 512 : 4;
+    s.config.batch = 1000003;
+    if (tokens) {
+        iron_generate(7, UINT64_C(1) << 32, 0, tokens, s.count, NULL);
+        (void)iron__selftest_reference(&s, &want, &err);
+    }
+    if (!want)
+        iron__selftest_fail(d->test, &err);
+    for (iron__gpu_strategy k = 0; want && k < IRON_GPU_STRATEGIES; k++) {
+        const char *memory = iron__gpu_strategy_name(k);
+        char what[80];
+
+        snprintf(what, sizeof what, "memory %s, used again", memory);
+        if (!d->device->info.lacks[k][0])
+            iron__selftest_compare(d, slow, memory, what, &s, want);
+    }
+    iron_engine_destroy(want);
+    free(tokens);
+}
+
 static void skip_strategies(iron__selftest_device *d) {
     for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++) {
         char what[120];
@@ -271,8 +306,11 @@ static void test_device(iron__selftest *t, size_t backend, size_t index) {
     skip_strategies(&d);
     test_strategies_of(&d, IRON_DTYPE_U32);
     test_strategies_of(&d, IRON_DTYPE_U16);
+    if (!t->is_quick)
+        test_reuse(&d);
     iron__selftest_gpu_shapes(&d);
     iron__selftest_gpu_resident(&d);
+    iron__selftest_gpu_callers(&d);
     iron__selftest_gpu_large(&d);
     iron__gpu_device_close(d.device);
 }

@@ -62,6 +62,9 @@ void iron__selftest_gpu_shapes(iron__selftest_device *d);
 /* Tokens that lie on the device: any alignment, many batches waiting, potentials near 2^24. */
 void iron__selftest_gpu_resident(iron__selftest_device *d);
 
+/* Tokens that a caller brings, by iron_feed_device. */
+void iron__selftest_gpu_callers(iron__selftest_device *d);
+
 /* More than 2^31 tokens on the device. */
 void iron__selftest_gpu_large(iron__selftest_device *d);
 

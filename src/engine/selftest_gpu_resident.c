@@ -205,6 +205,8 @@ static void test_plan(const bench *b, const iron__tokens_gpu_row *row, const pla
     snprintf(what, sizeof what, "on the device: %s, from %zu, batch %" PRIu64, p->what, p->begin,
              p->batch);
     name = iron__selftest_name_of(b->d, row, what);
+    if (!iron__selftest_wants(b->d->test, name.text))
+        return;
     status = run_plan(b, row, p, text, sizeof text, &err);
     iron__selftest_tell_gpu(b->d, name.text, status, text, &err);
 }
@@ -257,7 +259,7 @@ static void test_waiting(const bench *b, const iron__tokens_gpu_row *row) {
 }
 
 /* Pieces that are whole batches, which one launch can reduce and apply where a device gathers its
- * groups; and such that are almost so: not at 16 bytes, or of a length that moves the positions off.
+ * groups; and such that are almost so: not at 16 bytes, or of a length that moves positions off.
  * Where every node reads every token, many nodes would only take long. */
 static void test_whole_batches(const bench *b, const iron__tokens_gpu_row *row) {
     static const size_t even[] = {16384, 16384, 16384, 16384, 16384};

@@ -20,8 +20,8 @@
 #define RANDOM_QUICK 10u
 #define RANDOM_GPU   60u
 #define RANDOM_OTHER 30u
-/* Of a random shape. A batch costs the modes that take one at a time four launches, and those with a
- * group a node a group's threads, however short it is. */
+/* Of a random shape. However short, a batch costs the modes that take one at a time four launches,
+ * and those with a group a node a group's threads. */
 #define RANDOM_BATCHES    400u
 #define RANDOM_PAIRS      (UINT64_C(1) << 21)
 #define RANDOM_TOKENS_MAX 200000u

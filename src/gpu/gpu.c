@@ -51,8 +51,8 @@ const char *iron__gpu_strategy_name(iron__gpu_strategy strategy) {
 
 size_t iron__gpu_backend_count(void) { return BACKEND_COUNT; }
 
-const char *iron__gpu_backend_name(size_t index) {
-    return index < BACKEND_COUNT ? backends[index].name : NULL;
+const char *iron__gpu_backend_name(size_t backend) {
+    return backend < BACKEND_COUNT ? backends[backend].name : NULL;
 }
 
 size_t iron__gpu_backend_find(const char *name) {

@@ -70,6 +70,7 @@ typedef struct iron__gpu_info {
     uint64_t memory_bytes;
     uint64_t cache_bytes; /* last level; 0 unknown */
     uint32_t version;     /* compute capability or OpenCL version: major * 100 + minor * 10 */
+    bool has_addresses;   /* device memory is addresses: a caller's may begin anywhere in it */
     bool can_graph;
     bool can_overlap; /* IRON_GPU_LAUNCH_OVERLAP has an effect */
     bool can_gather;  /* IRON_GPU_LAUNCH_TOGETHER is kept */

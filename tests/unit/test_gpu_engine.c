@@ -175,8 +175,8 @@ static iron_source *source_of(const char *path, iron_dtype dtype) {
     return s;
 }
 
-/* A file longer than all slots, by every strategy; ordinary feeds before and after. Wide tokens: the
- * slots are full soonest. */
+/* A file longer than all slots, by every strategy; ordinary feeds before and after. Wide tokens
+ * fill the slots soonest. */
 static void feeds_from_files(void **state) {
     file_name path = name_in(&gpu_place, "tokens");
     size_t count = ((size_t)(IRON_GPU_SLOTS + 2) * IRON_GPU_SLOT_BYTES + 12345) / sizeof(int64_t);

@@ -2,8 +2,8 @@
 /*
  * test_gpu_selftest.c: the selftest where a device lacks something, cannot be opened, or fails in
  * the middle: that is told once, with the driver's words, and everything else is tested all the
- * same. Functions of OpenCL's table are replaced to make it so. That the selftest passes on a device
- * that works is a test of its own (`iron selftest`).
+ * same. Functions of OpenCL's table are replaced to make it so. That the selftest passes on a
+ * device that works is a test of its own (`iron selftest`).
  */
 #include "gpu_support.h"
 
@@ -103,10 +103,11 @@ static iron__cl_context *no_context(const intptr_t *properties, uint32_t count,
 
 static void run(told *t, iron_status expected) {
     iron_selftest_result result = {0};
+    iron_selftest_options options = {.is_quick = 1, .line = note, .context = t};
     iron_error err = {0};
 
     *t = (told){0};
-    assert_int_equal(iron_selftest(1, note, t, &result, &err), expected);
+    assert_int_equal(iron_selftest(&options, &result, &err), expected);
     assert_int_equal(err.status, expected);
     assert_int_equal(result.passed, t->passed);
     assert_int_equal(result.failed, t->failed);
@@ -114,7 +115,7 @@ static void run(told *t, iron_status expected) {
     assert_true(t->passed > 500); /* the CPU's */
 }
 
-/* The device fails after some work: one failed check, with its words, and no more of that device. */
+/* The device fails after some work: one failed check, with its words, and no more of it. */
 static void a_device_that_fails_under_way(void **state) {
     told t;
 

@@ -205,8 +205,8 @@ static void sixteen_bit_contributions_do_not_build(void **state) {
 }
 
 /* Accumulators are written plainly: there 16 bits build, and every comparison shows them. (In the
- * mode that applies one batch at a time: to apply many, a point is looked up by its accumulator, and
- * half of one leads anywhere.) */
+ * mode that applies one batch at a time: to apply many, a point is looked up by its accumulator,
+ * and half of one leads anywhere.) */
 static void sixteen_bit_accumulators_are_seen(void **state) {
     iron__gpu_image image = iron__tokens_image;
     iron__nodes want, got;

@@ -31,7 +31,7 @@ static inline k_u64 k_mulhi64(k_u64 a, k_u64 b) {
     return (k_u64)(((unsigned __int128)a * b) >> 64);
 }
 
-/* Without the mathematics library, which tests are not linked with; only small numbers come here. */
+/* Without the mathematics library, which tests do not link. Only small numbers come here. */
 static inline k_f32 k_ceil(k_f32 v) {
     k_f32 whole = (k_f32)(k_i32)v;
 

@@ -92,6 +92,7 @@ static void fill_info(const iron__cuda_driver *driver, const facts *f, iron__gpu
     info->local_bytes_max = (uint64_t)f->shared_max;
     info->cache_bytes = (uint64_t)f->cache;
     info->version = (uint32_t)(f->major * 100 + f->minor * 10);
+    info->has_addresses = true;
     info->can_graph = true;
     /* Kernels can ask to begin early since Hopper. */
     info->can_overlap = driver->cuLaunchKernelEx && f->major >= 9;

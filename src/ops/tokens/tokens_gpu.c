@@ -60,8 +60,8 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
         {&b->nearest, 2 * (size_t)t->config.lattice->span},
         {&b->additions, nodes * sizeof(k_u32)},
         {&b->batch_potentials, TOKENS_WAITING * sizeof(k_f32)},
-        {&b->maps, TOKENS_CHUNKS * TOKENS_POINTS},
-        {&b->slots, TOKENS_STEP_GROUPS * STEP_SLOT_BYTES},
+        {&b->maps, (size_t)TOKENS_CHUNKS * TOKENS_POINTS},
+        {&b->slots, TOKENS_STEP_GROUPS * (size_t)STEP_SLOT_BYTES},
         {&b->epochs, sizeof(k_u64)},
     };
 
@@ -76,7 +76,8 @@ static void fill_params(iron__tokens_gpu *t) {
     iron__divisor vocab = iron__divisor_make(t->config.vocab);
     /* a span of 2 ... 65,535 numbers; divisors begin at 2, and so do spans: two points at least */
     iron__divisor span = iron__divisor_make(l->span);
-    double inverse = 1.0 / (double)(t->config.vocab / 2);
+    uint32_t middle = t->config.vocab / 2;
+    double inverse = 1.0 / (double)middle;
 
     t->span = (tokens_span){.batch = t->config.batch,
                             .addend = vocab.addend,
@@ -94,7 +95,7 @@ static void fill_params(iron__tokens_gpu *t) {
                                   .span = l->span,
                                   .first_fold = l->first_fold,
                                   .nodes = t->config.nodes};
-    t->closing = (tokens_closing){.batch = t->config.batch, .middle = t->config.vocab / 2};
+    t->closing = (tokens_closing){.batch = t->config.batch, .middle = middle};
     memcpy(&t->closing.inverse_bits, &inverse, sizeof inverse);
 }
 

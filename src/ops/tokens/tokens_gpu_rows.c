@@ -58,7 +58,7 @@ static void as_written(const iron__gpu_info *info, const tokens_span *s, uint32_
 }
 
 static void fill_the_device(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    uint64_t turn = 4 * TOKENS_CHAMPION_WG; /* a load for every thread, at least */
+    uint64_t turn = UINT64_C(4) * TOKENS_CHAMPION_WG; /* a load for every thread, at least */
     uint64_t turns = (s->count + turn - 1) / turn;
     uint32_t full = CHAMPION_GROUPS * info->units;
 
