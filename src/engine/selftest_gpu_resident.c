@@ -170,7 +170,8 @@ static iron_status run_plan(const bench *b, const iron__tokens_gpu_row *row, con
                                       .batch = p->batch,
                                       .nodes = nodes_of(p),
                                       .vocab = VOCAB,
-                                      .by_batch = p->by_batch};
+                                      .by_batch = p->by_batch,
+                                      .is_chained = p->begin == 0}; /* on CUDA: overlapping */
     model m = {.p = p, .closed = before(p), .divisor = iron__divisor_make(VOCAB)};
     iron__contribution closed;
     iron__tokens_gpu *t = NULL;

@@ -93,7 +93,8 @@ bench_engine bench_engine_make(bench *b, const char *mode, uint64_t batch, bool 
                                       .batch = batch,
                                       .nodes = BENCH_NODES,
                                       .vocab = BENCH_VOCAB,
-                                      .by_batch = by_batch};
+                                      .by_batch = by_batch,
+                                      .is_chained = true};
     bench_engine e = {.batch = batch, .by_batch = by_batch};
     iron_error err;
 

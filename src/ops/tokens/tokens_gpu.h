@@ -55,7 +55,10 @@ typedef struct iron__tokens_gpu_config {
     iron__gpu_program *program; /* NULL, or iron__tokens_image loaded: borrowed, to save time */
     uint64_t batch;
     uint32_t nodes, vocab;
-    bool by_batch; /* positions restart with each batch */
+    bool by_batch;   /* positions restart with each batch */
+    bool is_chained; /* a promise: all tokens are in place before the first feed, and nothing but
+                        feeds goes into the queue. Then a launch may begin before the one ahead of
+                        it has ended. Without it a launch waits for all that is in the queue. */
 } iron__tokens_gpu_config;
 
 /* What has been taken: the host's side, always up to date. */

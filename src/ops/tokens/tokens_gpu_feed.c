@@ -200,8 +200,9 @@ static iron_status launch_step(iron__tokens_gpu *t, iron__gpu_queue *queue,
     launch.groups[0] = groups;
     c.count = 1;
     c.last = s->count;
-    /* Only after another step may it begin early: that one has not written the tokens. */
-    if (t->is_step_last)
+    /* It reads tokens before it waits: only after another step, which wrote none, may it begin
+     * early, and only if nobody else put anything in between. */
+    if (t->config.is_chained && t->is_step_last)
         launch.flags |= IRON_GPU_LAUNCH_OVERLAP;
     IRON_TRY(iron__gpu_run(queue, &launch, err));
     t->is_step_last = true;
