@@ -52,6 +52,8 @@ static void write_case(const iron__calibration_case *c, char *line, size_t size)
 static bool parse_case(const char *line, iron__calibration_case *c) {
     char *at;
 
+    if (strpbrk(line, "-+")) /* strtoull would take them */
+        return false;
     c->batch = strtoull(line, &at, 10);
     c->nodes = strtoull(at, &at, 10);
     for (size_t k = 0; k < IRON_CALIBRATION_MODES; k++) {
@@ -94,7 +96,7 @@ static bool parse(FILE *file, const char *key, iron__calibration *out) {
         return false;
     for (out->count = 0; next_line(file, line); out->count++) {
         if (strcmp(line, "end") == 0)
-            return out->count > 0;
+            return out->count > 0 && fgetc(file) == EOF;
         if (out->count == IRON_CALIBRATION_CASES || !parse_case(line, &out->cases[out->count]))
             return false;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * selftest_gpu_callers.c: iron_feed_device: tokens in memory that a caller brings, on a caller's own
- * queue, in every mode; where addresses are plain numbers, also from the middle of an allocation, at
- * every alignment. Feeds from the host come before and after, without waiting.
+ * selftest_gpu_callers.c: iron_feed_device: tokens in memory that a caller brings, on a caller's
+ * own queue, in every mode; where addresses are plain numbers, also from the middle of an
+ * allocation, at every alignment. Feeds from the host come before and after, without waiting.
  */
 #include "engine/selftest_gpu.h"
 
