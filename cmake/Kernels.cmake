@@ -4,24 +4,29 @@
 #
 #   IRON_CUDA         AUTO (where nvcc works), ON (an error without it), OFF
 #   IRON_CUDA_ARCHS   machine code for these (80;90;100;120)
-#   IRON_CUDA_PTX     and PTX of this level for the driver to compile on others (75); empty: none
+#   IRON_CUDA_PTX     and PTX of these levels for the driver to compile on others (75;90); empty: none
 set(IRON_CUDA "AUTO" CACHE STRING "CUDA kernels: AUTO, ON or OFF")
 set(IRON_CUDA_ARCHS "80;90;100;120" CACHE STRING "compute capabilities to make machine code for")
-set(IRON_CUDA_PTX "75" CACHE STRING "compute capability of the PTX for all others; empty: none")
+set(IRON_CUDA_PTX "75;90" CACHE STRING "compute capabilities of the PTX for all others; empty: none")
 
 set(IRON_CUDA_KERNELS 0)
 set(cuda_targets "")
 foreach(arch IN LISTS IRON_CUDA_ARCHS)
   list(APPEND cuda_targets "-gencode=arch=compute_${arch},code=sm_${arch}")
 endforeach()
-if(IRON_CUDA_PTX)
-  list(APPEND cuda_targets "-gencode=arch=compute_${IRON_CUDA_PTX},code=compute_${IRON_CUDA_PTX}")
-endif()
+foreach(level IN LISTS IRON_CUDA_PTX)
+  list(APPEND cuda_targets "-gencode=arch=compute_${level},code=compute_${level}")
+endforeach()
 
-# Does this nvcc make code for all that is asked for? It also needs a C++ compiler to lean on.
+# Does this nvcc make code for all that is asked for, and know loads of 128 bits (12.3 and later)? It
+# also needs a C++ compiler to lean on.
 function(iron_check_nvcc result)
   set(probe "${CMAKE_CURRENT_BINARY_DIR}/nvcc-probe")
-  file(WRITE "${probe}.cu" "extern \"C\" __global__ void probe(int *p) { *p = 1; }\n")
+  file(WRITE "${probe}.cu" [[
+extern "C" __global__ void probe(void *p) {
+    asm volatile("{ .reg .b128 v; ld.relaxed.gpu.global.b128 v, [%0]; }" ::"l"(p) : "memory");
+}
+]])
   execute_process(
     COMMAND "${IRON_NVCC}" -fatbin ${cuda_targets} "${probe}.cu" -o "${probe}.fatbin"
     RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -42,7 +47,7 @@ if(NOT IRON_CUDA STREQUAL "OFF" AND EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/
     set(nvcc_fault "nvcc was not found")
   endif()
   if(nvcc_fault AND IRON_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "CUDA kernels: ${nvcc_fault}; install CUDA 12.3 or later, or use IRON_CUDA=OFF")
+    message(FATAL_ERROR "CUDA kernels: ${nvcc_fault}; install CUDA 12.8 or later (12.3 for IRON_CUDA_ARCHS up to 90), or use IRON_CUDA=OFF")
   elseif(nvcc_fault)
     message(STATUS "CUDA kernels: left out, since ${nvcc_fault}")
   else()

@@ -54,7 +54,7 @@
  * destroy, close and abandon take NULL and do nothing then.
  *
  * Structs. Those with a struct_size grow at their end only; set it to the size you were compiled
- * with, and a library of another version knows which fields you know.
+ * with, and a library that knows other fields refuses it instead of guessing.
  *
  * Threads. Different objects may be used from different threads at once; one object from one thread
  * at a time. A lattice is immutable and may be shared.
@@ -228,8 +228,8 @@ IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err)
 /* 32-bit tokens that are in the GPU's memory already, in the order of the caller's stream and
  * without a copy. `tokens` is a CUDA device pointer, aligned to 4 bytes, of the engine's device; or
  * a cl_mem made in iron_engine_native_context. `stream` is a CUstream (NULL: the default stream) or
- * a cl_command_queue of that context. Returns at once: the tokens must stay as they are until the
- * stream has passed this call. Only for engines on a GPU, and without a seal. */
+ * a cl_command_queue of that context. Does not wait for the stream: the tokens must stay as they are
+ * until it has passed this call. Only for engines on a GPU, and without a seal. */
 IRON_API iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t count,
                                       void *stream, iron_error *err);
 /* The CUcontext or cl_context that an engine works in; NULL on the CPU. */

@@ -11,10 +11,8 @@
 
 #include <stdio.h>
 
-/* Pairs of node and token a second and unit, as the modes of Part I take them: H200, PoCL. */
-#define PAIRS_A_UNIT_GPU   2e9
-#define PAIRS_A_UNIT_OTHER 1e8
-#define PAIRS_A_THREAD     1e9
+/* Pairs of node and token a second and thread, as the CPU's modes of Part I take them. */
+#define PAIRS_A_THREAD 1e9
 
 /* Remembers a failure, so that a broken engine stays broken. */
 static iron_status keep(iron_engine *e, iron_status status, iron_error *error, iron_error *err) {
@@ -106,9 +104,15 @@ iron_status iron__gpu_engine_settle(iron_engine *e, iron_error *err) {
     return keep(e, iron__gpu_feed_fetch(e->gpu, &e->nodes, &e->closed, &error), &error, err);
 }
 
+static bool is_as_before(const iron_engine *e, const iron__tokens_gpu_progress *before) {
+    return e->batches == before->batches && e->closed.count == before->closed_tokens &&
+           e->open.count == before->open_tokens;
+}
+
 iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t count, void *stream,
                              iron_error *err) {
     uint64_t fed = engine->closed.count + engine->open.count;
+    iron__tokens_gpu_progress before;
     iron_error error = {0};
     iron_status status;
 
@@ -121,12 +125,13 @@ iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t c
     IRON_TRY(check_alive(engine, err));
     if (count == 0)
         return IRON_OK;
+    before = iron__gpu_feed_progress(engine->gpu);
     status =
         iron__gpu_feed_resident(engine->gpu, (uintptr_t)tokens, count, (uintptr_t)stream, &error);
     take_progress(engine);
-    if (status == IRON_E_ARG) { /* the caller's mistake, found before anything was taken */
+    if ((status == IRON_E_ARG || status == IRON_E_STATE) && is_as_before(engine, &before)) {
         if (err)
-            *err = error;
+            *err = error; /* the caller's mistake, found before anything was taken */
         return status;
     }
     return keep(engine, status, &error, err);
@@ -136,13 +141,22 @@ void *iron_engine_native_context(const iron_engine *engine) {
     return engine->gpu ? (void *)iron__gpu_feed_context(engine->gpu) : NULL;
 }
 
+/* Tokens that have collected are sent first, and if that fails they are lost; not getting memory
+ * for slots costs nothing. */
+iron_status iron__gpu_engine_slots(iron_engine *e, void *slots[IRON_GPU_SLOTS], iron_error *err) {
+    iron_error error = {0};
+
+    IRON_TRY(check_alive(e, err));
+    IRON_TRY(keep(e, iron__gpu_feed_flush(e->gpu, &error), &error, err));
+    return iron__gpu_feed_slots(e->gpu, slots, err);
+}
+
 iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
     void *slots[IRON_GPU_SLOTS];
 
     if (!engine->gpu || !iron__gpu_feed_has_slots(engine->gpu))
         return IRON_OK;
-    IRON_TRY(check_alive(engine, err));
-    return iron__gpu_feed_slots(engine->gpu, slots, err);
+    return iron__gpu_engine_slots(engine, slots, err);
 }
 
 iron_status iron_engine_tokens_alloc(iron_engine *engine, size_t bytes, void **out,
@@ -165,13 +179,9 @@ void iron_engine_tokens_free(iron_engine *engine, void *memory) {
 
 double iron_engine_seconds_estimate(const iron_engine *engine, uint64_t tokens) {
     double pairs = (double)tokens * (double)engine->config.nodes;
-    const iron__gpu_info *info;
 
-    if (!engine->gpu)
-        return engine->choice.variant->per_node ? pairs / PAIRS_A_THREAD / engine->config.threads
-                                                : 0;
-    info = iron__gpu_feed_info(engine->gpu);
-    return engine->choice.gpu_row->per_node
-               ? pairs / (info->is_gpu ? PAIRS_A_UNIT_GPU : PAIRS_A_UNIT_OTHER) / info->units
-               : 0;
+    if (engine->gpu)
+        return iron__tokens_gpu_seconds(engine->choice.gpu_row, iron__gpu_feed_info(engine->gpu),
+                                        engine->config.nodes, tokens);
+    return engine->choice.variant->per_node ? pairs / PAIRS_A_THREAD / engine->config.threads : 0;
 }

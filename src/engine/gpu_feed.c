@@ -241,6 +241,14 @@ static iron_status reduce_in_place(iron__gpu_feed *f, iron__gpu_buffer *slot, ir
     return IRON_OK;
 }
 
+/* Waits for all that was sent, also after a failure: then nothing reads the host's memory any more.
+ * The first thing that went wrong is what counts. */
+static iron_status settle_sends(iron__gpu_feed *f, iron_status status, iron_error *err) {
+    iron_status waited = iron__gpu_feed_release(f, status == IRON_OK ? err : NULL);
+
+    return status == IRON_OK ? waited : status;
+}
+
 /* Sends what has collected in the slot that is being filled. */
 static iron_status flush(iron__gpu_feed *f, iron_error *err) {
     iron__gpu_buffer *slot = f->slots[f->sends % IRON_GPU_SLOTS];
@@ -249,13 +257,13 @@ static iron_status flush(iron__gpu_feed *f, iron_error *err) {
     if (count == 0)
         return IRON_OK;
     f->collected = 0;
-    if (f->strategy == IRON_GPU_PAGEABLE) {
-        IRON_TRY(send(f, f->pageable_slot, f->dtype, count, NULL, err));
-        return iron__gpu_feed_release(f, err);
-    }
+    if (f->strategy == IRON_GPU_PAGEABLE)
+        return settle_sends(f, send(f, f->pageable_slot, f->dtype, count, NULL, err), err);
     return is_copied(f) ? send(f, slot->host, f->dtype, count, NULL, err)
                         : reduce_in_place(f, slot, f->dtype, count, err);
 }
+
+iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err) { return flush(f, err); }
 
 /* Where the host collects tokens; valid until the next flush. */
 static iron_status slot_to_fill(iron__gpu_feed *f, char **memory, iron_error *err) {
@@ -316,15 +324,15 @@ static iron_status collect(iron__gpu_feed *f, const iron__tokens_view *view, siz
 static iron_status send_all(iron__gpu_feed *f, const iron__tokens_view *view, iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
     size_t capacity = LANE_BYTES / (width > sizeof(uint32_t) ? width : sizeof(uint32_t));
+    iron_status status = flush(f, err);
 
-    IRON_TRY(flush(f, err));
-    for (size_t done = 0; done < view->count;) {
+    for (size_t done = 0; status == IRON_OK && done < view->count;) {
         size_t count = view->count - done < capacity ? view->count - done : capacity;
 
-        IRON_TRY(send(f, (const char *)view->data + done * width, view->dtype, count, NULL, err));
+        status = send(f, (const char *)view->data + done * width, view->dtype, count, NULL, err);
         done += count;
     }
-    return iron__gpu_feed_release(f, err);
+    return settle_sends(f, status, err);
 }
 
 iron__tokens_gpu_progress iron__gpu_feed_progress(const iron__gpu_feed *f) {
@@ -440,7 +448,6 @@ bool iron__gpu_feed_has_slots(const iron__gpu_feed *f) {
 }
 
 iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_GPU_SLOTS], iron_error *err) {
-    IRON_TRY(flush(f, err));
     IRON_TRY(iron__gpu_feed_release(f, err));
     for (size_t k = 0; k < IRON_GPU_SLOTS; k++) {
         IRON_TRY(ensure(f, slot_memory(f), IRON_GPU_SLOT_BYTES, &f->slots[k], err));

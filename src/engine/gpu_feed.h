@@ -65,6 +65,8 @@ void iron__gpu_feed_take_back(iron__gpu_feed *f, void *memory);
 #define IRON_GPU_SLOTS      16u
 #define IRON_GPU_SLOT_BYTES ((size_t)4 << 20)
 bool iron__gpu_feed_has_slots(const iron__gpu_feed *f);
+/* Sends what has collected. Always before slots are asked for. */
+iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err);
 iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_GPU_SLOTS], iron_error *err);
 /* Sends a slot that a reader has filled. *released: how many slots, the oldest first, the reader
  * may fill again. */

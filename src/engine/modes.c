@@ -209,7 +209,7 @@ static iron_status choose_on_gpu(const iron_config *config, size_t backend,
         iron__calibration_choose(config, backend, choice);
         return IRON_OK;
     }
-    choice->gpu_row = iron__tokens_gpu_row_find(config->mode);
+    choice->gpu_row = iron__tokens_gpu_row_for(backend, config->mode);
     if (!choice->gpu_row)
         return no_such_mode(name, config->mode, err);
     snprintf(choice->reason, sizeof choice->reason, "asked for: %s",
@@ -222,7 +222,7 @@ static bool is_for_auto(const iron_config *config, size_t backend) {
     iron__gpu_info info;
     size_t devices;
 
-    if (!is_auto(config->mode) && !iron__tokens_gpu_row_find(config->mode))
+    if (!is_auto(config->mode) && !iron__tokens_gpu_row_for(backend, config->mode))
         return false;
     return iron__gpu_probe(backend, &devices, NULL) == IRON_OK && config->device < devices &&
            iron__gpu_describe(backend, config->device, &info, NULL) == IRON_OK && info.is_gpu;

@@ -78,7 +78,7 @@ static iron_status take_slots(pipeline *p, iron__ring_options *options, iron_err
         options->slot_count = IRON_GPU_SLOTS;
         options->slot_bytes = IRON_GPU_SLOT_BYTES;
         options->readers = cpus < 2 * GPU_READERS_MAX ? (cpus + 1) / 2 : GPU_READERS_MAX;
-        return iron__gpu_feed_slots(e->gpu, p->slots, err);
+        return iron__gpu_engine_slots(e, p->slots, err);
     }
     options->slot_count = SLOTS;
     options->slot_bytes = SLOT_BYTES;

@@ -150,6 +150,11 @@ static void rows_are_the_nine_modes(void **state) {
         assert_true(!row->shares_sum || row->per_node);
     }
     assert_null(iron__tokens_gpu_row_at(COUNT(modes)));
+    /* another backend's name is no mode of this one */
+    assert_non_null(iron__tokens_gpu_row_for(0, "tokens.cuda.champion"));
+    assert_null(iron__tokens_gpu_row_for(1, "tokens.cuda.champion"));
+    assert_non_null(iron__tokens_gpu_row_for(1, "champion"));
+    assert_null(iron__tokens_gpu_row_for(1, "vector"));
     assert_null(iron__tokens_gpu_row_find("vector"));
     assert_null(iron__tokens_gpu_row_find(""));
 }

@@ -191,6 +191,7 @@ extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)
     v = step_reduce_group(step_take((const k_u32x4 *)(tokens + s.begin), share, &s));
     step_wait_for_launch_before();
     epoch = *(volatile k_u32 *)epochs + 1;
+    __syncthreads(); /* once a group has published, the epoch may change: all have read it */
     if (K_LID == 0)
         step_publish(slots + K_GRP, v, epoch);
     if (node / 32 * 32 >= l.nodes)
@@ -209,6 +210,6 @@ extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)
     if (K_GRP == 0 && K_LID == 0) {
         K_ATOMIC_ADD_U64(&totals[0], v.sum);
         K_ATOMIC_XOR_U32((k_u32 *)&totals[1], v.xors);
-        *epochs = epoch; /* all groups have published, so all have read it */
+        *epochs = epoch; /* all groups have published, so all their threads have read it */
     }
 }

@@ -159,9 +159,10 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                    uint64_t batches, iron_error *err) {
     const iron_lattice *l = t->config.lattice;
     iron__tokens_gpu_buffers *b = &t->buffers;
-    uint64_t totals[2] = {closed.sum, closed.xors};
     size_t n = nodes->count;
 
+    t->totals[0] = closed.sum;
+    t->totals[1] = closed.xors;
     t->progress = (iron__tokens_gpu_progress){.closed_tokens = closed.count, .batches = batches};
     t->waiting = 0;
     t->turn = 0;
@@ -170,7 +171,7 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
     IRON_TRY(upload(queue, b->accumulators, nodes->xor_accumulators, n * sizeof(k_u32), err));
     IRON_TRY(upload(queue, b->potentials, nodes->potentials, n * sizeof(k_f32), err));
     IRON_TRY(upload(queue, b->activations, nodes->activations, n * sizeof(k_f32), err));
-    IRON_TRY(upload(queue, b->totals, totals, sizeof totals, err));
+    IRON_TRY(upload(queue, b->totals, t->totals, sizeof t->totals, err));
     IRON_TRY(upload(queue, b->points, l->points, sizeof l->points, err));
     IRON_TRY(upload(queue, b->nearest, l->nearest, 2 * (size_t)l->span - 1, err));
     return iron__gpu_queue_wait(queue, err);
@@ -179,15 +180,14 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
 iron_status iron__tokens_gpu_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue, iron__nodes *nodes,
                                    iron__contribution *closed, iron_error *err) {
     iron__tokens_gpu_buffers *b = &t->buffers;
-    uint64_t totals[2];
     size_t n = nodes->count;
 
     IRON_TRY(iron__tokens_gpu_settle(t, queue, err));
     IRON_TRY(download(queue, b->accumulators, nodes->xor_accumulators, n * sizeof(k_u32), err));
     IRON_TRY(download(queue, b->potentials, nodes->potentials, n * sizeof(k_f32), err));
-    IRON_TRY(download(queue, b->totals, totals, sizeof totals, err));
+    IRON_TRY(download(queue, b->totals, t->totals, sizeof t->totals, err));
     IRON_TRY(iron__gpu_queue_wait(queue, err));
-    *closed = (iron__contribution){t->progress.closed_tokens, totals[0], (uint32_t)totals[1]};
+    *closed = (iron__contribution){t->progress.closed_tokens, t->totals[0], (uint32_t)t->totals[1]};
     return IRON_OK;
 }
 

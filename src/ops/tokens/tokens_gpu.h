@@ -31,7 +31,9 @@ typedef struct iron__tokens_gpu_row {
     uint32_t threads[2]; /* of a group */
     bool takes_many;
     bool per_node;
-    bool shares_sum; /* per node, but with one sum for all */
+    bool shares_sum;   /* per node, but with one sum for all */
+    double unit_pairs; /* per node: pairs of node and token a second that a unit of an H200 takes */
+    double token_ns;   /* and what a token costs at least, where a thread walks through them */
     /* Groups for a span on a device. */
     void (*groups)(const iron__gpu_info *info, const tokens_span *span, uint32_t groups[2]);
     const char *idea;
@@ -42,6 +44,12 @@ typedef struct iron__tokens_gpu_row {
 const iron__tokens_gpu_row *iron__tokens_gpu_row_at(size_t index);
 /* By mode, or by one of its full names. */
 const iron__tokens_gpu_row *iron__tokens_gpu_row_find(const char *name);
+/* By mode, or by its full name on that backend. */
+const iron__tokens_gpu_row *iron__tokens_gpu_row_for(size_t backend, const char *name);
+
+/* About how long a per-node mode takes for so many tokens on a device; 0 for the others. */
+double iron__tokens_gpu_seconds(const iron__tokens_gpu_row *row, const iron__gpu_info *info,
+                                uint64_t nodes, uint64_t tokens);
 
 /* The kernels of this op, for iron__gpu_program_load. */
 extern const iron__gpu_image iron__tokens_image;

@@ -17,11 +17,11 @@
 /* Below this a batch is a matter of a small group; above, of all of them. */
 #define FEW_TOKENS 16384u
 
-/* A launch of the modes that take one batch: below 2^31 tokens, so that kernels count in 32 bits,
- * and few enough pairs to be over in seconds. */
-#define PIECE_TOKENS (UINT64_C(1) << 28)
-#define PIECE_PAIRS  (UINT64_C(1) << 38)
-#define PIECE_LEAST  (UINT64_C(1) << 16)
+/* A launch of the modes that take one batch: few enough tokens for kernels to count in 32 bits, and
+ * to be over in a second or two: displays and watchdogs wait for it. */
+#define PIECE_TOKENS  (UINT64_C(1) << 28)
+#define PIECE_LEAST   UINT64_C(256)
+#define PIECE_SECONDS 1.0
 
 /* A step: 6144 quads a group, 12 a thread. Fewer groups find each other sooner, more read faster:
  * 32 were best for 3 MiB on an H200, in a chain of launches that overlap. */
@@ -231,11 +231,13 @@ static iron_status feed_many(iron__tokens_gpu *t, iron__gpu_queue *queue,
 }
 
 static uint64_t piece_of(const iron__tokens_gpu *t) {
-    uint64_t piece = PIECE_TOKENS;
+    double seconds =
+        iron__tokens_gpu_seconds(t->config.row, &t->device->info, t->config.nodes, PIECE_TOKENS);
+    double piece = (double)PIECE_TOKENS;
 
-    if (t->config.row->per_node && piece > PIECE_PAIRS / t->config.nodes)
-        piece = PIECE_PAIRS / t->config.nodes;
-    return piece > PIECE_LEAST ? piece : PIECE_LEAST;
+    if (seconds > PIECE_SECONDS)
+        piece *= PIECE_SECONDS / seconds;
+    return piece > (double)PIECE_LEAST ? (uint64_t)piece : PIECE_LEAST;
 }
 
 /* A piece of the open batch, which is applied if that closes it. */

@@ -73,12 +73,15 @@ static const iron__tokens_gpu_row rows[] = {
      {TOKENS_PAIRS_SIDE, TOKENS_PAIRS_SIDE},
      .per_node = true,
      .shares_sum = true,
+     .unit_pairs = 2e7,
      .groups = pairs,
      .idea = "a thread a pair of token and node, one 32-bit atomic each"},
     {NAMES("node"),
      "tokens_node",
      {TOKENS_NODE_WG},
      .per_node = true,
+     .unit_pairs = 5.7e8,
+     .token_ns = 55,
      .groups = thread_a_node,
      .idea = "a thread a node, which walks through all tokens",
      .beats = "atomic2d"},
@@ -86,6 +89,7 @@ static const iron__tokens_gpu_row rows[] = {
      "tokens_hybrid",
      {TOKENS_HYBRID_WG},
      .per_node = true,
+     .unit_pairs = 9e9,
      .groups = group_a_node,
      .idea = "a group a node: strided tokens, warp and local reduction, one write",
      .beats = "node"},
@@ -93,6 +97,8 @@ static const iron__tokens_gpu_row rows[] = {
      "tokens_tiled",
      {TOKENS_TILED_WG},
      .per_node = true,
+     .unit_pairs = 5.2e8,
+     .token_ns = 59,
      .groups = thread_a_node,
      .idea = "tiles of tokens through local memory, 256 nodes a group",
      .beats = "node"},
@@ -100,6 +106,8 @@ static const iron__tokens_gpu_row rows[] = {
      "tokens_tiled_wide",
      {TOKENS_TILED_WIDE_WG},
      .per_node = true,
+     .unit_pairs = 5.5e8,
+     .token_ns = 57,
      .groups = few_threads_a_node,
      .idea = "tiles of tokens through local memory, 32 nodes a group",
      .beats = "tiled"},
@@ -107,6 +115,7 @@ static const iron__tokens_gpu_row rows[] = {
      "tokens_tiled_vector",
      {TOKENS_TILED_WG},
      .per_node = true,
+     .unit_pairs = 5.5e9,
      .groups = warp_a_node,
      .idea = "16-byte loads of tiles, a warp a node",
      .beats = "tiled-wide"},
@@ -114,6 +123,7 @@ static const iron__tokens_gpu_row rows[] = {
      "tokens_hybrid_vector",
      {TOKENS_HYBRID_WG},
      .per_node = true,
+     .unit_pairs = 1.1e10,
      .groups = group_a_node,
      .idea = "hybrid with 16-byte loads, four tokens an iteration",
      .beats = "hybrid"},
@@ -145,4 +155,24 @@ const iron__tokens_gpu_row *iron__tokens_gpu_row_find(const char *name) {
             strcmp(rows[k].names[1], name) == 0)
             return &rows[k];
     return NULL;
+}
+
+const iron__tokens_gpu_row *iron__tokens_gpu_row_for(size_t backend, const char *name) {
+    const iron__tokens_gpu_row *row = iron__tokens_gpu_row_find(name);
+
+    return row && (strcmp(row->mode, name) == 0 || strcmp(row->names[backend], name) == 0) ? row
+                                                                                           : NULL;
+}
+
+double iron__tokens_gpu_seconds(const iron__tokens_gpu_row *row, const iron__gpu_info *info,
+                                uint64_t nodes, uint64_t tokens) {
+    /* OpenCL on a CPU: about a hundredth, on PoCL */
+    double pace = (info->is_gpu ? 1.0 : 0.01) * (info->units ? info->units : 1);
+    double at_once, one_by_one;
+
+    if (!row->per_node)
+        return 0;
+    at_once = (double)tokens * (double)nodes / (row->unit_pairs * pace);
+    one_by_one = (double)tokens * row->token_ns * 1e-9;
+    return at_once > one_by_one ? at_once : one_by_one;
 }

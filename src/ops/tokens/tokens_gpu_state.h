@@ -44,9 +44,10 @@ struct iron__tokens_gpu {
     tokens_lattice lattice; /* likewise */
     tokens_closing closing; /* likewise */
     iron__tokens_gpu_progress progress;
-    uint32_t waiting;  /* closed batches that are not applied yet */
-    uint32_t turn;     /* 0 or 1: the open batch's entry, where nodes share one */
-    bool is_step_last; /* the launch before was a step: the next one may overlap it */
+    uint64_t totals[2]; /* on their way from or to the device: must outlive a failed call */
+    uint32_t waiting;   /* closed batches that are not applied yet */
+    uint32_t turn;      /* 0 or 1: the open batch's entry, where nodes share one */
+    bool is_step_last;  /* the launch before was a step: the next one may overlap it */
 };
 
 #endif
