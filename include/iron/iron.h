@@ -226,10 +226,10 @@ IRON_API iron_status iron_engine_feed_source(iron_engine *engine, iron_source *s
 IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err);
 
 /* 32-bit tokens that are in the GPU's memory already, in the order of the caller's stream and
- * without a copy. `tokens` is a CUDA device pointer, aligned to 4 bytes, of the engine's device; or
- * a cl_mem made in iron_engine_native_context. `stream` is a CUstream (NULL: the default stream) or
- * a cl_command_queue of that context. Does not wait for the stream: the tokens must stay as they are
- * until it has passed this call. Only for engines on a GPU, and without a seal. */
+ * without a copy. `tokens` is a CUDA device pointer, aligned to 4 bytes, of the engine's device;
+ * or a cl_mem made in iron_engine_native_context. `stream` is a CUstream (NULL: the default
+ * stream) or a cl_command_queue of that context. Does not wait for the stream: the tokens must
+ * stay as they are until it has passed this call. Only for engines on a GPU, and without a seal. */
 IRON_API iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t count,
                                       void *stream, iron_error *err);
 /* The CUcontext or cl_context that an engine works in; NULL on the CPU. */
