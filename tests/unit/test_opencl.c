@@ -6,31 +6,10 @@
  *
  * What cannot be must be refused; and none of these refusals may mark the device.
  */
-#include "support.h"
+#include "opencl_work.h"
 
 #include "core/clock.h"
-#include "gpu/opencl/opencl.h"
 #include "gpu/opencl/opencl_loader.h"
-
-#define OPS (&iron__opencl_ops)
-
-static folder place;
-static iron__gpu_device *device;
-static iron__gpu_queue *queue;
-static iron__gpu_program *program;
-static iron_error reason; /* why there is no device */
-
-/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
-
-#define NEED_DEVICE()                                                                              \
-    do {                                                                                           \
-        if (!device) {                                                                             \
-            print_message("skipped: %s\n", reason.text);                                           \
-            skip();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 typedef struct numbers {
     uint32_t add, times;
@@ -63,47 +42,6 @@ static const iron__gpu_image image = {
         "    to[k] = v;\n"
         "}\n",
 };
-
-static int open_all(void **state) {
-    (void)state;
-    folder_make(&place);
-    setenv("IRON_CACHE_DIR", name_in(&place, "cache").path, 1);
-    setenv("POCL_CACHE_DIR", place.path, 1); /* PoCL's own, out of the user's home */
-    if (OPS->device_open(0, &device, &reason) != IRON_OK)
-        return 0;
-    if (OPS->queue_create(device, &queue, &reason) != IRON_OK ||
-        OPS->program_load(device, &image, &program, &reason) != IRON_OK) {
-        print_error("%s\n", reason.text);
-        return -1;
-    }
-    return 0;
-}
-
-static int close_all(void **state) {
-    (void)state;
-    if (device)
-        assert_int_equal(device->failure.status, IRON_OK);
-    if (device) {
-        OPS->program_unload(program);
-        OPS->queue_destroy(queue);
-        OPS->device_close(device);
-    }
-    iron__opencl_forget();
-    folder_remove(&place);
-    return 0;
-}
-
-static iron__gpu_buffer *buffer_of(iron__gpu_memory memory, size_t bytes) {
-    iron__gpu_buffer *buffer = NULL;
-    iron_error err;
-
-    assert_ok(OPS->buffer_create(device, memory, bytes, &buffer, &err), &err);
-    assert_ptr_equal(buffer->device, device);
-    assert_int_equal(buffer->memory, memory);
-    assert_int_equal(buffer->bytes, bytes);
-    assert_true(buffer->native != 0 && !buffer->is_borrowed);
-    return buffer;
-}
 
 static iron__gpu_kernel *kernel_of(const char *name) {
     iron__gpu_kernel *kernel = NULL;

@@ -8,37 +8,19 @@
  * one of a device that was just opened. The counting functions stand in the loader's table in place
  * of the driver's. Without a device the tests are skipped with the reason.
  */
-#include "support.h"
+#include "opencl_support.h"
 
-#include "gpu/opencl/opencl.h"
 #include "gpu/opencl/opencl_loader.h"
 
 #include <fcntl.h>
 
-#define OPS (&iron__opencl_ops)
-
 static const char text_a[] = "__kernel void one(__global uint *to) { to[get_global_id(0)] = 1; }\n";
 static const char text_b[] = "__kernel void one(__global uint *to) { to[get_global_id(0)] = 2; }\n";
 
-static folder place;
-static iron__gpu_device *device;
-static iron_error reason;
 static iron__opencl_api *api, real;
 static size_t from_text, from_binary;
 static int32_t binary_code; /* what the driver says to binaries */
 static char *first_file;    /* the name that text_a's program got, without the folder */
-
-/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
-
-#define NEED_DEVICE()                                                                              \
-    do {                                                                                           \
-        if (!device) {                                                                             \
-            print_message("skipped: %s\n", reason.text);                                           \
-            skip();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 static iron__cl_program *count_text(iron__cl_context *context, uint32_t count, const char **texts,
                                     const size_t *bytes, int32_t *code) {

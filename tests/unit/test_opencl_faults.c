@@ -7,32 +7,14 @@
  * Every test opens a device of its own: a mark stays. Without a device the tests are skipped with
  * the reason.
  */
-#include "support.h"
+#include "opencl_support.h"
 
-#include "gpu/opencl/opencl.h"
 #include "gpu/opencl/opencl_loader.h"
 
-#define OPS (&iron__opencl_ops)
-
-static folder place;
-static iron_error reason;
 static iron__opencl_api *api, real;
-static iron__gpu_device *device;
 static iron__gpu_queue *queue;
 static int32_t planted;    /* the code that planted functions answer with */
 static size_t memory_held; /* buffers created and not released */
-
-/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
-
-#define NEED_DEVICE()                                                                              \
-    do {                                                                                           \
-        if (!device) {                                                                             \
-            print_message("skipped: %s\n", reason.text);                                           \
-            skip();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 static int32_t bad_queue_call(iron__cl_queue *q) {
     (void)q;

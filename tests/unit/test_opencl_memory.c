@@ -8,30 +8,9 @@
  * What OpenCL itself would let pass (copies beyond a buffer, work on what the host is writing) must
  * be refused; and none of these refusals may mark the device.
  */
-#include "support.h"
+#include "opencl_work.h"
 
-#include "gpu/opencl/opencl.h"
 #include "gpu/opencl/opencl_loader.h"
-
-#define OPS (&iron__opencl_ops)
-
-static folder place;
-static iron__gpu_device *device;
-static iron__gpu_queue *queue;
-static iron__gpu_program *program;
-static iron_error reason; /* why there is no device */
-
-/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
-
-#define NEED_DEVICE()                                                                              \
-    do {                                                                                           \
-        if (!device) {                                                                             \
-            print_message("skipped: %s\n", reason.text);                                           \
-            skip();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 static const iron__gpu_image image = {
     .name = "total",
@@ -41,47 +20,6 @@ static const iron__gpu_image image = {
               "    if (k < count) atomic_add(sum, from[first + k]);\n"
               "}\n",
 };
-
-static int open_all(void **state) {
-    (void)state;
-    folder_make(&place);
-    setenv("IRON_CACHE_DIR", name_in(&place, "cache").path, 1);
-    setenv("POCL_CACHE_DIR", place.path, 1); /* PoCL's own, out of the user's home */
-    if (OPS->device_open(0, &device, &reason) != IRON_OK)
-        return 0;
-    if (OPS->queue_create(device, &queue, &reason) != IRON_OK ||
-        OPS->program_load(device, &image, &program, &reason) != IRON_OK) {
-        print_error("%s\n", reason.text);
-        return -1;
-    }
-    return 0;
-}
-
-static int close_all(void **state) {
-    (void)state;
-    if (device)
-        assert_int_equal(device->failure.status, IRON_OK);
-    if (device) {
-        OPS->program_unload(program);
-        OPS->queue_destroy(queue);
-        OPS->device_close(device);
-    }
-    iron__opencl_forget();
-    folder_remove(&place);
-    return 0;
-}
-
-static iron__gpu_buffer *buffer_of(iron__gpu_memory memory, size_t bytes) {
-    iron__gpu_buffer *buffer = NULL;
-    iron_error err;
-
-    assert_ok(OPS->buffer_create(device, memory, bytes, &buffer, &err), &err);
-    assert_ptr_equal(buffer->device, device);
-    assert_int_equal(buffer->memory, memory);
-    assert_int_equal(buffer->bytes, bytes);
-    assert_true(buffer->native != 0 && !buffer->is_borrowed);
-    return buffer;
-}
 
 static iron_status launch_total(const iron__gpu_arg *args, uint32_t groups, iron_error *err) {
     iron__gpu_launch launch = {.groups = {groups}, .threads = {64}, .args = args, .arg_count = 4};
