@@ -10,14 +10,14 @@
 #include <string.h>
 
 iron_status iron_cache_folder(char *path, size_t size, iron_error *err) {
-    char *file = iron__cache_path("any", 0, ""), *slash = file ? strrchr(file, '/') : NULL;
-    size_t length = slash ? (size_t)(slash - file) : 0;
-    bool fits = slash && length < size;
+    char *folder = iron__cache_folder();
+    size_t length = folder ? strlen(folder) : 0;
+    bool is_there = folder != NULL, fits = length < size;
 
     if (size > 0)
-        snprintf(path, size, "%.*s", fits ? (int)length : 0, file ? file : "");
-    free(file);
-    IRON_FAIL_IF(!slash, err, IRON_E_UNSUPPORTED,
+        snprintf(path, size, "%s", is_there && fits ? folder : "");
+    free(folder);
+    IRON_FAIL_IF(!is_there, err, IRON_E_UNSUPPORTED,
                  "there is no folder to keep things in; set IRON_CACHE_DIR to one");
     IRON_FAIL_IF(!fits, err, IRON_E_ARG, "the cache folder's name has %zu bytes, and no room",
                  length);

@@ -17,8 +17,7 @@ static const char *absolute(const char *variable) {
     return value && value[0] == '/' ? value : NULL;
 }
 
-/* NULL: no place for a cache. free() it. */
-static char *folder(void) {
+char *iron__cache_folder(void) {
     const char *own = getenv("IRON_CACHE_DIR"), *xdg = absolute("XDG_CACHE_HOME");
     const char *home = absolute("HOME");
     char *path = NULL;
@@ -34,7 +33,7 @@ static char *folder(void) {
 }
 
 char *iron__cache_path(const char *prefix, uint64_t hash, const char *suffix) {
-    char *directory = folder(), *path = NULL;
+    char *directory = iron__cache_folder(), *path = NULL;
     int length = -1;
 
     if (directory)
@@ -44,7 +43,7 @@ char *iron__cache_path(const char *prefix, uint64_t hash, const char *suffix) {
 }
 
 void iron__cache_make(void) {
-    char *path = folder();
+    char *path = iron__cache_folder();
 
     if (!path)
         return;

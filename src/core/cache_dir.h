@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The folder; NULL: no place for a cache. free() it. */
+char *iron__cache_folder(void);
+
 /* PREFIX-<16 hex digits of key's hash>SUFFIX in the folder; NULL where there is no folder. free()
  * it. */
 char *iron__cache_path(const char *prefix, uint64_t hash, const char *suffix);

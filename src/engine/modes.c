@@ -170,9 +170,8 @@ static void choose_fastest_on_cpu(const iron_config *config, iron__mode_choice *
 static iron_status check_cpu_memory(const char *memory, iron_error *err) {
     if (is_auto(memory) || strcmp(memory, "pageable") == 0)
         return IRON_OK;
-    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++)
-        IRON_FAIL_IF(strcmp(memory, iron__gpu_strategy_name(k)) == 0, err, IRON_E_ARG,
-                     "memory strategy %s is for GPUs; backend cpu has auto and pageable", memory);
+    IRON_FAIL_IF(iron__gpu_strategy_find(memory) < IRON_GPU_STRATEGIES, err, IRON_E_ARG,
+                 "memory strategy %s is for GPUs; backend cpu has auto and pageable", memory);
     IRON_FAIL(err, IRON_E_ARG, "unknown memory strategy '%.40s'; use auto or pageable", memory);
 }
 

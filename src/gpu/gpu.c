@@ -49,6 +49,14 @@ const char *iron__gpu_strategy_name(iron__gpu_strategy strategy) {
     return strategy < IRON_GPU_STRATEGIES ? names[strategy] : "unknown";
 }
 
+iron__gpu_strategy iron__gpu_strategy_find(const char *name) {
+    iron__gpu_strategy k = 0;
+
+    while (k < IRON_GPU_STRATEGIES && strcmp(name, iron__gpu_strategy_name(k)) != 0)
+        k++;
+    return k;
+}
+
 size_t iron__gpu_backend_count(void) { return BACKEND_COUNT; }
 
 const char *iron__gpu_backend_name(size_t backend) {

@@ -51,6 +51,8 @@ typedef enum iron__gpu_strategy {
 
 /* "pageable", "pinned", "streams", "uvm", "uvm-prefetch", "zero-copy". */
 const char *iron__gpu_strategy_name(iron__gpu_strategy strategy);
+/* IRON_GPU_STRATEGIES: there is none of that name. */
+iron__gpu_strategy iron__gpu_strategy_find(const char *name);
 
 typedef enum iron__gpu_memory {
     IRON_GPU_MEMORY_DEVICE,  /* the device's own; the host copies to and from it */
@@ -155,12 +157,9 @@ typedef struct iron__gpu_launch {
     size_t arg_count;
 } iron__gpu_launch;
 
-#define IRON_GPU_ABI 1u
-
 /* One backend. Everything but probe and describe gets objects of its own making. An entry marked
  * (optional) may be NULL, with the default that is said there. */
 struct iron__gpu_ops {
-    uint32_t abi; /* IRON_GPU_ABI */
     const char *name;
 
     /* Cheap, and callable any number of times from any thread. IRON_E_UNSUPPORTED with the reason

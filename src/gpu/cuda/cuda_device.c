@@ -85,7 +85,6 @@ iron_status iron__cuda_leave(iron__cuda_device *device, iron_status status, iron
 }
 
 const iron__gpu_ops iron__cuda_ops = {
-    .abi = IRON_GPU_ABI,
     .name = "cuda",
     .probe = probe,
     .describe = iron__cuda_describe,

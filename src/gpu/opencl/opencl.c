@@ -113,7 +113,6 @@ uintptr_t iron__opencl_context(iron__gpu_device *device) {
 }
 
 const iron__gpu_ops iron__opencl_ops = {
-    .abi = IRON_GPU_ABI,
     .name = "opencl",
     .probe = probe,
     .describe = describe,

@@ -15,6 +15,7 @@
 _Static_assert(sizeof(tokens_span) == 72 && sizeof(tokens_lattice) == 40 &&
                    sizeof(tokens_closing) == 32,
                "kernels see the same layout: 8-byte members first, nothing padded");
+_Static_assert(IRON_GPU_ALIGNMENT % 16 == 0, "kernels load 16 bytes at a time from any buffer");
 _Static_assert(sizeof(k_u32) == sizeof(((iron__nodes *)0)->xor_accumulators[0]),
                "accumulators are 32 bits wide on the device too: atomics work on whole words");
 
