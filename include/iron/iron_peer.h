@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * iron_peer.h: how another library joins a race: a shared library named libiron-peer-<name>.so with
+ * one function, iron_peer_list_get, that returns a table of rows.
+ *
+ * `iron arena` looks for such libraries beside its own executable, in <libdir>/iron/peers, and in the
+ * folder that IRON_PEERS names (which then is the only one). A peer that cannot be loaded is left
+ * out, and `iron arena --list` says why.
+ *
+ * A row computes what its op's contract says, into `output`, and is checked like any contender. A row
+ * that answers another question (a hash, a plain sum) is there for its speed; it checks itself.
+ *
+ *   static const iron_peer rows[] = {{.struct_size = sizeof rows[0], .name = "atax.cpu.mine", ...}};
+ *   static const iron_peer_list list = {IRON_PEER_ABI, "mine", "1.0", rows, 1};
+ *   const iron_peer_list *iron_peer_list_get(void) { return &list; }
+ */
+#ifndef IRON_IRON_PEER_H
+#define IRON_IRON_PEER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define IRON_PEER_ABI 1u
+
+/* What is to be computed, and where. On the CPU pointers are the host's; on CUDA inputs and output
+ * are device memory of the current context, and stream is a CUstream. Pointers stay the same from
+ * open to close; the inputs' contents are there when run is called. */
+typedef struct iron_peer_case {
+    uint32_t struct_size;
+    uint32_t threads;    /* CPU: use so many */
+    const char *dtype;   /* "f32" */
+    uint64_t rows, cols; /* ops over a line: rows elements, cols is 1 */
+    uint32_t vocab;
+    uint32_t input_count;
+    const void *inputs[4];
+    size_t input_bytes[4];
+    void *output;
+    size_t output_bytes;
+    void *stream;
+} iron_peer_case;
+
+/* Functions return 0, or something else with `why` filled: one line, ended by a zero. */
+typedef struct iron_peer {
+    uint32_t struct_size;
+    const char *name;   /* op.backend.library: "atax.cpu.openblas" */
+    const char *idea;   /* "two gemv" */
+    const char *dtypes; /* "f32 f64" */
+    double passes;      /* how often it reads the big input from memory; 0: once */
+    int (*open)(const iron_peer_case *c, void **state, char *why, size_t why_size);
+    /* CUDA: only puts work into the stream. */
+    int (*run)(void *state, char *why, size_t why_size);
+    void (*close)(void *state);
+    /* NULL: the op's own check. Else: is `output` (host memory) right for these inputs, which are the
+     * host's here on every backend? */
+    int (*check)(const iron_peer_case *host, const void *output, char *why, size_t why_size);
+} iron_peer;
+
+typedef struct iron_peer_list {
+    uint32_t abi;        /* IRON_PEER_ABI */
+    const char *library; /* "OpenBLAS" */
+    const char *version; /* of the library: "0.3.21" */
+    const iron_peer *rows;
+    size_t count;
+} iron_peer_list;
+
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+const iron_peer_list *
+iron_peer_list_get(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
