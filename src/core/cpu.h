@@ -13,6 +13,7 @@ typedef enum iron__cpu_feature {
     IRON_CPU_NEON = 1 << 0,
     IRON_CPU_AVX2 = 1 << 1,
     IRON_CPU_AVX512 = 1 << 2, /* F, BW, DQ and VL together */
+    IRON_CPU_FMA = 1 << 3,    /* fused multiply-add of AVX's vectors */
 } iron__cpu_feature;
 
 /* The features of this machine. */

@@ -22,6 +22,8 @@ uint32_t iron__cpu_features(void) {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2"))
         features |= IRON_CPU_AVX2;
+    if (__builtin_cpu_supports("fma"))
+        features |= IRON_CPU_FMA;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         features |= IRON_CPU_AVX512;

@@ -4,9 +4,11 @@
 
 #include "core/fail.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void *default_alloc(void *context, size_t bytes, size_t align) {
     void *memory = NULL;
@@ -47,4 +49,20 @@ void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size,
 void iron__release(const iron_allocator *allocator, void *memory) {
     if (memory)
         allocator->release(allocator->context, memory);
+}
+
+void *iron__allocate_large(size_t bytes, iron_error *err) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) {
+        iron__fail(err, IRON_E_NOMEM, errno, "out of memory: %zu bytes at once", bytes);
+        return NULL;
+    }
+    madvise(memory, bytes, MADV_HUGEPAGE); /* without it, it is only slower */
+    return memory;
+}
+
+void iron__release_large(void *memory, size_t bytes) {
+    if (memory)
+        munmap(memory, bytes);
 }

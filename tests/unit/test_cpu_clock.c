@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cpu_clock.c: the clock and the counters of throttling, out of a folder made like Linux's.
+ */
+#include "support.h"
+
+#include "core/cpu_clock_linux.h"
+
+/* Writes ROOT/FOLDER/SUB/FILE; sub: "" for none. */
+static void put(const folder *f, const char *where, const char *sub, const char *file,
+                const char *text) {
+    file_name n = name_in(f, where);
+    size_t length;
+
+    mkdir(n.path, 0700); /* may be there */
+    length = strlen(n.path);
+    snprintf(n.path + length, sizeof n.path - length, "/%s", sub);
+    mkdir(n.path, 0700);
+    length = strlen(n.path);
+    snprintf(n.path + length, sizeof n.path - length, "/%s", file);
+    file_write(n.path, text, strlen(text));
+}
+
+static void nothing_told(void **state) {
+    folder f;
+
+    (void)state;
+    assert_int_equal(iron__cpu_clock_mhz("/nowhere"), 0);
+    assert_int_equal(iron__cpu_throttle_count("/nowhere"), 0);
+    folder_make(&f);
+    assert_int_equal(iron__cpu_clock_mhz(f.path), 0);
+    put(&f, "cpufreq", "policy0", "scaling_cur_freq", "<unknown>\n");
+    put(&f, "cpu0", "thermal_throttle", "core_throttle_count", "");
+    assert_int_equal(iron__cpu_clock_mhz(f.path), 0);
+    assert_int_equal(iron__cpu_throttle_count(f.path), 0);
+    folder_remove(&f);
+}
+
+static void the_fastest_policy(void **state) {
+    folder f;
+
+    (void)state;
+    folder_make(&f);
+    put(&f, "cpufreq", "policy0", "scaling_cur_freq", "800000\n");
+    put(&f, "cpufreq", "policy12", "scaling_cur_freq", "3499999\n");
+    put(&f, "cpufreq", "policy4", "scaling_cur_freq", "2600000\n");
+    put(&f, "cpufreq", "policies", "scaling_cur_freq", "9900000\n");
+    put(&f, "cpufreq", "boost", "scaling_cur_freq", "9900000\n");
+    assert_int_equal(iron__cpu_clock_mhz(f.path), 3499);
+    folder_remove(&f);
+}
+
+static void counters_add_up(void **state) {
+    folder f;
+
+    (void)state;
+    folder_make(&f);
+    put(&f, "cpu0", "thermal_throttle", "core_throttle_count", "5\n");
+    put(&f, "cpu0", "thermal_throttle", "package_throttle_count", "70\n");
+    put(&f, "cpu11", "thermal_throttle", "core_throttle_count", "4294967295\n");
+    put(&f, "cpuidle", "thermal_throttle", "core_throttle_count", "1000\n");
+    put(&f, "cpu1", "thermal_throttle", "core_power_limit_count", "1000\n");
+    assert_int_equal(iron__cpu_throttle_count(f.path), UINT64_C(4294967295) + 75);
+    folder_remove(&f);
+}
+
+/* Whatever this machine tells, it is told. */
+static void this_machine(void **state) {
+    uint64_t before = iron__cpu_throttle_count(IRON_CPU_CLOCK_ROOT);
+
+    (void)state;
+    assert_true(iron__cpu_clock_mhz(IRON_CPU_CLOCK_ROOT) < 20000);
+    assert_true(iron__cpu_throttle_count(IRON_CPU_CLOCK_ROOT) >= before);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_told),
+        cmocka_unit_test(the_fastest_policy),
+        cmocka_unit_test(counters_add_up),
+        cmocka_unit_test(this_machine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
