@@ -112,6 +112,15 @@ static iron_status check(const iron__gpu_device *device, iron_error *err) {
     return device->failure.status;
 }
 
+iron_status iron__gpu_clocks_read(iron__gpu_device *device, iron__gpu_clocks *out,
+                                  iron_error *err) {
+    *out = (iron__gpu_clocks){.is_throttled = false};
+    IRON_TRY(check(device, err));
+    IRON_FAIL_IF(!device->ops->clocks, err, IRON_E_UNSUPPORTED, "%s does not tell of clocks",
+                 device->ops->name);
+    return device->ops->clocks(device, out, err);
+}
+
 iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                    iron__gpu_program **out, iron_error *err) {
     *out = NULL;
@@ -129,6 +138,16 @@ iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *p
     *out = NULL;
     IRON_TRY(check(device, err));
     return device->ops->kernel_find(program, name, out, err);
+}
+
+iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
+                                    const char *name, size_t bytes, iron__gpu_buffer **out,
+                                    iron_error *err) {
+    *out = NULL;
+    IRON_TRY(check(device, err));
+    IRON_FAIL_IF(!device->ops->constant_find, err, IRON_E_UNSUPPORTED,
+                 "%s: no constant memory here; use ordinary memory", device->ops->name);
+    return device->ops->constant_find(program, name, bytes, out, err);
 }
 
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,

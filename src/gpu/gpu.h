@@ -76,9 +76,17 @@ typedef struct iron__gpu_info {
     bool can_graph;
     bool can_overlap; /* IRON_GPU_LAUNCH_OVERLAP has an effect */
     bool can_gather;  /* IRON_GPU_LAUNCH_TOGETHER is kept */
+    bool has_f64;     /* kernels may compute with doubles */
     /* Why a strategy cannot be had on this device; "" where it can. */
     char lacks[IRON_GPU_STRATEGIES][96];
 } iron__gpu_info;
+
+/* What a device does at this moment; figures that it does not tell are 0. */
+typedef struct iron__gpu_clocks {
+    uint32_t core_mhz, memory_mhz, core_max_mhz, temperature_c, power_w;
+    bool is_throttled; /* slower than it was asked to be: heat, or the power supply */
+    char reasons[96];  /* why it is not at its highest clock: "idle, power cap"; "": no reason */
+} iron__gpu_clocks;
 
 /* Kernels as a build embeds them. */
 typedef struct iron__gpu_image {
@@ -170,12 +178,19 @@ struct iron__gpu_ops {
     void (*device_close)(iron__gpu_device *device);
     /* (optional: 0) The native context, for callers who bring memory of their own. */
     uintptr_t (*context)(iron__gpu_device *device);
+    /* (optional: IRON_E_UNSUPPORTED) Never marks the device: it works on without being watched. */
+    iron_status (*clocks)(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err);
 
     iron_status (*program_load)(iron__gpu_device *device, const iron__gpu_image *image,
                                 iron__gpu_program **out, iron_error *err);
     void (*program_unload)(iron__gpu_program *program);
     iron_status (*kernel_find)(iron__gpu_program *program, const char *name, iron__gpu_kernel **out,
                                iron_error *err);
+    /* (optional: IRON_E_UNSUPPORTED) The first bytes of a program's K_CONSTANT_BLOCK of that name,
+     * as a buffer to copy to and to give to kernels. Destroy it before the program; copies to it
+     * and kernels that read it must follow each other. */
+    iron_status (*constant_find)(iron__gpu_program *program, const char *name, size_t bytes,
+                                 iron__gpu_buffer **out, iron_error *err);
 
     /* Contents are undefined. IRON_E_NOMEM says how much was asked for and what is free. */
     iron_status (*buffer_create)(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
@@ -237,11 +252,15 @@ iron_status iron__gpu_device_open(size_t backend, size_t index, iron__gpu_device
 
 /* The same as the table's entries, for devices that may be marked; destroy and close take NULL. */
 void iron__gpu_device_close(iron__gpu_device *device);
+iron_status iron__gpu_clocks_read(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err);
 iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                    iron__gpu_program **out, iron_error *err);
 void iron__gpu_program_unload(iron__gpu_device *device, iron__gpu_program *program);
 iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *program,
                                   const char *name, iron__gpu_kernel **out, iron_error *err);
+iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
+                                    const char *name, size_t bytes, iron__gpu_buffer **out,
+                                    iron_error *err);
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                     iron__gpu_buffer **out, iron_error *err);
 iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,

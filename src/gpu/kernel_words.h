@@ -5,6 +5,7 @@
  * them to someone who knows C but no GPU.
  *
  *   K_KERNEL(n)            begins a kernel whose groups have n threads; K_KERNEL_2D(x, y) likewise
+ *   K_KERNEL_DENSE(n, m)   the same, m of which should fit a unit at a time: so many registers each
  *   K_DEVICE               a function that kernels call
  *   K_GLOBAL               address space of a pointer to device memory
  *   K_LOCAL_VAR            storage of a variable that a group shares; K_LOCAL_PTR points to one
@@ -16,9 +17,24 @@
  *   K_SUBGROUP_...(v, s)   reduces over 32 consecutive threads, the result is in the first of them;
  *                          all threads of the group must call it; s is K_LOCAL_VAR scratch of a u64
  *                          a thread, which devices without such instructions reduce in
- *   k_u8 ... k_f32         types of a certain width; k_u32x4 has members x y z w
+ *   K_SUBGROUP_ADD_F32(v, s), ..._F64; K_SUBGROUP_SUMS_F32(v, n, s), ..._F64: the same for floats,
+ *                          and for n values a thread at a time, an array that is changed in place;
+ *                          s is scratch of n values a thread
+ *   K_CONSTANT_BLOCK(b)    names 64 KiB of constant memory, once a program; a kernel gets it as an
+ *                          argument K_CONSTANT_ARG(type, a) and reads *K_CONSTANT(type, b, a), a
+ *                          K_CONSTANT_PTR; the host finds it by iron__gpu_constant_find
+ *   k_u8 ... k_f64         types of a certain width; k_u32x4 k_f32x4 k_f64x2 have members x y (z w)
+ *   K_UNROLL               #pragma unroll K_UNROLL: the whole loop, so that what it counts through
+ *                          can be registers; not on devices that are no GPUs
+ *   K_HAS_F64              0: the device has no k_f64, and nothing here that is named after it
  *   k_load4(p)             16 bytes at once; p is aligned to 16 bytes
+ *   k_load_once(p)         a float or 16 bytes of them, which nobody will read again soon
+ *   k_fma(a, b, c)         a * b + c, rounded once; nothing is fused unless it is asked for
+ *   k_dot_f32x4(a, b, c) k_fma_f32x4(a, b, c) k_zero_f32x4() k_gather_f32x4
+ *   k_scatter_f32x4, ..._f64x2: below
  *   k_mulhi64 k_clz64 k_f32_of_bits k_ceil k_abs
+ *
+ * kernel_f32.h and kernel_f64.h make one text of both widths.
  */
 #ifndef IRON_GPU_KERNEL_WORDS_H
 #define IRON_GPU_KERNEL_WORDS_H
@@ -32,11 +48,19 @@ typedef int k_i32;
 typedef unsigned long long k_u64;
 typedef long long k_i64;
 typedef float k_f32;
+typedef double k_f64;
 typedef uint4 k_u32x4;
+typedef float4 k_f32x4;
+typedef double2 k_f64x2;
 
-#define K_KERNEL(n)       extern "C" __global__ void __launch_bounds__(n)
-#define K_KERNEL_2D(x, y) extern "C" __global__ void __launch_bounds__((x) * (y))
-#define K_DEVICE          static __device__ __forceinline__
+enum { K_UNROLL = 64 }; /* no macro: nvcc expands none in a pragma */
+
+#define K_HAS_F64            1
+#define K_KERNEL(n)          extern "C" __global__ void __launch_bounds__(n)
+#define K_KERNEL_2D(x, y)    extern "C" __global__ void __launch_bounds__((x) * (y))
+#define K_KERNEL_DENSE(n, m) extern "C" __global__ void __launch_bounds__((n), (m))
+#define K_DEVICE             static __device__ __forceinline__
+#define K_WORD               K_DEVICE
 #define K_GLOBAL
 #define K_LOCAL_VAR __shared__
 #define K_LOCAL_PTR
@@ -67,9 +91,34 @@ K_DEVICE k_u64 k_subgroup_add(k_u64 v) {
     return v;
 }
 
-#define K_SUBGROUP_XOR(v, s)     ((void)(s), k_subgroup_xor(v))
-#define K_SUBGROUP_ADD_U64(v, s) ((void)(s), k_subgroup_add(v))
+#define K_SUBGROUP_OF_REALS(real, sums_name, add_name)                                             \
+    K_DEVICE void sums_name(real *v, int n) {                                                      \
+        _Pragma("unroll") for (int lane = 16; lane > 0; lane /= 2)                                 \
+            _Pragma("unroll") for (int k = 0; k < n; k++) v[k] +=                                  \
+            __shfl_xor_sync(0xFFFFFFFFu, v[k], lane);                                              \
+    }                                                                                              \
+    K_DEVICE real add_name(real v) {                                                               \
+        sums_name(&v, 1);                                                                          \
+        return v;                                                                                  \
+    }
+K_SUBGROUP_OF_REALS(k_f32, k_subgroup_sums_f32, k_subgroup_add_f32)
+K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 
+#define K_SUBGROUP_XOR(v, s)         ((void)(s), k_subgroup_xor(v))
+#define K_SUBGROUP_ADD_U64(v, s)     ((void)(s), k_subgroup_add(v))
+#define K_SUBGROUP_ADD_F32(v, s)     ((void)(s), k_subgroup_add_f32(v))
+#define K_SUBGROUP_ADD_F64(v, s)     ((void)(s), k_subgroup_add_f64(v))
+#define K_SUBGROUP_SUMS_F32(v, n, s) ((void)(s), k_subgroup_sums_f32((v), (n)))
+#define K_SUBGROUP_SUMS_F64(v, n, s) ((void)(s), k_subgroup_sums_f64((v), (n)))
+
+/* The block itself is read, for only so do loads go to the constant bank. */
+#define K_CONSTANT_BLOCK(block)      __constant__ __align__(16) unsigned char block[65536];
+#define K_CONSTANT_ARG(type, arg)    const type *arg
+#define K_CONSTANT(type, block, arg) ((void)(arg), (const type *)(block))
+#define K_CONSTANT_PTR
+
+#define k_load_once(p)   __ldcs(p)
+#define k_fma(a, b, c)   fma((a), (b), (c))
 #define k_load4(p)       (*(p))
 #define k_mulhi64(a, b)  __umul64hi((a), (b))
 #define k_clz64(v)       ((k_u32)__clzll((k_i64)(v)))
@@ -86,6 +135,22 @@ K_DEVICE k_u64 k_subgroup_add(k_u64 v) {
 #if K_HAS_U64_ATOMICS
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #endif
+#ifndef K_HAS_F64
+#define K_HAS_F64 0
+#endif
+#ifndef K_IS_GPU
+#define K_IS_GPU 1
+#endif
+#if K_IS_GPU
+#define K_UNROLL 64
+#else /* registers are few, and compilers take minutes */
+#define K_UNROLL 1
+#endif
+#if K_HAS_F64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double k_f64;
+typedef double2 k_f64x2;
+#endif
 
 typedef uchar k_u8;
 typedef ushort k_u16;
@@ -95,14 +160,17 @@ typedef ulong k_u64;
 typedef long k_i64;
 typedef float k_f32;
 typedef uint4 k_u32x4;
+typedef float4 k_f32x4;
 
-#define K_KERNEL(n)       __kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
-#define K_KERNEL_2D(x, y) __kernel __attribute__((reqd_work_group_size(x, y, 1))) void
-#define K_DEVICE          static
-#define K_GLOBAL          __global
-#define K_LOCAL_VAR       __local
-#define K_LOCAL_PTR       __local
-#define K_RESTRICT        restrict
+#define K_KERNEL(n)          __kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
+#define K_KERNEL_2D(x, y)    __kernel __attribute__((reqd_work_group_size(x, y, 1))) void
+#define K_KERNEL_DENSE(n, m) K_KERNEL(n)
+#define K_DEVICE             static
+#define K_WORD               static __attribute__((unused)) /* a program needs some of them */
+#define K_GLOBAL             __global
+#define K_LOCAL_VAR          __local
+#define K_LOCAL_PTR          __local
+#define K_RESTRICT           restrict
 
 #define K_LID       ((k_u32)get_local_id(0))
 #define K_LID_Y     ((k_u32)get_local_id(1))
@@ -121,7 +189,7 @@ typedef uint4 k_u32x4;
 #else
 /* Two halves, the carry of the lower one going into the upper: right once all adders have come
  * through, which is all that a sum needs. Little-endian. */
-static void k_add_u64_in_halves(__global k_u64 *to, k_u64 value) {
+K_WORD void k_add_u64_in_halves(__global k_u64 *to, k_u64 value) {
     volatile __global k_u32 *parts = (volatile __global k_u32 *)to;
     k_u32 low = (k_u32)value;
     k_u32 before = atomic_add(parts, low);
@@ -132,7 +200,7 @@ static void k_add_u64_in_halves(__global k_u64 *to, k_u64 value) {
 #endif
 
 /* OpenCL promises no subgroups: a tree of five steps in local memory. */
-static k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int is_xor) {
+K_WORD k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int is_xor) {
     k_u32 lid = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));
 
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -149,8 +217,52 @@ static k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int is_xor) {
     return scratch[lid];
 }
 
-#define K_SUBGROUP_XOR(v, s)     ((k_u32)k_subgroup_reduce((v), (s), 1))
-#define K_SUBGROUP_ADD_U64(v, s) k_subgroup_reduce((v), (s), 0)
+/* Sums of floats: 32 to 8 to 1, so that barriers are few; many values share them. */
+#define K_SUBGROUP_OF_REALS(real, sums_name, add_name)                                             \
+    K_WORD void sums_name(real *v, k_u32 n, __local real *scratch) {                               \
+        k_u32 size = (k_u32)(get_local_size(0) * get_local_size(1));                               \
+        k_u32 lid = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));                \
+        __local real *at = scratch + lid;                                                          \
+                                                                                                   \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+        for (k_u32 k = 0; k < n; k++)                                                              \
+            at[k * size] = v[k];                                                                   \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+        if (lid % 32 < 8)                                                                          \
+            for (k_u32 k = 0; k < n; k++)                                                          \
+                at[k * size] =                                                                     \
+                    (at[k * size] + at[k * size + 8]) + (at[k * size + 16] + at[k * size + 24]);   \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+        if (lid % 32 == 0)                                                                         \
+            for (k_u32 k = 0; k < n; k++)                                                          \
+                v[k] =                                                                             \
+                    ((at[k * size] + at[k * size + 1]) + (at[k * size + 2] + at[k * size + 3])) +  \
+                    ((at[k * size + 4] + at[k * size + 5]) +                                       \
+                     (at[k * size + 6] + at[k * size + 7]));                                       \
+    }                                                                                              \
+    K_WORD real add_name(real v, __local real *scratch) {                                          \
+        sums_name(&v, 1, scratch);                                                                 \
+        return v;                                                                                  \
+    }
+K_SUBGROUP_OF_REALS(k_f32, k_subgroup_sums_f32, k_subgroup_add_f32)
+#if K_HAS_F64
+K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
+#endif
+
+#define K_SUBGROUP_XOR(v, s)         ((k_u32)k_subgroup_reduce((v), (s), 1))
+#define K_SUBGROUP_ADD_U64(v, s)     k_subgroup_reduce((v), (s), 0)
+#define K_SUBGROUP_ADD_F32(v, s)     k_subgroup_add_f32((v), (s))
+#define K_SUBGROUP_ADD_F64(v, s)     k_subgroup_add_f64((v), (s))
+#define K_SUBGROUP_SUMS_F32(v, n, s) k_subgroup_sums_f32((v), (n), (s))
+#define K_SUBGROUP_SUMS_F64(v, n, s) k_subgroup_sums_f64((v), (n), (s))
+
+#define K_CONSTANT_BLOCK(block)
+#define K_CONSTANT_ARG(type, arg)    __constant const type *arg
+#define K_CONSTANT(type, block, arg) (arg)
+#define K_CONSTANT_PTR               __constant
+
+#define k_load_once(p) (*(p))
+#define k_fma(a, b, c) fma((a), (b), (c))
 
 #define k_load4(p)       (*(p))
 #define k_mulhi64(a, b)  mul_hi((k_u64)(a), (k_u64)(b))
@@ -170,6 +282,87 @@ typedef int32_t k_i32;
 typedef uint64_t k_u64;
 typedef int64_t k_i64;
 typedef float k_f32;
+typedef double k_f64;
+
+#endif
+
+#if defined(__CUDACC__) || defined(__OPENCL_C_VERSION__)
+
+K_WORD k_f32x4 k_zero_f32x4(void) {
+    k_f32x4 v;
+
+    v.x = v.y = v.z = v.w = 0.0f;
+    return v;
+}
+
+/* a . b + c; each of b's members times a, plus c's. */
+K_WORD k_f32 k_dot_f32x4(k_f32x4 a, k_f32x4 b, k_f32 c) {
+    return k_fma(a.w, b.w, k_fma(a.z, b.z, k_fma(a.y, b.y, k_fma(a.x, b.x, c))));
+}
+
+K_WORD k_f32x4 k_fma_f32x4(k_f32 a, k_f32x4 b, k_f32x4 c) {
+    c.x = k_fma(a, b.x, c.x);
+    c.y = k_fma(a, b.y, c.y);
+    c.z = k_fma(a, b.z, c.z);
+    c.w = k_fma(a, b.w, c.w);
+    return c;
+}
+
+/* Elements at, at + step, ... of p; 0 from `end` on. And back to there. */
+K_WORD k_f32x4 k_gather_f32x4(K_GLOBAL const k_f32 *p, k_u32 at, k_u32 step, k_u32 end) {
+    k_f32x4 v;
+
+    v.x = at < end ? p[at] : 0.0f;
+    v.y = at + step < end ? p[at + step] : 0.0f;
+    v.z = at + 2 * step < end ? p[at + 2 * step] : 0.0f;
+    v.w = at + 3 * step < end ? p[at + 3 * step] : 0.0f;
+    return v;
+}
+
+K_WORD void k_scatter_f32x4(K_GLOBAL k_f32 *p, k_u32 at, k_u32 step, k_u32 end, k_f32x4 v) {
+    if (at < end)
+        p[at] = v.x;
+    if (at + step < end)
+        p[at + step] = v.y;
+    if (at + 2 * step < end)
+        p[at + 2 * step] = v.z;
+    if (at + 3 * step < end)
+        p[at + 3 * step] = v.w;
+}
+
+#if K_HAS_F64
+K_WORD k_f64x2 k_zero_f64x2(void) {
+    k_f64x2 v;
+
+    v.x = v.y = 0.0;
+    return v;
+}
+
+K_WORD k_f64 k_dot_f64x2(k_f64x2 a, k_f64x2 b, k_f64 c) {
+    return k_fma(a.y, b.y, k_fma(a.x, b.x, c));
+}
+
+K_WORD k_f64x2 k_fma_f64x2(k_f64 a, k_f64x2 b, k_f64x2 c) {
+    c.x = k_fma(a, b.x, c.x);
+    c.y = k_fma(a, b.y, c.y);
+    return c;
+}
+
+K_WORD k_f64x2 k_gather_f64x2(K_GLOBAL const k_f64 *p, k_u32 at, k_u32 step, k_u32 end) {
+    k_f64x2 v;
+
+    v.x = at < end ? p[at] : 0.0;
+    v.y = at + step < end ? p[at + step] : 0.0;
+    return v;
+}
+
+K_WORD void k_scatter_f64x2(K_GLOBAL k_f64 *p, k_u32 at, k_u32 step, k_u32 end, k_f64x2 v) {
+    if (at < end)
+        p[at] = v.x;
+    if (at + step < end)
+        p[at + step] = v.y;
+}
+#endif
 
 #endif
 

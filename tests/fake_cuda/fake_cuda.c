@@ -150,6 +150,12 @@ iron__cu_result cuDeviceGetName(char *name, int size, iron__cu_device device) {
     return IRON_CUDA_SUCCESS;
 }
 
+iron__cu_result cuDeviceGetPCIBusId(char *name, int size, iron__cu_device device) {
+    ARRIVE();
+    snprintf(name, (size_t)size, "0000:%02X:00.0", device + 0x1a);
+    return IRON_CUDA_SUCCESS;
+}
+
 iron__cu_result cuDeviceTotalMem_v2(size_t *bytes, iron__cu_device device) {
     (void)device;
     ARRIVE();
@@ -268,6 +274,18 @@ iron__cu_result cuModuleGetFunction(iron__cu_function **function, iron__cu_modul
             return IRON_CUDA_SUCCESS;
         }
     return IRON_CUDA_ERROR_NOT_FOUND;
+}
+
+iron__cu_result cuModuleGetGlobal_v2(iron__cu_pointer *pointer, size_t *bytes,
+                                     iron__cu_module *module, const char *name) {
+    fake_object *o = fake_find(FAKE_MODULE, module);
+
+    ARRIVE_IN_CONTEXT();
+    REQUIRE(o, IRON_CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(strcmp(name, FAKE_CONSTANT) == 0, IRON_CUDA_ERROR_NOT_FOUND);
+    *pointer = (uintptr_t)o->constant;
+    *bytes = sizeof o->constant;
+    return IRON_CUDA_SUCCESS;
 }
 
 iron__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups,

@@ -19,6 +19,10 @@
  * arguments in bytes, 'p' for a pointer. */
 #define FAKE_CUDA_IMAGE "sm_90\nnothing\ncount p48\nwide pppppppppppppppp\n"
 
+/* What every module has of constant memory. */
+#define FAKE_CONSTANT       "block"
+#define FAKE_CONSTANT_BYTES 256
+
 typedef enum fake_kind {
     FAKE_CONTEXT,
     FAKE_MEMORY,

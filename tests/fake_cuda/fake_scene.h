@@ -71,6 +71,7 @@ typedef struct scene {
     iron__gpu_kernel *kernel;
     iron__gpu_buffer *buffers[4]; /* by iron__gpu_memory */
     iron__gpu_buffer *wrapped;    /* of the device's one, from byte 260 on */
+    iron__gpu_buffer *constant;
     iron__gpu_queue *queue, *default_queue;
     iron__gpu_event *events[2];
     iron__gpu_graph *graph;
@@ -101,8 +102,9 @@ static inline iron_status make_rest(scene *s, iron_error *err) {
 
     if (ops->probe(&count, err) || ops->device_open(0, &s->device, err) ||
         ops->program_load(s->device, &image, &s->program, err) ||
-        ops->kernel_find(s->program, "count", &s->kernel, err) || make_memory(s, err) ||
-        ops->queue_create(s->device, &s->queue, err) ||
+        ops->kernel_find(s->program, "count", &s->kernel, err) ||
+        ops->constant_find(s->program, FAKE_CONSTANT, FAKE_CONSTANT_BYTES, &s->constant, err) ||
+        make_memory(s, err) || ops->queue_create(s->device, &s->queue, err) ||
         ops->queue_wrap(s->device, 0, &s->default_queue, err) ||
         ops->event_create(s->device, &s->events[0], err) ||
         ops->event_create(s->device, &s->events[1], err))
@@ -171,6 +173,7 @@ static inline void clean_up(scene *s) {
     ops->queue_destroy(s->default_queue);
     ops->queue_destroy(s->queue);
     ops->buffer_destroy(s->wrapped);
+    ops->buffer_destroy(s->constant);
     for (int k = 0; k < 4; k++)
         ops->buffer_destroy(s->buffers[k]);
     ops->program_unload(s->program);
@@ -185,11 +188,12 @@ static inline scene make_scene(void) {
     return s;
 }
 
-/* A copy of the pretended driver without some names: the strings that dlsym compares with are
- * spoilt, all else stays. */
-static inline void make_copy(const char *path, const char *const *names, size_t count) {
+/* A copy of a library without some names: the strings that dlsym compares with are spoilt, all else
+ * stays. */
+static inline void make_copy(const char *library, const char *path, const char *const *names,
+                             size_t count) {
     size_t bytes;
-    char *data = file_read(FAKE_CUDA_LIBRARY, &bytes);
+    char *data = file_read(library, &bytes);
 
     for (size_t k = 0; k < count; k++) {
         size_t length = strlen(names[k]) + 1, found = 0;
@@ -223,7 +227,7 @@ static inline void check_without(const folder *f, const char *name, bool is_requ
     file_name copy = name_in(f, name);
     size_t count = 0;
 
-    make_copy(copy.path, &name, 1);
+    make_copy(FAKE_CUDA_LIBRARY, copy.path, &name, 1);
     iron__cuda_forget();
     setenv(LIBRARY, copy.path, 1);
     if (!is_required)

@@ -45,7 +45,8 @@ typedef struct fake_object {
     fake_kind kind;
     iron__cu_context *context;
     iron__cu_function kernels[KERNELS_MAX]; /* of a module */
-    char *start;                            /* of memory */
+    char constant[FAKE_CONSTANT_BYTES];
+    char *start; /* of memory */
     void *allocated;
     size_t bytes;
     unsigned type, is_managed, is_mapped;

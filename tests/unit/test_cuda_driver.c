@@ -440,6 +440,7 @@ static void programs_refused(void **state) {
     scene s = make_scene();
     iron__gpu_program *program = NULL;
     iron__gpu_kernel *kernel = s.kernel;
+    iron__gpu_buffer *constant = NULL;
     iron_error err;
 
     (void)state;
@@ -451,6 +452,13 @@ static void programs_refused(void **state) {
     assert_refused(ops->kernel_find(s.program, "absent", &kernel, &err), IRON_E_ARG, &err);
     assert_says(&err, "no kernel 'absent'");
     assert_null(kernel);
+    assert_true(s.constant->is_borrowed && s.constant->native != 0);
+    assert_refused(ops->constant_find(s.program, "absent", 1, &constant, &err), IRON_E_ARG, &err);
+    assert_says(&err, "no constant memory 'absent'");
+    assert_refused(
+        ops->constant_find(s.program, FAKE_CONSTANT, FAKE_CONSTANT_BYTES + 1, &constant, &err),
+        IRON_E_ARG, &err);
+    assert_null(constant);
     assert_int_equal(s.device->failure.status, IRON_OK);
     clean_up(&s);
     assert_nothing_lives();
@@ -527,7 +535,7 @@ static void without_optional_functions(void **state) {
         void *library;
 
         iron__cuda_forget();
-        make_copy(path.path, names, count);
+        make_copy(FAKE_CUDA_LIBRARY, path.path, names, count);
         setenv(LIBRARY, path.path, 1);
         library = dlopen(path.path, RTLD_NOW | RTLD_LOCAL);
         assert_non_null(library);

@@ -19,7 +19,7 @@ typedef struct numbers {
 static const iron__gpu_image image = {
     .name = "small",
     .source =
-        "#if !defined(K_HAS_U64_ATOMICS) || defined(__FAST_RELAXED_MATH__)\n"
+        "#if !defined(K_HAS_U64_ATOMICS) || !defined(K_HAS_F64) || defined(__FAST_RELAXED_MATH__)\n"
         "#error the options are not what they should be\n"
         "#endif\n"
         "typedef struct numbers { uint add, times; ulong wide; } numbers;\n"

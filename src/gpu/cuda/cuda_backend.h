@@ -24,6 +24,7 @@ typedef struct iron__cuda_device {
     const iron__cuda_driver *driver;
     iron__cu_device ordinal;
     iron__cu_context *context;
+    struct iron__nvml_device *watched; /* the card as NVML knows it; NULL until it is asked for */
 } iron__cuda_device;
 
 struct iron__gpu_kernel {
@@ -80,14 +81,22 @@ iron_status iron__cuda_describe(size_t index, iron__gpu_info *info, iron_error *
 /* The kernel module's version out of the first line of /proc/driver/nvidia/version; "" if none. */
 void iron__cuda_module_version(const char *line, char *version, size_t size);
 
+/* cuda_nvml.c */
+iron_status iron__cuda_clocks(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err);
+
 /* cuda_program.c */
 iron_status iron__cuda_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                     iron__gpu_program **out, iron_error *err);
 void iron__cuda_program_unload(iron__gpu_program *program);
 iron_status iron__cuda_kernel_find(iron__gpu_program *program, const char *name,
                                    iron__gpu_kernel **out, iron_error *err);
+iron_status iron__cuda_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
+                                     iron__gpu_buffer **out, iron_error *err);
 
 /* cuda_memory.c */
+/* Zeros but for these; NULL with err filled when memory is out. */
+iron__gpu_buffer *iron__cuda_buffer_new(iron__gpu_device *device, iron__gpu_memory memory,
+                                        size_t bytes, iron_error *err);
 iron_status iron__cuda_buffer_create(iron__gpu_device *device, iron__gpu_memory memory,
                                      size_t bytes, iron__gpu_buffer **out, iron_error *err);
 iron_status iron__cuda_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,

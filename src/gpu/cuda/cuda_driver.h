@@ -27,6 +27,7 @@
     MUST(cuDeviceGetCount, (int *count))                                                           \
     MUST(cuDeviceGet, (iron__cu_device *device, int ordinal))                                      \
     MUST(cuDeviceGetName, (char *name, int size, iron__cu_device device))                          \
+    MUST(cuDeviceGetPCIBusId, (char *name, int size, iron__cu_device device))                      \
     MUST(cuDeviceTotalMem_v2, (size_t *bytes, iron__cu_device device))                             \
     MUST(cuDeviceGetAttribute,                                                                     \
          (int *value, iron__cu_device_attribute attribute, iron__cu_device device))                \
@@ -39,6 +40,8 @@
     MUST(cuModuleUnload, (iron__cu_module *module))                                                \
     MUST(cuModuleGetFunction,                                                                      \
          (iron__cu_function **function, iron__cu_module *module, const char *name))                \
+    MUST(cuModuleGetGlobal_v2, (iron__cu_pointer *pointer, size_t *bytes, iron__cu_module *module, \
+                                const char *name))                                                 \
     MUST(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                              \
          (int *groups, iron__cu_function *function, int threads, size_t shared_bytes))             \
     MUST(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes))                               \

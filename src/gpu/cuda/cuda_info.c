@@ -89,6 +89,7 @@ static void fill_info(const iron__cuda_driver *driver, const facts *f, iron__gpu
     info->units = (uint32_t)f->units;
     info->group_threads_max = (uint32_t)f->threads_max;
     info->subgroup = (uint32_t)f->warp;
+    info->has_f64 = true;
     info->local_bytes_max = (uint64_t)f->shared_max;
     info->cache_bytes = (uint64_t)f->cache;
     info->version = (uint32_t)(f->major * 100 + f->minor * 10);

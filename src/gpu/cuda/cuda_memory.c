@@ -105,8 +105,8 @@ static iron_status allocate_inside(iron__cuda_device *d, iron__gpu_buffer *buffe
     return IRON_OK;
 }
 
-static iron__gpu_buffer *new_buffer(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
-                                    iron_error *err) {
+iron__gpu_buffer *iron__cuda_buffer_new(iron__gpu_device *device, iron__gpu_memory memory,
+                                        size_t bytes, iron_error *err) {
     iron__gpu_buffer *buffer =
         iron__allocate(iron__allocator_default(), 1, sizeof *buffer, "a buffer", err);
 
@@ -126,7 +126,7 @@ iron_status iron__cuda_buffer_create(iron__gpu_device *device, iron__gpu_memory 
     *out = NULL;
     IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
                  "cuda: a buffer of 0 bytes asked for; ask for at least 1");
-    buffer = new_buffer(device, memory, bytes, err);
+    buffer = iron__cuda_buffer_new(device, memory, bytes, err);
     if (!buffer)
         return IRON_E_NOMEM;
     status = allocate_inside(iron__cuda_device_of(device), buffer, err);
@@ -215,8 +215,8 @@ iron_status iron__cuda_buffer_wrap(iron__gpu_device *device, uintptr_t native, s
                  "cuda: the address 0x%zx is no multiple of 4; align it", (size_t)native);
     IRON_TRY(iron__cuda_enter(d, err));
     IRON_TRY(iron__cuda_leave(d, check_origin(d, native, bytes, &o, err), err));
-    buffer = new_buffer(device, o.is_managed ? IRON_GPU_MEMORY_MANAGED : IRON_GPU_MEMORY_DEVICE,
-                        bytes, err);
+    buffer = iron__cuda_buffer_new(
+        device, o.is_managed ? IRON_GPU_MEMORY_MANAGED : IRON_GPU_MEMORY_DEVICE, bytes, err);
     if (!buffer)
         return IRON_E_NOMEM;
     /* Kernels load 16 bytes at a time; an allocation begins at a multiple of that. */

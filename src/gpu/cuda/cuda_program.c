@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_program.c: the embedded machine code as a module on the card, and kernels in it by name.
+ * cuda_program.c: the embedded machine code as a module on the card, and kernels and constant
+ * memory in it by name.
  *
  * A fatbin holds code for some cards and text for newer ones, which the driver compiles while it
  * loads. A card that is neither gets IRON_E_UNSUPPORTED with what to build: that is a matter of the
@@ -116,5 +117,46 @@ iron_status iron__cuda_kernel_find(iron__gpu_program *program, const char *name,
     kernel->next = program->kernels;
     program->kernels = kernel;
     *out = kernel;
+    return IRON_OK;
+}
+
+static iron_status find_constant(iron__gpu_program *program, const char *name,
+                                 iron__gpu_buffer *buffer, iron_error *err) {
+    iron__cuda_device *d = program->device;
+    size_t bytes = 0;
+    iron__cu_result code;
+
+    IRON_TRY(iron__cuda_enter(d, err));
+    code = d->driver->cuModuleGetGlobal_v2(&buffer->native, &bytes, program->module, name);
+    if (code == IRON_CUDA_ERROR_NOT_FOUND)
+        return iron__cuda_leave(d,
+                                iron__fail(err, IRON_E_ARG, code,
+                                           "cuda: program '%s' has no constant memory '%.60s' "
+                                           "(CUDA_ERROR_NOT_FOUND)",
+                                           program->name, name),
+                                err);
+    IRON_TRY(iron__cuda_leave(d, check_image(program, "cuModuleGetGlobal_v2", code, err), err));
+    IRON_FAIL_IF(bytes < buffer->bytes, err, IRON_E_ARG,
+                 "cuda: '%.60s' of program '%s' has %zu bytes, not %zu", name, program->name, bytes,
+                 buffer->bytes);
+    return IRON_OK;
+}
+
+iron_status iron__cuda_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
+                                     iron__gpu_buffer **out, iron_error *err) {
+    iron__gpu_buffer *buffer;
+    iron_status status;
+
+    *out = NULL;
+    buffer = iron__cuda_buffer_new(&program->device->base, IRON_GPU_MEMORY_DEVICE, bytes, err);
+    if (!buffer)
+        return IRON_E_NOMEM;
+    buffer->is_borrowed = true; /* the module's */
+    status = find_constant(program, name, buffer, err);
+    if (status != IRON_OK) {
+        iron__cuda_buffer_destroy(buffer);
+        return status;
+    }
+    *out = buffer;
     return IRON_OK;
 }

@@ -122,6 +122,7 @@ const iron__gpu_ops iron__opencl_ops = {
     .program_load = iron__opencl_program_load,
     .program_unload = iron__opencl_program_unload,
     .kernel_find = iron__opencl_kernel_find,
+    .constant_find = iron__opencl_constant_find,
     .buffer_create = iron__opencl_buffer_create,
     .buffer_wrap = iron__opencl_buffer_wrap,
     .buffer_destroy = iron__opencl_buffer_destroy,

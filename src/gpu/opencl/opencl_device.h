@@ -80,6 +80,8 @@ iron_status iron__opencl_program_load(iron__gpu_device *device, const iron__gpu_
 void iron__opencl_program_unload(iron__gpu_program *program);
 iron_status iron__opencl_kernel_find(iron__gpu_program *program, const char *name,
                                      iron__gpu_kernel **out, iron_error *err);
+iron_status iron__opencl_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
+                                       iron__gpu_buffer **out, iron_error *err);
 /* A fresh native kernel in place of the one there is; its arguments are unset. */
 iron_status iron__opencl_kernel_renew(iron__opencl_device *device, iron__gpu_kernel *kernel,
                                       iron_error *err);

@@ -157,6 +157,7 @@ void iron__opencl_describe(const iron__opencl_library *library, const iron__open
         .group_threads_max =
             capped(iron__opencl_device_number(api, id, IRON_CL_DEVICE_MAX_WORK_GROUP_SIZE)),
         .subgroup = subgroup(api, id),
+        .has_f64 = iron__opencl_has_extension(api, id, "cl_khr_fp64"),
         .local_bytes_max = iron__opencl_device_number(api, id, IRON_CL_DEVICE_LOCAL_MEM_SIZE),
         .memory_bytes = iron__opencl_device_number(api, id, IRON_CL_DEVICE_GLOBAL_MEM_SIZE),
         .cache_bytes = last_cache(api, id),

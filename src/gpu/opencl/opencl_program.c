@@ -31,9 +31,17 @@ struct iron__gpu_program {
     char name[64];
 };
 
-static const char *options_for(const iron__opencl_device *d) {
-    return d->has_u64_atomics ? "-cl-std=CL1.2 -DK_HAS_U64_ATOMICS=1"
-                              : "-cl-std=CL1.2 -DK_HAS_U64_ATOMICS=0";
+typedef struct build_options {
+    char text[96];
+} build_options;
+
+static build_options options_for(const iron__opencl_device *d) {
+    build_options options;
+
+    snprintf(options.text, sizeof options.text,
+             "-w -cl-std=CL1.2 -DK_HAS_U64_ATOMICS=%d -DK_HAS_F64=%d -DK_IS_GPU=%d",
+             d->has_u64_atomics, d->base.info.has_f64, d->base.info.is_gpu);
+    return options;
 }
 
 /* NULL when memory is out. free() it. */
@@ -51,7 +59,7 @@ static char *make_key(const iron__opencl_device *d, const char *source) {
         asprintf(&key,
                  KEY_START "\noptions %s\ndevice %s\nvendor %s\nversion %s\ndriver %s\n"
                            "platform %s\n%s",
-                 options_for(d), texts[0], texts[1], texts[2], texts[3], texts[4], source) < 0)
+                 options_for(d).text, texts[0], texts[1], texts[2], texts[3], texts[4], source) < 0)
         key = NULL;
     for (size_t k = 0; k < 5; k++)
         free(texts[k]);
@@ -59,7 +67,7 @@ static char *make_key(const iron__opencl_device *d, const char *source) {
 }
 
 static int32_t build(const iron__opencl_device *d, iron__cl_program *program) {
-    return d->api->clBuildProgram(program, 1, &d->entry->id, options_for(d), NULL, NULL);
+    return d->api->clBuildProgram(program, 1, &d->entry->id, options_for(d).text, NULL, NULL);
 }
 
 /* False: not kept, or refused by the driver. */
@@ -274,4 +282,13 @@ iron_status iron__opencl_kernel_find(iron__gpu_program *program, const char *nam
             return IRON_OK;
         }
     return make_kernel(program, name, out, err);
+}
+
+/* OpenCL has no constant memory of a program that the host could write: kernels are given a buffer,
+ * and read it as constant. */
+iron_status iron__opencl_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
+                                       iron__gpu_buffer **out, iron_error *err) {
+    (void)name;
+    return iron__opencl_buffer_create(&program->device->base, IRON_GPU_MEMORY_DEVICE, bytes, out,
+                                      err);
 }

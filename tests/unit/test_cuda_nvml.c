@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cuda_nvml.c: clocks and throttling against a pretended management library (tests/fake_nvml)
+ * beside the pretended driver: what is said when it is absent or refuses, that every reason is
+ * named and judged, and that nothing of it ever marks a device.
+ */
+#include "support.h"
+
+#include "../fake_cuda/fake_scene.h"
+#include "../fake_nvml/fake_nvml.h"
+
+#include "gpu/cuda/cuda_nvml.h"
+
+#define NVML "IRON_NVML_LIBRARY"
+
+static fake_nvml *nvml;
+
+/* The state inside a library, as it is at first. */
+static fake_nvml *state_of(const char *path) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* stays open, and its state with it */
+    fake_nvml *state;
+
+    assert_non_null(library);
+    state = dlsym(library, FAKE_NVML_STATE);
+    assert_non_null(state);
+    *state = (fake_nvml){.core = 1980, .memory = 3201, .max = 1981, .temperature = 35};
+    state->milliwatts = 119600;
+    return state;
+}
+
+static void use_library(const char *path) {
+    iron__cuda_nvml_forget();
+    setenv(NVML, path, 1);
+}
+
+static int begin(void **state) {
+    fresh(state);
+    use_library(FAKE_NVML_LIBRARY);
+    nvml = state_of(FAKE_NVML_LIBRARY);
+    return 0;
+}
+
+static iron__gpu_device *open_card(size_t index) {
+    iron__gpu_device *device = NULL;
+    iron_error err;
+
+    assert_ok(ops->device_open(index, &device, &err), &err);
+    return device;
+}
+
+/* Reads through the wrapper, and expects an answer. */
+static iron__gpu_clocks read_clocks(iron__gpu_device *device) {
+    iron__gpu_clocks c;
+    iron_error err;
+
+    memset(&c, 0xA5, sizeof c);
+    assert_ok(iron__gpu_clocks_read(device, &c, &err), &err);
+    assert_int_equal(device->failure.status, IRON_OK);
+    return c;
+}
+
+static void assert_no_clocks(iron__gpu_device *device, const char *word) {
+    static const iron__gpu_clocks nothing;
+    iron__gpu_clocks c;
+    iron_error err;
+
+    memset(&c, 0xA5, sizeof c);
+    assert_refused(iron__gpu_clocks_read(device, &c, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, word);
+    assert_int_equal(iron__gpu_clocks_read(device, &c, NULL), IRON_E_UNSUPPORTED);
+    assert_int_equal(device->failure.status, IRON_OK);
+    assert_true(c.core_mhz == nothing.core_mhz && !c.is_throttled && c.reasons[0] == '\0');
+}
+
+static void all_figures(void **state) {
+    iron__gpu_device *device = open_card(1);
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        iron__gpu_clocks c = read_clocks(device);
+
+        assert_int_equal(c.core_mhz, 1980);
+        assert_int_equal(c.memory_mhz, 3201);
+        assert_int_equal(c.core_max_mhz, 1981);
+        assert_int_equal(c.temperature_c, 35);
+        assert_int_equal(c.power_w, 120);
+        assert_false(c.is_throttled);
+        assert_string_equal(c.reasons, "");
+    }
+    assert_string_equal(nvml->bus, "0000:1B:00.0"); /* the card's own, not number 0's */
+    assert_int_equal(nvml->inits, 1);
+    assert_int_equal(nvml->cards, 1);
+    assert_int_equal(nvml->old_reasons, 0);
+    ops->device_close(device);
+}
+
+static void every_reason(void **state) {
+    static const struct {
+        unsigned long long bits;
+        bool is_throttled;
+        const char *words;
+    } rows[] = {
+        {IRON_NVML_IDLE, false, "idle"},
+        {IRON_NVML_APPLICATION_CLOCKS, false, "set clocks"},
+        {IRON_NVML_POWER_CAP, false, "power cap"},
+        {IRON_NVML_HW_SLOWDOWN, true, "hardware slowdown"},
+        {IRON_NVML_SYNC_BOOST, false, "sync boost"},
+        {IRON_NVML_SW_THERMAL, true, "thermal limit"},
+        {IRON_NVML_HW_THERMAL, true, "hardware thermal slowdown"},
+        {IRON_NVML_POWER_BRAKE, true, "power brake"},
+        {IRON_NVML_DISPLAY_CLOCKS, false, "display"},
+        {IRON_NVML_POWER_CAP | IRON_NVML_IDLE, false, "power cap, idle"},
+        {IRON_NVML_POWER_CAP | IRON_NVML_SW_THERMAL, true, "thermal limit, power cap"},
+        {UINT64_C(1) << 40, false, ""},
+    };
+    iron__gpu_device *device = open_card(0);
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        iron__gpu_clocks c;
+
+        nvml->reasons = rows[k].bits;
+        c = read_clocks(device);
+        assert_string_equal(c.reasons, rows[k].words);
+        assert_int_equal(c.is_throttled, rows[k].is_throttled);
+    }
+    nvml->reasons = ~0ull; /* more words than there is room for: whole ones, those that throttle */
+    assert_true(read_clocks(device).is_throttled);
+    assert_non_null(strstr(read_clocks(device).reasons, "thermal limit, power cap"));
+    ops->device_close(device);
+}
+
+static void library_absent(void **state) {
+    iron__gpu_device *device = open_card(0);
+
+    (void)state;
+    use_library("/nowhere/libnvidia-ml.so.1");
+    assert_no_clocks(device, "nvml: no library: /nowhere/libnvidia-ml.so.1: ");
+    setenv(NVML, FAKE_NVML_LIBRARY, 1); /* looked for once */
+    assert_no_clocks(device, "nvml: no library: /nowhere/libnvidia-ml.so.1: ");
+    ops->device_close(device);
+}
+
+static void check_name(const folder *f, const char *name, bool is_required) {
+    file_name copy = name_in(f, name);
+    iron__gpu_device *device = open_card(0);
+    fake_nvml *old;
+
+    make_copy(FAKE_NVML_LIBRARY, copy.path, &name, 1);
+    use_library(copy.path);
+    old = state_of(copy.path);
+    old->reasons = IRON_NVML_IDLE;
+    if (is_required) {
+        assert_no_clocks(device, name);
+    } else {
+        iron__gpu_clocks c = read_clocks(device);
+
+        assert_int_equal(c.core_mhz, 1980);
+        assert_int_equal(c.core_max_mhz == 0, strcmp(name, "nvmlDeviceGetMaxClockInfo") == 0);
+        assert_int_equal(c.temperature_c == 0, strcmp(name, "nvmlDeviceGetTemperature") == 0);
+        assert_int_equal(c.power_w == 0, strcmp(name, "nvmlDeviceGetPowerUsage") == 0);
+        assert_string_equal(c.reasons, "idle");
+        assert_int_equal(old->old_reasons,
+                         strcmp(name, "nvmlDeviceGetCurrentClocksEventReasons") == 0);
+    }
+    ops->device_close(device);
+}
+
+static void missing_functions(void **state) {
+    folder f;
+
+    (void)state;
+    folder_make(&f);
+#define MUST(result, name, parameters) check_name(&f, #name, true);
+#define MAY(result, name, parameters)  check_name(&f, #name, false);
+    IRON_NVML_FUNCTIONS(MUST, MAY)
+#undef MUST
+#undef MAY
+    iron__cuda_nvml_forget();
+    folder_remove(&f);
+}
+
+static void both_names_of_reasons_missing(void **state) {
+    static const char *const names[] = {"nvmlDeviceGetCurrentClocksEventReasons",
+                                        "nvmlDeviceGetCurrentClocksThrottleReasons"};
+    iron__gpu_device *device = open_card(0);
+    file_name copy;
+    folder f;
+
+    (void)state;
+    folder_make(&f);
+    copy = name_in(&f, "old.so");
+    make_copy(FAKE_NVML_LIBRARY, copy.path, names, 2);
+    use_library(copy.path);
+    state_of(copy.path)->reasons = IRON_NVML_HW_THERMAL;
+    assert_int_equal(read_clocks(device).core_mhz, 1980);
+    assert_false(read_clocks(device).is_throttled); /* nobody knows */
+    ops->device_close(device);
+    iron__cuda_nvml_forget();
+    folder_remove(&f);
+}
+
+static void refusals(void **state) {
+    iron__gpu_device *device = open_card(0);
+    iron__gpu_clocks c;
+    iron_error err;
+
+    nvml->card_code = 999;
+    assert_no_clocks(device, "nvmlDeviceGetHandleByPciBusId_v2 failed: Unknown Error");
+    nvml->card_code = 0;
+    nvml->core_code = nvml->reasons_code = nvml->power_code = IRON_NVML_ERROR_NOT_SUPPORTED;
+    nvml->reasons = IRON_NVML_HW_THERMAL; /* told with an error, so not told */
+    c = read_clocks(device);
+    assert_true(c.core_mhz == 0 && c.memory_mhz == 3201 && c.power_w == 0 && c.temperature_c == 35);
+    assert_true(!c.is_throttled && c.reasons[0] == '\0');
+    nvml->memory_code = IRON_NVML_ERROR_NOT_SUPPORTED;
+    assert_no_clocks(device, "nvmlDeviceGetClockInfo failed: Not Supported");
+    ops->device_close(device);
+    begin(state);
+    device = open_card(0);
+    fail_after(0, IRON_CUDA_ERROR_UNKNOWN);
+    assert_refused(iron__gpu_clocks_read(device, &c, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "cuDeviceGetPCIBusId failed: CUDA_ERROR_UNKNOWN");
+    assert_int_equal(device->failure.status, IRON_OK);
+    assert_int_equal(read_clocks(device).core_mhz, 1980);
+    ops->device_close(device);
+    begin(state);
+    device = open_card(0);
+    nvml->init_code = 9;
+    assert_no_clocks(device, "nvmlInit_v2 failed: Unknown Error");
+    ops->device_close(device);
+    assert_nothing_lives();
+}
+
+/* A backend without clocks, and a device that is out. */
+static void nobody_to_ask(void **state) {
+    static const iron__gpu_ops plain = {.name = "plain"};
+    iron__gpu_device device = {.ops = &plain};
+    iron__gpu_clocks c;
+
+    (void)state;
+    assert_no_clocks(&device, "plain does not tell of clocks");
+    device.failure.status = IRON_E_IO;
+    assert_int_equal(iron__gpu_clocks_read(&device, &c, NULL), IRON_E_IO);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(all_figures, begin),
+        cmocka_unit_test_setup(every_reason, begin),
+        cmocka_unit_test_setup(library_absent, begin),
+        cmocka_unit_test_setup(missing_functions, begin),
+        cmocka_unit_test_setup(both_names_of_reasons_missing, begin),
+        cmocka_unit_test_setup(refusals, begin),
+        cmocka_unit_test_setup(nobody_to_ask, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
