@@ -293,6 +293,7 @@ iron_status iron_selftest(const iron_selftest_options *options, iron_selftest_re
 
     iron__selftest_golden(&t);
     iron__selftest_variants(&t);
+    iron__selftest_ops(&t);
     iron__selftest_gpus(&t);
     *result = t.result;
     if (t.error.status != IRON_OK && err)

@@ -5,6 +5,7 @@
  *
  *   selftest.c            golden vectors, on the CPU
  *   selftest_variants.c   the CPU's variants over shapes, without an engine around them
+ *   selftest_ops.c        every contender of every op, on the CPU and on GPUs
  *   selftest_gpu.c        every device of every GPU backend; the files beside it are its parts
  */
 #ifndef IRON_ENGINE_SELFTEST_H
@@ -63,6 +64,9 @@ void iron__selftest_golden(iron__selftest *t);
 /* Every variant of the CPU against the reference over lengths, positions, alignments and
  * vocabularies. */
 void iron__selftest_variants(iron__selftest *t);
+
+/* Every contender of every op on the CPU, over shapes. */
+void iron__selftest_ops(iron__selftest *t);
 
 /* Every device of every GPU backend, in every mode and memory strategy. */
 void iron__selftest_gpus(iron__selftest *t);

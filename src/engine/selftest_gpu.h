@@ -65,6 +65,9 @@ void iron__selftest_gpu_resident(iron__selftest_device *d);
 /* Tokens that a caller brings, by iron_feed_device. */
 void iron__selftest_gpu_callers(iron__selftest_device *d);
 
+/* Every contender of every op, over shapes. */
+void iron__selftest_gpu_ops(iron__selftest_device *d);
+
 /* More than 2^31 tokens on the device. */
 void iron__selftest_gpu_large(iron__selftest_device *d);
 

@@ -94,8 +94,8 @@ typedef struct iron__gpu_part {
     uint32_t index, total;
 } iron__gpu_part;
 
-/* How a contender works on a GPU. All functions but create, destroy and fetch only put work into the
- * queue they are given. Functions marked (optional) may be NULL. */
+/* How a contender works on a GPU. All functions but create, destroy and fetch only put work into
+ * the queue they are given. Functions marked (optional) may be NULL. */
 typedef struct iron__gpu_way {
     /* Loads programs, finds kernels, takes memory. `parts` is the most that run_part will see.
      * IRON_E_UNSUPPORTED with the reason where the device or the case does not suit. */
@@ -103,7 +103,7 @@ typedef struct iron__gpu_way {
                           const iron__problem *problem, uint32_t parts, iron__gpu_work **out,
                           iron_error *err);
     void (*destroy)(iron__gpu_work *work);
-    /* Device memory that create takes besides inputs and output. */
+    /* (optional: little) Device memory that create takes besides inputs and output. */
     uint64_t (*device_bytes)(const iron__contender *row, const iron__case *c);
     /* (optional) Makes what is derived from the inputs and kept, such as a transposed copy. Called
      * after the inputs have arrived, and again whenever they arrive anew. */
@@ -119,6 +119,9 @@ typedef struct iron__gpu_way {
                             iron__gpu_queue *queue, iron_error *err);
     iron_status (*finish)(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
                           iron_error *err);
+    /* (optional: nothing is kept) Clears what the object keeps between runs, so that a run which
+     * leaves something out cannot live on what the one before it left. */
+    iron_status (*spoil)(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err);
     /* (optional, both or none) For answers that are not an output buffer: sets the state to what a
      * run begins with; waits, and brings the answer to the host. data.output is NULL then. */
     iron_status (*reset)(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err);
@@ -143,9 +146,10 @@ struct iron__contender {
     bool is_single; /* uses one thread of the team */
     /* GPUs */
     const iron__gpu_way *gpu;
-    /* (optional) About how long one run takes where that may be minutes; device: NULL on the CPU. */
-    double (*seconds)(const iron__contender *row, const iron__case *c,
-                      const iron__gpu_info *device);
+    /* (optional) About how long one run takes where that may be minutes; device: NULL on the CPU.
+     * */
+    double (*seconds)(const iron__contender *row, const iron__case *c, const iron__gpu_info *device,
+                      uint32_t threads);
     const void *own; /* for the op */
 };
 
@@ -153,6 +157,7 @@ struct iron__contender {
 typedef struct iron__size {
     const char *set, *name;
     uint64_t rows, cols;
+    const char *dtype; /* the suite's own; NULL: the op's usual */
 } iron__size;
 
 typedef enum iron__bound { IRON_BOUND_READ, IRON_BOUND_COPY } iron__bound;
@@ -164,9 +169,11 @@ struct iron__op {
     uint32_t elements;    /* IRON_BIT(...) of those it knows */
     iron__element usual;  /* unless --dtype says otherwise */
     bool is_line;         /* sizes are counts of elements; else ROWSxCOLS */
-    bool has_vocab;
+    uint32_t nodes;       /* that it updates; 0: none */
+    uint32_t vocab_usual; /* unless --vocab says otherwise; 0: the op has none */
     iron__bound bound;    /* whose ceiling it is measured against */
-    const char *baseline; /* the contender that speedups refer to, on each backend */
+    /* The contenders that speedups refer to: on the CPU, on GPUs. Alone, with pageable memory. */
+    const char *baselines[2];
     const iron__size *sizes;
     size_t size_count;
     /* The size when none is asked for, for caches of so many bytes: at least 4 times as much. */
@@ -180,8 +187,8 @@ struct iron__op {
     /* Fills *out, whose c is set; on failure nothing is left behind. */
     iron_status (*make)(iron__problem *out, iron__team *team, iron_error *err);
     void (*unmake)(iron__problem *problem); /* takes a struct of zeros but c, too */
-    /* Is the answer right? If not, text says where it differs first: which element, what it is, what
-     * it should be. */
+    /* Is the answer right? If not, text says where it differs first: which element, what it is,
+     * what it should be. */
     bool (*check)(const iron__problem *problem, const void *output, char *text, size_t size);
     /* Fills *out with row number `index`; false past the last. Strings and functions are static. */
     bool (*contender_at)(size_t index, iron__contender *out);

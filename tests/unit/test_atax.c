@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_atax.c: the op atax on the CPU: every contender is right at every shape, in both types, on
+ * one to three threads, and so are the loops of every instruction set that this machine has; rows,
+ * sizes and limits are what they should be. What counts as right is tested in test_atax_check.c.
+ */
+#include "atax_support.h"
+
+#include "core/cpu.h"
+
+#define THREADS_MAX 3u
+
+/* Tiny, odd, prime, not a multiple of any vector; long rows that go by panels, in several turns. */
+static const shape shapes[] = {
+    {1, 1},    {1, 7},     {7, 1},     {2, 3},      {4, 16},    {5, 17},    {9, 33},   {32, 32},
+    {38, 42},  {13, 101},  {97, 89},   {390, 410},  {500, 500}, {1000, 3},  {3, 1000}, {1, 5000},
+    {5000, 1}, {11, 1031}, {41, 2053}, {11, 20011}, {4, 60000}, {7, 70001}, {8, 8192}, {16, 4096},
+};
+
+/* Runs a row as a race does: output poisoned, scratch exactly as large as it was asked for, with
+ * rubbish in it. */
+static void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
+                    void *output) {
+    size_t bytes = 0;
+    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
+
+    if (row->cpu_scratch_bytes)
+        bytes = row->cpu_scratch_bytes(p, iron__team_threads(team));
+    work.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", NULL);
+    assert_non_null(work.scratch);
+    memset(work.scratch, 0xFF, bytes);
+    memset(output, 0xFF, p->output_bytes);
+    row->cpu_run(&work);
+    iron__release(iron__allocator_default(), work.scratch);
+}
+
+/* Right, and the same bits again. */
+static void assert_row_is_right(const iron__contender *row, const iron__problem *p,
+                                iron__team *team) {
+    void *output = malloc(p->output_bytes), *again = malloc(p->output_bytes);
+    char what[64];
+
+    assert_true(output && again);
+    run_row(row, p, team, output);
+    snprintf(what, sizeof what, "%s, %u threads", row->name, iron__team_threads(team));
+    assert_passes(p, output, what);
+    run_row(row, p, team, again);
+    assert_memory_equal(output, again, p->output_bytes);
+    free(output);
+    free(again);
+}
+
+static void every_contender_is_right(void **state) {
+    iron__contender row;
+
+    (void)state;
+    for (uint32_t threads = 1; threads <= THREADS_MAX; threads++) {
+        iron__team *team = make_team(threads);
+
+        for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
+            iron__problem p = make_problem(shapes[s / 2], elements[s % 2], 42 + s, team);
+
+            for (size_t k = 0; iron__op_atax.contender_at(k, &row); k++)
+                if (row.backends & IRON_ON_CPU)
+                    assert_row_is_right(&row, &p, team);
+            iron__op_atax.unmake(&p);
+        }
+        iron__team_destroy(team);
+    }
+}
+
+static void assert_loops_are_right(const iron__atax_loops *loops, const iron__problem *p,
+                                   const char *set) {
+    size_t element = iron__element_bytes(p->c.element);
+    iron__atax_block block = {.a = p->inputs[0].data,
+                              .rows = (size_t)p->c.rows,
+                              .cols = (size_t)p->c.cols,
+                              .stride = (size_t)p->c.cols,
+                              .x = p->inputs[1].data,
+                              .t = malloc((size_t)p->c.rows * element),
+                              .y = calloc(1, p->output_bytes)};
+
+    assert_true(block.t && block.y);
+    loops->multiply(&block);
+    loops->add_transposed(&block);
+    assert_passes(p, block.y, set);
+    free(block.t);
+    block.t = NULL;
+    memset(block.y, 0, p->output_bytes);
+    loops->add_both(&block);
+    assert_passes(p, block.y, set);
+    free(block.y);
+}
+
+/* Not only the set that this machine would choose. */
+static void every_instruction_set_is_right(void **state) {
+    static const struct {
+        const char *name;
+        uint32_t needs;
+        const iron__atax_loops *(*loops)(iron__element element);
+    } sets[] = {{"portable", 0, iron__atax_portable},
+                {"neon", IRON_CPU_NEON, iron__atax_neon},
+                {"avx2", IRON_CPU_AVX2 | IRON_CPU_FMA, iron__atax_avx2},
+                {"avx512", IRON_CPU_AVX512, iron__atax_avx512}};
+    iron__team *team = make_team(1);
+
+    (void)state;
+    for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
+        iron__problem p = make_problem(shapes[s / 2], elements[s % 2], s, team);
+
+        for (size_t k = 0; k < COUNT(sets); k++)
+            if ((sets[k].needs & iron__cpu_features()) == sets[k].needs)
+                assert_loops_are_right(sets[k].loops(p.c.element), &p, sets[k].name);
+        assert_non_null(iron__atax_best(p.c.element));
+        iron__op_atax.unmake(&p);
+    }
+    iron__team_destroy(team);
+}
+
+/* Scratch must not grow with the threads beyond what the matrix has rows for. */
+static void scratch_is_bounded(void **state) {
+    iron__team *team = make_team(1);
+    iron__problem p = make_problem((shape){8, 4096}, IRON_F64, 1, team);
+    iron__contender row;
+
+    (void)state;
+    for (size_t k = 0; iron__op_atax.contender_at(k, &row); k++)
+        if (row.cpu_scratch_bytes)
+            assert_true(row.cpu_scratch_bytes(&p, IRON_THREADS_MAX) <= p.inputs[0].bytes);
+    iron__op_atax.unmake(&p);
+    iron__team_destroy(team);
+}
+
+/* The index of a CPU row; as many as there are if there is none of that name. */
+static size_t row_index(const char *name) {
+    iron__contender row;
+    size_t k = 0;
+
+    while (iron__op_atax.contender_at(k, &row) &&
+           !((row.backends & IRON_ON_CPU) && strcmp(row.name, name) == 0))
+        k++;
+    return k;
+}
+
+static void rows_tell_a_story(void **state) {
+    static const char *const names[] = {
+        "naive",   "interchanged",           "blocked",     "vector",
+        "threads", "single-pass-one-thread", "single-pass",
+    };
+    iron__contender row;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(names); k++) {
+        assert_true(iron__op_atax.contender_at(k, &row));
+        assert_string_equal(row.name, names[k]);
+        assert_int_equal(row.backends, IRON_ON_CPU);
+        assert_true(row.idea && row.idea[0] && row.cpu_run);
+        assert_true(row.passes == (strncmp(row.name, "single-pass", 11) == 0 ? 1 : 2));
+        if (k > 0)
+            assert_true(row_index(row.beats) < k);
+        else
+            assert_null(row.beats);
+    }
+    assert_string_equal(iron__op_atax.baselines[0], names[0]);
+    assert_string_equal(iron__op_atax.baselines[1], names[0]);
+    assert_ptr_equal(iron__op_find("atax"), &iron__op_atax);
+}
+
+static void sizes_are_those_of_the_suites(void **state) {
+    static const iron__size want[] = {
+        {"talk", "MINI", 32, 32, NULL},
+        {"talk", "SMALL", 500, 500, NULL},
+        {"talk", "STANDARD", 4000, 4000, NULL},
+        {"talk", "LARGE", 8000, 8000, NULL},
+        {"talk", "EXTRALARGE", 20000, 20000, NULL},
+        {"acc", "MINI", 1024, 1024, "f32"},
+        {"acc", "SMALL", 2048, 2048, "f32"},
+        {"acc", "STANDARD", 4096, 4096, "f32"},
+        {"acc", "LARGE", 8192, 8192, "f32"},
+        {"acc", "EXTRALARGE", 16384, 16384, "f32"},
+        {"polybench", "MINI", 38, 42, NULL},
+        {"polybench", "SMALL", 116, 124, NULL},
+        {"polybench", "MEDIUM", 390, 410, NULL},
+        {"polybench", "LARGE", 1900, 2100, NULL},
+        {"polybench", "EXTRALARGE", 1800, 2200, NULL},
+    };
+
+    (void)state;
+    assert_int_equal(iron__op_atax.size_count, COUNT(want));
+    for (size_t k = 0; k < COUNT(want); k++) {
+        const iron__size *got = &iron__op_atax.sizes[k];
+
+        assert_string_equal(got->set, want[k].set);
+        assert_string_equal(got->name, want[k].name);
+        assert_true(got->rows == want[k].rows && got->cols == want[k].cols);
+        assert_true((got->dtype == NULL) == (want[k].dtype == NULL));
+        assert_true(!got->dtype || strcmp(got->dtype, want[k].dtype) == 0);
+    }
+}
+
+static void usual_size_outgrows_caches(void **state) {
+    static const struct {
+        uint64_t cache_mib;
+        iron__element element;
+        uint64_t side;
+    } cases[] = {{0, IRON_F64, 4000},    {8, IRON_F64, 4000},  {32, IRON_F64, 5000},
+                 {32, IRON_F32, 6000},   {96, IRON_F64, 8000}, {384, IRON_F64, 15000},
+                 {1024, IRON_F32, 33000}};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        uint64_t rows = 0, cols = 0, cache = cases[k].cache_mib << 20;
+
+        iron__op_atax.usual_size(cache, false, cases[k].element, &rows, &cols);
+        assert_true(rows == cases[k].side && cols == cases[k].side);
+        assert_true(rows * cols * iron__element_bytes(cases[k].element) >= 4 * cache);
+    }
+}
+
+static void work_is_counted_once(void **state) {
+    iron__case c = make_case((shape){300, 200}, IRON_F64, 1);
+
+    (void)state;
+    assert_int_equal(iron__op_atax.useful_bytes(&c), (300 * 200 + 200 + 200) * 8);
+    assert_true(iron__op_atax.operations(&c) == 4.0 * 300 * 200);
+    c.element = IRON_F32;
+    assert_int_equal(iron__op_atax.useful_bytes(&c), (300 * 200 + 200 + 200) * 4);
+}
+
+static void limits_are_kept(void **state) {
+    const uint64_t longest = 0x7FFFFFFF;
+    const shape fine[] = {{1, 1}, {1, longest}, {longest, 1}, {UINT64_C(1) << 20, 1 << 17}};
+    const shape refused[] = {{0, 1},
+                             {1, 0},
+                             {0, 0},
+                             {longest + 1, 1},
+                             {1, longest + 1},
+                             {UINT64_C(1) << 20, (1 << 17) + 1},
+                             {longest, longest},
+                             {UINT64_C(1) << 32, UINT64_C(1) << 32},
+                             {UINT64_MAX, UINT64_MAX}};
+    iron_error err;
+    iron__case c;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(fine); k++) {
+        c = make_case(fine[k], IRON_F64, 0);
+        assert_ok(iron__op_atax.accept(&c, &err), &err);
+    }
+    for (size_t k = 0; k < COUNT(refused); k++) {
+        c = make_case(refused[k], IRON_F64, 0);
+        assert_refused(iron__op_atax.accept(&c, &err), IRON_E_ARG, &err);
+    }
+    c = make_case((shape){8, 8}, IRON_U32, 0);
+    assert_refused(iron__op_atax.accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "u32");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_contender_is_right),
+        cmocka_unit_test(every_instruction_set_is_right),
+        cmocka_unit_test(scratch_is_bounded),
+        cmocka_unit_test(rows_tell_a_story),
+        cmocka_unit_test(sizes_are_those_of_the_suites),
+        cmocka_unit_test(usual_size_outgrows_caches),
+        cmocka_unit_test(work_is_counted_once),
+        cmocka_unit_test(limits_are_kept),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
