@@ -16,7 +16,7 @@ typedef struct command {
 } command;
 
 extern const command command_info, command_gen, command_feed, command_state, command_quantize,
-    command_selftest;
+    command_arena, command_selftest;
 
 /* Parses into `a`; answers --help itself. *is_done tells that nothing is left to do. */
 iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,

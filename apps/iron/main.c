@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 static const command *const commands[] = {
-    &command_info,  &command_gen,      &command_feed,
-    &command_state, &command_quantize, &command_selftest,
+    &command_info,     &command_gen,   &command_feed,     &command_state,
+    &command_quantize, &command_arena, &command_selftest,
 };
 
 /* Written by the command, read by the signal handler. */
@@ -84,8 +84,8 @@ static const command *find_command(const char *name) {
 
 /* Commands that messages and documents of the project name before they are here. */
 static bool is_planned(const char *name) {
-    static const char *const planned[] = {"sum",   "check", "diff",  "merge", "stat",
-                                          "sniff", "arena", "serve", "push"};
+    static const char *const planned[] = {"sum",  "check", "diff",  "merge",
+                                          "stat", "sniff", "serve", "push"};
 
     for (size_t k = 0; k < COUNT(planned); k++)
         if (strcmp(planned[k], name) == 0)

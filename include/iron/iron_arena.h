@@ -62,6 +62,89 @@ IRON_API iron_status iron_cache_folder(char *path, size_t size, iron_error *err)
 IRON_API iron_status iron_calibrate(const char *backend, uint32_t device, iron_progress progress,
                                     void *context, iron_error *err);
 
+/* The arena: races of contenders, each a kernel and a memory strategy, over problems of a size. */
+typedef struct iron_arena_options {
+    uint32_t struct_size;     /* set by iron_arena_options_init */
+    const char *const *globs; /* over op.backend.contender; none: everything */
+    size_t glob_count;
+    const char *sizes;  /* "STANDARD", "acc:LARGE,4096x8192", "batch:*"; NULL: each op's own */
+    const char *dtype;  /* "f32"; NULL: each op's own */
+    const char *memory; /* strategies with commas between them; NULL: all */
+    const char *scopes; /* of kernel, transfer, end_to_end; NULL: all. kernel is always timed */
+    uint32_t vocab;     /* 0: each op's own */
+    uint32_t device;    /* number of the device on each backend */
+    int has_device;     /* 0: the first GPU of each */
+    uint32_t threads;   /* CPU; 0: all */
+    uint32_t streams;   /* queues of the strategy `streams`; 0: 4 */
+    uint64_t seed;      /* of data and order */
+    double seconds;     /* for all turns of the race; 0: 60 */
+    uint32_t runs;      /* 0: by precision and time; else so many samples each */
+    int is_listing;     /* rows of backends that are not here are planned too, with the reason */
+    iron_progress progress;
+    void *context;
+} iron_arena_options;
+
+IRON_API void iron_arena_options_init(iron_arena_options *options);
+
+typedef struct iron_arena iron_arena;
+
+/* Finds out who would race over what: devices are looked for, nothing is measured. IRON_E_ARG with
+ * a sentence for a glob without a match, an unknown size, dtype or strategy. */
+IRON_API iron_status iron_arena_open(const iron_arena_options *options, iron_arena **out,
+                                     iron_error *err);
+IRON_API void iron_arena_close(iron_arena *arena);
+
+/* One contender of the plan. Strings live as long as the arena. */
+typedef struct iron_arena_row {
+    uint32_t struct_size; /* set by the caller */
+    const char *name;     /* "atax.cuda.single-pass" */
+    const char *memory, *device, *size, *size_name, *dtype, *idea;
+    int is_peer;
+    const char *reason; /* why it will be skipped; "" if it will race */
+    uint64_t bytes;     /* useful ones */
+} iron_arena_row;
+
+IRON_API size_t iron_arena_count(const iron_arena *arena);
+IRON_API iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row *row,
+                                   iron_error *err);
+/* Lines about what is not there: backends without a device, peers that cannot be loaded; NULL past
+ * the last. */
+IRON_API const char *iron_arena_remark(const iron_arena *arena, size_t index);
+
+/* Measures the ceilings of all devices that take part, then races. IRON_E_MISMATCH when a contender
+ * was wrong: the report is complete nevertheless. */
+IRON_API iron_status iron_arena_race(iron_arena *arena, iron_error *err);
+/* Is there a report? Also after a race that had wrong or failed rows. */
+IRON_API int iron_arena_has_raced(const iron_arena *arena);
+
+typedef enum iron_report_format {
+    IRON_REPORT_TABLE = 0,
+    IRON_REPORT_MARKDOWN = 1,
+    IRON_REPORT_CSV = 2,
+    IRON_REPORT_JSON = 3,
+    IRON_REPORT_HTML = 4
+} iron_report_format;
+
+/* Writes what the race came to, whole or not at all; "-" is standard output. */
+IRON_API iron_status iron_arena_report(const iron_arena *arena, iron_report_format format,
+                                       const char *path, iron_error *err);
+/* The table, for a terminal of so many columns. */
+IRON_API void iron_arena_print(const iron_arena *arena, int is_terminal, int columns);
+
+/* Is this an earlier race's JSON, as iron_arena_compare needs it? To be asked before the race. */
+IRON_API iron_status iron_arena_compare_check(const char *path, iron_error *err);
+/* Prints how the race compares with an earlier one's JSON. IRON_E_MISMATCH when a row is slower by
+ * more than noise and threshold (percent). */
+IRON_API iron_status iron_arena_compare(const iron_arena *arena, const char *path,
+                                        double threshold_percent, iron_error *err);
+
+/* What an op is and what its race shows; NULL: there is none of that name. index: all of them. */
+IRON_API const char *iron_arena_explain(const char *op);
+IRON_API const char *iron_arena_contract(const char *op); /* in one line */
+/* Its named sizes, a line each set: "talk: MINI 32x32, SMALL 500x500 ..." */
+IRON_API void iron_arena_sizes(const char *op, char *text, size_t size);
+IRON_API const char *iron_arena_op_at(size_t index);
+
 typedef enum iron_verdict {
     IRON_VERDICT_PASSED = 0,
     IRON_VERDICT_FAILED = 1,

@@ -3,14 +3,14 @@
  * iron_peer.h: how another library joins a race: a shared library named libiron-peer-<name>.so with
  * one function, iron_peer_list_get, that returns a table of rows.
  *
- * `iron arena` looks for such libraries beside its own executable, in <libdir>/iron/peers, and in the
- * folder that IRON_PEERS names (which then is the only one). A peer that cannot be loaded is left
- * out, and `iron arena --list` says why.
+ * `iron arena` looks for such libraries beside its own executable, in <libdir>/iron/peers, and in
+ * the folder that IRON_PEERS names (which then is the only one). A peer that cannot be loaded is
+ * left out, and `iron arena --list` says why.
  *
- * A row computes what its op's contract says, into `output`, and is checked like any contender. A row
- * that answers another question (a hash, a plain sum) is there for its speed; it checks itself.
+ * A row computes what its op's contract says, into `output`, and is checked like any contender. A
+ * row that answers another question (a hash, a plain sum) is there for its speed; it checks itself.
  *
- *   static const iron_peer rows[] = {{.struct_size = sizeof rows[0], .name = "atax.cpu.mine", ...}};
+ *   static const iron_peer rows[] = {{.struct_size = sizeof rows[0], .name = "atax.cpu.mine" ...}};
  *   static const iron_peer_list list = {IRON_PEER_ABI, "mine", "1.0", rows, 1};
  *   const iron_peer_list *iron_peer_list_get(void) { return &list; }
  */
@@ -26,9 +26,11 @@ extern "C" {
 
 #define IRON_PEER_ABI 1u
 
-/* What is to be computed, and where. On the CPU pointers are the host's; on CUDA inputs and output
- * are device memory of the current context, and stream is a CUstream. Pointers stay the same from
- * open to close; the inputs' contents are there when run is called. */
+/* What is to be computed, and where. On the CPU pointers are the host's. On CUDA inputs and output
+ * are device memory of that device's primary context, and stream is a CUstream; no context is
+ * current when a function is called: ask the pointers for their device and choose it
+ * (cudaPointerGetAttributes, cudaSetDevice). Pointers stay the same from open to close; the inputs'
+ * contents are there when run is called. */
 typedef struct iron_peer_case {
     uint32_t struct_size;
     uint32_t threads;    /* CPU: use so many */
@@ -54,8 +56,8 @@ typedef struct iron_peer {
     /* CUDA: only puts work into the stream. */
     int (*run)(void *state, char *why, size_t why_size);
     void (*close)(void *state);
-    /* NULL: the op's own check. Else: is `output` (host memory) right for these inputs, which are the
-     * host's here on every backend? */
+    /* NULL: the op's own check. Else: is `output` (host memory) right for these inputs, which are
+     * the host's here on every backend? */
     int (*check)(const iron_peer_case *host, const void *output, char *why, size_t why_size);
 } iron_peer;
 

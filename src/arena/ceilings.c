@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define PASSES     9u
@@ -94,6 +95,12 @@ static void write_piece(void *context, size_t index) {
             stream(&at[k + chain], value);
 }
 
+void iron__write_pass(iron__team *team, void *data, size_t bytes) {
+    work w = {.from = data, .bytes = bytes};
+
+    iron__team_run(team, write_piece, &w, bytes / PIECE_BYTES);
+}
+
 static void copy_piece(void *context, size_t index) {
     work *w = context;
     const vector *from = (const vector *)(const void *)(w->from + index * PIECE_BYTES);
@@ -112,20 +119,25 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median rate of a task over the pieces, counting `factor` bytes moved for each byte. */
-static double median_rate(iron__team *team, iron__task task, work *w, double factor) {
+/* Milliseconds of each pass of a task over the pieces, after one that is not counted. */
+static void time_passes(iron__team *team, iron__task task, work *w, double ms[PASSES]) {
     size_t pieces = w->bytes / PIECE_BYTES;
-    double rates[PASSES];
 
     iron__team_run(team, task, w, pieces);
     for (unsigned k = 0; k < PASSES; k++) {
         uint64_t start = iron__clock_ns();
 
         iron__team_run(team, task, w, pieces);
-        rates[k] = factor * (double)(pieces * PIECE_BYTES) / (double)(iron__clock_ns() - start);
+        ms[k] = (double)(iron__clock_ns() - start) * 1e-6;
     }
-    qsort(rates, PASSES, sizeof rates[0], by_value);
-    return rates[PASSES / 2];
+}
+
+static double median_of(const double ms[PASSES]) {
+    double sorted[PASSES];
+
+    memcpy(sorted, ms, sizeof sorted);
+    qsort(sorted, PASSES, sizeof sorted[0], by_value);
+    return sorted[PASSES / 2];
 }
 
 static uint64_t choose_bytes(const iron_measure_options *options) {
@@ -144,24 +156,39 @@ static uint64_t choose_bytes(const iron_measure_options *options) {
 
 typedef struct measurement {
     const iron_measure_options *options;
+    iron__ceiling_listener listener;
     iron__team *teams[2]; /* one thread, all threads */
     char *buffer;
     size_t bytes;
     unsigned done;
 } measurement;
 
-static iron_status measure(measurement *m, iron__task task, bool is_copy, iron_ceiling *out,
+static iron_status tell(measurement *m, iron_error *err) {
+    const iron_measure_options *o = m->options;
+
+    m->done++;
+    IRON_FAIL_IF(o->progress && o->progress(o->context, m->done, 6), err, IRON_E_CANCELLED,
+                 "cancelled while measuring");
+    return IRON_OK;
+}
+
+static iron_status measure(measurement *m, const char *what, iron__task task, iron_ceiling *out,
                            iron_error *err) {
+    bool is_copy = task == copy_piece;
     double *rates[2] = {&out->one_thread_gb_s, &out->all_threads_gb_s};
-    size_t half = m->bytes / 2;
+    size_t half = m->bytes / 2, bytes = is_copy ? half : m->bytes;
+    iron__ceiling_passes passes = {what, "", (double)(is_copy ? 2 * bytes : bytes), NULL, PASSES};
 
     for (int k = 0; k < 2; k++) {
-        work w = {m->buffer, m->buffer + half, is_copy ? half : m->bytes, 0};
+        work w = {m->buffer, m->buffer + half, bytes, 0};
+        double ms[PASSES];
 
-        *rates[k] = median_rate(m->teams[k], task, &w, is_copy ? 2 : 1);
-        m->done++;
-        IRON_FAIL_IF(m->options->progress && m->options->progress(m->options->context, m->done, 6),
-                     err, IRON_E_CANCELLED, "cancelled while measuring");
+        time_passes(m->teams[k], task, &w, ms);
+        *rates[k] = passes.bytes / median_of(ms) * 1e-6;
+        passes.ms = ms;
+        if (k == 1 && m->listener.told)
+            m->listener.told(m->listener.context, &passes);
+        IRON_TRY(tell(m, err));
     }
     return IRON_OK;
 }
@@ -170,15 +197,21 @@ static iron_status measure_all(measurement *m, iron_ceilings *out, iron_error *e
     work touch = {m->buffer, NULL, m->bytes, 0};
 
     iron__team_run(m->teams[1], write_piece, &touch, m->bytes / PIECE_BYTES);
-    IRON_TRY(measure(m, read_piece, false, &out->read, err));
-    IRON_TRY(measure(m, write_piece, false, &out->write, err));
-    return measure(m, copy_piece, true, &out->copy, err);
+    IRON_TRY(measure(m, "read", read_piece, &out->read, err));
+    IRON_TRY(measure(m, "write", write_piece, &out->write, err));
+    return measure(m, "copy", copy_piece, &out->copy, err);
 }
 
 iron_status iron_measure_ceilings(const iron_measure_options *options, iron_ceilings *out,
                                   iron_error *err) {
+    return iron__measure_cpu(options, (iron__ceiling_listener){0}, out, err);
+}
+
+iron_status iron__measure_cpu(const iron_measure_options *options, iron__ceiling_listener listener,
+                              iron_ceilings *out, iron_error *err) {
     uint32_t threads = options->threads ? options->threads : iron__cpu_threads();
-    measurement m = {.options = options, .bytes = (size_t)choose_bytes(options)};
+    measurement m = {
+        .options = options, .listener = listener, .bytes = (size_t)choose_bytes(options)};
     iron_status status;
 
     IRON_FAIL_IF(threads > IRON_THREADS_MAX, err, IRON_E_ARG,

@@ -14,6 +14,7 @@
  * part in a launch is not in the figure; a driver that keeps no times of events is timed by the
  * host's clock.
  */
+#include "arena/ceilings.h"
 #include "arena/gpu_passes.h"
 #include "core/clock.h"
 #include "core/cpu.h"
@@ -22,6 +23,7 @@
 #include <iron/iron_arena.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +42,7 @@ _Static_assert(GRANULE_BYTES % (2 * IRON_PASS_TURN_BYTES) == 0, "halves are whol
 
 typedef struct bench {
     const iron_measure_options *options;
+    iron__ceiling_listener listener;
     iron__gpu_device *device;
     iron__gpu_queue *queue;
     iron__gpu_event *begin[PASSES], *end[PASSES];
@@ -48,6 +51,7 @@ typedef struct bench {
     char *numbers;          /* a piece of them and a bit more */
     size_t transfer_bytes;
     iron__pass_shape best; /* of reading */
+    double ms[PASSES];     /* of what was measured last, in the order of time */
     unsigned done, steps;
 } bench;
 
@@ -132,6 +136,7 @@ static iron_status measure(bench *b, const pass *p, double *gb_s, iron_error *er
         status = time_by_clock(b, p, ms, err);
     if (status != IRON_OK)
         return status;
+    memcpy(b->ms, ms, sizeof ms);
     qsort(ms, PASSES, sizeof ms[0], by_value);
     *gb_s = p->counted * (double)p->bytes / ms[PASSES / 2] * 1e-6;
     return tell(b, err);
@@ -204,25 +209,64 @@ static iron_status check_reading(bench *b, const pass *p, uint32_t expected, iro
     return IRON_OK;
 }
 
+/* The best way found so far to do something. */
+typedef struct best_way {
+    double gb_s;
+    double ms[PASSES];
+    iron__pass_shape shape;
+    char name[48];
+} best_way;
+
+static void announce(const bench *b, const char *what, const pass *p, const char *shape,
+                     const double *ms) {
+    iron__ceiling_passes passes = {what, shape, p->counted * (double)p->bytes, ms, PASSES};
+
+    if (b->listener.told)
+        b->listener.told(b->listener.context, &passes);
+}
+
+static iron_status try_way(bench *b, const pass *p, const char *name, best_way *best,
+                           iron_error *err) {
+    double gb_s = 0;
+
+    IRON_TRY(measure(b, p, &gb_s, err));
+    if (gb_s <= best->gb_s)
+        return IRON_OK;
+    *best = (best_way){.gb_s = gb_s, .shape = p->shape};
+    memcpy(best->ms, b->ms, sizeof best->ms);
+    snprintf(best->name, sizeof best->name, "%s", name);
+    return IRON_OK;
+}
+
+/* The first half of the working set to the second, as the driver does it. */
+static iron_status put_driver_copy(bench *b, const pass *p, iron_error *err) {
+    iron__gpu_copy copy = {
+        .from = p->buffer, .to = p->buffer, .to_offset = p->bytes, .bytes = p->bytes};
+
+    return iron__gpu_copy_bytes(b->queue, &copy, err);
+}
+
 /* The highest median over the shapes; p keeps the shape that had it. */
-static iron_status measure_shapes(bench *b, pass *p, double *best, iron_error *err) {
+static iron_status measure_shapes(bench *b, pass *p, const char *what, best_way *best,
+                                  iron_error *err) {
     const iron__gpu_info *info = &b->device->info;
     uint32_t expected = p->verb == IRON_PASS_READ ? xor_of(b, p->bytes) : 0;
-    iron__pass_shape whose = *iron__pass_shape_for(info, 0);
+    char name[40];
 
+    *best = (best_way){.shape = *iron__pass_shape_for(info, 0)};
     for (size_t k = 0; iron__pass_shape_for(info, k); k++) {
-        double gb_s = 0;
-
         p->shape = *iron__pass_shape_for(info, k);
+        iron__pass_shape_name(p->shape, name, sizeof name);
         if (p->verb == IRON_PASS_READ)
             IRON_TRY(check_reading(b, p, expected, err));
-        IRON_TRY(measure(b, p, &gb_s, err));
-        if (gb_s > *best) {
-            *best = gb_s;
-            whose = p->shape;
-        }
+        IRON_TRY(try_way(b, p, name, best, err));
     }
-    p->shape = whose;
+    if (p->verb == IRON_PASS_COPY) {
+        p->enqueue = put_driver_copy;
+        IRON_TRY(try_way(b, p, "the driver's copy", best, err));
+    }
+    p->shape = best->shape;
+    announce(b, what, p, best->name, best->ms);
     return IRON_OK;
 }
 
@@ -244,14 +288,20 @@ static iron_status measure_device(bench *b, iron_device_ceilings *out, iron_erro
     pass copy = {.enqueue = put_kernel, .verb = IRON_PASS_COPY, .bytes = bytes / 2, .counted = 2};
     pass write = {.enqueue = put_kernel, .verb = IRON_PASS_WRITE, .bytes = bytes, .counted = 1};
 
+    best_way best;
+
     read.buffer = copy.buffer = write.buffer = b->data;
     IRON_TRY(warm_up(b, &read, err));
-    IRON_TRY(measure_shapes(b, &read, &out->read_gb_s, err));
-    iron__pass_shape_name(read.shape, out->read_shape, sizeof out->read_shape);
+    IRON_TRY(measure_shapes(b, &read, "read", &best, err));
+    out->read_gb_s = best.gb_s;
+    snprintf(out->read_shape, sizeof out->read_shape, "%.39s", best.name);
     b->best = read.shape;
-    IRON_TRY(measure_shapes(b, &copy, &out->copy_gb_s, err));
+    IRON_TRY(measure_shapes(b, &copy, "copy", &best, err));
+    out->copy_gb_s = best.gb_s;
     IRON_TRY(check_reading(b, &read, 0, err)); /* two equal halves */
-    return measure_shapes(b, &write, &out->write_gb_s, err);
+    IRON_TRY(measure_shapes(b, &write, "write", &best, err));
+    out->write_gb_s = best.gb_s;
+    return IRON_OK;
 }
 
 static iron_status put_transfer(bench *b, const pass *p, bool is_back, iron_error *err) {
@@ -275,6 +325,13 @@ static iron_status put_from_device(bench *b, const pass *p, iron_error *err) {
     return put_transfer(b, p, true, err);
 }
 
+static iron_status measure_transfer(bench *b, const pass *p, const char *what, double *gb_s,
+                                    iron_error *err) {
+    IRON_TRY(measure(b, p, gb_s, err));
+    announce(b, what, p, "", b->ms);
+    return IRON_OK;
+}
+
 /* Memory of a kind; less of it where there is not so much. */
 static iron_status take_memory(bench *b, iron__gpu_memory memory, size_t bytes, size_t least,
                                iron__gpu_buffer **out, iron_error *err) {
@@ -296,7 +353,7 @@ static iron_status measure_pageable(bench *b, iron_device_ceilings *out, iron_er
         return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %zu bytes to measure with",
                           p.bytes);
     fill_host(b, p.memory, p.bytes);
-    status = measure(b, &p, &out->to_device_pageable_gb_s, err);
+    status = measure_transfer(b, &p, "to_device_pageable", &out->to_device_pageable_gb_s, err);
     (void)iron__gpu_queue_wait(b->queue, NULL); /* nothing may read it any more, failed or not */
     free(p.memory);
     return status;
@@ -311,10 +368,10 @@ static iron_status measure_pinned(bench *b, iron_device_ceilings *out, iron_erro
     p.bytes = p.buffer->bytes;
     fill_host(b, p.buffer->host, p.bytes);
     p.enqueue = put_to_device;
-    status = measure(b, &p, &out->to_device_pinned_gb_s, err);
+    status = measure_transfer(b, &p, "to_device_pinned", &out->to_device_pinned_gb_s, err);
     p.enqueue = put_from_device;
     if (status == IRON_OK)
-        status = measure(b, &p, &out->from_device_pinned_gb_s, err);
+        status = measure_transfer(b, &p, "from_device_pinned", &out->from_device_pinned_gb_s, err);
     (void)iron__gpu_queue_wait(b->queue, NULL);
     iron__gpu_buffer_destroy(p.buffer);
     return status;
@@ -335,7 +392,7 @@ static iron_status read_in_place(bench *b, pass *p, double *gb_s, iron_error *er
     fill_host(b, p->buffer->host, p->bytes);
     IRON_TRY(iron__gpu_host_end(b->queue, p->buffer, err));
     IRON_TRY(check_reading(b, p, xor_of(b, p->bytes), err));
-    return measure(b, p, gb_s, err);
+    return measure_transfer(b, p, "zero_copy", gb_s, err);
 }
 
 static iron_status measure_zero_copy(bench *b, iron_device_ceilings *out, iron_error *err) {
@@ -392,7 +449,7 @@ static iron_status set_up(bench *b, size_t backend, uint32_t device, iron_error 
     IRON_TRY(iron_cpu_describe(&host, err));
     b->transfer_bytes = at_most(TRANSFER_BYTES, b->data->bytes);
     b->transfer_bytes = whole_granules(at_most(b->transfer_bytes, host.memory_bytes / 8));
-    b->steps = 4;
+    b->steps = 5; /* of which four go between host and device, one is the driver's copy */
     for (size_t k = 0; iron__pass_shape_for(&b->device->info, k); k++)
         b->steps += 3;
     IRON_TRY(generate(b, err));
@@ -421,21 +478,30 @@ static iron_status measure_all(bench *b, iron_device_ceilings *out, iron_error *
     return measure_zero_copy(b, out, err);
 }
 
+iron_status iron__measure_device(size_t backend, uint32_t device,
+                                 const iron_measure_options *options,
+                                 iron__ceiling_listener listener, iron_device_ceilings *out,
+                                 iron_error *err) {
+    bench b = {.options = options, .listener = listener};
+    iron_status status;
+
+    *out = (iron_device_ceilings){.passes = PASSES};
+    status = set_up(&b, backend, device, err);
+    if (status == IRON_OK)
+        status = measure_all(&b, out, err);
+    tear_down(&b);
+    return status;
+}
+
 iron_status iron_measure_device(const char *backend, uint32_t device,
                                 const iron_measure_options *options, iron_device_ceilings *out,
                                 iron_error *err) {
     size_t count = iron__gpu_backend_count();
     size_t index = backend ? iron__gpu_backend_find(backend) : count;
-    bench b = {.options = options};
-    iron_status status;
 
     *out = (iron_device_ceilings){.passes = PASSES};
     IRON_FAIL_IF(index == count, err, IRON_E_ARG,
                  "backend '%.20s' has no devices to measure; use cuda or opencl",
                  backend ? backend : "");
-    status = set_up(&b, index, device, err);
-    if (status == IRON_OK)
-        status = measure_all(&b, out, err);
-    tear_down(&b);
-    return status;
+    return iron__measure_device(index, device, options, (iron__ceiling_listener){0}, out, err);
 }

@@ -5,17 +5,17 @@
  * It knows nothing of ops, devices or memory: an entrant is something that can be timed in some
  * scopes and that gives an answer which can be judged. The rules:
  *
- *   1. Every scope of every entrant is verified before its first sample and after its last, with the
- *      output poisoned before. One that is wrong, fails, or answers otherwise the second time is out:
- *      its samples are thrown away.
+ *   1. Every scope of every entrant is verified before its first sample and after its last, with
+ *      the output poisoned before. One that is wrong, fails, or answers otherwise the second time
+ *      is out: its samples are thrown away.
  *   2. Turns go round: in each round every entrant that still needs samples gets one a scope, in an
  *      order drawn anew, so that drift and neighbours hit all.
  *   3. A turn is warm (an untimed pass right before the timed ones) or cold (caches are emptied
  *      before).
  *   4. Sampling of a scope ends when the median's 95 % interval is within the precision asked for,
  *      when its share of the time is spent, or after a fixed number of runs; it is kept which.
- *   5. Samples of a round in which the machine was throttled are dropped and taken again, while time
- *      lasts.
+ *   5. Samples of a round in which the machine was throttled are dropped and taken again, while
+ *      time lasts.
  */
 #ifndef IRON_ARENA_RACE_H
 #define IRON_ARENA_RACE_H

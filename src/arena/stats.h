@@ -4,8 +4,8 @@
  *
  * The median stands for the row; its 95 % interval comes from the order of the samples alone (the
  * binomial distribution), so it holds whatever the samples' distribution is. Noise is the spread of
- * the middle: 1.4826 times the median distance from the median, in percent of it, which for a normal
- * distribution is its standard deviation, and which a few outliers do not move.
+ * the middle: 1.4826 times the median distance from the median, in percent of it, which for a
+ * normal distribution is its standard deviation, and which a few outliers do not move.
  */
 #ifndef IRON_ARENA_STATS_H
 #define IRON_ARENA_STATS_H
@@ -24,7 +24,8 @@ typedef struct iron__statistics {
 #define IRON_SAMPLES_MAX 1000u
 iron__statistics iron__statistics_of(const double *samples, size_t count);
 
-/* Is the interval within `fraction` of the median on both sides? Never with fewer than six samples. */
+/* Is the interval within `fraction` of the median on both sides? Never with fewer than six samples.
+ * */
 bool iron__statistics_is_within(const iron__statistics *s, double fraction);
 
 #endif

@@ -13,9 +13,11 @@ Environment:
   IRON_TEST_SEED       another seed for the random cases
   IRON_TEST_PIPE_MIB   how much test_bounded sends through a pipe
   IRON_TEST_LONG       1 adds what takes longer than every change should wait for
+  IRON_TEST_CACHE      a cache folder to use and to keep; building kernels may take a minute
 
 Kernels that are built and calibrations that are made are kept in a cache folder which the tests of
-one run share, and which goes when they end: nothing of it reaches the user's home.
+one run share, and which goes when they end unless it was named: nothing of it reaches the user's
+home.
 
 `IronTest` is the base class.  Each test gets an empty folder of its own, `self.dir`,
 which is also the command's working directory, so whatever the command leaves behind is
@@ -63,8 +65,9 @@ DTYPES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "i64": "q"}
 DTYPE_MAX = {"u8": 2**8 - 1, "u16": 2**16 - 1, "u32": 2**32 - 1, "i32": 2**31 - 1,
              "i64": 2**32 - 1}
 
-CACHE = Path(tempfile.mkdtemp(prefix="iron-cli-cache-"))
-atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
+CACHE = Path(os.environ.get("IRON_TEST_CACHE") or tempfile.mkdtemp(prefix="iron-cli-cache-"))
+if not os.environ.get("IRON_TEST_CACHE"):
+    atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
 
 @dataclass

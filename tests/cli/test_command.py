@@ -24,10 +24,10 @@ import subprocess
 import time
 import unittest
 
-from harness import (CPU_MODES, FEED_KEYS, IronTest, floats32, npy, oracle, pack,
+from harness import (CPU_MODES, FEED_KEYS, TIMEOUT_S, IronTest, floats32, npy, oracle, pack,
                      parse_json, start, unpack)
 
-SUBCOMMANDS = ("info", "gen", "feed", "state", "quantize", "selftest")
+SUBCOMMANDS = ("info", "gen", "feed", "state", "quantize", "arena", "selftest")
 STATE_KEYS = ("xor_accumulators", "potentials", "activations", "nodes", "vocab", "batch",
               "positions", "lattice", "tokens", "batches", "xor", "sum", "state")
 GRACE_S = 20  # how long an interrupted command may take to clean up
@@ -62,7 +62,8 @@ class Help(IronTest):
         self.assertIsInstance(self.json("info"), dict)
 
     def test_selftest(self):
-        self.succeeds("selftest", "--quick")
+        # building every kernel for an OpenCL device takes a minute, where nothing is kept yet
+        self.succeeds("selftest", "--quick", timeout=10 * TIMEOUT_S)
 
 
 class FeedReport(IronTest):

@@ -1,0 +1,62 @@
+# Pages: the HTML, the style and the script of a folder in web/ become one text, which needs nothing
+# besides itself, embedded by the assembler's .incbin under a hidden symbol, ended by a zero.
+#
+#   iron_page(NAME FOLDER)   sets NAME_page to what is compiled in: iron__NAME_page, from
+#                            FOLDER/NAME.html with FOLDER/NAME.css and FOLDER/NAME*.js
+#
+# Run as a script (cmake -P), this file joins them: the lines {{style}} and {{script}} of the HTML
+# are where they go. {{data}} is left for the program.
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(READ "${HTML}" page)
+  file(READ "${CSS}" style)
+  set(script "")
+  string(REPLACE "|" ";" scripts "${SCRIPTS}")
+  foreach(path IN LISTS scripts)
+    file(READ "${path}" part)
+    string(APPEND script "${part}")
+  endforeach()
+  foreach(part IN ITEMS style script)
+    string(FIND "${page}" "{{${part}}}" at)
+    if(at EQUAL -1)
+      message(FATAL_ERROR "${HTML} has no line {{${part}}}")
+    endif()
+    string(REPLACE "{{${part}}}" "${${part}}" page "${page}")
+  endforeach()
+  string(REGEX MATCHALL "{{data}}" places "${page}")
+  list(LENGTH places count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "${HTML} and its parts hold {{data}} ${count} times, not once")
+  endif()
+  file(WRITE "${OUTPUT}" "${page}")
+  return()
+endif()
+
+function(iron_page name folder)
+  set(source "${CMAKE_CURRENT_SOURCE_DIR}/${folder}")
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/generated/pages")
+  set(text "${output}/${name}.html")
+  set(assembly "${output}/${name}_page.S")
+  file(GLOB scripts CONFIGURE_DEPENDS "${source}/*.js")
+  list(SORT scripts)
+  string(REPLACE ";" "|" joined "${scripts}")
+  set(parts "${source}/${name}.html" "${source}/${name}.css" ${scripts})
+  file(MAKE_DIRECTORY "${output}")
+  add_custom_command(
+    OUTPUT "${text}"
+    COMMAND ${CMAKE_COMMAND} "-DHTML=${source}/${name}.html" "-DCSS=${source}/${name}.css"
+            "-DSCRIPTS=${joined}" "-DOUTPUT=${text}" -P "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Embed.cmake"
+    DEPENDS ${parts} "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Embed.cmake"
+    COMMENT "Page of the ${name}" VERBATIM)
+  file(CONFIGURE OUTPUT "${assembly}" CONTENT [[
+/* The page of @name@, ended by a zero. */
+  .section .rodata
+  .global iron__@name@_page
+  .hidden iron__@name@_page
+iron__@name@_page:
+  .incbin "@text@"
+  .byte 0
+  .section .note.GNU-stack,"",%progbits
+]] @ONLY)
+  set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${text}")
+  set(${name}_page "${assembly}" PARENT_SCOPE)
+endfunction()

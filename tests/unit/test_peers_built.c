@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_peers_built.c: the peers that this build has: OpenBLAS against plain loops in double
+ * precision, XXH3 against itself and with a hash that was tampered with, and those of CUDA as far
+ * as a machine without a card can tell.
+ */
+#include "peers_support.h"
+
+/* A peer of this build, alone in a folder; NULL: this build has none. */
+static iron__peers *open_built(const char *library, folder *f, iron__peer_entry *e) {
+    iron__peers *peers;
+    iron__peer_absence a;
+
+    if (!library[0]) {
+        print_message("skipped: this build has no such peer\n");
+        return NULL;
+    }
+    folder_make(f);
+    put(f, "libiron-peer-built.so", library);
+    peers = open_in(f->path);
+    if (iron__peers_absent_at(peers, 0, &a))
+        fail_msg("%s: %s", library, a.reason);
+    assert_true(iron__peers_at(peers, 0, e));
+    assert_true(e->version[0] != '\0');
+    return peers;
+}
+
+static double at(const void *array, bool is_f64, size_t index) {
+    return is_f64 ? ((const double *)array)[index] : (double)((const float *)array)[index];
+}
+
+static void set(void *array, bool is_f64, size_t index, double value) {
+    if (is_f64)
+        ((double *)array)[index] = value;
+    else
+        ((float *)array)[index] = (float)value;
+}
+
+static void *make_array(dice *d, bool is_f64, size_t count) {
+    void *array = grab(count * (is_f64 ? 8 : 4));
+
+    for (size_t k = 0; k < count; k++)
+        set(array, is_f64, k, (double)roll_below(d, 2001) / 1000 - 1);
+    return array;
+}
+
+/* y = A'(A x), in double, a term after the other. */
+static double *reference(const iron_peer_case *c, bool is_f64) {
+    double *y = calloc(c->cols, sizeof *y);
+
+    assert_non_null(y);
+    for (size_t i = 0; i < c->rows; i++) {
+        double dot = 0;
+
+        for (size_t j = 0; j < c->cols; j++)
+            dot += at(c->inputs[0], is_f64, i * c->cols + j) * at(c->inputs[1], is_f64, j);
+        for (size_t j = 0; j < c->cols; j++)
+            y[j] += at(c->inputs[0], is_f64, i * c->cols + j) * dot;
+    }
+    return y;
+}
+
+static void run_peer(const iron_peer *row, const iron_peer_case *c) {
+    char why[200] = "";
+    void *state = NULL;
+
+    if (row->open(c, &state, why, sizeof why) != 0)
+        fail_msg("%s: open: %s", row->name, why);
+    for (int round = 0; round < 2; round++) {
+        memset(c->output, 0xFF, c->output_bytes);
+        if (row->run(state, why, sizeof why) != 0)
+            fail_msg("%s: run: %s", row->name, why);
+    }
+    row->close(state);
+}
+
+static void check_atax(const iron_peer *row, uint64_t rows, uint64_t cols, bool is_f64,
+                       uint32_t threads) {
+    const size_t element = is_f64 ? 8 : 4;
+    dice d = {.state = rows * 1000 + cols + element};
+    void *a = make_array(&d, is_f64, rows * cols), *x = make_array(&d, is_f64, cols);
+    void *y = grab(cols * element);
+    const iron_peer_case c = {.struct_size = sizeof c,
+                              .threads = threads,
+                              .dtype = is_f64 ? "f64" : "f32",
+                              .rows = rows,
+                              .cols = cols,
+                              .input_count = 2,
+                              .inputs = {a, x},
+                              .input_bytes = {rows * cols * element, cols * element},
+                              .output = y,
+                              .output_bytes = cols * element};
+    double *want = reference(&c, is_f64);
+    /* Sums of rows * cols products below 1 each; their rounding errors are far below this. */
+    const double most = (is_f64 ? 1e-12 : 1e-3) * (1 + (double)rows / 100);
+
+    run_peer(row, &c);
+    for (size_t k = 0; k < cols; k++) {
+        double off = at(y, is_f64, k) - want[k];
+
+        if (!(off <= most && off >= -most)) /* also a NaN */
+            fail_msg("%zux%zu, %s: y[%zu] is %g, not %g", (size_t)rows, (size_t)cols, c.dtype, k,
+                     at(y, is_f64, k), want[k]);
+    }
+    free(want);
+    free(y);
+    free(x);
+    free(a);
+}
+
+static void openblas(void **state) {
+    iron__peer_entry e;
+    iron__peers *peers;
+    folder f;
+
+    (void)state;
+    peers = open_built(PEER_OPENBLAS, &f, &e);
+    if (!peers)
+        skip();
+    assert_string_equal(e.row->name, "atax.cpu.openblas");
+    assert_string_equal(e.library, "OpenBLAS");
+    for (uint32_t threads = 1; threads <= 2; threads++)
+        for (int is_f64 = 0; is_f64 < 2; is_f64++) {
+            check_atax(e.row, 390, 410, is_f64, threads);
+            check_atax(e.row, 1, 7, is_f64, threads);
+        }
+    iron__peers_close(peers);
+    folder_remove(&f);
+}
+
+/* What it cannot compute it refuses, with a reason. */
+static void openblas_refuses(void **state) {
+    float data[4] = {0};
+    iron_peer_case c = {.struct_size = sizeof c,
+                        .threads = 1,
+                        .dtype = "f32",
+                        .rows = 2,
+                        .cols = 2,
+                        .input_count = 2,
+                        .inputs = {data, data},
+                        .input_bytes = {sizeof data, sizeof data},
+                        .output = data,
+                        .output_bytes = sizeof data};
+    const iron_peer_case good = c;
+    char why[3][200] = {"", "", ""};
+    iron__peer_entry e;
+    iron__peers *peers;
+    void *work = NULL;
+    folder f;
+
+    (void)state;
+    peers = open_built(PEER_OPENBLAS, &f, &e);
+    if (!peers)
+        skip();
+    c.dtype = "u32";
+    assert_int_not_equal(e.row->open(&c, &work, why[0], sizeof why[0]), 0);
+    c = good;
+    c.rows = UINT64_C(1) << 31;
+    assert_int_not_equal(e.row->open(&c, &work, why[1], sizeof why[1]), 0);
+    c = good;
+    c.rows = 3; /* more than A holds */
+    assert_int_not_equal(e.row->open(&c, &work, why[2], sizeof why[2]), 0);
+    for (int k = 0; k < 3; k++)
+        assert_true(why[k][0] != '\0');
+    assert_null(work);
+    e.row->close(NULL);
+    iron__peers_close(peers);
+    folder_remove(&f);
+}
+
+static void xxh3(void **state) {
+    static const size_t counts[] = {0, 1, 61, 100003};
+    iron__peer_entry e;
+    iron__peers *peers;
+    folder f;
+
+    (void)state;
+    peers = open_built(PEER_XXH3, &f, &e);
+    if (!peers)
+        skip();
+    assert_string_equal(e.row->name, "tokens.cpu.xxh3");
+    for (size_t k = 0; k < COUNT(counts); k++) {
+        uint32_t *tokens = grab_tokens(k + 1, 50257, counts[k]);
+        unsigned char output[24];
+        const iron_peer_case c = {.struct_size = sizeof c,
+                                  .threads = 1,
+                                  .dtype = "u32",
+                                  .rows = counts[k],
+                                  .cols = 1,
+                                  .vocab = 50257,
+                                  .input_count = 1,
+                                  .inputs = {tokens},
+                                  .input_bytes = {counts[k] * sizeof *tokens},
+                                  .output = output,
+                                  .output_bytes = sizeof output};
+        char why[200] = "";
+
+        run_peer(e.row, &c);
+        assert_int_equal(e.row->check(&c, output, why, sizeof why), 0);
+        assert_true(output[8] == 0xFF && output[23] == 0xFF); /* not its own */
+        output[k] ^= 0x10;
+        assert_int_not_equal(e.row->check(&c, output, why, sizeof why), 0);
+        assert_non_null(strstr(why, "in pieces"));
+        free(tokens);
+    }
+    iron__peers_close(peers);
+    folder_remove(&f);
+}
+
+/* Those of CUDA load without a card, and say what they are. */
+static void check_rows(const char *library, const char *name, const char *const *rows,
+                       size_t count) {
+    iron__peer_entry e;
+    iron__peers *peers;
+    folder f;
+
+    peers = open_built(library, &f, &e);
+    if (!peers)
+        skip();
+    assert_string_equal(e.library, name);
+    assert_int_equal(iron__peers_count(peers), count);
+    for (size_t k = 0; k < count; k++) {
+        assert_true(iron__peers_at(peers, k, &e));
+        assert_string_equal(e.row->name, rows[k]);
+    }
+    iron__peers_close(peers);
+    folder_remove(&f);
+}
+
+static void cub(void **state) {
+    static const char *const rows[] = {"tokens.cuda.cub", "tokens.cuda.cub-sum"};
+
+    (void)state;
+    check_rows(PEER_CUB, "CUB", rows, COUNT(rows));
+}
+
+static void cublas(void **state) {
+    static const char *const rows[] = {"atax.cuda.cublas"};
+
+    (void)state;
+    check_rows(PEER_CUBLAS, "cuBLAS", rows, COUNT(rows));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(openblas), cmocka_unit_test(openblas_refuses), cmocka_unit_test(xxh3),
+        cmocka_unit_test(cub),      cmocka_unit_test(cublas),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

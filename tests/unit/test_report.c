@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_report.c: every printer, on made-up reports of three kinds. What is checked here is what C
+ * can see: fields, escapes, widths. The files stay in REPORT_FOLDER, where tests/pages/ opens them:
+ * a JSON parser, a schema and a browser judge the rest.
+ */
+#include "report_support.h"
+
+#include "core/json_write.h"
+
+static const char *const kinds[] = {"wide", "usual", "tiny"};
+
+typedef void (*printer)(const iron__report *report, FILE *to);
+
+/* All that the printer writes; free() it. */
+static char *printed(printer print, const iron__report *report, size_t *bytes) {
+    char *text = NULL;
+    FILE *to = open_memstream(&text, bytes);
+
+    assert_non_null(to);
+    print(report, to);
+    assert_int_equal(ferror(to), 0);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+static void table_100(const iron__report *report, FILE *to) {
+    iron__report_table(report, to, false, 100);
+}
+static void terminal_100(const iron__report *report, FILE *to) {
+    iron__report_table(report, to, true, 100);
+}
+static void terminal_140(const iron__report *report, FILE *to) {
+    iron__report_table(report, to, true, 140);
+}
+static void table_60(const iron__report *report, FILE *to) {
+    iron__report_table(report, to, false, 60);
+}
+
+static void files_for_the_other_tests(void **state) {
+    static const struct {
+        printer print;
+        const char *suffix;
+    } files[] = {
+        {iron__report_json, "json"}, {iron__report_csv, "csv"}, {iron__report_markdown, "md"},
+        {iron__report_html, "html"}, {terminal_140, "140.txt"}, {terminal_100, "100.txt"},
+    };
+
+    (void)state;
+    mkdir(REPORT_FOLDER, 0777);
+    for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+        sample *s = sample_make((sample_kind)kind);
+
+        for (size_t k = 0; k < COUNT(files); k++) {
+            size_t bytes;
+            char *text = printed(files[k].print, &s->report, &bytes);
+            char path[512];
+
+            snprintf(path, sizeof path, "%s/%s.%s", REPORT_FOLDER, kinds[kind], files[k].suffix);
+            file_write(path, text, bytes);
+            free(text);
+        }
+        free(s);
+    }
+}
+
+/* Fields of the CSV record at *at, which moves behind it; quotes and their doubles are followed. */
+static size_t csv_fields(const char **at) {
+    bool is_quoted = false;
+    size_t fields = 1;
+
+    for (; **at; ++*at) {
+        if (**at == '"')
+            is_quoted = !is_quoted;
+        else if (!is_quoted && **at == ',')
+            fields++;
+        else if (!is_quoted && **at == '\r')
+            break;
+    }
+    assert_false(is_quoted);
+    assert_memory_equal(*at, "\r\n", 2);
+    *at += 2;
+    return fields;
+}
+
+static void csv_has_equal_records(void **state) {
+    sample *s = sample_make(SAMPLE_WIDE);
+    size_t bytes, records = 0, expected = 0, fields;
+    char *text = printed(iron__report_csv, &s->report, &bytes);
+    const char *at = text;
+
+    (void)state;
+    fields = csv_fields(&at);
+    assert_int_equal(fields, 39);
+    for (; *at; records++)
+        assert_int_equal(csv_fields(&at), fields);
+    for (size_t k = 0; k < s->report.row_count; k++) {
+        size_t scopes = 0;
+
+        for (iron__scope c = 0; c < IRON_SCOPES; c++)
+            scopes += s->rows[k].scopes[c].is_there;
+        expected += scopes ? scopes : 1;
+    }
+    assert_int_equal(records, expected);
+    assert_non_null(strstr(text, "onclick=\"\"x\"\""));
+    free(text);
+    free(s);
+}
+
+/* The longest line, in characters; terminal sequences take no room. */
+static int widest(const char *text) {
+    int most = 0, now = 0;
+
+    for (; *text; text++) {
+        if (*text == '\033') {
+            text += strcspn(text, "m");
+            continue;
+        }
+        if (*text == '\n')
+            now = 0;
+        else if (((unsigned char)*text & 0xC0) != 0x80)
+            most = ++now > most ? now : most;
+    }
+    return most;
+}
+
+static void tables_fit(void **state) {
+    static const struct {
+        printer print;
+        int width;
+    } tables[] = {{table_100, 100}, {terminal_100, 100}, {terminal_140, 140}, {table_60, 60}};
+
+    (void)state;
+    for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+        sample *s = sample_make((sample_kind)kind);
+
+        for (size_t k = 0; k < COUNT(tables); k++) {
+            size_t bytes;
+            char *text = printed(tables[k].print, &s->report, &bytes);
+
+            if (widest(text) > tables[k].width)
+                fail_msg("%s: %d columns, not %d", kinds[kind], widest(text), tables[k].width);
+            free(text);
+        }
+        free(s);
+    }
+}
+
+static void tables_tell_what_happened(void **state) {
+    sample *s = sample_make(SAMPLE_USUAL);
+    size_t bytes;
+    char *plain = printed(table_100, &s->report, &bytes);
+    char *inked = printed(terminal_100, &s->report, &bytes);
+
+    (void)state;
+    assert_null(strchr(plain, '\033')); /* nor does the one in a reason come through */
+    assert_null(strstr(plain, "█"));
+    assert_non_null(strstr(plain, "tokens.cuda.champion pinned"));
+    assert_non_null(strstr(plain, "WRONG: element 4095: 0x9f3a0001, should be 0x9f3a0000"));
+    assert_non_null(strstr(plain, "cuda ceiling: read"));
+    assert_non_null(strstr(plain, "has no shared virtual memory: tokens.opencl.champion/uvm "
+                                  "atax.opencl.single-pass/uvm"));
+    assert_non_null(strstr(plain, "FAILED: </script>"));
+    assert_non_null(strstr(inked, "\033[1;31m tokens.cuda.tiled"));
+    assert_non_null(strstr(inked, "█"));
+    assert_null(strstr(inked, "\033[31m"));
+    free(plain);
+    free(inked);
+    free(s);
+}
+
+static void cached_rows_and_peers_are_marked(void **state) {
+    sample *s = sample_make(SAMPLE_WIDE);
+    size_t bytes;
+    char *text = printed(table_100, &s->report, &bytes);
+
+    (void)state;
+    assert_non_null(strstr(text, "~ cache-resident"));
+    assert_non_null(strstr(text, "*~ tokens.cuda.cub pinned"));
+    free(text);
+    text = printed(iron__report_markdown, &s->report, &bytes);
+    assert_non_null(strstr(text, "tokens.cuda.cub pinned (peer) (cache-resident) |"));
+    free(text);
+    free(s);
+}
+
+/* As many bars in every line of a table, whatever a reason holds. */
+static void markdown_keeps_its_tables(void **state) {
+    sample *s = sample_make(SAMPLE_WIDE);
+    size_t bytes;
+    char *text = printed(iron__report_markdown, &s->report, &bytes), *rest = text, *line;
+    size_t tables = 0;
+
+    (void)state;
+    while ((line = strsep(&rest, "\n"))) {
+        size_t bars = 0;
+
+        if (line[0] != '|')
+            continue;
+        for (char *at = line; *at; at++)
+            bars += *at == '|' && (at == line || at[-1] != '\\');
+        assert_true(bars == 6 || bars == 13);
+        tables += strncmp(line, "|---", 4) == 0;
+    }
+    assert_int_equal(tables, 1 + 6);
+    free(text);
+    text = printed(iron__report_markdown, &s->report, &bytes);
+    assert_non_null(strstr(text, "\\</script\\>\\<b onclick"));
+    free(text);
+    free(s);
+}
+
+static void pages_hold_text_as_text(void **state) {
+    sample *s = sample_make(SAMPLE_USUAL);
+    size_t bytes, ends = 0;
+    char *text = printed(iron__report_html, &s->report, &bytes);
+
+    (void)state;
+    assert_null(strstr(text, "{{"));
+    assert_null(strstr(text, "<b onclick"));
+    assert_null(strstr(text, "\xE2\x80\xA8"));
+    assert_non_null(strstr(text, "\\u003c/script>\\u003cb onclick=\\\"x\\\">"));
+    for (const char *at = text; (at = strstr(at, "</script>")); at++)
+        ends++;
+    assert_int_equal(ends, 2); /* the data and the program */
+    assert_null(strstr(text, "https://"));
+    free(text);
+    free(s);
+}
+
+static void nothing_is_printed_as_nothing(void **state) {
+    static const printer printers[] = {iron__report_json, iron__report_csv, iron__report_markdown,
+                                       iron__report_html, table_100};
+    iron__report empty = {.version = "0.1.0"};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(printers); k++) {
+        size_t bytes;
+
+        free(printed(printers[k], &empty, &bytes));
+        assert_true(bytes > 0);
+    }
+}
+
+static void write_odd_values(FILE *to) {
+    volatile double zero = 0;
+    iron__json_writer j = {.to = to};
+
+    iron__json_write_open(&j, NULL, '{');
+    iron__json_write_real(&j, "infinite", 1 / zero);
+    iron__json_write_real(&j, "none", zero / zero);
+    iron__json_write_real(&j, "small", 1e-7);
+    iron__json_write_text(&j, "null", NULL);
+    iron__json_write_text(&j, "odd", "\t\"\\\x7F\xC3\xA9\xC3\xE2\x80\xA9<");
+    iron__json_write_open(&j, "empty", '[');
+    iron__json_write_close(&j, ']');
+    iron__json_write_close(&j, '}');
+    iron__json_write_end(&j);
+}
+
+static void json_has_words_for_all_values(void **state) {
+    char *text = NULL;
+    size_t bytes;
+    FILE *to = open_memstream(&text, &bytes);
+
+    (void)state;
+    assert_non_null(to);
+    write_odd_values(to);
+    fclose(to);
+    assert_string_equal(text, "{\n  \"infinite\": null,\n  \"none\": null,\n  \"small\": 1e-07,\n"
+                              "  \"null\": null,\n"
+                              "  \"odd\": \"\\u0009\\\"\\\\\\u007f\xC3\xA9\\ufffd\\u2029<\",\n"
+                              "  \"empty\": []\n}\n");
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_for_the_other_tests),
+        cmocka_unit_test(csv_has_equal_records),
+        cmocka_unit_test(tables_fit),
+        cmocka_unit_test(tables_tell_what_happened),
+        cmocka_unit_test(cached_rows_and_peers_are_marked),
+        cmocka_unit_test(markdown_keeps_its_tables),
+        cmocka_unit_test(pages_hold_text_as_text),
+        cmocka_unit_test(nothing_is_printed_as_nothing),
+        cmocka_unit_test(json_has_words_for_all_values),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

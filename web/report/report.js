@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+//
+// report.js: puts the page together from the JSON document inside it, and keeps it up to date: the
+// theme, the width, printing. What a chart looks like is in the file of that chart (report_*.js);
+// all files are joined into one script when iron is built, so a name is known in all of them.
+//
+// Text from the document is only ever set as text, never as HTML.
+"use strict";
+
+// Charts are drawn for the width they have, so that letters keep their size on any screen.
+const charts = [];  // {holder, draw, width}
+
+function chart(draw) {
+  const holder = html("div", {class: "holder"});
+  charts.push({holder, draw, width: 0});
+  return holder;
+}
+
+function drawAll(isForced) {
+  const most = document.getElementById("main").clientWidth - 80;
+  for (const c of charts) {
+    const width = Math.max(240, c.holder.clientWidth || most);
+    if (!isForced && Math.abs(width - c.width) < 2) continue;
+    c.width = width;
+    c.holder.replaceChildren(c.draw(width));
+  }
+}
+
+function section(id, title, lead, ...children) {
+  const heading = html("h2", {id: id + "-title"}, title);
+  return html(
+    "section", {id, "aria-labelledby": heading.id}, heading,
+    lead ? html("p", {class: "lead"}, lead) : null, ...children);
+}
+
+// One op, size and type, which can be folded away. The largest size of each op is open.
+function foldedGroup(group, note, ...children) {
+  const size = group.sizeName ? `${group.sizeName}, ${group.size}` : group.size;
+  return html(
+    "details", {class: "group", open: group.isLargest ? "" : null},
+    html(
+      "summary", {}, html("b", {}, `${group.op} ${group.dtype}`), html("small", {}, size),
+      html("small", {}, note)),
+    html("div", {}, ...children));
+}
+
+function build() {
+  const model = readModel(JSON.parse(document.getElementById("data").textContent));
+  const sections = [
+    overviewSection(model),
+    rooflineSection(model),
+    rankingSection(model),
+    scalingSection(model),
+    scopesSection(model),
+    samplesSection(model),
+    rowsSection(model),
+    machineSection(model),
+    document.getElementById("reading"),
+  ].filter(Boolean);
+  const main = document.getElementById("main");
+
+  document.getElementById("headline").textContent = headline(model);
+  document.getElementById("subline").textContent = subline(model);
+  document.title = ["iron arena", model.host.name, model.host.date.slice(0, 10)].join(" · ");
+  main.replaceChildren(...sections);
+  document.getElementById("nav").replaceChildren(
+    ...sections.filter(s => s.id !== "overview")
+      .map(s => html("a", {href: "#" + s.id}, s.querySelector("h2").textContent)));
+}
+
+function remembered(value) {  // storage may be closed to pages from files
+  try {
+    if (value) localStorage.setItem("iron-theme", value);
+    return localStorage.getItem("iron-theme");
+  } catch {
+    return null;
+  }
+}
+
+function setTheme(theme) {
+  const button = document.getElementById("theme");
+  document.documentElement.dataset.theme = theme;
+  button.textContent = theme === "dark" ? "Light" : "Dark";
+  button.setAttribute("aria-pressed", String(theme === "dark"));
+  button.setAttribute(
+    "aria-label", theme === "dark" ? "Switch to light colours" : "Switch to dark colours");
+}
+
+function startTheme() {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const wanted = () => remembered() || (system.matches ? "dark" : "light");
+  setTheme(wanted());
+  system.addEventListener("change", () => setTheme(wanted()));
+  document.getElementById("theme").addEventListener("click", () => {
+    const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    remembered(theme);
+    setTheme(theme);
+  });
+}
+
+// On paper nothing is folded.
+function startPrinting() {
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const d of folded) d.open = true;
+    drawAll(false);
+  });
+  addEventListener("afterprint", () => {
+    for (const d of folded) d.open = false;
+  });
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  startTheme();
+  build();
+  drawAll(true);
+  startTips();
+  startPrinting();
+  let frame = 0;
+  const later = () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => drawAll(false));
+  };
+  addEventListener("resize", later);
+  document.addEventListener("toggle", later, true);
+});

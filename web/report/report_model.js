@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+//
+// report_model.js: the document as the charts want it: rows with names, groups of rows that race
+// each other, devices with their ceilings; and figures as people read them.
+"use strict";
+
+const KNOWN_BACKENDS = ["cpu", "cuda", "opencl"];
+const SHAPES = {
+  cpu: "circle",
+  cuda: "square",
+  opencl: "triangle"
+};
+
+function hueOf(backend) {
+  return KNOWN_BACKENDS.includes(backend) ? "b-" + backend : "b-other";
+}
+
+function shapeOf(backend) {
+  return SHAPES[backend] || "diamond";
+}
+
+function readRow(row, index) {
+  const kernel = row.scopes.kernel || null;
+  const memory = row.memory === "host" ? "" : row.memory;
+  return {
+    ...row,
+    index,
+    kernel,
+    name: `${row.op}.${row.backend}.${row.contender}`,
+    memoryLabel: memory,
+    label: row.contender + (memory ? " " + memory : ""),
+    sizeName: row.params.size_name || "",
+    isOk: row.status === "ok" && kernel !== null,
+    isBaseline: row.contender === row.baseline,
+    ceiling: kernel && kernel.percent_of_ceiling ? kernel.gb_s * 100 / kernel.percent_of_ceiling :
+                                                   null,
+  };
+}
+
+// Lists by what `key` says, in order of appearance.
+function grouped(list, key) {
+  const groups = new Map();
+  for (const item of list) {
+    const k = key(item);
+    if (!groups.has(k)) groups.set(k, []);
+    groups.get(k).push(item);
+  }
+  return [...groups.values()];
+}
+
+function readGroup(rows) {
+  const {op, size, sizeName, dtype} = rows[0];
+  return {
+    op,
+    size,
+    sizeName,
+    dtype,
+    rows,
+    bytes: rows[0].useful_bytes,
+    isLargest: false,
+    ok: rows.filter(r => r.isOk),
+    byDevice: grouped(rows.filter(r => r.isOk), deviceKey),
+  };
+}
+
+function deviceKey(thing) {
+  return thing.backend + "\n" + thing.device;
+}
+
+function readModel(data) {
+  const rows = data.results.map(readRow);
+  const groups = grouped(rows, r => [r.op, r.size, r.dtype].join("\n")).map(readGroup);
+  for (const same of grouped(groups, g => g.op + "\n" + g.dtype))
+    same.reduce((a, b) => b.bytes > a.bytes ? b : a).isLargest = true;
+  return {
+    host: data.host,
+    version: data.iron,
+    devices: data.devices,
+    ceilings: data.ceilings,
+    rows,
+    groups,
+    raced: grouped(rows.filter(r => r.isOk), deviceKey),
+  };
+}
+
+function ceilingOf(model, row, name) {
+  return model.ceilings.find(c => deviceKey(c) === deviceKey(row) && c.name === name);
+}
+
+function cacheOf(model, row) {
+  const device = model.devices.find(d => d.backend === row.backend && d.name === row.device);
+  return device ? device.cache_bytes : 0;
+}
+
+// Four significant digits and no exponent.
+function figure(value, unit) {
+  if (value === null || value === undefined || !isFinite(value)) return "";
+  const size = Math.abs(value);
+  const decimals = size === 0 ? 0 : Math.min(9, Math.max(0, 3 - Math.floor(Math.log10(size))));
+  return value.toFixed(decimals) + (unit ? " " + unit : "");
+}
+
+function percent(value) {
+  return value === null || value === undefined ? "" : value.toFixed(1) + " %";
+}
+
+function times(value) {
+  return value ? value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0) + "×" : "";
+}
+
+function bytesText(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    unit++;
+  }
+  return `${bytes < 10 && unit > 0 ? +bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
+}
+
+// 4.1e12 is "4.1 T": with a unit after it, "4.1 Tops/s".
+function metric(value) {
+  const units = ["", "k", "M", "G", "T", "P"];
+  let unit = 0;
+  while (Math.abs(value) >= 1000 && unit < 5) {
+    value /= 1000;
+    unit++;
+  }
+  return `${Number(value.toPrecision(3))} ${units[unit]}`;
+}
+
+function samplesText(scope) {
+  return `${scope.samples.length}${scope.stopped_by ? ", until " + scope.stopped_by : ""}`;
+}
+
+// What a mark says when it is pointed at or reached with the keyboard.
+function rowTip(row) {
+  const k = row.kernel;
+  const tip = [
+    [row.name + (row.memoryLabel ? " · " + row.memoryLabel : "")],
+    ["size", `${row.size} ${row.dtype}`],
+    ["kernel", figure(k.median_ms, "ms")],
+    ["rate", figure(k.gb_s, "GB/s")],
+    ["of the ceiling", percent(k.percent_of_ceiling)],
+    ["with cold caches", k.cold ? figure(k.cold.gb_s, "GB/s") : ""],
+    ["over " + row.baseline, times(row.speedup)],
+    ["noise", percent(k.noise_percent)],
+    ["samples", samplesText(k)],
+  ];
+  if (row.cache_resident) tip.push(["data", "fit into the cache"]);
+  return tip.filter(line => line.length === 1 || line[1]);
+}

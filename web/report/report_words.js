@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+//
+// report_words.js: what is said rather than drawn: the headline, the best of each op, alarms, the
+// machine. How to read it all stands in report.html.
+"use strict";
+
+function counted(model, status) {
+  return model.rows.filter(r => r.status === status);
+}
+
+function headline(model) {
+  const best =
+    model.groups.filter(g => g.isLargest && g.ok.length)
+      .map(
+        g => g.ok.reduce(
+          (a, b) =>
+            (b.kernel.percent_of_ceiling || 0) > (a.kernel.percent_of_ceiling || 0) ? b : a))
+      .filter(r => r.kernel.percent_of_ceiling);
+  if (!model.rows.length) return "Nothing was raced";
+  if (!best.length) return "The race, without a ceiling to compare with";
+  const top =
+    best.reduce((a, b) => b.kernel.percent_of_ceiling > a.kernel.percent_of_ceiling ? b : a);
+  return `${top.op} reaches ${top.kernel.percent_of_ceiling.toFixed(0)} % of what the memory of ${
+    shortDevice(top.device)} gives`;
+}
+
+function shortDevice(name) {
+  return name.length > 40 ? name.slice(0, 38) + "…" : name;
+}
+
+function subline(model) {
+  const n = status => counted(model, status).length;
+  const others = ["wrong", "failed", "skipped"].filter(n).map(s => `${n(s)} ${s}`);
+  return `${n("ok")} contenders raced and verified${
+           others.length ? ", " + others.join(", ") : ""}, in ${model.host.seconds.toFixed(1)} s` +
+    ` on ${model.host.name || "this machine"}, ${
+           model.host.date.replace("T", " ").replace("Z", " UTC")}.`;
+}
+
+function alarm(rows, title, kind) {
+  if (!rows.length) return null;
+  const same = grouped(rows, r => r.name + r.memory + r.reason);
+  return html(
+    "div", {class: "alarm " + kind, role: "alert"}, html("h2", {}, title),
+    html(
+      "ul", {},
+      ...same.map(
+        list => html(
+          "li", {}, html("code", {}, list[0].name), ` ${list[0].memoryLabel} `,
+          `(${list.map(r => r.size).join(", ")}): `,
+          html("span", {class: "reason"}, list[0].reason)))));
+}
+
+function bestCard(group) {
+  const best = group.ok[0], peer = group.ok.find(r => r.peer && deviceKey(r) === deviceKey(best));
+  const share = best.kernel.percent_of_ceiling;
+  const more = [
+    best.speedup && !best.isBaseline ? `${times(best.speedup)} as fast as ${best.baseline}` : "",
+    peer && peer !== best ?
+      `${times(peer.kernel.median_ms / best.kernel.median_ms)} as fast as ${peer.contender}` :
+      ""
+  ].filter(Boolean);
+  return html(
+    "div", {class: "card " + hueOf(best.backend)},
+    html(
+      "p", {class: "what"},
+      `${group.op} ${group.dtype} · ${group.size} · ${bytesText(group.bytes)}`),
+    html(
+      "p", {class: "figure"}, figure(best.kernel.gb_s), " ",
+      html("small", {}, share ? `GB/s, ${percent(share)} of the ceiling` : "GB/s")),
+    share ? html(
+              "div", {class: "meter", "aria-hidden": "true"},
+              html("i", {style: `width:${Math.min(100, share)}%`})) :
+            null,
+    html(
+      "p", {class: "who"}, html("strong", {}, `${best.backend}.${best.contender}`),
+      best.memoryLabel ? " " + best.memoryLabel : ""),
+    html("p", {class: "more"}, [shortDevice(best.device), ...more].join("; ")));
+}
+
+function overviewSection(model) {
+  const largest = model.groups.filter(g => g.isLargest && g.ok.length);
+  const wrong = counted(model, "wrong"), failed = counted(model, "failed");
+  const heading = html("h2", {class: "skip", id: "overview-title"}, "At a glance");
+  const element = html(
+    "section", {id: "overview", "aria-labelledby": heading.id}, heading,
+    alarm(wrong, wrong.length === 1 ? "A wrong result" : `${wrong.length} wrong results`, "wrong"),
+    alarm(
+      failed, failed.length === 1 ? "A row that failed" : `${failed.length} rows that failed`,
+      "failed"),
+    html("div", {class: "cards"}, ...largest.map(bestCard)));
+  element.style.marginTop = "1rem";
+  return element;
+}
+
+function facts(pairs) {
+  return html(
+    "dl", {class: "facts"},
+    ...pairs.filter(([, value]) => value)
+      .flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]));
+}
+
+function clockText(device) {
+  const c = device.clocks;
+  if (!c.max_mhz) return "";
+  return (c.min_mhz && c.min_mhz !== c.max_mhz ? `${c.min_mhz} to ` : "") + `${c.max_mhz} MHz` +
+    (c.memory_mhz ? `, memory ${c.memory_mhz}` : "");
+}
+
+function plainTable(label, titles, lines) {
+  return html(
+    "div", {class: "scroll", role: "region", "aria-label": label, tabindex: 0},
+    html(
+      "table", {},
+      html(
+        "thead", {},
+        html(
+          "tr", {},
+          ...titles.map(
+            t => html(
+              "th", {scope: "col", class: "plain" + (t.startsWith("#") ? " n" : "")},
+              t.replace("#", ""))))),
+      html(
+        "tbody", {},
+        ...lines.map(
+          line => html(
+            "tr", {},
+            ...line.map(
+              (cell, k) => html(
+                "td", {
+                  class: titles[k].startsWith("#") ? "n" :
+                    k === line.length - 1          ? "reason" :
+                    k === 1                        ? "device" :
+                                                     null
+                },
+                cell)))))));
+}
+
+function machineSection(model) {
+  const h = model.host;
+  const devices = model.devices.map(
+    d =>
+      [html(
+         "span", {class: hueOf(d.backend)}, html("i", {class: "swatch"}),
+         `${d.backend} ${d.index}`),
+       d.name, d.driver, d.units ? String(d.units) : "",
+       d.memory_bytes ? bytesText(d.memory_bytes) : "",
+       d.cache_bytes ? bytesText(d.cache_bytes) : "", clockText(d),
+       d.available ? d.throttle || "" : "not raced: " + d.reason]);
+  const ceilings = model.ceilings.map(
+    c =>
+      [html("span", {class: hueOf(c.backend)}, html("i", {class: "swatch"}), c.backend),
+       shortDevice(c.device), c.name, figure(c.gb_s), figure(c.median_ms), percent(c.noise_percent),
+       c.shape]);
+  return section(
+    "machine", "Machine", "", facts([
+      ["Host", h.name],
+      ["Processor", `${h.cpu}, ${h.threads} threads${h.features ? ", " + h.features : ""}`],
+      ["Memory", `${bytesText(h.memory_bytes)}, caches ${bytesText(h.cache_bytes)}`],
+      ["System", h.kernel], ["Compiler", [h.compiler, h.flags].filter(Boolean).join(", ")],
+      ["iron", [model.version, h.commit].filter(Boolean).join(", commit ")], ["Date", h.date],
+      ["Again with", h.command ? html("code", {}, h.command) : ""]
+    ]),
+    html("h3", {}, "Devices"),
+    plainTable(
+      "Devices",
+      ["backend", "name", "driver", "#units", "#memory", "#cache", "clocks seen", "remarks"],
+      devices),
+    ceilings.length ? html("h3", {}, "Ceilings") : null,
+    ceilings.length ?
+      plainTable(
+        "Ceilings", ["backend", "device", "ceiling", "#GB/s", "#ms", "#noise", "the fastest way"],
+        ceilings) :
+      null);
+}
