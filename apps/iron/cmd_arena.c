@@ -77,9 +77,8 @@ static iron_status parse_seconds(request *r, iron_error *err) {
         return IRON_OK;
     if (r->has_runs)
         return usage(err, "--time and --runs exclude each other; use one");
-    if (parse_real(r->time, &r->options.seconds, err) != IRON_OK)
-        return IRON_E_ARG;
-    if (!(r->options.seconds > 0 && r->options.seconds <= 86400))
+    if (parse_real(r->time, &r->options.seconds, err) != IRON_OK ||
+        !(r->options.seconds > 0 && r->options.seconds <= 86400))
         return usage(err, "--time is %.40s; it must be above 0, at most 86400 seconds", r->time);
     return IRON_OK;
 }
@@ -272,9 +271,8 @@ static iron_status check_request(const request *r, iron_error *err) {
     double threshold = 0;
     iron_status status;
 
-    if (r->threshold && parse_real(r->threshold, &threshold, err) != IRON_OK)
-        return IRON_E_ARG;
-    if (!(threshold >= 0 && threshold <= 1e6))
+    if (r->threshold && (parse_real(r->threshold, &threshold, err) != IRON_OK ||
+                         !(threshold >= 0 && threshold <= 1e6)))
         return usage(err, "--threshold is %.40s; it must be 0 to 1000000 percent", r->threshold);
     if (r->compared && is_stdout_taken(r))
         return usage(err, "--compare prints to standard output, as the report - does; name a file");

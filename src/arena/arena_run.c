@@ -6,6 +6,7 @@
  */
 #include "arena/arena.h"
 #include "arena/ceilings.h"
+#include "arena/clock_watch.h"
 #include "arena/entrants.h"
 #include "core/clock.h"
 #include "core/cpu.h"
@@ -32,6 +33,7 @@ typedef struct course {
     iron__cpu_stage cpu;       /* flush is kept from case to case */
     iron__gpu_device *watched; /* whose clocks are looked at; NULL: nobody's */
     iron__report_device *seen; /* where they are noted */
+    iron__clock_watch watch;
 } course;
 
 static bool races(const iron_arena *a, size_t row) { return a->plan.rows[row].reason[0] == '\0'; }
@@ -188,25 +190,14 @@ static int tell_part(void *context, uint64_t done, uint64_t total) {
     return tell(c, CEILINGS_SHARE + (uint64_t)(all * (double)span), NULL) != IRON_OK;
 }
 
-static void note_clocks(iron__report_device *seen, const iron__gpu_clocks *clocks) {
-    if (!seen->clock_min || clocks->core_mhz < seen->clock_min)
-        seen->clock_min = clocks->core_mhz;
-    if (clocks->core_mhz > seen->clock_max)
-        seen->clock_max = clocks->core_mhz;
-    seen->memory_clock = clocks->memory_mhz;
-    if (clocks->reasons[0])
-        snprintf(seen->throttle, sizeof seen->throttle, "%s", clocks->reasons);
-}
-
-/* Is the device held back now, by heat or by its power supply? */
+/* Was the device held back, by heat, its power supply or a lower clock? */
 static bool is_throttled(void *context) {
     course *c = context;
     iron__gpu_clocks clocks;
 
     if (!c->watched || iron__gpu_clocks_read(c->watched, &clocks, NULL) != IRON_OK)
         return false;
-    note_clocks(c->seen, &clocks);
-    return clocks.is_throttled;
+    return iron__clock_watch_look(&c->watch, &clocks, c->seen);
 }
 
 static iron_status run_race(course *c, size_t first, size_t count, iron_error *err) {
@@ -305,6 +296,7 @@ static iron_status race_on_gpu(course *c, const iron__plan_device *d, const iron
         return IRON_OK;
     }
     c->watched = gpu.device;
+    c->watch = (iron__clock_watch){0};
     status = race_rows(c, &stage, problem, first, count, err);
     c->watched = NULL;
     iron__stage_close(&gpu);
