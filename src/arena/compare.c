@@ -178,12 +178,19 @@ static bool is_same_key(const iron__row_key *a, const iron__row_key *b) {
            strcmp(a->dtype, b->dtype) == 0 && a->vocab == b->vocab;
 }
 
-static iron__old_row *find_old(iron__old_report *old, const iron__row_key *key, uint32_t nodes) {
+static bool is_same_or_unsaid(uint64_t then, uint32_t now) {
+    return then == now || then == UINT64_MAX;
+}
+
+static iron__old_row *find_old(iron__old_report *old, const iron__row_key *key,
+                               const iron__report_row *now) {
     for (size_t k = 0; k < old->row_count; k++) {
         iron__old_row *row = &old->rows[k];
 
         if (!row->is_matched && is_same_key(&row->key, key) &&
-            (row->nodes == nodes || row->nodes == UINT64_MAX))
+            is_same_or_unsaid(row->nodes, now->nodes) &&
+            is_same_or_unsaid(row->threads, now->threads) &&
+            is_same_or_unsaid(row->streams, now->streams))
             return row;
     }
     return NULL;
@@ -194,7 +201,7 @@ static iron_status compare_rows(iron__comparison *out, iron__old_report *old,
     for (size_t k = 0; k < now->row_count; k++) {
         const iron__report_row *row = &now->rows[k];
         iron__row_key key = key_of(row);
-        iron__old_row *then = find_old(old, &key, row->nodes);
+        iron__old_row *then = find_old(old, &key, row);
 
         if (then) {
             then->is_matched = true;

@@ -165,6 +165,10 @@ static const char *read_row(const iron__json *row, iron__old_row *out) {
         return "params.vocab";
     if (!read_param(row, "nodes", UINT64_MAX, &out->nodes))
         return "params.nodes";
+    if (!read_param(row, "threads", UINT64_MAX, &out->threads))
+        return "params.threads";
+    if (!read_param(row, "streams", UINT64_MAX, &out->streams))
+        return "params.streams";
     out->key.vocab = (uint32_t)vocab;
     return read_samples(row, out) ? NULL : "scopes";
 }

@@ -8,7 +8,8 @@
 
 typedef struct iron__old_row {
     iron__row_key key;
-    uint64_t nodes; /* UINT64_MAX: the report does not say, and any number matches */
+    /* UINT64_MAX: the report does not say, and any number matches. */
+    uint64_t nodes, threads, streams;
     iron__row_status status;
     const iron__json *samples[IRON_SCOPES]; /* arrays of numbers, 1 ... IRON_SAMPLES_MAX; or NULL */
     bool is_matched;                        /* the comparison's */

@@ -16,6 +16,7 @@ typedef struct made_row {
     iron__report_row row;
     iron__samples samples[2]; /* kernel, end to end */
     double ms[2][SAMPLES];
+    const char *more_params; /* of the old one, as JSON; NULL: none */
 } made_row;
 
 static void make_samples(double *ms, double median, double spread, uint64_t seed) {
@@ -55,9 +56,9 @@ static void write_row(FILE *to, const made_row *m) {
     fprintf(to,
             "{\"op\": \"%s\", \"contender\": \"%s\", \"backend\": \"%s\", \"memory\": null, "
             "\"device\": \"Neoverse \\\"V1\\\"\", \"size\": \"%s\", \"dtype\": \"%s\", "
-            "\"params\": {\"vocab\": %u}, \"status\": \"%s\", \"reason\": \"\", \"scopes\": {",
+            "\"params\": {\"vocab\": %u%s}, \"status\": \"%s\", \"reason\": \"\", \"scopes\": {",
             m->row.op, m->row.contender, m->row.backend, m->row.size, m->row.dtype, m->row.vocab,
-            iron__row_status_name(m->row.status));
+            m->more_params ? m->more_params : "", iron__row_status_name(m->row.status));
     if (m->row.status == IRON_ROW_OK) {
         fputs("\"kernel\": ", to);
         write_samples(to, m->ms[0]);
@@ -317,6 +318,39 @@ static void fail_row(made_row *m, iron__row_status status, const char *reason) {
     memset(m->row.scopes, 0, sizeof m->row.scopes);
 }
 
+/* Runs on one thread and on all, or with other queues, are not the same row; a report that does not
+ * say is taken to mean the same. */
+static void threads_and_streams_count_where_they_are_said(void **state) {
+    static const struct {
+        const char *old;
+        uint32_t threads, streams;
+        bool is_same;
+    } cases[] = {{"", 2, 0, true},
+                 {", \"threads\": 2", 2, 0, true},
+                 {", \"threads\": 1", 2, 0, false},
+                 {", \"streams\": 4", 0, 4, true},
+                 {", \"streams\": 8", 0, 4, false}};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        made_row old, now;
+        iron__comparison c;
+        bench b;
+
+        make_row(&old, "naive", 10, 0.01, 1);
+        make_row(&now, "naive", 10, 0.01, 1);
+        old.more_params = cases[k].old;
+        now.row.threads = cases[k].threads;
+        now.row.streams = cases[k].streams;
+        bench_make(&b, &old, 1);
+        compare(&b, &now, 1, 5, &c);
+        assert_int_equal(c.counts[IRON_CHANGE_GONE], cases[k].is_same ? 0 : 1);
+        assert_int_equal(c.counts[IRON_CHANGE_NEW], cases[k].is_same ? 0 : 1);
+        iron__comparison_deinit(&c);
+        folder_remove(&b.home);
+    }
+}
+
 static void broken_rows_count_as_slower(void **state) {
     made_row old[4], now[4];
     iron__comparison c;
@@ -511,6 +545,7 @@ int main(void) {
         cmocka_unit_test(two_samples_decide_nothing),
         cmocka_unit_test(rows_come_and_go),
         cmocka_unit_test(all_of_the_key_counts),
+        cmocka_unit_test(threads_and_streams_count_where_they_are_said),
         cmocka_unit_test(broken_rows_count_as_slower),
         cmocka_unit_test(nothing_on_either_side),
         cmocka_unit_test(a_slowdown_is_one_line),
