@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define EXPLAIN_COLUMNS 96
+
 typedef struct request {
     iron_arena_options options;
     bool wants_list, wants_plan;
@@ -227,12 +229,35 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
     return status;
 }
 
+/* Words up to the width; line breaks of the text are kept. */
+static void print_wrapped(const char *text) {
+    int at = 0;
+
+    while (*text) {
+        int length = (int)strcspn(text, " \n");
+        bool is_full = at > 0 && at + 1 + length > EXPLAIN_COLUMNS;
+
+        if (is_full)
+            printf("\n");
+        at = is_full ? 0 : at;
+        at += printf("%s%.*s", at > 0 ? " " : "", length, text);
+        text += length;
+        if (*text == '\n') {
+            printf("\n");
+            at = 0;
+        }
+        text += *text != '\0';
+    }
+    printf("\n");
+}
+
 static iron_status explain(const char *op, iron_error *err) {
     const char *text = iron_arena_explain(op);
 
     if (!text)
         return usage(err, "op '%.40s' is unknown; iron arena --list shows them", op);
-    printf("%s: %s\n\n%s\n", op, iron_arena_contract(op), text);
+    printf("%s: %s\n\n", op, iron_arena_contract(op));
+    print_wrapped(text);
     return IRON_OK;
 }
 
