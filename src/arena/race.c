@@ -76,7 +76,7 @@ void iron__racer_fail(iron__racer *r, iron_status status, const iron_error *why)
 /* `when` is what the reason begins with: "" or "after timing, ". */
 static void racer_is_wrong(iron__racer *r, const char *when, iron__scope scope, const char *text) {
     r->status = IRON_ROW_WRONG;
-    snprintf(r->reason, sizeof r->reason, "%s%s: %s", when, iron__scope_name(scope), text);
+    snprintf(r->reason, sizeof r->reason, "%s%s: %.200s", when, iron__scope_name(scope), text);
     racer_forget(r);
 }
 
