@@ -10,6 +10,7 @@
 #include "arena/entrants.h"
 #include "core/clock.h"
 #include "core/cpu.h"
+#include "core/cpu_clock_linux.h"
 #include "core/fail.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ typedef struct course {
     size_t raced;              /* and have */
     size_t now;                /* rows in the race that is on */
     iron__cpu_stage cpu;       /* flush is kept from case to case */
-    iron__gpu_device *watched; /* whose clocks are looked at; NULL: nobody's */
+    iron__gpu_device *watched; /* whose clocks are looked at; NULL: the CPU's */
     iron__report_device *seen; /* where they are noted */
     iron__clock_watch watch;
 } course;
@@ -195,7 +196,10 @@ static bool is_throttled(void *context) {
     course *c = context;
     iron__gpu_clocks clocks;
 
-    if (!c->watched || iron__gpu_clocks_read(c->watched, &clocks, NULL) != IRON_OK)
+    if (!c->watched)
+        return iron__clock_watch_look_cpu(&c->watch, iron__cpu_clock_mhz(IRON_CPU_CLOCK_ROOT),
+                                          iron__cpu_throttle_count(IRON_CPU_CLOCK_ROOT), c->seen);
+    if (iron__gpu_clocks_read(c->watched, &clocks, NULL) != IRON_OK)
         return false;
     return iron__clock_watch_look(&c->watch, &clocks, c->seen);
 }
@@ -279,6 +283,7 @@ static iron_status race_on_cpu(course *c, const iron__problem *problem, size_t f
 
     c->cpu.problem = problem;
     c->watched = NULL;
+    c->watch = (iron__clock_watch){0};
     return race_rows(c, &stage, problem, first, count, err);
 }
 

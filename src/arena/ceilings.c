@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define PASSES     9u
 #define BUFFER_MIN (UINT64_C(512) << 20)
@@ -217,11 +216,9 @@ iron_status iron__measure_cpu(const iron_measure_options *options, iron__ceiling
     IRON_FAIL_IF(threads > IRON_THREADS_MAX, err, IRON_E_ARG,
                  "threads is %u; it must be at most %u", threads, IRON_THREADS_MAX);
     *out = (iron_ceilings){.threads = threads, .passes = PASSES, .buffer_bytes = m.bytes};
-    m.buffer = mmap(NULL, m.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (m.buffer == MAP_FAILED)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %zu bytes to measure with",
-                          m.bytes);
-    madvise(m.buffer, m.bytes, MADV_HUGEPAGE);
+    m.buffer = iron__allocate_large(m.bytes, err);
+    if (!m.buffer)
+        return IRON_E_NOMEM;
     status = iron__team_create(1, iron__allocator_default(), &m.teams[0], err);
     if (status == IRON_OK)
         status = iron__team_create(threads, iron__allocator_default(), &m.teams[1], err);
@@ -229,6 +226,6 @@ iron_status iron__measure_cpu(const iron_measure_options *options, iron__ceiling
         status = measure_all(&m, out, err);
     iron__team_destroy(m.teams[1]);
     iron__team_destroy(m.teams[0]);
-    munmap(m.buffer, m.bytes);
+    iron__release_large(m.buffer, m.bytes);
     return status;
 }

@@ -25,3 +25,14 @@ bool iron__clock_watch_look(iron__clock_watch *watch, const iron__gpu_clocks *cl
     watch->last_mhz = clocks->core_mhz;
     return clocks->is_throttled || (double)clocks->core_mhz < FALL * before;
 }
+
+bool iron__clock_watch_look_cpu(iron__clock_watch *watch, uint32_t mhz, uint64_t throttle_count,
+                                iron__report_device *seen) {
+    iron__gpu_clocks clocks = {.core_mhz = mhz, .reasons = "heat"};
+
+    clocks.is_throttled = watch->has_looked && throttle_count > watch->last_count;
+    watch->has_looked = true;
+    watch->last_count = throttle_count;
+    note(seen, &clocks);
+    return clocks.is_throttled;
+}

@@ -13,11 +13,18 @@
 #include "gpu/gpu.h"
 
 typedef struct iron__clock_watch {
-    uint32_t last_mhz; /* 0: not looked yet */
+    uint32_t last_mhz;   /* 0: not looked yet */
+    uint64_t last_count; /* of a CPU's throttling */
+    bool has_looked;
 } iron__clock_watch;
 
 /* Takes a reading, notes it for the report, and judges. */
 bool iron__clock_watch_look(iron__clock_watch *watch, const iron__gpu_clocks *clocks,
                             iron__report_device *seen);
+
+/* The same of a CPU, from its clock and its counter of thermal throttling (0: unknown). The counter
+ * alone decides: clocks of cores that have just become idle fall all the time. */
+bool iron__clock_watch_look_cpu(iron__clock_watch *watch, uint32_t mhz, uint64_t throttle_count,
+                                iron__report_device *seen);
 
 #endif

@@ -51,11 +51,18 @@ void iron__release(const iron_allocator *allocator, void *memory) {
         allocator->release(allocator->context, memory);
 }
 
-void *iron__allocate_large(size_t bytes, iron_error *err) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+/* From here on memory comes from the system directly, in huge pages: walks down columns would spend
+ * their time on page tables. */
+#define LARGE_BYTES ((size_t)4 << 20)
 
+void *iron__allocate_large(size_t bytes, iron_error *err) {
+    void *memory;
+
+    if (bytes < LARGE_BYTES)
+        return iron__allocate(iron__allocator_default(), bytes, 1, "an array", err);
+    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
-        iron__fail(err, IRON_E_NOMEM, errno, "out of memory: %zu bytes at once", bytes);
+        iron__fail(err, IRON_E_NOMEM, errno, "out of memory: %zu bytes at once; use less", bytes);
         return NULL;
     }
     madvise(memory, bytes, MADV_HUGEPAGE); /* without it, it is only slower */
@@ -63,6 +70,8 @@ void *iron__allocate_large(size_t bytes, iron_error *err) {
 }
 
 void iron__release_large(void *memory, size_t bytes) {
-    if (memory)
+    if (memory && bytes >= LARGE_BYTES)
         munmap(memory, bytes);
+    else
+        iron__release(iron__allocator_default(), memory);
 }

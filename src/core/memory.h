@@ -20,8 +20,9 @@ void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size,
                      iron_error *err);
 void iron__release(const iron_allocator *allocator, void *memory);
 
-/* Memory by the gigabyte, for what is raced: zeroed pages, huge ones where the system has them,
- * that come when they are first touched. NULL with err filled. */
+/* Memory by the gigabyte, for what is raced: zeroed, huge pages where the system has them, which
+ * come when they are first touched. Little of it is taken from the default allocator, whose edges
+ * sanitizers watch. NULL with err filled. */
 void *iron__allocate_large(size_t bytes, iron_error *err);
 void iron__release_large(void *memory, size_t bytes);
 

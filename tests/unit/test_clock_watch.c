@@ -62,12 +62,27 @@ static void an_unknown_clock_is_no_fall(void **state) {
     assert_int_equal(seen.clock_max, 0);
 }
 
+static void a_cpu_is_judged_by_its_counter_alone(void **state) {
+    iron__clock_watch watch = {0};
+    iron__report_device seen = {0};
+
+    (void)state;
+    assert_false(iron__clock_watch_look_cpu(&watch, 3000, 17, &seen)); /* of long ago */
+    assert_false(iron__clock_watch_look_cpu(&watch, 1200, 17, &seen)); /* an idle core's clock */
+    assert_true(iron__clock_watch_look_cpu(&watch, 2900, 19, &seen));
+    assert_false(iron__clock_watch_look_cpu(&watch, 2900, 19, &seen));
+    assert_int_equal(seen.clock_min, 1200);
+    assert_int_equal(seen.clock_max, 3000);
+    assert_string_equal(seen.throttle, "heat");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_steady_clock_is_fine),
         cmocka_unit_test(a_clock_that_falls_spoils_the_round_in_which_it_fell),
         cmocka_unit_test(the_drivers_word_counts_whatever_the_clock),
         cmocka_unit_test(an_unknown_clock_is_no_fall),
+        cmocka_unit_test(a_cpu_is_judged_by_its_counter_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

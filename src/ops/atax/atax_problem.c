@@ -13,15 +13,8 @@
 #include "core/mix.h"
 #include "ops/atax/atax.h"
 
-#include <sys/mman.h>
-
 /* Elements that a thread fills at a time. */
 #define PIECE ((size_t)65536)
-
-/* From here on memory comes from the system directly, in huge pages: walks down columns and four
- * rows at once would spend their time on page tables. Below, the allocator's, whose edges
- * sanitizers watch. */
-#define LARGE_BYTES ((size_t)4 << 20)
 
 /* Streams of numbers of one seed. */
 enum { STREAM_A = 1, STREAM_X = 2 };
@@ -74,25 +67,8 @@ static void fill(const iron__array *array, const iron__case *c, uint64_t stream,
 
 static iron_status take(iron__array *array, const char *name, size_t bytes, iron_error *err) {
     *array = (iron__array){.name = name, .bytes = bytes};
-    if (bytes < LARGE_BYTES) {
-        array->data = iron__allocate(iron__allocator_default(), bytes, 1, name, err);
-        return array->data ? IRON_OK : IRON_E_NOMEM;
-    }
-    array->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (array->data == MAP_FAILED) {
-        array->data = NULL;
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: atax's %s of %zu bytes; choose a smaller size",
-                  name, bytes);
-    }
-    madvise(array->data, bytes, MADV_HUGEPAGE);
-    return IRON_OK;
-}
-
-static void give_back(const iron__array *array) {
-    if (array->data && array->bytes >= LARGE_BYTES)
-        munmap(array->data, array->bytes);
-    else
-        iron__release(iron__allocator_default(), array->data);
+    array->data = iron__allocate_large(bytes, err);
+    return array->data ? IRON_OK : IRON_E_NOMEM;
 }
 
 static iron_status make_all(iron__problem *p, iron__team *team, iron_error *err) {
@@ -129,7 +105,7 @@ void iron__atax_unmake(iron__problem *problem) {
     iron__atax_own *own = problem->own;
 
     for (size_t k = 0; k < problem->input_count; k++)
-        give_back(&problem->inputs[k]);
+        iron__release_large(problem->inputs[k].data, problem->inputs[k].bytes);
     if (own)
         iron__release(iron__allocator_default(), own->reference);
     iron__release(iron__allocator_default(), own);
