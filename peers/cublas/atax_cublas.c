@@ -12,9 +12,8 @@
  * first run would allocate one. Setting a stream throws the workspace away, so the stream comes
  * first. The _64 functions take any size (CUDA 12 and later).
  */
+#include "atax_peer.h"
 #include "cuda_peer.h"
-
-#include <iron/iron_peer.h>
 
 #include <cublas_v2.h>
 
@@ -33,11 +32,6 @@ typedef struct work {
     void *between, *y, *workspace;
     cublasHandle_t handle;
 } work;
-
-static int refuse(char *why, size_t size, const char *text) {
-    snprintf(why, size, "%s", text);
-    return 1;
-}
 
 static int cublas_says(cublasStatus_t status, const char *what, char *why, size_t why_size) {
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -71,26 +65,17 @@ static int take(work *w, void *stream, size_t element, char *why, size_t size) {
                        "cublasSetWorkspace", why, size);
 }
 
-static bool is_atax(const iron_peer_case *c, size_t element) {
-    return c->rows > 0 && c->cols > 0 && c->input_count >= 2 &&
-           c->input_bytes[0] / element / c->cols >= c->rows &&
-           c->input_bytes[1] / element >= c->cols && c->output_bytes / element >= c->cols;
-}
-
 static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    bool is_f64 = strcmp(c->dtype, "f64") == 0;
-    size_t element = is_f64 ? sizeof(double) : sizeof(float);
+    size_t element = atax_element(c, why, why_size);
     work *w;
 
     *state = NULL;
-    if (!is_f64 && strcmp(c->dtype, "f32") != 0)
-        return refuse(why, why_size, "this row has f32 and f64");
-    if (!is_atax(c, element))
-        return refuse(why, why_size, "the arrays are not A, x and y of atax");
+    if (element == 0)
+        return 1;
     w = calloc(1, sizeof *w);
     if (!w)
-        return refuse(why, why_size, "out of memory");
-    *w = (work){.is_f64 = is_f64,
+        return peer_refuse(why, why_size, "out of memory");
+    *w = (work){.is_f64 = element == sizeof(double),
                 .rows = (int64_t)c->rows,
                 .cols = (int64_t)c->cols,
                 .a = c->inputs[0],

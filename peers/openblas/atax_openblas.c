@@ -12,7 +12,7 @@
  * processor from whoever has the next turn; how long is read from the environment when the library
  * is loaded. So it is loaded here, with 2^20 cycles of spinning: long enough for its own next call.
  */
-#include <iron/iron_peer.h>
+#include "atax_peer.h"
 
 #include <cblas.h>
 
@@ -45,33 +45,19 @@ typedef struct work {
     void *between, *y;
 } work;
 
-static int refuse(char *why, size_t size, const char *text) {
-    snprintf(why, size, "%s", text);
-    return 1;
-}
-
-static bool is_atax(const iron_peer_case *c, size_t element) {
-    return c->rows > 0 && c->cols > 0 && c->input_count >= 2 &&
-           c->input_bytes[0] / element / c->cols >= c->rows &&
-           c->input_bytes[1] / element >= c->cols && c->output_bytes / element >= c->cols;
-}
-
 static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    bool is_f64 = strcmp(c->dtype, "f64") == 0;
-    size_t element = is_f64 ? sizeof(double) : sizeof(float);
+    size_t element = atax_element(c, why, why_size);
     work *w;
 
     *state = NULL;
-    if (!is_f64 && strcmp(c->dtype, "f32") != 0)
-        return refuse(why, why_size, "OpenBLAS has f32 and f64");
+    if (element == 0)
+        return 1;
     if (c->rows > INT_MAX || c->cols > INT_MAX)
-        return refuse(why, why_size, "OpenBLAS counts rows and columns in an int");
-    if (!is_atax(c, element))
-        return refuse(why, why_size, "the arrays are not A, x and y of atax");
+        return peer_refuse(why, why_size, "OpenBLAS counts rows and columns in an int");
     w = calloc(1, sizeof *w);
     if (!w)
-        return refuse(why, why_size, "out of memory");
-    *w = (work){.is_f64 = is_f64,
+        return peer_refuse(why, why_size, "out of memory");
+    *w = (work){.is_f64 = element == sizeof(double),
                 .threads = c->threads > 0 && c->threads <= INT_MAX ? (int)c->threads : 1,
                 .rows = (int)c->rows,
                 .cols = (int)c->cols,
@@ -81,7 +67,7 @@ static int open_atax(const iron_peer_case *c, void **state, char *why, size_t wh
                 .y = c->output};
     if (!w->between) {
         free(w);
-        return refuse(why, why_size, "out of memory");
+        return peer_refuse(why, why_size, "out of memory");
     }
     *state = w;
     return 0;
