@@ -56,14 +56,15 @@ if(NOT IRON_CUDA STREQUAL "OFF" AND EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/
 endif()
 
 # iron_kernels(NAME SOURCES a.k ... [CUDA_ONLY b.cu ...]): sets NAME_kernels to what is compiled in.
+# Sources are named from the project's folder on, whoever calls.
 function(iron_kernels name)
   cmake_parse_arguments(KERNELS "" "" "SOURCES;CUDA_ONLY" ${ARGN})
-  set(folder "${CMAKE_CURRENT_BINARY_DIR}/generated/kernels")
+  set(folder "${PROJECT_BINARY_DIR}/generated/kernels")
   set(text "${folder}/${name}.cl")
   set(fatbin "${folder}/${name}.fatbin")
   set(assembly "${folder}/${name}.S")
   set(sources src/gpu/kernel_words.h ${KERNELS_SOURCES})
-  list(TRANSFORM sources PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  list(TRANSFORM sources PREPEND "${PROJECT_SOURCE_DIR}/")
   file(MAKE_DIRECTORY "${folder}")
   add_custom_command(
     OUTPUT "${text}" COMMAND ${CMAKE_COMMAND} -E cat ${sources} > "${text}" DEPENDS ${sources}
@@ -80,12 +81,12 @@ function(iron_kernels name)
   set(code "")
   if(IRON_CUDA_KERNELS)
     set(cuda_sources ${KERNELS_CUDA_ONLY})
-    list(TRANSFORM cuda_sources PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+    list(TRANSFORM cuda_sources PREPEND "${PROJECT_SOURCE_DIR}/")
     # -fmad=false: each operation rounds once. 550: scratch memory that only OpenCL needs.
     add_custom_command(
       OUTPUT "${fatbin}"
       COMMAND "${IRON_NVCC}" -fatbin -std=c++17 -O3 -fmad=false -diag-suppress 550
-              ${cuda_targets} -I "${CMAKE_CURRENT_SOURCE_DIR}/src" "${folder}/${name}.cu" -o "${fatbin}"
+              ${cuda_targets} -I "${PROJECT_SOURCE_DIR}/src" -I "${PROJECT_SOURCE_DIR}" "${folder}/${name}.cu" -o "${fatbin}"
       DEPENDS ${sources} ${cuda_sources} "${folder}/${name}.cu"
       COMMENT "Kernels of ${name}, as CUDA machine code")
     list(APPEND embedded "${fatbin}")

@@ -17,6 +17,8 @@
 #include "gpu/opencl/opencl.h"
 #endif
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* In the order in which --backend auto looks for a GPU. */
@@ -150,6 +152,44 @@ iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program 
     return device->ops->constant_find(program, name, bytes, out, err);
 }
 
+iron_status iron__gpu_kernel_facts(iron__gpu_device *device, const iron__gpu_kernel *kernel,
+                                   uint32_t threads, size_t local_bytes, iron__gpu_facts *out,
+                                   iron_error *err) {
+    *out = (iron__gpu_facts){.registers = 0};
+    IRON_TRY(check(device, err));
+    if (!device->ops->kernel_facts)
+        return IRON_OK;
+    return device->ops->kernel_facts(device, kernel, threads, local_bytes, out, err);
+}
+
+iron_status iron__gpu_texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
+                                     iron_error *err) {
+    *handle = 0;
+    IRON_TRY(check(buffer->device, err));
+    IRON_FAIL_IF(!buffer->device->ops->texture_create || !buffer->device->info.has_textures, err,
+                 IRON_E_UNSUPPORTED, "%s has no textures that kernels could be given",
+                 buffer->device->info.name);
+    return buffer->device->ops->texture_create(buffer, handle, err);
+}
+
+void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle) {
+    if (handle)
+        device->ops->texture_destroy(device, handle);
+}
+
+iron_status iron__gpu_keep(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
+    IRON_TRY(check(device, err));
+    IRON_FAIL_IF(!device->ops->keep || !device->info.keep_bytes_max, err, IRON_E_UNSUPPORTED,
+                 "%s cannot set a part of its cache aside", device->info.name);
+    IRON_FAIL_IF(bytes > device->info.keep_bytes_max, err, IRON_E_ARG,
+                 "%s can set %" PRIu64 " bytes of its cache aside, not %" PRIu64, device->info.name,
+                 device->info.keep_bytes_max, bytes);
+    IRON_TRY(device->ops->keep(device, bytes, err));
+    device->kept_bytes = bytes;
+    device->has_marks = device->has_marks && bytes > 0;
+    return IRON_OK;
+}
+
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                     iron__gpu_buffer **out, iron_error *err) {
     *out = NULL;
@@ -233,9 +273,36 @@ iron_status iron__gpu_prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
     return ops->prefetch ? ops->prefetch(queue, buffer, bytes, err) : IRON_OK;
 }
 
+/* Of a kernel's name that a sighting holds; two that begin with the same are one. */
+#define NAME_BYTES (sizeof((iron__gpu_sighting *)0)->kernel - 1)
+
+/* A kernel was launched while somebody watches. What cannot be told of it is no failure. */
+static void see(iron__gpu_device *device, const iron__gpu_launch *launch) {
+    iron__gpu_watch *w = device->watch;
+    const char *name = device->ops->kernel_name(launch->kernel);
+    uint64_t groups = (uint64_t)launch->groups[0] * (launch->groups[1] ? launch->groups[1] : 1);
+    uint32_t threads = launch->threads[0] * (launch->threads[1] ? launch->threads[1] : 1);
+    size_t at = 0;
+    iron_error why;
+
+    while (at < w->count && strncmp(w->seen[at].kernel, name, NAME_BYTES) != 0)
+        at++;
+    if (at == IRON_GPU_SIGHTINGS || (at < w->count && w->seen[at].groups >= groups))
+        return;
+    w->count += at == w->count;
+    snprintf(w->seen[at].kernel, sizeof w->seen[at].kernel, "%.*s", (int)NAME_BYTES, name);
+    w->seen[at].groups = groups;
+    w->seen[at].threads = threads;
+    (void)iron__gpu_kernel_facts(device, launch->kernel, threads, launch->local_bytes,
+                                 &w->seen[at].facts, &why);
+}
+
 iron_status iron__gpu_run(iron__gpu_queue *queue, const iron__gpu_launch *launch, iron_error *err) {
     IRON_TRY(check(queue->device, err));
-    return queue->device->ops->launch(queue, launch, err);
+    IRON_TRY(queue->device->ops->launch(queue, launch, err));
+    if (queue->device->watch)
+        see(queue->device, launch);
+    return IRON_OK;
 }
 
 iron_status iron__gpu_event_create(iron__gpu_device *device, iron__gpu_event **out,

@@ -77,6 +77,8 @@ typedef struct iron__gpu_info {
     bool can_overlap; /* IRON_GPU_LAUNCH_OVERLAP has an effect */
     bool can_gather;  /* IRON_GPU_LAUNCH_TOGETHER is kept */
     bool has_f64;     /* kernels may compute with doubles */
+    bool has_textures;
+    uint64_t keep_bytes_max; /* of the last-level cache that can be set aside; 0: none */
     /* Why a strategy cannot be had on this device; "" where it can. */
     char lacks[IRON_GPU_STRATEGIES][96];
 } iron__gpu_info;
@@ -110,7 +112,12 @@ typedef struct iron__gpu_image {
 typedef struct iron__gpu_device {
     const iron__gpu_ops *ops;
     iron__gpu_info info;
-    iron_error failure; /* status IRON_OK until a driver's error marks the device */
+    iron_error failure;            /* status IRON_OK until a driver's error marks the device */
+    struct iron__gpu_watch *watch; /* NULL: nobody watches the launches */
+    uint64_t kept_bytes; /* of the cache, set aside at present; iron__gpu_keep sees to it */
+    /* Kernels have told the cache themselves what to keep, says who launched them; until
+     * iron__gpu_keep(0) lets go of that, too. */
+    bool has_marks;
 } iron__gpu_device;
 
 typedef struct iron__gpu_buffer {
@@ -163,7 +170,41 @@ typedef struct iron__gpu_launch {
     uint32_t flags;
     const iron__gpu_arg *args;
     size_t arg_count;
+    /* Of the kernel's K_DYNAMIC, a group each: not among args. 0 where it has none.
+     * IRON_E_UNSUPPORTED where the device has less. */
+    size_t local_bytes;
+    /* (optional) What the kernel touches in the first kept_bytes of it shall stay in the part of
+     * the cache that iron__gpu_keep has set aside, or as much of it as fits there; the rest of
+     * them passes through. Without effect where nothing is set aside. */
+    const iron__gpu_buffer *kept;
+    size_t kept_bytes;
 } iron__gpu_launch;
+
+/* What a kernel takes of a unit, from the driver; figures that it does not tell are 0. */
+typedef struct iron__gpu_facts {
+    uint32_t registers;   /* a thread */
+    uint32_t spill_bytes; /* a thread: what did not fit into registers */
+    uint64_t local_bytes; /* a group: its K_LOCAL_VARs and its K_DYNAMIC */
+    uint32_t groups;      /* that a unit holds at a time */
+    double occupancy;     /* threads that a unit holds at a time, of those it could: 0 to 1 */
+} iron__gpu_facts;
+
+/* One kernel as it was launched. */
+typedef struct iron__gpu_sighting {
+    char kernel[64];
+    uint64_t groups;
+    uint32_t threads; /* of a group */
+    iron__gpu_facts facts;
+} iron__gpu_sighting;
+
+#define IRON_GPU_SIGHTINGS 8u
+
+/* The kernels that were launched on a device while it is watched, each once, in order: the largest
+ * launch of each. device->watch points to one while somebody looks. */
+typedef struct iron__gpu_watch {
+    iron__gpu_sighting seen[IRON_GPU_SIGHTINGS];
+    size_t count;
+} iron__gpu_watch;
 
 /* One backend. Everything but probe and describe gets objects of its own making. An entry marked
  * (optional) may be NULL, with the default that is said there. */
@@ -192,6 +233,13 @@ struct iron__gpu_ops {
     iron_status (*constant_find)(iron__gpu_program *program, const char *name, size_t bytes,
                                  iron__gpu_buffer **out, iron_error *err);
 
+    /* (optional: all 0) For groups of so many threads with so much K_DYNAMIC. Not to tell is no
+     * failure, and never marks the device. */
+    iron_status (*kernel_facts)(iron__gpu_device *device, const iron__gpu_kernel *kernel,
+                                uint32_t threads, size_t local_bytes, iron__gpu_facts *out,
+                                iron_error *err);
+    const char *(*kernel_name)(const iron__gpu_kernel *kernel);
+
     /* Contents are undefined. IRON_E_NOMEM says how much was asked for and what is free. */
     iron_status (*buffer_create)(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                  iron__gpu_buffer **out, iron_error *err);
@@ -206,6 +254,18 @@ struct iron__gpu_ops {
     /* (optional: false) Is this host memory page-locked already, so that copies from it are fast
      * and do not block? */
     bool (*is_pinned)(iron__gpu_device *device, const void *memory, size_t bytes);
+
+    /* (optional: info.has_textures is false) The buffer's u32 as a texture: a handle that kernels
+     * take as a k_u64. IRON_E_UNSUPPORTED where the buffer is too long for one. A buffer that was
+     * created begins where a texture may; wrapped memory that does not is IRON_E_ARG. Destroy it
+     * before the buffer. */
+    iron_status (*texture_create)(const iron__gpu_buffer *buffer, uint64_t *handle,
+                                  iron_error *err);
+    void (*texture_destroy)(iron__gpu_device *device, uint64_t handle);
+    /* (optional: info.keep_bytes_max is 0) Sets so many bytes of the last-level cache aside for
+     * what launches say they keep; 0: gives them back, and lets go of what is kept, as closing the
+     * device does. */
+    iron_status (*keep)(iron__gpu_device *device, uint64_t bytes, iron_error *err);
 
     iron_status (*queue_create)(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err);
     /* The caller's own queue or stream (0: CUDA's default stream). */
@@ -261,6 +321,13 @@ iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *p
 iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
                                     const char *name, size_t bytes, iron__gpu_buffer **out,
                                     iron_error *err);
+iron_status iron__gpu_kernel_facts(iron__gpu_device *device, const iron__gpu_kernel *kernel,
+                                   uint32_t threads, size_t local_bytes, iron__gpu_facts *out,
+                                   iron_error *err);
+iron_status iron__gpu_texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
+                                     iron_error *err);
+void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle); /* takes 0, too */
+iron_status iron__gpu_keep(iron__gpu_device *device, uint64_t bytes, iron_error *err);
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                     iron__gpu_buffer **out, iron_error *err);
 iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,

@@ -5,7 +5,8 @@
  * them to someone who knows C but no GPU.
  *
  *   K_KERNEL(n)            begins a kernel whose groups have n threads; K_KERNEL_2D(x, y) likewise
- *   K_KERNEL_DENSE(n, m)   the same, m of which should fit a unit at a time: so many registers each
+ *   K_KERNEL_DENSE(n, m)   the same, m of which should fit a unit at a time, if it holds that many
+ *                          threads: so many registers each
  *   K_DEVICE               a function that kernels call
  *   K_GLOBAL               address space of a pointer to device memory
  *   K_LOCAL_VAR            storage of a variable that a group shares; K_LOCAL_PTR points to one
@@ -13,10 +14,25 @@
  *   K_LID K_LSZ            this thread's number in its group, and how many there are; _Y: in y
  *   K_GRP K_NGRP           this group's number, and how many there are; _Y: in y
  *   K_BARRIER()            all threads of the group arrive before one goes on, their writes seen
- *   K_ATOMIC_...           on device memory, no result, relaxed
- *   K_SUBGROUP_...(v, s)   reduces over 32 consecutive threads, the result is in the first of them;
- *                          all threads of the group must call it; s is K_LOCAL_VAR scratch of a u64
- *                          a thread, which devices without such instructions reduce in
+ *   K_DYNAMIC_ARG(t, name) the last parameter of a kernel, with no comma before it: local memory
+ *                          whose size the launch says (local_bytes); K_DYNAMIC(t, name) begins the
+ *                          kernel's body and makes `name` a K_LOCAL_PTR t * to it
+ *   K_ATOMIC_...           on device memory or local memory, no result, relaxed; U64: device memory
+ *   K_ATOMIC_TAKE_U32(p)   adds 1, and gives what was there before
+ *   K_ATOMIC_GET_ADD_U32(p, v) adds v, and gives what was there before
+ *   K_FENCE()              this thread's writes are seen by other groups before what it does next
+ *   K_SUBGROUP_BARRIER()   32 consecutive threads see each other's local memory; all threads of the
+ *                          group must call it, and they are a multiple of 32, as for all of these
+ *   K_SUBGROUP_RANK(f, n, s) how many of the threads before this one, of its 32, say f; n (a k_u32
+ *                          variable): how many do in all; s: scratch of a u32 a thread; all threads
+ *                          of the group must call it
+ *   K_SUBGROUP_SAME(f, v)  true in all of 32 consecutive threads if all of them say f and have the
+ *                          same v; a hint: devices without such instructions always say false. All
+ *                          threads of the group must call it
+ *   K_SUBGROUP_...(v, s)   XOR, ADD_U32, ADD_U64: reduces over 32 consecutive threads, the result
+ *                          is in the first of them; all threads of the group must call it; s is
+ *                          K_LOCAL_VAR scratch of a u64 a thread, which devices without such
+ *                          instructions reduce in
  *   K_SUBGROUP_ADD_F32(v, s), ..._F64; K_SUBGROUP_SUMS_F32(v, n, s), ..._F64: the same for floats,
  *                          and for n values a thread at a time, an array that is changed in place;
  *                          s is scratch of n values a thread
@@ -27,11 +43,13 @@
  *   K_UNROLL               #pragma unroll K_UNROLL: the whole loop, so that what it counts through
  *                          can be registers; not on devices that are no GPUs
  *   K_HAS_F64              0: the device has no k_f64, and nothing here that is named after it
+ *   k_byte(w, k)           byte number k of a k_u32, the lowest is number 0
  *   k_load4(p)             16 bytes at once; p is aligned to 16 bytes
  *   k_load_once(p)         a float or 16 bytes of them, which nobody will read again soon
  *   k_fma(a, b, c)         a * b + c, rounded once; nothing is fused unless it is asked for
  *   k_dot_f32x4(a, b, c) k_fma_f32x4(a, b, c) k_zero_f32x4() k_gather_f32x4
  *   k_scatter_f32x4, ..._f64x2: below
+ *   k_store_once(p, v)     a word or 16 bytes, which nobody will read soon
  *   k_mulhi64 k_clz64 k_f32_of_bits k_ceil k_abs
  *
  * kernel_f32.h and kernel_f64.h make one text of both widths.
@@ -55,10 +73,20 @@ typedef double2 k_f64x2;
 
 enum { K_UNROLL = 64 }; /* no macro: nvcc expands none in a pragma */
 
+/* Threads that a unit holds: the compiler complains if it is asked for more of them. */
+#if __CUDA_ARCH__ == 750
+#define K_UNIT_THREADS 1024
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+#define K_UNIT_THREADS 1536
+#else
+#define K_UNIT_THREADS 2048
+#endif
+#define K_DENSE(n, m) ((n) * (m) <= K_UNIT_THREADS ? (m) : 1)
+
 #define K_HAS_F64            1
 #define K_KERNEL(n)          extern "C" __global__ void __launch_bounds__(n)
 #define K_KERNEL_2D(x, y)    extern "C" __global__ void __launch_bounds__((x) * (y))
-#define K_KERNEL_DENSE(n, m) extern "C" __global__ void __launch_bounds__((n), (m))
+#define K_KERNEL_DENSE(n, m) extern "C" __global__ void __launch_bounds__((n), K_DENSE(n, m))
 #define K_DEVICE             static __device__ __forceinline__
 #define K_WORD               K_DEVICE
 #define K_GLOBAL
@@ -78,10 +106,42 @@ enum { K_UNROLL = 64 }; /* no macro: nvcc expands none in a pragma */
 #define K_ATOMIC_ADD_U32(p, v) ((void)atomicAdd((p), (v)))
 #define K_ATOMIC_XOR_U32(p, v) ((void)atomicXor((p), (v)))
 #define K_ATOMIC_ADD_U64(p, v) ((void)atomicAdd((p), (v)))
+#define K_ATOMIC_TAKE_U32(p)   atomicAdd((p), 1u)
+#define K_FENCE()              __threadfence()
+#define K_SUBGROUP_BARRIER()   __syncwarp()
+
+#define K_ATOMIC_GET_ADD_U32(p, v) atomicAdd((p), (v))
+
+/* No parameter here, and the host passes none; the one of OpenCL brings its own comma. */
+#define K_DYNAMIC_ARG(type, name)
+#define K_DYNAMIC(type, name)                                                                      \
+    extern __shared__ uint4 k_dynamic[];                                                           \
+    type *name = (type *)k_dynamic
+
+K_DEVICE k_u32 k_subgroup_rank(int flag, k_u32 *count) {
+    k_u32 lane = (threadIdx.x + threadIdx.y * blockDim.x) % 32;
+    k_u32 all = __ballot_sync(0xFFFFFFFFu, flag);
+
+    *count = (k_u32)__popc(all);
+    return (k_u32)__popc(all & ((1u << lane) - 1u));
+}
+#define K_SUBGROUP_RANK(f, n, s) ((void)(s), k_subgroup_rank((f) != 0, &(n)))
+
+K_DEVICE int k_subgroup_same(int flag, k_u32 v) {
+    return __all_sync(0xFFFFFFFFu, flag) &&
+           __all_sync(0xFFFFFFFFu, v == __shfl_sync(0xFFFFFFFFu, v, 0));
+}
+#define K_SUBGROUP_SAME(f, v) k_subgroup_same((f), (v))
 
 K_DEVICE k_u32 k_subgroup_xor(k_u32 v) {
     for (int lane = 16; lane > 0; lane /= 2)
         v ^= __shfl_xor_sync(0xFFFFFFFFu, v, lane);
+    return v;
+}
+
+K_DEVICE k_u32 k_subgroup_add_u32(k_u32 v) {
+    for (int lane = 16; lane > 0; lane /= 2)
+        v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
     return v;
 }
 
@@ -105,6 +165,7 @@ K_SUBGROUP_OF_REALS(k_f32, k_subgroup_sums_f32, k_subgroup_add_f32)
 K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 
 #define K_SUBGROUP_XOR(v, s)         ((void)(s), k_subgroup_xor(v))
+#define K_SUBGROUP_ADD_U32(v, s)     ((void)(s), k_subgroup_add_u32(v))
 #define K_SUBGROUP_ADD_U64(v, s)     ((void)(s), k_subgroup_add(v))
 #define K_SUBGROUP_ADD_F32(v, s)     ((void)(s), k_subgroup_add_f32(v))
 #define K_SUBGROUP_ADD_F64(v, s)     ((void)(s), k_subgroup_add_f64(v))
@@ -117,14 +178,16 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define K_CONSTANT(type, block, arg) ((void)(arg), (const type *)(block))
 #define K_CONSTANT_PTR
 
-#define k_load_once(p)   __ldcs(p)
-#define k_fma(a, b, c)   fma((a), (b), (c))
-#define k_load4(p)       (*(p))
-#define k_mulhi64(a, b)  __umul64hi((a), (b))
-#define k_clz64(v)       ((k_u32)__clzll((k_i64)(v)))
-#define k_f32_of_bits(v) __uint_as_float(v)
-#define k_ceil(v)        ceilf(v)
-#define k_abs(v)         fabsf(v)
+#define k_load_once(p)     __ldcs(p)
+#define k_store_once(p, v) __stcs((p), (v))
+#define k_fma(a, b, c)     fma((a), (b), (c))
+#define k_byte(w, k)       __byte_perm((w), 0, 0x4440 + (k)) /* one instruction, not two */
+#define k_load4(p)         (*(p))
+#define k_mulhi64(a, b)    __umul64hi((a), (b))
+#define k_clz64(v)         ((k_u32)__clzll((k_i64)(v)))
+#define k_f32_of_bits(v)   __uint_as_float(v)
+#define k_ceil(v)          ceilf(v)
+#define k_abs(v)           fabsf(v)
 
 #elif defined(__OPENCL_C_VERSION__)
 
@@ -183,6 +246,32 @@ typedef float4 k_f32x4;
 
 #define K_ATOMIC_ADD_U32(p, v) ((void)atomic_add((p), (v)))
 #define K_ATOMIC_XOR_U32(p, v) ((void)atomic_xor((p), (v)))
+#define K_ATOMIC_TAKE_U32(p)   atomic_inc(p)
+#define K_FENCE()              mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define K_SUBGROUP_BARRIER()   barrier(CLK_LOCAL_MEM_FENCE)
+
+#define K_ATOMIC_GET_ADD_U32(p, v) atomic_add((p), (v))
+
+#define K_DYNAMIC_ARG(type, name) , __local type *name
+#define K_DYNAMIC(type, name)
+
+K_WORD k_u32 k_subgroup_rank(int flag, k_u32 *count, __local k_u32 *scratch) {
+    k_u32 lid = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));
+    k_u32 first = lid / 32 * 32, before = 0, all = 0;
+
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch[lid] = (k_u32)flag;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (k_u32 k = 0; k < 32; k++) {
+        before += k < lid - first ? scratch[first + k] : 0;
+        all += scratch[first + k];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    *count = all;
+    return before;
+}
+#define K_SUBGROUP_RANK(f, n, s) k_subgroup_rank((f) != 0, &(n), (s))
+#define K_SUBGROUP_SAME(f, v)    ((void)(f), (void)(v), 0)
 
 #if K_HAS_U64_ATOMICS
 #define K_ATOMIC_ADD_U64(p, v) ((void)atom_add((p), (v)))
@@ -250,6 +339,7 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #endif
 
 #define K_SUBGROUP_XOR(v, s)         ((k_u32)k_subgroup_reduce((v), (s), 1))
+#define K_SUBGROUP_ADD_U32(v, s)     ((k_u32)k_subgroup_reduce((v), (s), 0))
 #define K_SUBGROUP_ADD_U64(v, s)     k_subgroup_reduce((v), (s), 0)
 #define K_SUBGROUP_ADD_F32(v, s)     k_subgroup_add_f32((v), (s))
 #define K_SUBGROUP_ADD_F64(v, s)     k_subgroup_add_f64((v), (s))
@@ -261,9 +351,11 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define K_CONSTANT(type, block, arg) (arg)
 #define K_CONSTANT_PTR               __constant
 
-#define k_load_once(p) (*(p))
-#define k_fma(a, b, c) fma((a), (b), (c))
+#define k_load_once(p)     (*(p))
+#define k_store_once(p, v) (*(p) = (v))
+#define k_fma(a, b, c)     fma((a), (b), (c))
 
+#define k_byte(w, k)     ((w) >> 8 * (k)&255u)
 #define k_load4(p)       (*(p))
 #define k_mulhi64(a, b)  mul_hi((k_u64)(a), (k_u64)(b))
 #define k_clz64(v)       ((k_u32)clz((k_u64)(v)))

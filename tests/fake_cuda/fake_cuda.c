@@ -23,7 +23,9 @@
 #define INITIALLY                                                                                  \
     .version = 13000, .devices = FAKE_CUDA_DEVICES, .capability = 90, .has_managed = 1,            \
     .has_concurrent_managed = 1, .maps_host = 1, .is_cooperative = 1,                              \
-    .memory_bytes = (size_t)64 << 20, .groups_max = 264
+    .memory_bytes = (size_t)64 << 20, .groups_max = 264, .registers = 40, .spill_bytes = 24,       \
+    .static_bytes = 1024, .keep_max = 30 << 20, .window_max = 48 << 20, .grants = SIZE_MAX,        \
+    .texture_max = 1 << 20
 
 fake_cuda fake = {INITIALLY};
 fake_object *fake_objects;
@@ -178,7 +180,11 @@ iron__cu_result cuDeviceGetAttribute(int *value, iron__cu_device_attribute attri
         {IRON_CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, fake.has_managed},
         {IRON_CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, fake.has_concurrent_managed},
         {IRON_CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, fake.is_cooperative},
-        {IRON_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448},
+        {IRON_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, FAKE_LOCAL_BYTES},
+        {IRON_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+        {IRON_CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, fake.keep_max},
+        {IRON_CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, fake.window_max},
+        {IRON_CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, FAKE_TEXTURE_ALIGNMENT},
     };
 
     (void)device;
@@ -206,6 +212,7 @@ iron__cu_result cuDevicePrimaryCtxRelease_v2(iron__cu_device device) {
     if (--contexts[device].references > 0)
         return code;
     fake.live[FAKE_CONTEXT]--;
+    fake.set_aside[device] = 0;
     for (fake_object *o = fake_objects, *next; o; o = next) {
         next = o->next;
         if (o->context == &contexts[device]) {
@@ -236,65 +243,5 @@ iron__cu_result cuCtxPopCurrent_v2(iron__cu_context **context) {
 iron__cu_result cuCtxSynchronize(void) {
     ARRIVE_IN_CONTEXT();
     fake.synchronizations++;
-    return IRON_CUDA_SUCCESS;
-}
-
-iron__cu_result cuModuleLoadData(iron__cu_module **module, const void *image) {
-    int arch = 0;
-    const char *line = image;
-    fake_object *o;
-
-    ARRIVE_IN_CONTEXT();
-    REQUIRE(sscanf(line, "sm_%d", &arch) == 1, IRON_CUDA_ERROR_INVALID_IMAGE);
-    REQUIRE(arch == fake.capability, IRON_CUDA_ERROR_NO_BINARY_FOR_GPU);
-    o = fake_add(FAKE_MODULE);
-    for (int k = 0; k < KERNELS_MAX; k++) {
-        line += strcspn(line, "\n");
-        line += *line == '\n';
-        if (sscanf(line, "%31[a-z]%*1[ ]%31s", o->kernels[k].name, o->kernels[k].sizes) < 1)
-            break;
-    }
-    *module = (iron__cu_module *)o;
-    return IRON_CUDA_SUCCESS;
-}
-
-iron__cu_result cuModuleUnload(iron__cu_module *module) {
-    return fake_give_back(__func__, fake_find(FAKE_MODULE, module));
-}
-
-iron__cu_result cuModuleGetFunction(iron__cu_function **function, iron__cu_module *module,
-                                    const char *name) {
-    fake_object *o = fake_find(FAKE_MODULE, module);
-
-    ARRIVE_IN_CONTEXT();
-    REQUIRE(o, IRON_CUDA_ERROR_INVALID_HANDLE);
-    for (int k = 0; k < KERNELS_MAX; k++)
-        if (o->kernels[k].name[0] && strcmp(o->kernels[k].name, name) == 0) {
-            *function = &o->kernels[k];
-            return IRON_CUDA_SUCCESS;
-        }
-    return IRON_CUDA_ERROR_NOT_FOUND;
-}
-
-iron__cu_result cuModuleGetGlobal_v2(iron__cu_pointer *pointer, size_t *bytes,
-                                     iron__cu_module *module, const char *name) {
-    fake_object *o = fake_find(FAKE_MODULE, module);
-
-    ARRIVE_IN_CONTEXT();
-    REQUIRE(o, IRON_CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(strcmp(name, FAKE_CONSTANT) == 0, IRON_CUDA_ERROR_NOT_FOUND);
-    *pointer = (uintptr_t)o->constant;
-    *bytes = sizeof o->constant;
-    return IRON_CUDA_SUCCESS;
-}
-
-iron__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups,
-                                                            iron__cu_function *function,
-                                                            int threads, size_t shared_bytes) {
-    (void)function;
-    (void)threads;
-    (void)shared_bytes;
-    ARRIVE_IN_CONTEXT();
-    *groups = (int)fake.groups_max / 132;
     return IRON_CUDA_SUCCESS;
 }

@@ -23,6 +23,9 @@
 #define FAKE_CONSTANT       "block"
 #define FAKE_CONSTANT_BYTES 256
 
+/* The most local memory that a group can have. */
+#define FAKE_LOCAL_BYTES 232448
+
 typedef enum fake_kind {
     FAKE_CONTEXT,
     FAKE_MEMORY,
@@ -31,6 +34,7 @@ typedef enum fake_kind {
     FAKE_EVENT,
     FAKE_GRAPH,
     FAKE_EXEC,
+    FAKE_TEXTURE,
     FAKE_KINDS
 } fake_kind;
 
@@ -38,6 +42,10 @@ typedef struct fake_launch {
     const char *kernel;
     unsigned grid[3], block[3];
     bool is_cooperative, may_overlap, is_extended;
+    unsigned local_bytes;
+    const void *window; /* what is to be kept in the cache */
+    size_t window_bytes;
+    float window_ratio;
     unsigned char arguments[FAKE_ARGUMENT_BYTES]; /* one after the other, no gaps */
     size_t argument_bytes;
 } fake_launch;
@@ -47,9 +55,13 @@ typedef struct fake_cuda {
     int version, devices;
     int capability; /* 10 * major + minor */
     int has_managed, has_concurrent_managed, maps_host, is_cooperative;
-    size_t memory_bytes; /* of each device, and of what can be page-locked */
-    size_t misalignment; /* of the addresses it gives */
-    unsigned groups_max; /* that run together */
+    size_t memory_bytes;                      /* of each device, and of what can be page-locked */
+    size_t misalignment;                      /* of the addresses it gives */
+    unsigned groups_max;                      /* that run together */
+    int registers, spill_bytes, static_bytes; /* of every kernel; static: of local memory */
+    int keep_max, window_max;                 /* of the cache, and of what is kept in it */
+    size_t grants;                            /* so much of it at most, whatever is asked for */
+    size_t texture_max;                       /* elements */
 
     /* Call number fail_at, counted from 1, fails with this; 0: none does. */
     unsigned fail_at;
@@ -65,6 +77,9 @@ typedef struct fake_cuda {
     unsigned on_default; /* work that went into the default stream */
     unsigned launches, prefetches, synchronizations, replays;
     fake_launch last;
+    size_t set_aside[FAKE_CUDA_DEVICES]; /* of the cache, now */
+    unsigned let_go;                     /* how often all that was kept in it */
+    size_t texture_bytes;                /* of the last one */
 } fake_cuda;
 
 /* The state, as it is at first; live objects stay. */

@@ -14,8 +14,7 @@ static fake_object *memory_at(uintptr_t address, size_t bytes) {
     return NULL;
 }
 
-/* Memory of a device's kind, on the device. */
-static bool is_on_device(uintptr_t address, size_t bytes) {
+bool fake_is_on_device(uintptr_t address, size_t bytes) {
     const fake_object *o = memory_at(address, bytes);
 
     return o && (o->type == IRON_CU_MEMORYTYPE_DEVICE || o->is_mapped);
@@ -36,7 +35,9 @@ static int allocate(size_t bytes, unsigned type, fake_object **out) {
     REQUIRE(bytes > 0, IRON_CUDA_ERROR_INVALID_VALUE);
     REQUIRE(bytes <= free_bytes(type), IRON_CUDA_ERROR_OUT_OF_MEMORY);
     o = fake_add(FAKE_MEMORY);
-    o->allocated = aligned_alloc(256, (bytes + fake.misalignment + 255) / 256 * 256);
+    o->allocated = aligned_alloc(FAKE_TEXTURE_ALIGNMENT,
+                                 (bytes + fake.misalignment + FAKE_TEXTURE_ALIGNMENT - 1) /
+                                     FAKE_TEXTURE_ALIGNMENT * FAKE_TEXTURE_ALIGNMENT);
     if (!o->allocated)
         abort();
     memset(o->allocated, 0xA5, bytes);
@@ -154,7 +155,7 @@ iron__cu_result cuMemsetD32Async(iron__cu_pointer to, unsigned value, size_t cou
     const fake_node n = {.kind = SET, .to = (char *)to, .bytes = count * 4};
 
     ARRIVE_IN_CONTEXT();
-    REQUIRE(value == 0 && is_on_device(to, n.bytes), IRON_CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(value == 0 && fake_is_on_device(to, n.bytes), IRON_CUDA_ERROR_INVALID_VALUE);
     return fake_submit(stream, &n);
 }
 
@@ -167,21 +168,22 @@ static int copy(char *to, const void *from, size_t bytes, const iron__cu_stream 
 iron__cu_result cuMemcpyHtoDAsync_v2(iron__cu_pointer to, const void *from, size_t bytes,
                                      iron__cu_stream *stream) {
     ARRIVE_IN_CONTEXT();
-    REQUIRE(is_on_device(to, bytes), IRON_CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(fake_is_on_device(to, bytes), IRON_CUDA_ERROR_INVALID_VALUE);
     return copy((char *)to, from, bytes, stream);
 }
 
 iron__cu_result cuMemcpyDtoHAsync_v2(void *to, iron__cu_pointer from, size_t bytes,
                                      iron__cu_stream *stream) {
     ARRIVE_IN_CONTEXT();
-    REQUIRE(is_on_device(from, bytes), IRON_CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(fake_is_on_device(from, bytes), IRON_CUDA_ERROR_INVALID_VALUE);
     return copy(to, (const void *)from, bytes, stream);
 }
 
 iron__cu_result cuMemcpyDtoDAsync_v2(iron__cu_pointer to, iron__cu_pointer from, size_t bytes,
                                      iron__cu_stream *stream) {
     ARRIVE_IN_CONTEXT();
-    REQUIRE(is_on_device(to, bytes) && is_on_device(from, bytes), IRON_CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(fake_is_on_device(to, bytes) && fake_is_on_device(from, bytes),
+            IRON_CUDA_ERROR_INVALID_VALUE);
     return copy((char *)to, (const void *)from, bytes, stream);
 }
 

@@ -19,9 +19,12 @@
 #define BYTES   4096u
 #define LIBRARY "IRON_CUDA_LIBRARY"
 
-/* What the scene's kernel is given beside a buffer. */
-#define SMALL 0x01020304u
-#define LARGE UINT64_C(0x1112131415161718)
+#define KEPT (8u << 20) /* of the cache */
+
+/* What the scene's kernel is given beside a buffer; local memory is more than every card has. */
+#define LOCAL_BYTES (100u << 10)
+#define SMALL       0x01020304u
+#define LARGE       UINT64_C(0x1112131415161718)
 
 static const iron__gpu_ops *const ops = &iron__cuda_ops;
 static const iron__gpu_image image = {.name = "tokens", .machine_code = FAKE_CUDA_IMAGE};
@@ -57,7 +60,7 @@ static inline void fail_after(unsigned calls, int code) {
 
 static inline void assert_nothing_lives(void) {
     static const char *const names[] = {"context", "memory", "module", "stream",
-                                        "event",   "graph",  "exec"};
+                                        "event",   "graph",  "exec",   "texture"};
 
     for (int k = 0; k < FAKE_KINDS; k++)
         if (fake->live[k] != 0)
@@ -75,7 +78,9 @@ typedef struct scene {
     iron__gpu_queue *queue, *default_queue;
     iron__gpu_event *events[2];
     iron__gpu_graph *graph;
-    bool failed_silently; /* in a call that has no status to say so */
+    uint64_t texture;      /* of the device's buffer */
+    iron__gpu_facts facts; /* of the kernel, with LOCAL_BYTES */
+    bool failed_silently;  /* in a call that has no status to say so */
 } scene;
 
 static inline iron_status make_memory(scene *s, iron_error *err) {
@@ -97,6 +102,24 @@ static inline iron_status make_memory(scene *s, iron_error *err) {
     return IRON_OK;
 }
 
+/* What is told of a kernel is told, or not; the rest must be said when it fails. */
+static inline iron_status make_extras(scene *s, iron_error *err) {
+    iron_status status = ops->texture_create(s->buffers[0], &s->texture, err);
+    const char *failed;
+
+    assert_true((status == IRON_OK) == (s->texture != 0));
+    if (status != IRON_OK || ops->keep(s->device, KEPT, err))
+        return err->status;
+    failed = fake->failed;
+    assert_int_equal(ops->kernel_facts(s->device, s->kernel, 128, LOCAL_BYTES, &s->facts, err),
+                     IRON_OK);
+    if (fake->failed != failed) {
+        assert_int_equal(s->device->failure.status, IRON_OK);
+        s->failed_silently = true;
+    }
+    return IRON_OK;
+}
+
 static inline iron_status make_rest(scene *s, iron_error *err) {
     size_t count;
 
@@ -104,7 +127,8 @@ static inline iron_status make_rest(scene *s, iron_error *err) {
         ops->program_load(s->device, &image, &s->program, err) ||
         ops->kernel_find(s->program, "count", &s->kernel, err) ||
         ops->constant_find(s->program, FAKE_CONSTANT, FAKE_CONSTANT_BYTES, &s->constant, err) ||
-        make_memory(s, err) || ops->queue_create(s->device, &s->queue, err) ||
+        make_memory(s, err) || make_extras(s, err) ||
+        ops->queue_create(s->device, &s->queue, err) ||
         ops->queue_wrap(s->device, 0, &s->default_queue, err) ||
         ops->event_create(s->device, &s->events[0], err) ||
         ops->event_create(s->device, &s->events[1], err))
@@ -112,7 +136,9 @@ static inline iron_status make_rest(scene *s, iron_error *err) {
     return IRON_OK;
 }
 
-static inline iron_status launch(scene *s, uint32_t flags, iron_error *err) {
+/* `more` adds what launch does not ask for. */
+static inline iron_status launch_with(scene *s, uint32_t flags, const iron__gpu_launch *more,
+                                      iron_error *err) {
     uint32_t small = SMALL;
     uint64_t large = LARGE;
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(s->buffers[0]), IRON_GPU_VALUE(small),
@@ -122,9 +148,24 @@ static inline iron_status launch(scene *s, uint32_t flags, iron_error *err) {
                                 .threads = {128},
                                 .flags = flags,
                                 .args = args,
-                                .arg_count = COUNT(args)};
+                                .arg_count = COUNT(args),
+                                .local_bytes = more->local_bytes,
+                                .kept = more->kept,
+                                .kept_bytes = more->kept_bytes};
 
     return ops->launch(s->queue, &l, err);
+}
+
+static inline iron_status launch(scene *s, uint32_t flags, iron_error *err) {
+    return launch_with(s, flags, &(iron__gpu_launch){.local_bytes = 0}, err);
+}
+
+/* Local memory beyond what facts have asked for, and all of a buffer kept. */
+static inline iron_status launch_rich(scene *s, iron_error *err) {
+    const iron__gpu_launch more = {
+        .local_bytes = 2 * LOCAL_BYTES, .kept = s->buffers[0], .kept_bytes = BYTES};
+
+    return launch_with(s, 0, &more, err);
 }
 
 static inline iron_status copy(scene *s, int from, int to, size_t from_offset, size_t to_offset,
@@ -152,7 +193,7 @@ static inline iron_status use(scene *s, unsigned char *host, iron_error *err) {
         copy(s, IRON_GPU_MEMORY_DEVICE, IRON_GPU_MEMORY_MAPPED, 0, 32, 16, err) ||
         ops->prefetch(s->queue, managed, BYTES, err) ||
         ops->event_record(s->queue, s->events[0], err) || launch(s, 0, err) ||
-        launch(s, IRON_GPU_LAUNCH_OVERLAP | IRON_GPU_LAUNCH_TOGETHER, err) ||
+        launch(s, IRON_GPU_LAUNCH_OVERLAP | IRON_GPU_LAUNCH_TOGETHER, err) || launch_rich(s, err) ||
         ops->event_record(s->queue, s->events[1], err) ||
         ops->event_follow(s->default_queue, s->events[1], err) ||
         ops->event_wait(s->events[1], err) ||
@@ -174,6 +215,8 @@ static inline void clean_up(scene *s) {
     ops->queue_destroy(s->queue);
     ops->buffer_destroy(s->wrapped);
     ops->buffer_destroy(s->constant);
+    if (s->texture)
+        ops->texture_destroy(s->device, s->texture);
     for (int k = 0; k < 4; k++)
         ops->buffer_destroy(s->buffers[k]);
     ops->program_unload(s->program);

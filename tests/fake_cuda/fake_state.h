@@ -24,12 +24,16 @@ IRON_CUDA_FUNCTIONS(DECLARE, DECLARE)
 #define KERNELS_MAX 4
 #define NODES_MAX   16
 
+#define FAKE_TEXTURE_ALIGNMENT 512
+
 struct iron__cu_context {
     int references, device;
 };
 
 struct iron__cu_function {
     char name[32], sizes[32];
+    bool is_allowed; /* so much local memory that launches size: */
+    size_t dynamic_bytes;
 };
 
 typedef struct fake_node {
@@ -70,6 +74,12 @@ void fake_discard(fake_object *o);
 
 /* Giving back: done whenever it can be, and then the failure that was ordered. */
 int fake_give_back(const char *name, fake_object *o);
+
+/* Memory of a device's kind, on the device. */
+bool fake_is_on_device(uintptr_t address, size_t bytes);
+
+/* May a launch of it have so much local memory? */
+bool fake_may_have(const iron__cu_function *function, size_t bytes);
 
 /* Work for a stream; NULL is the default one. */
 int fake_submit(const void *stream, const fake_node *n);

@@ -94,6 +94,26 @@ iron__cu_result cuEventElapsedTime(float *ms, iron__cu_event *from, iron__cu_eve
     return IRON_CUDA_SUCCESS;
 }
 
+static int note_attribute(const iron__cu_launch_attribute *a, fake_launch *l) {
+    const iron__cu_window *w = &a->value.window;
+
+    if (a->id == IRON_CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+        l->is_cooperative = a->value.is_cooperative == 1;
+    } else if (a->id == IRON_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+        l->may_overlap = a->value.may_overlap == 1;
+    } else {
+        REQUIRE(a->id == IRON_CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && w->bytes > 0 &&
+                    w->bytes <= (size_t)fake.window_max && w->hit_ratio > 0 && w->hit_ratio <= 1 &&
+                    w->hit == IRON_CU_ACCESS_PROPERTY_PERSISTING &&
+                    w->miss == IRON_CU_ACCESS_PROPERTY_STREAMING,
+                IRON_CUDA_ERROR_INVALID_VALUE);
+        l->window = w->start;
+        l->window_bytes = w->bytes;
+        l->window_ratio = w->hit_ratio;
+    }
+    return IRON_CUDA_SUCCESS;
+}
+
 /* The driver knows the arguments' sizes from the kernel's code; here its line tells them. */
 static int note_launch(const iron__cu_launch_config *c, const iron__cu_function *function,
                        void **arguments, bool is_extended) {
@@ -101,20 +121,17 @@ static int note_launch(const iron__cu_launch_config *c, const iron__cu_function 
                    .launch = {.kernel = function->name,
                               .grid = {c->grid_x, c->grid_y, c->grid_z},
                               .block = {c->block_x, c->block_y, c->block_z},
+                              .local_bytes = c->shared_bytes,
                               .is_extended = is_extended}};
     fake_launch *l = &n.launch;
 
     for (unsigned k = 0; k < c->attribute_count; k++) {
-        const iron__cu_launch_attribute *a = &c->attributes[k];
+        int code = note_attribute(&c->attributes[k], l);
 
-        if (a->id == IRON_CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-            l->is_cooperative = a->value.is_cooperative == 1;
-        else if (a->id == IRON_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
-            l->may_overlap = a->value.may_overlap == 1;
-        else
-            return IRON_CUDA_ERROR_INVALID_VALUE;
+        REQUIRE(code == IRON_CUDA_SUCCESS, code);
     }
-    REQUIRE(c->block_x * c->block_y * c->block_z <= 1024 && c->shared_bytes == 0,
+    REQUIRE(c->block_x * c->block_y * c->block_z <= 1024 &&
+                fake_may_have(function, c->shared_bytes),
             IRON_CUDA_ERROR_INVALID_VALUE);
     REQUIRE(!l->is_cooperative || c->grid_x * c->grid_y <= fake.groups_max,
             IRON_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);

@@ -33,18 +33,30 @@ SAME_SIZE(iron__cu_pointer, CUdeviceptr);
 SAME_SIZE(iron__cu_context *, CUcontext);
 SAME_SIZE(iron__cu_stream *, CUstream);
 SAME_SIZE(iron__cu_device_attribute, CUdevice_attribute);
+SAME_SIZE(iron__cu_function_attribute, CUfunction_attribute);
 SAME_SIZE(iron__cu_pointer_attribute, CUpointer_attribute);
 SAME_SIZE(iron__cu_capture_mode, CUstreamCaptureMode);
 SAME_SIZE(iron__cu_capture_status, CUstreamCaptureStatus);
 SAME_SIZE(unsigned, CUmemorytype);
+SAME_SIZE(iron__cu_limit, CUlimit);
+SAME_SIZE(iron__cu_array_format, CUarray_format);
+SAME_SIZE(iron__cu_texture, CUtexObject);
 
 SAME_SIZE(iron__cu_location, CUmemLocation);
 SAME_FIELD(iron__cu_location, type, CUmemLocation, type);
 SAME_FIELD(iron__cu_location, id, CUmemLocation, id);
 
+SAME_SIZE(iron__cu_window, CUaccessPolicyWindow);
+SAME_FIELD(iron__cu_window, start, CUaccessPolicyWindow, base_ptr);
+SAME_FIELD(iron__cu_window, bytes, CUaccessPolicyWindow, num_bytes);
+SAME_FIELD(iron__cu_window, hit_ratio, CUaccessPolicyWindow, hitRatio);
+SAME_FIELD(iron__cu_window, hit, CUaccessPolicyWindow, hitProp);
+SAME_FIELD(iron__cu_window, miss, CUaccessPolicyWindow, missProp);
+
 SAME_SIZE(iron__cu_launch_attribute, CUlaunchAttribute);
 SAME_FIELD(iron__cu_launch_attribute, id, CUlaunchAttribute, id);
 SAME_FIELD(iron__cu_launch_attribute, value, CUlaunchAttribute, value);
+SAME_FIELD(iron__cu_launch_attribute, value.window, CUlaunchAttribute, value.accessPolicyWindow);
 SAME_FIELD(iron__cu_launch_attribute, value.is_cooperative, CUlaunchAttribute, value.cooperative);
 SAME_FIELD(iron__cu_launch_attribute, value.may_overlap, CUlaunchAttribute,
            value.programmaticStreamSerializationAllowed);
@@ -61,24 +73,43 @@ SAME_FIELD(iron__cu_launch_config, stream, CUlaunchConfig, hStream);
 SAME_FIELD(iron__cu_launch_config, attributes, CUlaunchConfig, attrs);
 SAME_FIELD(iron__cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
 
+SAME_SIZE(iron__cu_resource, CUDA_RESOURCE_DESC);
+SAME_FIELD(iron__cu_resource, type, CUDA_RESOURCE_DESC, resType);
+SAME_FIELD(iron__cu_resource, of, CUDA_RESOURCE_DESC, res);
+SAME_FIELD(iron__cu_resource, of.linear.start, CUDA_RESOURCE_DESC, res.linear.devPtr);
+SAME_FIELD(iron__cu_resource, of.linear.format, CUDA_RESOURCE_DESC, res.linear.format);
+SAME_FIELD(iron__cu_resource, of.linear.channels, CUDA_RESOURCE_DESC, res.linear.numChannels);
+SAME_FIELD(iron__cu_resource, of.linear.bytes, CUDA_RESOURCE_DESC, res.linear.sizeInBytes);
+SAME_FIELD(iron__cu_resource, flags, CUDA_RESOURCE_DESC, flags);
+
+SAME_SIZE(iron__cu_reading, CUDA_TEXTURE_DESC);
+SAME_FIELD(iron__cu_reading, flags, CUDA_TEXTURE_DESC, flags);
+
 /* With each of our types read as CUDA's, the table's prototypes must be those of cuda.h. Of the two
  * functions that send managed memory ahead, cuda.h declares the one of its own time. */
-#define iron__cu_result            CUresult
-#define iron__cu_device_attribute  CUdevice_attribute
-#define iron__cu_pointer_attribute CUpointer_attribute
-#define iron__cu_capture_mode      CUstreamCaptureMode
-#define iron__cu_capture_status    CUstreamCaptureStatus
-#define iron__cu_device            CUdevice
-#define iron__cu_pointer           CUdeviceptr
-#define iron__cu_location          CUmemLocation
-#define iron__cu_launch_config     CUlaunchConfig
-#define iron__cu_context           struct CUctx_st
-#define iron__cu_module            struct CUmod_st
-#define iron__cu_function          struct CUfunc_st
-#define iron__cu_stream            struct CUstream_st
-#define iron__cu_event             struct CUevent_st
-#define iron__cu_graph             struct CUgraph_st
-#define iron__cu_graph_exec        struct CUgraphExec_st
+#define iron__cu_result             CUresult
+#define iron__cu_device_attribute   CUdevice_attribute
+#define iron__cu_function_attribute CUfunction_attribute
+#define iron__cu_pointer_attribute  CUpointer_attribute
+#define iron__cu_capture_mode       CUstreamCaptureMode
+#define iron__cu_capture_status     CUstreamCaptureStatus
+#define iron__cu_device             CUdevice
+#define iron__cu_pointer            CUdeviceptr
+#define iron__cu_location           CUmemLocation
+#define iron__cu_launch_config      CUlaunchConfig
+#define iron__cu_limit              CUlimit
+#define iron__cu_array_format       CUarray_format
+#define iron__cu_texture            CUtexObject
+#define iron__cu_resource           CUDA_RESOURCE_DESC
+#define iron__cu_reading            CUDA_TEXTURE_DESC
+#define iron__cu_view               CUDA_RESOURCE_VIEW_DESC
+#define iron__cu_context            struct CUctx_st
+#define iron__cu_module             struct CUmod_st
+#define iron__cu_function           struct CUfunc_st
+#define iron__cu_stream             struct CUstream_st
+#define iron__cu_event              struct CUevent_st
+#define iron__cu_graph              struct CUgraph_st
+#define iron__cu_graph_exec         struct CUgraphExec_st
 
 #define DECLARED_SO(name, parameters)                                                              \
     _Static_assert(_Generic(&(name), CUresult(*) parameters : 1, default : 0), #name);

@@ -126,6 +126,8 @@ static void descriptions(void **state) {
     assert_int_equal(info.memory_bytes, 64 << 20);
     assert_int_equal(info.cache_bytes, 50 << 20);
     assert_int_equal(info.version, 900);
+    assert_true(info.has_textures);
+    assert_int_equal(info.keep_bytes_max, 30 << 20);
     for (int k = 0; k < IRON_GPU_STRATEGIES; k++)
         assert_string_equal(info.lacks[k], "");
     assert_refused(ops->describe(2, &info, &err), IRON_E_ARG, &err);
@@ -137,10 +139,11 @@ static void lesser_cards(void **state) {
 
     (void)state;
     fake->capability = 86;
-    fake->has_concurrent_managed = fake->is_cooperative = fake->maps_host = 0;
+    fake->has_concurrent_managed = fake->is_cooperative = fake->maps_host = fake->keep_max = 0;
     assert_int_equal(ops->describe(0, &info, NULL), IRON_OK);
     assert_int_equal(info.version, 860);
     assert_false(info.can_overlap || info.can_gather);
+    assert_int_equal(info.keep_bytes_max, 0);
     assert_string_equal(info.lacks[IRON_GPU_UVM], "");
     assert_non_null(strstr(info.lacks[IRON_GPU_UVM_PREFETCH], "at the same time"));
     assert_non_null(strstr(info.lacks[IRON_GPU_ZERO_COPY], "map"));
@@ -173,7 +176,7 @@ static void the_whole_sequence(void **state) {
                          (unsigned char)(k * 7));
     assert_int_equal(((unsigned char *)s.buffers[0]->native)[BYTES - 1], 0); /* cleared */
     assert_int_equal(fake->on_default, 0);
-    assert_int_equal(fake->launches, 2 + 2);
+    assert_int_equal(fake->launches, 3 + 2);
     assert_int_equal(fake->replays, 2);
     assert_int_equal(fake->prefetches, 1);
     assert_int_equal(fake->synchronizations, 0);
@@ -199,7 +202,7 @@ static void every_call_fails_once(void **state) {
 
         while (fail_once(n, failures[k].code, failures[k].word))
             n++;
-        assert_true(n > 120);
+        assert_true(n > 180);
     }
 }
 
@@ -542,6 +545,7 @@ static void without_optional_functions(void **state) {
         fake = control_of(library, true);
         s = make_scene();
         assert_false(s.device->info.can_overlap || s.device->info.can_gather);
+        assert_int_equal(s.device->info.keep_bytes_max, 0);
         assert_ok(launch(&s, IRON_GPU_LAUNCH_OVERLAP, &err), &err);
         assert_refused(launch(&s, IRON_GPU_LAUNCH_TOGETHER, &err), IRON_E_UNSUPPORTED, &err);
         if (count == 2)

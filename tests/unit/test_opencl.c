@@ -40,6 +40,12 @@ static const iron__gpu_image image = {
         "    uint k = get_global_id(0), v = to[k];\n"
         "    for (uint t = 0; t < turns; t++) v = v * 1664525u + 1013904223u;\n"
         "    to[k] = v;\n"
+        "}\n"
+        "__kernel void twice(__global uint *to, __local uint *held) {\n"
+        "    __local uint own[8];\n"
+        "    held[0] = 21; own[get_local_id(0)] = 2;\n"
+        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "    to[0] = held[0] * own[get_local_size(0) - 1];\n"
         "}\n",
 };
 
@@ -162,7 +168,9 @@ static void two_dimensions(void **state) {
                                .threads = {4, 2},
                                .flags = IRON_GPU_LAUNCH_OVERLAP, /* without effect */
                                .args = args,
-                               .arg_count = 1};
+                               .arg_count = 1,
+                               .kept = to, /* likewise */
+                               .kept_bytes = sizeof got};
     assert_ok(OPS->launch(queue, &launch, &err), &err);
     copy_out(to, 0, got, sizeof got);
     for (uint32_t y = 0; y < 6; y++)
@@ -357,6 +365,68 @@ static void a_kernel_is_found_once(void **state) {
     assert_says(&err, "nobody");
 }
 
+static int32_t no_answer(iron__cl_kernel *kernel, iron__cl_device *id, uint32_t what, size_t room,
+                         void *out, size_t *needed) {
+    (void)kernel;
+    (void)id;
+    (void)what;
+    (void)needed;
+    memset(out, 0xA5, room);
+    return IRON_CL_DEVICE_NOT_AVAILABLE; /* elsewhere the end of a device */
+}
+
+/* Found where the driver tells nothing of it. */
+static iron__gpu_kernel *silent_kernel(iron__gpu_program *of) {
+    const iron__opencl_library *library;
+    iron__gpu_kernel *kernel = NULL;
+    iron__opencl_api *api, real;
+    iron_error err;
+
+    assert_ok(iron__opencl_load(&library, &err), &err);
+    api = (iron__opencl_api *)&library->api;
+    real = *api;
+    api->clGetKernelWorkGroupInfo = no_answer;
+    assert_ok(OPS->kernel_find(of, "twice", &kernel, &err), &err);
+    *api = real;
+    return kernel;
+}
+
+/* OpenCL tells of local memory alone; where it does not, that is 0 too, and the kernel works. */
+static void what_is_told_of_kernels(void **state) {
+    iron__gpu_facts facts = {.registers = 7, .local_bytes = 7};
+    iron__gpu_program *other = NULL;
+    iron__gpu_buffer *b;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    b = buffer_of(IRON_GPU_MEMORY_DEVICE, 4);
+    assert_ok(OPS->program_load(device, &image, &other, &err), &err);
+    iron__gpu_kernel *kernels[] = {kernel_of("twice"), silent_kernel(other)};
+    for (int k = 0; k < 4; k++) { /* before and after a launch */
+        const iron__gpu_arg args[] = {IRON_GPU_BUFFER(b)};
+        const iron__gpu_launch launch = {.kernel = kernels[k % 2],
+                                         .groups = {1},
+                                         .threads = {8},
+                                         .args = args,
+                                         .arg_count = 1,
+                                         .local_bytes = 64};
+        uint32_t got = 0;
+
+        assert_string_equal(OPS->kernel_name(kernels[k % 2]), "twice");
+        assert_ok(OPS->kernel_facts(device, kernels[k % 2], 8, 128, &facts, &err), &err);
+        assert_int_equal(facts.local_bytes, k % 2 ? 0 : 8 * 4 + 128);
+        assert_true(facts.registers == 0 && facts.spill_bytes == 0 && facts.groups == 0);
+        assert_true(facts.occupancy == 0);
+        assert_ok(OPS->launch(queue, &launch, &err), &err);
+        copy_out(b, 0, &got, sizeof got);
+        assert_int_equal(got, 42);
+    }
+    assert_int_equal(device->failure.status, IRON_OK);
+    OPS->buffer_destroy(b);
+    OPS->program_unload(other);
+}
+
 static void a_text_that_does_not_compile(void **state) {
     iron__gpu_image bad = {.name = "broken",
                            .source = "__kernel void k(__global int *p) { *p = no_such_word; }\n"};
@@ -392,6 +462,7 @@ int main(void) {
         cmocka_unit_test(events_give_times),
         cmocka_unit_test(the_callers_own_queues),
         cmocka_unit_test(a_kernel_is_found_once),
+        cmocka_unit_test(what_is_told_of_kernels),
         cmocka_unit_test(a_text_that_does_not_compile),
     };
     int failed = cmocka_run_group_tests_name("opencl_library", alone, NULL, NULL);

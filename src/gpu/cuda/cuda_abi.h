@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_abi.h: what iron knows of the CUDA driver's binary interface: handles, numbers and the three
+ * cuda_abi.h: what iron knows of the CUDA driver's binary interface: handles, numbers and the few
  * structs that cross it. CUDA's own header is not needed to build, so that a machine without the
  * toolkit builds a library that finds a driver elsewhere.
  *
@@ -17,12 +17,16 @@
 /* Enums there, and as wide as an int; IRON_CU_VALUES has what they hold. */
 typedef int iron__cu_result;
 typedef int iron__cu_device_attribute;
+typedef int iron__cu_function_attribute;
 typedef int iron__cu_pointer_attribute;
 typedef int iron__cu_capture_mode;
 typedef int iron__cu_capture_status;
+typedef int iron__cu_limit;
+typedef int iron__cu_array_format;
 
 typedef int iron__cu_device;
 typedef uintptr_t iron__cu_pointer; /* an address on the device, as wide as one of the host */
+typedef unsigned long long iron__cu_texture;
 
 typedef struct iron__cu_context iron__cu_context;
 typedef struct iron__cu_module iron__cu_module;
@@ -31,6 +35,7 @@ typedef struct iron__cu_stream iron__cu_stream;
 typedef struct iron__cu_event iron__cu_event;
 typedef struct iron__cu_graph iron__cu_graph;
 typedef struct iron__cu_graph_exec iron__cu_graph_exec;
+typedef struct iron__cu_view iron__cu_view; /* of a texture; never given */
 
 #define IRON_CU_VALUES(X)                                                                          \
     X(CUDA_SUCCESS, 0)                                                                             \
@@ -64,15 +69,23 @@ typedef struct iron__cu_graph_exec iron__cu_graph_exec;
     X(CUDA_ERROR_UNKNOWN, 999)                                                                     \
     X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                                                \
     X(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                                           \
+    X(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 14)                                                   \
     X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                \
     X(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 19)                                                 \
     X(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 38)                                                       \
+    X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 39)                                      \
     X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                            \
     X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                            \
     X(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 83)                                                      \
     X(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 89)                                           \
     X(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 95)                                                  \
     X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)                                   \
+    X(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 108)                                       \
+    X(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, 109)                                      \
+    X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                                                      \
+    X(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, 3)                                                       \
+    X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                                                               \
+    X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)                                          \
     X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                                         \
     X(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                                                          \
     X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                                      \
@@ -84,12 +97,19 @@ typedef struct iron__cu_graph_exec iron__cu_graph_exec;
     X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                                                                \
     X(CU_MEM_ATTACH_GLOBAL, 1)                                                                     \
     X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                                                              \
+    X(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 6)                                                        \
+    X(CU_ACCESS_PROPERTY_STREAMING, 1)                                                             \
+    X(CU_ACCESS_PROPERTY_PERSISTING, 2)                                                            \
+    X(CU_RESOURCE_TYPE_LINEAR, 2)                                                                  \
+    X(CU_AD_FORMAT_UNSIGNED_INT32, 3)                                                              \
+    X(CU_TRSF_READ_AS_INTEGER, 1)                                                                  \
     X(CU_STREAM_NON_BLOCKING, 1)                                                                   \
     X(CU_EVENT_DEFAULT, 0)                                                                         \
     X(CU_EVENT_WAIT_DEFAULT, 0)                                                                    \
     X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                      \
     X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                                            \
     X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)                                                          \
+    X(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, 1)                                                 \
     X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                                                          \
     X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)
 
@@ -105,10 +125,19 @@ typedef struct iron__cu_location {
     int id;   /* the device's ordinal */
 } iron__cu_location;
 
+/* How a kernel's accesses to a range of memory use the cache: of its lines, so many as hits. */
+typedef struct iron__cu_window {
+    void *start;
+    size_t bytes;
+    float hit_ratio;
+    int hit, miss; /* IRON_CU_ACCESS_PROPERTY_... */
+} iron__cu_window;
+
 typedef struct iron__cu_launch_attribute {
     int id; /* IRON_CU_LAUNCH_ATTRIBUTE_... */
     char unused[4];
     union {
+        iron__cu_window window;
         int is_cooperative;
         int may_overlap; /* programmatic stream serialization */
         uint64_t room[8];
@@ -123,5 +152,27 @@ typedef struct iron__cu_launch_config {
     iron__cu_launch_attribute *attributes;
     unsigned attribute_count;
 } iron__cu_launch_config;
+
+/* What a texture is of. */
+typedef struct iron__cu_resource {
+    int type; /* IRON_CU_RESOURCE_TYPE_... */
+    union {
+        struct {
+            iron__cu_pointer start;
+            iron__cu_array_format format;
+            unsigned channels;
+            size_t bytes;
+        } linear;
+        int room[32];
+    } of;
+    unsigned flags;
+} iron__cu_resource;
+
+/* How a texture is read; of memory without dimensions only the flags count. */
+typedef struct iron__cu_reading {
+    int modes[4];
+    unsigned flags; /* IRON_CU_TRSF_... */
+    int unused[21];
+} iron__cu_reading;
 
 #endif

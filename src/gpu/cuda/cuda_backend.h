@@ -25,11 +25,14 @@ typedef struct iron__cuda_device {
     iron__cu_device ordinal;
     iron__cu_context *context;
     struct iron__nvml_device *watched; /* the card as NVML knows it; NULL until it is asked for */
+    size_t kept_bytes;                 /* of the cache that are set aside now, by this device */
+    size_t window_bytes_max;           /* and of what a launch may want to be kept in them */
 } iron__cuda_device;
 
 struct iron__gpu_kernel {
     iron__gpu_kernel *next; /* of its program */
     iron__cu_function *function;
+    size_t dynamic_bytes; /* of local memory that launches may ask for so far */
     char name[64];
 };
 
@@ -88,10 +91,34 @@ iron_status iron__cuda_clocks(iron__gpu_device *device, iron__gpu_clocks *out, i
 iron_status iron__cuda_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                     iron__gpu_program **out, iron_error *err);
 void iron__cuda_program_unload(iron__gpu_program *program);
+const char *iron__cuda_kernel_name(const iron__gpu_kernel *kernel);
 iron_status iron__cuda_kernel_find(iron__gpu_program *program, const char *name,
                                    iron__gpu_kernel **out, iron_error *err);
 iron_status iron__cuda_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
                                      iron__gpu_buffer **out, iron_error *err);
+
+/* cuda_facts.c */
+iron_status iron__cuda_kernel_facts(iron__gpu_device *device, const iron__gpu_kernel *kernel,
+                                    uint32_t threads, size_t local_bytes, iron__gpu_facts *out,
+                                    iron_error *err);
+/* The next two within the context, and without a mark. Launches of the kernel may have so much
+ * dynamic local memory, if that succeeds. */
+iron__cu_result iron__cuda_allow_local(const iron__cuda_device *device, iron__gpu_kernel *kernel,
+                                       size_t bytes);
+/* What a kernel has of local memory beside that; false: the driver does not tell. */
+bool iron__cuda_static_local(const iron__cuda_device *device, const iron__gpu_kernel *kernel,
+                             uint32_t *bytes);
+
+/* cuda_texture.c */
+iron_status iron__cuda_texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
+                                      iron_error *err);
+void iron__cuda_texture_destroy(iron__gpu_device *device, uint64_t handle);
+
+/* cuda_keep.c */
+iron_status iron__cuda_keep(iron__gpu_device *device, uint64_t bytes, iron_error *err);
+/* What a launch wants to be kept, as the driver takes it; 0 bytes: nothing. */
+iron_status iron__cuda_window(const iron__cuda_device *device, const iron__gpu_launch *launch,
+                              iron__cu_window *out, iron_error *err);
 
 /* cuda_memory.c */
 /* Zeros but for these; NULL with err filled when memory is out. */

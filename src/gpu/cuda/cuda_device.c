@@ -3,8 +3,9 @@
  * cuda_device.c: devices, from the probe to the close; the step into a device's context and out of
  * it; and the table through which all of the backend is called.
  *
- * An opened device holds one reference to the card's primary context and nothing else of the
- * driver's. The driver counts references, so a device may be opened more than once.
+ * An opened device holds one reference to the card's primary context, and maybe a part of the
+ * card's cache, and nothing else of the driver's. The driver counts references, so a device may be
+ * opened more than once.
  */
 #include "gpu/cuda/cuda.h"
 #include "gpu/cuda/cuda_backend.h"
@@ -39,6 +40,8 @@ static void device_close(iron__gpu_device *device) {
 
     if (!d)
         return;
+    if (d->kept_bytes)
+        iron__cuda_keep(device, 0, NULL); /* the context may live on without us */
     if (d->context)
         d->driver->cuDevicePrimaryCtxRelease_v2(d->ordinal);
     iron__release(iron__allocator_default(), d);
@@ -95,12 +98,17 @@ const iron__gpu_ops iron__cuda_ops = {
     .program_load = iron__cuda_program_load,
     .program_unload = iron__cuda_program_unload,
     .kernel_find = iron__cuda_kernel_find,
+    .kernel_name = iron__cuda_kernel_name,
     .constant_find = iron__cuda_constant_find,
+    .kernel_facts = iron__cuda_kernel_facts,
     .buffer_create = iron__cuda_buffer_create,
     .buffer_wrap = iron__cuda_buffer_wrap,
     .buffer_destroy = iron__cuda_buffer_destroy,
     .host_begin = iron__cuda_host_begin,
     .is_pinned = iron__cuda_is_pinned,
+    .texture_create = iron__cuda_texture_create,
+    .texture_destroy = iron__cuda_texture_destroy,
+    .keep = iron__cuda_keep,
     .queue_create = iron__cuda_queue_create,
     .queue_wrap = iron__cuda_queue_wrap,
     .queue_destroy = iron__cuda_queue_destroy,

@@ -31,17 +31,26 @@
     MUST(cuDeviceTotalMem_v2, (size_t *bytes, iron__cu_device device))                             \
     MUST(cuDeviceGetAttribute,                                                                     \
          (int *value, iron__cu_device_attribute attribute, iron__cu_device device))                \
+    MUST(cuDeviceGetTexture1DLinearMaxWidth, (size_t *count, iron__cu_array_format format,         \
+                                              unsigned channels, iron__cu_device device))          \
     MUST(cuDevicePrimaryCtxRetain, (iron__cu_context **context, iron__cu_device device))           \
     MUST(cuDevicePrimaryCtxRelease_v2, (iron__cu_device device))                                   \
     MUST(cuCtxPushCurrent_v2, (iron__cu_context *context))                                         \
     MUST(cuCtxPopCurrent_v2, (iron__cu_context **context))                                         \
     MUST(cuCtxSynchronize, (void))                                                                 \
+    MUST(cuCtxSetLimit, (iron__cu_limit limit, size_t value))                                      \
+    MUST(cuCtxGetLimit, (size_t *value, iron__cu_limit limit))                                     \
+    MUST(cuCtxResetPersistingL2Cache, (void))                                                      \
     MUST(cuModuleLoadData, (iron__cu_module **module, const void *image))                          \
     MUST(cuModuleUnload, (iron__cu_module *module))                                                \
     MUST(cuModuleGetFunction,                                                                      \
          (iron__cu_function **function, iron__cu_module *module, const char *name))                \
     MUST(cuModuleGetGlobal_v2, (iron__cu_pointer *pointer, size_t *bytes, iron__cu_module *module, \
                                 const char *name))                                                 \
+    MUST(cuFuncGetAttribute,                                                                       \
+         (int *value, iron__cu_function_attribute attribute, iron__cu_function *function))         \
+    MUST(cuFuncSetAttribute,                                                                       \
+         (iron__cu_function *function, iron__cu_function_attribute attribute, int value))          \
     MUST(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                              \
          (int *groups, iron__cu_function *function, int threads, size_t shared_bytes))             \
     MUST(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes))                               \
@@ -55,6 +64,9 @@
          (void *data, iron__cu_pointer_attribute attribute, iron__cu_pointer pointer))             \
     MUST(cuPointerGetAttributes, (unsigned count, iron__cu_pointer_attribute *attributes,          \
                                   void **data, iron__cu_pointer pointer))                          \
+    MUST(cuTexObjectCreate, (iron__cu_texture *texture, const iron__cu_resource *resource,         \
+                             const iron__cu_reading *reading, const iron__cu_view *view))          \
+    MUST(cuTexObjectDestroy, (iron__cu_texture texture))                                           \
     MUST(cuMemsetD32Async,                                                                         \
          (iron__cu_pointer to, unsigned value, size_t count, iron__cu_stream *stream))             \
     MUST(cuMemcpyHtoDAsync_v2,                                                                     \

@@ -18,7 +18,7 @@
 /* What is asked as a number. */
 typedef struct facts {
     int threads_max, warp, units, maps_host, cache, major, minor;
-    int has_managed, has_concurrent_managed, is_cooperative, shared_max;
+    int has_managed, has_concurrent_managed, is_cooperative, shared_max, keep_max;
 } facts;
 
 static const struct {
@@ -36,6 +36,7 @@ static const struct {
     {IRON_CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, offsetof(facts, has_concurrent_managed)},
     {IRON_CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, offsetof(facts, is_cooperative)},
     {IRON_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, offsetof(facts, shared_max)},
+    {IRON_CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, offsetof(facts, keep_max)},
 };
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ..." and the open module's "NVIDIA
@@ -98,6 +99,10 @@ static void fill_info(const iron__cuda_driver *driver, const facts *f, iron__gpu
     /* Kernels can ask to begin early since Hopper. */
     info->can_overlap = driver->cuLaunchKernelEx && f->major >= 9;
     info->can_gather = driver->cuLaunchKernelEx && f->is_cooperative;
+    info->has_textures = true;
+    /* Without the newer launch nothing could be put there. */
+    if (driver->cuLaunchKernelEx && f->keep_max > 0)
+        info->keep_bytes_max = (uint64_t)f->keep_max;
     name_lacks(driver, f, info);
 }
 

@@ -10,8 +10,9 @@
  *                it, and waits for that one's results where it must
  *     TOGETHER   a cooperative launch: all groups at once, or an error
  *
- * A launch that is too large is the caller's mistake and leaves the device good. What would fit is
- * said with it; the driver says only that it did not.
+ * and so is what a launch wants to be kept in the cache (cuda_keep.c). A launch that is too large
+ * is the caller's mistake and leaves the device good. What would fit is said with it; the driver
+ * says only that it did not.
  */
 #include "gpu/cuda/cuda_backend.h"
 
@@ -23,7 +24,7 @@
 
 typedef struct request {
     iron__cu_launch_config config;
-    iron__cu_launch_attribute attributes[2];
+    iron__cu_launch_attribute attributes[3];
     uintptr_t pointers[ARGS_MAX]; /* of buffers */
     void *values[ARGS_MAX];       /* where each argument lies */
 } request;
@@ -51,6 +52,35 @@ static iron_status fill_shape(const iron__cuda_device *d, const iron__gpu_launch
     return IRON_OK;
 }
 
+/* The driver refuses what its own and the launch's local memory come to together: says both. */
+static iron_status fail_local(iron__cuda_device *d, const iron__gpu_launch *launch,
+                              iron__cu_result code, iron_error *err) {
+    uint32_t own_bytes = 0;
+
+    if (code != IRON_CUDA_ERROR_INVALID_VALUE ||
+        !iron__cuda_static_local(d, launch->kernel, &own_bytes))
+        return iron__cuda_check(d, err, "cuFuncSetAttribute", code);
+    return iron__fail(err, IRON_E_UNSUPPORTED, code,
+                      "cuda: kernel '%s' with %zu bytes of local memory a group beside %u of its "
+                      "own (CUDA_ERROR_INVALID_VALUE); the device has %llu",
+                      launch->kernel->name, launch->local_bytes, own_bytes,
+                      (unsigned long long)d->base.info.local_bytes_max);
+}
+
+/* More local memory than every card has must be asked for before. */
+static iron_status fill_local(iron__cuda_device *d, const iron__gpu_launch *launch,
+                              iron__cu_launch_config *config, iron_error *err) {
+    size_t bytes = launch->local_bytes;
+    iron__cu_result code;
+
+    IRON_FAIL_IF(bytes > d->base.info.local_bytes_max, err, IRON_E_UNSUPPORTED,
+                 "cuda: kernel '%s' with %zu bytes of local memory a group; the device has %llu",
+                 launch->kernel->name, bytes, (unsigned long long)d->base.info.local_bytes_max);
+    config->shared_bytes = (unsigned)bytes;
+    code = iron__cuda_allow_local(d, launch->kernel, bytes);
+    return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_local(d, launch, code, err);
+}
+
 static iron_status fill_arguments(const iron__gpu_launch *launch, request *r, iron_error *err) {
     IRON_FAIL_IF(launch->arg_count > ARGS_MAX, err, IRON_E_ARG,
                  "cuda: kernel '%s' with %zu arguments; %d are possible", launch->kernel->name,
@@ -72,10 +102,13 @@ static iron_status fill_arguments(const iron__gpu_launch *launch, request *r, ir
     return IRON_OK;
 }
 
-static iron_status fill_attributes(const iron__cuda_device *d, uint32_t flags, request *r,
-                                   iron_error *err) {
+static iron_status fill_attributes(const iron__cuda_device *d, const iron__gpu_launch *launch,
+                                   request *r, iron_error *err) {
+    uint32_t flags = launch->flags;
+    iron__cu_window window;
     unsigned count = 0;
 
+    IRON_TRY(iron__cuda_window(d, launch, &window, err));
     IRON_FAIL_IF(flags & IRON_GPU_LAUNCH_TOGETHER && !d->base.info.can_gather, err,
                  IRON_E_UNSUPPORTED,
                  "cuda: this device or driver does not launch groups that wait for each other");
@@ -86,6 +119,10 @@ static iron_status fill_attributes(const iron__cuda_device *d, uint32_t flags, r
     if (flags & IRON_GPU_LAUNCH_OVERLAP && d->base.info.can_overlap) {
         r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         r->attributes[count++].value.may_overlap = 1;
+    }
+    if (window.bytes > 0) {
+        r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+        r->attributes[count++].value.window = window;
     }
     r->config.attributes = r->attributes;
     r->config.attribute_count = count;
@@ -101,7 +138,7 @@ static iron_status fail_together(iron__cuda_device *d, const iron__gpu_kernel *k
     int per_unit = 0;
 
     IRON_TRY(IRON_CU(d, err, cuOccupancyMaxActiveBlocksPerMultiprocessor, &per_unit,
-                     kernel->function, (int)threads, 0));
+                     kernel->function, (int)threads, c->shared_bytes));
     fit = (unsigned long long)per_unit * d->base.info.units;
     return iron__fail(err, IRON_E_UNSUPPORTED, code,
                       "cuda: kernel '%s': %llu groups of %u threads do not fit on the device at "
@@ -135,10 +172,14 @@ iron_status iron__cuda_launch(iron__gpu_queue *queue, const iron__gpu_launch *la
                               iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(queue->device);
     request r = {.config = {.stream = iron__cuda_stream_of(queue)}};
+    iron_status status;
 
     IRON_TRY(fill_shape(d, launch, &r.config, err));
     IRON_TRY(fill_arguments(launch, &r, err));
-    IRON_TRY(fill_attributes(d, launch->flags, &r, err));
+    IRON_TRY(fill_attributes(d, launch, &r, err));
     IRON_TRY(iron__cuda_enter(d, err));
-    return iron__cuda_leave(d, submit(d, launch->kernel, &r, err), err);
+    status = fill_local(d, launch, &r.config, err);
+    if (status == IRON_OK)
+        status = submit(d, launch->kernel, &r, err);
+    return iron__cuda_leave(d, status, err);
 }

@@ -6,7 +6,8 @@
  * A fatbin holds code for some cards and text for newer ones, which the driver compiles while it
  * loads. A card that is neither gets IRON_E_UNSUPPORTED with what to build: that is a matter of the
  * build, and the device stays good. A driver may put the loading off until a kernel is asked for,
- * so both places look for it.
+ * so both places look for it. The same name is the same kernel: what a launch has asked for of one
+ * is the driver's state, and must be known to all who launch it.
  */
 #include "gpu/cuda/cuda_backend.h"
 
@@ -109,6 +110,11 @@ iron_status iron__cuda_kernel_find(iron__gpu_program *program, const char *name,
 
     *out = NULL;
     IRON_TRY(find(program, name, &function, err));
+    for (kernel = program->kernels; kernel; kernel = kernel->next)
+        if (kernel->function == function) {
+            *out = kernel;
+            return IRON_OK;
+        }
     kernel = iron__allocate(iron__allocator_default(), 1, sizeof *kernel, "a kernel", err);
     if (!kernel)
         return IRON_E_NOMEM;
@@ -160,3 +166,5 @@ iron_status iron__cuda_constant_find(iron__gpu_program *program, const char *nam
     *out = buffer;
     return IRON_OK;
 }
+
+const char *iron__cuda_kernel_name(const iron__gpu_kernel *kernel) { return kernel->name; }

@@ -4,8 +4,9 @@
  *
  * An open device is one context with one device in it, shared by all who have the device open
  * (opencl_shared.c), and one queue of its own for what callers name no queue for. OpenCL has no
- * graphs and no launches that overlap within a queue, and promises nowhere that all groups of a
- * kernel run at the same time; so the optional entries are left out.
+ * graphs and no launches that overlap within a queue, no texture that a kernel could be given by a
+ * number, no say in what a cache keeps, and promises nowhere that all groups of a kernel run at the
+ * same time; so the optional entries are left out.
  */
 #include "gpu/opencl/opencl.h"
 
@@ -122,7 +123,9 @@ const iron__gpu_ops iron__opencl_ops = {
     .program_load = iron__opencl_program_load,
     .program_unload = iron__opencl_program_unload,
     .kernel_find = iron__opencl_kernel_find,
+    .kernel_name = iron__opencl_kernel_name,
     .constant_find = iron__opencl_constant_find,
+    .kernel_facts = iron__opencl_kernel_facts,
     .buffer_create = iron__opencl_buffer_create,
     .buffer_wrap = iron__opencl_buffer_wrap,
     .buffer_destroy = iron__opencl_buffer_destroy,

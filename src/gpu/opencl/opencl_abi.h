@@ -68,6 +68,7 @@ typedef void (*iron__cl_program_callback)(iron__cl_program *program, void *user)
     X(PROGRAM_BINARIES, 0x1166)                                                                    \
     X(PROGRAM_BUILD_LOG, 0x1183)                                                                   \
     X(KERNEL_NUM_ARGS, 0x1191)                                                                     \
+    X(KERNEL_LOCAL_MEM_SIZE, 0x11B2)                                                               \
     X(PROFILING_COMMAND_END, 0x1283)
 
 /* What calls answer. A code that is not here has no name in the standard. */

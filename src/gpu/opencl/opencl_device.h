@@ -31,12 +31,25 @@ typedef struct iron__opencl_buffer {
     void *allocation; /* shared virtual memory as it was allocated; base.native is aligned in it */
 } iron__opencl_buffer;
 
+struct iron__gpu_program {
+    iron__opencl_device *device;
+    iron__cl_program *native;
+    iron__gpu_kernel *kernels; /* those that were asked for */
+    char name[64];
+};
+
+/* Of a device's local memory: NVIDIA's driver counts a byte of its own to kernels that get theirs
+ * by an argument. */
+#define IRON_OPENCL_LOCAL_RESERVE 256u
+
 struct iron__gpu_kernel {
     iron__gpu_kernel *next;
     iron__cl_program *program;
     iron__cl_kernel *native;
     uint32_t arg_count;
     uint32_t shared_args; /* bit k: argument k was shared memory since native was made */
+    bool tells_local;     /* the driver has told local_bytes */
+    uint64_t local_bytes; /* of local memory that are the kernel's own, a group */
     char name[];
 };
 
@@ -78,13 +91,20 @@ bool iron__opencl_has_extension(const iron__opencl_api *api, iron__cl_device *id
 iron_status iron__opencl_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                       iron__gpu_program **out, iron_error *err);
 void iron__opencl_program_unload(iron__gpu_program *program);
-iron_status iron__opencl_kernel_find(iron__gpu_program *program, const char *name,
-                                     iron__gpu_kernel **out, iron_error *err);
 iron_status iron__opencl_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
                                        iron__gpu_buffer **out, iron_error *err);
+
+/* opencl_kernel.c */
+const char *iron__opencl_kernel_name(const iron__gpu_kernel *kernel);
+iron_status iron__opencl_kernel_find(iron__gpu_program *program, const char *name,
+                                     iron__gpu_kernel **out, iron_error *err);
+iron_status iron__opencl_kernel_facts(iron__gpu_device *device, const iron__gpu_kernel *kernel,
+                                      uint32_t threads, size_t local_bytes, iron__gpu_facts *out,
+                                      iron_error *err);
 /* A fresh native kernel in place of the one there is; its arguments are unset. */
 iron_status iron__opencl_kernel_renew(iron__opencl_device *device, iron__gpu_kernel *kernel,
                                       iron_error *err);
+void iron__opencl_kernels_destroy(iron__gpu_program *program); /* all of them */
 
 /* opencl_memory.c */
 iron_status iron__opencl_buffer_create(iron__gpu_device *device, iron__gpu_memory memory,

@@ -146,6 +146,13 @@ static void name_device(const iron__opencl_api *api, const iron__opencl_entry *e
     free(driver);
 }
 
+/* What a launch may ask for: a driver may need a little of it for itself. */
+static uint64_t local_bytes(const iron__opencl_api *api, iron__cl_device *id) {
+    uint64_t bytes = iron__opencl_device_number(api, id, IRON_CL_DEVICE_LOCAL_MEM_SIZE);
+
+    return bytes > IRON_OPENCL_LOCAL_RESERVE ? bytes - IRON_OPENCL_LOCAL_RESERVE : 0;
+}
+
 void iron__opencl_describe(const iron__opencl_library *library, const iron__opencl_entry *entry,
                            iron__gpu_info *info) {
     const iron__opencl_api *api = &library->api;
@@ -158,7 +165,7 @@ void iron__opencl_describe(const iron__opencl_library *library, const iron__open
             capped(iron__opencl_device_number(api, id, IRON_CL_DEVICE_MAX_WORK_GROUP_SIZE)),
         .subgroup = subgroup(api, id),
         .has_f64 = iron__opencl_has_extension(api, id, "cl_khr_fp64"),
-        .local_bytes_max = iron__opencl_device_number(api, id, IRON_CL_DEVICE_LOCAL_MEM_SIZE),
+        .local_bytes_max = local_bytes(api, id),
         .memory_bytes = iron__opencl_device_number(api, id, IRON_CL_DEVICE_GLOBAL_MEM_SIZE),
         .cache_bytes = last_cache(api, id),
         .version = entry->version,

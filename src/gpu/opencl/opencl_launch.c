@@ -5,7 +5,8 @@
  * OpenCL copies values when they are set and takes buffers as objects, or as pointers where they
  * are shared memory. Kernels see one dimension unless a second is asked for. A buffer that is the
  * host's at the moment must not be read by a kernel; OpenCL would not notice, so it is refused
- * here. So are too few arguments: OpenCL would take those of the last launch for the rest.
+ * here. So are too few arguments: OpenCL would take those of the last launch for the rest. What a
+ * launch wants to be kept in a cache is without effect: OpenCL has no word for it.
  */
 #include "core/fail.h"
 #include "gpu/opencl/opencl_device.h"
@@ -48,13 +49,34 @@ static iron_status leave_shared(iron__opencl_device *d, const iron__gpu_launch *
     return IRON_OK;
 }
 
+/* Dynamic local memory is the last parameter, after all arguments. */
+static iron_status set_local(iron__opencl_device *d, const iron__gpu_launch *launch,
+                             iron_error *err) {
+    iron__gpu_kernel *kernel = launch->kernel;
+    uint64_t most = d->base.info.local_bytes_max;
+    uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
+
+    if (launch->local_bytes == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(
+        launch->local_bytes > most || own > most - launch->local_bytes, err, IRON_E_UNSUPPORTED,
+        "opencl: %s: %zu bytes of local memory a group beside %llu of its own; the device "
+        "has %llu",
+        kernel->name, launch->local_bytes, (unsigned long long)own, (unsigned long long)most);
+    return iron__opencl_check(&d->base,
+                              d->api->clSetKernelArg(kernel->native, (uint32_t)launch->arg_count,
+                                                     launch->local_bytes, NULL),
+                              "clSetKernelArg", err);
+}
+
 static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *launch,
                             iron_error *err) {
     iron__gpu_kernel *kernel = launch->kernel;
+    size_t given = launch->arg_count + (launch->local_bytes > 0);
 
-    IRON_FAIL_IF(launch->arg_count > ARGS_MAX || launch->arg_count != kernel->arg_count, err,
-                 IRON_E_ARG, "opencl: %s: %zu arguments for %u parameters; %u at most",
-                 kernel->name, launch->arg_count, kernel->arg_count, ARGS_MAX);
+    IRON_FAIL_IF(given > ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
+                 "opencl: %s: %zu arguments for %u parameters; %u at most", kernel->name, given,
+                 kernel->arg_count, ARGS_MAX);
     IRON_TRY(leave_shared(d, launch, err));
     for (uint32_t k = 0; k < launch->arg_count; k++) {
         const iron__gpu_arg *arg = &launch->args[k];
@@ -70,7 +92,7 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
         code = d->api->clSetKernelArg(kernel->native, k, arg->bytes, arg->value);
         IRON_TRY(iron__opencl_check(&d->base, code, "clSetKernelArg", err));
     }
-    return IRON_OK;
+    return set_local(d, launch, err);
 }
 
 static iron_status check_shape(const iron__opencl_device *d, const iron__gpu_launch *launch,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencl_program.c: from an image's text to kernels.
+ * opencl_program.c: from an image's text to a program on a device.
  *
  * Building takes a driver seconds, so what it built is kept: with the context, for all who have the
  * device open (opencl_shared.c), and on disk (opencl_cache.c), under a key of everything that
@@ -8,8 +8,7 @@
  * refuses after all is built anew and replaced.
  *
  * Options ask for the language of OpenCL 1.2 and for nothing that changes arithmetic. They also
- * tell the kernels' words what the device can do. The kernels of a program are found once and kept
- * with it: the same name is the same kernel.
+ * tell the kernels' words what the device can do.
  */
 #include "core/fail.h"
 #include "gpu/opencl/opencl_cache.h"
@@ -23,13 +22,6 @@
 
 /* To be raised when what a key or a binary means changes. */
 #define KEY_START "iron opencl program 1"
-
-struct iron__gpu_program {
-    iron__opencl_device *device;
-    iron__cl_program *native;
-    iron__gpu_kernel *kernels; /* those that were asked for */
-    char name[64];
-};
 
 typedef struct build_options {
     char text[96];
@@ -208,80 +200,15 @@ iron_status iron__opencl_program_load(iron__gpu_device *device, const iron__gpu_
     return IRON_OK;
 }
 
-static void destroy_kernel(const iron__opencl_api *cl, iron__gpu_kernel *kernel) {
-    if (kernel->native)
-        cl->clReleaseKernel(kernel->native);
-    iron__opencl_delete(kernel);
-}
-
 void iron__opencl_program_unload(iron__gpu_program *program) {
     const iron__opencl_api *cl;
 
     if (!program)
         return;
     cl = program->device->api;
-    while (program->kernels) {
-        iron__gpu_kernel *kernel = program->kernels;
-
-        program->kernels = kernel->next;
-        destroy_kernel(cl, kernel);
-    }
+    iron__opencl_kernels_destroy(program);
     cl->clReleaseProgram(program->native);
     iron__opencl_delete(program);
-}
-
-iron_status iron__opencl_kernel_renew(iron__opencl_device *device, iron__gpu_kernel *kernel,
-                                      iron_error *err) {
-    const iron__opencl_api *cl = device->api;
-    int32_t code = IRON_CL_SUCCESS;
-    iron__cl_kernel *native = cl->clCreateKernel(kernel->program, kernel->name, &code);
-
-    IRON_TRY(iron__opencl_check(&device->base, code, "clCreateKernel", err));
-    if (kernel->native)
-        cl->clReleaseKernel(kernel->native);
-    kernel->native = native;
-    kernel->shared_args = 0;
-    code = cl->clGetKernelInfo(native, IRON_CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
-                               &kernel->arg_count, NULL);
-    return iron__opencl_check(&device->base, code, "clGetKernelInfo", err);
-}
-
-static iron_status make_kernel(iron__gpu_program *program, const char *name, iron__gpu_kernel **out,
-                               iron_error *err) {
-    size_t name_bytes = strlen(name) + 1;
-    iron__gpu_kernel *kernel =
-        iron__opencl_new(sizeof *kernel + name_bytes, "an OpenCL kernel", err);
-    iron_status status;
-
-    if (!kernel)
-        return IRON_E_NOMEM;
-    kernel->program = program->native;
-    memcpy(kernel->name, name, name_bytes);
-    status = iron__opencl_kernel_renew(program->device, kernel, err);
-    if (status == IRON_OK) {
-        kernel->next = program->kernels;
-        program->kernels = kernel;
-        *out = kernel;
-        return IRON_OK;
-    }
-    destroy_kernel(program->device->api, kernel);
-    if (status == IRON_E_ARG)
-        return iron__fail(err, IRON_E_ARG, IRON_CL_INVALID_KERNEL_NAME,
-                          "opencl: clCreateKernel failed: CL_INVALID_KERNEL_NAME; '%s' has no "
-                          "kernel '%.80s'",
-                          program->name, name);
-    return status;
-}
-
-iron_status iron__opencl_kernel_find(iron__gpu_program *program, const char *name,
-                                     iron__gpu_kernel **out, iron_error *err) {
-    *out = NULL;
-    for (iron__gpu_kernel *kernel = program->kernels; kernel; kernel = kernel->next)
-        if (strcmp(kernel->name, name) == 0) {
-            *out = kernel;
-            return IRON_OK;
-        }
-    return make_kernel(program, name, out, err);
 }
 
 /* OpenCL has no constant memory of a program that the host could write: kernels are given a buffer,
