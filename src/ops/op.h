@@ -7,6 +7,7 @@
  * is the single source for the command, the tests, the docs and the races. Nothing here measures:
  * the arena does, and counts the op's own useful bytes, the same for every contender.
  *
+ *   axis       a parameter of an op besides size and element type: what the data are like
  *   case       what is to be computed: op, size, element type, parameters
  *   problem    a case with its data and its right answer
  *   contender  one way to do it: on the CPU a function, on GPUs an object with a few functions
@@ -41,12 +42,27 @@ size_t iron__element_bytes(iron__element element);
 /* IRON_ELEMENTS: there is none of that name. */
 iron__element iron__element_find(const char *name);
 
+/* A parameter that a race goes through, value by value. Its values are words, or numbers. */
+typedef struct iron__axis {
+    const char *name;         /* "data": the key in reports and in --param data=zipf */
+    const char *about;        /* what it says, in half a line */
+    const char *const *words; /* NULL: numbers */
+    const double *numbers;    /* those that are raced unless others are asked for */
+    size_t count;             /* of words, or of numbers */
+    size_t telling;           /* which of them a race over everything takes */
+    double least, most;       /* numbers: what may be asked for */
+    bool is_whole;            /* numbers: whole ones only */
+} iron__axis;
+
+#define IRON_OP_AXES 2u
+
 typedef struct iron__case {
     const iron__op *op;
     uint64_t rows, cols; /* an op over a line: rows elements, cols is 1 */
     iron__element element;
-    uint32_t vocab; /* ops over tokens; else 0 */
+    uint32_t vocab; /* of tokens; 0 where the elements are none */
     uint64_t seed;
+    double at[IRON_OP_AXES]; /* on each axis of the op: the number, or the index of the word */
 } iron__case;
 
 #define IRON_OP_INPUTS 4u
@@ -65,7 +81,8 @@ typedef struct iron__problem {
     iron__array inputs[IRON_OP_INPUTS];
     size_t input_count;
     size_t output_bytes;
-    void *own; /* the op's: reference, norms */
+    iron__team *team; /* the maker's, which outlives the problem; for checks */
+    void *own;        /* the op's: reference, norms */
 } iron__problem;
 
 /* A contender at work on the CPU. Its answer goes to output, all of it; scratch is aligned to a
@@ -139,6 +156,12 @@ struct iron__contender {
     uint32_t needs;    /* iron__cpu_feature bits */
     uint32_t elements; /* IRON_BIT(IRON_F32) | ...; 0: all that the op knows */
     double passes;     /* how often it reads inputs[0] from memory, by design; 0: once */
+    /* (optional) Does it take part in that case? Where it does not, it is not there: for rows that
+     * are about one value of an axis alone. */
+    bool (*suits)(const iron__contender *row, const iron__case *c);
+    /* (optional) The answer is in an order of the contender's own, as long as the op's: puts it
+     * into the op's order, for the check. */
+    void (*unpack)(const iron__problem *problem, const void *own_order, void *output);
     /* CPU */
     void (*cpu_run)(const iron__cpu_work *work);
     void (*cpu_prepare)(const iron__cpu_work *work); /* (optional) once, into scratch */
@@ -166,13 +189,25 @@ struct iron__op {
     const char *name;     /* "atax" */
     const char *contract; /* one sentence: "y = A'(A x), A row-major" */
     const char *why;      /* a paragraph or two: what the race shows */
+    /* (optional, each a sentence or a few) The bytes that contenders move; when the technique does
+     * not pay; where our own kernels use it, or why they do not. */
+    const char *traffic, *unless, *used;
     uint32_t elements;    /* IRON_BIT(...) of those it knows */
     iron__element usual;  /* unless --dtype says otherwise */
     bool is_line;         /* sizes are counts of elements; else ROWSxCOLS */
     uint32_t nodes;       /* that it updates; 0: none */
-    uint32_t vocab_usual; /* unless --vocab says otherwise; 0: the op has none */
+    uint32_t vocab_usual; /* of u32, unless --vocab says otherwise; 0: the op has none */
     iron__bound bound;    /* whose ceiling it is measured against */
-    /* The contenders that speedups refer to: on the CPU, on GPUs. Alone, with pageable memory. */
+    /* The race is about kernels: unless it is told otherwise, inputs are copied from ordinary
+     * memory, and only the kernels are timed. */
+    bool is_resident;
+    bool is_never_cold; /* what the caches keep is what it is about: they are not emptied before */
+    const iron__axis *axes; /* IRON_OP_AXES at most */
+    size_t axis_count;
+    /* (optional) What else reports say of a case, such as its bins; false past the last. */
+    bool (*param_at)(const iron__case *c, size_t index, const char **name, double *value);
+    /* The contenders that speedups refer to: on the CPU, on GPUs. Alone, with pageable memory.
+     * Where one does not suit a case, the first that does and beats nobody stands for it. */
     const char *baselines[2];
     const iron__size *sizes;
     size_t size_count;
@@ -181,10 +216,12 @@ struct iron__op {
                        uint64_t *cols);
     /* What any contender must move, and what it computes. */
     uint64_t (*useful_bytes)(const iron__case *c);
+    /* (optional: the useful bytes) What a problem takes of the host's memory. */
+    uint64_t (*host_bytes)(const iron__case *c);
     double (*operations)(const iron__case *c);
     /* Is the case within what the op can do? IRON_E_ARG with a sentence. */
     iron_status (*accept)(const iron__case *c, iron_error *err);
-    /* Fills *out, whose c is set; on failure nothing is left behind. */
+    /* Fills *out, whose c is set; on failure nothing is left behind. The team outlives *out. */
     iron_status (*make)(iron__problem *out, iron__team *team, iron_error *err);
     void (*unmake)(iron__problem *problem); /* takes a struct of zeros but c, too */
     /* Is the answer right? If not, text says where it differs first: which element, what it is,
@@ -197,5 +234,8 @@ struct iron__op {
 /* All ops of this build; NULL past the last. */
 const iron__op *iron__op_at(size_t index);
 const iron__op *iron__op_find(const char *name);
+
+/* What was measured of the op, where and when, in a sentence or a few; NULL: nothing yet. */
+const char *iron__op_measured(const char *name);
 
 #endif

@@ -43,3 +43,20 @@ const iron__op *iron__op_find(const char *name) {
             return ops[k];
     return NULL;
 }
+
+static const struct {
+    const char *op, *text;
+} measured[] = {
+#define IRON_MEASURED(op, text) {#op, text},
+#if __has_include("ops/measured.def")
+#include "ops/measured.def"
+#endif
+#undef IRON_MEASURED
+    {NULL, NULL}};
+
+const char *iron__op_measured(const char *name) {
+    for (size_t k = 0; measured[k].op; k++)
+        if (strcmp(measured[k].op, name) == 0)
+            return measured[k].text;
+    return NULL;
+}

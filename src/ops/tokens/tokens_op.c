@@ -41,6 +41,17 @@ static const char why[] =
     "is served from there when it comes again: compare the warm and the cold column, or sweep with "
     "--size 'batch:*'.";
 
+static const char traffic[] =
+    "Four bytes a token, and some words a batch: the nodes of the lattice are updated from one sum "
+    "and one exclusive or. The first modes read every token once a node instead.";
+static const char unless[] =
+    "A batch of a few thousand tokens ends before the last of many groups has begun: launching "
+    "decides then, and modes differ little. Many small batches at once are what the champion's "
+    "segmented reduction is for.";
+static const char used[] =
+    "This is the product's own work: `iron feed` runs these rows (src/ops/tokens/champion.k, "
+    "apply.k, champion_step.cu), and --mode auto chooses among them.";
+
 /* Powers of two around what caches hold, and the papers' 3 MiB. */
 static const iron__size sizes[] = {
     {"batch", "64KiB", 1 << 14, 1, NULL},  {"batch", "256KiB", 1 << 16, 1, NULL},
@@ -334,6 +345,9 @@ const iron__op iron__op_tokens = {
     .name = "tokens",
     .contract = contract,
     .why = why,
+    .traffic = traffic,
+    .unless = unless,
+    .used = used,
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
     .is_line = true,
