@@ -5,7 +5,7 @@
 #                            FOLDER/NAME.html with FOLDER/NAME.css and FOLDER/NAME*.js
 #
 # Run as a script (cmake -P), this file joins them: the lines {{style}} and {{script}} of the HTML
-# are where they go. {{data}} is left for the program.
+# are where they go. {{data}} and {{ops}} are left for the program.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${HTML}" page)
   file(READ "${CSS}" style)
@@ -22,10 +22,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
     endif()
     string(REPLACE "{{${part}}}" "${${part}}" page "${page}")
   endforeach()
-  string(REGEX MATCHALL "{{data}}" places "${page}")
-  list(LENGTH places count)
-  if(NOT count EQUAL 1)
-    message(FATAL_ERROR "${HTML} and its parts hold {{data}} ${count} times, not once")
+  string(REGEX MATCHALL "{{(data|ops)}}" places "${page}")
+  if(NOT places STREQUAL "{{data}};{{ops}}")
+    message(FATAL_ERROR "${HTML} and its parts must hold {{data}} and {{ops}}, once each: ${places}")
   endif()
   file(WRITE "${OUTPUT}" "${page}")
   return()

@@ -98,11 +98,22 @@ static bool is_value(const char *text) {
     return text[0] != '-' || text[1] == '\0' || text[1] == '.' || isdigit((unsigned char)text[1]);
 }
 
+static iron_status append(const option *o, const char *value, iron_error *err) {
+    text_list *list = o->target;
+
+    if (list->count == LIST_ROOM)
+        return usage(err, "option --%s is there more than %u times; use fewer", o->name, LIST_ROOM);
+    list->texts[list->count++] = value;
+    return IRON_OK;
+}
+
 static iron_status store(const option *o, const char *value, iron_error *err) {
     char what[64];
 
     if (o->given)
         *o->given = true;
+    if (o->kind == OPTION_LIST)
+        return append(o, value, err);
     if (o->kind == OPTION_TEXT)
         *(const char **)o->target = value;
     if (o->kind != OPTION_NUMBER)

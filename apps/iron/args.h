@@ -2,7 +2,8 @@
 /*
  * args.h: a subcommand's arguments, from a table of its options.
  *
- * Options are --name VALUE or --name=VALUE, flags --name; -o stands for --output; -- ends them.
+ * Options are --name VALUE or --name=VALUE, flags --name; -o stands for --output; -- ends them. Of
+ * an option that is given again the last value counts, but for lists, which keep them all.
  * What looks like a negative number is a value, and - alone is one too. Every error is a sentence
  * in an iron_error.
  */
@@ -13,12 +14,20 @@
 
 #include <stdbool.h>
 
-typedef enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT } option_kind;
+typedef enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT, OPTION_LIST } option_kind;
+
+#define LIST_ROOM 16u
+
+/* The values of an option that may be given several times, in their order. */
+typedef struct text_list {
+    const char *texts[LIST_ROOM];
+    size_t count;
+} text_list;
 
 typedef struct option {
     const char *name; /* without the dashes */
     option_kind kind;
-    void *target; /* bool *, uint64_t * or const char ** by kind */
+    void *target; /* bool *, uint64_t *, const char ** or text_list * by kind */
     bool *given;  /* set when the option was there; may be NULL */
 } option;
 

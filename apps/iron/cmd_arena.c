@@ -7,6 +7,7 @@
  * not at all. They are written before a wrong result or a slowdown ends the command with 1. What
  * would keep them or a comparison from being made is looked for before the race: a minute is long.
  */
+#include "arena_show.h"
 #include "command.h"
 #include "progress.h"
 
@@ -20,14 +21,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXPLAIN_COLUMNS 96
-
 typedef struct request {
     iron_arena_options options;
     bool wants_list, wants_plan;
     const char *explained, *compared;
     const char *reports[5]; /* by format; the table has none */
     const char *time, *threshold;
+    text_list params;
     uint64_t vocab, device, threads, streams, seed, runs;
     bool has_device, has_time, has_runs, has_vocab, has_seed, has_threads, has_streams;
 } request;
@@ -41,13 +41,19 @@ static const char help[] =
     "memory\n"
     "gave in the same run. Contenders are op.backend.name; globs choose among them. A GPU's take "
     "part\n"
-    "once for each memory strategy.\n"
+    "once for each memory strategy; of ops that are about kernels alone, with pageable memory and\n"
+    "without the copies, unless --memory and --scope say otherwise. Rows of a GPU tell what their\n"
+    "kernels take of it: registers, local memory, spills, occupancy.\n"
     "\n"
-    "  --list            the contenders that there are, and sizes; races nothing\n"
+    "  --list            the contenders, sizes and parameters that there are; races nothing\n"
+    "                    (with --json F: all that is known of them, as JSON)\n"
     "  --dry-run         who would race over what, or why not; races nothing\n"
-    "  --explain OP      what an op computes, and what its race shows\n"
+    "  --explain OP      what an op computes, what its race shows, when it pays; '*' for all\n"
     "  --size S,...      NAME, SET:NAME, 'SET:*', ROWSxCOLS or a count of elements\n"
     "  --dtype T         f32, f64, u8, u16 or u32\n"
+    "  --param NAME=V,...\n"
+    "                    values of a parameter of the ops, such as data=zipf; once for each name.\n"
+    "                    Otherwise all of its values, or its first where there is no GLOB\n"
     "  --memory M,...    pageable, pinned, streams, uvm, uvm-prefetch, zero-copy (all)\n"
     "  --scope S,...     kernel, transfer, end_to_end (all; kernel always)\n"
     "  --streams N       queues of the strategy streams (4)\n"
@@ -70,6 +76,7 @@ static const char help[] =
     "  iron arena --list\n"
     "  iron arena 'atax.*' --size STANDARD --html report.html\n"
     "  iron arena 'tokens.cpu.*' --size 'batch:*' --time 20\n"
+    "  iron arena 'histogram.*' --param data=zipf,sorted --dtype u32 --vocab 50257\n"
     "  iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --json race.json\n"
     "  iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --compare race.json --threshold "
     "50\n";
@@ -121,50 +128,6 @@ static iron_status convert(request *r, iron_error *err) {
         r->options.seed = r->seed;
     r->options.has_device = r->has_device;
     return parse_seconds(r, err);
-}
-
-static int row_at(const iron_arena *a, size_t index, iron_arena_row *row) {
-    row->struct_size = sizeof *row;
-    return iron_arena_at(a, index, row, NULL) == IRON_OK;
-}
-
-static void print_remarks(const iron_arena *a) {
-    for (size_t k = 0; iron_arena_remark(a, k); k++)
-        printf("%snot here: %s\n", k == 0 ? "\n" : "", iron_arena_remark(a, k));
-}
-
-/* Each contender once, with its idea. */
-static void print_list(const iron_arena *a) {
-    iron_arena_row row, before = {.name = ""};
-    char sizes[1024];
-
-    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++) {
-        if (strcmp(row.name, before.name) != 0)
-            printf("%-34s %s%s%s\n", row.name, row.is_peer ? "peer: " : "", row.idea,
-                   row.device[0] ? "" : " (not here)");
-        before = row;
-    }
-    printf("\nsizes\n");
-    for (size_t k = 0; iron_arena_op_at(k); k++) {
-        iron_arena_sizes(iron_arena_op_at(k), sizes, sizeof sizes);
-        for (char *line = strtok(sizes, "\n"); line; line = strtok(NULL, "\n"))
-            printf("%-8s %s\n", iron_arena_op_at(k), line);
-    }
-    print_remarks(a);
-}
-
-static void print_plan(const iron_arena *a) {
-    iron_arena_row row;
-
-    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++) {
-        printf("%-34s %-12s %-12s %-4s %10.1f MB  ", row.name, row.memory, row.size, row.dtype,
-               (double)row.bytes * 1e-6);
-        if (row.reason[0])
-            printf("skipped: %s\n", row.reason);
-        else
-            printf("%s\n", row.device);
-    }
-    print_remarks(a);
 }
 
 static int terminal_columns(void) {
@@ -229,38 +192,6 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
     return status;
 }
 
-/* Words up to the width; line breaks of the text are kept. */
-static void print_wrapped(const char *text) {
-    int at = 0;
-
-    while (*text) {
-        int length = (int)strcspn(text, " \n");
-        bool is_full = at > 0 && at + 1 + length > EXPLAIN_COLUMNS;
-
-        if (is_full)
-            printf("\n");
-        at = is_full ? 0 : at;
-        at += printf("%s%.*s", at > 0 ? " " : "", length, text);
-        text += length;
-        if (*text == '\n') {
-            printf("\n");
-            at = 0;
-        }
-        text += *text != '\0';
-    }
-    printf("\n");
-}
-
-static iron_status explain(const char *op, iron_error *err) {
-    const char *text = iron_arena_explain(op);
-
-    if (!text)
-        return usage(err, "op '%.40s' is unknown; iron arena --list shows them", op);
-    printf("%s: %s\n\n", op, iron_arena_contract(op));
-    print_wrapped(text);
-    return IRON_OK;
-}
-
 /* Pipes and devices are not opened twice: whoever reads would take that for the end. */
 static iron_status check_writable(const char *path, iron_error *err) {
     iron_output *probe = NULL;
@@ -319,10 +250,12 @@ static iron_status work(request *r, iron_error *err) {
     status = iron_arena_open(&r->options, &a, err);
     if (status != IRON_OK)
         return status;
-    if (r->wants_list)
-        print_list(a);
+    if (r->wants_list && r->reports[IRON_REPORT_JSON])
+        status = iron_arena_registry(r->reports[IRON_REPORT_JSON], err);
+    else if (r->wants_list)
+        arena_show_list(a);
     else if (r->wants_plan)
-        print_plan(a);
+        arena_show_plan(a);
     else
         status = race(r, a, err);
     iron_arena_close(a);
@@ -337,6 +270,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         {"explain", OPTION_TEXT, &r.explained, NULL},
         {"size", OPTION_TEXT, &r.options.sizes, NULL},
         {"dtype", OPTION_TEXT, &r.options.dtype, NULL},
+        {"param", OPTION_LIST, &r.params, NULL},
         {"memory", OPTION_TEXT, &r.options.memory, NULL},
         {"scope", OPTION_TEXT, &r.options.scopes, NULL},
         {"streams", OPTION_NUMBER, &r.streams, &r.has_streams},
@@ -363,10 +297,12 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return status;
     r.options.globs = (const char *const *)a.values;
     r.options.glob_count = a.value_count;
+    r.options.params = r.params.texts;
+    r.options.param_count = r.params.count;
     status = convert(&r, err);
     if (status != IRON_OK)
         return status;
-    return r.explained ? explain(r.explained, err) : work(&r, err);
+    return r.explained ? arena_explain(r.explained, err) : work(&r, err);
 }
 
 const command command_arena = {"arena", "race ways of doing memory-bound work, against the limit",

@@ -67,19 +67,25 @@ typedef struct iron_arena_options {
     uint32_t struct_size;     /* set by iron_arena_options_init */
     const char *const *globs; /* over op.backend.contender; none: everything */
     size_t glob_count;
-    const char *sizes;  /* "STANDARD", "acc:LARGE,4096x8192", "batch:*"; NULL: each op's own */
-    const char *dtype;  /* "f32"; NULL: each op's own */
-    const char *memory; /* strategies with commas between them; NULL: all */
-    const char *scopes; /* of kernel, transfer, end_to_end; NULL: all. kernel is always timed */
-    uint32_t vocab;     /* 0: each op's own */
-    uint32_t device;    /* number of the device on each backend */
-    int has_device;     /* 0: the first GPU of each */
-    uint32_t threads;   /* CPU; 0: all */
-    uint32_t streams;   /* queues of the strategy `streams`; 0: 4 */
-    uint64_t seed;      /* of data and order */
-    double seconds;     /* for all turns of the race; 0: 60 */
-    uint32_t runs;      /* 0: by precision and time; else so many samples each */
-    int is_listing;     /* rows of backends that are not here are planned too, with the reason */
+    const char *sizes; /* "STANDARD", "acc:LARGE,4096x8192", "batch:*"; NULL: each op's own */
+    const char *dtype; /* "f32"; NULL: each op's own */
+    /* "data=zipf,uniform", each of another name. Axes that are not named: all of their values, or
+     * the first alone where there are no globs. */
+    const char *const *params;
+    size_t param_count;
+    /* Strategies with commas between them. NULL: all; ops whose race is about kernels: pageable */
+    const char *memory;
+    /* Of kernel, transfer, end_to_end; NULL: all, or those ops' kernel. kernel is always timed */
+    const char *scopes;
+    uint32_t vocab;   /* 0: each op's own */
+    uint32_t device;  /* number of the device on each backend */
+    int has_device;   /* 0: the first GPU of each */
+    uint32_t threads; /* CPU; 0: all */
+    uint32_t streams; /* queues of the strategy `streams`; 0: 4 */
+    uint64_t seed;    /* of data and order */
+    double seconds;   /* for all turns of the race; 0: 60 */
+    uint32_t runs;    /* 0: by precision and time; else so many samples each */
+    int is_listing;   /* rows of backends that are not here are planned too, with the reason */
     iron_progress progress;
     void *context;
 } iron_arena_options;
@@ -89,7 +95,7 @@ IRON_API void iron_arena_options_init(iron_arena_options *options);
 typedef struct iron_arena iron_arena;
 
 /* Finds out who would race over what: devices are looked for, nothing is measured. IRON_E_ARG with
- * a sentence for a glob without a match, an unknown size, dtype or strategy. */
+ * a sentence for a glob without a match, an unknown size, dtype, parameter or strategy. */
 IRON_API iron_status iron_arena_open(const iron_arena_options *options, iron_arena **out,
                                      iron_error *err);
 IRON_API void iron_arena_close(iron_arena *arena);
@@ -99,6 +105,7 @@ typedef struct iron_arena_row {
     uint32_t struct_size; /* set by the caller */
     const char *name;     /* "atax.cuda.single-pass" */
     const char *memory, *device, *size, *size_name, *dtype, *idea;
+    const char *params; /* where it stands on the op's axes: "data zipf"; "" where it has none */
     int is_peer;
     const char *reason; /* why it will be skipped; "" if it will race */
     uint64_t bytes;     /* useful ones */
@@ -138,12 +145,52 @@ IRON_API iron_status iron_arena_compare_check(const char *path, iron_error *err)
 IRON_API iron_status iron_arena_compare(const iron_arena *arena, const char *path,
                                         double threshold_percent, iron_error *err);
 
-/* What an op is and what its race shows; NULL: there is none of that name. index: all of them. */
-IRON_API const char *iron_arena_explain(const char *op);
-IRON_API const char *iron_arena_contract(const char *op); /* in one line */
+/* The ops of this build; NULL past the last. */
+IRON_API const char *iron_arena_op_at(size_t index);
 /* Its named sizes, a line each set: "talk: MINI 32x32, SMALL 500x500 ..." */
 IRON_API void iron_arena_sizes(const char *op, char *text, size_t size);
-IRON_API const char *iron_arena_op_at(size_t index);
+
+/* What there is to say of an op, in the order in which it is said. */
+typedef enum iron_note {
+    IRON_NOTE_CONTRACT = 0, /* what it computes, in one sentence */
+    IRON_NOTE_WHY = 1,      /* what its race shows */
+    IRON_NOTE_TRAFFIC = 2,  /* the bytes that its contenders move */
+    IRON_NOTE_UNLESS = 3,   /* when the technique does not pay */
+    IRON_NOTE_USED = 4,     /* where this library's own kernels use it */
+    IRON_NOTE_MEASURED = 5  /* what was measured, where and when */
+} iron_note;
+
+/* NULL: there is no such op, or nothing to say. Paragraphs are separated by an empty line. */
+IRON_API const char *iron_arena_note(const char *op, iron_note note);
+/* What stands before a note: "Bytes moved"; "" for the first two; NULL past the last. */
+IRON_API const char *iron_arena_note_title(iron_note note);
+
+/* Writes the registry as one JSON document ("iron.registry/1"), whole or not at all: every op and
+ * contender with all that is said of them here. "-" is standard output. */
+IRON_API iron_status iron_arena_registry(const char *path, iron_error *err);
+
+/* One axis of an op: a parameter that a race goes through. */
+typedef struct iron_arena_axis {
+    uint32_t struct_size; /* set by the caller */
+    const char *name, *about;
+    char values[400]; /* those that are raced unless others are asked for: "uniform, zipf" */
+    char takes[400];  /* what may be asked for: "uniform or zipf", "numbers from 0 to 1" */
+} iron_arena_axis;
+
+/* 0: there is no such op, or it has no more axes. */
+IRON_API int iron_arena_axis_at(const char *op, size_t index, iron_arena_axis *axis);
+
+/* One contender of an op, whether this machine can race it or not; peers are not among them. */
+typedef struct iron_arena_contender {
+    uint32_t struct_size; /* set by the caller */
+    const char *name;     /* "single-pass" */
+    const char *idea;     /* what it does */
+    const char *beats;    /* the contender it improves on; "" */
+    char backends[24];    /* "cpu", "cuda, opencl" */
+} iron_arena_contender;
+
+/* 0: there is no such op, or it has no more contenders. */
+IRON_API int iron_arena_contender_at(const char *op, size_t index, iron_arena_contender *contender);
 
 typedef enum iron_verdict {
     IRON_VERDICT_PASSED = 0,

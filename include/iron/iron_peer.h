@@ -43,6 +43,9 @@ typedef struct iron_peer_case {
     void *output;
     size_t output_bytes;
     void *stream;
+    /* What the case is about besides, by the names that reports have for it, blanks between them:
+     * "reach=grid", "stride=8 ways=8". A struct_size that ends before it: this iron has none. */
+    char params[96];
 } iron_peer_case;
 
 /* Functions return 0, or something else with `why` filled: one line, ended by a zero. */

@@ -7,7 +7,7 @@
 
 #include "arena/compare.h"
 #include "arena/compare_old.h"
-#include "arena/select.h"
+#include "arena/report_words.h"
 #include "core/fail.h"
 
 #include <inttypes.h>
@@ -40,6 +40,8 @@ static void write_command(const iron_arena_options *o, char *command, size_t siz
         add_word(command, size, " --size '%s'", o->sizes);
     if (o->dtype)
         add_word(command, size, " --dtype %s", o->dtype);
+    for (size_t k = 0; k < o->param_count; k++)
+        add_word(command, size, " --param '%s'", o->params[k]);
     if (o->memory)
         add_word(command, size, " --memory %s", o->memory);
     if (o->scopes)
@@ -71,21 +73,23 @@ static iron_status check_options(const iron_arena_options *o, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status fill(iron_arena *a, iron_error *err) {
-    IRON_TRY(iron__plan_make(&a->plan, &a->options, err));
+static iron_status fill(iron_arena *a, iron__op_lister op_at, iron_error *err) {
+    IRON_TRY(iron__plan_make(&a->plan, &a->options, op_at, err));
     a->racers = calloc(a->plan.row_count + 1, sizeof *a->racers);
+    a->kernels = calloc(a->plan.row_count + 1, sizeof *a->kernels);
     a->ceiling_samples = calloc(IRON_CEILINGS_MAX, sizeof *a->ceiling_samples);
     a->report.ceilings = calloc(IRON_CEILINGS_MAX, sizeof *a->report.ceilings);
     a->report.devices = calloc(IRON_PLAN_DEVICES, sizeof *a->report.devices);
     a->report.rows = calloc(a->plan.row_count + 1, sizeof *a->report.rows);
-    IRON_FAIL_IF(!a->racers || !a->ceiling_samples || !a->report.ceilings || !a->report.devices ||
-                     !a->report.rows,
+    IRON_FAIL_IF(!a->racers || !a->kernels || !a->ceiling_samples || !a->report.ceilings ||
+                     !a->report.devices || !a->report.rows,
                  err, IRON_E_NOMEM, "out of memory: an arena of %zu rows", a->plan.row_count);
     write_command(&a->options, a->report.command, sizeof a->report.command);
     return IRON_OK;
 }
 
-iron_status iron_arena_open(const iron_arena_options *options, iron_arena **out, iron_error *err) {
+iron_status iron__arena_open(const iron_arena_options *options, iron__op_lister op_at,
+                             iron_arena **out, iron_error *err) {
     iron_arena *a;
     iron_status status;
 
@@ -95,12 +99,16 @@ iron_status iron_arena_open(const iron_arena_options *options, iron_arena **out,
     if (!a)
         return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an arena");
     a->options = *options;
-    status = fill(a, err);
+    status = fill(a, op_at, err);
     if (status != IRON_OK)
         iron_arena_close(a);
     else
         *out = a;
     return status;
+}
+
+iron_status iron_arena_open(const iron_arena_options *options, iron_arena **out, iron_error *err) {
+    return iron__arena_open(options, iron__op_at, out, err);
 }
 
 void iron_arena_close(iron_arena *arena) {
@@ -112,6 +120,7 @@ void iron_arena_close(iron_arena *arena) {
         free(arena->ceiling_samples[k].ms);
     free(arena->ceiling_samples);
     free(arena->racers);
+    free(arena->kernels);
     free(arena->report.ceilings);
     free(arena->report.devices);
     free(arena->report.rows);
@@ -140,6 +149,7 @@ iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row 
                             .size_name = c->size_name,
                             .dtype = iron__element_name(c->c.element),
                             .idea = r->contender.idea,
+                            .params = c->axes.text,
                             .is_peer = r->peer != NULL,
                             .reason = r->reason,
                             .bytes = c->c.op->useful_bytes(&c->c)};
@@ -148,6 +158,16 @@ iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row 
 
 const char *iron_arena_remark(const iron_arena *arena, size_t index) {
     return index < arena->plan.remark_count ? arena->plan.remarks[index] : NULL;
+}
+
+/* "histogram.cpu.naive, data zipf" */
+static iron__words name_of(const iron__report_row *row) {
+    iron__params_line axes = iron__params_axes(&row->params);
+    iron__words w;
+
+    snprintf(w.text, sizeof w.text, "%s.%s.%s%s%.200s", row->op, row->backend, row->contender,
+             axes.text[0] ? ", " : "", axes.text);
+    return w;
 }
 
 /* What the rows say of the race as a whole. */
@@ -166,10 +186,10 @@ static iron_status verdict(const iron_arena *a, iron_error *err) {
         if (r->status == IRON_ROW_FAILED && !failed)
             failed = r;
     }
-    IRON_FAIL_IF(wrong, err, IRON_E_MISMATCH, "%zu wrong: %s.%s.%s: %.120s", wrong_count, wrong->op,
-                 wrong->backend, wrong->contender, wrong->reason);
-    IRON_FAIL_IF(failed, err, IRON_E_STATE, "%zu failed: %s.%s.%s: %.120s", failed_count,
-                 failed->op, failed->backend, failed->contender, failed->reason);
+    IRON_FAIL_IF(wrong, err, IRON_E_MISMATCH, "%zu wrong: %.100s: %.120s", wrong_count,
+                 name_of(wrong).text, wrong->reason);
+    IRON_FAIL_IF(failed, err, IRON_E_STATE, "%zu failed: %.100s: %.120s", failed_count,
+                 name_of(failed).text, failed->reason);
     IRON_FAIL_IF(ok_count == 0, err, IRON_E_UNSUPPORTED, "nobody could race: %.180s",
                  a->report.row_count ? a->report.rows[0].reason : "no row was chosen");
     return IRON_OK;
@@ -221,27 +241,42 @@ static iron_status put_file(const char *path, const char *text, size_t bytes, ir
     return status;
 }
 
+/* A document whose text is complete; "-" is standard output. */
+static iron_status put(const char *path, FILE *to, char **text, const size_t *bytes,
+                       iron_error *err) {
+    iron_status status = IRON_OK;
+
+    if (fclose(to) != 0)
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a report");
+    else if (strcmp(path, "-") == 0)
+        fwrite(*text, 1, *bytes, stdout); /* whether it got there is for the caller to ask */
+    else
+        status = put_file(path, *text, *bytes, err);
+    free(*text);
+    return status;
+}
+
 iron_status iron_arena_report(const iron_arena *arena, iron_report_format format, const char *path,
                               iron_error *err) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *to;
-    iron_status status = IRON_OK;
 
     IRON_FAIL_IF(!arena->has_raced, err, IRON_E_STATE, "there is no report before the race");
     to = open_memstream(&text, &bytes);
     IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory: a report");
     write_report(&arena->report, format, to);
-    if (fclose(to) != 0) {
-        free(text);
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a report");
-    }
-    if (strcmp(path, "-") == 0)
-        fwrite(text, 1, bytes, stdout); /* whether it got there is for the caller to ask */
-    else
-        status = put_file(path, text, bytes, err);
-    free(text);
-    return status;
+    return put(path, to, &text, &bytes, err);
+}
+
+iron_status iron_arena_registry(const char *path, iron_error *err) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+
+    IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory: the registry");
+    iron__registry_json(to);
+    return put(path, to, &text, &bytes, err);
 }
 
 iron_status iron_arena_compare_check(const char *path, iron_error *err) {
@@ -265,37 +300,4 @@ iron_status iron_arena_compare(const iron_arena *arena, const char *path, double
     return IRON_OK;
 }
 
-const char *iron_arena_op_at(size_t index) {
-    return iron__op_at(index) ? iron__op_at(index)->name : NULL;
-}
-
 int iron_arena_has_raced(const iron_arena *arena) { return arena->has_raced; }
-
-const char *iron_arena_contract(const char *op) {
-    const iron__op *o = iron__op_find(op);
-
-    return o ? o->contract : NULL;
-}
-
-void iron_arena_sizes(const char *op, char *text, size_t size) {
-    const iron__op *o = iron__op_find(op);
-    const char *set = "";
-    char shape[40];
-
-    text[0] = '\0';
-    for (size_t k = 0; o && k < o->size_count; k++) {
-        const iron__size *s = &o->sizes[k];
-
-        if (strcmp(set, s->set) != 0)
-            add_word(text, size, "%s%s:", k > 0 ? "\n" : "", s->set);
-        set = s->set;
-        iron__size_text(o, s->rows, s->cols, shape, sizeof shape);
-        add_word(text, size, " %s (%s)", s->name, shape);
-    }
-}
-
-const char *iron_arena_explain(const char *op) {
-    const iron__op *o = iron__op_find(op);
-
-    return o ? o->why : NULL;
-}

@@ -166,8 +166,8 @@ static iron_status tell(measurement *m, iron_error *err) {
     const iron_measure_options *o = m->options;
 
     m->done++;
-    IRON_FAIL_IF(o->progress && o->progress(o->context, m->done, 6), err, IRON_E_CANCELLED,
-                 "cancelled while measuring");
+    IRON_FAIL_IF(o->progress && o->progress(o->context, m->done, m->listener.told ? 3 : 6), err,
+                 IRON_E_CANCELLED, "cancelled while measuring");
     return IRON_OK;
 }
 
@@ -178,14 +178,14 @@ static iron_status measure(measurement *m, const char *what, iron__task task, ir
     size_t half = m->bytes / 2, bytes = is_copy ? half : m->bytes;
     iron__ceiling_passes passes = {what, "", (double)(is_copy ? 2 * bytes : bytes), NULL, PASSES};
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = m->listener.told ? 1 : 0; k < 2; k++) {
         work w = {m->buffer, m->buffer + half, bytes, 0};
         double ms[PASSES];
 
         time_passes(m->teams[k], task, &w, ms);
         *rates[k] = passes.bytes / median_of(ms) * 1e-6;
         passes.ms = ms;
-        if (k == 1 && m->listener.told)
+        if (m->listener.told)
             m->listener.told(m->listener.context, &passes);
         IRON_TRY(tell(m, err));
     }

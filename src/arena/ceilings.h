@@ -24,7 +24,8 @@ typedef struct iron__ceiling_listener {
     void *context;
 } iron__ceiling_listener;
 
-/* As iron_measure_ceilings, told for all threads alone; and as iron_measure_device. */
+/* As iron_measure_ceilings, but with all threads alone where somebody listens: one thread takes as
+ * long as all of the rest. And as iron_measure_device. */
 iron_status iron__measure_cpu(const iron_measure_options *options, iron__ceiling_listener listener,
                               iron_ceilings *out, iron_error *err);
 iron_status iron__measure_device(size_t backend, uint32_t device,

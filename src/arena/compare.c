@@ -159,7 +159,7 @@ static iron_status compare_row(iron__comparison *out, const iron__row_key *key,
 }
 
 static iron__row_key key_of(const iron__report_row *row) {
-    iron__row_key key = {.vocab = row->vocab};
+    iron__row_key key = {.vocab = row->vocab, .params = row->params};
 
     memcpy(key.op, row->op, sizeof key.op);
     memcpy(key.contender, row->contender, sizeof key.contender);
@@ -175,7 +175,8 @@ static bool is_same_key(const iron__row_key *a, const iron__row_key *b) {
     return strcmp(a->contender, b->contender) == 0 && strcmp(a->op, b->op) == 0 &&
            strcmp(a->backend, b->backend) == 0 && strcmp(a->memory, b->memory) == 0 &&
            strcmp(a->device, b->device) == 0 && strcmp(a->size, b->size) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0 && a->vocab == b->vocab;
+           strcmp(a->dtype, b->dtype) == 0 && a->vocab == b->vocab &&
+           iron__params_are_same(&a->params, &b->params);
 }
 
 static bool is_same_or_unsaid(uint64_t then, uint32_t now) {

@@ -35,6 +35,7 @@ const char *iron__change_name(iron__change change);
 typedef struct iron__row_key {
     char op[24], contender[48], backend[12], memory[16], device[96], size[40], dtype[8];
     uint32_t vocab;
+    iron__params params;
 } iron__row_key;
 
 typedef struct iron__comparison_row {

@@ -152,6 +152,46 @@ static bool read_param(const iron__json *row, const char *name, uint64_t otherwi
     return !value || value->kind == IRON_JSON_NULL || iron__json_whole(value, UINT32_MAX, out);
 }
 
+/* Those that say how a row was raced, not over what; and vocab, which has a place of its own. */
+static bool is_own_param(const char *name) {
+    static const char *const own[] = {"vocab", "nodes", "threads", "streams", "size_name"};
+
+    for (size_t k = 0; k < sizeof own / sizeof own[0]; k++)
+        if (strcmp(own[k], name) == 0)
+            return true;
+    return false;
+}
+
+/* A word or a number; false if it is something else. Whether it was an axis does not matter: it is
+ * only compared, and told by name. */
+static bool read_value(const iron__json *value, iron__param *out) {
+    const char *word = iron__json_text(value);
+    bool flag = false;
+
+    if (iron__json_flag(value, &flag))
+        word = flag ? "true" : "false";
+    copy_text(out->name, sizeof out->name, value->name);
+    copy_text(out->word, sizeof out->word, word ? word : "");
+    return word ? word[0] != '\0' : iron__json_number(value, &out->number);
+}
+
+/* The parameters of the case; false if one is none, or they are too many. */
+static bool read_case_params(const iron__json *row, iron__params *out) {
+    const iron__json *params = iron__json_member(row, "params");
+    size_t count = params && params->kind == IRON_JSON_OBJECT ? params->count : 0;
+
+    for (size_t k = 0; k < count; k++) {
+        const iron__json *value = &params->items[k];
+
+        if (is_own_param(value->name) || value->kind == IRON_JSON_NULL)
+            continue;
+        if (out->count == IRON_PARAMS_MAX || !read_value(value, &out->list[out->count]))
+            return false;
+        out->count++;
+    }
+    return true;
+}
+
 /* Why the row is none, or NULL. */
 static const char *read_row(const iron__json *row, iron__old_row *out) {
     const char *wrong = read_key(row, &out->key);
@@ -169,6 +209,8 @@ static const char *read_row(const iron__json *row, iron__old_row *out) {
         return "params.threads";
     if (!read_param(row, "streams", UINT64_MAX, &out->streams))
         return "params.streams";
+    if (!read_case_params(row, &out->key.params))
+        return "params";
     out->key.vocab = (uint32_t)vocab;
     return read_samples(row, out) ? NULL : "scopes";
 }

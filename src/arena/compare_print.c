@@ -26,6 +26,9 @@ static void print_key(const iron__row_key *key, FILE *to) {
         fprintf(to, " %s", key->dtype);
     if (key->vocab)
         fprintf(to, " vocab %u", key->vocab);
+    for (size_t k = 0; k < key->params.count; k++)
+        fprintf(to, "%s%s %s", k > 0 || key->vocab ? ", " : " ", key->params.list[k].name,
+                iron__param_text(&key->params.list[k]).text);
     if (key->device[0])
         fprintf(to, " on %s", key->device);
 }

@@ -7,6 +7,7 @@
  * transfers and whole runs against page-locked copies, the fastest way to the device.
  */
 #include "arena/arena.h"
+#include "arena/report_words.h"
 #include "core/fail.h"
 
 #include <stdio.h>
@@ -69,6 +70,22 @@ static bool is_cache_resident(const iron__plan_device *d, uint64_t bytes) {
     return d->cache_bytes > 0 && bytes < 4 * d->cache_bytes;
 }
 
+/* The op's own; where that is not for this case, the first that is and improves on nobody. */
+static const char *baseline_of(const iron__case *c, const iron__plan_device *d) {
+    const char *usual = c->op->baselines[d->is_cpu ? 0 : 1], *first = NULL;
+    iron__contender row;
+
+    for (size_t k = 0; c->op->contender_at(k, &row); k++) {
+        if (!(row.backends & d->on) || (row.suits && !row.suits(&row, c)))
+            continue;
+        if (strcmp(row.name, usual) == 0)
+            return usual;
+        if (!first && !row.beats)
+            first = row.name;
+    }
+    return first ? first : usual;
+}
+
 static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
     const iron__plan_row *p = &a->plan.rows[index];
     const iron__racer *racer = &a->racers[index];
@@ -77,6 +94,8 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
 
     fill_names(a, p, r);
     r->vocab = c->vocab;
+    r->params = a->plan.cases[p->case_index].params;
+    r->kernels = iron__kernels_main(&a->kernels[index]) ? &a->kernels[index] : NULL;
     if (p->memory == IRON_GPU_STREAMS)
         r->streams = a->options.streams ? a->options.streams : 4;
     r->nodes = c->op->nodes;
@@ -91,16 +110,11 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
     r->passes = p->contender.passes > 0 ? p->contender.passes : 1;
     r->status = racer->status;
     memcpy(r->reason, racer->reason, sizeof r->reason);
-    snprintf(r->baseline, sizeof r->baseline, "%s", c->op->baselines[d->is_cpu ? 0 : 1]);
+    snprintf(r->baseline, sizeof r->baseline, "%s", baseline_of(c, d));
     for (size_t k = 0; k < IRON_SCOPES && r->status == IRON_ROW_OK; k++)
         r->scopes[k] =
             scope_of(&racer->warm[k], k == IRON_SCOPE_KERNEL ? &racer->cold : NULL,
                      (double)r->useful_bytes, ceiling_for(&a->report, d, c->op, (iron__scope)k));
-}
-
-static bool is_same_group(const iron__report_row *a, const iron__report_row *b) {
-    return strcmp(a->op, b->op) == 0 && strcmp(a->size, b->size) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0;
 }
 
 /* The baseline of a row: the op's own of the same backend, with pageable memory on GPUs. */
@@ -109,8 +123,8 @@ static const iron__report_row *find_baseline(const iron__report *report,
     for (size_t k = 0; k < report->row_count; k++) {
         const iron__report_row *b = &report->rows[k];
 
-        if (is_same_group(b, row) && strcmp(b->backend, row->backend) == 0 &&
-            strcmp(b->contender, row->baseline) == 0 &&
+        if (strcmp(b->contender, row->baseline) == 0 && strcmp(b->backend, row->backend) == 0 &&
+            iron__rows_are_grouped(b, row) &&
             (strcmp(b->memory, "host") == 0 || strcmp(b->memory, "pageable") == 0))
             return b->status == IRON_ROW_OK ? b : NULL;
     }
@@ -157,9 +171,7 @@ static void rank_group(iron__report_row *rows, size_t count) {
 
 static void rank_all(iron__report *report) {
     for (size_t first = 0, last; first < report->row_count; first = last) {
-        for (last = first + 1;
-             last < report->row_count && is_same_group(&report->rows[first], &report->rows[last]);)
-            last++;
+        last = iron__group_end(report, first);
         rank_group(report->rows + first, last - first);
     }
 }
@@ -182,6 +194,18 @@ static void fill_devices(iron_arena *a) {
     a->report.device_count = a->plan.device_count;
 }
 
+/* Rows of an op stand together. */
+static void fill_ops(iron_arena *a) {
+    iron__report *r = &a->report;
+
+    for (size_t k = 0; k < a->plan.row_count; k++) {
+        const iron__op *op = a->plan.cases[a->plan.rows[k].case_index].c.op;
+
+        if (r->op_count < IRON_REPORT_OPS && (r->op_count == 0 || r->ops[r->op_count - 1] != op))
+            r->ops[r->op_count++] = op;
+    }
+}
+
 iron_status iron__arena_conclude(iron_arena *arena, iron_error *err) {
     iron__report *r = &arena->report;
 
@@ -194,6 +218,7 @@ iron_status iron__arena_conclude(iron_arena *arena, iron_error *err) {
     r->row_count = arena->plan.row_count;
     for (size_t k = 0; k < r->row_count; k++)
         fill_row(arena, k, &r->rows[k]);
+    fill_ops(arena);
     fill_speedups(r);
     rank_all(r);
     return IRON_OK;

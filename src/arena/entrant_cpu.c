@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/fail.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,12 +73,31 @@ static void close_entrant(iron__entrant *base) {
 
     if (e->is_open)
         e->peer->close(e->state);
+    e->stage->lent_bytes -= e->work.problem->output_bytes;
+    e->stage->lent_bytes -= e->work.scratch ? e->scratch_bytes : 0;
     iron__release_large(e->work.scratch, e->scratch_bytes);
     iron__release_large(e->work.output, e->work.problem->output_bytes);
     free(e);
 }
 
 static const iron__entrant_ops ops = {time_passes, answer, close_entrant};
+
+/* An eighth is left to others: where memory is promised freely, taking too much of it ends the
+ * process. */
+static void *borrow(iron__cpu_stage *s, size_t bytes, iron_error *err) {
+    uint64_t most = s->host_bytes - s->host_bytes / 8;
+
+    if (s->host_bytes && (s->lent_bytes > most || bytes > most - s->lent_bytes)) {
+        iron__fail(err, IRON_E_NOMEM, 0,
+                   "too large for this machine beside the others: %.1f GiB more, and %.1f of %.1f "
+                   "GiB are lent; race it with fewer others, or use a smaller --size",
+                   (double)bytes / 0x1p30, (double)s->lent_bytes / 0x1p30,
+                   (double)s->host_bytes / 0x1p30);
+        return NULL;
+    }
+    s->lent_bytes += bytes;
+    return iron__allocate_large(bytes, err);
+}
 
 static cpu_entrant *create(iron__cpu_stage *stage, iron_error *err) {
     cpu_entrant *e = calloc(1, sizeof *e);
@@ -86,11 +106,13 @@ static cpu_entrant *create(iron__cpu_stage *stage, iron_error *err) {
         iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
         return NULL;
     }
-    e->base = (iron__entrant){
-        .ops = &ops, .scopes = IRON_BIT(IRON_SCOPE_KERNEL), .has_cold = stage->flush_bytes > 0};
+    e->base =
+        (iron__entrant){.ops = &ops,
+                        .scopes = IRON_BIT(IRON_SCOPE_KERNEL),
+                        .has_cold = stage->flush_bytes > 0 && !stage->problem->c.op->is_never_cold};
     e->stage = stage;
     e->work = (iron__cpu_work){.problem = stage->problem, .team = stage->team};
-    e->work.output = iron__allocate_large(stage->problem->output_bytes, err);
+    e->work.output = borrow(stage, stage->problem->output_bytes, err);
     if (!e->work.output) {
         free(e);
         return NULL;
@@ -106,7 +128,7 @@ static iron_status prepare(cpu_entrant *e, iron_error *err) {
     if (c->cpu_scratch_bytes)
         e->scratch_bytes = c->cpu_scratch_bytes(e->work.problem, iron__team_threads(e->work.team));
     if (e->scratch_bytes) {
-        e->work.scratch = iron__allocate_large(e->scratch_bytes, err);
+        e->work.scratch = borrow(e->stage, e->scratch_bytes, err);
         if (!e->work.scratch)
             return IRON_E_NOMEM;
         memset(e->work.scratch, 0xFF, e->scratch_bytes); /* nobody may count on zeros */
@@ -138,6 +160,30 @@ iron_status iron__entrant_cpu(iron__cpu_stage *stage, const iron__contender *con
     return status;
 }
 
+/* "reach=grid": the case's places on its op's axes, and what else the op says of it. */
+static void tell_params(const iron__case *c, char *text, size_t size) {
+    const char *name;
+    double value;
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t k = 0; k < c->op->axis_count; k++) {
+        const iron__axis *axis = &c->op->axes[k];
+
+        if (axis->words)
+            snprintf(text + used, size - used, " %s=%s", axis->name, axis->words[(size_t)c->at[k]]);
+        else
+            snprintf(text + used, size - used, " %s=%.15g", axis->name, c->at[k]);
+        used = strlen(text);
+    }
+    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
+        snprintf(text + used, size - used, " %s=%.15g", name, value);
+        used = strlen(text);
+    }
+    if (used > 0)
+        memmove(text, text + 1, used); /* the first blank */
+}
+
 iron_peer_case iron__peer_case(const iron__problem *problem, void *output, uint32_t threads) {
     iron_peer_case c = {.struct_size = sizeof c,
                         .threads = threads,
@@ -153,6 +199,7 @@ iron_peer_case iron__peer_case(const iron__problem *problem, void *output, uint3
         c.inputs[k] = problem->inputs[k].data;
         c.input_bytes[k] = problem->inputs[k].bytes;
     }
+    tell_params(&problem->c, c.params, sizeof c.params);
     return c;
 }
 
@@ -183,6 +230,11 @@ bool iron__judge_answer(const void *context, const void *output, char *text, siz
     const iron__judging *j = context;
     iron_peer_case c;
 
+    if (!j->peer && j->contender->unpack) {
+        memset(j->unpacked, 0xFF, j->problem->output_bytes); /* what is not unpacked is not there */
+        j->contender->unpack(j->problem, output, j->unpacked);
+        output = j->unpacked;
+    }
     if (!j->peer || !j->peer->check)
         return j->problem->c.op->check(j->problem, output, text, size);
     c = iron__peer_case(j->problem, NULL, 1);

@@ -35,7 +35,7 @@ typedef struct gpu_entrant {
     iron__gpu_work *work;
     iron__gpu_data data;     /* what kernels see */
     const iron__place *host; /* page-locked inputs; NULL: they are the problem's */
-    void *answer;            /* where timed passes bring theirs */
+    iron__gpu_watch *watch;  /* for the first answer; NULL: it has been given */
 } gpu_entrant;
 
 static iron__gpu_queue *main_queue(const gpu_entrant *e) { return e->stage->queues[0]; }
@@ -202,7 +202,7 @@ static iron_status time_once(gpu_entrant *e, iron__scope scope, double *ms, iron
         IRON_TRY(put_load(e, err));
     else
         IRON_TRY(put_whole(e, err));
-    IRON_TRY(fetch(e, e->answer, err));
+    IRON_TRY(fetch(e, e->stage->answer, err));
     *ms = (double)(iron__clock_ns() - start) * 1e-6;
     return IRON_OK;
 }
@@ -256,9 +256,7 @@ static iron_status poison(gpu_entrant *e, iron_error *err) {
     return iron__gpu_queue_wait(main_queue(e), err);
 }
 
-static iron_status answer(iron__entrant *base, iron__scope scope, void *output, iron_error *err) {
-    gpu_entrant *e = (gpu_entrant *)base;
-
+static iron_status put_answer(gpu_entrant *e, iron__scope scope, void *output, iron_error *err) {
     IRON_TRY(poison(e, err));
     if (scope != IRON_SCOPE_END_TO_END) {
         IRON_TRY(put_run(e, err));
@@ -271,6 +269,17 @@ static iron_status answer(iron__entrant *base, iron__scope scope, void *output, 
     return fetch(e, output, err);
 }
 
+/* The first one is watched. */
+static iron_status answer(iron__entrant *base, iron__scope scope, void *output, iron_error *err) {
+    gpu_entrant *e = (gpu_entrant *)base;
+    iron_status status;
+
+    e->stage->device->watch = e->watch;
+    status = put_answer(e, scope, output, err);
+    e->stage->device->watch = e->watch = NULL;
+    return status;
+}
+
 static void close_entrant(iron__entrant *base) {
     gpu_entrant *e = (gpu_entrant *)base;
 
@@ -278,7 +287,6 @@ static void close_entrant(iron__entrant *base) {
     if (e->work)
         way_of(e)->destroy(e->work);
     iron__gpu_buffer_destroy(e->data.output);
-    free(e->answer);
     free(e);
 }
 
@@ -346,22 +354,24 @@ static uint32_t scopes_of(iron__gpu_strategy strategy) {
 }
 
 iron_status iron__entrant_gpu(iron__stage *stage, const iron__contender *contender,
-                              iron__gpu_strategy strategy, iron__entrant **out, iron_error *err) {
+                              iron__gpu_strategy strategy, iron__kernels *kernels,
+                              iron__entrant **out, iron_error *err) {
     gpu_entrant *e = calloc(1, sizeof *e);
-    iron_status status = IRON_E_NOMEM;
+    iron_status status;
 
     *out = NULL;
     if (!e)
         return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
-    e->base = (iron__entrant){.ops = &ops, .scopes = scopes_of(strategy), .has_cold = true};
+    e->base = (iron__entrant){.ops = &ops,
+                              .scopes = scopes_of(strategy),
+                              .has_cold = !stage->problem->c.op->is_never_cold};
     e->stage = stage;
     e->contender = *contender;
     e->strategy = strategy;
-    e->answer = malloc(stage->problem->output_bytes);
-    if (e->answer)
-        status = prepare(e, err);
-    else
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an answer");
+    e->watch = &kernels->answer;
+    stage->device->watch = &kernels->prepare;
+    status = prepare(e, err);
+    stage->device->watch = NULL;
     if (status != IRON_OK)
         close_entrant(&e->base);
     else

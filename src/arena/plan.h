@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plan.h: who races over what, where: cases (op, size, element type), devices, and rows, each a
- * contender or a peer with a memory strategy on a device. Nothing is measured yet.
+ * plan.h: who races over what, where: cases (op, size, element type, parameters), devices, and
+ * rows, each a contender or a peer with a memory strategy on a device. Nothing is measured yet.
  *
  * Devices: the CPU, and of each GPU backend the first GPU or the one asked for. An OpenCL device
  * that is no GPU takes part only when a glob names opencl: nobody means it by "everything". Rows of
@@ -11,6 +11,7 @@
 #ifndef IRON_ARENA_PLAN_H
 #define IRON_ARENA_PLAN_H
 
+#include "arena/params.h"
 #include "arena/peers.h"
 #include "ops/op.h"
 
@@ -33,6 +34,9 @@ typedef struct iron__plan_device {
 typedef struct iron__plan_case {
     iron__case c;
     char size[40], size_name[40];
+    iron__params params;
+    iron__params_line axes; /* the params that are axes, in words */
+    uint32_t scopes;        /* bits of iron__scope that are timed */
 } iron__plan_case;
 
 typedef struct iron__plan_row {
@@ -44,7 +48,11 @@ typedef struct iron__plan_row {
     char reason[240];          /* why it is skipped; "" */
 } iron__plan_row;
 
+/* The ops there are, by number; NULL past the last. */
+typedef const iron__op *(*iron__op_lister)(size_t index);
+
 typedef struct iron__plan {
+    iron__op_lister op_at;
     iron__peers *peers;
     iron__plan_device devices[IRON_PLAN_DEVICES];
     size_t device_count;
@@ -53,12 +61,13 @@ typedef struct iron__plan {
     size_t case_count, case_room;
     iron__plan_row *rows; /* by case, then device, then as listed */
     size_t row_count, row_room;
-    uint32_t scopes; /* bits of iron__scope that are asked for */
     char (*remarks)[320];
     size_t remark_count;
 } iron__plan;
 
-iron_status iron__plan_make(iron__plan *plan, const iron_arena_options *options, iron_error *err);
+/* Over the ops of op_at: iron__op_at, unless somebody brings ops of their own. */
+iron_status iron__plan_make(iron__plan *plan, const iron_arena_options *options,
+                            iron__op_lister op_at, iron_error *err);
 void iron__plan_deinit(iron__plan *plan); /* takes a struct of zeros, too */
 
 /* "host" for the CPU's rows. */

@@ -106,6 +106,7 @@ typedef struct iron__racer {
 
 typedef struct iron__race_rules {
     double seconds;   /* for all turns of all racers */
+    double *spent;    /* NULL, or: the seconds that turns took are added to it */
     uint32_t runs;    /* 0: by precision and time; else exactly so many samples a scope */
     double precision; /* 0.01: the interval within 1 % of the median */
     uint64_t seed;    /* of the order of turns */

@@ -325,6 +325,8 @@ iron_status iron__race_turns(iron__racer *racers, size_t count, iron__race_progr
     status = enter(&t, racers, count, err);
     if (status == IRON_OK)
         status = run_rounds(&t, err);
+    for (size_t k = 0; t.rules->spent && k < t.lane_count; k++)
+        *t.rules->spent += t.lanes[k].spent_ms / 1000;
     free(t.lanes);
     return status;
 }

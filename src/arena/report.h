@@ -6,6 +6,8 @@
 #ifndef IRON_ARENA_REPORT_H
 #define IRON_ARENA_REPORT_H
 
+#include "arena/kernels.h"
+#include "arena/params.h"
 #include "arena/race.h"
 
 #include <stdio.h>
@@ -23,12 +25,14 @@ typedef struct iron__report_scope {
 
 typedef struct iron__report_row {
     char op[24], contender[48], backend[12], memory[16], device[96], size[40], dtype[8];
-    char size_name[40]; /* "talk:STANDARD"; "" */
-    uint32_t vocab;     /* params: 0 where an op has none */
-    uint32_t nodes;     /* likewise */
-    uint32_t streams;   /* memory `streams`: how many queues; else 0 */
-    uint32_t threads;   /* CPU: how many; else 0 */
-    const char *idea;   /* borrowed from the contender or peer */
+    char size_name[40];           /* "talk:STANDARD"; "" */
+    uint32_t vocab;               /* params: 0 where an op has none */
+    uint32_t nodes;               /* likewise */
+    uint32_t streams;             /* memory `streams`: how many queues; else 0 */
+    uint32_t threads;             /* CPU: how many; else 0 */
+    iron__params params;          /* the case's */
+    const iron__kernels *kernels; /* what it launched, borrowed; NULL: nothing that was seen */
+    const char *idea;             /* borrowed from the contender or peer */
     bool is_peer, is_cache_resident, is_verified;
     uint64_t useful_bytes;
     double operations, passes; /* for the roofline: arithmetic, and times the big input is read */
@@ -40,8 +44,8 @@ typedef struct iron__report_row {
     iron__report_scope scopes[IRON_SCOPES];
 } iron__report_row;
 
-/* One measured limit of one device: "read", "write", "copy", "to-device pageable", "to-device
- * pinned", "from-device pinned", "zero-copy". The best way found is told in `shape`. */
+/* One measured limit of one device: "read", "write", "copy", "to_device_pageable",
+ * "to_device_pinned", "from_device_pinned", "zero_copy". The best way found is told in `shape`. */
 typedef struct iron__report_ceiling {
     char backend[12], device[96], name[24], shape[48];
     uint64_t bytes; /* moved by a pass: copy counts both ways */
@@ -65,6 +69,8 @@ typedef struct iron__report_host {
     uint64_t memory_bytes, cache_bytes;
 } iron__report_host;
 
+#define IRON_REPORT_OPS 64u
+
 typedef struct iron__report {
     iron__report_host host;
     char version[24]; /* iron's */
@@ -72,9 +78,11 @@ typedef struct iron__report {
     size_t device_count;
     iron__report_ceiling *ceilings;
     size_t ceiling_count;
-    iron__report_row
-        *rows; /* in groups of one op, size, dtype: ranked rows first, then the others */
+    /* In groups of one op, size, dtype and params: ranked rows first, then the others. */
+    iron__report_row *rows;
     size_t row_count;
+    const iron__op *ops[IRON_REPORT_OPS]; /* those raced, for what there is to say of them */
+    size_t op_count;
     double seconds;    /* that the race took */
     char command[512]; /* how to run it again */
 } iron__report;

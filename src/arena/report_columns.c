@@ -107,6 +107,32 @@ static iron__words samples_cell(const line *of) {
     return w;
 }
 
+/* Of the main kernel of a row on a GPU; 0 is a figure there. */
+static iron__words kernel_figure(double value, int decimals) {
+    iron__words w = {""};
+
+    if (value >= 0)
+        snprintf(w.text, sizeof w.text, "%.*f", decimals, value);
+    return w;
+}
+
+static iron__kernel_figures kernel_of(const line *of) {
+    return iron__kernel_figures_of(of->row ? iron__kernels_main(of->row->kernels) : NULL);
+}
+
+static iron__words registers_cell(const line *of) {
+    return kernel_figure(kernel_of(of).registers, 0);
+}
+static iron__words local_cell(const line *of) {
+    return kernel_figure(kernel_of(of).local_bytes, 0);
+}
+static iron__words spill_cell(const line *of) {
+    return kernel_figure(kernel_of(of).spill_bytes, 0);
+}
+static iron__words occupancy_cell(const line *of) {
+    return kernel_figure(kernel_of(of).occupancy_percent, 0);
+}
+
 static const column columns[IRON_COLUMNS] = {
     [IRON_COLUMN_RANK] = {"", 5, rank_cell},
     [IRON_COLUMN_NAME] = {"contender", 0, name_cell}, /* as wide as the longest */
@@ -121,12 +147,17 @@ static const column columns[IRON_COLUMNS] = {
     [IRON_COLUMN_SPEEDUP] = {"speedup", 8, speedup_cell},
     [IRON_COLUMN_NOISE] = {"noise", 6, noise_cell},
     [IRON_COLUMN_SAMPLES] = {"runs", 6, samples_cell},
+    [IRON_COLUMN_REGISTERS] = {"regs", 5, registers_cell},
+    [IRON_COLUMN_LOCAL] = {"local", 6, local_cell},
+    [IRON_COLUMN_SPILL] = {"spill", 6, spill_cell},
+    [IRON_COLUMN_OCCUPANCY] = {"occ", 4, occupancy_cell},
 };
 
 static const iron__column sacrifices[] = {
-    IRON_COLUMN_PREPARE,    IRON_COLUMN_TRANSFER, IRON_COLUMN_SAMPLES,
-    IRON_COLUMN_NOISE,      IRON_COLUMN_BAR,      IRON_COLUMN_COLD,
-    IRON_COLUMN_END_TO_END, IRON_COLUMN_SPEEDUP,  IRON_COLUMN_PERCENT,
+    IRON_COLUMN_LOCAL,   IRON_COLUMN_SPILL,    IRON_COLUMN_REGISTERS,  IRON_COLUMN_OCCUPANCY,
+    IRON_COLUMN_PREPARE, IRON_COLUMN_TRANSFER, IRON_COLUMN_SAMPLES,    IRON_COLUMN_NOISE,
+    IRON_COLUMN_BAR,     IRON_COLUMN_COLD,     IRON_COLUMN_END_TO_END, IRON_COLUMN_SPEEDUP,
+    IRON_COLUMN_PERCENT,
 };
 
 iron__words iron__ceiling_name(const iron__report_ceiling *ceiling) {
@@ -243,8 +274,13 @@ static void put_cell(const iron__layout *l, iron__column k, const char *text) {
     put_blanks(l, k == IRON_COLUMN_BAR ? room : 0);
 }
 
+/* Up to the last cell that has something in it. */
 static void put_line(const iron__layout *l, const line *of) {
-    for (iron__column k = 0; k < IRON_COLUMNS; k++)
+    iron__column end = IRON_COLUMNS;
+
+    while (end > 0 && (!l->is_shown[end - 1] || !columns[end - 1].cell(of).text[0]))
+        end--;
+    for (iron__column k = 0; k < end; k++)
         if (l->is_shown[k])
             put_cell(l, k, columns[k].cell(of).text);
 }

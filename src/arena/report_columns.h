@@ -22,6 +22,10 @@ typedef enum iron__column {
     IRON_COLUMN_SPEEDUP,
     IRON_COLUMN_NOISE,
     IRON_COLUMN_SAMPLES,
+    IRON_COLUMN_REGISTERS, /* these four: of the main kernel */
+    IRON_COLUMN_LOCAL,
+    IRON_COLUMN_SPILL,
+    IRON_COLUMN_OCCUPANCY,
     IRON_COLUMNS
 } iron__column;
 

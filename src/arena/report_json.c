@@ -4,8 +4,9 @@
  * from it, comparisons read it, people keep it. docs/schema/arena-1.json says what it holds.
  *
  * Rules: every key stands in every object of its kind, so readers need not ask whether it is there
- * (params and scopes hold what applies). Text that does not apply is "", a figure that does not
- * apply or is unknown is null. All samples are kept: any other statistic can be made from them.
+ * (params, scopes and kernels hold what applies). Text that does not apply is "", a figure that
+ * does not apply or is unknown is null. All samples are kept: any other statistic can be made from
+ * them.
  */
 #include "arena/report_words.h"
 
@@ -88,15 +89,56 @@ static void put_param(iron__json_writer *j, const char *name, uint32_t value) {
         iron__json_write_whole(j, name, value);
 }
 
+static void put_case_param(iron__json_writer *j, const iron__param *param) {
+    if (param->word[0])
+        iron__json_write_text(j, param->name, param->word);
+    else if (param->number >= 0 && iron__number_is_whole(param->number))
+        iron__json_write_whole(j, param->name, (uint64_t)param->number);
+    else
+        iron__json_write_real(j, param->name, param->number);
+}
+
 static void put_params(iron__json_writer *j, const iron__report_row *row) {
     iron__json_write_open(j, "params", '{');
     put_param(j, "vocab", row->vocab);
+    for (size_t k = 0; k < row->params.count; k++)
+        put_case_param(j, &row->params.list[k]);
     put_param(j, "nodes", row->nodes);
     put_param(j, "streams", row->streams);
     put_param(j, "threads", row->threads);
     if (row->size_name[0])
         iron__json_write_text(j, "size_name", row->size_name);
     iron__json_write_close(j, '}');
+}
+
+/* A figure that the driver does not tell is left out. */
+static void put_told(iron__json_writer *j, const char *name, double value) {
+    if (value >= 0)
+        iron__json_write_real(j, name, value);
+}
+
+static void put_kernels(iron__json_writer *j, const iron__kernels *kernels) {
+    const iron__gpu_sighting *kernel;
+    bool is_prepare;
+
+    iron__json_write_open(j, "kernels", '[');
+    for (size_t k = 0; (kernel = iron__kernels_at(kernels, k, &is_prepare)); k++) {
+        iron__kernel_figures f = iron__kernel_figures_of(kernel);
+
+        iron__json_write_open(j, NULL, '{');
+        iron__json_write_text(j, "name", kernel->kernel);
+        iron__json_write_whole(j, "groups", kernel->groups);
+        iron__json_write_whole(j, "threads", kernel->threads);
+        put_told(j, "registers", f.registers);
+        put_told(j, "local_bytes", f.local_bytes);
+        put_told(j, "spill_bytes", f.spill_bytes);
+        put_told(j, "groups_per_unit", f.groups_per_unit);
+        put_told(j, "occupancy_percent", f.occupancy_percent);
+        if (is_prepare)
+            iron__json_write_bool(j, "prepare", true);
+        iron__json_write_close(j, '}');
+    }
+    iron__json_write_close(j, ']');
 }
 
 static void put_row(iron__json_writer *j, const iron__report_row *row) {
@@ -122,6 +164,7 @@ static void put_row(iron__json_writer *j, const iron__report_row *row) {
     put_known(j, "rank", row->rank);
     put_known(j, "operations", row->operations);
     put_known(j, "passes", row->passes);
+    put_kernels(j, row->kernels);
     iron__json_write_close(j, '}');
 }
 

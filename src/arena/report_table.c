@@ -2,11 +2,11 @@
 /*
  * report_table.c: the report for a terminal.
  *
- * First the machine; then a table an op, size and element type: what the devices' memory can give,
- * as rows in the same columns, and the contenders, best first. What is wrong or failed follows the
- * ranked rows, each with its reason, in red: nobody scrolls past it. What was skipped comes once at
- * the end, a line a reason, since one absent driver explains twenty rows. The last line says by
- * which rules the figures came about.
+ * First the machine; then a table an op, size, element type and parameters: what the devices'
+ * memory can give, as rows in the same columns, and the contenders, best first. What is wrong or
+ * failed follows the ranked rows, each with its reason, in red: nobody scrolls past it. What was
+ * skipped comes once at the end, a line a reason, since one absent driver explains twenty rows. The
+ * last line says by which rules the figures came about.
  */
 #include "arena/report_columns.h"
 
@@ -66,12 +66,11 @@ static void put_group_title(const iron__layout *l, const iron__report_row *row) 
     iron__words w;
     int at = 0;
 
-    snprintf(w.text, sizeof w.text, "%s %s%s%s%s %s: %.16s of useful bytes", row->op, row->size,
-             row->size_name[0] ? " (" : "", row->size_name, row->size_name[0] ? ")" : "",
-             row->dtype, iron__bytes_words(row->useful_bytes).text);
+    snprintf(w.text, sizeof w.text, "%.400s: %.100s", iron__group_title(row).text,
+             iron__group_facts(row).text);
     fputc('\n', l->to);
     iron__ink_begin(l, IRON_INK_BOLD);
-    iron__layout_text(l, iron__plain(w.text, "").text, 2, &at);
+    iron__layout_text(l, w.text, 2, &at);
     iron__ink_end(l);
     fputc('\n', l->to);
 }
@@ -169,6 +168,12 @@ static void put_legend(const iron__layout *l, const iron__report *report) {
         iron__layout_text(l, "runs: ended by p precision, t time, r their number.", 0, &at);
     if (l->is_shown[IRON_COLUMN_SPEEDUP])
         iron__layout_text(l, "speedup: over the op's baseline, same backend.", 0, &at);
+    if (l->is_shown[IRON_COLUMN_OCCUPANCY])
+        iron__layout_text(l, "occ: percent of the threads that a unit could hold.", 0, &at);
+    if (l->is_shown[IRON_COLUMN_REGISTERS])
+        iron__layout_text(l, "regs, spill: registers and spilled bytes a thread.", 0, &at);
+    if (l->is_shown[IRON_COLUMN_LOCAL])
+        iron__layout_text(l, "local: bytes of local memory a group.", 0, &at);
     iron__ink_end(l);
     fputc('\n', l->to);
 }

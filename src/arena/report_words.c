@@ -25,7 +25,30 @@ iron__words iron__row_name(const iron__report_row *row) {
 
 bool iron__rows_are_grouped(const iron__report_row *a, const iron__report_row *b) {
     return strcmp(a->op, b->op) == 0 && strcmp(a->size, b->size) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0;
+           strcmp(a->dtype, b->dtype) == 0 && a->vocab == b->vocab &&
+           iron__params_are_same(&a->params, &b->params);
+}
+
+iron__words iron__group_title(const iron__report_row *row) {
+    iron__params_line axes = iron__params_axes(&row->params);
+    iron__words w;
+
+    snprintf(w.text, sizeof w.text, "%s %s%s%s%s %s%s%.300s", row->op, row->size,
+             row->size_name[0] ? " (" : "", row->size_name, row->size_name[0] ? ")" : "",
+             row->dtype, axes.text[0] ? ", " : "", axes.text);
+    return iron__plain(w.text, "");
+}
+
+iron__words iron__group_facts(const iron__report_row *row) {
+    iron__params_line facts = iron__params_facts(&row->params);
+    iron__words w, vocab = {""};
+
+    if (row->vocab)
+        snprintf(vocab.text, sizeof vocab.text, "vocab %u", row->vocab);
+    snprintf(w.text, sizeof w.text, "%.16s of useful bytes%s%.20s%s%.300s",
+             iron__bytes_words(row->useful_bytes).text, row->vocab || facts.text[0] ? "; " : "",
+             vocab.text, row->vocab && facts.text[0] ? ", " : "", facts.text);
+    return iron__plain(w.text, "");
 }
 
 size_t iron__group_end(const iron__report *report, size_t first) {

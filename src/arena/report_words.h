@@ -21,16 +21,21 @@ iron__words iron__row_name(const iron__report_row *row);
 /* "host" on the CPU, where a row has none of its own. */
 const char *iron__row_memory(const iron__report_row *row);
 
-/* Same op, size and type: they race each other. */
+/* Same op, size, type and parameters: they race each other. */
 bool iron__rows_are_grouped(const iron__report_row *a, const iron__report_row *b);
 
 /* The row after the last of the group that begins at `first`. */
+size_t iron__group_end(const iron__report *report, size_t first);
+
+/* "histogram 4294967296 (size:LARGE) u8, data zipf" */
+iron__words iron__group_title(const iron__report_row *row);
+/* "4 GiB of useful bytes; bins 256" */
+iron__words iron__group_facts(const iron__report_row *row);
+
 /* Does the limit stand in the group's table? Those of the devices that race in it: their own
  * memory, and the fastest way to it. */
 bool iron__group_has_ceiling(const iron__report *report, size_t first, size_t end,
                              const iron__report_ceiling *ceiling);
-
-size_t iron__group_end(const iron__report *report, size_t first);
 
 /* The scope, or NULL where it does not apply or the row's figures do not count. */
 const iron__report_scope *iron__row_scope(const iron__report_row *row, iron__scope scope);

@@ -46,23 +46,23 @@ static iron_status try_events(iron__stage *s, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status fill(iron__stage *s, size_t backend, uint32_t device, iron_error *err) {
+static iron_status fill(iron__stage *s, iron_error *err) {
     s->poison = malloc(s->problem->output_bytes);
-    IRON_FAIL_IF(!s->poison, err, IRON_E_NOMEM, "out of memory: an output of %zu bytes",
-                 s->problem->output_bytes);
+    s->answer = malloc(s->problem->output_bytes);
+    IRON_FAIL_IF(!s->poison || !s->answer, err, IRON_E_NOMEM,
+                 "out of memory: an output of %zu bytes", s->problem->output_bytes);
     memset(s->poison, 0xFF, s->problem->output_bytes);
-    IRON_TRY(iron__gpu_device_open(backend, device, &s->device, err));
     IRON_TRY(create_queues(s, err));
     IRON_TRY(create_flush(s, err));
     return try_events(s, err);
 }
 
-iron_status iron__stage_open(iron__stage *stage, size_t backend, uint32_t device,
+iron_status iron__stage_open(iron__stage *stage, iron__gpu_device *device,
                              const iron__problem *problem, uint32_t streams, iron_error *err) {
     iron_status status;
 
-    *stage = (iron__stage){.problem = problem, .streams = streams ? streams : 1};
-    status = fill(stage, backend, device, err);
+    *stage = (iron__stage){.device = device, .problem = problem, .streams = streams ? streams : 1};
+    status = fill(stage, err);
     if (status != IRON_OK)
         iron__stage_close(stage);
     return status;
@@ -93,9 +93,9 @@ void iron__stage_close(iron__stage *s) {
             iron__gpu_event_destroy(s->device, s->joined[k]);
             iron__gpu_queue_destroy(s->queues[k]);
         }
-        iron__gpu_device_close(s->device);
     }
     free(s->poison);
+    free(s->answer);
     *s = (iron__stage){.device = NULL};
 }
 

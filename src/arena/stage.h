@@ -22,8 +22,8 @@ typedef struct iron__place {
 } iron__place;
 
 typedef struct iron__stage {
-    iron__gpu_device *device;
-    const iron__problem *problem; /* borrowed */
+    iron__gpu_device *device; /* borrowed, as the problem */
+    const iron__problem *problem;
     uint32_t streams;
     iron__gpu_queue *queues[IRON_STREAMS_MAX]; /* the first is the one for all that is not split */
     iron__gpu_event *begin, *end;
@@ -33,11 +33,12 @@ typedef struct iron__stage {
     iron__gpu_buffer *flush; /* twice the last-level cache */
     uint64_t lent_bytes;     /* of device memory: to places and contenders */
     void *poison;            /* as long as an output, all bytes 0xFF */
+    void *answer;            /* likewise: where timed passes bring theirs, and nobody looks */
     bool has_event_times;    /* else the host's clock is all there is */
 } iron__stage;
 
-/* Opens the device. On failure nothing is left behind. */
-iron_status iron__stage_open(iron__stage *stage, size_t backend, uint32_t device,
+/* Device and problem outlive it. On failure nothing is left behind. */
+iron_status iron__stage_open(iron__stage *stage, iron__gpu_device *device,
                              const iron__problem *problem, uint32_t streams, iron_error *err);
 void iron__stage_close(iron__stage *stage); /* takes a struct of zeros, too */
 

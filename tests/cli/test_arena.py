@@ -7,9 +7,12 @@ whose samples were doctored by a factor that no machine makes up for.
 
 A race costs a second and more for the ceilings, so tests share them: a class makes its races
 once and looks at the reports from many sides.  What does not need a race asks the plan
-(`--dry-run`).  Under a sanitizer a race takes twenty seconds: `further_race` marks those that
-would run no code that another has not run.  Wrong results come from a plug-in made for that,
-tests/fake_peer/wrong_peers.c.
+(`--dry-run`).  Under a sanitizer a race takes several: `further_race` marks those that would run no
+code that another has not run.  Building an op's kernels for PoCL takes up to a minute: the selftest
+does, before, and leaves them in the cache (tests/CMakeLists.txt).  Wrong results come from a
+plug-in made for that, tests/fake_peer/wrong_peers.c.
+
+Which ops have parameters is for the build to say: these tests take them from `--list`.
 """
 
 import csv
@@ -71,8 +74,27 @@ def row_name(row: dict) -> str:
     return f"{row['op']}.{row['backend']}.{row['contender']}"
 
 
+HOW_PARAMS = ("nodes", "streams", "threads", "size_name")  # the others are the case's
+
+
 def case_of(row: dict) -> tuple:
-    return row["op"], row["size"], row["dtype"]
+    params = {name: row["params"][name] for name in row["params"] if name not in HOW_PARAMS}
+    return row["op"], row["size"], row["dtype"], tuple(sorted(params.items()))
+
+
+def listed_axes() -> dict[str, dict[str, list[str]]]:
+    """Of each op that has parameters: their names, and the values that are raced."""
+    axes = {}
+    for op, name, values in re.findall(r"(?m)^(\S+) +(\w+): ([^(]+) \(",
+                                       iron("arena", "--list", env=CPU_ONLY)
+                                       .text.partition("\nparameters\n")[2]):
+        axes.setdefault(op, {})[name] = values.split(", ")
+    return axes
+
+
+def planned_params(text: str) -> list[tuple]:
+    """(name, parameters) of each line of a plan."""
+    return re.findall(r"(?m)^(\S+) .* MB  (\S+ [^;]*); ", text)
 
 
 def planned(text: str) -> list[tuple]:
@@ -142,6 +164,17 @@ class List(ArenaTest):
             for name, shape in sizes.items():
                 self.assertRegex(line, rf"\b{name} \({shape}\)")
 
+    def test_parameters_name_their_values(self):
+        for op, axes in listed_axes().items():
+            self.assertRegex(self.text, rf"(?m)^{op}\.\w+\.")
+            for name, values in axes.items():
+                self.assertEqual(len(values), len(set(values)), (op, name))
+                self.assertTrue(all(values), (op, name))
+
+    def test_nobody_twice(self):
+        names = re.findall(r"(?m)^(\w+\.\w+\.\S+) ", self.text)
+        self.assertEqual(len(names), len(set(names)))
+
     def test_absent_backends_say_why(self):
         text = self.succeeds("arena", "--list", env=CPU_ONLY).text
         self.assertRegex(text, r"(?m)^not here: .*cuda")
@@ -162,7 +195,9 @@ class Choosing(ArenaTest):
     def test_wildcards(self):
         self.assertEqual(self.names("atax.cpu.[nb]*", "--size", "5x7"),
                          ["atax.cpu.naive", "atax.cpu.blocked"])
-        self.assertEqual(self.names("*.cpu.naiv?"), ["atax.cpu.naive"])
+        names = set(self.names("*.cpu.naiv?"))
+        self.assertIn("atax.cpu.naive", names)
+        self.assertEqual({name.split(".", 1)[1] for name in names}, {"cpu.naive"})
         self.assertEqual({name.split(".")[1] for name in self.names("*")}, {"cpu"})
 
     def test_a_front_part_stands_for_all_behind_it(self):
@@ -231,6 +266,32 @@ class Choosing(ArenaTest):
         for op in ("nobody", "", "atax.cpu", "ATAX"):
             self.refused("arena", "--explain", op, says="op '")
 
+    LABELS = ("Bytes moved: ", "When it does not pay: ", "In iron's own kernels: ", "Measured: ",
+              "Parameters (", "Contenders:")
+
+    def test_explain_all(self):
+        text = self.succeeds("arena", "--explain", "*").text
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        parts = text.split("\n\n\n")
+        listed = {name.split(".")[0] for name in re.findall(
+            r"(?m)^(\w+\.\w+\.\S+) ", self.succeeds("arena", "--list", env=CPU_ONLY).text)}
+        self.assertEqual({part.split(":")[0] for part in parts}, listed)
+        self.assertEqual(len(parts), len(listed))
+        axes = listed_axes()
+        for part in parts:
+            op = part.split(":")[0]
+            places = [part.find("\n" + label) for label in self.LABELS]
+            there = [place for place in places if place >= 0]
+            with self.subTest(op=op):
+                self.assertEqual(there, sorted(there))
+                self.assertEqual(places[4] >= 0, op in axes)
+                self.assertGreater(places[5], 0)
+                for name, values in axes.get(op, {}).items():
+                    words = " ".join(part[places[4]:places[5]].split())
+                    self.assertIn(f"{name} ", words)
+                    self.assertIn(", ".join(values), words)
+        self.assertRegex(text, r"(?m)^  single-pass +cpu +\w")
+
 
 class Refusals(ArenaTest):
     def refused_each(self, option: str, values, glob="atax.cpu.naive", says=()):
@@ -258,6 +319,16 @@ class Refusals(ArenaTest):
     def test_memory(self):
         self.refused_each("--memory", ("", "fast", "Pinned", "pinned,", ",pinned", "pinned,fast"),
                           says="memory")
+
+    def test_parameters(self):
+        self.refused_each("--param", ("", "=", "x", "x=", "=5"), says="NAME=VALUE")
+        self.refused_each("--param", ("x=5", "vocab=5", "bins=5", "size=MINI", "x" * 5000 + "=1"),
+                          says=("parameter", "they have none"))
+        self.refused("arena", "atax.cpu", "--param", "x=1", "--param", "y=1", "--param", "x=2",
+                     says=("'x'", "twice"), env=CPU_ONLY)
+        self.refused("arena", "atax.cpu", *(f"--param=x{k}=1" for k in range(17)),
+                     says="--param", env=CPU_ONLY)
+        self.refused("arena", "atax.cpu", "--param")
 
     def test_numbers(self):
         for option in ("--runs", "--threads", "--streams"):
@@ -355,6 +426,7 @@ class SmallRace(Races):
                 self.assertIn(key, document["host"])
         for row in self.rows:
             self.assertEqual(list(row)[:len(ROW_KEYS)], ROW_KEYS)
+            self.assertEqual(row["kernels"], [], "the CPU has none")
             scopes = ["prepare", "kernel"] if row["peer"] else ["kernel"]  # peers are opened
             self.assertEqual(list(row["scopes"]), scopes, "the CPU has no copies to make")
             self.assertEqual(list(row["scopes"]["kernel"])[:len(SCOPE_KEYS)], SCOPE_KEYS)
@@ -503,8 +575,15 @@ class SmallRace(Races):
             text = re.sub(r"http://www\.w3\.org/[\w/]+", "", page)
             links = r"""(?i)https?://\S*|\bsrc=\S+|@import|(?:href=|url\()["']?(?!["'#]|data:)\S*"""
             self.assertEqual(re.findall(links, text), [])
-            data = re.search(r'(?s)<script type="application/json"[^>]*>(.*?)</script>', page)
-            self.assertEqual(parse_json(data.group(1).encode()), document)
+            parts = re.findall(r'(?s)<script type="application/json"[^>]*>(.*?)</script>', page)
+            self.assertEqual(parse_json(parts[0].encode()), document)
+            ops = parse_json(parts[1].encode())
+            self.assertEqual([op["op"] for op in ops],
+                             list(dict.fromkeys(row["op"] for row in document["results"])))
+            said = " ".join(self.succeeds("arena", "--explain", ops[0]["op"]).text.split())
+            for note in ops[0]["notes"]:
+                self.assertIn(" ".join(note["text"].split()), said)
+                self.assertIn(note["title"], said)
 
     def test_nothing_else_is_left(self):
         self.assertEqual(sorted(path.name for path in self.home.iterdir()),
@@ -583,6 +662,149 @@ class Variations(ArenaTest):
         self.succeeds("arena", *SMALL, "--json", "pipe", env=CPU_ONLY)
         reader.join(GRACE_S)
         self.assertEqual(list(parse_json(seen[0])), TOP_KEYS)
+
+
+class Parameters(Races):
+    """Over an op that has parameters, if this build has one: small, on the CPU."""
+
+    SIZES = ("--size", "40000,200x200")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.axes = listed_axes()
+        listed = iron("arena", "--list", env=CPU_ONLY).text
+        ops = [op for op, axes in cls.axes.items()
+               if any(len(v) > 1 for v in axes.values()) and f"\n{op}.cpu." in listed]
+        if not ops:
+            raise unittest.SkipTest("no op on the CPU has a parameter with two values")
+        cls.op = ops[0]
+        cls.names = list(cls.axes[cls.op])
+        cls.name = next(n for n in cls.names if len(cls.axes[cls.op][n]) > 1)
+        cls.values = cls.axes[cls.op][cls.name]
+        cls.document = None
+
+    def params_of(self, *args) -> list[str]:
+        text = self.succeeds("arena", "--dry-run", *args, env=CPU_ONLY).text
+        return [params for name, params in planned_params(text) if name.startswith(self.op + ".")]
+
+    def first_of_each(self) -> str:
+        return ", ".join(f"{n} {self.axes[self.op][n][0]}" for n in self.names)
+
+    def test_a_glob_races_every_combination(self):
+        combinations = 1
+        for values in self.axes[self.op].values():
+            combinations *= len(values)
+        planned = self.params_of(f"{self.op}.cpu.*")
+        self.assertEqual(len(set(planned)), combinations)
+        self.assertEqual(planned[0], self.first_of_each())
+
+    def test_everything_races_the_first_of_each(self):
+        self.assertEqual(set(self.params_of()), {self.first_of_each()})
+
+    def test_values_are_chosen(self):
+        last = self.values[-1]
+        for args in ([f"{self.op}.cpu"], []):
+            planned = self.params_of(*args, "--param", f"{self.name}={last}")
+            self.assertEqual({re.search(rf"\b{self.name} (\S+?)(,|$)", p).group(1)
+                              for p in planned}, {last})
+
+    def test_what_is_not_there_is_refused(self):
+        glob = f"{self.op}.cpu"
+        for value in ("nothing-of-that", "-1e300", "nan", "0x1", self.values[0] + ",,"):
+            self.refused("arena", glob, "--param", f"{self.name}={value}",
+                         says=(self.op, self.name, f"'{value.split(',')[-1]}'", "must be"),
+                         env=CPU_ONLY)
+        self.refused("arena", glob, "--param", "nothing=1", env=CPU_ONLY,
+                     says=("'nothing'", rf"{self.name} \({self.op}\)"))
+        self.refused("arena", glob, "--param", f"{self.name}={self.values[0]}", "--param",
+                     f"{self.name}={self.values[1]}", says="twice", env=CPU_ONLY)
+
+    def raced(self) -> dict:
+        """A race of two values of one parameter, and the first of the others; made once."""
+        cls = type(self)
+        if cls.document is None:
+            cls.args = [f"{self.op}.cpu.*", *self.SIZES, "--runs", "3", "--threads", "2",
+                        "--param", f"{self.name}={self.values[0]},{self.values[-1]}"]
+            for other in self.names:
+                if other != self.name:
+                    cls.args += ["--param", f"{other}={self.axes[self.op][other][0]}"]
+            reports = [word for kind in ("json", "csv", "md") for word in (f"--{kind}", f"r.{kind}")]
+            cls.result = iron("arena", *cls.args, *reports, cwd=cls.home, env=CPU_ONLY)
+            self.assertEqual(cls.result.code, 0, str(cls.result))
+            cls.document = parse_json((cls.home / "r.json").read_bytes())
+        return cls.document
+
+    def test_a_case_is_a_group(self):
+        rows = self.raced()["results"]
+        cases = {case_of(row) for row in rows}
+        self.assertEqual(len(cases), 2)
+        self.assertEqual({str(row["params"][self.name]) for row in rows},
+                         {self.values[0], self.values[-1]})
+        for case in cases:
+            mine = [row for row in rows if case_of(row) == case]
+            ranks = sorted(row["rank"] for row in mine if row["status"] == "ok")
+            self.assertEqual(ranks, list(range(1, len(ranks) + 1)))
+            base = next(r for r in mine if r["contender"] == r["baseline"])
+            self.assertEqual(base["speedup"], 1)
+            for row in mine:
+                if row["status"] == "ok":
+                    expected = (base["scopes"]["kernel"]["median_ms"] /
+                                row["scopes"]["kernel"]["median_ms"])
+                    self.assertAlmostEqual(row["speedup"], expected, delta=CLOSE * expected)
+
+    def test_reports_tell_them(self):
+        rows = self.raced()["results"]
+        lines = list(csv.DictReader(io.StringIO((self.home / "r.csv").read_text())))
+        kernels = [line for line in lines if line["scope"] == "kernel"]
+        for line, row in zip(kernels, (row for row in rows if row["status"] == "ok")):
+            self.assertEqual(line[f"params.{self.name}"], str(row["params"][self.name]))
+        for text in (self.result.text, (self.home / "r.md").read_text(encoding="utf-8")):
+            plain = text.replace("\\", "")
+            for value in (self.values[0], self.values[-1]):
+                self.assertRegex(plain, rf"(?m)^(## )?{self.op} \S+ \w+, .*\b{self.name} "
+                                        rf"{re.escape(value)}\b")
+        self.assertIn(f"--param '{self.name}={self.values[0]},{self.values[-1]}'",
+                      self.document["host"]["command"])
+
+    def test_schema(self):
+        if jsonschema is None:
+            self.skipTest("python3-jsonschema is not installed")
+        schema = json.loads((REPO / "docs/schema/arena-1.json").read_text(encoding="utf-8"))
+        jsonschema.Draft202012Validator(schema).validate(self.raced())
+
+    @further_race
+    def test_a_comparison_tells_them_apart(self):
+        document = json.loads(json.dumps(self.raced()))
+        for row in document["results"]:
+            if str(row["params"][self.name]) == self.values[0]:
+                row["params"][self.name] = "another"
+        self.write("old.json", json.dumps(document).encode())
+        result = self.arena(*self.args, "--compare", "old.json", "--threshold", 1000000,
+                            env=CPU_ONLY)
+        self.assertEqual(result.code, 0, str(result))
+        self.assertIn(f"{self.name} another", result.text)
+        told = re.findall(r"(?m)^(same|new|gone) .*", result.text)
+        self.assertEqual(told.count("new"), told.count("gone"))
+        self.assertGreater(told.count("same"), 0)
+
+
+class Memories(ArenaTest):
+    def test_every_op_takes_every_strategy(self):
+        """Also those whose race is about kernels, when it is asked for."""
+        listed = self.succeeds("arena", "--list", env=CPU_ONLY).text
+        for op in sorted(set(re.findall(r"(?m)^(\w+)\.cuda\.", listed))):
+            with self.subTest(op=op):
+                rows = self.plan(f"{op}.cuda.*", "--memory", "all", env=CPU_ONLY)
+                ours = {}
+                for name, memory, *_ in rows:
+                    ours.setdefault(name, set()).add(memory)
+                peers = re.findall(rf"(?m)^({op}\.cuda\.\S+) +peer: ", listed)
+                for name, memories in ours.items():
+                    if name not in peers:
+                        self.assertEqual(memories, STRATEGIES, name)
+                usual = {row[1] for row in self.plan(f"{op}.cuda.*", env=CPU_ONLY)}
+                self.assertIn(usual, (STRATEGIES, {"pageable"}))
 
 
 class Comparing(Races):
@@ -911,7 +1133,8 @@ class Help(ArenaTest):
         text = self.succeeds("arena", "--help").text
         for option in ("--list", "--explain", "--dry-run", "--size", "--dtype", "--vocab",
                        "--memory", "--time", "--runs", "--json", "--csv", "--md", "--html",
-                       "--compare", "--threshold", "--threads", "--seed", "--streams", "--device"):
+                       "--compare", "--threshold", "--threads", "--seed", "--streams", "--device",
+                       "--param", "--scope"):
             self.assertIn(option, text)
 
     def test_examples_can_be_planned(self):
@@ -983,6 +1206,18 @@ class Opencl(Races):
             for name, scope in row["scopes"].items():
                 self.assertEqual(len(scope["samples"]), 1 if name == "prepare" else 2,
                                  (row_name(row), row["memory"], name))
+
+    def test_kernels_are_noted(self):
+        for row in self.rows:
+            if row["status"] != "ok":
+                continue
+            with self.subTest(name=row_name(row), memory=row["memory"]):
+                self.assertTrue(row["kernels"])
+                for kernel in row["kernels"]:
+                    self.assertTrue(kernel["name"].startswith(("atax", "tokens")), kernel)
+                    self.assertGreater(kernel["groups"] * kernel["threads"], 0)
+                    for key in ("registers", "groups_per_unit", "occupancy_percent"):
+                        self.assertNotEqual(kernel.get(key), 0)
 
     def test_baselines(self):
         for row in self.rows:

@@ -41,8 +41,14 @@ def load(kind: str) -> dict:
 
 
 def panels(rows, wanted=lambda row: True) -> int:
-    """Panels of a chart: one an op, size, type and device."""
-    return len({(r["op"], r["size"], r["dtype"], r["backend"]) for r in rows if wanted(r)})
+    """Panels of a chart: one an op, size, type, parameters and device."""
+    return len({(r["op"], r["size"], r["dtype"], r["params"].get("data"), r["backend"])
+                for r in rows if wanted(r)})
+
+
+def kernel_of(document: dict) -> dict:
+    """One of which the driver told everything."""
+    return next(k for r in document["results"] for k in r["kernels"] if "registers" in k)
 
 
 class Documents(unittest.TestCase):
@@ -70,7 +76,16 @@ class Documents(unittest.TestCase):
                       lambda d: d["results"][0].update(status="fine"),
                       lambda d: d["results"][0].update(scopes={}),
                       lambda d: d["results"][0]["scopes"]["kernel"].update(median_ms=None),
-                      lambda d: d["results"][-1].update(reason="")):
+                      lambda d: d["results"][0]["params"].update(data=""),
+                      lambda d: d["results"][0]["params"].update(data=[1]),
+                      lambda d: d["results"][0].update(kernels=[{"name": "a"}]),
+                      lambda d: kernel_of(d).update(registers=0),
+                      lambda d: kernel_of(d).update(occupancy_percent=0),
+                      lambda d: kernel_of(d).update(spill_bytes=None),
+                      lambda d: kernel_of(d).update(colour="red"),
+                      lambda d: kernel_of(d).update(prepare=False),
+                      lambda d: next(r for r in d["results"] if r["status"] == "wrong")
+                      .update(reason="")):
             document = load("usual")
             spoil(document)
             self.assertFalse(validator.is_valid(document))
@@ -85,6 +100,12 @@ class Documents(unittest.TestCase):
             kernels = [r for r in results if r["scopes"]]
             for line, row in zip((l for l in lines if l["scope"] == "kernel"), kernels):
                 self.assertEqual(line["contender"], row["contender"])
+                self.assertEqual(line.get("params.data", ""), row["params"].get("data", ""))
+                kernel = max((k for k in row["kernels"] if not k.get("prepare")),
+                             key=lambda k: k["groups"] * k["threads"], default={})
+                self.assertEqual(line["kernel"], kernel.get("name", ""))
+                for key in ("registers", "local_bytes", "spill_bytes", "occupancy_percent"):
+                    self.assertEqual(line[key], str(kernel.get(key, "")))
                 self.assertEqual(float(line["median_ms"]), row["scopes"]["kernel"]["median_ms"])
             reasons = {l["reason"].replace("�", "") for l in lines}
             self.assertEqual(reasons, {r["reason"].replace("�", "") for r in results})
@@ -133,7 +154,7 @@ class Pages(unittest.TestCase):
     def test_scaling_has_a_line_a_contender(self):
         rows = [r for r in load("wide")["results"] if r["status"] == "ok"]
         page = self.open("wide")
-        lines = {(r["op"], r["backend"], r["contender"]) for r in rows}
+        lines = {(r["op"], r["backend"], r["contender"]) for r in rows if "data" not in r["params"]}
         self.assertEqual(self.count(page, "[data-chart=scaling] .series"), len(lines))
         self.assertGreater(self.count(page, "[data-chart=scaling] [data-cache]"), 0)
 
@@ -143,7 +164,7 @@ class Pages(unittest.TestCase):
                               "[...f.querySelectorAll('[data-ceiling]')].map(l => "
                               "l.dataset.ceiling))")
         self.assertTrue(all(lines[:2] == ["read", "copy"] for lines in drawn))
-        self.assertTrue(all(lines[2:] in ([], ["to-device pinned"]) for lines in drawn))
+        self.assertTrue(all(lines[2:] in ([], ["to_device_pinned"]) for lines in drawn))
         self.assertEqual(sorted(map(len, drawn)), [2, 3, 3])
 
     def test_labels_keep_apart(self):
@@ -156,7 +177,7 @@ class Pages(unittest.TestCase):
                 q.top + 3 < p.bottom).map(([b]) => a + ' / ' + b)); })"""
         for kind, width in (("wide", 1280), ("wide", 380), ("usual", 800)):
             page = self.open(kind, width=width)
-            for chart in ("roofline", "scaling", "ranking"):
+            for chart in ("roofline", "scaling", "params", "ranking"):
                 self.assertEqual(page.evaluate(script % chart), [], (kind, width, chart))
 
     def test_hostile_text_stays_text(self):
@@ -193,9 +214,10 @@ class Pages(unittest.TestCase):
 
     def test_rows_sort_and_filter(self):
         page = self.open("usual")
+        column = self.titles(page).index("GB/s")
         rates = ("[...document.querySelectorAll('#all-rows tbody tr.ok')].map(r => "
-                 "Number(r.children[8].textContent))")
-        head = "[...document.querySelectorAll('#all-rows th')][8]"
+                 f"Number(r.children[{column}].textContent))")
+        head = f"[...document.querySelectorAll('#all-rows th')][{column}]"
         document_order = page.evaluate(rates)
         self.assertNotEqual(document_order, sorted(document_order))
         page.evaluate(head + ".firstChild.click()")
@@ -208,6 +230,64 @@ class Pages(unittest.TestCase):
         expected = [r for r in load("usual")["results"]
                     if r["backend"] == "cuda" and r["memory"] == "pinned"]
         self.assertEqual(self.count(page, "#all-rows tbody tr"), len(expected))
+        self.assert_quiet(page)
+
+    def titles(self, page) -> list[str]:
+        return page.evaluate("[...document.querySelectorAll('#all-rows th')].map(h => "
+                             "h.textContent)")
+
+    def test_columns_that_nobody_fills_are_not_there(self):
+        more = ["parameters", "regs", "local B", "spill B", "occupancy"]
+        self.assertEqual([t for t in self.titles(self.open("usual")) if t in more], more)
+        self.assertEqual([t for t in self.titles(self.open("tiny")) if t in more], [])
+
+    def test_kernels_are_told(self):
+        page = self.open("usual")
+        row = ("[...document.querySelectorAll('#all-rows tbody tr')].find(r => "
+               "r.textContent.includes('cuda.local') && r.textContent.includes('zipf'))")
+        cells = page.evaluate(f"[...{row}.children].map(c => c.textContent)")
+        titles = self.titles(page)
+        self.assertEqual([cells[titles.index(t)] for t in ("parameters", "regs", "local B",
+                                                           "spill B", "occupancy")],
+                         ["data zipf", "40", "49152", "0", "50 %"])
+        said = page.evaluate("[...document.querySelectorAll('[data-chart=ranking] .mark')].map(m "
+                             "=> m.getAttribute('aria-label')).find(t => t.includes('cuda.local'))")
+        for words in ("data uniform", "bins 256", "main kernel histogram_local", "registers 40",
+                      "local memory 48 KiB", "spilled 0 B", "occupancy 50.0 %"):
+            self.assertIn(words, said)
+
+    def test_parameters_have_a_chart(self):
+        rows = [r for r in load("usual")["results"] if "data" in r["params"]]
+        page = self.open("usual")
+        self.assertEqual(self.count(page, "[data-chart=params]"), 1)
+        self.assertEqual(self.count(page, "[data-chart=params] .series"),
+                         len({(r["backend"], r["contender"]) for r in rows}))
+        self.assertEqual(self.count(page, "[data-chart=params] .mark"), len(rows))
+        self.assertEqual(self.count(self.open("tiny"), "[data-chart=params]"), 0)
+
+    def test_a_case_is_a_group(self):
+        page = self.open("usual")
+        titles = page.evaluate("[...document.querySelectorAll('#ranking summary b')].map(b => "
+                               "b.textContent)")
+        self.assertEqual(titles, ["tokens u32", "atax f32", "histogram u8, data uniform",
+                                  "histogram u8, data zipf"])
+        self.assertEqual(self.count(page, "#ranking details[open]"), 3)
+        self.assertEqual(self.count(page, ".cards .card"), 4)
+
+    def test_the_ops_are_explained(self):
+        page = self.open("usual")
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#about details')].map(d => "
+                                       "[d.dataset.op, d.open])"),
+                         [["tokens", False], ["histogram", False]])
+        text = page.evaluate("document.querySelector('[data-op=histogram]').textContent")
+        for words in ("how often each value occurs", "Two paragraphs.", "Bytes moved: Every value",
+                      "When it does not pay: With one", "In iron's own kernels: Nowhere.",
+                      "how the values are spread: uniform, zipf", "local (cuda, opencl)",
+                      "(improves on global)"):
+            self.assertIn(words, text)
+        self.assertNotIn("Measured", text)
+        self.assertEqual(self.count(page, "#about b[onclick], #about script"), 0)
+        self.assertIn('</script><b onclick="x">', text)
         self.assert_quiet(page)
 
     def test_keyboard_reaches_the_marks(self):

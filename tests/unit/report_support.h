@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * report_support.h: a report that looks like one of a real race, made up: a CPU, a CUDA and an
- * OpenCL device, two ops, three sizes, peers, memory strategies, cold turns, rows that are wrong,
- * failed and skipped, and text that would break a careless printer. The same in every run.
+ * OpenCL device, three ops, sizes, parameters, peers, memory strategies, cold turns, kernels of
+ * which a driver tells all, some or nothing, rows that are wrong, failed and skipped, and text that
+ * would break a careless printer. The same in every run.
  */
 #ifndef TESTS_UNIT_REPORT_SUPPORT_H
 #define TESTS_UNIT_REPORT_SUPPORT_H
@@ -33,6 +34,7 @@ typedef struct sample_entry {
 typedef struct sample_size {
     const char *op, *size, *name;
     double bytes;
+    const char *data; /* a parameter; NULL: the op has none */
 } sample_size;
 
 typedef struct sample {
@@ -40,6 +42,7 @@ typedef struct sample {
     iron__report_device devices[4];
     iron__report_ceiling ceilings[16];
     iron__report_row rows[SAMPLE_ROWS];
+    iron__kernels kernels[SAMPLE_ROWS];
     iron__samples pools[SAMPLE_POOLS];
     double times[SAMPLE_POOLS][SAMPLE_COUNT];
     size_t pool_count;
@@ -81,16 +84,44 @@ static const sample_entry sample_entries[] = {
     {"atax", "opencl", "naive", "pageable", 0.10, "a work item a row", 2, false, 0, ""},
     {"atax", "opencl", "single-pass", "uvm", 0, "rows in registers", 1, false, IRON_ROW_SKIPPED,
      "the device has no shared virtual memory"},
+    {"histogram", "cpu", "naive", "", 0.2, "one table", 1, false, 0, ""},
+    {"histogram", "cuda", "global", "pageable", 0.04, "atomics in memory", 1, false, 0, ""},
+    {"histogram", "cuda", "local", "pageable", 0.94, "a table a group", 1, false, 0, ""},
 };
 
 static const sample_size sample_sizes[] = {
-    {"tokens", "4194304", "talk:SMALL", 16777216},
-    {"tokens", "268435456", "talk:STANDARD", 1073741824},
-    {"tokens", "2147483648", "talk:LARGE", 8589934592},
-    {"atax", "2000x2000", "polybench:LARGE", 16016000},
-    {"atax", "8192x8192", "talk:STANDARD", 268500992},
-    {"atax", "40000x40000", "acc:LARGE", 6400320000},
+    {"tokens", "4194304", "talk:SMALL", 16777216, NULL},
+    {"tokens", "268435456", "talk:STANDARD", 1073741824, NULL},
+    {"tokens", "2147483648", "talk:LARGE", 8589934592, NULL},
+    {"atax", "2000x2000", "polybench:LARGE", 16016000, NULL},
+    {"atax", "8192x8192", "talk:STANDARD", 268500992, NULL},
+    {"atax", "40000x40000", "acc:LARGE", 6400320000, NULL},
+    {"histogram", "4294967296", "", 4294967296, "uniform"},
+    {"histogram", "4294967296", "", 4294967296, "zipf"},
 };
+
+/* An op of the sample's own, for what there is to say of it. */
+static const char *const sample_words[] = {"uniform", "zipf"};
+static const iron__axis sample_axes[] = {
+    {.name = "data", .about = "how the values are spread", .words = sample_words, .count = 2}};
+
+static inline bool sample_contender_at(size_t index, iron__contender *out) {
+    *out = (iron__contender){.name = "local",
+                             .idea = "a table a group " HOSTILE,
+                             .beats = "global",
+                             .backends = IRON_ON_GPU};
+    return index == 0;
+}
+
+static const iron__op sample_op = {.name = "histogram",
+                                   .contract = "how often each value occurs",
+                                   .why = "Two paragraphs.\n\n" HOSTILE,
+                                   .traffic = "Every value once.",
+                                   .unless = "With one value alone.",
+                                   .used = "Nowhere.",
+                                   .axes = sample_axes,
+                                   .axis_count = 1,
+                                   .contender_at = sample_contender_at};
 
 typedef struct sample_backend {
     const char *name, *device;
@@ -186,6 +217,39 @@ static inline void sample_figures(sample *s, iron__report_row *row, const sample
         sample_gpu_scopes(s, row, b, bytes, ms);
 }
 
+/* CUDA's driver tells all, OpenCL's the local memory alone, and of a peer nothing is seen. */
+static inline const iron__kernels *sample_kernels(sample *s, const sample_entry *e) {
+    iron__kernels *all = &s->kernels[s->report.row_count - 1];
+    iron__gpu_watch *w = &all->answer;
+    bool is_cuda = strcmp(e->backend, "cuda") == 0;
+    iron__gpu_facts facts = {32, strcmp(e->contender, "naive") == 0 ? 8 : 0, 0, 8, 1};
+
+    if (strcmp(e->backend, "cpu") == 0 || e->is_peer || e->status == IRON_ROW_SKIPPED)
+        return NULL;
+    all->prepare =
+        (iron__gpu_watch){.count = 2,
+                          .seen = {{.kernel = "turn", .groups = 99999, .threads = 256},
+                                   {.kernel = "clear", .groups = 99999, .threads = 256}}};
+    *w = (iron__gpu_watch){.count = 2, .seen = {{.kernel = "clear", .groups = 1, .threads = 256}}};
+    w->seen[1] = (iron__gpu_sighting){.groups = 1056, .threads = 256};
+    snprintf(w->seen[1].kernel, sizeof w->seen[1].kernel, "%s_%s", e->op, e->contender);
+    if (is_cuda)
+        w->seen[1].facts = facts;
+    if (strcmp(e->contender, "local") == 0)
+        w->seen[1].facts = (iron__gpu_facts){40, 0, 49152, 4, 0.5};
+    if (!is_cuda && strcmp(e->contender, "champion") == 0)
+        w->seen[1].facts.local_bytes = 1024;
+    return all;
+}
+
+static inline void sample_param(iron__report_row *row, const char *data) {
+    if (!data)
+        return;
+    row->params = (iron__params){
+        .count = 2, .list = {{.name = "data", .is_axis = true}, {.name = "bins", .number = 256}}};
+    snprintf(row->params.list[0].word, sizeof row->params.list[0].word, "%s", data);
+}
+
 static inline void sample_row(sample *s, const sample_entry *e, const sample_size *size) {
     iron__report_row *row = &s->rows[s->report.row_count++];
     const sample_backend *b = sample_backend_of(e->backend);
@@ -199,12 +263,15 @@ static inline void sample_row(sample *s, const sample_entry *e, const sample_siz
     snprintf(row->device, sizeof row->device, "%s", b->device);
     snprintf(row->size, sizeof row->size, "%s", size->size);
     snprintf(row->size_name, sizeof row->size_name, "%s", size->name);
-    snprintf(row->dtype, sizeof row->dtype, "%s", is_tokens ? "u32" : "f32");
+    snprintf(row->dtype, sizeof row->dtype, "%s", is_tokens ? "u32" : size->data ? "u8" : "f32");
+    row->kernels = sample_kernels(s, e);
+    sample_param(row, size->data);
     snprintf(row->reason, sizeof row->reason, "%s", e->reason);
     snprintf(row->baseline, sizeof row->baseline, "%s",
-             !is_tokens ? "naive"
-             : is_cpu   ? "scalar"
-                        : "reduce");
+             size->data && !is_cpu ? "global"
+             : !is_tokens          ? "naive"
+             : is_cpu              ? "scalar"
+                                   : "reduce");
     row->vocab = is_tokens ? 50257 : 0;
     row->nodes = is_tokens ? 4096 : 0;
     row->streams = strcmp(e->memory, "streams") == 0 ? 4 : 0;
@@ -289,8 +356,8 @@ static inline void sample_device(sample *s, const sample_backend *b, const char 
     sample_ceiling(s, b, "read", b->read, "4 x 256 threads a unit, contiguous");
     sample_ceiling(s, b, "copy", b->copy, "all threads");
     if (!is_cpu) {
-        sample_ceiling(s, b, "to-device pageable", b->bus * 0.45, "one copy");
-        sample_ceiling(s, b, "to-device pinned", b->bus, "one copy");
+        sample_ceiling(s, b, "to_device_pageable", b->bus * 0.45, "one copy");
+        sample_ceiling(s, b, "to_device_pinned", b->bus, "one copy");
     }
 }
 
@@ -326,7 +393,8 @@ static inline void sample_machine(sample *s, sample_kind kind) {
     s->report.device_count++;
 }
 
-/* WIDE: three sizes of each op; USUAL: one; TINY: two rows of one op on the CPU. */
+/* WIDE: three sizes of each op; USUAL: one; both: a case for each word of the third op; TINY: two
+ * rows of one op on the CPU. */
 static inline sample *sample_make(sample_kind kind) {
     sample *s = calloc(1, sizeof *s);
 
@@ -335,9 +403,13 @@ static inline sample *sample_make(sample_kind kind) {
     s->report.devices = s->devices;
     s->report.ceilings = s->ceilings;
     s->report.rows = s->rows;
+    s->report.ops[s->report.op_count++] = iron__op_find("tokens");
+    assert_non_null(s->report.ops[0]);
+    if (kind != SAMPLE_TINY)
+        s->report.ops[s->report.op_count++] = &sample_op;
     sample_machine(s, kind);
     for (size_t k = 0; k < COUNT(sample_sizes); k++)
-        if (kind == SAMPLE_WIDE || k == 1 || (kind == SAMPLE_USUAL && k == 4))
+        if (kind == SAMPLE_WIDE || k == 1 || (kind == SAMPLE_USUAL && (k == 4 || k > 5)))
             sample_group(s, kind, &sample_sizes[k]);
     return s;
 }

@@ -166,9 +166,10 @@ static void positions(void **state) {
 
 /* A table like a subcommand's, and what a command line leaves in it. */
 typedef struct parsed {
-    bool json, seal, nodes_given, json_given;
+    bool json, seal, nodes_given, json_given, params_given;
     uint64_t nodes, batch;
     const char *mode, *output;
+    text_list params;
     args a;
     iron_status status;
     iron_error err;
@@ -182,7 +183,8 @@ static void parse(parsed *p, char **argv) {
                               {"nodes", OPTION_NUMBER, &p->nodes, &p->nodes_given},
                               {"batch", OPTION_NUMBER, &p->batch, NULL},
                               {"mode", OPTION_TEXT, &p->mode, NULL},
-                              {"output", OPTION_TEXT, &p->output, NULL}};
+                              {"output", OPTION_TEXT, &p->output, NULL},
+                              {"param", OPTION_LIST, &p->params, &p->params_given}};
     int argc = 0;
 
     *p = (parsed){.nodes = 4096, .batch = 17};
@@ -276,6 +278,31 @@ static void the_last_of_several_counts(void **state) {
     assert_string_equal(p.mode, "b");
 }
 
+static void a_list_keeps_all(void **state) {
+    char name[] = "--param", value[] = "x=1", *many[2 * LIST_ROOM + 3] = {NULL};
+    parsed p;
+
+    (void)state;
+    parse(&p, LINE("a", "--json"));
+    assert_int_equal(p.params.count, 0);
+    assert_false(p.params_given);
+    parse(&p, LINE("--param", "x=1", "a", "--param=y=2,3", "--param", "x=1"));
+    assert_values(&p, LINE("a"));
+    assert_true(p.params_given);
+    assert_int_equal(p.params.count, 3);
+    assert_string_equal(p.params.texts[0], "x=1");
+    assert_string_equal(p.params.texts[1], "y=2,3");
+    assert_string_equal(p.params.texts[2], "x=1");
+    for (size_t k = 0; k <= LIST_ROOM; k++) {
+        many[2 * k] = name;
+        many[2 * k + 1] = value;
+    }
+    parse(&p, many);
+    assert_int_equal(p.status, IRON_E_ARG);
+    assert_says(&p.err, "--param");
+    assert_says(&p.err, "16");
+}
+
 static void help(void **state) {
     parsed p;
 
@@ -350,6 +377,7 @@ int main(void) {
         cmocka_unit_test(negative_numbers_are_values),
         cmocka_unit_test(two_dashes_end_the_options),
         cmocka_unit_test(the_last_of_several_counts),
+        cmocka_unit_test(a_list_keeps_all),
         cmocka_unit_test(help),
         cmocka_unit_test(given_is_set_for_flags_too),
         cmocka_unit_test(bad_lines),

@@ -351,6 +351,65 @@ static void threads_and_streams_count_where_they_are_said(void **state) {
     }
 }
 
+/* A row of now with data zipf and bins 256, against what an old report may say. */
+static void params_count_whole(void **state) {
+    static const struct {
+        const char *old;
+        bool is_same;
+    } cases[] = {{", \"data\": \"zipf\", \"bins\": 256", true},
+                 {", \"bins\": 2.56e2, \"data\": \"zipf\", \"more\": null", true},
+                 {", \"data\": \"zipf\"", false},
+                 {"", false},
+                 {", \"data\": \"zipf\", \"bins\": 255", false},
+                 {", \"data\": \"flat\", \"bins\": 256", false},
+                 {", \"data\": \"zipf\", \"bins\": 256, \"more\": true", false}};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        made_row old, now;
+        iron__comparison c;
+        bench b;
+
+        make_row(&old, "naive", 10, 0.01, 1);
+        make_row(&now, "naive", 10, 0.01, 1);
+        old.more_params = cases[k].old;
+        now.row.params = (iron__params){
+            .count = 2,
+            .list = {{.name = "data", .word = "zipf"}, {.name = "bins", .number = 256}}};
+        bench_make(&b, &old, 1);
+        compare(&b, &now, 1, 5, &c);
+        assert_int_equal(c.counts[IRON_CHANGE_GONE], cases[k].is_same ? 0 : 1);
+        iron__comparison_deinit(&c);
+        now.row.params.count = 0; /* and a row without any */
+        compare(&b, &now, 1, 5, &c);
+        assert_int_equal(c.counts[IRON_CHANGE_GONE], cases[k].old[0] ? 1 : 0);
+        iron__comparison_deinit(&c);
+        folder_remove(&b.home);
+    }
+}
+
+static void params_that_are_none_are_refused(void **state) {
+    static const char *const bad[] = {", \"data\": \"\"", ", \"data\": []", ", \"data\": {}",
+                                      ", \"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": "
+                                      "1, \"g\": 1, \"h\": 1, \"i\": 1"};
+    iron__report now = {0};
+    iron__comparison c;
+    iron_error err;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(bad); k++) {
+        made_row old;
+        bench b;
+
+        make_row(&old, "naive", 10, 0.01, 1);
+        old.more_params = bad[k];
+        bench_make(&b, &old, 1);
+        assert_refused(iron__compare(b.old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
+        assert_says(&err, "results[0].params");
+        folder_remove(&b.home);
+    }
+}
+
 static void broken_rows_count_as_slower(void **state) {
     made_row old[4], now[4];
     iron__comparison c;
@@ -546,6 +605,8 @@ int main(void) {
         cmocka_unit_test(rows_come_and_go),
         cmocka_unit_test(all_of_the_key_counts),
         cmocka_unit_test(threads_and_streams_count_where_they_are_said),
+        cmocka_unit_test(params_count_whole),
+        cmocka_unit_test(params_that_are_none_are_refused),
         cmocka_unit_test(broken_rows_count_as_slower),
         cmocka_unit_test(nothing_on_either_side),
         cmocka_unit_test(a_slowdown_is_one_line),

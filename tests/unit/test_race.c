@@ -581,10 +581,13 @@ static void no_time_at_all_is_three_samples(void **state) {
 static void the_time_is_for_turns(void **state) {
     actor a = make_actor(0, KERNEL, 5000);
     stage s = make_stage(&a, 1);
+    double spent = 7; /* by races before */
 
     (void)state;
     s.rules.seconds = 35;
+    s.rules.spent = &spent;
     run(&s, 1);
+    assert_true(fabs(spent - 7 - 40) < 0.5);
     assert_int_equal(s.racers[0].warm[IRON_SCOPE_KERNEL].count, 4);
     assert_int_equal(s.racers[0].warm[IRON_SCOPE_KERNEL].stop, IRON_STOP_TIME);
     iron__racers_deinit(s.racers, 1);

@@ -91,7 +91,7 @@ static void csv_has_equal_records(void **state) {
 
     (void)state;
     fields = csv_fields(&at);
-    assert_int_equal(fields, 39);
+    assert_int_equal(fields, 39 + 8 + 2);
     for (; *at; records++)
         assert_int_equal(csv_fields(&at), fields);
     for (size_t k = 0; k < s->report.row_count; k++) {
@@ -199,10 +199,10 @@ static void markdown_keeps_its_tables(void **state) {
             continue;
         for (char *at = line; *at; at++)
             bars += *at == '|' && (at == line || at[-1] != '\\');
-        assert_true(bars == 6 || bars == 13);
+        assert_true(bars == 6 || bars == 13 + 4);
         tables += strncmp(line, "|---", 4) == 0;
     }
-    assert_int_equal(tables, 1 + 6);
+    assert_int_equal(tables, 1 + 8);
     free(text);
     text = printed(iron__report_markdown, &s->report, &bytes);
     assert_non_null(strstr(text, "\\</script\\>\\<b onclick"));
@@ -222,8 +222,88 @@ static void pages_hold_text_as_text(void **state) {
     assert_non_null(strstr(text, "\\u003c/script>\\u003cb onclick=\\\"x\\\">"));
     for (const char *at = text; (at = strstr(at, "</script>")); at++)
         ends++;
-    assert_int_equal(ends, 2); /* the data and the program */
+    assert_int_equal(ends, 3); /* the data, the ops and the program */
     assert_null(strstr(text, "https://"));
+    free(text);
+    free(s);
+}
+
+/* The main kernel is the one with the most threads; what is not told is no 0. */
+static void kernels_tell_what_they_take(void **state) {
+    sample *s = sample_make(SAMPLE_USUAL);
+    size_t bytes;
+    char *text = printed(iron__report_json, &s->report, &bytes);
+
+    (void)state;
+    assert_non_null(strstr(text, "\"kernels\": [{\"name\": \"clear\", \"groups\": 1, \"threads\": "
+                                 "256}, {\"name\": \"histogram_local\", \"groups\": 1056, "
+                                 "\"threads\": 256, \"registers\": 40, \"local_bytes\": 49152, "
+                                 "\"spill_bytes\": 0, \"groups_per_unit\": 4, "
+                                 "\"occupancy_percent\": 50}, {\"name\": \"turn\", \"groups\": "
+                                 "99999, \"threads\": 256, \"prepare\": true}]"));
+    assert_non_null(strstr(text, "{\"name\": \"tokens_champion\", \"groups\": 1056, \"threads\": "
+                                 "256, \"local_bytes\": 1024}, {\"name\": \"turn\""));
+    assert_non_null(strstr(text, "\"kernels\": []"));
+    free(text);
+    text = printed(iron__report_csv, &s->report, &bytes);
+    assert_non_null(strstr(text, ",histogram_local,1056,256,40,49152,0,4,50,zipf,256\r\n"));
+    assert_non_null(strstr(text, ",tokens_champion,1056,256,,1024,,,,,\r\n"));
+    free(text);
+    text = printed(iron__report_markdown, &s->report, &bytes);
+    assert_non_null(strstr(text, " | registers | local bytes | spill bytes | occupancy |\n"));
+    assert_non_null(strstr(text, " | 40 | 49152 | 0 | 50 % |\n"));
+    assert_non_null(strstr(text, " | | 1024 | | |\n"));
+    free(text);
+    free(s);
+}
+
+static void table_200(const iron__report *report, FILE *to) {
+    iron__report_table(report, to, false, 200);
+}
+
+static void table_115(const iron__report *report, FILE *to) {
+    iron__report_table(report, to, false, 115);
+}
+
+/* Kernels are the first to go where a terminal is narrow; where nobody has one they are not there.
+ */
+static void narrow_tables_lose_the_kernels_first(void **state) {
+    sample *s = sample_make(SAMPLE_USUAL), *tiny = sample_make(SAMPLE_TINY);
+    size_t bytes;
+    char *text = printed(table_200, &s->report, &bytes);
+
+    (void)state;
+    assert_non_null(strstr(text, " prep ms speedup noise  runs regs local spill occ\n"));
+    assert_non_null(strstr(text, "   40 49152     0  50\n"));
+    free(text);
+    text = printed(terminal_140, &s->report, &bytes);
+    assert_null(strstr(text, "local:"));
+    assert_non_null(strstr(text, " prep ms speedup noise  runs regs spill occ\033"));
+    free(text);
+    text = printed(table_115, &s->report, &bytes);
+    assert_null(strstr(text, "occ"));
+    assert_non_null(strstr(text, " prep ms speedup noise  runs\n"));
+    free(text);
+    text = printed(table_200, &tiny->report, &bytes);
+    assert_null(strstr(text, "regs"));
+    assert_null(strstr(text, "occ"));
+    free(text);
+    free(tiny);
+    free(s);
+}
+
+static void a_case_has_a_table_of_its_own(void **state) {
+    sample *s = sample_make(SAMPLE_USUAL);
+    size_t bytes;
+    char *text = printed(table_100, &s->report, &bytes);
+
+    (void)state;
+    assert_non_null(
+        strstr(text, "\nhistogram 4294967296 u8, data zipf: 4 GiB of useful bytes; bins 256\n"));
+    assert_non_null(strstr(text, "\nhistogram 4294967296 u8, data uniform: 4 GiB"));
+    free(text);
+    text = printed(iron__report_markdown, &s->report, &bytes);
+    assert_non_null(strstr(text, "\n## histogram 4294967296 u8, data zipf\n"));
     free(text);
     free(s);
 }
@@ -283,6 +363,9 @@ int main(void) {
         cmocka_unit_test(cached_rows_and_peers_are_marked),
         cmocka_unit_test(markdown_keeps_its_tables),
         cmocka_unit_test(pages_hold_text_as_text),
+        cmocka_unit_test(kernels_tell_what_they_take),
+        cmocka_unit_test(narrow_tables_lose_the_kernels_first),
+        cmocka_unit_test(a_case_has_a_table_of_its_own),
         cmocka_unit_test(nothing_is_printed_as_nothing),
         cmocka_unit_test(json_has_words_for_all_values),
     };

@@ -33,27 +33,30 @@ function section(id, title, lead, ...children) {
     lead ? html("p", {class: "lead"}, lead) : null, ...children);
 }
 
-// One op, size and type, which can be folded away. The largest size of each op is open.
+// One op, size, type and parameters, which can be folded away. The first of the largest of each op
+// is open.
 function foldedGroup(group, note, ...children) {
   const size = group.sizeName ? `${group.sizeName}, ${group.size}` : group.size;
   return html(
-    "details", {class: "group", open: group.isLargest ? "" : null},
+    "details", {class: "group", open: group.isFront ? "" : null},
     html(
-      "summary", {}, html("b", {}, `${group.op} ${group.dtype}`), html("small", {}, size),
-      html("small", {}, note)),
+      "summary", {}, html("b", {}, group.title), html("small", {}, size), html("small", {}, note)),
     html("div", {}, ...children));
 }
 
 function build() {
-  const model = readModel(JSON.parse(document.getElementById("data").textContent));
+  const read = id => JSON.parse(document.getElementById(id).textContent);
+  const model = readModel(read("data"), read("ops"));
   const sections = [
     overviewSection(model),
     rooflineSection(model),
     rankingSection(model),
+    paramsSection(model),
     scalingSection(model),
     scopesSection(model),
     samplesSection(model),
     rowsSection(model),
+    aboutSection(model),
     machineSection(model),
     document.getElementById("reading"),
   ].filter(Boolean);

@@ -17,7 +17,7 @@ function seriesOf(groups) {
 }
 
 function scalingSection(model) {
-  const ops = grouped(model.groups.filter(g => g.ok.length), g => g.op + "\n" + g.dtype)
+  const ops = grouped(model.groups.filter(g => g.ok.length), g => g.title)
                 .filter(groups => new Set(groups.map(g => g.size)).size > 1);
   if (!ops.length) return null;
   return section(
@@ -32,7 +32,7 @@ function scalingSection(model) {
         groups => html(
           "figure", {"data-chart": "scaling"},
           html(
-            "figcaption", {}, html("h3", {}, `${groups[0].op} ${groups[0].dtype}`),
+            "figcaption", {}, html("h3", {}, groups[0].title),
             html("small", {}, `${groups.length} sizes`)),
           chart(width => drawScaling(model, groups, width))))));
 }
@@ -71,7 +71,7 @@ function drawScaling(model, groups, width) {
     textAt("soft small", 0, 10, "GB/s"),
     textAt("soft small", room.x + room.w, room.y + room.h + 36, "useful bytes", "end"));
   drawCaches(canvas, inside, x, room);
-  drawSeries(canvas, series, x, y, room, names);
+  drawSeries(canvas, series, r => x(r.useful_bytes), y, room, names);
   return canvas;
 }
 
@@ -87,13 +87,11 @@ function drawCaches(canvas, caches, x, room) {
   });
 }
 
+// x: of a row.
 function drawSeries(canvas, series, x, y, room, names) {
   for (const s of series) {
     const path =
-      s.rows
-        .map(
-          (r, k) =>
-            `${k ? "L" : "M"}${x(r.useful_bytes).toFixed(1)} ${y(r.kernel.gb_s).toFixed(1)}`)
+      s.rows.map((r, k) => `${k ? "L" : "M"}${x(r).toFixed(1)} ${y(r.kernel.gb_s).toFixed(1)}`)
         .join("");
     canvas.append(svg("g", {class: hueOf(s.first.backend)}, svg("path", {
                         class: "stroke series",
@@ -106,11 +104,11 @@ function drawSeries(canvas, series, x, y, room, names) {
     for (const r of s.rows)
       markOf(
         canvas, hueOf(r.backend), rowTip(r), r.index,
-        shapeAt("circle", x(r.useful_bytes), y(r.kernel.gb_s), 8, {class: "ring"}),
+        shapeAt("circle", x(r), y(r.kernel.gb_s), 8, {class: "ring"}),
         shapeAt(
-          shapeOf(r.backend), x(r.useful_bytes), y(r.kernel.gb_s), 3.8,
+          shapeOf(r.backend), x(r), y(r.kernel.gb_s), 3.8,
           {class: r.peer ? "outline halo" : "fill"}));
-  const labels = series.map(s => ({s, x: x(s.last.useful_bytes), y: y(s.last.kernel.gb_s)}));
+  const labels = series.map(s => ({s, x: x(s.last), y: y(s.last.kernel.gb_s)}));
   for (const l of spread(labels, 14, room.y, room.y + room.h)) {
     const edge = room.x + room.w + 10;
     canvas.append(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// report_model.js: the document as the charts want it: rows with names, groups of rows that race
-// each other, devices with their ceilings; and figures as people read them.
+// report_model.js: the document as the charts want it: rows with names and parameters, groups of
+// rows that race each other, devices with their ceilings; and figures as people read them.
 "use strict";
 
 const KNOWN_BACKENDS = ["cpu", "cuda", "opencl"];
@@ -19,13 +19,42 @@ function shapeOf(backend) {
   return SHAPES[backend] || "diamond";
 }
 
-function readRow(row, index) {
+// Params that say how a row was raced; the others say over what.
+const HOW_PARAMS = ["nodes", "streams", "threads", "size_name"];
+
+// [name, value] of the axes of the row's op, and of what else is said of its case.
+function caseParams(row, axisNames) {
+  const all = Object.entries(row.params).filter(([name]) => !HOW_PARAMS.includes(name));
+  return {
+    axes: all.filter(([name]) => axisNames.includes(name)),
+    facts: all.filter(([name]) => !axisNames.includes(name)),
+  };
+}
+
+function paramsText(params) {
+  return params.map(pair => pair.join(" ")).join(", ");
+}
+
+// The kernel that a row is about: with the most threads launched in all, the first of equals; one
+// that only prepared the row where there is no other.
+function mainKernel(row) {
+  const all = k => k.groups * k.threads, kernels = row.kernels || [];
+  const own = kernels.filter(k => !k.prepare);
+  return (own.length ? own : kernels).reduce((a, b) => !a || all(b) > all(a) ? b : a, null);
+}
+
+function readRow(row, index, axisNames) {
+  const {axes, facts} = caseParams(row, axisNames);
   const kernel = row.scopes.kernel || null;
   const memory = row.memory === "host" ? "" : row.memory;
   return {
     ...row,
     index,
     kernel,
+    axes,
+    facts,
+    axesText: paramsText(axes),
+    mainKernel: mainKernel(row),
     name: `${row.op}.${row.backend}.${row.contender}`,
     memoryLabel: memory,
     label: row.contender + (memory ? " " + memory : ""),
@@ -49,15 +78,20 @@ function grouped(list, key) {
 }
 
 function readGroup(rows) {
-  const {op, size, sizeName, dtype} = rows[0];
+  const {op, size, sizeName, dtype, axes, axesText, facts} = rows[0];
   return {
     op,
     size,
     sizeName,
     dtype,
+    axes,
+    axesText,
+    facts,
+    title: `${op} ${dtype}` + (axesText ? ", " + axesText : ""),
     rows,
     bytes: rows[0].useful_bytes,
-    isLargest: false,
+    isLargest: false,  // of its op, type and parameters
+    isFront: false,    // the first of these of its op and type
     ok: rows.filter(r => r.isOk),
     byDevice: grouped(rows.filter(r => r.isOk), deviceKey),
   };
@@ -67,12 +101,21 @@ function deviceKey(thing) {
   return thing.backend + "\n" + thing.device;
 }
 
-function readModel(data) {
-  const rows = data.results.map(readRow);
-  const groups = grouped(rows, r => [r.op, r.size, r.dtype].join("\n")).map(readGroup);
-  for (const same of grouped(groups, g => g.op + "\n" + g.dtype))
-    same.reduce((a, b) => b.bytes > a.bytes ? b : a).isLargest = true;
+function largest(groups) {
+  return groups.reduce((a, b) => b.bytes > a.bytes ? b : a);
+}
+
+function readModel(data, ops) {
+  const axisNames = op => (ops.find(o => o.op === op)?.axes || []).map(a => a.name);
+  const rows = data.results.map((row, index) => readRow(row, index, axisNames(row.op)));
+  const groups =
+    grouped(rows, r => [r.op, r.size, r.dtype, paramsText(r.axes), paramsText(r.facts)].join("\n"))
+      .map(readGroup);
+  for (const same of grouped(groups, g => [g.op, g.dtype, g.axesText].join("\n")))
+    largest(same).isLargest = true;
+  for (const same of grouped(groups, g => [g.op, g.dtype].join("\n"))) largest(same).isFront = true;
   return {
+    ops,
     host: data.host,
     version: data.iron,
     devices: data.devices,
@@ -133,12 +176,26 @@ function samplesText(scope) {
   return `${scope.samples.length}${scope.stopped_by ? ", until " + scope.stopped_by : ""}`;
 }
 
+// What a kernel takes of its device, as far as the driver tells.
+function kernelTip(k) {
+  const known = value => value !== undefined;
+  return [
+    ["main kernel", k.name],
+    ["launched", `${k.groups} × ${k.threads} threads`],
+    ["registers", known(k.registers) ? String(k.registers) : ""],
+    ["local memory", known(k.local_bytes) ? bytesText(k.local_bytes) : ""],
+    ["spilled", known(k.spill_bytes) ? bytesText(k.spill_bytes) : ""],
+    ["occupancy", known(k.occupancy_percent) ? percent(k.occupancy_percent) : ""],
+  ];
+}
+
 // What a mark says when it is pointed at or reached with the keyboard.
 function rowTip(row) {
   const k = row.kernel;
   const tip = [
     [row.name + (row.memoryLabel ? " · " + row.memoryLabel : "")],
     ["size", `${row.size} ${row.dtype}`],
+    ...[...row.axes, ...row.facts].map(([name, value]) => [name, String(value)]),
     ["kernel", figure(k.median_ms, "ms")],
     ["rate", figure(k.gb_s, "GB/s")],
     ["of the ceiling", percent(k.percent_of_ceiling)],
@@ -147,6 +204,7 @@ function rowTip(row) {
     ["noise", percent(k.noise_percent)],
     ["samples", samplesText(k)],
   ];
-  if (row.cache_resident) tip.push(["data", "fit into the cache"]);
+  if (row.cache_resident) tip.push(["data fit", "into the cache"]);
+  if (row.mainKernel) tip.push(...kernelTip(row.mainKernel));
   return tip.filter(line => line.length === 1 || line[1]);
 }

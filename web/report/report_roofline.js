@@ -15,7 +15,7 @@ function rooflineSection(model) {
     "Each device's measured ceilings as diagonals, and the contenders below them. The nearer " +
       "to its diagonal, " +
       "the less is left to gain; further right means fewer bytes moved for the same work. " +
-      "Labels name the largest size; smaller sizes are pale.",
+      "Labels name the largest size; smaller sizes and further cases are pale.",
     legend(model),
     html(
       "div", {class: "figures"},
@@ -28,10 +28,9 @@ function rooflineSection(model) {
 }
 
 function rooflinePoint(row) {
-  const largest = row.group ? row.group.isLargest : true;
   return {
     row,
-    isLabelled: largest,
+    isLabelled: row.group ? row.group.isFront : true,
     intensity: row.operations / (row.passes * row.useful_bytes),
     speed: row.operations / (row.kernel.median_ms / 1000),
   };
@@ -49,7 +48,7 @@ function drawRoofline(model, rows, width) {
   for (const g of model.groups)
     for (const r of g.rows) r.group = g;
   const points = rows.map(rooflinePoint);
-  const ceilings = ["read", "copy", "to-device pinned"]
+  const ceilings = ["read", "copy", "to_device_pinned"]
                      .map(name => ceilingOf(model, rows[0], name))
                      .filter(c => c && c.gb_s);
   const frame = rooflineFrame(points, ceilings);
@@ -107,7 +106,7 @@ function drawCeilings(canvas, plot, ceilings) {
     const d = diagonal(c.gb_s * 1e9, plot);
     if (!d) return;
     const angle = Math.atan2(d.y2 - d.y1, d.x2 - d.x1) * 180 / Math.PI;
-    const text = `${c.name === "to-device pinned" ? "pinned bus" : c.name} ${figure(c.gb_s)} GB/s`;
+    const text = `${c.name === "to_device_pinned" ? "pinned bus" : c.name} ${figure(c.gb_s)} GB/s`;
     const isBelow = c.name === "copy";
     const at = {x: d.x1 + (d.x2 - d.x1) * 0.04, y: d.y1 + (d.y2 - d.y1) * 0.04};
     canvas.append(

@@ -32,6 +32,13 @@ const COLUMNS = [
   {title: "size", kind: "n", isNaming: true, value: r => r.useful_bytes, text: r => r.size},
   {title: "type", isNaming: true, value: r => r.dtype, text: r => r.dtype},
   {
+    title: "parameters",
+    isNaming: true,
+    isOptional: true,
+    value: r => r.axesText,
+    text: r => r.axesText
+  },
+  {
     title: "kernel ms",
     kind: "n",
     value: r => r.kernel?.median_ms,
@@ -63,6 +70,22 @@ const COLUMNS = [
     value: r => r.kernel?.noise_percent,
     text: r => percent(r.kernel?.noise_percent)
   },
+  ...[["regs", "registers"], ["local B", "local_bytes"], ["spill B", "spill_bytes"]].map(
+    ([title, key]) => ({
+      title,
+      kind: "n",
+      isOptional: true,
+      value: r => r.mainKernel?.[key],
+      text: r => String(r.mainKernel?.[key] ?? "")
+    })),
+  {
+    title: "occupancy",
+    kind: "n",
+    isOptional: true,
+    value: r => r.mainKernel?.occupancy_percent,
+    text: r =>
+      r.mainKernel?.occupancy_percent ? Math.round(r.mainKernel.occupancy_percent) + " %" : ""
+  },
   {
     title: "idea, or reason",
     value: r => r.reason || r.idea,
@@ -71,31 +94,34 @@ const COLUMNS = [
   },
 ];
 
+function isValue(x) {
+  return x !== null && x !== undefined && x !== "";
+}
+
 // Rows without a figure stay last, whichever way the others are sorted.
 function compareBy(column, direction) {
   return (a, b) => {
     const x = column.value(a), y = column.value(b);
-    const hasX = x !== null && x !== undefined && x !== "",
-          hasY = y !== null && y !== undefined && y !== "";
+    const hasX = isValue(x), hasY = isValue(y);
     if (!hasX || !hasY) return Number(hasY) - Number(hasX);
     return direction * (typeof x === "number" ? x - y : String(x).localeCompare(String(y)));
   };
 }
 
 function matches(row, text, status, op) {
-  const all = `${row.name} ${row.memory} ${row.size} ${row.sizeName} ${row.dtype} ${row.device} ${
-                row.status} ${row.reason} ${row.idea}`
+  const all = `${row.name} ${row.memory} ${row.size} ${row.sizeName} ${row.dtype} ${row.axesText} ${
+                row.device} ${row.status} ${row.reason} ${row.idea}`
                 .toLowerCase();
   return (!status || row.status === status) && (!op || row.op === op) &&
     text.toLowerCase().split(/\s+/).every(word => all.includes(word));
 }
 
 // A row without figures gives their room to its reason.
-function rowLine(row) {
-  const told = row.isOk ? COLUMNS : COLUMNS.filter(c => c.isNaming);
+function rowLine(row, columns) {
+  const told = row.isOk ? columns : columns.filter(c => c.isNaming);
   const cells = told.map(c => html("td", {class: c.kind || null}, c.text(row)));
   if (!row.isOk)
-    cells.push(html("td", {class: "reason", colspan: COLUMNS.length - told.length}, row.reason));
+    cells.push(html("td", {class: "reason", colspan: columns.length - told.length}, row.reason));
   return html("tr", {class: row.status, "data-row": row.index}, ...cells);
 }
 
@@ -118,18 +144,20 @@ function rowsSection(model) {
   const op = choice("op", "Op", [...new Set(model.rows.map(r => r.op))]);
   const filters = html("div", {class: "filters", role: "search"}, html("label", {for: "search"
                        }, "Find", search), status, op, count);
+  // What no row has takes no room.
+  const columns = COLUMNS.filter(c => !c.isOptional || model.rows.some(r => isValue(c.value(r))));
   let sorted = null;  // {column, direction}
 
   const fill = () => {
     const shown = model.rows.filter(
       r => matches(r, search.value.trim(), status.lastChild.value, op.lastChild.value));
     if (sorted) shown.sort(compareBy(sorted.column, sorted.direction));
-    body.replaceChildren(...shown.map(rowLine));
+    body.replaceChildren(...shown.map(r => rowLine(r, columns)));
     count.textContent = shown.length === model.rows.length ?
       `${shown.length} rows` :
       `${shown.length} of ${model.rows.length} rows`;
   };
-  const heads = COLUMNS.map(column => {
+  const heads = columns.map(column => {
     const head = html(
       "th", {scope: "col", class: column.kind || null, "aria-sort": "none"},
       html("button", {type: "button"}, column.title));

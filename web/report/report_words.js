@@ -47,7 +47,7 @@ function alarm(rows, title, kind) {
       ...same.map(
         list => html(
           "li", {}, html("code", {}, list[0].name), ` ${list[0].memoryLabel} `,
-          `(${list.map(r => r.size).join(", ")}): `,
+          `(${list.map(r => [r.size, r.axesText].filter(Boolean).join(", ")).join("; ")}): `,
           html("span", {class: "reason"}, list[0].reason)))));
 }
 
@@ -64,7 +64,9 @@ function bestCard(group) {
     "div", {class: "card " + hueOf(best.backend)},
     html(
       "p", {class: "what"},
-      `${group.op} ${group.dtype} · ${group.size} · ${bytesText(group.bytes)}`),
+      [group.title, group.size, bytesText(group.bytes), paramsText(group.facts)]
+        .filter(Boolean)
+        .join(" · ")),
     html(
       "p", {class: "figure"}, figure(best.kernel.gb_s), " ",
       html("small", {}, share ? `GB/s, ${percent(share)} of the ceiling` : "GB/s")),
@@ -78,8 +80,12 @@ function bestCard(group) {
     html("p", {class: "more"}, [shortDevice(best.device), ...more].join("; ")));
 }
 
+// A card a case; of an op with many cases the first few, the others stand in the ranking.
+const CARDS_EACH = 8;
+
 function overviewSection(model) {
-  const largest = model.groups.filter(g => g.isLargest && g.ok.length);
+  const shown = grouped(model.groups.filter(g => g.isLargest && g.ok.length), g => g.op + g.dtype)
+                  .flatMap(same => same.slice(0, CARDS_EACH));
   const wrong = counted(model, "wrong"), failed = counted(model, "failed");
   const heading = html("h2", {class: "skip", id: "overview-title"}, "At a glance");
   const element = html(
@@ -88,7 +94,7 @@ function overviewSection(model) {
     alarm(
       failed, failed.length === 1 ? "A row that failed" : `${failed.length} rows that failed`,
       "failed"),
-    html("div", {class: "cards"}, ...largest.map(bestCard)));
+    html("div", {class: "cards"}, ...shown.map(bestCard)));
   element.style.marginTop = "1rem";
   return element;
 }
