@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_transpose.c: the op transpose: its judge refuses every answer that is wrong in a way in
+ * which contenders are wrong, data come from the seed alone, every CPU row is right at every shape,
+ * in both types, on one to three threads; rows, sizes and limits are what they should be. Rows on
+ * GPUs run in the selftest.
+ */
+#include "support.h"
+
+#include "ops/transpose/transpose_op.h"
+
+#include <math.h>
+
+typedef struct shape {
+    uint64_t rows, cols;
+} shape;
+
+static const iron__element elements[] = {IRON_F32, IRON_F64};
+
+/* Tiny, odd, prime, at and beside the edges of blocks and tiles, long and narrow. */
+static const shape shapes[] = {
+    {1, 1},     {1, 7},    {7, 1},    {2, 3},    {4, 4},    {5, 17},    {31, 33},
+    {32, 32},   {63, 65},  {64, 64},  {128, 64}, {127, 63}, {129, 65},  {257, 129},
+    {500, 300}, {1, 5000}, {5000, 1}, {3, 4099}, {4099, 3}, {256, 256}, {1009, 613},
+};
+
+static iron__team *make_team(uint32_t threads) {
+    iron__team *team = NULL;
+    iron_error err;
+
+    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
+    return team;
+}
+
+static iron__case make_case(shape s, iron__element element, uint64_t seed) {
+    return (iron__case){.op = &iron__op_transpose,
+                        .rows = s.rows,
+                        .cols = s.cols,
+                        .element = element,
+                        .seed = seed};
+}
+
+static iron__problem make_problem(shape s, iron__element element, uint64_t seed, iron__team *team) {
+    iron__problem p = {.c = make_case(s, element, seed)};
+    iron_error err;
+
+    assert_ok(iron__op_transpose.accept(&p.c, &err), &err);
+    assert_ok(iron__op_transpose.make(&p, team, &err), &err);
+    assert_int_equal(p.output_bytes, p.inputs[0].bytes);
+    return p;
+}
+
+static double get(const iron__problem *p, const void *array, size_t index) {
+    return p->c.element == IRON_F32 ? (double)((const float *)array)[index]
+                                    : ((const double *)array)[index];
+}
+
+static void put(const iron__problem *p, void *array, size_t index, double value) {
+    if (p->c.element == IRON_F32)
+        ((float *)array)[index] = (float)value;
+    else
+        ((double *)array)[index] = value;
+}
+
+static void *compute(const iron__problem *p) {
+    size_t rows = (size_t)p->c.rows, cols = (size_t)p->c.cols;
+    void *b = grab(p->output_bytes);
+
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            put(p, b, j * rows + i, get(p, p->inputs[0].data, i * cols + j));
+    return b;
+}
+
+static void assert_passes(const iron__problem *p, const void *b, const char *what) {
+    char text[240] = "";
+
+    if (!iron__op_transpose.check(p, b, text, sizeof text))
+        fail_msg("%s, %s, %llux%llu: %s", what, iron__element_name(p->c.element),
+                 (unsigned long long)p->c.rows, (unsigned long long)p->c.cols, text);
+}
+
+/* And the judge names this element of B first. */
+static void assert_fails(const iron__problem *p, const void *b, size_t at, const char *what) {
+    size_t rows = (size_t)p->c.rows;
+    char text[240] = "", begin[80];
+
+    if (iron__op_transpose.check(p, b, text, sizeof text))
+        fail_msg("%s, %s, %llux%llu: passes", what, iron__element_name(p->c.element),
+                 (unsigned long long)p->c.rows, (unsigned long long)p->c.cols);
+    snprintf(begin, sizeof begin, "B[%zu][%zu] is ", at / rows, at % rows);
+    if (strncmp(text, begin, strlen(begin)) != 0)
+        fail_msg("%s: '%s' does not begin with '%s'", what, text, begin);
+}
+
+/* Single elements, everywhere at small sizes and here and there at large ones. */
+static void assert_single_elements_count(const iron__problem *p, void *b) {
+    static const double wrong[] = {0, (double)NAN, (double)INFINITY, 2};
+    size_t count = (size_t)(p->c.rows * p->c.cols), step = count < 2000 ? 1 : count / 41;
+
+    for (size_t k = 0; k < count; k += step) {
+        double right = get(p, b, k);
+
+        put(p, b, k, wrong[k % COUNT(wrong)]);
+        assert_fails(p, b, k, "one element");
+        put(p, b, k, -right);
+        assert_fails(p, b, k, "another sign");
+        put(p, b, k, right);
+    }
+    put(p, b, count - 1, get(p, b, count - 1) * (1 + 0x1p-22));
+    assert_fails(p, b, count - 1, "the last element, by a few units in its last place");
+}
+
+static void assert_wrong_answers_fail(const iron__problem *p) {
+    size_t rows = (size_t)p->c.rows, cols = (size_t)p->c.cols, count = rows * cols;
+    size_t element = iron__element_bytes(p->c.element);
+    char *right = compute(p), *wrong = grab(p->output_bytes);
+
+    assert_passes(p, right, "the definition");
+    memset(wrong, 0, p->output_bytes);
+    assert_fails(p, wrong, 0, "zeros");
+    memset(wrong, 0xFF, p->output_bytes);
+    assert_fails(p, wrong, 0, "NaN");
+    if (count > 1) {
+        memcpy(wrong, right + element, p->output_bytes - element);
+        memcpy(wrong + p->output_bytes - element, right, element);
+        assert_fails(p, wrong, 0, "shifted by one");
+    }
+    if (rows > 1 && cols > 1) {
+        assert_fails(p, p->inputs[0].data, 1, "not transposed");
+        memcpy(wrong, right, p->output_bytes);
+        memcpy(wrong, right + rows * element, rows * element);
+        memcpy(wrong + rows * element, right, rows * element);
+        assert_fails(p, wrong, 0, "two rows exchanged");
+    }
+    assert_single_elements_count(p, right);
+    free(wrong);
+    free(right);
+}
+
+static void wrong_answers_fail(void **state) {
+    (void)state;
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        iron__team *team = make_team(threads);
+
+        for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
+            iron__problem p = make_problem(shapes[s / 2], elements[s % 2], 7, team);
+
+            assert_wrong_answers_fail(&p);
+            iron__op_transpose.unmake(&p);
+        }
+        iron__team_destroy(team);
+    }
+}
+
+/* What the run before left, with other data, is no answer to this one. */
+static void answers_of_before_fail(void **state) {
+    iron__team *team = make_team(2);
+    iron__problem p = make_problem((shape){200, 300}, IRON_F32, 1, team);
+    iron__problem before = make_problem((shape){200, 300}, IRON_F32, 2, team);
+    void *b = compute(&before);
+
+    (void)state;
+    assert_fails(&p, b, 0, "of another seed");
+    free(b);
+    iron__op_transpose.unmake(&p);
+    iron__op_transpose.unmake(&before);
+    iron__team_destroy(team);
+}
+
+static void the_judge_says_what(void **state) {
+    iron__team *team = make_team(3);
+    iron__problem p = make_problem((shape){300, 200}, IRON_F64, 1, team);
+    double *b = compute(&p);
+    char text[240];
+
+    (void)state;
+    ((double *)p.inputs[0].data)[70 * 200 + 150] = 12.25;
+    b[150 * 300 + 70] = 0.5;
+    b[199 * 300 + 299] = 0; /* later */
+    assert_false(iron__op_transpose.check(&p, b, text, sizeof text));
+    assert_string_equal(text, "B[150][70] is 0.5, should be 12.25");
+    free(b);
+    iron__op_transpose.unmake(&p);
+    iron__team_destroy(team);
+}
+
+/* No symmetry, and hardly an element twice: else a wrong place could not be told. */
+static void data_are_the_seeds(void **state) {
+    iron__team *one = make_team(1), *three = make_team(3);
+
+    (void)state;
+    for (size_t e = 0; e < COUNT(elements); e++) {
+        iron__problem a = make_problem((shape){400, 400}, elements[e], 5, one);
+        iron__problem b = make_problem((shape){400, 400}, elements[e], 5, three);
+        iron__problem c = make_problem((shape){400, 400}, elements[e], 6, three);
+        size_t same = 0;
+
+        assert_ptr_equal(b.team, three);
+        assert_memory_equal(a.inputs[0].data, b.inputs[0].data, a.inputs[0].bytes);
+        assert_memory_not_equal(a.inputs[0].data, c.inputs[0].data, a.inputs[0].bytes);
+        for (size_t i = 0; i < 400; i++)
+            for (size_t j = 0; j < i; j++)
+                same += get(&a, a.inputs[0].data, i * 400 + j) ==
+                        get(&a, a.inputs[0].data, j * 400 + i);
+        assert_true(same < 5);
+        iron__op_transpose.unmake(&a);
+        iron__op_transpose.unmake(&b);
+        iron__op_transpose.unmake(&c);
+        iron__op_transpose.unmake(&c); /* a struct of zeros but c */
+    }
+    iron__team_destroy(one);
+    iron__team_destroy(three);
+}
+
+static void every_cpu_row_is_right(void **state) {
+    iron__contender row;
+
+    (void)state;
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        iron__team *team = make_team(threads);
+
+        for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
+            iron__problem p = make_problem(shapes[s / 2], elements[s % 2], s, team);
+            void *output = grab(p.output_bytes);
+
+            for (size_t k = 0; iron__op_transpose.contender_at(k, &row); k++) {
+                iron__cpu_work work = {.row = &row, .problem = &p, .team = team, .output = output};
+
+                if (!(row.backends & IRON_ON_CPU))
+                    continue;
+                memset(output, 0xFF, p.output_bytes);
+                row.cpu_run(&work);
+                assert_passes(&p, output, row.name);
+            }
+            free(output);
+            iron__op_transpose.unmake(&p);
+        }
+        iron__team_destroy(team);
+    }
+}
+
+/* Is there a row of that name on one of these backends, before row number `end`? */
+static bool has_row(const char *name, uint32_t backends, size_t end) {
+    iron__contender row;
+
+    for (size_t k = 0; k < end && iron__op_transpose.contender_at(k, &row); k++)
+        if ((row.backends & backends) && strcmp(row.name, name) == 0)
+            return true;
+    return false;
+}
+
+static void rows_tell_a_story(void **state) {
+    static const char *const on_cpu[] = {"naive", "blocked", "vector", "threads"};
+    static const char *const on_gpu[] = {
+        "naive",        "tiled",    "tiled-padded",       "tiled-swizzled",
+        "tiled-vector", "champion", "champion-rows-first"};
+    iron__contender row;
+    size_t k = 0;
+
+    (void)state;
+    for (; iron__op_transpose.contender_at(k, &row); k++) {
+        assert_true(row.idea && row.idea[0]);
+        assert_true(row.backends == IRON_ON_CPU ? row.cpu_run && !row.gpu : row.gpu && row.own);
+        assert_true(row.beats ? has_row(row.beats, row.backends, k)
+                              : strcmp(row.name, "naive") == 0);
+    }
+    for (size_t n = 0; n < COUNT(on_cpu); n++)
+        assert_true(has_row(on_cpu[n], IRON_ON_CPU, k));
+    for (size_t n = 0; n < COUNT(on_gpu); n++)
+        assert_true(has_row(on_gpu[n], IRON_ON_GPU, k));
+    assert_true(iron__op_transpose.is_resident);
+    assert_int_equal(iron__op_transpose.bound, IRON_BOUND_COPY);
+    assert_ptr_equal(iron__op_find("transpose"), &iron__op_transpose);
+}
+
+static void sizes_are_large_enough(void **state) {
+    static const struct {
+        uint64_t cache_mib;
+        bool has_gpu;
+        iron__element element;
+        uint64_t side;
+    } cases[] = {{0, false, IRON_F32, 4000},   {8, false, IRON_F32, 4000},
+                 {32, false, IRON_F32, 6000},  {32, false, IRON_F64, 5000},
+                 {60, true, IRON_F32, 16384},  {60, true, IRON_F64, 16384},
+                 {256, false, IRON_F32, 17000}};
+    iron__case c = make_case((shape){300, 200}, IRON_F64, 1);
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        uint64_t rows = 0, cols = 0, cache = cases[k].cache_mib << 20;
+
+        iron__op_transpose.usual_size(cache, cases[k].has_gpu, cases[k].element, &rows, &cols);
+        assert_true(rows == cases[k].side && cols == cases[k].side);
+        assert_true(rows * cols * iron__element_bytes(cases[k].element) >= 4 * cache);
+    }
+    assert_int_equal(iron__op_transpose.useful_bytes(&c), 2 * 300 * 200 * 8);
+    for (size_t k = 0; k < iron__op_transpose.size_count; k++) {
+        const iron__size *s = &iron__op_transpose.sizes[k];
+        iron_error err;
+
+        c = make_case((shape){s->rows, s->cols}, IRON_F64, 1);
+        assert_ok(iron__op_transpose.accept(&c, &err), &err);
+    }
+}
+
+static void limits_are_kept(void **state) {
+    const uint64_t longest = 0x7FFFFFFF;
+    const shape fine[] = {{1, 1}, {1, longest}, {longest, 1}, {UINT64_C(1) << 20, 1 << 17}};
+    const shape refused[] = {{0, 1},
+                             {1, 0},
+                             {longest + 1, 1},
+                             {1, longest + 1},
+                             {UINT64_C(1) << 20, (1 << 17) + 1},
+                             {longest, longest},
+                             {UINT64_MAX, UINT64_MAX}};
+    iron_error err;
+    iron__case c;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(fine); k++) {
+        c = make_case(fine[k], IRON_F64, 0);
+        assert_ok(iron__op_transpose.accept(&c, &err), &err);
+    }
+    for (size_t k = 0; k < COUNT(refused); k++) {
+        c = make_case(refused[k], IRON_F64, 0);
+        assert_refused(iron__op_transpose.accept(&c, &err), IRON_E_ARG, &err);
+    }
+    c = make_case((shape){8, 8}, IRON_U32, 0);
+    assert_refused(iron__op_transpose.accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "u32");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_answers_fail),     cmocka_unit_test(answers_of_before_fail),
+        cmocka_unit_test(the_judge_says_what),    cmocka_unit_test(data_are_the_seeds),
+        cmocka_unit_test(every_cpu_row_is_right), cmocka_unit_test(rows_tell_a_story),
+        cmocka_unit_test(sizes_are_large_enough), cmocka_unit_test(limits_are_kept),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
