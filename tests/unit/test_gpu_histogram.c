@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_gpu_histogram.c: what the selftest does not reach of histogram's kernels: packed counters
+ * that come to their guard many times, swept ones that would overflow without sweeps, values that
+ * have none, and the champion on devices with less local memory or smaller groups than this one,
+ * which the test makes it believe.
+ *
+ * IRON_TEST_BACKEND=cuda in the environment runs it on CUDA instead of OpenCL.
+ */
+#include "gpu_support.h"
+#include "histogram_support.h"
+
+#include "ops/histogram/kernel_params.h"
+
+static iron__gpu_device *device;
+static iron__gpu_queue *queue;
+static iron__team *team;
+
+static int set_up(void **state) {
+    iron_error err;
+
+    gpu_set_up(state);
+    if (gpu_reason.status != IRON_OK)
+        return 0;
+    team = make_team(2);
+    assert_ok(iron__gpu_device_open(gpu_index(), 0, &device, &err), &err);
+    assert_ok(iron__gpu_queue_create(device, &queue, &err), &err);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    iron__gpu_queue_destroy(queue);
+    iron__gpu_device_close(device);
+    iron__team_destroy(team);
+    return gpu_tear_down(state);
+}
+
+static void copy(const iron__gpu_buffer *from, const iron__gpu_buffer *to, void *host,
+                 size_t bytes) {
+    const iron__gpu_copy c = {.from = from,
+                              .to = to,
+                              .from_host = from ? NULL : host,
+                              .to_host = to ? NULL : host,
+                              .bytes = bytes};
+    iron_error err;
+
+    assert_ok(iron__gpu_copy_bytes(queue, &c, &err), &err);
+    assert_ok(iron__gpu_queue_wait(queue, &err), &err);
+}
+
+static iron__gpu_buffer *buffer_of(size_t bytes) {
+    iron__gpu_buffer *buffer = NULL;
+    iron_error err;
+
+    assert_ok(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_DEVICE, bytes, &buffer, &err), &err);
+    return buffer;
+}
+
+static iron__contender row_of(const char *name) {
+    iron__contender row;
+    size_t k = 0;
+
+    while (op->contender_at(k, &row) &&
+           (!(row.backends & IRON_ON_GPU) || strcmp(row.name, name) != 0))
+        k++;
+    assert_string_equal(row.name, name);
+    return row;
+}
+
+/* The row runs twice, into an output of ones, and is right both times. */
+static void expect_right(const char *name, iron__case c) {
+    iron__problem p = make_problem(c, team);
+    iron__gpu_buffer *input = buffer_of(p.inputs[0].bytes);
+    iron__gpu_data data = {.inputs = {input}, .output = buffer_of(p.output_bytes)};
+    iron__contender row = row_of(name);
+    void *answer = grab(p.output_bytes);
+    iron__gpu_work *work = NULL;
+    iron_error err;
+
+    copy(NULL, input, p.inputs[0].data, p.inputs[0].bytes);
+    assert_ok(row.gpu->create(device, &row, &p, 1, &work, &err), &err);
+    for (int round = 0; round < 2; round++) {
+        memset(answer, 0xFF, p.output_bytes);
+        copy(NULL, data.output, answer, p.output_bytes);
+        assert_ok(row.gpu->run(work, &data, queue, &err), &err);
+        copy(data.output, NULL, answer, p.output_bytes);
+        assert_passes(&p, answer, name);
+    }
+    row.gpu->destroy(work);
+    free(answer);
+    iron__gpu_buffer_destroy(data.output);
+    iron__gpu_buffer_destroy(input);
+    op->unmake(&p);
+}
+
+/* So that a group has many elements on any device, and far counters have copies. */
+static void expect_right_in_two_groups(const char *name, iron__case c) {
+    uint32_t units = device->info.units;
+
+    device->info.units = 2;
+    expect_right(name, c);
+    device->info.units = units;
+}
+
+/* Counts of one group pass FULL, and what 16 bits hold, dozens of times: one by one in zipf's most
+ * frequent value, by 16 bytes where all elements are one. */
+static void small_counters_do_not_overflow(void **state) {
+    static const char *const names[] = {"packed", "swept"};
+
+    (void)state;
+    NEED_GPU();
+    for (size_t k = 0; k < 2 * (size_t)IRON_HISTOGRAM_DATA; k++) {
+        iron__histogram_data d = (iron__histogram_data)(k / 2);
+        const char *name = names[k % 2];
+
+        expect_right_in_two_groups(name, make_case(IRON_U32, 3000001, 128256, d, 1));
+        expect_right_in_two_groups(name, make_case(IRON_U32, 3000003, 2, d, 1));
+        expect_right_in_two_groups(name, make_case(IRON_U32, 3000002, 3, d, 1));
+        expect_right_in_two_groups(name, make_case(IRON_U16, 3000007, 0, d, 1));
+    }
+}
+
+/* Single values, in the low half of a word, in the high one, and without a counter: seeds are tried
+ * until each was there, in a table that has room for a third of the values each. */
+static void single_values_everywhere(void **state) {
+    const uint32_t pairs = 4000;
+    bool is_seen[3] = {false, false, false};
+    iron__gpu_info info;
+
+    (void)state;
+    NEED_GPU();
+    info = device->info;
+    for (uint64_t seed = 0; !(is_seen[0] && is_seen[1] && is_seen[2]); seed++) {
+        iron__case c = make_case(IRON_U32, 1, 3 * pairs, IRON_HISTOGRAM_ONE, seed);
+        iron__problem p = make_problem(c, team);
+        size_t place = value_at(&p, 0) / pairs;
+
+        op->unmake(&p);
+        assert_true(seed < 1000);
+        if (is_seen[place])
+            continue;
+        is_seen[place] = true;
+        for (c.rows = 400000; c.rows < 400010; c.rows += 3) {
+            device->info.local_bytes_max = sizeof(k_u32) * (pairs + HISTOGRAM_PACKED_SPARE);
+            expect_right_in_two_groups("packed", c);
+            device->info.local_bytes_max = sizeof(k_u32) * pairs;
+            expect_right_in_two_groups("swept", c);
+        }
+        device->info = info;
+    }
+}
+
+/* Sweeps come after a certain number of turns, and what is left after the last turn fits still:
+ * lengths around each of them, all of one value, in one group. */
+static void sweeps_come_in_time(void **state) {
+    const uint64_t turn = UINT64_C(16) * HISTOGRAM_SWEPT_WG * HISTOGRAM_SWEPT_LOADS;
+    static const iron__element elements[] = {IRON_U16, IRON_U32};
+    uint32_t units;
+
+    (void)state;
+    NEED_GPU();
+    units = device->info.units;
+    device->info.units = 1;
+    for (size_t k = 0; k < COUNT(elements); k++)
+        for (uint64_t turns = 1; turns <= 11; turns++) {
+            uint64_t count = turns * turn / iron__element_bytes(elements[k]);
+            iron__case c = make_case(elements[k], count - 1, 128256, IRON_HISTOGRAM_ONE, turns);
+
+            expect_right("swept", c);
+            c.rows = count;
+            expect_right("swept", c);
+        }
+    device->info.units = units;
+}
+
+/* Most values have no counter. */
+static void little_local_memory(void **state) {
+    iron__gpu_info info;
+
+    (void)state;
+    NEED_GPU();
+    info = device->info;
+    for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
+        iron__histogram_data d = (iron__histogram_data)data;
+
+        device->info.local_bytes_max = 4 * (HISTOGRAM_PACKED_SPARE + 1);
+        expect_right("packed", make_case(IRON_U16, 300007, 0, d, 2));
+        device->info.local_bytes_max = 16;
+        expect_right("champion", make_case(IRON_U16, 300007, 0, d, 2));
+        device->info.local_bytes_max = 8192;
+        expect_right("packed", make_case(IRON_U32, 300001, 50257, d, 2));
+        expect_right("champion", make_case(IRON_U32, 300001, 50257, d, 2));
+        expect_right("champion", make_case(IRON_U32, 300001, 1 << 21, d, 2)); /* one copy */
+        expect_right("champion", make_case(IRON_U8, 300009, 0, d, 2));
+    }
+    device->info = info;
+}
+
+static void small_groups(void **state) {
+    iron__gpu_info info;
+
+    (void)state;
+    NEED_GPU();
+    info = device->info;
+    device->info.group_threads_max = HISTOGRAM_SMALL_WG;
+    device->info.local_bytes_max = 32768;
+    for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
+        iron__histogram_data d = (iron__histogram_data)data;
+
+        expect_right("champion", make_case(IRON_U8, 300009, 0, d, 3));
+        expect_right("champion", make_case(IRON_U32, 300001, 8192, d, 3));
+        expect_right("champion", make_case(IRON_U32, 300001, 8193, d, 3));
+        expect_right("champion", make_case(IRON_U16, 300001, 0, d, 3));
+    }
+    device->info = info;
+}
+
+/* Few bins of u32, which the selftest has not. */
+static void small_vocabularies(void **state) {
+    static const uint32_t vocabs[] = {2, 33, 512, 513, 20000};
+
+    (void)state;
+    NEED_GPU();
+    for (size_t k = 0; k < COUNT(vocabs); k++)
+        for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
+            iron__case c = make_case(IRON_U32, 100001, vocabs[k], (iron__histogram_data)data, 4);
+
+            expect_right("champion", c);
+            if (vocabs[k] < 1000)
+                expect_right("lane-private", c);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_counters_do_not_overflow),
+        cmocka_unit_test(single_values_everywhere),
+        cmocka_unit_test(sweeps_come_in_time),
+        cmocka_unit_test(little_local_memory),
+        cmocka_unit_test(small_groups),
+        cmocka_unit_test(small_vocabularies),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_histogram.c: the op histogram on the CPU: data are what their names say, the judge takes the
+ * right counts and nothing else, every contender gives them at any length, type and number of
+ * threads, and limits are kept. How rows are launched on GPUs of all sorts is looked at here, too,
+ * since it needs none.
+ */
+#include "histogram_support.h"
+
+#include "ops/histogram/histogram_plan.h"
+#include "ops/histogram/kernel_params.h"
+
+/* Each type with bins that suit it, few and many. */
+static const struct {
+    iron__element element;
+    uint32_t vocab;
+} kinds[] = {{IRON_U8, 0},      {IRON_U16, 0},      {IRON_U32, 2},      {IRON_U32, 3},
+             {IRON_U32, 50257}, {IRON_U32, 128256}, {IRON_U32, 1 << 20}};
+
+static void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
+                    void *output) {
+    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
+    size_t bytes = row->cpu_scratch_bytes ? row->cpu_scratch_bytes(p, iron__team_threads(team)) : 0;
+
+    work.scratch = grab(bytes);
+    memset(work.scratch, 0xFF, bytes);
+    memset(output, 0xFF, p->output_bytes);
+    row->cpu_run(&work);
+    free(work.scratch);
+}
+
+static void try_rows(const iron__problem *p, iron__team *team) {
+    void *output = grab(p->output_bytes);
+    iron__contender row;
+    char what[64];
+    size_t tried = 0;
+
+    for (size_t k = 0; op->contender_at(k, &row); k++) {
+        if (!(row.backends & IRON_ON_CPU))
+            continue;
+        run_row(&row, p, team, output);
+        snprintf(what, sizeof what, "%s, %u threads", row.name, iron__team_threads(team));
+        assert_passes(p, output, what);
+        tried++;
+    }
+    assert_int_equal(tried, 3);
+    free(output);
+}
+
+static void every_contender_is_right(void **state) {
+    static const uint64_t counts[] = {1, 2, 7, 8, 9, 1001, 65537, 300007};
+
+    (void)state;
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        iron__team *team = make_team(threads);
+
+        for (size_t k = 0; k < COUNT(kinds); k++)
+            for (size_t n = 0; n < COUNT(counts); n++) {
+                iron__histogram_data data = (iron__histogram_data)((n + k) % IRON_HISTOGRAM_DATA);
+                iron__problem p = make_problem(
+                    make_case(kinds[k].element, counts[n], kinds[k].vocab, data, n), team);
+
+                try_rows(&p, team);
+                op->unmake(&p);
+            }
+        iron__team_destroy(team);
+    }
+}
+
+/* Enough elements for every thread to have tables of its own. */
+static void threads_share_long_data(void **state) {
+    iron__team *team = make_team(3);
+
+    (void)state;
+    for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
+        iron__problem p =
+            make_problem(make_case(IRON_U16, 3000001, 0, (iron__histogram_data)data, 9), team);
+        iron__contender row;
+
+        assert_true(op->contender_at(2, &row));
+        assert_string_equal(row.name, "threads");
+        assert_int_equal(row.cpu_scratch_bytes(&p, 3), 3 * 4 * 65536 * 4);
+        assert_int_equal(row.cpu_scratch_bytes(&p, 1024), 5 * 4 * 65536 * 4);
+        try_rows(&p, team);
+        op->unmake(&p);
+    }
+    iron__team_destroy(team);
+}
+
+static void reference_counts(void **state) {
+    iron__team *team = make_team(3);
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
+            iron__problem p = make_problem(
+                make_case(kinds[k].element, 1000003, kinds[k].vocab, (iron__histogram_data)data, k),
+                team);
+            uint64_t *counts = count_values(&p); /* an element past the bins would end the test */
+
+            assert_passes(&p, counts, "counted here");
+            free(counts);
+            op->unmake(&p);
+        }
+    iron__team_destroy(team);
+}
+
+/* Nothing passes but the counts themselves. */
+static void the_check_takes_nothing_else(void **state) {
+    iron__team *team = make_team(2);
+    iron__problem p =
+        make_problem(make_case(IRON_U32, 200000, 50257, IRON_HISTOGRAM_ZIPF, 3), team);
+    static const size_t places[] = {0, 25128, 50256};
+    uint64_t *counts = count_values(&p);
+    char text[200];
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(places); k++) {
+        char word[40];
+
+        counts[places[k]]++;
+        assert_false(op->check(&p, counts, text, sizeof text));
+        snprintf(word, sizeof word, "value %zu occurs", places[k]);
+        assert_non_null(strstr(text, word));
+        counts[places[k]] -= 1;
+        counts[places[k]] ^= UINT64_C(1) << 32; /* as far as 32 bits see, it is right */
+        assert_false(op->check(&p, counts, text, sizeof text));
+        counts[places[k]] ^= UINT64_C(1) << 32;
+    }
+    assert_true(op->check(&p, counts, text, sizeof text));
+    counts[7]--; /* the sum is right */
+    counts[8]++;
+    assert_false(op->check(&p, counts, text, sizeof text));
+    counts[7]++;
+    counts[8]--;
+    memmove(counts + 1, counts, p.output_bytes - 8); /* shifted */
+    assert_false(op->check(&p, counts, text, sizeof text));
+    memset(counts, 0, p.output_bytes);
+    assert_false(op->check(&p, counts, text, sizeof text));
+    memset(counts, 0xFF, p.output_bytes);
+    assert_false(op->check(&p, counts, text, sizeof text));
+    free(counts);
+    op->unmake(&p);
+    iron__team_destroy(team);
+}
+
+/* Every count within a few standard deviations of its mean. */
+static void uniform_is_even(void **state) {
+    iron__team *team = make_team(2);
+    iron__problem p = make_problem(make_case(IRON_U8, 1 << 20, 0, IRON_HISTOGRAM_UNIFORM, 1), team);
+    uint64_t *counts = count_values(&p);
+
+    (void)state;
+    for (size_t k = 0; k < 256; k++)
+        assert_in_range(counts[k], 4096 - 6 * 64, 4096 + 6 * 64);
+    free(counts);
+    op->unmake(&p);
+    iron__team_destroy(team);
+}
+
+/* Value k has 1 / (k + 1) of what value 0 has: at the head each within six deviations, and so are
+ * stretches of the tail, whose values are rare. */
+static void expect_zipf(iron__element element, uint32_t vocab, iron__team *team) {
+    const uint64_t rows = 2000000;
+    iron__problem p = make_problem(make_case(element, rows, vocab, IRON_HISTOGRAM_ZIPF, 11), team);
+    uint32_t bins = iron__histogram_bins(&p.c);
+    uint64_t *counts = count_values(&p);
+    double harmonic = 0;
+
+    for (uint32_t k = 0; k < bins; k++)
+        harmonic += 1.0 / (k + 1);
+    for (uint32_t k = 0; k < bins;) {
+        uint32_t end = k + 1 + k / 8; /* about as likely as value 8 alone */
+        double mean = 0, off;
+        uint64_t got = 0;
+
+        for (; k < end && k < bins; k++) {
+            mean += (double)rows / harmonic / (k + 1);
+            got += counts[k];
+        }
+        off = (double)got - mean;
+        if (!(off * off <= 36 * mean + 36)) /* six deviations, squared */
+            fail_msg("%u bins: values below %u occur %zu times, not about %.1f", bins, k,
+                     (size_t)got, mean);
+    }
+    free(counts);
+    op->unmake(&p);
+}
+
+static void zipf_is_skewed(void **state) {
+    iron__team *team = make_team(2);
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        expect_zipf(kinds[k].element, kinds[k].vocab, team);
+    iron__team_destroy(team);
+}
+
+static void one_is_one(void **state) {
+    iron__team *team = make_team(2);
+    uint32_t first = 0, others = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        iron__problem p =
+            make_problem(make_case(IRON_U32, 70000, 1000, IRON_HISTOGRAM_ONE, seed), team);
+        uint32_t value = value_at(&p, 0);
+
+        assert_in_range(value, 1, 999);
+        for (uint64_t k = 0; k < p.c.rows; k++)
+            assert_int_equal(value_at(&p, k), value);
+        first = seed == 0 ? value : first;
+        others += value != first;
+        op->unmake(&p);
+    }
+    assert_true(others > 10); /* the seed chooses */
+    iron__team_destroy(team);
+}
+
+static void sorted_is_sorted(void **state) {
+    static const uint64_t counts[] = {1, 7, 255, 256, 257, 65536, 200003, 3000000};
+    iron__team *team = make_team(3);
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (size_t n = 0; n < COUNT(counts); n++) {
+            iron__problem p = make_problem(
+                make_case(kinds[k].element, counts[n], kinds[k].vocab, IRON_HISTOGRAM_SORTED, 1),
+                team);
+            uint64_t bins = iron__histogram_bins(&p.c);
+
+            for (uint64_t i = 0; i < counts[n]; i++)
+                if (value_at(&p, i) != i * bins / counts[n])
+                    fail_msg("element %zu of %zu is %u", (size_t)i, (size_t)counts[n],
+                             value_at(&p, i));
+            op->unmake(&p);
+        }
+    iron__team_destroy(team);
+}
+
+static void data_depend_on_the_seed_alone(void **state) {
+    iron__team *one = make_team(1), *three = make_team(3);
+
+    (void)state;
+    for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
+        iron__case c = make_case(IRON_U16, 300000, 0, (iron__histogram_data)data, 1);
+        iron__problem a = make_problem(c, one), b = make_problem(c, three), other;
+
+        c.seed = 2;
+        other = make_problem(c, one);
+        assert_memory_equal(a.inputs[0].data, b.inputs[0].data, a.inputs[0].bytes);
+        if (data != IRON_HISTOGRAM_SORTED)
+            assert_memory_not_equal(a.inputs[0].data, other.inputs[0].data, a.inputs[0].bytes);
+        op->unmake(&a);
+        op->unmake(&b);
+        op->unmake(&other);
+    }
+    iron__team_destroy(one);
+    iron__team_destroy(three);
+}
+
+static void limits_are_kept(void **state) {
+    iron__case good = make_case(IRON_U32, 1, 2, IRON_HISTOGRAM_UNIFORM, 0), c = good;
+    iron_error err;
+
+    (void)state;
+    assert_ok(op->accept(&c, &err), &err);
+    c.vocab = 1 << 24;
+    c.rows = UINT64_C(1) << 38;
+    assert_ok(op->accept(&c, &err), &err);
+    c.vocab++;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "16777217");
+    c.vocab = 1;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "vocab is 1");
+    c = good;
+    c.rows = 0;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    c.rows = (UINT64_C(1) << 38) + 1;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    c = good;
+    c.cols = 2;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    c = good;
+    c.element = IRON_F32;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "f32");
+    c = good;
+    c.at[0] = IRON_HISTOGRAM_DATA;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    c.at[0] = -1;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    c = make_case(IRON_U8, 1, 0, IRON_HISTOGRAM_SORTED, 0); /* bytes need no vocabulary */
+    assert_ok(op->accept(&c, &err), &err);
+}
+
+static void cases_are_described(void **state) {
+    iron__case c = make_case(IRON_U32, 1000, 50257, IRON_HISTOGRAM_UNIFORM, 0);
+    const char *name = NULL;
+    double value = 0;
+    uint64_t rows = 0, cols = 0;
+
+    (void)state;
+    assert_ptr_equal(iron__op_find("histogram"), op);
+    assert_true(op->param_at(&c, 0, &name, &value));
+    assert_string_equal(name, "bins");
+    assert_true(value == 50257);
+    assert_false(op->param_at(&c, 1, &name, &value));
+    assert_int_equal(op->useful_bytes(&c), 4000 + 50257 * 8);
+    assert_true(op->operations(&c) == 1000);
+    assert_int_equal(op->axes[0].count, 4);
+    assert_string_equal(op->axes[0].words[IRON_HISTOGRAM_SORTED], "sorted");
+    assert_string_equal(op->baselines[0], "plain");
+    assert_string_equal(op->baselines[1], "shared");
+    op->usual_size(60 << 20, true, IRON_U32, &rows, &cols);
+    assert_true(rows == UINT64_C(1) << 30 && cols == 1);
+    op->usual_size(32 << 20, false, IRON_U8, &rows, &cols);
+    assert_true(rows == UINT64_C(1) << 28 && cols == 1);
+    op->usual_size(UINT64_C(96) << 20, false, IRON_U16, &rows, &cols);
+    assert_true(rows == UINT64_C(1) << 28 && cols == 1);
+}
+
+/* Every row that another one is said to beat is there, and before it. */
+static void rows_tell_a_story(void **state) {
+    iron__contender row, slower;
+
+    (void)state;
+    for (size_t k = 0; op->contender_at(k, &row); k++) {
+        bool is_there = !row.beats;
+
+        for (size_t j = 0; j < k && op->contender_at(j, &slower); j++)
+            is_there |= (slower.backends & row.backends) && strcmp(slower.name, row.beats) == 0;
+        if (!is_there)
+            fail_msg("%s beats %s, which is not there", row.name, row.beats);
+        assert_true(row.idea && row.idea[0]);
+    }
+}
+
+/* Additions in place are estimated, since they may take seconds: longer the fewer counters there
+ * are to meet in. A CPU behind OpenCL is not a matter of these figures. */
+static void additions_in_place_take_long(void **state) {
+    const iron__gpu_info gpu = {.is_gpu = true}, other = {.is_gpu = false};
+    const uint64_t rows = UINT64_C(1) << 32;
+    double u8[IRON_HISTOGRAM_DATA], u32[IRON_HISTOGRAM_DATA];
+    iron__contender row;
+    size_t k = 0;
+
+    (void)state;
+    while (op->contender_at(k, &row) && strcmp(row.name, "global-atomic") != 0)
+        k++;
+    assert_string_equal(row.name, "global-atomic");
+    for (int d = 0; d < IRON_HISTOGRAM_DATA; d++) {
+        iron__case c = make_case(IRON_U8, rows, 0, (iron__histogram_data)d, 0);
+
+        assert_true(row.seconds(&row, &c, &other, 1) == 0);
+        u8[d] = row.seconds(&row, &c, &gpu, 1);
+        c = make_case(IRON_U32, rows, 50257, (iron__histogram_data)d, 0);
+        u32[d] = row.seconds(&row, &c, &gpu, 1);
+        c.rows = 1;
+        assert_true(row.seconds(&row, &c, &gpu, 1) < 1e-8);
+        c.vocab = 2;
+        assert_true(row.seconds(&row, &c, &gpu, 1) > 0);
+    }
+    assert_true(u8[IRON_HISTOGRAM_ONE] > 3 && u8[IRON_HISTOGRAM_ONE] < 3.3);
+    assert_true(u8[IRON_HISTOGRAM_UNIFORM] > 0.6 && u8[IRON_HISTOGRAM_UNIFORM] < 0.8);
+    assert_true(u32[IRON_HISTOGRAM_UNIFORM] < 0.1 && u32[IRON_HISTOGRAM_ONE] > 3);
+    assert_true(u32[IRON_HISTOGRAM_ZIPF] > 0.6 && u32[IRON_HISTOGRAM_ZIPF] < 1);
+}
+
+typedef struct expectation {
+    uint64_t local_bytes_max;
+    uint32_t threads_max;
+    iron__element element;
+    uint32_t vocab;
+    const char *kernel;
+    uint32_t groups;
+    size_t local_bytes;
+} expectation;
+
+#define HOPPER 232448u /* a group's local memory by CUDA; NVIDIA's OpenCL gives 48 KiB */
+
+static const expectation champions[] = {
+    {HOPPER, 1024, IRON_U8, 0, "histogram_lanes", 2, 32768},
+    {HOPPER, 1024, IRON_U32, 512, "histogram_lanes", 2, 65536},
+    {HOPPER, 1024, IRON_U32, 513, "histogram_table", 2, 513 * 4},
+    {HOPPER, 1024, IRON_U32, 28928, "histogram_table", 2, 28928 * 4},
+    {HOPPER, 1024, IRON_U32, 28929, "histogram_packed", 2, (14465 + 32) * 4},
+    {HOPPER, 1024, IRON_U32, 50257, "histogram_packed", 2, (25129 + 32) * 4},
+    {HOPPER, 1024, IRON_U32, 58113, "histogram_packed", 1, (29057 + 32) * 4},
+    {HOPPER, 1024, IRON_U16, 0, "histogram_packed", 1, (32768 + 32) * 4},
+    {HOPPER, 1024, IRON_U32, 116160, "histogram_packed", 1, HOPPER},
+    {HOPPER, 1024, IRON_U32, 116161, "histogram_swept", 1, (58081 + 3) / 4 * 16},
+    {HOPPER, 1024, IRON_U32, 116224, "histogram_swept", 1, HOPPER},
+    {HOPPER, 1024, IRON_U32, 116225, "histogram_swept_part", 1, HOPPER},
+    {HOPPER, 1024, IRON_U32, 128256, "histogram_swept_part", 1, HOPPER},
+    {1 << 20, 4096, IRON_U32, 50257, "histogram_packed", 2, (25129 + 32) * 4},
+    {1 << 20, 4096, IRON_U32, 128256, "histogram_swept_part", 1, HOPPER},
+    {49152, 1024, IRON_U8, 0, "histogram_lanes", 2, 32768},
+    {49152, 1024, IRON_U32, 50257, "histogram_swept_part", 1, 49152},
+    {49152, 1024, IRON_U16, 0, "histogram_swept_part", 1, 49152},
+    {32768, 256, IRON_U8, 0, "histogram_table_small", 8, 1024},
+    {32768, 256, IRON_U32, 8192, "histogram_table_small", 1, 32768},
+    {32768, 256, IRON_U32, 8193, "histogram_global", 8, 0},
+};
+
+static void champion_takes_what_fits(void **state) {
+    (void)state;
+    for (size_t k = 0; k < COUNT(champions); k++) {
+        const expectation *e = &champions[k];
+        iron__gpu_info info = {.name = "a device",
+                               .group_threads_max = e->threads_max,
+                               .local_bytes_max = e->local_bytes_max,
+                               .units = 132};
+        iron__case c = make_case(e->element, 1 << 30, e->vocab, IRON_HISTOGRAM_UNIFORM, 0);
+        iron__histogram_plan plan = {.kernel = NULL};
+        iron_error err;
+
+        assert_ok(iron__histogram_plan_champion(&info, &c, &plan, &err), &err);
+        assert_string_equal(plan.kernel, e->kernel);
+        assert_int_equal(plan.groups, e->groups);
+        assert_int_equal(plan.local_bytes, e->local_bytes);
+        assert_true(plan.local_bytes <= e->local_bytes_max && plan.threads <= e->threads_max);
+        assert_true(plan.turn_bytes >= plan.threads);
+    }
+}
+
+/* Far values have copies of their counters as long as these are small, one however many they are,
+ * and never more bytes than the row has taken before it knew the device. */
+static void far_counters_have_room(void **state) {
+    static const struct {
+        uint64_t local_bytes_max;
+        uint32_t vocab, far, copies;
+    } cases[] = {{HOPPER, 116224, 0, 0},
+                 {HOPPER, 116225, 1, 64},
+                 {HOPPER, 128256, 12032, 64},
+                 {49152, 50257, 25681, 40},
+                 {16, 3, 0, 0},
+                 {16, 9, 1, 64},
+                 {49152, 1 << 20, (1 << 20) - 24576, 1},
+                 {16, 1 << 24, (1 << 24) - 8, 1}};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        iron__gpu_info info = {.name = "a device",
+                               .group_threads_max = 1024,
+                               .local_bytes_max = cases[k].local_bytes_max};
+        iron__case c = make_case(IRON_U32, 1000, cases[k].vocab, IRON_HISTOGRAM_UNIFORM, 0);
+        iron__histogram_plan plan = {.kernel = NULL};
+        iron_error err;
+
+        assert_ok(iron__histogram_plan_swept(&info, &c, &plan, &err), &err);
+        assert_int_equal(plan.far, cases[k].far);
+        assert_int_equal(plan.copies, cases[k].copies);
+        assert_true(plan.far == 0 || plan.far + 2 * plan.pairs == cases[k].vocab);
+        assert_true((uint64_t)plan.far * plan.copies * 8 <= iron__histogram_far_bytes(&c));
+        assert_true(plan.local_bytes >= 4 * (size_t)plan.pairs && plan.local_bytes % 16 == 0);
+        assert_true(plan.local_bytes <= info.local_bytes_max);
+    }
+}
+
+static void plans_say_what_does_not_fit(void **state) {
+    iron__gpu_info info = {.name = "a device", .group_threads_max = 1024, .local_bytes_max = 49152};
+    iron__case c = make_case(IRON_U32, 1000, 50257, IRON_HISTOGRAM_UNIFORM, 0);
+    iron__histogram_plan plan = {.kernel = "any"};
+    iron_error err;
+
+    (void)state;
+    assert_refused(iron__histogram_plan_plain(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "50257 bins take 201028 bytes");
+    assert_says(&err, "49152");
+    assert_refused(iron__histogram_plan_lanes(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    c.vocab = 10000;
+    assert_ok(iron__histogram_plan_vector(&info, &c, &plan, &err), &err);
+    assert_refused(iron__histogram_plan_copies(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "two tables");
+    c.vocab = 2000;
+    assert_ok(iron__histogram_plan_copies(&info, &c, &plan, &err), &err);
+    assert_int_equal(plan.copies, 6);
+    assert_int_equal(plan.local_bytes, 48000);
+    info.local_bytes_max = 128;
+    assert_refused(iron__histogram_plan_packed(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    info.local_bytes_max = 15;
+    assert_refused(iron__histogram_plan_swept(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "too little for swept");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_contender_is_right),
+        cmocka_unit_test(threads_share_long_data),
+        cmocka_unit_test(reference_counts),
+        cmocka_unit_test(the_check_takes_nothing_else),
+        cmocka_unit_test(uniform_is_even),
+        cmocka_unit_test(zipf_is_skewed),
+        cmocka_unit_test(one_is_one),
+        cmocka_unit_test(sorted_is_sorted),
+        cmocka_unit_test(data_depend_on_the_seed_alone),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(cases_are_described),
+        cmocka_unit_test(rows_tell_a_story),
+        cmocka_unit_test(additions_in_place_take_long),
+        cmocka_unit_test(champion_takes_what_fits),
+        cmocka_unit_test(far_counters_have_room),
+        cmocka_unit_test(plans_say_what_does_not_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
