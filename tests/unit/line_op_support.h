@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * line_op_support.h: what the tests of ops over a line of 4-byte elements share: teams, problems,
+ * rows run as a race runs them, and the wrong answers that no judge may let pass.
+ */
+#ifndef TESTS_UNIT_LINE_OP_SUPPORT_H
+#define TESTS_UNIT_LINE_OP_SUPPORT_H
+
+#include "support.h"
+
+#include "ops/op.h"
+
+/* Tiny, odd, prime, around blocks of vectors and around what a thread takes at a time. */
+static const uint64_t line_sizes[] = {1,    2,    3,    4,     5,     15,    16,    17,     31,
+                                      63,   64,   65,   255,   257,   1000,  1023,  1025,   4095,
+                                      4096, 4097, 9973, 65535, 65536, 65537, 70001, 131072, 200003};
+
+static inline iron__team *make_team(uint32_t threads) {
+    iron__team *team = NULL;
+    iron_error err;
+
+    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
+    return team;
+}
+
+static inline iron__case make_case(const iron__op *op, uint64_t rows, double at, uint64_t seed) {
+    return (iron__case){
+        .op = op, .rows = rows, .cols = 1, .element = op->usual, .seed = seed, .at = {at}};
+}
+
+static inline iron__problem make_problem(const iron__op *op, uint64_t rows, double at,
+                                         uint64_t seed, iron__team *team) {
+    iron__problem p = {.c = make_case(op, rows, at, seed)};
+    iron_error err;
+
+    assert_ok(op->accept(&p.c, &err), &err);
+    assert_ok(op->make(&p, team, &err), &err);
+    assert_int_equal(p.output_bytes, rows * 4);
+    assert_int_equal(p.inputs[0].bytes, rows * 4);
+    return p;
+}
+
+static inline void assert_passes(const iron__problem *p, const void *output, const char *what) {
+    char text[240] = "";
+
+    if (!p->c.op->check(p, output, text, sizeof text))
+        fail_msg("%s, %llu elements, at %g: %s", what, (unsigned long long)p->c.rows, p->c.at[0],
+                 text);
+}
+
+/* Refused, and the text names the element. */
+static inline void assert_fails(const iron__problem *p, const void *output, size_t first,
+                                const char *what) {
+    char text[240] = "", place[40];
+
+    if (p->c.op->check(p, output, text, sizeof text))
+        fail_msg("%s, %llu elements, at %g: passes", what, (unsigned long long)p->c.rows,
+                 p->c.at[0]);
+    snprintf(place, sizeof place, "[%zu] is ", first);
+    if (first != SIZE_MAX && !strstr(text, place))
+        fail_msg("%s: '%s' does not name element %zu", what, text, first);
+}
+
+/* As a race does: output poisoned, scratch as large as it was asked for, with rubbish in it. */
+static inline void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
+                           void *output) {
+    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
+    size_t bytes = 0;
+
+    if (row->cpu_scratch_bytes)
+        bytes = row->cpu_scratch_bytes(p, iron__team_threads(team));
+    work.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", NULL);
+    assert_non_null(work.scratch);
+    memset(work.scratch, 0xFF, bytes);
+    memset(output, 0xFF, p->output_bytes);
+    row->cpu_run(&work);
+    iron__release(iron__allocator_default(), work.scratch);
+}
+
+/* The answer of the op's last row on the CPU, which passes; free() it. */
+static inline uint32_t *right_answer(const iron__problem *p, iron__team *team) {
+    uint32_t *output = grab(p->output_bytes);
+    iron__contender row, last = {0};
+
+    for (size_t k = 0; p->c.op->contender_at(k, &row); k++)
+        if (row.backends & IRON_ON_CPU)
+            last = row;
+    run_row(&last, p, team, output);
+    assert_passes(p, output, last.name);
+    return output;
+}
+
+static inline void assert_rows_are_right(const iron__problem *p, iron__team *team) {
+    void *output = grab(p->output_bytes);
+    iron__contender row;
+    char what[64];
+
+    for (size_t k = 0; p->c.op->contender_at(k, &row); k++) {
+        if (!(row.backends & IRON_ON_CPU) || (row.suits && !row.suits(&row, &p->c)))
+            continue;
+        run_row(&row, p, team, output);
+        snprintf(what, sizeof what, "%s, %u threads", row.name, iron__team_threads(team));
+        assert_passes(p, output, what);
+    }
+    free(output);
+}
+
+/* Every row on the CPU, on one thread and on three, at every size, with each of the values. */
+static inline void every_row_is_right(const iron__op *op, const double *at, size_t count) {
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        iron__team *team = make_team(threads);
+
+        for (size_t s = 0; s < COUNT(line_sizes); s++)
+            for (size_t k = 0; k < count; k++) {
+                iron__problem p = make_problem(op, line_sizes[s], at[k], 42 + s, team);
+
+                assert_rows_are_right(&p, team);
+                op->unmake(&p);
+            }
+        iron__team_destroy(team);
+    }
+}
+
+/* One wrong element at a time: a bit off, NaN, another one's. */
+static inline void assert_single_elements_count(const iron__problem *p, uint32_t *output) {
+    size_t n = (size_t)p->c.rows, places[] = {0, n / 2, n - 1};
+
+    for (size_t k = 0; k < COUNT(places); k++) {
+        uint32_t right = output[places[k]];
+
+        for (int bit = 0; bit < 32; bit++) {
+            output[places[k]] = right ^ UINT32_C(1) << bit;
+            assert_fails(p, output, places[k], "one bit");
+        }
+        output[places[k]] = UINT32_C(0x7FC00000);
+        assert_fails(p, output, places[k], "NaN");
+        output[places[k]] = right;
+    }
+    assert_passes(p, output, "put right again");
+}
+
+/* All zeros (which is wrong but where nothing else is right), all NaN, the answer moved by one, its
+ * halves exchanged, and the answer to other data. */
+static inline void assert_wrong_answers_fail(const iron__problem *p, uint32_t *output,
+                                             iron__team *team) {
+    size_t n = (size_t)p->c.rows;
+    uint32_t *wrong = grab(p->output_bytes), *other_answer;
+    iron__problem other = make_problem(p->c.op, p->c.rows, p->c.at[0], p->c.seed + 1, team);
+
+    memset(wrong, 0, p->output_bytes);
+    assert_fails(p, wrong, SIZE_MAX, "zeros");
+    memset(wrong, 0xFF, p->output_bytes);
+    assert_fails(p, wrong, 0, "NaN");
+    other_answer = right_answer(&other, team);
+    assert_fails(p, other_answer, SIZE_MAX, "the answer to other data");
+    if (n > 1) {
+        memcpy(wrong, output + 1, (n - 1) * 4);
+        wrong[n - 1] = output[0];
+        assert_fails(p, wrong, SIZE_MAX, "moved by one");
+        memcpy(wrong, output + n / 2, (n - n / 2) * 4);
+        memcpy(wrong + (n - n / 2), output, n / 2 * 4);
+        assert_fails(p, wrong, SIZE_MAX, "halves exchanged");
+    }
+    p->c.op->unmake(&other);
+    free(other_answer);
+    free(wrong);
+}
+
+/* Inputs depend on the seed alone, not on how many threads make them. */
+static inline void assert_data_are_the_seeds(const iron__op *op, double at) {
+    iron__team *one = make_team(1), *three = make_team(3);
+    iron__problem a = make_problem(op, 200003, at, 5, one);
+    iron__problem b = make_problem(op, 200003, at, 5, three);
+    iron__problem c = make_problem(op, 200003, at, 6, three);
+
+    for (size_t k = 0; k < a.input_count; k++) {
+        assert_memory_equal(a.inputs[k].data, b.inputs[k].data, a.inputs[k].bytes);
+        assert_memory_not_equal(a.inputs[k].data, c.inputs[k].data, a.inputs[k].bytes);
+    }
+    op->unmake(&a);
+    op->unmake(&b);
+    op->unmake(&c);
+    op->unmake(&c); /* a struct of zeros but c */
+    iron__team_destroy(one);
+    iron__team_destroy(three);
+}
+
+/* The rows of one kind of backend have these names, in this order, and each improves on one before
+ * it; the first is the baseline. */
+static inline void assert_rows_are(const iron__op *op, uint32_t backends, const char *const *names,
+                                   size_t count) {
+    iron__contender row;
+    size_t found = 0;
+
+    for (size_t k = 0; op->contender_at(k, &row); k++) {
+        bool is_known = false;
+
+        if (row.backends != backends)
+            continue;
+        assert_true(found < count);
+        assert_string_equal(row.name, names[found]);
+        assert_true(row.idea && row.idea[0] && (row.cpu_run || row.gpu));
+        for (size_t j = 0; row.beats && j < found; j++)
+            is_known |= strcmp(row.beats, names[j]) == 0;
+        assert_true(found == 0 ? !row.beats : is_known);
+        found++;
+    }
+    assert_int_equal(found, count);
+    assert_string_equal(op->baselines[backends != IRON_ON_CPU], names[0]);
+}
+
+/* What an op over a line must accept and refuse, and what it must say of itself. */
+static inline void assert_is_a_line(const iron__op *op, uint64_t useful_bytes, uint64_t most) {
+    iron__case c = make_case(op, 1000, 0, 1);
+    iron_error err;
+
+    assert_ptr_equal(iron__op_find(op->name), op);
+    assert_true(op->is_line && op->is_resident && op->bound == IRON_BOUND_COPY);
+    assert_true(op->contract[0] && op->why[0] && op->traffic[0] && op->unless[0] && op->used[0]);
+    assert_int_equal(op->useful_bytes(&c), useful_bytes * 1000);
+    assert_ok(op->accept(&c, &err), &err);
+    c.rows = most;
+    assert_ok(op->accept(&c, &err), &err);
+    c.rows = most + 1;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "too many");
+    c.rows = 0;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    c.rows = 8;
+    c.cols = 2;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "8x2");
+    c.cols = 1;
+    c.element = IRON_F64;
+    assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
+    assert_says(&err, "f64");
+}
+
+/* gpu_mib: what a GPU moves at least. */
+static inline void assert_sizes_outgrow_caches(const iron__op *op, uint64_t gpu_mib) {
+    for (uint64_t mib = 0; mib <= 1024; mib = 2 * mib + 1) {
+        iron__case c = make_case(op, 0, 0, 1), on_gpu = c;
+
+        op->usual_size(mib << 20, false, op->usual, &c.rows, &c.cols);
+        op->usual_size(mib << 20, true, op->usual, &on_gpu.rows, &on_gpu.cols);
+        assert_true(c.cols == 1 && on_gpu.cols == 1);
+        assert_true(op->useful_bytes(&c) >= 4 * (mib << 20));
+        assert_true(op->useful_bytes(&on_gpu) >= 4 * (mib << 20));
+        assert_true(op->useful_bytes(&on_gpu) >= gpu_mib << 20);
+    }
+}
+
+#endif
