@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* line_support.h: what the tests of ops over a line of u32 share: teams, problems, runs of the
+ * CPU's rows, and what holds of every list of rows. */
+#ifndef TESTS_UNIT_LINE_SUPPORT_H
+#define TESTS_UNIT_LINE_SUPPORT_H
+
+#include "support.h"
+
+#include "ops/op.h"
+
+static inline iron__team *make_team(uint32_t threads) {
+    iron__team *team = NULL;
+    iron_error err;
+
+    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
+    return team;
+}
+
+static inline iron__case line_case(const iron__op *op, uint64_t rows, double at) {
+    return (iron__case){
+        .op = op, .rows = rows, .cols = 1, .element = IRON_U32, .seed = 7, .at = {at}};
+}
+
+static inline iron__problem make_line(const iron__op *op, uint64_t rows, double at, uint64_t seed,
+                                      iron__team *team) {
+    iron__problem p = {.c = line_case(op, rows, at)};
+    iron_error err;
+
+    p.c.seed = seed;
+    assert_ok(op->accept(&p.c, &err), &err);
+    assert_ok(op->make(&p, team, &err), &err);
+    assert_int_equal(p.inputs[0].bytes, rows * sizeof(uint32_t));
+    assert_ptr_equal(p.team, team);
+    return p;
+}
+
+static inline void assert_same_data(const iron__problem *a, const iron__problem *b) {
+    assert_int_equal(a->input_count, b->input_count);
+    for (size_t k = 0; k < a->input_count; k++) {
+        assert_int_equal(a->inputs[k].bytes, b->inputs[k].bytes);
+        assert_memory_equal(a->inputs[k].data, b->inputs[k].data, a->inputs[k].bytes);
+    }
+}
+
+static inline void assert_passes(const iron__problem *p, const void *output, const char *what) {
+    char text[200] = "";
+
+    if (!p->c.op->check(p, output, text, sizeof text))
+        fail_msg("%s, %llu elements: %s", what, (unsigned long long)p->c.rows, text);
+}
+
+/* Not right, and the judge says a certain thing of it. */
+static inline void assert_caught(const iron__problem *p, const void *output, const char *says) {
+    char text[200] = "";
+
+    assert_false(p->c.op->check(p, output, text, sizeof text));
+    if (!strstr(text, says))
+        fail_msg("'%s' does not say '%s'", text, says);
+}
+
+/* Runs a row as a race does: output poisoned, scratch exactly as large as it was asked for, with
+ * rubbish in it. */
+static inline void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
+                           void *output) {
+    size_t bytes = 0;
+    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
+
+    if (row->cpu_scratch_bytes)
+        bytes = row->cpu_scratch_bytes(p, iron__team_threads(team));
+    work.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", NULL);
+    assert_non_null(work.scratch);
+    memset(work.scratch, 0xFF, bytes);
+    memset(output, 0xFF, p->output_bytes);
+    row->cpu_run(&work);
+    iron__release(iron__allocator_default(), work.scratch);
+}
+
+/* Is there a row of that name on one of those backends? */
+static inline bool has_row(const iron__op *op, const char *name, uint32_t backends) {
+    iron__contender row;
+
+    for (size_t k = 0; op->contender_at(k, &row); k++)
+        if (strcmp(row.name, name) == 0 && (row.backends & backends))
+            return true;
+    return false;
+}
+
+/* Every row tells its idea, can run, and improves on one that races beside it. */
+static inline void assert_rows_tell_a_story(const iron__op *op, const char *const *names,
+                                            size_t count) {
+    iron__contender row;
+
+    for (size_t k = 0; k < count; k++) {
+        assert_true(op->contender_at(k, &row));
+        assert_string_equal(row.name, names[k]);
+        assert_true(row.idea && row.idea[0]);
+        assert_true(row.backends == IRON_ON_CPU ? row.cpu_run != NULL : row.gpu && row.gpu->run);
+        if (row.beats)
+            assert_true(has_row(op, row.beats, row.backends));
+    }
+    assert_false(op->contender_at(count, &row));
+    assert_ptr_equal(iron__op_find(op->name), op);
+    assert_true(op->why && op->traffic && op->unless && op->used && op->contract);
+}
+
+#endif
