@@ -5,16 +5,7 @@
 #ifndef IRON_PEERS_ATAX_PEER_H
 #define IRON_PEERS_ATAX_PEER_H
 
-#include <iron/iron_peer.h>
-
-#include <stdio.h>
-#include <string.h>
-
-/* 1, for `return peer_refuse(...)`. */
-static inline int peer_refuse(char *why, size_t why_size, const char *text) {
-    snprintf(why, why_size, "%s", text);
-    return 1;
-}
+#include "peer_words.h"
 
 static inline int atax_is_whole(const iron_peer_case *c, size_t element) {
     return c->rows > 0 && c->cols > 0 && c->input_count >= 2 &&
@@ -24,12 +15,8 @@ static inline int atax_is_whole(const iron_peer_case *c, size_t element) {
 
 /* Bytes of an element, where A, x and y are there in full; 0 with `why` filled if not. */
 static inline size_t atax_element(const iron_peer_case *c, char *why, size_t why_size) {
-    size_t element = 0;
+    size_t element = peer_float_bytes(c);
 
-    if (strcmp(c->dtype, "f64") == 0)
-        element = sizeof(double);
-    else if (strcmp(c->dtype, "f32") == 0)
-        element = sizeof(float);
     if (element == 0)
         peer_refuse(why, why_size, "this row has f32 and f64");
     else if (!atax_is_whole(c, element))

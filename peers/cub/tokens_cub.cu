@@ -13,19 +13,12 @@
  * memory. Positions begin at 0: a first position as a third member of the functor costs CUB a third
  * of its speed. Returns a cudaError_t.
  */
-#include "cuda_peer.h"
+#include "cub_peer.h"
 
-#include <iron/iron_peer.h>
-
-#include <cub/cub.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
 #include <cinttypes>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <new>
 
 namespace {
 
@@ -60,15 +53,6 @@ struct merge {
     __host__ __device__ contribution operator()(contribution a, contribution b) const {
         return contribution{a.sum + b.sum, a.xors ^ b.xors};
     }
-};
-
-/* A call of CUB: with workspace NULL it only says how much it needs. */
-struct work {
-    iron_peer_case c;
-    int device;
-    cudaError_t (*reduce)(const iron_peer_case &c, void *workspace, size_t &workspace_bytes);
-    void *workspace;
-    size_t workspace_bytes;
 };
 
 } // namespace
@@ -108,61 +92,21 @@ cudaError_t reduce_sum(const iron_peer_case &c, void *workspace, size_t &workspa
         static_cast<cudaStream_t>(c.stream));
 }
 
-int refuse(char *why, size_t size, const char *text) {
-    snprintf(why, size, "%s", text);
-    return 1;
-}
-
-void close_work(void *state) {
-    work *w = static_cast<work *>(state);
-
-    if (w && w->workspace && cudaSetDevice(w->device) == cudaSuccess)
-        cudaFree(w->workspace);
-    delete w;
-}
-
-int take(work *w, char *why, size_t why_size) {
-    if (cuda_enter_device_of(w->c.output, &w->device, why, why_size) ||
-        cuda_says(w->reduce(w->c, nullptr, w->workspace_bytes), "CUB", why, why_size))
-        return 1;
-    /* A workspace of no bytes would be NULL, and that asks for the size again. */
-    return cuda_says(cudaMalloc(&w->workspace, w->workspace_bytes + 1), "cudaMalloc", why,
-                     why_size);
-}
-
-int open_work(const iron_peer_case *c, decltype(work::reduce) reduce, size_t output_bytes,
-              void **state, char *why, size_t why_size) {
+int open_tokens(const iron_peer_case *c, cub_call call, size_t output_bytes, void **state,
+                char *why, size_t why_size) {
     *state = nullptr;
     if (c->input_count < 1 || c->input_bytes[0] / sizeof(uint32_t) < c->rows ||
         c->output_bytes < output_bytes)
-        return refuse(why, why_size, "the arrays are not tokens and their answer");
-
-    work *w = new (std::nothrow) work{*c, 0, reduce, nullptr, 0};
-
-    if (!w)
-        return refuse(why, why_size, "out of memory");
-    if (take(w, why, why_size)) {
-        close_work(w);
-        return 1;
-    }
-    *state = w;
-    return 0;
+        return cub_refuse(why, why_size, "the arrays are not tokens and their answer");
+    return cub_open(c, call, state, why, why_size);
 }
 
 int open_monoid(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    return open_work(c, reduce_monoid, sizeof(answer), state, why, why_size);
+    return open_tokens(c, reduce_monoid, sizeof(answer), state, why, why_size);
 }
 
 int open_sum(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    return open_work(c, reduce_sum, sizeof(uint64_t), state, why, why_size);
-}
-
-int run_work(void *state, char *why, size_t why_size) {
-    work *w = static_cast<work *>(state);
-
-    if (cuda_says(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
-        return 1;
-    return cuda_says(w->reduce(w->c, w->workspace, w->workspace_bytes), "CUB", why, why_size);
+    return open_tokens(c, reduce_sum, sizeof(uint64_t), state, why, why_size);
 }
 
 int check_sum(const iron_peer_case *host, const void *output, char *why, size_t why_size) {
@@ -180,17 +124,21 @@ int check_sum(const iron_peer_case *host, const void *output, char *why, size_t 
 
 } // namespace
 
-extern "C" const iron_peer_list *iron_peer_list_get(void) {
-    static const iron_peer rows[] = {
-        {sizeof rows[0], "tokens.cuda.cub", "CUB's reduction of the same pairs, with a plain %",
-         "u32", 1, open_monoid, run_work, close_work, nullptr},
-        {sizeof rows[0], "tokens.cuda.cub-sum", "another question: CUB's plain sum", "u32", 1,
-         open_sum, run_work, close_work, check_sum},
-    };
-    static char version[32];
-    static const iron_peer_list list = {IRON_PEER_ABI, "CUB", version, rows, 2};
-
-    snprintf(version, sizeof version, "%d.%d.%d", CUB_MAJOR_VERSION, CUB_MINOR_VERSION,
-             CUB_SUBMINOR_VERSION);
-    return &list;
-}
+const iron_peer cub_tokens_row = {sizeof(iron_peer),
+                                  "tokens.cuda.cub",
+                                  "CUB's reduction of the same pairs, with a plain %",
+                                  "u32",
+                                  1,
+                                  open_monoid,
+                                  cub_run,
+                                  cub_close,
+                                  nullptr};
+const iron_peer cub_tokens_sum_row = {sizeof(iron_peer),
+                                      "tokens.cuda.cub-sum",
+                                      "another question: CUB's plain sum",
+                                      "u32",
+                                      1,
+                                      open_sum,
+                                      cub_run,
+                                      cub_close,
+                                      check_sum};

@@ -13,9 +13,7 @@
  * first. The _64 functions take any size (CUDA 12 and later).
  */
 #include "atax_peer.h"
-#include "cuda_peer.h"
-
-#include <cublas_v2.h>
+#include "cublas_peer.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -32,13 +30,6 @@ typedef struct work {
     void *between, *y, *workspace;
     cublasHandle_t handle;
 } work;
-
-static int cublas_says(cublasStatus_t status, const char *what, char *why, size_t why_size) {
-    if (status == CUBLAS_STATUS_SUCCESS)
-        return 0;
-    snprintf(why, why_size, "%s failed: %s", what, cublasGetStatusString(status));
-    return 1;
-}
 
 static void close_atax(void *state) {
     work *w = state;
@@ -119,30 +110,13 @@ static int run_atax(void *state, char *why, size_t why_size) {
     return cublas_says(w->is_f64 ? run_f64(w) : run_f32(w), "gemv", why, why_size);
 }
 
-/* Asked without a handle, which would need a card. */
-static void name_version(char *version, size_t size) {
-    int major = 0, minor = 0, patch = 0;
-
-    cublasGetProperty(MAJOR_VERSION, &major);
-    cublasGetProperty(MINOR_VERSION, &minor);
-    cublasGetProperty(PATCH_LEVEL, &patch);
-    snprintf(version, size, "%d.%d.%d", major, minor, patch);
-}
-
-const iron_peer_list *iron_peer_list_get(void) {
-    static const iron_peer rows[] = {{
-        .struct_size = sizeof rows[0],
-        .name = "atax.cuda.cublas",
-        .idea = "two gemv of cuBLAS, the second transposed",
-        .dtypes = "f32 f64",
-        .passes = 2,
-        .open = open_atax,
-        .run = run_atax,
-        .close = close_atax,
-    }};
-    static char version[32];
-    static const iron_peer_list list = {IRON_PEER_ABI, "cuBLAS", version, rows, 1};
-
-    name_version(version, sizeof version);
-    return &list;
-}
+const iron_peer peer_cublas_atax = {
+    .struct_size = sizeof peer_cublas_atax,
+    .name = "atax.cuda.cublas",
+    .idea = "two gemv of cuBLAS, the second transposed",
+    .dtypes = "f32 f64",
+    .passes = 2,
+    .open = open_atax,
+    .run = run_atax,
+    .close = close_atax,
+};

@@ -108,6 +108,30 @@ static void check_atax(const iron_peer *row, uint64_t rows, uint64_t cols, bool 
     free(a);
 }
 
+/* B = A^T, exactly. */
+static void check_transpose(const iron_peer *row, uint64_t rows, uint64_t cols, bool is_f64) {
+    const size_t bytes = rows * cols * (is_f64 ? 8 : 4);
+    dice d = {.state = rows * 1000 + cols};
+    void *a = make_array(&d, is_f64, rows * cols), *b = grab(bytes);
+    const iron_peer_case c = {.struct_size = sizeof c,
+                              .threads = 2,
+                              .dtype = is_f64 ? "f64" : "f32",
+                              .rows = rows,
+                              .cols = cols,
+                              .input_count = 1,
+                              .inputs = {a},
+                              .input_bytes = {bytes},
+                              .output = b,
+                              .output_bytes = bytes};
+
+    run_peer(row, &c);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            assert_true(at(b, is_f64, j * rows + i) == at(a, is_f64, i * cols + j));
+    free(b);
+    free(a);
+}
+
 static void openblas(void **state) {
     iron__peer_entry e;
     iron__peers *peers;
@@ -124,46 +148,57 @@ static void openblas(void **state) {
             check_atax(e.row, 390, 410, is_f64, threads);
             check_atax(e.row, 1, 7, is_f64, threads);
         }
+    assert_true(iron__peers_at(peers, 1, &e));
+    assert_string_equal(e.row->name, "transpose.cpu.openblas");
+    for (int is_f64 = 0; is_f64 < 2; is_f64++) {
+        check_transpose(e.row, 390, 411, is_f64);
+        check_transpose(e.row, 1, 7, is_f64);
+    }
     iron__peers_close(peers);
     folder_remove(&f);
 }
 
-/* What it cannot compute it refuses, with a reason. */
-static void openblas_refuses(void **state) {
+/* What a row cannot compute it refuses, with a reason: another type, more rows than its library can
+ * count, more rows than A holds. */
+static void assert_refuses(const iron_peer *row) {
     float data[4] = {0};
-    iron_peer_case c = {.struct_size = sizeof c,
-                        .threads = 1,
-                        .dtype = "f32",
-                        .rows = 2,
-                        .cols = 2,
-                        .input_count = 2,
-                        .inputs = {data, data},
-                        .input_bytes = {sizeof data, sizeof data},
-                        .output = data,
-                        .output_bytes = sizeof data};
-    const iron_peer_case good = c;
-    char why[3][200] = {"", "", ""};
+    const iron_peer_case good = {.struct_size = sizeof good,
+                                 .threads = 1,
+                                 .dtype = "f32",
+                                 .rows = 2,
+                                 .cols = 2,
+                                 .input_count = 2,
+                                 .inputs = {data, data},
+                                 .input_bytes = {sizeof data, sizeof data},
+                                 .output = data,
+                                 .output_bytes = sizeof data};
+    iron_peer_case bad[3] = {good, good, good};
+
+    bad[0].dtype = "u32";
+    bad[1].rows = UINT64_C(1) << 31;
+    bad[2].rows = 3;
+    for (size_t k = 0; k < COUNT(bad); k++) {
+        char why[200] = "";
+        void *work = NULL;
+
+        assert_int_not_equal(row->open(&bad[k], &work, why, sizeof why), 0);
+        assert_true(why[0] != '\0');
+        assert_null(work);
+    }
+    row->close(NULL);
+}
+
+static void openblas_refuses(void **state) {
     iron__peer_entry e;
     iron__peers *peers;
-    void *work = NULL;
     folder f;
 
     (void)state;
     peers = open_built(PEER_OPENBLAS, &f, &e);
     if (!peers)
         skip();
-    c.dtype = "u32";
-    assert_int_not_equal(e.row->open(&c, &work, why[0], sizeof why[0]), 0);
-    c = good;
-    c.rows = UINT64_C(1) << 31;
-    assert_int_not_equal(e.row->open(&c, &work, why[1], sizeof why[1]), 0);
-    c = good;
-    c.rows = 3; /* more than A holds */
-    assert_int_not_equal(e.row->open(&c, &work, why[2], sizeof why[2]), 0);
-    for (int k = 0; k < 3; k++)
-        assert_true(why[k][0] != '\0');
-    assert_null(work);
-    e.row->close(NULL);
+    for (size_t k = 0; iron__peers_at(peers, k, &e); k++)
+        assert_refuses(e.row);
     iron__peers_close(peers);
     folder_remove(&f);
 }
@@ -228,14 +263,99 @@ static void check_rows(const char *library, const char *name, const char *const 
 }
 
 static void cub(void **state) {
-    static const char *const rows[] = {"tokens.cuda.cub", "tokens.cuda.cub-sum"};
+    static const char *const rows[] = {"tokens.cuda.cub", "tokens.cuda.cub-sum", "barrier.cuda.cub",
+                                       "histogram.cuda.cub", "histogram.cuda.cub-pieces"};
 
     (void)state;
     check_rows(PEER_CUB, "CUB", rows, COUNT(rows));
 }
 
+/* What is no case of its op it refuses, before it looks for a card. */
+static void cub_refuses(void **state) {
+    static const struct {
+        const char *params;
+        size_t output_bytes;
+    } cases[] = {{"", 8},
+                 {"reach=far", 8},
+                 {"stretch=grid", 8},
+                 {"reach=grid", 4},
+                 {"reach=block segment=1024", 4}};
+    uint32_t line[2000] = {0};
+    iron__peer_entry e;
+    iron__peers *peers;
+    folder f;
+
+    (void)state;
+    peers = open_built(PEER_CUB, &f, &e);
+    if (!peers)
+        skip();
+    assert_true(iron__peers_at(peers, 2, &e));
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        iron_peer_case c = {.struct_size = sizeof c,
+                            .dtype = "u32",
+                            .rows = COUNT(line),
+                            .cols = 1,
+                            .input_count = 1,
+                            .inputs = {line},
+                            .input_bytes = {sizeof line},
+                            .output = line,
+                            .output_bytes = cases[k].output_bytes};
+        char why[200] = "";
+        void *work = line;
+
+        snprintf(c.params, sizeof c.params, "%s", cases[k].params);
+        assert_int_not_equal(e.row->open(&c, &work, why, sizeof why), 0);
+        assert_non_null(strstr(why, k < 3 ? "reaches" : "its sums"));
+        assert_null(work);
+    }
+    e.row->close(NULL);
+    iron__peers_close(peers);
+    folder_remove(&f);
+}
+
+/* Elements that are not there, counts without room, a vocabulary of none. */
+static void cub_histogram_refuses(void **state) {
+    uint64_t counts[256] = {0};
+    uint8_t bytes[16] = {0};
+    const iron_peer_case good = {.struct_size = sizeof good,
+                                 .dtype = "u8",
+                                 .rows = sizeof bytes,
+                                 .cols = 1,
+                                 .input_count = 1,
+                                 .inputs = {bytes},
+                                 .input_bytes = {sizeof bytes},
+                                 .output = counts,
+                                 .output_bytes = sizeof counts};
+    iron_peer_case bad[4] = {good, good, good, good};
+    iron__peer_entry e;
+    iron__peers *peers;
+    folder f;
+
+    (void)state;
+    peers = open_built(PEER_CUB, &f, &e);
+    if (!peers)
+        skip();
+    bad[0].rows = 0;
+    bad[1].rows++;
+    bad[2].output_bytes--;
+    bad[3].dtype = "u32";
+    bad[3].rows = 4;
+    for (size_t k = 0; k < 2 * COUNT(bad); k++) {
+        char why[200] = "";
+        void *work = bytes;
+
+        assert_true(iron__peers_at(peers, 3 + k % 2, &e));
+        assert_int_not_equal(e.row->open(&bad[k / 2], &work, why, sizeof why), 0);
+        assert_non_null(strstr(why, "elements and their counts"));
+        assert_null(work);
+        e.row->close(NULL);
+    }
+    iron__peers_close(peers);
+    folder_remove(&f);
+}
+
 static void cublas(void **state) {
-    static const char *const rows[] = {"atax.cuda.cublas"};
+    static const char *const rows[] = {"atax.cuda.cublas", "transpose.cuda.cublas"};
 
     (void)state;
     check_rows(PEER_CUBLAS, "cuBLAS", rows, COUNT(rows));
@@ -243,8 +363,10 @@ static void cublas(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(openblas), cmocka_unit_test(openblas_refuses), cmocka_unit_test(xxh3),
-        cmocka_unit_test(cub),      cmocka_unit_test(cublas),
+        cmocka_unit_test(openblas),    cmocka_unit_test(openblas_refuses),
+        cmocka_unit_test(xxh3),        cmocka_unit_test(cub),
+        cmocka_unit_test(cub_refuses), cmocka_unit_test(cub_histogram_refuses),
+        cmocka_unit_test(cublas),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

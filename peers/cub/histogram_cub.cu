@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * histogram_cub.cu: what a good engineer would pick for the op `histogram`: CUB's
+ * DeviceHistogram::HistogramEven with a bin a value, in two rows.
+ *
+ *   cub         one call, its count a 64-bit number, as one writes it
+ *   cub-pieces  calls for pieces below 2^31 elements, their counts an int: CUB's offsets are ints
+ *               then, and its kernel is faster
+ *
+ * Counters have 32 bits: that is what CUB is tuned for, and with 64 its additions in shared memory
+ * would be loops. A kernel of a line widens them, and adds them up where there are several calls.
+ * 2^32 elements or more could be one value, and its counter would wrap: `cub` takes as few elements
+ * as it can (a multiple of 16, so that the rest begins where wide loads can) in a call before, and
+ * the rest in calls of 2^32 - 16 at most.
+ */
+#include "cub_peer.h"
+
+namespace {
+
+/* Elements of a call, multiples of 16: what a counter can hold, and what an int can number. */
+constexpr uint64_t COUNTED_MOST = 0xFFFFFFF0;
+constexpr uint64_t NUMBERED_MOST = 0x7FFFFFF0;
+constexpr unsigned THREADS = 256;
+
+struct work {
+    iron_peer_case c;
+    int device;
+    int bins;
+    uint64_t head, piece; /* elements of the first call, and of others at most */
+    /* A call of CUB: with workspace NULL it only says how much it needs. */
+    cudaError_t (*count)(work &w, uint64_t first, uint64_t count);
+    unsigned *counts;
+    void *workspace;
+    size_t workspace_bytes;
+};
+
+__global__ void add_counts(const unsigned *counts, unsigned long long *to, int bins,
+                           bool is_first) {
+    int bin = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+
+    if (bin < bins)
+        to[bin] = counts[bin] + (is_first ? 0 : to[bin]);
+}
+
+template <typename Element, typename Offset>
+cudaError_t count_even(work &w, uint64_t first, uint64_t count) {
+    return cub::DeviceHistogram::HistogramEven(
+        w.workspace, w.workspace_bytes, static_cast<const Element *>(w.c.inputs[0]) + first,
+        w.counts, w.bins + 1, 0, w.bins, static_cast<Offset>(count),
+        static_cast<cudaStream_t>(w.c.stream));
+}
+
+template <typename Offset> auto count_for(size_t element_bytes) {
+    return element_bytes == 1   ? count_even<uint8_t, Offset>
+           : element_bytes == 2 ? count_even<uint16_t, Offset>
+                                : count_even<uint32_t, Offset>;
+}
+
+void close_work(void *state) {
+    work *w = static_cast<work *>(state);
+
+    if (w && cudaSetDevice(w->device) == cudaSuccess) {
+        cudaFree(w->counts);
+        cudaFree(w->workspace);
+    }
+    delete w;
+}
+
+/* The longest call need not be the one that needs most: short ones may be another kernel's. */
+int ask_for_bytes(work *w, char *why, size_t why_size) {
+    size_t most = 0;
+
+    for (uint64_t count : {w->head, w->piece}) {
+        if (cuda_says(w->count(*w, 0, count < w->c.rows ? count : w->c.rows), "CUB", why, why_size))
+            return 1;
+        most = w->workspace_bytes > most ? w->workspace_bytes : most;
+    }
+    w->workspace_bytes = most;
+    return 0;
+}
+
+int take(work *w, char *why, size_t why_size) {
+    if (cuda_enter_device_of(w->c.output, &w->device, why, why_size) ||
+        ask_for_bytes(w, why, why_size) ||
+        cuda_says(cudaMalloc(&w->counts, static_cast<size_t>(w->bins) * sizeof *w->counts),
+                  "cudaMalloc", why, why_size))
+        return 1;
+    /* A workspace of no bytes would be NULL, and that asks for the size again. */
+    return cuda_says(cudaMalloc(&w->workspace, w->workspace_bytes + 1), "cudaMalloc", why,
+                     why_size);
+}
+
+uint64_t up_to_16(uint64_t count) { return (count + 15) / 16 * 16; }
+
+/* As few calls as can be: of one length, or all but the first as long as can be. */
+void deal(work *w, bool is_pieces) {
+    const uint64_t most = is_pieces ? NUMBERED_MOST : COUNTED_MOST, rows = w->c.rows;
+    const uint64_t calls = (rows + most - 1) / most;
+
+    w->piece = is_pieces ? up_to_16((rows + calls - 1) / calls) : most;
+    w->head = is_pieces ? w->piece : up_to_16(rows - (calls - 1) * most);
+}
+
+int open_work(const iron_peer_case *c, bool is_pieces, void **state, char *why, size_t why_size) {
+    const size_t element = strcmp(c->dtype, "u8") == 0 ? 1 : strcmp(c->dtype, "u16") == 0 ? 2 : 4;
+    const uint32_t bins = element == 1 ? 256 : element == 2 ? 65536 : c->vocab;
+
+    *state = nullptr;
+    if (c->rows == 0 || bins < 2 || bins > INT32_MAX - 1u || c->input_count < 1 ||
+        c->input_bytes[0] / element < c->rows || c->output_bytes / sizeof(uint64_t) < bins)
+        return cub_refuse(why, why_size, "the arrays are not elements and their counts");
+
+    work *w = new (std::nothrow) work();
+
+    if (!w)
+        return cub_refuse(why, why_size, "out of memory");
+    memcpy(&w->c, c, c->struct_size < sizeof w->c ? c->struct_size : sizeof w->c);
+    w->bins = static_cast<int>(bins);
+    w->count = is_pieces ? count_for<int>(element) : count_for<long long>(element);
+    deal(w, is_pieces);
+    if (take(w, why, why_size)) {
+        close_work(w);
+        return 1;
+    }
+    *state = w;
+    return 0;
+}
+
+int open_one(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    return open_work(c, false, state, why, why_size);
+}
+
+int open_pieces(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    return open_work(c, true, state, why, why_size);
+}
+
+int run_work(void *state, char *why, size_t why_size) {
+    work *w = static_cast<work *>(state);
+    unsigned groups = (static_cast<unsigned>(w->bins) + THREADS - 1) / THREADS;
+
+    if (cuda_says(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
+        return 1;
+    for (uint64_t first = 0, count; first < w->c.rows; first += count) {
+        const uint64_t left = w->c.rows - first, most = first == 0 ? w->head : w->piece;
+
+        count = left < most ? left : most;
+        if (cuda_says(w->count(*w, first, count), "CUB", why, why_size))
+            return 1;
+        add_counts<<<groups, THREADS, 0, static_cast<cudaStream_t>(w->c.stream)>>>(
+            w->counts, static_cast<unsigned long long *>(w->c.output), w->bins, first == 0);
+        if (cuda_says(cudaGetLastError(), "the addition of counts", why, why_size))
+            return 1;
+    }
+    return 0;
+}
+
+} // namespace
+
+const iron_peer cub_histogram_row = {
+    sizeof(iron_peer),
+    "histogram.cuda.cub",
+    "CUB's HistogramEven, 32-bit counters, a 64-bit count: one call",
+    "u8 u16 u32",
+    1,
+    open_one,
+    run_work,
+    close_work,
+    nullptr};
+
+const iron_peer cub_histogram_pieces_row = {
+    sizeof(iron_peer),
+    "histogram.cuda.cub-pieces",
+    "the same in pieces below 2^31 elements, whose offsets are ints in CUB",
+    "u8 u16 u32",
+    1,
+    open_pieces,
+    run_work,
+    close_work,
+    nullptr};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * peer_words.h: what all peers share: how they refuse, and which of the two float types a case has.
+ */
+#ifndef IRON_PEERS_PEER_WORDS_H
+#define IRON_PEERS_PEER_WORDS_H
+
+#include <iron/iron_peer.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* 1, for `return peer_refuse(...)`. */
+static inline int peer_refuse(char *why, size_t why_size, const char *text) {
+    snprintf(why, why_size, "%s", text);
+    return 1;
+}
+
+/* Bytes of an element of f32 or f64; 0: it is another type. */
+static inline size_t peer_float_bytes(const iron_peer_case *c) {
+    if (strcmp(c->dtype, "f64") == 0)
+        return sizeof(double);
+    return strcmp(c->dtype, "f32") == 0 ? sizeof(float) : 0;
+}
+
+#endif
