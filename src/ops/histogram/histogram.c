@@ -14,7 +14,7 @@
 #define VOCAB_MAX   (UINT32_C(1) << 24)
 #define ROWS_MAX    (UINT64_C(1) << 38)
 #define BYTES_GPU   (UINT64_C(1) << 32)
-#define BYTES_CPU   (UINT64_C(1) << 28)
+#define BYTES_CPU   (UINT64_C(1) << 26)
 
 static const char why[] =
     "Reading is all that has to be done, and one addition an element; but where the additions go, "
