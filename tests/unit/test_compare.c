@@ -389,9 +389,9 @@ static void params_count_whole(void **state) {
 }
 
 static void params_that_are_none_are_refused(void **state) {
-    static const char *const bad[] = {", \"data\": \"\"", ", \"data\": []", ", \"data\": {}",
-                                      ", \"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": "
-                                      "1, \"g\": 1, \"h\": 1, \"i\": 1"};
+    static const char many[] = ", \"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": 1, "
+                               "\"g\": 1, \"h\": 1, \"i\": 1";
+    static const char *const bad[] = {", \"data\": \"\"", ", \"data\": []", ", \"data\": {}", many};
     iron__report now = {0};
     iron__comparison c;
     iron_error err;
