@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * line_op_support.h: what the tests of ops over a line of 4-byte elements share: teams, problems,
- * rows run as a race runs them, and the wrong answers that no judge may let pass.
+ * line_op_support.h: what the tests of ops whose answer is a line of 4-byte elements share beyond
+ * line_support.h: sizes, all rows of an op, and the wrong answers that no judge may let pass.
  */
 #ifndef TESTS_UNIT_LINE_OP_SUPPORT_H
 #define TESTS_UNIT_LINE_OP_SUPPORT_H
 
-#include "support.h"
-
-#include "ops/op.h"
+#include "line_support.h"
 
 /* Tiny, odd, prime, around blocks of vectors and around what a thread takes at a time. */
 static const uint64_t line_sizes[] = {1,    2,    3,    4,     5,     15,    16,    17,     31,
                                       63,   64,   65,   255,   257,   1000,  1023,  1025,   4095,
                                       4096, 4097, 9973, 65535, 65536, 65537, 70001, 131072, 200003};
-
-static inline iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
-    iron_error err;
-
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
-}
 
 static inline iron__case make_case(const iron__op *op, uint64_t rows, double at, uint64_t seed) {
     return (iron__case){
@@ -40,14 +30,6 @@ static inline iron__problem make_problem(const iron__op *op, uint64_t rows, doub
     return p;
 }
 
-static inline void assert_passes(const iron__problem *p, const void *output, const char *what) {
-    char text[240] = "";
-
-    if (!p->c.op->check(p, output, text, sizeof text))
-        fail_msg("%s, %llu elements, at %g: %s", what, (unsigned long long)p->c.rows, p->c.at[0],
-                 text);
-}
-
 /* Refused, and the text names the element. */
 static inline void assert_fails(const iron__problem *p, const void *output, size_t first,
                                 const char *what) {
@@ -59,22 +41,6 @@ static inline void assert_fails(const iron__problem *p, const void *output, size
     snprintf(place, sizeof place, "[%zu] is ", first);
     if (first != SIZE_MAX && !strstr(text, place))
         fail_msg("%s: '%s' does not name element %zu", what, text, first);
-}
-
-/* As a race does: output poisoned, scratch as large as it was asked for, with rubbish in it. */
-static inline void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
-                           void *output) {
-    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
-    size_t bytes = 0;
-
-    if (row->cpu_scratch_bytes)
-        bytes = row->cpu_scratch_bytes(p, iron__team_threads(team));
-    work.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", NULL);
-    assert_non_null(work.scratch);
-    memset(work.scratch, 0xFF, bytes);
-    memset(output, 0xFF, p->output_bytes);
-    row->cpu_run(&work);
-    iron__release(iron__allocator_default(), work.scratch);
 }
 
 /* The answer of the op's last row on the CPU, which passes; free() it. */

@@ -46,7 +46,8 @@ static inline void assert_passes(const iron__problem *p, const void *output, con
     char text[200] = "";
 
     if (!p->c.op->check(p, output, text, sizeof text))
-        fail_msg("%s, %llu elements: %s", what, (unsigned long long)p->c.rows, text);
+        fail_msg("%s, %llu elements, at %g: %s", what, (unsigned long long)p->c.rows, p->c.at[0],
+                 text);
 }
 
 /* Not right, and the judge says a certain thing of it. */

@@ -250,7 +250,7 @@ static void limits_are_kept(void **state) {
     assert_says(&err, "line");
     c = make_case(8, 2);
     assert_refused(iron__op_barrier.accept(&c, &err), IRON_E_ARG, &err);
-    assert_says(&err, "reach=grid");
+    assert_says(&err, "block and grid");
 }
 
 static void work_is_counted(void **state) {

@@ -4,10 +4,8 @@
  */
 #include "ops/adaptive/adaptive.h"
 
-#include "core/fail.h"
 #include "ops/adaptive/adaptive_op.h"
-
-#include <inttypes.h>
+#include "ops/line.h"
 
 #define ROWS_MAX (UINT64_C(1) << 36)
 
@@ -73,18 +71,7 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    double density = iron__adaptive_density(c);
-
-    IRON_FAIL_IF(c->element != IRON_F32, err, IRON_E_ARG, "adaptive knows f32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
-                 "adaptive is over a line of at least 1 element, not %" PRIu64 "x%" PRIu64, c->rows,
-                 c->cols);
-    IRON_FAIL_IF(c->rows > ROWS_MAX, err, IRON_E_ARG,
-                 "%" PRIu64 " elements are too many; up to 2^36 go", c->rows);
-    IRON_FAIL_IF(!(density >= 0 && density <= 1), err, IRON_E_ARG,
-                 "a density of %g is none; it must be 0 to 1", density);
-    return IRON_OK;
+    return iron__line_accept(c, ROWS_MAX, err);
 }
 
 static bool contender_at(size_t index, iron__contender *out) {

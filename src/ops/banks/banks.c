@@ -4,11 +4,9 @@
  */
 #include "ops/banks/banks.h"
 
-#include "core/fail.h"
 #include "ops/banks/banks_op.h"
 #include "ops/kit.h"
-
-#include <inttypes.h>
+#include "ops/line.h"
 
 #define ROWS_MAX (UINT64_C(1) << 38)
 
@@ -88,21 +86,8 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
     return true;
 }
 
-static bool is_stride(double stride) {
-    return stride >= 1 && stride <= IRON_BANKS && stride == (double)(uint32_t)stride;
-}
-
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_U32, err, IRON_E_ARG, "banks walks through u32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->cols != 1, err, IRON_E_ARG,
-                 "banks takes a line: give a count of elements, not %" PRIu64 "x%" PRIu64, c->rows,
-                 c->cols);
-    IRON_FAIL_IF(c->rows < 1 || c->rows > ROWS_MAX, err, IRON_E_ARG,
-                 "banks takes 1 to 2^38 elements, not %" PRIu64, c->rows);
-    IRON_FAIL_IF(!is_stride(c->at[0]), err, IRON_E_ARG,
-                 "banks takes strides of 1 to %u words, whole ones, not %g", IRON_BANKS, c->at[0]);
-    return IRON_OK;
+    return iron__line_accept(c, ROWS_MAX, err);
 }
 
 const iron__op iron__op_banks = {

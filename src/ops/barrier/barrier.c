@@ -5,11 +5,9 @@
  */
 #include "ops/barrier/barrier.h"
 
-#include "core/fail.h"
 #include "ops/barrier/barrier_op.h"
 #include "ops/kit.h"
-
-#include <inttypes.h>
+#include "ops/line.h"
 
 #define ROWS_MAX (UINT64_C(1) << 38)
 
@@ -96,16 +94,7 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_U32, err, IRON_E_ARG, "barrier adds up u32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->cols != 1, err, IRON_E_ARG,
-                 "barrier takes a line: give a count of elements, not %" PRIu64 "x%" PRIu64,
-                 c->rows, c->cols);
-    IRON_FAIL_IF(c->rows < 1 || c->rows > ROWS_MAX, err, IRON_E_ARG,
-                 "barrier takes 1 to 2^38 elements, not %" PRIu64, c->rows);
-    IRON_FAIL_IF(c->at[0] != IRON_BARRIER_BLOCK && c->at[0] != IRON_BARRIER_GRID, err, IRON_E_ARG,
-                 "barrier knows reach=block and reach=grid, not number %g", c->at[0]);
-    return IRON_OK;
+    return iron__line_accept(c, ROWS_MAX, err);
 }
 
 const iron__op iron__op_barrier = {

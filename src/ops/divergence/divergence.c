@@ -8,9 +8,9 @@
  */
 #include "ops/divergence/divergence.h"
 
-#include "core/fail.h"
 #include "ops/data.h"
 #include "ops/divergence/divergence_op.h"
+#include "ops/line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,17 +78,7 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_U32, err, IRON_E_ARG, "divergence knows u32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
-                 "divergence is over a line of at least 1 element, not %" PRIu64 "x%" PRIu64,
-                 c->rows, c->cols);
-    IRON_FAIL_IF(c->rows > ROWS_MAX, err, IRON_E_ARG,
-                 "%" PRIu64 " elements are too many; up to 2^36 go", c->rows);
-    IRON_FAIL_IF(c->at[0] != IRON_DIVERGENCE_ALTERNATING && c->at[0] != IRON_DIVERGENCE_RANDOM, err,
-                 IRON_E_ARG, "there are no keys number %g; keys are alternating and random",
-                 c->at[0]);
-    return IRON_OK;
+    return iron__line_accept(c, ROWS_MAX, err);
 }
 
 typedef struct filling {

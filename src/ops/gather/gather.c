@@ -5,11 +5,9 @@
  */
 #include "ops/gather/gather.h"
 
-#include "core/fail.h"
 #include "ops/gather/gather_op.h"
 #include "ops/kit.h"
-
-#include <inttypes.h>
+#include "ops/line.h"
 
 #define ROWS_MAX  (UINT64_C(1) << 33)
 #define GPU_ROWS  (UINT64_C(1) << 27)
@@ -129,15 +127,7 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_U32, err, IRON_E_ARG, "gather knows u32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
-                 "%" PRIu64 "x%" PRIu64 " indices: give their count, at least 1", c->rows, c->cols);
-    IRON_FAIL_IF(c->rows > ROWS_MAX, err, IRON_E_ARG,
-                 "%" PRIu64 " indices are too many; up to 2^33 go", c->rows);
-    IRON_FAIL_IF(!(c->at[0] >= 0 && c->at[0] <= IRON_GATHER_SORTED), err, IRON_E_ARG,
-                 "order number %g is none of random, windowed, sorted", c->at[0]);
-    return IRON_OK;
+    return iron__line_accept(c, ROWS_MAX, err);
 }
 
 const iron__op iron__op_gather = {

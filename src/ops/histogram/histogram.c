@@ -7,6 +7,7 @@
 
 #include "core/fail.h"
 #include "ops/histogram/histogram_op.h"
+#include "ops/line.h"
 
 #include <inttypes.h>
 
@@ -94,17 +95,10 @@ static uint64_t useful_bytes(const iron__case *c) {
 static double operations(const iron__case *c) { return (double)c->rows; }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_U8 && c->element != IRON_U16 && c->element != IRON_U32, err,
-                 IRON_E_ARG, "histogram knows u8, u16 and u32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
+    IRON_TRY(iron__line_accept(c, ROWS_MAX, err));
     IRON_FAIL_IF(c->element == IRON_U32 && (c->vocab < 2 || c->vocab > VOCAB_MAX), err, IRON_E_ARG,
                  "vocab is %" PRIu32 "; a histogram has 2 to %" PRIu32 " bins", c->vocab,
                  VOCAB_MAX);
-    IRON_FAIL_IF(c->rows < 1 || c->rows > ROWS_MAX || c->cols != 1, err, IRON_E_ARG,
-                 "%" PRIu64 "x%" PRIu64 " elements; a histogram takes a line of 1 to %" PRIu64,
-                 c->rows, c->cols, ROWS_MAX);
-    IRON_FAIL_IF(!(c->at[0] >= 0 && c->at[0] < IRON_HISTOGRAM_DATA), err, IRON_E_ARG,
-                 "data number %g is none; there are uniform, zipf, one and sorted", c->at[0]);
     return IRON_OK;
 }
 

@@ -5,10 +5,8 @@
  */
 #include "ops/layout/layout.h"
 
-#include "core/fail.h"
 #include "ops/layout/layout_op.h"
-
-#include <inttypes.h>
+#include "ops/line.h"
 
 #define BYTES_MAX (UINT64_C(1) << 40)
 
@@ -96,16 +94,7 @@ static double operations(const iron__case *c) {
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_F32, err, IRON_E_ARG, "layout knows f32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->rows < 1, err, IRON_E_ARG, "no particles; there must be at least 1");
-    IRON_FAIL_IF(c->cols != 1, err, IRON_E_ARG,
-                 "layout's sizes are numbers of particles, not matrices of %" PRIu64 "x%" PRIu64,
-                 c->rows, c->cols);
-    IRON_FAIL_IF(c->rows > BYTES_MAX / sizeof(layout_particle), err, IRON_E_ARG,
-                 "%" PRIu64 " particles are too many; up to 2^40 bytes go, %zu each", c->rows,
-                 sizeof(layout_particle));
-    return IRON_OK;
+    return iron__line_accept(c, BYTES_MAX / sizeof(layout_particle), err);
 }
 
 const iron__op iron__op_layout = {

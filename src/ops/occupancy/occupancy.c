@@ -5,11 +5,9 @@
  */
 #include "ops/occupancy/occupancy.h"
 
-#include "core/fail.h"
 #include "ops/kit.h"
+#include "ops/line.h"
 #include "ops/occupancy/occupancy_op.h"
-
-#include <inttypes.h>
 
 #define ROWS_MAX (UINT64_C(1) << 33)
 #define GPU_ROWS (UINT64_C(1) << 26)
@@ -61,13 +59,7 @@ static uint64_t useful_bytes(const iron__case *c) { return 2 * c->rows * sizeof(
 static double operations(const iron__case *c) { return 5 * (double)c->rows; }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_U32, err, IRON_E_ARG, "occupancy knows u32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
-                 "%" PRIu64 "x%" PRIu64 " words: give their count, at least 1", c->rows, c->cols);
-    IRON_FAIL_IF(c->rows > ROWS_MAX, err, IRON_E_ARG,
-                 "%" PRIu64 " words are too many; up to 2^33 go", c->rows);
-    return IRON_OK;
+    return iron__line_accept(c, ROWS_MAX, err);
 }
 
 const iron__op iron__op_occupancy = {

@@ -5,12 +5,10 @@
  */
 #include "ops/residency/residency.h"
 
-#include "core/fail.h"
 #include "ops/kit.h"
+#include "ops/line.h"
 #include "ops/residency/kernel_params.h"
 #include "ops/residency/residency_op.h"
-
-#include <inttypes.h>
 
 #define ROWS_MAX (UINT64_C(1) << 33)
 #define GPU_ROWS (UINT64_C(1) << 28)
@@ -78,21 +76,8 @@ static uint64_t useful_bytes(const iron__case *c) { return c->rows * sizeof(uint
 /* An addition and an exclusive or a word. */
 static double operations(const iron__case *c) { return 2 * (double)c->rows; }
 
-static bool is_table(double mib) {
-    return mib >= 1 && mib <= IRON_RESIDENCY_TABLE_MAX && mib == (double)(uint32_t)mib;
-}
-
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element != IRON_U32, err, IRON_E_ARG, "residency knows u32, not %s",
-                 c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
-    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
-                 "%" PRIu64 "x%" PRIu64 " words: give their count, at least 1", c->rows, c->cols);
-    IRON_FAIL_IF(c->rows > ROWS_MAX, err, IRON_E_ARG,
-                 "%" PRIu64 " words are too many; up to 2^33 go", c->rows);
-    IRON_FAIL_IF(!is_table(c->at[0]), err, IRON_E_ARG,
-                 "a table of %g MiB; give a whole number from 1 to %g", c->at[0],
-                 IRON_RESIDENCY_TABLE_MAX);
-    return IRON_OK;
+    return iron__line_accept(c, ROWS_MAX, err);
 }
 
 const iron__op iron__op_residency = {
