@@ -130,12 +130,15 @@ static iron_status convert(request *r, iron_error *err) {
     return parse_seconds(r, err);
 }
 
+/* A file or a pipe has room for all columns, what kernels take among them. */
+#define FILE_COLUMNS 140
+
 static int terminal_columns(void) {
     struct winsize size;
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
-    return 100;
+    return FILE_COLUMNS;
 }
 
 static bool is_stdout_taken(const request *r) {

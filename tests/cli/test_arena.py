@@ -529,7 +529,7 @@ class SmallRace(Races):
         for table, document in zip(self.tables, self.documents):
             self.assertNotIn("\x1b", table)
             self.assertNotIn("\r", table)
-            self.assertLessEqual(max(map(len, table.splitlines())), 100)
+            self.assertLessEqual(max(map(len, table.splitlines())), 140)
             for name in ("read", "write", "copy"):
                 self.assertIn(f"cpu ceiling: {name}", table)
             for row in document["results"]:
