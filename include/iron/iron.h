@@ -48,6 +48,7 @@
  *     iron_source_open                        caller owns; iron_source_close
  *     iron_output_open                        caller owns; iron_output_commit or _abandon
  *     iron_engine_tokens_alloc                caller owns; iron_engine_tokens_free
+ *     iron_digest_init, _load                 caller's storage; iron_digest_deinit
  *     pointers in iron_config                 borrowed for the call, copied where kept (the
  *                                             allocator's table: borrowed for the object's life)
  *     pointers returned by accessors          borrowed until the object's next non-const call
@@ -279,19 +280,88 @@ IRON_API iron_status iron_engine_export_npy(iron_engine *engine, const char *dir
 IRON_API iron_status iron_activations_read(const char *path, float *activations, uint64_t count,
                                            iron_error *err);
 
+/* The digest: are these the same tokens, in the same order? */
+
+#define IRON_SEAL_VERSION 1u
+
+/* A stream's seal and the statistics of its values, made of pieces that may come in any order and
+ * at any position, from any number of digests that are merged. It knows which positions it has
+ * seen: a piece that was seen before is refused, a gap that is left is named. Memory: a few words
+ * for every gap between pieces, which go when it closes. A checksum against accidents, not against
+ * an adversary. */
+typedef struct iron_digest {
+    void *own; /* NULL: not initialised */
+} iron_digest;
+
+typedef struct iron_digest_options {
+    uint32_t struct_size;            /* sizeof(iron_digest_options) */
+    uint32_t threads;                /* 0: every CPU this process may use; at most 1024 */
+    uint64_t vocab;                  /* 1 ... 2^32; 0: 50,257. Tokens at or above are counted */
+    uint32_t device;                 /* of update_device: which, as iron_device_at counts */
+    const char *backend;             /* of update_device: NULL or "auto", "cuda", "opencl" */
+    const iron_allocator *allocator; /* NULL: malloc */
+} iron_digest_options;
+
+typedef struct iron_digest_result {
+    uint32_t struct_size; /* set by the caller: sizeof(iron_digest_result) */
+    uint32_t seal_version;
+    char seal[33];     /* 32 hex digits */
+    uint64_t words[4]; /* count, T, A, B */
+    uint64_t tokens;
+    uint64_t vocab;
+    uint64_t out_of_vocab;
+    uint64_t first_out_position; /* IRON_COUNT_UNKNOWN: there is none */
+    uint32_t first_out_value;
+    uint32_t min, max; /* of no tokens: 4294967295 and 0 */
+} iron_digest_result;
+
+/* options: NULL for the defaults. */
+IRON_API iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *options,
+                                      iron_error *err);
+IRON_API void iron_digest_deinit(iron_digest *digest);
+/* `count` tokens of the stream from `position` on, in memory, aligned to their width. A call that
+ * fails leaves the digest as it was. */
+IRON_API iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtype dtype,
+                                        const void *tokens, size_t count, iron_error *err);
+/* The same for tokens in a GPU's memory: a CUDA device pointer, or a cl_mem made in
+ * iron_digest_native_context; `stream` is a CUstream (NULL: the default stream) or a
+ * cl_command_queue. Waits until the tokens were read. */
+IRON_API iron_status iron_digest_update_device(iron_digest *digest, uint64_t position,
+                                               iron_dtype dtype, const void *tokens, uint64_t count,
+                                               void *stream, iron_error *err);
+IRON_API void *iron_digest_native_context(iron_digest *digest, iron_error *err);
+/* Takes in what `other` has seen; they must have the same vocab and no position in common. */
+IRON_API iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other,
+                                       iron_error *err);
+/* The result so far; the digest may go on. IRON_E_STATE: a gap before the last position seen. */
+IRON_API iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *result,
+                                       iron_error *err);
+/* The first position that was not seen, and where the gap ends (IRON_COUNT_UNKNOWN: nothing was
+ * seen behind it, so it is no gap but the end). */
+IRON_API void iron_digest_gap(const iron_digest *digest, uint64_t *first, uint64_t *end);
+/* Everything there is to know, as bytes that any machine can read: *bytes is how many. With
+ * `buffer` NULL only that is told. A newer version's bytes are refused by name. */
+IRON_API iron_status iron_digest_save(const iron_digest *digest, void *buffer, size_t room,
+                                      size_t *bytes, iron_error *err);
+IRON_API iron_status iron_digest_load(iron_digest *digest, const iron_digest_options *options,
+                                      const void *buffer, size_t bytes, iron_error *err);
+
 /* Token files. */
 
 #define IRON_COUNT_UNKNOWN UINT64_MAX
 
+/* The formats are raw llmc megatron npy ds litpkds (docs/formats.md). */
 typedef struct iron_source_options {
     uint32_t struct_size;     /* sizeof(iron_source_options) */
-    iron_dtype dtype;         /* raw data does not say: IRON_DTYPE_NONE is refused */
-    const char *format;       /* NULL or "auto", "raw" */
+    iron_dtype dtype;         /* raw data does not say: IRON_DTYPE_NONE is refused for it; what a
+                                 file says of itself must agree with what is given */
+    const char *format;       /* NULL or "auto": looked for in each file; or a format's name */
     const char *const *paths; /* files, directories (their files in natural order), "-": stdin */
     size_t path_count;
 } iron_source_options;
 
-/* Checks everything that can be checked before the first token is read. */
+/* Checks everything that can be checked before the first token is read. All files must hold tokens
+ * of one width. */
 IRON_API iron_status iron_source_open(const iron_source_options *options, iron_source **out,
                                       iron_error *err);
 IRON_API void iron_source_close(iron_source *source);
@@ -299,9 +369,28 @@ IRON_API iron_dtype iron_source_dtype(const iron_source *source);
 IRON_API uint64_t iron_source_tokens(const iron_source *source); /* or IRON_COUNT_UNKNOWN */
 IRON_API size_t iron_source_file_count(const iron_source *source);
 IRON_API const char *iron_source_file(const iron_source *source, size_t index);
+IRON_API const char *iron_source_file_format(const iron_source *source, size_t index); /* "npy" */
+IRON_API uint64_t iron_source_file_tokens(const iron_source *source, size_t index);
 /* Up to `capacity` tokens in the source's own width; *count is 0 at the end. */
 IRON_API iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity,
                                       size_t *count, iron_error *err);
+
+/* What a file is, and why: read from its first bytes, its size, its neighbours and, where nothing
+ * says it, guessed from the values of a sample. */
+typedef struct iron_sniff_report {
+    uint32_t struct_size; /* set by the caller: sizeof(iron_sniff_report) */
+    uint32_t is_guess;    /* nothing in the file says it */
+    iron_dtype dtype;     /* IRON_DTYPE_NONE: not even a guess */
+    char format[16];
+    uint64_t bytes;
+    uint64_t data_offset; /* of the first token */
+    uint64_t tokens;
+    uint64_t documents; /* of formats that count them; else IRON_COUNT_UNKNOWN */
+    size_t reason_count;
+    char reasons[12][160]; /* sentences */
+} iron_sniff_report;
+
+IRON_API iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err);
 
 /* Whole files or none. */
 

@@ -12,10 +12,8 @@
  *   feed.c        tokens in memory: cut into runs, reduced by the team, merged into batches
  *   seal_feed.c   the same tokens into the seal
  *   per_node.c    the same for the modes of Part I, where every node reduces for itself
- *   gpu_feed.c    the same on a GPU: slots, lanes and queues before the kernels
  *   gpu_engine.c  the engine's calls, for an engine on a GPU
- *   ring.c        tokens from a source: threads fill slots ahead
- *   pipeline.c    the ring's slots into the engine, one after the other
+ *   pipeline.c    tokens from a source: slots of a feed/ring.h into the engine, one after the other
  *   calibration.c which mode a GPU is fastest in; calibrate.c measures that
  *   state_file.c  save and load
  *   selftest.c    golden vectors and every variant against the reference
@@ -26,7 +24,7 @@
 #include "core/nodes.h"
 #include "core/seal.h"
 #include "core/team.h"
-#include "engine/gpu_feed.h"
+#include "feed/gpu_feed.h"
 #include "formats/dtype.h"
 #include "ops/tokens/tokens.h"
 

@@ -13,7 +13,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "engine/engine.h"
-#include "engine/ring.h"
+#include "feed/ring.h"
 
 /* 4 x 4 MiB stays inside a server's last-level cache: what was read is reduced from there. */
 #define SLOTS      4u

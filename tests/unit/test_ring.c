@@ -10,7 +10,7 @@
 #include "source_support.h"
 
 #include "core/memory.h"
-#include "engine/ring.h"
+#include "feed/ring.h"
 #include "formats/source.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * are more slots than lanes: the slot that is being filled was never sent, or is free again.
  * 3. Kernels run in queue 0 alone, in stream order.
  */
-#include "engine/gpu_feed.h"
+#include "feed/gpu_feed.h"
 
 #include "core/fail.h"
 

@@ -14,8 +14,8 @@
  * Several may be held at once: free gives back the oldest. next, free and destroy are for one
  * thread.
  */
-#ifndef IRON_ENGINE_RING_H
-#define IRON_ENGINE_RING_H
+#ifndef IRON_FEED_RING_H
+#define IRON_FEED_RING_H
 
 #include <iron/iron.h>
 

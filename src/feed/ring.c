@@ -17,7 +17,7 @@
  * `error` are that ticket's. It only goes down, and never below `given`: so the error that is
  * reported is the stream's first, after every slot before it.
  */
-#include "engine/ring.h"
+#include "feed/ring.h"
 
 #include "core/fail.h"
 #include "core/team.h"

@@ -11,8 +11,8 @@
  * reduced, others are filled, and the host fills further slots. Small feeds collect in a slot until
  * it is full or somebody looks.
  */
-#ifndef IRON_ENGINE_GPU_FEED_H
-#define IRON_ENGINE_GPU_FEED_H
+#ifndef IRON_FEED_GPU_FEED_H
+#define IRON_FEED_GPU_FEED_H
 
 #include "core/team.h"
 #include "formats/dtype.h"

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * iron_digest.h: whole streams of files: scans, manifests, parts, differences, statistics.
+ *
+ * What the commands sum, check, diff, merge and stat are made of. The rules are iron.h's: a status
+ * is returned, err may be NULL, objects are destroyed by their maker, NULL may be destroyed. The
+ * stable digest of tokens in memory is in iron.h; this header may change from version to version.
+ *
+ *     iron_scan_options o;
+ *     iron_manifest *m = NULL;
+ *     iron_digest_result r = {.struct_size = sizeof r};
+ *
+ *     iron_scan_options_init(&o);
+ *     o.chunk_tokens = 1 << 20;
+ *     if (iron_scan(source, &o, &m, &err) || iron_manifest_digest(m, &r, &err) ||
+ *         iron_manifest_write(m, "corpus.manifest", &err))
+ *         ...
+ *     iron_manifest_destroy(m);
+ */
+#ifndef IRON_IRON_DIGEST_H
+#define IRON_IRON_DIGEST_H
+
+#include <iron/iron.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Scans. One pass over a source, or over a range of it, at the speed of memory. */
+
+#define IRON_CHUNK_TOKENS (UINT64_C(1) << 20)
+
+typedef struct iron_scan_options {
+    uint32_t struct_size;
+    uint32_t threads;       /* 0: every CPU */
+    uint64_t vocab;         /* 50,257; 1 ... 2^32 */
+    uint64_t chunk_tokens;  /* 0: no chunks are kept; else a multiple of 4, at least 1024 */
+    uint64_t first;         /* of the range: a multiple of 4; other than 0 only for files */
+    uint64_t count;         /* IRON_COUNT_UNKNOWN: to the end of the stream */
+    uint32_t part, parts;   /* 0, or the range is part 1 ... parts of the stream: recorded */
+    uint32_t device;        /* 0 */
+    const char *backend;    /* NULL or "auto", "cpu", "cuda", "opencl" */
+    iron_progress progress; /* NULL, or told tokens done and in all */
+    void *context;
+} iron_scan_options;
+
+#define iron_scan_options_init(options)                                                            \
+    iron_scan_options_init_sized((options), sizeof(iron_scan_options))
+IRON_API void iron_scan_options_init_sized(iron_scan_options *options, size_t struct_size);
+
+typedef struct iron_manifest iron_manifest;
+
+IRON_API iron_status iron_scan(iron_source *source, const iron_scan_options *options,
+                               iron_manifest **out, iron_error *err);
+/* Range of part 1 ... parts of a stream: equal but for the grid of 4. */
+IRON_API iron_status iron_part_range(uint64_t tokens, uint32_t part, uint32_t parts,
+                                     uint64_t *first, uint64_t *count, iron_error *err);
+
+/* Manifests: what a scan found, as an object and as a readable JSON file "iron.manifest/1". */
+
+typedef struct iron_manifest_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t part, parts; /* 0: the whole stream */
+    uint64_t first;       /* position of the first token that was scanned */
+    uint64_t tokens;      /* that were scanned */
+    uint64_t stream_tokens;
+    uint64_t chunk_tokens; /* 0: no chunks */
+    uint64_t chunk_count;
+    uint64_t vocab;
+    size_t file_count;
+} iron_manifest_info;
+
+typedef struct iron_manifest_file {
+    uint32_t struct_size; /* set by the caller */
+    iron_dtype dtype;
+    const char *path; /* borrowed from the manifest; as it was given */
+    const char *format;
+    uint64_t first; /* position of its first token in the stream */
+    uint64_t tokens;
+} iron_manifest_file;
+
+IRON_API void iron_manifest_destroy(iron_manifest *manifest);
+IRON_API iron_status iron_manifest_describe(const iron_manifest *manifest, iron_manifest_info *info,
+                                            iron_error *err);
+IRON_API iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
+                                           iron_manifest_file *file, iron_error *err);
+/* Of what was scanned; a part's words merge with the others' by addition. */
+IRON_API iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_result *result,
+                                          iron_error *err);
+/* All of the file or what was there before. */
+IRON_API iron_status iron_manifest_write(const iron_manifest *manifest, const char *path,
+                                         iron_error *err);
+IRON_API iron_status iron_manifest_read(const char *path, iron_manifest **out, iron_error *err);
+/* Nonzero: the file begins like one of ours, whatever its version. */
+IRON_API int iron_manifest_is_one(const char *path);
+/* Joins the parts of one stream, given in any order. Gaps, overlaps, parts of other streams:
+ * IRON_E_FORMAT, with which and where. */
+IRON_API iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count,
+                                         iron_manifest **out, iron_error *err);
+
+/* Differences. */
+
+/* One of two streams: a manifest, or files, or both (then the manifest is of those files). */
+typedef struct iron_diff_side {
+    const iron_manifest *manifest; /* NULL: none; borrowed for the call */
+    iron_source *source;           /* NULL: the files are not there; borrowed for the call */
+    const char *name;              /* for messages */
+} iron_diff_side;
+
+typedef enum iron_diff_kind {
+    IRON_DIFF_SAME = 0,
+    IRON_DIFF_CHANGED = 1,   /* tokens differ in place */
+    IRON_DIFF_CUT = 2,       /* the second is a beginning of the first */
+    IRON_DIFF_EXTENDED = 3,  /* the first is a beginning of the second */
+    IRON_DIFF_INSERTED = 4,  /* the second has `shift` tokens more from `shift_at` on */
+    IRON_DIFF_DELETED = 5,   /* the second lacks `shift` tokens from `shift_at` on */
+    IRON_DIFF_REORDERED = 6, /* the same chunks in another order */
+    IRON_DIFF_REPEATED = 7   /* chunks of the first stand in the second more often */
+} iron_diff_kind;
+
+typedef struct iron_diff_options {
+    uint32_t struct_size;
+    uint32_t threads;
+    uint64_t chunk_tokens; /* 0: the manifests', or IRON_CHUNK_TOKENS */
+    iron_progress progress;
+    void *context;
+} iron_diff_options;
+
+typedef struct iron_diff_report {
+    uint32_t struct_size; /* set by the caller */
+    iron_diff_kind kind;
+    uint64_t tokens[2];
+    uint64_t first;        /* first position that differs, or IRON_COUNT_UNKNOWN: none does */
+    uint64_t first_end;    /* first + 1; more where only the chunk is known, not the token */
+    uint32_t has_value[2]; /* the token there is known (not past the end, files at hand) */
+    uint32_t value[2];
+    uint64_t chunk_tokens;
+    uint64_t chunks; /* of the longer stream */
+    uint64_t differing_chunks;
+    size_t range_count;   /* of neighbouring chunks that differ */
+    uint64_t shift;       /* INSERTED, DELETED: so many tokens */
+    uint64_t shift_at;    /* at about this position of the first stream (exactly, with files) */
+    uint64_t moved;       /* REORDERED, REPEATED: so many chunks */
+    uint32_t is_verified; /* shift or order were seen token by token, or chunk by chunk throughout;
+                             else they are what the manifests suggest */
+    char text[240];       /* the finding, in a sentence */
+} iron_diff_report;
+
+typedef struct iron_diff iron_diff;
+
+IRON_API iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
+                                   const iron_diff_options *options, iron_diff **out,
+                                   iron_error *err);
+IRON_API void iron_diff_destroy(iron_diff *diff);
+IRON_API iron_status iron_diff_describe(const iron_diff *diff, iron_diff_report *report,
+                                        iron_error *err);
+/* Range `index` of differing chunks, as positions first ... end-1; nonzero past the last. */
+IRON_API int iron_diff_range(const iron_diff *diff, size_t index, uint64_t *first, uint64_t *end);
+
+/* Statistics of a stream, beyond what a digest carries. */
+
+#define IRON_STAT_PLACES 8u
+
+typedef struct iron_stat_options {
+    uint32_t struct_size;
+    uint32_t threads;
+    uint64_t vocab; /* 1 ... 2^32 */
+    uint64_t eos;   /* IRON_COUNT_UNKNOWN: documents are not looked for */
+    uint32_t wants_histogram;
+    uint64_t first, count; /* the range, as in a scan */
+    iron_progress progress;
+    void *context;
+} iron_stat_options;
+
+typedef struct iron_stat iron_stat;
+
+typedef struct iron_stat_place {
+    uint64_t position;
+    uint32_t value;
+} iron_stat_place;
+
+typedef struct iron_stat_report {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t min, max;
+    uint64_t tokens, zeros;
+    uint64_t out_of_vocab;
+    size_t place_count; /* of the first that are out of the vocabulary */
+    iron_stat_place places[IRON_STAT_PLACES];
+    uint64_t run_length, run_position; /* the longest run of one value, the first of its length */
+    uint32_t run_value;
+    /* With eos: a document ends with it, or with the stream. */
+    uint64_t documents, document_min, document_max, document_median, document_p95;
+    uint64_t empty_documents; /* of the eos alone */
+    double document_mean;     /* lengths count the eos */
+    uint32_t is_last_open;    /* the stream does not end with the eos */
+    /* With a histogram. */
+    uint64_t used_ids, unused_ids;
+    double entropy_bits;
+} iron_stat_report;
+
+IRON_API iron_status iron_stat_source(iron_source *source, const iron_stat_options *options,
+                                      iron_stat **out, iron_error *err);
+IRON_API void iron_stat_destroy(iron_stat *stat);
+IRON_API iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report,
+                                        iron_error *err);
+/* Counts of ids 0 ... vocab-1, or NULL without a histogram. */
+IRON_API const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids);
+/* The `next` range follows directly on this one. */
+IRON_API iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error *err);
+/* As words that other processes can take, in the machine's own order. */
+IRON_API size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t room);
+IRON_API iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
+                                          iron_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
