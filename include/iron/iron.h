@@ -230,7 +230,7 @@ IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err)
  * without a copy. `tokens` is a CUDA device pointer, aligned to 4 bytes, of the engine's device;
  * or a cl_mem made in iron_engine_native_context. `stream` is a CUstream (NULL: the default
  * stream) or a cl_command_queue of that context. Does not wait for the stream: the tokens must
- * stay as they are until it has passed this call. Only for engines on a GPU, and without a seal. */
+ * stay as they are until it has passed this call. Only for engines on a GPU. */
 IRON_API iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t count,
                                       void *stream, iron_error *err);
 /* The CUcontext or cl_context that an engine works in; NULL on the CPU. */
@@ -279,6 +279,68 @@ IRON_API iron_status iron_engine_export_npy(iron_engine *engine, const char *dir
 /* Reads exactly `count` activations from a one-dimensional .npy file of <f4 or <f8. */
 IRON_API iron_status iron_activations_read(const char *path, float *activations, uint64_t count,
                                            iron_error *err);
+
+/* Ranks: one stream, many processes (docs/scale.md). */
+
+/* Each process feeds a range of whole batches into an engine of its own and tells their effect:
+ * what they do to any lattice, as plain numbers that may be sent to others. An engine that applies
+ * the effects in the stream's order is bit for bit as if it had been fed everything.
+ *
+ *     iron_engine_begin_at(mine, first, &err)                            every rank
+ *     iron_engine_feed_range(mine, source, first, count, NULL, NULL, &err)
+ *     iron_engine_end_batch(mine, &err)
+ *     iron_engine_effect(mine, &effect, additions, &err)
+ *     iron_engine_apply(whole, &effect, additions, &err)                 one of them, in order
+ *
+ * Potentials are floats, in which sums are exact below 2^24 only. Where so many batches could pass
+ * that (iron_engine_exact_batches), they are recorded and applied one by one, in their order. */
+typedef struct iron_effect {
+    uint32_t struct_size; /* set by the caller: sizeof(iron_effect) */
+    uint32_t xor_total;
+    uint64_t position; /* of the first token */
+    uint64_t tokens, batches, sum;
+    uint64_t kind;          /* hash of the configuration: effects of another are refused */
+    uint64_t seal_words[4]; /* with a seal, of whole quads; the up to three tokens after them: */
+    uint32_t seal_carry[3];
+    uint32_t seal_carried;
+    uint32_t has_map; /* zero: the batches were recorded */
+    uint8_t map[64];  /* point k of the lattice goes to point map[k] */
+} iron_effect;
+
+/* What one batch does: its XOR, and its potential before activations scale it. */
+typedef struct iron_batch_effect {
+    uint32_t xors;
+    float potential;
+} iron_batch_effect;
+
+/* Makes the engine as new, with its first token at this position of the stream (with a seal: a
+ * multiple of 4), where a batch begins. From then on its report is of what it was fed itself. On a
+ * GPU an engine needs at least as many nodes as its lattice has points. */
+IRON_API iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_error *err);
+/* Tokens first ... first+count-1 of a source of files; progress is told of these alone. */
+IRON_API iron_status iron_engine_feed_range(iron_engine *engine, iron_source *source,
+                                            uint64_t first, uint64_t count, iron_progress progress,
+                                            void *context, iron_error *err);
+/* From the next batch to close on, batches are written to `room` (borrowed until the next begin_at)
+ * and not applied to the engine's own nodes. Directly after begin_at; more batches than `capacity`
+ * are refused before their tokens are taken. Engines on the CPU only. */
+IRON_API iron_status iron_engine_record(iron_engine *engine, iron_batch_effect *room,
+                                        size_t capacity, iron_error *err);
+/* Of all batches since begin_at, which are closed; `additions` are what they add to the nodes'
+ * potentials (config.nodes whole numbers). NULL if they were recorded. */
+IRON_API iron_status iron_engine_effect(iron_engine *engine, iron_effect *effect,
+                                        int32_t *additions, iron_error *err);
+/* Puts the effect of the range that follows on top; additions add up, node by node. */
+IRON_API iron_status iron_effect_join(iron_effect *effect, const iron_effect *next,
+                                      iron_error *err);
+/* So many more batches may be taken as sums. */
+IRON_API uint64_t iron_engine_exact_batches(iron_engine *engine);
+/* The effect must begin where the engine stands. A call that fails leaves the engine as it was. */
+IRON_API iron_status iron_engine_apply(iron_engine *engine, const iron_effect *effect,
+                                       const int32_t *additions, iron_error *err);
+/* The same with the batches themselves, effect->batches of them, in the stream's order. */
+IRON_API iron_status iron_engine_apply_batches(iron_engine *engine, const iron_effect *effect,
+                                               const iron_batch_effect *batches, iron_error *err);
 
 /* The digest: are these the same tokens, in the same order? */
 
@@ -336,6 +398,10 @@ IRON_API iron_status iron_digest_merge(iron_digest *digest, const iron_digest *o
 /* The result so far; the digest may go on. IRON_E_STATE: a gap before the last position seen. */
 IRON_API iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *result,
                                        iron_error *err);
+/* Adds what was found of another part of the same stream, at other positions, as a scan of a range
+ * gives it: words add up, statistics merge, and the seal is made anew. In any order. */
+IRON_API iron_status iron_digest_result_add(iron_digest_result *result,
+                                            const iron_digest_result *other, iron_error *err);
 /* The first position that was not seen, and where the gap ends (IRON_COUNT_UNKNOWN: nothing was
  * seen behind it, so it is no gap but the end). */
 IRON_API void iron_digest_gap(const iron_digest *digest, uint64_t *first, uint64_t *end);
@@ -358,6 +424,7 @@ typedef struct iron_source_options {
     const char *format;       /* NULL or "auto": looked for in each file; or a format's name */
     const char *const *paths; /* files, directories (their files in natural order), "-": stdin */
     size_t path_count;
+    uint32_t dtype_is_for_raw; /* nonzero: files that say their width themselves need not agree */
 } iron_source_options;
 
 /* Checks everything that can be checked before the first token is read. All files must hold tokens

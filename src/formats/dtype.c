@@ -7,6 +7,7 @@
 
 #include "core/fail.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const struct {
@@ -113,6 +114,16 @@ size_t iron__view_first_bad(const iron__tokens_view *view) {
     if (view->dtype == IRON_DTYPE_I64)
         return first_bad_i64(view->data, view->count);
     return view->count;
+}
+
+iron_status iron__view_check(const iron__tokens_view *view, uint64_t position, iron_error *err) {
+    size_t bad = iron__view_first_bad(view);
+
+    IRON_FAIL_IF(bad < view->count, err, IRON_E_FORMAT,
+                 "token at position %" PRIu64 " is %" PRId64
+                 "; tokens must be 0 to 4294967295: check the dtype",
+                 position + bad, iron__view_stored(view, bad));
+    return IRON_OK;
 }
 
 int64_t iron__view_stored(const iron__tokens_view *view, size_t index) {

@@ -20,6 +20,9 @@ typedef struct iron__tokens_view {
 /* Index of the first token outside 0 ... 2^32-1, or count: only i32 and i64 can have one. */
 size_t iron__view_first_bad(const iron__tokens_view *view);
 
+/* IRON_E_FORMAT with place and value if there is one; the first token has the given position. */
+iron_status iron__view_check(const iron__tokens_view *view, uint64_t position, iron_error *err);
+
 /* The token as stored, for messages. */
 int64_t iron__view_stored(const iron__tokens_view *view, size_t index);
 

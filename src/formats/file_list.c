@@ -4,6 +4,7 @@
 
 #include "core/fail.h"
 #include "formats/natural.h"
+#include "formats/sidecar.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,8 @@ static int by_natural_order(const void *a, const void *b) {
     return iron__natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
-/* A folder in the folder is passed over; a file that cannot be looked at is a missing shard. */
+/* A folder in the folder is passed over, and so is what only tells about a token file beside it; a
+ * file that cannot be looked at is a missing shard. */
 static iron_status add_entry(iron__file_list *list, const char *path, const char *name,
                              iron_error *err) {
     char *file = join(path, name);
@@ -60,7 +62,7 @@ static iron_status add_entry(iron__file_list *list, const char *path, const char
         free(file);
         return IRON_E_IO;
     }
-    if (file && S_ISDIR(info.st_mode)) {
+    if (file && (S_ISDIR(info.st_mode) || iron__sidecar_is(file))) {
         free(file);
         return IRON_OK;
     }

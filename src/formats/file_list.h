@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * file_list.h: the files that a user's arguments stand for, in order. A directory stands for its
- * files (not hidden ones, not those of its folders) in natural order; an empty one is refused, and
- * so is one with a file that cannot be looked at.
+ * files (not hidden ones, not those of its folders, not the indexes of others) in natural order; an
+ * empty one is refused, and so is one with a file that cannot be looked at.
  */
 #ifndef IRON_FORMATS_FILE_LIST_H
 #define IRON_FORMATS_FILE_LIST_H

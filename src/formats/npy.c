@@ -17,9 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAGIC      "\x93NUMPY"
-#define HEADER_MAX 65536u
-#define ALIGNMENT  ((size_t)64)
+#define MAGIC     "\x93NUMPY"
+#define ALIGNMENT ((size_t)64)
 
 typedef struct reader {
     const char *at, *end;
@@ -146,7 +145,7 @@ iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_h
     length = data[8] | (size_t)data[9] << 8;
     if (data[6] > 1)
         length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
-    IRON_FAIL_IF(length > HEADER_MAX || bytes - prefix < length, err, IRON_E_FORMAT,
+    IRON_FAIL_IF(length > IRON_NPY_HEADER_MAX || bytes - prefix < length, err, IRON_E_FORMAT,
                  "NumPy header of %zu bytes does not fit its file of %zu", length, bytes);
     r = (reader){(const char *)data + prefix, (const char *)data + prefix + length};
     IRON_FAIL_IF(!read_dict(&r, out), err, IRON_E_FORMAT,
@@ -224,7 +223,7 @@ static iron_status take_activations(const char *path, const unsigned char *data,
 }
 
 /* At most 2^20 numbers of 8 bytes and a header, with room to see that there is too much. */
-#define ACTIVATIONS_FILE_MAX (HEADER_MAX + 12 + ((size_t)8 << 20) + 1)
+#define ACTIVATIONS_FILE_MAX (IRON_NPY_HEADER_MAX + 12 + ((size_t)8 << 20) + 1)
 
 iron_status iron_activations_read(const char *path, float *activations, uint64_t count,
                                   iron_error *err) {

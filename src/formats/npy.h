@@ -8,6 +8,9 @@
 
 #include <iron/iron.h>
 
+/* Longest header that is read: NumPy itself warns from 10,000 bytes on. */
+#define IRON_NPY_HEADER_MAX 65536u
+
 typedef struct iron__npy_header {
     char descr[8]; /* "<f4" */
     int is_fortran;

@@ -4,7 +4,6 @@
  *
  *   iron__source_read   the stream in order, by one thread, which another one can call off
  *   iron__source_at     a source of regular files alone, read anywhere by many threads at once
- *   iron__source_file   what both are made of: one open file and how far it has been read
  *
  * Where a stop flag is taken it may be NULL; once it is set, reading gives up with IRON_E_CANCELLED
  * within a tenth of a second, even while a pipe's other end is silent.
@@ -16,6 +15,8 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+
+struct iron__layout;
 
 /* iron_source_read that can be called off. */
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
@@ -29,28 +30,27 @@ bool iron__source_is_seekable(const iron_source *source);
 uint64_t iron__source_position(const iron_source *source);
 void iron__source_seek(iron_source *source, uint64_t position);
 
+/* Where a token lies: the file, and the byte in it, its header counted. `position` counts from the
+ * beginning of the source, which must be seekable. False: there is no such token. */
+bool iron__source_locate(const iron_source *source, uint64_t position, size_t *index,
+                         uint64_t *byte);
+
+/* What was found out of a file when the source was opened. */
+const struct iron__layout *iron__source_layout(const iron_source *source, size_t index);
+
 /* Size of a file when the source was opened, or IRON_COUNT_UNKNOWN. */
 uint64_t iron__source_file_bytes(const iron_source *source, size_t index);
 
-typedef struct iron__source_file {
-    const char *path;
-    uint64_t bytes; /* or IRON_COUNT_UNKNOWN */
-    uint64_t taken; /* bytes from its beginning to where reading goes on */
-    int fd;         /* -1 while it is not open */
-} iron__source_file;
+/* After all was read: have the regular files still the size and the identity that they had when the
+ * source was opened? IRON_E_IO: one has not. */
+iron_status iron__source_check_unchanged(const iron_source *source, iron_error *err);
 
-/* Opens file->path, never waiting for a pipe's writer. Closing a file that is not open is fine. */
-iron_status iron__source_file_open(iron__source_file *file, iron_error *err);
-void iron__source_file_close(iron__source_file *file);
-
-/* Reads until `want` bytes are there or the file ends; `taken` moves along. Regular files are read
- * by place, so that a descriptor may serve several threads, each with a struct of its own. */
-iron_status iron__source_file_read(iron__source_file *file, void *to, size_t want, size_t *got,
-                                   const atomic_bool *stop, iron_error *err);
-
-/* The file has ended where it stands: an error if that is not where it should. */
-iron_status iron__source_file_check_end(const iron__source_file *file, iron_dtype dtype,
-                                        iron_error *err);
+/* FNV-1a of the first and the last IRON_SAMPLE_BYTES of a file as it lies on the disk, or of all of
+ * it if it is no longer than both: two files of one name and size are told apart by it, unless they
+ * differ in between. *is_there: not of pipes, nor of standard input. */
+#define IRON_SAMPLE_BYTES 4096u
+iron_status iron__source_sample(const iron_source *source, size_t index, uint64_t *sample,
+                                bool *is_there, iron_error *err);
 
 /* A seekable source, from its position on, for many threads. Borrows the source, which nobody may
  * move meanwhile. */
@@ -64,7 +64,7 @@ void iron__source_at_close(iron__source_at *at);
 uint64_t iron__source_at_tokens(const iron__source_at *at);
 
 /* Reads exactly the tokens first ... first+count-1, counted from the position, which must be there.
- * Any thread, any order; but each token once, since a file is closed when all of it was read. */
+ * Any thread, any order, any number of times. */
 iron_status iron__source_at_read(iron__source_at *at, uint64_t first, void *tokens, size_t count,
                                  const atomic_bool *stop, iron_error *err);
 

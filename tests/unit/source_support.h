@@ -10,7 +10,11 @@
 
 static inline iron_status try_open(iron_dtype dtype, const char *format, const char *const *paths,
                                    size_t count, iron_source **out, iron_error *err) {
-    iron_source_options o = {sizeof o, dtype, format, paths, count};
+    iron_source_options o = {.struct_size = sizeof o,
+                             .dtype = dtype,
+                             .format = format,
+                             .paths = paths,
+                             .path_count = count};
 
     return iron_source_open(&o, out, err);
 }

@@ -167,7 +167,8 @@ static void feeds_from_its_own_memory(void **state) {
 }
 
 static iron_source *source_of(const char *path, iron_dtype dtype) {
-    iron_source_options o = {sizeof o, dtype, NULL, &path, 1};
+    iron_source_options o = {
+        .struct_size = sizeof o, .dtype = dtype, .format = NULL, .paths = &path, .path_count = 1};
     iron_source *s = NULL;
     iron_error err;
 

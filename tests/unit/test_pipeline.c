@@ -48,7 +48,11 @@ static iron_engine *create(const iron_config *c) {
 }
 
 static iron_source *open_source(iron_dtype dtype, const char *const *paths, size_t count) {
-    iron_source_options o = {sizeof o, dtype, NULL, paths, count};
+    iron_source_options o = {.struct_size = sizeof o,
+                             .dtype = dtype,
+                             .format = NULL,
+                             .paths = paths,
+                             .path_count = count};
     iron_source *s = NULL;
     iron_error err;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_source_at.c: a source of files read in many places at once. Whatever the order and the
- * threads, a token comes from where it lies; a file is opened once and is then the same for all,
- * and is closed when all of it was read.
+ * threads, a token comes from where it lies, as often as it is asked for; a file is the same for
+ * all as long as it is open, and few are open at a time.
  */
 #include "source_support.h"
 
 #include "core/memory.h"
+#include "formats/open_files.h"
 #include "formats/source.h"
 
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static void assert_piece(iron__source_at *at, uint64_t first, const uint16_t *wa
     assert_int_equal(piece[count], 0xABCD);
 }
 
-/* From the end to the beginning, in pieces of every length; at the end everything is closed. */
+/* From the end to the beginning, in pieces of every length, each twice; closing closes all. */
 static void pieces_in_any_order(void **state) {
     size_t before = descriptors();
 
@@ -79,9 +80,10 @@ static void pieces_in_any_order(void **state) {
 
             end -= count;
             assert_piece(at, end, tokens + end, count);
+            assert_piece(at, end / 2, tokens + end / 2, count);
         }
-        assert_int_equal(descriptors(), before);
         iron__source_at_close(at);
+        assert_int_equal(descriptors(), before);
         iron_source_close(s);
     }
 }
@@ -152,6 +154,38 @@ static void share(size_t length) {
     iron_source_close(s);
 }
 
+/* Each thread reads all of it, in an order of its own. */
+static void *read_all_main(void *argument) {
+    work *w = argument;
+    dice d = {77 + atomic_fetch_add(&w->next, 1)};
+    uint16_t piece[64];
+
+    for (size_t k = 0; k < 2000; k++) {
+        size_t first = roll_below(&d, TOKENS), count = 1 + roll_below(&d, COUNT(piece));
+
+        count = count < TOKENS - first ? count : TOKENS - first;
+        if (iron__source_at_read(w->at, first, piece, count, NULL, NULL) != IRON_OK ||
+            memcmp(piece, tokens + first, count * sizeof *piece) != 0)
+            atomic_store(&w->status, 1);
+    }
+    return NULL;
+}
+
+static void threads_read_the_same(void **state) {
+    iron_source *s = shards_open(&files);
+    work w = {.at = open_at(s)};
+    pthread_t threads[6];
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(threads); k++)
+        assert_int_equal(pthread_create(&threads[k], NULL, read_all_main, &w), 0);
+    for (size_t k = 0; k < COUNT(threads); k++)
+        assert_int_equal(pthread_join(threads[k], NULL), 0);
+    assert_int_equal(atomic_load(&w.status), 0);
+    iron__source_at_close(w.at);
+    iron_source_close(s);
+}
+
 /* With descriptors for a third of the files. */
 static void threads_share_files(void **state) {
     struct rlimit before, few;
@@ -163,6 +197,7 @@ static void threads_share_files(void **state) {
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     for (size_t length = 1; length < 200; length += 6)
         share(length);
+    threads_read_the_same(state);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
@@ -189,6 +224,45 @@ static void a_file_is_opened_once(void **state) {
     iron__source_at_close(at); /* before all was read */
     assert_int_equal(descriptors(), before);
     iron_source_close(s);
+}
+
+/* More files than places: few are open at a time, the last ones used. One that was closed
+ * meanwhile and is another file now is refused. */
+static void few_files_are_open(void **state) {
+    enum { MANY = 3 * IRON_OPEN_FILES_MAX };
+    size_t sizes[MANY], before = descriptors();
+    folder many;
+    shards all;
+    iron_source *s;
+    iron__source_at *at;
+    iron_error err;
+    uint16_t token;
+
+    (void)state;
+    for (size_t k = 0; k < MANY; k++)
+        sizes[k] = 1;
+    folder_make(&many);
+    all = shards_write(&many, tokens, sizes, MANY);
+    s = shards_open(&all);
+    at = open_at(s);
+    for (size_t round = 0; round < 3; round++)
+        for (size_t k = 0; k < MANY; k++) {
+            assert_piece(at, k, tokens + k, 1);
+            assert_true(descriptors() <= before + IRON_OPEN_FILES_MAX);
+        }
+    assert_int_equal(descriptors(), before + IRON_OPEN_FILES_MAX);
+    file_write(name_in(&many, "other").path, tokens, sizeof *tokens);
+    assert_int_equal(rename(name_in(&many, "other").path, all.paths[0]), 0);
+    file_write(name_in(&many, "other").path, tokens, sizeof *tokens);
+    assert_int_equal(rename(name_in(&many, "other").path, all.paths[MANY - 1]), 0);
+    assert_piece(at, MANY - 1, tokens + MANY - 1, 1); /* still open */
+    assert_refused(iron__source_at_read(at, 0, &token, 1, NULL, &err), IRON_E_IO, &err);
+    assert_says(&err, "f0 was replaced");
+    iron__source_at_close(at);
+    iron_source_close(s);
+    assert_int_equal(descriptors(), before);
+    shards_free(&all);
+    folder_remove(&many);
 }
 
 static void assert_piece_fails(iron__source_at *at, uint64_t first, size_t count,
@@ -243,11 +317,34 @@ static void streams_are_not_seekable(void **state) {
     restore_stdin(saved);
 }
 
+/* Token by token: the file and byte from which it comes. */
+static void tokens_are_located(void **state) {
+    iron_source *s = shards_open(&files);
+    size_t index;
+    uint64_t byte;
+
+    (void)state;
+    for (size_t k = 0; k < TOKENS; k++) {
+        uint16_t found;
+        FILE *file;
+
+        assert_true(iron__source_locate(s, k, &index, &byte));
+        file = fopen(files.paths[index], "rb");
+        assert_non_null(file);
+        assert_int_equal(fseek(file, (long)byte, SEEK_SET), 0);
+        assert_int_equal(fread(&found, sizeof found, 1, file), 1);
+        assert_int_equal(found, tokens[k]);
+        fclose(file);
+    }
+    assert_false(iron__source_locate(s, TOKENS, &index, &byte));
+    iron_source_close(s);
+}
+
 static void no_memory(void **state) {
     iron_source *s = shards_open(&files);
 
     (void)state;
-    for (size_t n = 1; n <= 2; n++) {
+    for (size_t n = 1; n <= 3; n++) {
         ledger books = {.fail_at = n};
         iron_allocator allocator = ledger_allocator(&books);
         iron__source_at *at = (iron__source_at *)&books;
@@ -265,13 +362,11 @@ static void no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(pieces_in_any_order),
-        CASE(it_begins_at_the_position),
-        CASE(threads_share_files),
-        CASE(a_file_is_opened_once),
-        CASE(files_that_change_are_an_error),
-        CASE(streams_are_not_seekable),
-        CASE(no_memory),
+        CASE(pieces_in_any_order),      CASE(it_begins_at_the_position),
+        CASE(threads_share_files),      CASE(threads_read_the_same),
+        CASE(a_file_is_opened_once),    CASE(few_files_are_open),
+        CASE(tokens_are_located),       CASE(files_that_change_are_an_error),
+        CASE(streams_are_not_seekable), CASE(no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void standard_input(void **state) {
     restore_stdin(saved);
 }
 
-/* A pipe shows its header only when it is read; then it is refused as a file would be. */
+/* A pipe shows its header only when it is read; then a bad one is refused as in a file. */
 static void headers_on_standard_input(void **state) {
     static const char *const paths[] = {"-"};
     static const _Alignas(2) char header[16] = "\x93NUMPY\x01";
@@ -69,7 +69,7 @@ static void headers_on_standard_input(void **state) {
         if (is_raw)
             assert_stream(s, (const uint16_t *)(const void *)header, 8, 3);
         else
-            assert_read_fails(s, IRON_E_FORMAT, "npy");
+            assert_read_fails(s, IRON_E_FORMAT, "NumPy header");
         iron_source_close(s);
         restore_stdin(saved);
     }

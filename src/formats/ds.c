@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ds.c: what datatrove writes and nanotron reads: X.ds with raw tokens of 2 or 4 bytes, X.ds.index
+ * with the running ends of its documents, X.ds.metadata with "tokenizer|width", the number of
+ * tokens, and a line for people.
+ *
+ * Either neighbour may be missing, and each one that is there must be right. The width stands in
+ * the metadata alone: without them (or with old ones, which do not say) the user must give it.
+ */
+#include "core/fail.h"
+#include "formats/format.h"
+#include "formats/sidecar.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define METADATA_MAX  4096u
+#define INDEX_ENTRIES 4096u /* read at once */
+
+static bool is_there(const char *path, const char *suffix) {
+    char *beside = iron__path_beside(path, 0, suffix);
+    struct stat info;
+    bool found = beside && stat(beside, &info) == 0 && S_ISREG(info.st_mode);
+
+    free(beside);
+    return found;
+}
+
+static bool recognise(const iron__candidate *c) {
+    const char *path = c->file->path;
+
+    return !iron__candidate_is_pipe(c) && iron__path_ends(path, ".ds") &&
+           (is_there(path, ".index") || is_there(path, ".metadata"));
+}
+
+/* Digits alone, below 2^64; *at moves behind them. */
+static bool read_number(const char **at, uint64_t *value) {
+    const char *start = *at;
+
+    for (*value = 0; **at >= '0' && **at <= '9'; ++*at)
+        if (__builtin_mul_overflow(*value, 10u, value) ||
+            __builtin_add_overflow(*value, (uint64_t)(**at - '0'), value))
+            return false;
+    return *at > start;
+}
+
+/* The first line ends in "|2" or "|4"; without a bar it says nothing of the width. */
+static iron_status read_width(const char *path, const char *line, size_t length, iron_dtype *dtype,
+                              iron_error *err) {
+    const char *bar = memrchr(line, '|', length);
+    size_t digits = bar ? length - (size_t)(bar + 1 - line) : 0;
+
+    if (!bar)
+        return IRON_OK;
+    if (digits == 1 && bar[1] == '2')
+        *dtype = IRON_DTYPE_U16;
+    else if (digits == 1 && bar[1] == '4')
+        *dtype = IRON_DTYPE_U32;
+    else
+        return iron__fail(err, IRON_E_FORMAT, 0,
+                          "%.100s at byte %zu: width '%.*s', expected 2 or 4 after the bar", path,
+                          (size_t)(bar + 1 - line), (int)(digits < 20 ? digits : 20), bar + 1);
+    return IRON_OK;
+}
+
+static iron_status parse_metadata(const char *path, const char *text, iron__layout *layout,
+                                  iron_error *err) {
+    const char *end = strchr(text, '\n'), *at;
+
+    IRON_FAIL_IF(!end, err, IRON_E_FORMAT,
+                 "%.100s: one line, expected 'tokenizer|width' and then the number of tokens",
+                 path);
+    IRON_TRY(read_width(path, text, (size_t)(end - text), &layout->dtype, err));
+    at = end + 1;
+    IRON_FAIL_IF(!read_number(&at, &layout->tokens) || (*at != '\0' && *at != '\n') ||
+                     layout->tokens == IRON_COUNT_UNKNOWN,
+                 err, IRON_E_FORMAT,
+                 "%.100s at byte %zu: '%.20s', expected the number of tokens alone on line 2", path,
+                 (size_t)(end + 1 - text), end + 1);
+    return IRON_OK;
+}
+
+static iron_status check_metadata(const iron__candidate *c, iron__layout *layout, bool *found,
+                                  iron_error *err) {
+    char text[METADATA_MAX + 1] = "";
+    iron__sidecar metadata;
+    iron_status status;
+
+    IRON_TRY(iron__sidecar_open(iron__path_beside(c->file->path, 0, ".metadata"), &metadata, found,
+                                err));
+    if (!*found)
+        return IRON_OK;
+    if (metadata.bytes > METADATA_MAX)
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%.100s: %" PRIu64 " bytes, expected three lines of at most %u",
+                            metadata.path, metadata.bytes, METADATA_MAX);
+    else
+        status = iron__sidecar_read(&metadata, 0, text, (size_t)metadata.bytes, err);
+    if (status == IRON_OK)
+        status = parse_metadata(metadata.path, text, layout, err);
+    if (status == IRON_OK)
+        iron__because(c, "X.metadata: width %s, %" PRIu64 " tokens",
+                      layout->dtype == IRON_DTYPE_NONE ? "not told"
+                                                       : iron_dtype_name(layout->dtype),
+                      layout->tokens);
+    iron__sidecar_close(&metadata);
+    return status;
+}
+
+/* Ends never go back, and the last one is *last. */
+static iron_status check_ends(const iron__sidecar *index, uint64_t *last, iron_error *err) {
+    unsigned char piece[8 * INDEX_ENTRIES];
+
+    *last = 0;
+    for (uint64_t at = 0; at < index->bytes;) {
+        uint64_t left = index->bytes - at;
+        size_t bytes = left < sizeof piece ? (size_t)left : sizeof piece;
+
+        IRON_TRY(iron__sidecar_read(index, at, piece, bytes, err));
+        for (size_t k = 0; k < bytes; k += 8) {
+            uint64_t end = iron__stored_u64(piece + k);
+
+            IRON_FAIL_IF(end < *last, err, IRON_E_FORMAT,
+                         "%.100s at byte %" PRIu64 ": a document ends at token %" PRIu64
+                         ", expected %" PRIu64 " or more, where the one before it ends",
+                         index->path, at + k, end, *last);
+            *last = end;
+        }
+        at += bytes;
+    }
+    return IRON_OK;
+}
+
+static iron_status check_index(const iron__candidate *c, iron__layout *layout, uint64_t *last,
+                               bool *found, iron_error *err) {
+    iron__sidecar index;
+    iron_status status = IRON_OK;
+
+    IRON_TRY(iron__sidecar_open(iron__path_beside(c->file->path, 0, ".index"), &index, found, err));
+    if (!*found)
+        return IRON_OK;
+    if (index.bytes % 8 != 0)
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%.100s: %" PRIu64 " bytes, expected 8 for each document", index.path,
+                            index.bytes);
+    if (status == IRON_OK)
+        status = check_ends(&index, last, err);
+    layout->documents = index.bytes / 8;
+    if (status == IRON_OK)
+        iron__because(c, "X.index: %" PRIu64 " documents, the last one ends at token %" PRIu64,
+                      layout->documents, *last);
+    iron__sidecar_close(&index);
+    return status;
+}
+
+/* Without a width there is nothing to do but to say which one would fit. */
+static iron_status no_width(const iron__candidate *c, bool has_index, uint64_t last,
+                            iron_error *err) {
+    const char *fits = !has_index || last == 0      ? "u16 or u32"
+                       : c->file->bytes / 2 == last ? "u16, which agrees with its index"
+                       : c->file->bytes / 4 == last ? "u32, which agrees with its index"
+                                                    : "u16 or u32";
+
+    IRON_FAIL(err, IRON_E_ARG, "%.100s: no metadata beside it that say the width; give --dtype %s",
+              c->name, fits);
+}
+
+static iron_status examine(iron__candidate *c, iron__layout *layout, iron_error *err) {
+    bool has_metadata, has_index;
+    uint64_t last = 0, width;
+
+    IRON_FAIL_IF(iron__candidate_is_pipe(c), err, IRON_E_UNSUPPORTED,
+                 "%.100s is a pipe; format ds has files beside its tokens: name the .ds file",
+                 c->name);
+    IRON_TRY(check_metadata(c, layout, &has_metadata, err));
+    IRON_TRY(check_index(c, layout, &last, &has_index, err));
+    IRON_FAIL_IF(!has_metadata && !has_index, err, IRON_E_FORMAT,
+                 "%.100s has neither .index nor .metadata beside it, expected one at least; is it "
+                 "--format raw?",
+                 c->name);
+    if (layout->dtype == IRON_DTYPE_NONE)
+        layout->dtype = c->dtype;
+    if (layout->dtype == IRON_DTYPE_NONE)
+        return no_width(c, has_index, last, err);
+    width = iron_dtype_bytes(layout->dtype);
+    IRON_FAIL_IF(layout->dtype != IRON_DTYPE_U16 && layout->dtype != IRON_DTYPE_U32, err,
+                 IRON_E_FORMAT, "%.100s: --dtype %s, expected u16 or u32: ds files hold no others",
+                 c->name, iron_dtype_name(layout->dtype));
+    IRON_FAIL_IF(has_index && (c->file->bytes % width != 0 || last != c->file->bytes / width), err,
+                 IRON_E_FORMAT,
+                 "%.100s.index: the last document ends at token %" PRIu64 ", expected %" PRIu64
+                 ": %" PRIu64 " bytes of %s",
+                 c->name, last, c->file->bytes / width, c->file->bytes,
+                 iron_dtype_name(layout->dtype));
+    IRON_FAIL_IF(
+        has_metadata && (c->file->bytes % width != 0 || layout->tokens != c->file->bytes / width),
+        err, IRON_E_FORMAT,
+        "%.100s.metadata: %" PRIu64 " tokens, expected %" PRIu64 ": %" PRIu64 " bytes of %s",
+        c->name, layout->tokens, c->file->bytes / width, c->file->bytes,
+        iron_dtype_name(layout->dtype));
+    iron__because(c, "%" PRIu64 " bytes of tokens agree with that", c->file->bytes);
+    return IRON_OK;
+}
+
+const iron__format iron__format_ds = {"ds", recognise, examine, NULL};

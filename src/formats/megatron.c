@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * megatron.c: Megatron's P.bin and P.idx, also of GPT-NeoX, NeMo and Pythia. The tokens are raw;
+ * the index says their width and cuts them into sequences and documents.
+ *
+ *     0  MMIDIDX and two zero bytes      18  u64 S, sequences        34  i32 length[S]
+ *     9  u64 version, 1                  26  u64 D, documents + 1        i64 offset[S], in bytes
+ *    17  u8 element type                                                i64 document[D], sequences
+ *                                                                       i8 mode[S], sometimes
+ *
+ * All of it is checked, in pieces: an index may have hundreds of millions of entries. From byte 34
+ * on nothing is aligned.
+ */
+#include "core/fail.h"
+#include "formats/format.h"
+#include "formats/sidecar.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAGIC        "MMIDIDX\0" /* and the zero that ends it */
+#define MAGIC_BYTES  9u
+#define HEADER_BYTES 34u
+#define PIECE        4096u /* entries read at once */
+
+typedef struct megatron_index {
+    iron__sidecar file;
+    iron_dtype dtype;
+    uint64_t sequences, entries; /* S and D */
+    const char *bin;
+    uint64_t bin_bytes;
+} megatron_index;
+
+/* P.idx of P.bin; of another name, that name with .idx behind it. */
+static char *index_path(const char *path) {
+    return iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx");
+}
+
+static bool has_index(const char *path) {
+    unsigned char head[MAGIC_BYTES];
+    iron__sidecar file;
+    bool is_there, is_index;
+
+    if (iron__sidecar_open(index_path(path), &file, &is_there, NULL) != IRON_OK || !is_there)
+        return false;
+    is_index = file.bytes >= sizeof head &&
+               iron__sidecar_read(&file, 0, head, sizeof head, NULL) == IRON_OK &&
+               memcmp(head, MAGIC, sizeof head) == 0;
+    iron__sidecar_close(&file);
+    return is_index;
+}
+
+static bool is_itself_index(const iron__candidate *c) {
+    return c->head_count == IRON_HEAD_BYTES && memcmp(c->head, MAGIC, IRON_HEAD_BYTES) == 0;
+}
+
+static bool recognise(const iron__candidate *c) {
+    if (is_itself_index(c))
+        return true;
+    return !iron__candidate_is_pipe(c) && iron__path_ends(c->file->path, ".bin") &&
+           has_index(c->file->path);
+}
+
+/* P.idx and P stand for P.bin. */
+static char *main_path(const char *path) {
+    struct stat info;
+    char *bin;
+
+    if (iron__path_ends(path, ".idx"))
+        return iron__path_beside(path, 4, ".bin");
+    if (stat(path, &info) == 0)
+        return NULL;
+    bin = iron__path_beside(path, 0, ".bin");
+    if (bin && stat(bin, &info) == 0)
+        return bin;
+    free(bin);
+    return NULL;
+}
+
+static iron_status take_dtype(megatron_index *x, unsigned code, iron_error *err) {
+    static const char *const names[] = {"nothing", "u8",  "i8",  "i16", "i32",
+                                        "i64",     "f64", "f32", "u16"};
+    static const iron_dtype dtypes[] = {
+        IRON_DTYPE_NONE, IRON_DTYPE_U8,   IRON_DTYPE_NONE, IRON_DTYPE_NONE, IRON_DTYPE_I32,
+        IRON_DTYPE_I64,  IRON_DTYPE_NONE, IRON_DTYPE_NONE, IRON_DTYPE_U16,
+    };
+    bool is_known = code < sizeof names / sizeof names[0];
+
+    x->dtype = is_known ? dtypes[code] : IRON_DTYPE_NONE;
+    IRON_FAIL_IF(x->dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
+                 "%.100s at byte 17: element type %u (%s), expected 1 (u8), 4 (i32), 5 (i64) or 8 "
+                 "(u16)",
+                 x->file.path, code, is_known ? names[code] : "unknown");
+    return IRON_OK;
+}
+
+static iron_status take_header(megatron_index *x, iron_error *err) {
+    unsigned char header[HEADER_BYTES];
+    uint64_t version;
+
+    IRON_FAIL_IF(x->file.bytes < HEADER_BYTES, err, IRON_E_FORMAT,
+                 "%.100s: %" PRIu64 " bytes, expected a header of %u", x->file.path, x->file.bytes,
+                 HEADER_BYTES);
+    IRON_TRY(iron__sidecar_read(&x->file, 0, header, sizeof header, err));
+    IRON_FAIL_IF(memcmp(header, MAGIC, MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
+                 "%.100s at byte 0: %02x %02x %02x %02x ..., expected the magic MMIDIDX\\0\\0",
+                 x->file.path, header[0], header[1], header[2], header[3]);
+    version = iron__stored_u64(header + 9);
+    IRON_FAIL_IF(version != 1, err, IRON_E_FORMAT,
+                 "%.100s at byte 9: version %" PRIu64 ", expected 1", x->file.path, version);
+    IRON_TRY(take_dtype(x, header[17], err));
+    x->sequences = iron__stored_u64(header + 18);
+    x->entries = iron__stored_u64(header + 26);
+    IRON_FAIL_IF(x->entries == 0, err, IRON_E_FORMAT,
+                 "%.100s at byte 26: 0 document entries, expected 1 more than there are documents",
+                 x->file.path);
+    return IRON_OK;
+}
+
+/* 34 + 12 S + 8 D, and S more if there are modes. */
+static iron_status check_size(const megatron_index *x, iron_error *err) {
+    uint64_t body = x->file.bytes - HEADER_BYTES, wanted = 0;
+    bool fits = x->sequences <= body / 12 && x->entries <= body / 8;
+
+    if (fits)
+        wanted = 12 * x->sequences + 8 * x->entries;
+    fits = fits && (body == wanted || body == wanted + x->sequences);
+    IRON_FAIL_IF(!fits, err, IRON_E_FORMAT,
+                 "%.90s: %" PRIu64 " bytes, expected 34 + 12 S + 8 D (+ S) with S = %" PRIu64
+                 " (byte 18) and D = %" PRIu64 " (byte 26); is it cut?",
+                 x->file.path, x->file.bytes, x->sequences, x->entries);
+    return IRON_OK;
+}
+
+/* A piece of sequences: lengths that are not negative, offsets that are their running sum. */
+static iron_status check_piece(const megatron_index *x, uint64_t first, size_t count, uint64_t *sum,
+                               iron_error *err) {
+    unsigned char lengths[4 * PIECE], offsets[8 * PIECE];
+    uint64_t lengths_at = HEADER_BYTES + 4 * first;
+    uint64_t offsets_at = HEADER_BYTES + 4 * x->sequences + 8 * first;
+
+    IRON_TRY(iron__sidecar_read(&x->file, lengths_at, lengths, 4 * count, err));
+    IRON_TRY(iron__sidecar_read(&x->file, offsets_at, offsets, 8 * count, err));
+    for (size_t k = 0; k < count; k++) {
+        int32_t length = (int32_t)iron__stored_u32(lengths + 4 * k);
+        int64_t offset = (int64_t)iron__stored_u64(offsets + 8 * k);
+
+        IRON_FAIL_IF(length < 0, err, IRON_E_FORMAT,
+                     "%.100s at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId32
+                     " tokens, expected 0 or more",
+                     x->file.path, lengths_at + 4 * k, first + k, length);
+        IRON_FAIL_IF(offset < 0 || (uint64_t)offset != *sum, err, IRON_E_FORMAT,
+                     "%.90s at byte %" PRIu64 ": sequence %" PRIu64 " begins at byte %" PRId64
+                     ", expected %" PRIu64 ", the sum of those before it",
+                     x->file.path, offsets_at + 8 * k, first + k, offset, *sum);
+        *sum += (uint64_t)length * iron_dtype_bytes(x->dtype);
+        /* also keeps the sum from ever overflowing */
+        IRON_FAIL_IF(*sum > x->bin_bytes, err, IRON_E_FORMAT,
+                     "%.80s at byte %" PRIu64 ": sequence %" PRIu64 " ends at byte %" PRIu64
+                     ", expected at most %" PRIu64 ", the size of %.60s",
+                     x->file.path, lengths_at + 4 * k, first + k, *sum, x->bin_bytes, x->bin);
+    }
+    return IRON_OK;
+}
+
+static iron_status check_sequences(const megatron_index *x, iron_error *err) {
+    uint64_t sum = 0;
+
+    for (uint64_t first = 0; first < x->sequences; first += PIECE) {
+        uint64_t left = x->sequences - first;
+
+        IRON_TRY(check_piece(x, first, left < PIECE ? (size_t)left : PIECE, &sum, err));
+    }
+    IRON_FAIL_IF(sum != x->bin_bytes, err, IRON_E_FORMAT,
+                 "%.90s: its last sequence ends at byte %" PRIu64 ", expected %" PRIu64
+                 ", the size of %.90s",
+                 x->file.path, sum, x->bin_bytes, x->bin);
+    return IRON_OK;
+}
+
+/* Documents begin at sequence 0, never go back, and end with the last sequence. */
+static iron_status check_documents(const megatron_index *x, iron_error *err) {
+    unsigned char piece[8 * PIECE];
+    uint64_t at = HEADER_BYTES + 12 * x->sequences, last = 0;
+
+    for (uint64_t first = 0; first < x->entries; first += PIECE) {
+        uint64_t left = x->entries - first;
+        size_t count = left < PIECE ? (size_t)left : PIECE;
+
+        IRON_TRY(iron__sidecar_read(&x->file, at + 8 * first, piece, 8 * count, err));
+        for (size_t k = 0; k < count; k++) {
+            uint64_t entry = iron__stored_u64(piece + 8 * k);
+
+            IRON_FAIL_IF(first + k == 0 && entry != 0, err, IRON_E_FORMAT,
+                         "%.100s at byte %" PRIu64 ": the first document begins at sequence "
+                         "%" PRId64 ", expected 0",
+                         x->file.path, at, (int64_t)entry);
+            IRON_FAIL_IF(entry < last || entry > x->sequences, err, IRON_E_FORMAT,
+                         "%.100s at byte %" PRIu64 ": document entry %" PRIu64 " is sequence "
+                         "%" PRId64 ", expected %" PRIu64 " to %" PRIu64,
+                         x->file.path, at + 8 * (first + k), first + k, (int64_t)entry, last,
+                         x->sequences);
+            last = entry;
+        }
+    }
+    IRON_FAIL_IF(last != x->sequences, err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the last document ends with sequence %" PRIu64
+                 ", expected %" PRIu64,
+                 x->file.path, at + 8 * (x->entries - 1), last, x->sequences);
+    return IRON_OK;
+}
+
+static iron_status check_index(const iron__candidate *c, megatron_index *x, iron_error *err) {
+    IRON_TRY(take_header(x, err));
+    iron__because(c, "P.idx beside it, with the magic MMIDIDX and version 1: tokens are %s",
+                  iron_dtype_name(x->dtype));
+    IRON_TRY(check_size(x, err));
+    iron__because(c, "P.idx has the size of %" PRIu64 " sequences and %" PRIu64 " documents",
+                  x->sequences, x->entries - 1);
+    IRON_TRY(check_sequences(x, err));
+    iron__because(c, "its lengths add up to the offsets, and to the %" PRIu64 " bytes of tokens",
+                  x->bin_bytes);
+    IRON_TRY(check_documents(x, err));
+    iron__because(c, "its documents begin with the first sequence and end with the last");
+    return IRON_OK;
+}
+
+static iron_status examine(iron__candidate *c, iron__layout *layout, iron_error *err) {
+    megatron_index x = {.bin = c->name, .bin_bytes = c->file->bytes};
+    iron_status status;
+    bool is_there;
+
+    IRON_FAIL_IF(iron__candidate_is_pipe(c), err, IRON_E_UNSUPPORTED,
+                 "%.100s is a pipe; format megatron has an index beside its tokens: name P.bin",
+                 c->name);
+    IRON_FAIL_IF(is_itself_index(c), err, IRON_E_FORMAT,
+                 "%.100s at byte 0: MMIDIDX, so it is a Megatron index, no tokens; name the .bin "
+                 "file that belongs to it",
+                 c->name);
+    IRON_TRY(iron__sidecar_open(index_path(c->file->path), &x.file, &is_there, err));
+    IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT,
+                 "%.100s has no index beside it; format megatron is P.bin with P.idx", c->name);
+    status = check_index(c, &x, err);
+    iron__sidecar_close(&x.file);
+    layout->dtype = x.dtype;
+    layout->documents = x.entries - 1;
+    return status;
+}
+
+const iron__format iron__format_megatron = {"megatron", recognise, examine, main_path};

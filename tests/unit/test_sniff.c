@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_sniff.c: what iron_sniff says of files: formats by their signs, never called a guess; widths
+ * of raw files by their values, always called one; liars with the problem and what they look like.
+ */
+#include "format_support.h"
+
+static folder place;
+static file_name name;
+
+static int set_up(void **state) {
+    (void)state;
+    folder_make(&place);
+    name = name_in(&place, "file");
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    folder_remove(&place);
+    return 0;
+}
+
+static iron_sniff_report sniff(const char *path) {
+    iron_sniff_report r = {.struct_size = sizeof r};
+    iron_error err;
+
+    assert_ok(iron_sniff(path, &r, &err), &err);
+    assert_true(r.reason_count > 0);
+    for (size_t k = 0; k < r.reason_count; k++)
+        assert_non_null(memchr(r.reasons[k], '\0', sizeof r.reasons[k]));
+    return r;
+}
+
+static bool tells(const iron_sniff_report *r, const char *word) {
+    for (size_t k = 0; k < r->reason_count; k++)
+        if (strstr(r->reasons[k], word))
+            return true;
+    return false;
+}
+
+static void assert_tells(const iron_sniff_report *r, const char *word) {
+    if (!tells(r, word))
+        fail_msg("no reason says '%s'; the first is '%s'", word, r->reasons[0]);
+}
+
+static void assert_known(const blob *b, const char *format, iron_dtype dtype, uint64_t offset,
+                         uint64_t tokens, const char *word) {
+    iron_sniff_report r;
+
+    save(&place, "file", b);
+    r = sniff(name.path);
+    assert_string_equal(r.format, format);
+    assert_int_equal(r.dtype, dtype);
+    assert_false(r.is_guess);
+    assert_int_equal(r.bytes, b->count);
+    assert_int_equal(r.data_offset, offset);
+    assert_int_equal(r.tokens, tokens);
+    assert_true(r.documents == IRON_COUNT_UNKNOWN);
+    assert_tells(&r, word);
+}
+
+static void headers(void **state) {
+    blob b = llmc_blob(20240520, 1, 9, 2);
+
+    (void)state;
+    assert_known(&b, "llmc", IRON_DTYPE_U16, 1024, 9, "the magic of llm.c, 20240520, at byte 0");
+    assert_known(&b, "llmc", IRON_DTYPE_U16, 1024, 9, "9 tokens, says byte 8");
+    b = npy_of("<i4", 5, 4);
+    assert_known(&b, "npy", IRON_DTYPE_I32, b.count - 20, 5, "NumPy's magic");
+    assert_known(&b, "npy", IRON_DTYPE_I32, b.count - 20, 5, "'<i4' is i32");
+    b = litpkds_blob(8, 7, 2);
+    assert_known(&b, "litpkds", IRON_DTYPE_U16, 24, 7, "a chunk of 7 tokens, at byte 16, as");
+    poke(&b, 16, 8, 8);
+    assert_known(&b, "litpkds", IRON_DTYPE_U16, 24, 7, "but 7 by the file's size");
+}
+
+static void neighbours(void **state) {
+    static const size_t lengths[] = {3, 4, 5, 6};
+    static const uint64_t ends[] = {2, 10, 18};
+    file_name bin = name_in(&place, "P.bin"), ds = name_in(&place, "X.ds");
+    blob tokens = raw_blob(18, 2), idx = megatron_index(8, lengths, 4, 2);
+    iron_sniff_report r;
+
+    (void)state;
+    save(&place, "P.bin", &tokens);
+    save(&place, "P.idx", &idx);
+    save(&place, "X.ds", &tokens);
+    file_write(name_in(&place, "X.ds.index").path, ends, sizeof ends);
+    save_text(&place, "X.ds.metadata", "gpt2|2\n18\n18 T");
+    r = sniff(bin.path);
+    assert_string_equal(r.format, "megatron");
+    assert_int_equal(r.documents, 2);
+    assert_int_equal(r.tokens, 18);
+    assert_false(r.is_guess);
+    assert_tells(&r, "the magic MMIDIDX");
+    r = sniff(ds.path);
+    assert_string_equal(r.format, "ds");
+    assert_int_equal(r.documents, 3);
+    assert_int_equal(r.tokens, 18);
+    assert_int_equal(r.dtype, IRON_DTYPE_U16);
+    assert_false(r.is_guess);
+    assert_tells(&r, "3 documents");
+}
+
+/* Raw values of a width, many enough for a sample in parts. */
+static void assert_guess(const void *data, size_t bytes, iron_dtype dtype, const char *word) {
+    iron_sniff_report r;
+
+    file_write(name.path, data, bytes);
+    r = sniff(name.path);
+    assert_string_equal(r.format, "raw");
+    assert_true(r.is_guess);
+    assert_int_equal(r.dtype, dtype);
+    assert_tells(&r, word);
+    if (dtype == IRON_DTYPE_NONE)
+        assert_true(r.tokens == (bytes ? IRON_COUNT_UNKNOWN : 0));
+    else
+        assert_int_equal(r.tokens, bytes / iron_dtype_bytes(dtype));
+    assert_int_equal(r.data_offset, 0);
+    assert_tells(&r, dtype == IRON_DTYPE_NONE ? "as you know it" : "a guess: give --dtype");
+}
+
+/* Ids below a vocabulary, uniform or with many small ones, of each width. */
+static void assert_ids(uint64_t vocab, size_t count, bool is_skewed) {
+    uint16_t *u16 = grab(count * sizeof *u16);
+    uint32_t *u32 = grab(count * sizeof *u32);
+    int64_t *i64 = grab(count * sizeof *i64);
+    dice d = {vocab + count};
+
+    for (size_t k = 0; k < count; k++) {
+        uint64_t id = roll_below(&d, vocab);
+
+        if (is_skewed)
+            id = roll_below(&d, id + 1);
+        u16[k] = (uint16_t)id;
+        u32[k] = (uint32_t)id;
+        i64[k] = (int64_t)id;
+    }
+    if (vocab <= 65536)
+        assert_guess(u16, count * sizeof *u16, IRON_DTYPE_U16, "give --dtype u16");
+    assert_guess(u32, count * sizeof *u32, IRON_DTYPE_U32, "sampled values are below 2^20");
+    assert_guess(i64, count * sizeof *i64, IRON_DTYPE_I64, "the upper 32 bits of");
+    free(u16);
+    free(u32);
+    free(i64);
+}
+
+static void widths_are_guessed(void **state) {
+    static const uint64_t vocabs[] = {65, 256, 50257, 65536};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(vocabs); k++) {
+        assert_ids(vocabs[k], 1000, false);
+        assert_ids(vocabs[k], 1000, true);
+        assert_ids(vocabs[k], 300000, false);
+    }
+    assert_ids(128256, 1000, true);
+    assert_ids(1000000, 20000, false);
+}
+
+static void odd_ones_are_guessed(void **state) {
+    static const char text[] = "It was a bright cold day in April.\n",
+                      russian[] = "\xd0\xb4\xd0\xb0";
+    static const unsigned char zeros[64] = {0}, odd[] = {1, 2, 3, 200, 5, 250, 0};
+    int32_t padded[400];
+    int64_t ignored[400];
+
+    (void)state;
+    assert_guess(text, sizeof text - 1, IRON_DTYPE_U8, "reads as text");
+    assert_guess(russian, sizeof russian - 1, IRON_DTYPE_U8, "reads as text");
+    assert_guess(zeros, sizeof zeros, IRON_DTYPE_NONE, "every sampled byte is 0");
+    assert_guess("", 0, IRON_DTYPE_NONE, "it is empty");
+    assert_guess(odd, sizeof odd, IRON_DTYPE_U8, "7 bytes are odd");
+    for (int k = 0; k < 400; k++)
+        padded[k] = k % 10 ? 1000 + k : -100;
+    for (int k = 0; k < 400; k++)
+        ignored[k] = k % 10 ? 1000 + k : -100;
+    assert_guess(padded, sizeof padded, IRON_DTYPE_I32, "as i32, 40 are negative");
+    assert_guess(ignored, sizeof ignored, IRON_DTYPE_I64, "40 are negative");
+}
+
+static void names_without_headers(void **state) {
+    file_name n = name_in(&place, "part.npy");
+    blob b = raw_blob(300, 2);
+    iron_sniff_report r;
+
+    (void)state;
+    file_write(n.path, b.data, b.count);
+    r = sniff(n.path);
+    assert_true(r.is_guess);
+    assert_int_equal(r.dtype, IRON_DTYPE_U16);
+    assert_tells(&r, "as OLMo writes .npy");
+}
+
+static void assert_problem(const char *path, iron_status expected, const char *format,
+                           const char *word) {
+    iron_sniff_report r = {.struct_size = sizeof r};
+    iron_error err;
+
+    assert_refused(iron_sniff(path, &r, &err), expected, &err);
+    assert_string_equal(r.format, format);
+    assert_says(&err, word);
+    assert_true(r.tokens == IRON_COUNT_UNKNOWN);
+    assert_int_equal(iron_sniff(path, &r, NULL), expected);
+}
+
+static void liars(void **state) {
+    file_name bin = name_in(&place, "P.bin"), idx = name_in(&place, "P.idx");
+    static const size_t lengths[] = {3};
+    blob b = llmc_blob(20240520, 1, 9, 2), index = megatron_index(8, lengths, 1, 2);
+    iron_sniff_report r = {.struct_size = sizeof r - 1};
+    iron_error err;
+
+    (void)state;
+    b.count -= 2;
+    save(&place, "file", &b);
+    assert_problem(name.path, IRON_E_FORMAT, "llmc", "its header says 9 tokens");
+    save(&place, "P.bin", &b);
+    save(&place, "P.idx", &index);
+    assert_problem(bin.path, IRON_E_FORMAT, "llmc", "says 9 tokens"); /* magic before neighbours */
+    b = raw_blob(4, 2);
+    save(&place, "P.bin", &b);
+    assert_problem(bin.path, IRON_E_FORMAT, "megatron", "P.idx: its last sequence ends at byte 6");
+    assert_problem(idx.path, IRON_E_ARG, "", "P.bin, which holds the tokens");
+    assert_problem(place.path, IRON_E_ARG, "", "directory");
+    assert_problem("-", IRON_E_ARG, "", "standard input");
+    assert_problem(name_in(&place, "gone").path, IRON_E_IO, "", "gone");
+    assert_int_equal(mkfifo(name_in(&place, "fifo").path, 0600), 0);
+    assert_problem(name_in(&place, "fifo").path, IRON_E_ARG, "", "pipe");
+    assert_refused(iron_sniff(name.path, &r, &err), IRON_E_ARG, &err);
+    assert_refused(iron_sniff(name.path, NULL, &err), IRON_E_ARG, &err);
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(headers),
+        CASE(neighbours),
+        CASE(widths_are_guessed),
+        CASE(odd_ones_are_guessed),
+        CASE(names_without_headers),
+        CASE(liars),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
