@@ -35,6 +35,15 @@ static size_t character_bytes(const unsigned char *at) {
     return more + 1;
 }
 
+bool iron__json_is_text(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+
+    for (size_t bytes; *at; at += bytes)
+        if ((bytes = character_bytes(at)) == 0)
+            return false;
+    return true;
+}
+
 static bool is_line_separator(const unsigned char *at) {
     return at[0] == 0xE2 && at[1] == 0x80 && (at[2] == 0xA8 || at[2] == 0xA9);
 }

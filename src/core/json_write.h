@@ -29,4 +29,7 @@ void iron__json_write_bool(iron__json_writer *j, const char *name, bool value);
 void iron__json_write_null(iron__json_writer *j, const char *name);
 void iron__json_write_end(iron__json_writer *j); /* the last newline */
 
+/* Is it UTF-8 throughout, so that it is read back as it was written? */
+bool iron__json_is_text(const char *text);
+
 #endif

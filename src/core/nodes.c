@@ -99,12 +99,18 @@ iron_status iron__nodes_init(iron__nodes *nodes, uint32_t count, const iron_latt
         iron__nodes_deinit(nodes);
         return status;
     }
-    for (uint32_t j = 0; j < count; j++) {
-        nodes->xor_accumulators[j] = lattice->points[j % lattice->count];
+    for (uint32_t j = 0; j < count; j++)
         nodes->activations[j] = activations ? activations[j] : (float)(j + 1) / (float)count;
-    }
+    iron__nodes_restart(nodes);
     sort_by_activation(nodes);
     return IRON_OK;
+}
+
+void iron__nodes_restart(iron__nodes *nodes) {
+    for (uint32_t j = 0; j < nodes->count; j++) {
+        nodes->xor_accumulators[j] = nodes->lattice->points[j % nodes->lattice->count];
+        nodes->potentials[j] = 0;
+    }
 }
 
 void iron__nodes_deinit(iron__nodes *nodes) {

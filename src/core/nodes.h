@@ -41,16 +41,18 @@ _Static_assert(sizeof(((iron__nodes *)0)->xor_accumulators[0]) == 4,
                "XOR accumulators are 32 bits wide");
 
 /* What one batch does: its XOR, and its potential before activations scale it. */
-typedef struct iron__batch_effect {
-    uint32_t xors;
-    float potential;
-} iron__batch_effect;
+typedef iron_batch_effect iron__batch_effect;
+
+/* Floats hold every whole number below this, so sums of whole numbers below it are exact. */
+#define IRON_EXACT_LIMIT (INT64_C(1) << 24)
 
 /* Start values of SPEC; activations: NULL for (j + 1) / N, else `count` checked numbers. */
 iron_status iron__nodes_init(iron__nodes *nodes, uint32_t count, const iron_lattice *lattice,
                              const float *activations, const iron_allocator *allocator,
                              iron_error *err);
 void iron__nodes_deinit(iron__nodes *nodes);
+/* Accumulators and potentials as SPEC starts them. */
+void iron__nodes_restart(iron__nodes *nodes);
 
 /* Refuses what no computation could bear: not finite, or so small that products would vanish. */
 iron_status iron__activations_check(const float *activations, uint64_t count, iron_error *err);
@@ -60,6 +62,14 @@ void iron__nodes_apply_to(iron__nodes *nodes, uint32_t node, iron__batch_effect 
 /* Many batches at once, on the threads of a team (NULL: on this one). */
 void iron__nodes_apply(iron__nodes *nodes, const iron__batch_effect *effects, size_t count,
                        iron__team *team);
+
+/* How many batches may be added to a node in any order: while |potential| + K * L_last stays exact,
+ * whichever node it is. */
+uint64_t iron__nodes_exact_batches(const iron__nodes *nodes);
+
+/* Puts what batches do to the lattice's points on top of a map of their indices. */
+void iron__batches_compose(const iron_lattice *lattice, const iron__batch_effect *effects,
+                           size_t count, uint8_t map[IRON_LATTICE_MAX]);
 
 /* FNV-1a over the little-endian bytes of all xor_accumulators, then all potentials. */
 uint64_t iron__nodes_hash(const iron__nodes *nodes);

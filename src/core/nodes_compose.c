@@ -12,9 +12,6 @@
 #include <float.h>
 #include <string.h>
 
-/* Floats hold every whole number below this, so sums of whole numbers below it are exact. */
-#define EXACT_LIMIT ((int64_t)1 << 24)
-
 /* Below so many nodes a plain loop over them beats a dozen bisections. */
 #define STAIRCASE_NODES 128u
 
@@ -101,9 +98,9 @@ static size_t exact_batches(const iron__nodes *nodes, uint32_t begin, uint32_t e
 
         largest = magnitude > largest ? magnitude : largest;
     }
-    if (largest >= (float)EXACT_LIMIT)
+    if (largest >= (float)IRON_EXACT_LIMIT)
         return 0;
-    return (size_t)((EXACT_LIMIT - 1 - (int64_t)largest) / nodes->lattice->last);
+    return (size_t)((IRON_EXACT_LIMIT - 1 - (int64_t)largest) / nodes->lattice->last);
 }
 
 static void add_in_order(iron__nodes *nodes, const iron__batch_effect *effects, size_t count,
@@ -155,16 +152,15 @@ static void apply_range(void *context, size_t index) {
     }
 }
 
-/* Composes the batches' maps of point indices, first batch innermost. */
-static void compose_map(composition *c) {
-    const iron_lattice *l = c->nodes->lattice;
+uint64_t iron__nodes_exact_batches(const iron__nodes *nodes) {
+    return exact_batches(nodes, 0, nodes->count);
+}
 
-    for (uint32_t i = 0; i < l->count; i++)
-        c->map[i] = (uint8_t)i;
-    for (size_t k = 0; k < c->count; k++)
+void iron__batches_compose(const iron_lattice *l, const iron__batch_effect *effects, size_t count,
+                           uint8_t map[IRON_LATTICE_MAX]) {
+    for (size_t k = 0; k < count; k++)
         for (uint32_t i = 0; i < l->count; i++)
-            c->map[i] =
-                (uint8_t)iron__lattice_index_xor(l, l->points[c->map[i]] ^ c->effects[k].xors);
+            map[i] = (uint8_t)iron__lattice_index_xor(l, l->points[map[i]] ^ effects[k].xors);
 }
 
 void iron__nodes_apply(iron__nodes *nodes, const iron__batch_effect *effects, size_t count,
@@ -174,7 +170,9 @@ void iron__nodes_apply(iron__nodes *nodes, const iron__batch_effect *effects, si
 
     if (count == 0)
         return;
-    compose_map(&c);
+    for (uint32_t i = 0; i < nodes->lattice->count; i++)
+        c.map[i] = (uint8_t)i;
+    iron__batches_compose(nodes->lattice, effects, count, c.map);
     c.range = (nodes->count + threads - 1) / threads;
     if (c.range < STAIRCASE_NODES)
         c.range = STAIRCASE_NODES;

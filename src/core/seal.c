@@ -10,8 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* lo32(q) runs through 2^32 quads under one window key. */
-static uint64_t window_key(uint64_t quad) { return iron__mix64((quad >> 32) + IRON_GOLDEN_GAMMA); }
+uint64_t iron__seal_window(uint64_t quad) { return iron__mix64((quad >> 32) + IRON_GOLDEN_GAMMA); }
 
 static inline uint32_t scramble(uint32_t z) {
     z = z * UINT32_C(0x9E3779B1) + UINT32_C(0x165667B1);
@@ -42,7 +41,7 @@ void iron__seal_quads(iron__seal_words *words, const uint32_t *tokens, uint64_t 
 
     for (size_t done = 0; done < quads;) {
         uint64_t quad = first_quad + done;
-        uint64_t window = window_key(quad);
+        uint64_t window = iron__seal_window(quad);
         uint64_t left_in_window = (UINT64_C(1) << 32) - (uint32_t)quad;
         size_t run = quads - done < left_in_window ? quads - done : (size_t)left_in_window;
 

@@ -25,6 +25,9 @@ typedef struct iron__seal {
     uint32_t carried;
 } iron__seal;
 
+/* The key W of the window that a quad lies in: lo32(q) runs through 2^32 quads under one. */
+uint64_t iron__seal_window(uint64_t quad);
+
 /* Adds quads first_quad, first_quad + 1, ... of four tokens each to the words. */
 void iron__seal_quads(iron__seal_words *words, const uint32_t *tokens, uint64_t first_quad,
                       size_t quads);

@@ -15,6 +15,7 @@
  *   gpu_engine.c  the engine's calls, for an engine on a GPU
  *   pipeline.c    tokens from a source: slots of a feed/ring.h into the engine, one after the other
  *   calibration.c which mode a GPU is fastest in; calibrate.c measures that
+ *   effect.c      a range of the batches of a stream, for others to apply
  *   state_file.c  save and load
  *   selftest.c    golden vectors and every variant against the reference
  */
@@ -55,6 +56,15 @@ typedef struct iron__mode_choice {
     char reason[160];
 } iron__mode_choice;
 
+/* What effect.c keeps of the batches since iron_engine_begin_at. */
+typedef struct iron__range {
+    bool is_begun;
+    uint64_t origin;               /* position of the first token; closed.count counts from 0 */
+    uint8_t map[IRON_LATTICE_MAX]; /* where the batches bring each point; not kept on a GPU */
+    iron_batch_effect *record;     /* the caller's, or NULL: batches go to the nodes */
+    size_t room, recorded;
+} iron__range;
+
 struct iron_engine {
     iron_config config; /* as it is in force; its pointers point into this engine */
     const iron_allocator *allocator;
@@ -69,6 +79,7 @@ struct iron_engine {
     iron__contribution closed; /* of all closed batches, merged */
     uint64_t batches;
     iron__seal seal;
+    iron__range range;
 
     iron__batch_effect *queue;
     size_t queued;
@@ -117,6 +128,14 @@ iron_status iron__gpu_engine_settle(iron_engine *engine, iron_error *err);
 /* Tokens reduced by every node for itself; the run does not pass the end of the open batch. */
 void iron__per_node_feed(iron_engine *engine, const iron__tokens_run *run);
 void iron__per_node_close(iron_engine *engine, uint64_t tokens);
+
+/* Forgets what nodes have reduced of the open batch. */
+void iron__per_node_clear(iron_engine *engine);
+
+/* A batch has closed; true when it was written down, and the nodes are not to take it. */
+bool iron__range_take(iron_engine *engine, iron_batch_effect effect);
+/* Is there room to write down the batches that so many more tokens close? */
+iron_status iron__range_check(const iron_engine *engine, uint64_t tokens, iron_error *err);
 
 /* Takes the tokens into the seal. */
 void iron__engine_seal(iron_engine *engine, const iron__tokens_view *tokens);

@@ -15,6 +15,7 @@
  */
 #include "core/fail.h"
 #include "engine/engine.h"
+#include "feed/widened.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -48,12 +49,14 @@ static size_t run_begin(const span *s, size_t k) {
 static iron__contribution reduce_run(const span *s, size_t begin, size_t count, uint64_t position) {
     const iron_engine *e = s->engine;
     iron__contribution c = iron__contribution_neutral();
-    uint32_t wide[IRON_WIDEN_TOKENS];
+    iron__widened wide;
 
+    if (s->view.dtype != IRON_DTYPE_U32)
+        iron__widened_touch(&wide);
     for (size_t done = 0; done < count;) {
         iron__tokens_run run = {NULL, count - done, position + done, &e->divisor};
 
-        run.tokens = iron__view_tokens(&s->view, begin + done, &run.count, wide);
+        run.tokens = iron__view_tokens(&s->view, begin + done, &run.count, wide.tokens);
         c = iron__contribution_merge(c, e->choice.variant->reduce(&run));
         done += run.count;
     }
@@ -99,18 +102,22 @@ static void settle_queue(iron_engine *e) {
 /* Closes the open batch, which must not be empty: queues its effect and merges it. */
 static void close_batch(iron_engine *e) {
     iron__contribution c = e->open;
+    iron__batch_effect effect = {c.xors,
+                                 iron__contribution_potential(c, (uint32_t)e->config.vocab)};
+    bool is_taken = iron__range_take(e, effect);
 
     e->closed = iron__contribution_merge(e->closed, c);
     e->open = iron__contribution_neutral();
     e->batches++;
     if (e->choice.variant->per_node) {
-        iron__per_node_close(e, c.count);
-        return;
+        if (!is_taken)
+            iron__per_node_close(e, c.count);
+        iron__per_node_clear(e);
+    } else if (!is_taken) {
+        e->queue[e->queued++] = effect;
+        if (e->queued == IRON_QUEUE_BATCHES)
+            settle_queue(e);
     }
-    e->queue[e->queued++] =
-        (iron__batch_effect){c.xors, iron__contribution_potential(c, (uint32_t)e->config.vocab)};
-    if (e->queued == IRON_QUEUE_BATCHES)
-        settle_queue(e);
 }
 
 static void merge_runs(const span *s) {
@@ -159,6 +166,7 @@ iron_status iron__feed_check(const iron_engine *e, const iron__tokens_view *view
                  "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
     IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
                  "the stream would pass 2^64 tokens; begin another engine");
+    IRON_TRY(iron__range_check(e, view->count, err));
     bad = iron__view_first_bad(view);
     IRON_FAIL_IF(bad < view->count, err, IRON_E_FORMAT,
                  "token at position %" PRIu64 " is %" PRId64
@@ -174,10 +182,10 @@ iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const voi
     if (count == 0)
         return IRON_OK;
     IRON_TRY(iron__feed_check(engine, &view, err));
-    if (engine->config.with_seal)
-        iron__engine_seal(engine, &view);
     if (engine->gpu)
         return iron__gpu_engine_feed(engine, &view, err);
+    if (engine->config.with_seal)
+        iron__engine_seal(engine, &view);
     while (view.count > 0) {
         size_t taken =
             engine->choice.variant->per_node ? feed_nodes(engine, view) : feed_span(engine, view);
@@ -195,8 +203,10 @@ iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t
 iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err) {
     if (engine->gpu)
         return iron__gpu_engine_end_batch(engine, err);
-    if (engine->open.count > 0)
-        close_batch(engine);
+    if (engine->open.count == 0)
+        return IRON_OK;
+    IRON_TRY(iron__range_check(engine, engine->config.batch - engine->open.count, err));
+    close_batch(engine);
     return IRON_OK;
 }
 
@@ -224,7 +234,7 @@ iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_er
     *report = (iron_report){
         .struct_size = sizeof *report,
         .xor_total = engine->closed.xors,
-        .tokens = engine->closed.count,
+        .tokens = engine->closed.count - engine->range.origin,
         .batches = engine->batches,
         .sum = engine->closed.sum,
         .state = iron__nodes_hash(&engine->nodes),
@@ -234,6 +244,7 @@ iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_er
     if (engine->config.with_seal) {
         iron__seal_words w = iron__seal_total(&engine->seal);
 
+        w.count -= engine->range.origin;
         memcpy(report->seal_words, (uint64_t[4]){w.count, w.t, w.a, w.b},
                sizeof report->seal_words);
         iron__seal_text(w, report->seal);

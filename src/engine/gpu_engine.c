@@ -49,6 +49,7 @@ iron_status iron__gpu_engine_create(iron_engine *e, iron_error *err) {
                    .batch = c->batch,
                    .nodes = (uint32_t)c->nodes,
                    .vocab = (uint32_t)c->vocab,
+                   .lanes = c->with_seal ? IRON_LANE_SEAL : 0,
                    .by_batch = c->positions == IRON_POSITIONS_BATCH},
         .team = e->team,
     };
@@ -59,7 +60,10 @@ iron_status iron__gpu_engine_create(iron_engine *e, iron_error *err) {
 }
 
 iron_status iron__gpu_engine_begin(iron_engine *e, iron_error *err) {
-    return iron__gpu_feed_begin(e->gpu, &e->nodes, e->closed, e->batches, err);
+    iron__quads_total sealed = {.seal = e->seal, .stats = iron__token_stats_neutral()};
+
+    IRON_TRY(iron__gpu_feed_begin(e->gpu, &e->nodes, e->closed, e->batches, err));
+    return e->config.with_seal ? iron__gpu_feed_seal_begin(e->gpu, &sealed, err) : IRON_OK;
 }
 
 iron_status iron__gpu_engine_feed(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
@@ -80,8 +84,6 @@ iron_status iron__gpu_engine_feed_slot(iron_engine *e, size_t slot, const iron__
     *released = 0;
     IRON_TRY(check_alive(e, err));
     IRON_TRY(iron__feed_check(e, view, err));
-    if (e->config.with_seal)
-        iron__engine_seal(e, view);
     status = iron__gpu_feed_slot(e->gpu, slot, view->dtype, view->count, released, &error);
     take_progress(e);
     return keep(e, status, &error, err);
@@ -99,9 +101,15 @@ iron_status iron__gpu_engine_end_batch(iron_engine *e, iron_error *err) {
 
 iron_status iron__gpu_engine_settle(iron_engine *e, iron_error *err) {
     iron_error error = {0};
+    iron__quads_total sealed;
 
     IRON_TRY(check_alive(e, err));
-    return keep(e, iron__gpu_feed_fetch(e->gpu, &e->nodes, &e->closed, &error), &error, err);
+    IRON_TRY(keep(e, iron__gpu_feed_fetch(e->gpu, &e->nodes, &e->closed, &error), &error, err));
+    if (!e->config.with_seal)
+        return IRON_OK;
+    IRON_TRY(keep(e, iron__gpu_feed_seal_fetch(e->gpu, &sealed, &error), &error, err));
+    e->seal = sealed.seal;
+    return IRON_OK;
 }
 
 static bool is_as_before(const iron_engine *e, const iron__tokens_gpu_progress *before) {
@@ -118,16 +126,14 @@ iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t c
 
     IRON_FAIL_IF(!engine->gpu, err, IRON_E_UNSUPPORTED,
                  "this engine is on the CPU; make it with backend cuda or opencl");
-    IRON_FAIL_IF(engine->config.with_seal, err, IRON_E_UNSUPPORTED,
-                 "the seal needs tokens in the host's memory; feed them with iron_engine_feed");
     IRON_FAIL_IF(count > UINT64_MAX - fed, err, IRON_E_ARG,
                  "the stream would pass 2^64 tokens; begin another engine");
     IRON_TRY(check_alive(engine, err));
     if (count == 0)
         return IRON_OK;
     before = iron__gpu_feed_progress(engine->gpu);
-    status =
-        iron__gpu_feed_resident(engine->gpu, (uintptr_t)tokens, count, (uintptr_t)stream, &error);
+    status = iron__gpu_feed_resident(engine->gpu, (uintptr_t)tokens, IRON_DTYPE_U32, 0, count,
+                                     (uintptr_t)stream, &error);
     take_progress(engine);
     if ((status == IRON_E_ARG || status == IRON_E_STATE) && is_as_before(engine, &before)) {
         if (err)

@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_auto(const char *name) { return !name || strcmp(name, "auto") == 0; }
-
 static bool is_cpu(const char *backend) { return backend && strcmp(backend, "cpu") == 0; }
 
 static bool is_gpu(const char *backend) {
@@ -168,7 +166,7 @@ static void choose_fastest_on_cpu(const iron_config *config, iron__mode_choice *
 }
 
 static iron_status check_cpu_memory(const char *memory, iron_error *err) {
-    if (is_auto(memory) || strcmp(memory, "pageable") == 0)
+    if (iron__gpu_is_auto(memory) || strcmp(memory, "pageable") == 0)
         return IRON_OK;
     IRON_FAIL_IF(iron__gpu_strategy_find(memory) < IRON_GPU_STRATEGIES, err, IRON_E_ARG,
                  "memory strategy %s is for GPUs; backend cpu has auto and pageable", memory);
@@ -180,7 +178,7 @@ static iron_status choose_on_cpu(const iron_config *config, iron__mode_choice *c
     IRON_FAIL_IF(config->device != 0, err, IRON_E_ARG,
                  "device %u does not exist; backend cpu has device 0 alone", config->device);
     IRON_TRY(check_cpu_memory(config->memory, err));
-    if (is_auto(config->mode)) {
+    if (iron__gpu_is_auto(config->mode)) {
         choose_fastest_on_cpu(config, choice);
         return IRON_OK;
     }
@@ -193,38 +191,24 @@ static iron_status choose_on_cpu(const iron_config *config, iron__mode_choice *c
 
 static iron_status choose_on_gpu(const iron_config *config, size_t backend,
                                  iron__mode_choice *choice, iron_error *err) {
-    const char *name = iron__gpu_backend_name(backend);
-    iron_error why = {0};
-    size_t devices;
-
-    if (iron__gpu_probe(backend, &devices, &why) != IRON_OK)
-        IRON_FAIL(err, IRON_E_UNSUPPORTED, "backend %s is absent: %.160s; use --backend cpu", name,
-                  why.text);
-    IRON_FAIL_IF(config->device >= devices, err, IRON_E_ARG,
-                 "device %u does not exist; backend %s has %zu, counted from 0", config->device,
-                 name, devices);
+    IRON_TRY(iron__gpu_check(backend, config->device, err));
     choice->gpu_backend = backend;
-    if (is_auto(config->mode)) {
+    if (iron__gpu_is_auto(config->mode)) {
         iron__calibration_choose(config, backend, choice);
         return IRON_OK;
     }
     choice->gpu_row = iron__tokens_gpu_row_for(backend, config->mode);
     if (!choice->gpu_row)
-        return no_such_mode(name, config->mode, err);
+        return no_such_mode(iron__gpu_backend_name(backend), config->mode, err);
     snprintf(choice->reason, sizeof choice->reason, "asked for: %s",
              choice->gpu_row->names[backend]);
     return IRON_OK;
 }
 
-/* Is there a GPU with that number, and such a mode? CPUs behind OpenCL must be asked for. */
+/* Is there a GPU with that number, and such a mode? */
 static bool is_for_auto(const iron_config *config, size_t backend) {
-    iron__gpu_info info;
-    size_t devices;
-
-    if (!is_auto(config->mode) && !iron__tokens_gpu_row_for(backend, config->mode))
-        return false;
-    return iron__gpu_probe(backend, &devices, NULL) == IRON_OK && config->device < devices &&
-           iron__gpu_describe(backend, config->device, &info, NULL) == IRON_OK && info.is_gpu;
+    return (iron__gpu_is_auto(config->mode) || iron__tokens_gpu_row_for(backend, config->mode)) &&
+           iron__gpu_is_for_auto(backend, config->device);
 }
 
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,
@@ -234,7 +218,7 @@ iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choi
     *choice = (iron__mode_choice){.variant = NULL};
     if (is_cpu(config->backend))
         return choose_on_cpu(config, choice, err);
-    if (!is_auto(config->backend)) {
+    if (!iron__gpu_is_auto(config->backend)) {
         IRON_FAIL_IF(!is_gpu(config->backend), err, IRON_E_ARG,
                      "unknown backend '%.40s'; use auto, cpu, cuda or opencl", config->backend);
         return choose_on_gpu(config, iron__gpu_backend_find(config->backend), choice, err);

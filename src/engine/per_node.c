@@ -46,6 +46,11 @@ void iron__per_node_close(iron_engine *e, uint64_t tokens) {
 
         iron__nodes_apply_to(&e->nodes, j, effect);
     }
+}
+
+void iron__per_node_clear(iron_engine *e) {
+    if (!e->per_node.xors)
+        return;
     memset(e->per_node.xors, 0, e->nodes.count * sizeof e->per_node.xors[0]);
     memset(e->per_node.sums, 0, e->nodes.count * sizeof e->per_node.sums[0]);
 }

@@ -83,6 +83,10 @@ iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *
     IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
                  "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before saving",
                  engine->open.count);
+    IRON_FAIL_IF(engine->range.origin > 0 || engine->range.record, err, IRON_E_STATE,
+                 "this engine has only the batches from position %" PRIu64
+                 " on; apply their effect to one that has all, and save that",
+                 engine->range.origin);
     IRON_TRY(iron_state_path_check(path, err));
     IRON_TRY(iron__engine_settle(engine, err));
     iron__interruptions_hold(&before);

@@ -42,9 +42,18 @@ iron_status iron__gpu_feed_begin(iron__gpu_feed *f, const iron__nodes *nodes,
 /* Tokens in the host's memory, borrowed for the call; checked by the caller. */
 iron_status iron__gpu_feed_host(iron__gpu_feed *f, const iron__tokens_view *view, iron_error *err);
 
-/* Tokens in the device's memory, by the caller's queue; borrowed until that queue has passed. */
-iron_status iron__gpu_feed_resident(iron__gpu_feed *f, uintptr_t tokens, uint64_t count,
-                                    uintptr_t queue, iron_error *err);
+/* Tokens first ... first+count-1 of the device's memory, by the caller's queue; borrowed until that
+ * queue has passed.
+ * Nobody looks whether signed ones are in range: is_beyond tells, of 64-bit ones, whether one had
+ * more than 32 bits. It waits. */
+iron_status iron__gpu_feed_resident(iron__gpu_feed *f, uintptr_t tokens, iron_dtype dtype,
+                                    uint64_t first, uint64_t count, uintptr_t queue,
+                                    iron_error *err);
+iron_status iron__gpu_feed_is_beyond(iron__gpu_feed *f, bool *beyond, iron_error *err);
+/* Brings tokens first ... first+count-1 of such memory to the host, as they are stored. Waits. */
+iron_status iron__gpu_feed_peek(iron__gpu_feed *f, uintptr_t tokens, iron_dtype dtype,
+                                uint64_t first, size_t count, uintptr_t queue, void *to,
+                                iron_error *err);
 
 /* Closes the open batch. */
 iron_status iron__gpu_feed_end_batch(iron__gpu_feed *f, iron_error *err);
@@ -52,6 +61,12 @@ iron_status iron__gpu_feed_end_batch(iron__gpu_feed *f, iron_error *err);
 /* Brings nodes and totals to the host, with everything that was fed. */
 iron_status iron__gpu_feed_fetch(iron__gpu_feed *f, iron__nodes *nodes, iron__contribution *closed,
                                  iron_error *err);
+
+/* With lanes in the tokens' configuration: what the seal goes on from, directly after begin; and
+ * what it has come to, of everything that was fed. */
+iron_status iron__gpu_feed_seal_begin(iron__gpu_feed *f, const iron__quads_total *from,
+                                      iron_error *err);
+iron_status iron__gpu_feed_seal_fetch(iron__gpu_feed *f, iron__quads_total *total, iron_error *err);
 
 /* What was fed, with the tokens that still collect in a slot. */
 iron__tokens_gpu_progress iron__gpu_feed_progress(const iron__gpu_feed *f);

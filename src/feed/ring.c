@@ -111,13 +111,15 @@ static iron_status check_options(const iron__ring_options *o, iron_error *err) {
 }
 
 /* A source of files can be cut into stretches beforehand. */
-static iron_status open_files(iron__ring *r, iron_error *err) {
+static iron_status open_files(iron__ring *r, uint64_t most, iron_error *err) {
     r->end = UINT64_MAX;
     if (!iron__source_is_seekable(r->source))
         return IRON_OK;
     IRON_TRY(iron__source_at_open(r->source, r->allocator, &r->at, err));
     r->begin = iron__source_position(r->source);
     r->tokens = iron__source_at_tokens(r->at);
+    if (most > 0 && most < r->tokens)
+        r->tokens = most;
     r->end = r->tokens / r->capacity + (r->tokens % r->capacity != 0);
     return IRON_OK;
 }
@@ -158,7 +160,7 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->room, NULL);
     pthread_cond_init(&r->full, NULL);
-    status = open_files(r, err);
+    status = open_files(r, options->tokens, err);
     if (status == IRON_OK)
         status = start_readers(r, options->readers, err);
     if (status != IRON_OK) {

@@ -28,6 +28,7 @@ typedef struct iron__ring_options {
     void *const *slots;  /* pointers to memory that stays the caller's; the array is copied */
     size_t slot_count;   /* 1 ... IRON_RING_SLOTS_MAX */
     size_t slot_bytes;   /* of each; at least a token */
+    uint64_t tokens;     /* 0, or of files: so many at most */
     uint32_t readers;    /* threads wanted; what is no file on a disk is read by one */
     const iron_allocator *allocator;
 } iron__ring_options;

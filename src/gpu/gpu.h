@@ -310,6 +310,15 @@ iron_status iron__gpu_describe(size_t backend, size_t index, iron__gpu_info *inf
 iron_status iron__gpu_device_open(size_t backend, size_t index, iron__gpu_device **out,
                                   iron_error *err);
 
+/* From what users ask for to a backend. check: is it here, with a device of that number?
+ * is_for_auto: and is that a GPU? CPUs behind OpenCL must be asked for by name. choose: by a name,
+ * "cpu" among them, or NULL or "auto" for the first backend with such a GPU; backend_count stands
+ * for the CPU. */
+bool iron__gpu_is_auto(const char *name);
+iron_status iron__gpu_check(size_t backend, uint32_t device, iron_error *err);
+bool iron__gpu_is_for_auto(size_t backend, uint32_t device);
+iron_status iron__gpu_choose(const char *name, uint32_t device, size_t *backend, iron_error *err);
+
 /* The same as the table's entries, for devices that may be marked; destroy and close take NULL. */
 void iron__gpu_device_close(iron__gpu_device *device);
 iron_status iron__gpu_clocks_read(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err);

@@ -29,9 +29,9 @@
  *   K_SUBGROUP_SAME(f, v)  true in all of 32 consecutive threads if all of them say f and have the
  *                          same v; a hint: devices without such instructions always say false. All
  *                          threads of the group must call it
- *   K_SUBGROUP_...(v, s)   XOR, ADD_U32, ADD_U64: reduces over 32 consecutive threads, the result
- *                          is in the first of them; all threads of the group must call it; s is
- *                          K_LOCAL_VAR scratch of a u64 a thread, which devices without such
+ *   K_SUBGROUP_...(v, s)   XOR, MIN_U32, ADD_U32, ADD_U64: reduces over 32 consecutive threads, the
+ *                          result is in the first of them; all threads of the group must call it;
+ *                          s is K_LOCAL_VAR scratch of a u64 a thread, which devices without such
  *                          instructions reduce in
  *   K_SUBGROUP_ADD_F32(v, s), ..._F64; K_SUBGROUP_SUMS_F32(v, n, s), ..._F64: the same for floats,
  *                          and for n values a thread at a time, an array that is changed in place;
@@ -151,6 +151,15 @@ K_DEVICE k_u64 k_subgroup_add(k_u64 v) {
     return v;
 }
 
+K_DEVICE k_u32 k_subgroup_min_u32(k_u32 v) {
+    for (int lane = 16; lane > 0; lane /= 2) {
+        k_u32 other = __shfl_xor_sync(0xFFFFFFFFu, v, lane);
+
+        v = other < v ? other : v;
+    }
+    return v;
+}
+
 #define K_SUBGROUP_OF_REALS(real, sums_name, add_name)                                             \
     K_DEVICE void sums_name(real *v, int n) {                                                      \
         _Pragma("unroll") for (int lane = 16; lane > 0; lane /= 2)                                 \
@@ -165,6 +174,7 @@ K_SUBGROUP_OF_REALS(k_f32, k_subgroup_sums_f32, k_subgroup_add_f32)
 K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 
 #define K_SUBGROUP_XOR(v, s)         ((void)(s), k_subgroup_xor(v))
+#define K_SUBGROUP_MIN_U32(v, s)     ((void)(s), k_subgroup_min_u32(v))
 #define K_SUBGROUP_ADD_U32(v, s)     ((void)(s), k_subgroup_add_u32(v))
 #define K_SUBGROUP_ADD_U64(v, s)     ((void)(s), k_subgroup_add(v))
 #define K_SUBGROUP_ADD_F32(v, s)     ((void)(s), k_subgroup_add_f32(v))
@@ -289,7 +299,9 @@ K_WORD void k_add_u64_in_halves(__global k_u64 *to, k_u64 value) {
 #endif
 
 /* OpenCL promises no subgroups: a tree of five steps in local memory. */
-K_WORD k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int is_xor) {
+enum { K_REDUCE_ADD, K_REDUCE_XOR, K_REDUCE_MIN };
+
+K_WORD k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int kind) {
     k_u32 lid = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));
 
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -297,9 +309,12 @@ K_WORD k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int is_xor) {
     for (k_u32 step = 16; step > 0; step /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (lid % 32 < step) {
-            k_u64 other = scratch[lid + step];
+            k_u64 own = scratch[lid], other = scratch[lid + step];
 
-            scratch[lid] = is_xor ? scratch[lid] ^ other : scratch[lid] + other;
+            scratch[lid] = kind == K_REDUCE_XOR   ? own ^ other
+                           : kind == K_REDUCE_ADD ? own + other
+                           : other < own          ? other
+                                                  : own;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -338,9 +353,10 @@ K_SUBGROUP_OF_REALS(k_f32, k_subgroup_sums_f32, k_subgroup_add_f32)
 K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #endif
 
-#define K_SUBGROUP_XOR(v, s)         ((k_u32)k_subgroup_reduce((v), (s), 1))
-#define K_SUBGROUP_ADD_U32(v, s)     ((k_u32)k_subgroup_reduce((v), (s), 0))
-#define K_SUBGROUP_ADD_U64(v, s)     k_subgroup_reduce((v), (s), 0)
+#define K_SUBGROUP_XOR(v, s)         ((k_u32)k_subgroup_reduce((v), (s), K_REDUCE_XOR))
+#define K_SUBGROUP_MIN_U32(v, s)     ((k_u32)k_subgroup_reduce((v), (s), K_REDUCE_MIN))
+#define K_SUBGROUP_ADD_U32(v, s)     ((k_u32)k_subgroup_reduce((v), (s), K_REDUCE_ADD))
+#define K_SUBGROUP_ADD_U64(v, s)     k_subgroup_reduce((v), (s), K_REDUCE_ADD)
 #define K_SUBGROUP_ADD_F32(v, s)     k_subgroup_add_f32((v), (s))
 #define K_SUBGROUP_ADD_F64(v, s)     k_subgroup_add_f64((v), (s))
 #define K_SUBGROUP_SUMS_F32(v, n, s) k_subgroup_sums_f32((v), (n), (s))

@@ -42,7 +42,7 @@ static inline int gpu_set_up(void **state) {
     (void)state;
     folder_make(&gpu_place);
     setenv("IRON_CACHE_DIR", name_in(&gpu_place, "cache").path, 1);
-    setenv("POCL_CACHE_DIR", gpu_place.path, 1); /* PoCL's own, out of the user's home */
+    setenv("POCL_CACHE_DIR", gpu_place.path, 0); /* PoCL's own, out of the user's home */
     gpu_reason = (iron_error){.status = IRON_OK};
     (void)iron__gpu_probe(gpu_index(), &devices, &gpu_reason);
     return 0;

@@ -58,7 +58,7 @@ static int open_all(void **state) {
     (void)state;
     folder_make(&place);
     setenv("IRON_CACHE_DIR", name_in(&place, "cache").path, 1);
-    setenv("POCL_CACHE_DIR", place.path, 1); /* PoCL's own, out of the user's home */
+    setenv("POCL_CACHE_DIR", place.path, 0); /* PoCL's own, out of the user's home */
     if (iron__gpu_device_open(iron__gpu_backend_find("opencl"), 0, &device, &reason) != IRON_OK)
         return 0;
     if (iron__gpu_queue_create(device, &queue, &reason) != IRON_OK ||

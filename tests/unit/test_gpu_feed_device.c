@@ -192,11 +192,10 @@ static void mistakes_are_refused(void **state) {
     iron_engine_destroy(e);
 }
 
-/* Engines that cannot: on the CPU there is no device, and a seal needs the host's tokens. */
-static void engines_that_cannot(void **state) {
+/* On the CPU there is no device. */
+static void an_engine_that_cannot(void **state) {
     iron_config config = gpu_config(), on_cpu = as_on_cpu(config);
-    iron_engine *cpu = engine_of(&on_cpu), *e;
-    callers c;
+    iron_engine *cpu = engine_of(&on_cpu);
     iron_error err;
 
     (void)state;
@@ -205,15 +204,30 @@ static void engines_that_cannot(void **state) {
     assert_ok(iron_engine_feed(cpu, tokens, TOKENS, &err), &err);
     assert_comes_to(cpu, config, 0, 1);
     iron_engine_destroy(cpu);
+}
+
+/* Between feeds from the host that leave the seal's carry at every remainder. */
+static void sealed_too(void **state) {
+    (void)state;
     NEED_GPU();
-    config.with_seal = 1;
-    e = engine_of(&config);
-    c = callers_on(device_of(e));
-    refuse(e, memory_of(&c), TOKENS, stream_of(&c), IRON_E_UNSUPPORTED, "seal");
-    assert_ok(iron_engine_feed(e, tokens, TOKENS, &err), &err);
-    assert_comes_to(e, config, 0, 1);
-    callers_leave(&c);
-    iron_engine_destroy(e);
+    for (size_t before = 0; before < 4; before++) {
+        iron_config config = gpu_config();
+        iron_engine *e;
+        callers c;
+        iron_error err;
+
+        config.with_seal = 1;
+        config.batch = before ? 1000 : 16384;
+        e = engine_of(&config);
+        c = callers_on(device_of(e));
+        assert_ok(iron_engine_feed(e, tokens, before, &err), &err);
+        assert_ok(iron_feed_device(e, memory_of(&c), TOKENS, stream_of(&c), &err), &err);
+        assert_ok(iron_feed_device(e, memory_of(&c), TOKENS, stream_of(&c), &err), &err);
+        assert_ok(iron_engine_feed(e, tokens, TOKENS, &err), &err);
+        assert_comes_to(e, config, before, 3);
+        callers_leave(&c);
+        iron_engine_destroy(e);
+    }
 }
 
 /* OpenCL as a caller's program has it. */
@@ -351,10 +365,10 @@ static void another_context_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mode_takes_them),      cmocka_unit_test(every_strategy_takes_them),
-        cmocka_unit_test(in_the_callers_order),       cmocka_unit_test(mistakes_are_refused),
-        cmocka_unit_test(engines_that_cannot),        cmocka_unit_test(as_a_caller_does_it),
-        cmocka_unit_test(another_context_is_refused),
+        cmocka_unit_test(every_mode_takes_them), cmocka_unit_test(every_strategy_takes_them),
+        cmocka_unit_test(in_the_callers_order),  cmocka_unit_test(mistakes_are_refused),
+        cmocka_unit_test(an_engine_that_cannot), cmocka_unit_test(sealed_too),
+        cmocka_unit_test(as_a_caller_does_it),   cmocka_unit_test(another_context_is_refused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -45,7 +45,7 @@ static int open_device(void **state) {
 
     (void)state;
     folder_make(&place);
-    setenv("POCL_CACHE_DIR", place.path, 1); /* PoCL's own, out of the user's home */
+    setenv("POCL_CACHE_DIR", place.path, 0); /* PoCL's own, out of the user's home */
     if (OPS->device_open(0, &device, &reason) != IRON_OK)
         return 0;
     assert_ok(iron__opencl_load(&library, &reason), &reason);

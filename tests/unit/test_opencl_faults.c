@@ -134,7 +134,7 @@ static int set_up(void **state) {
 
     (void)state;
     folder_make(&place);
-    setenv("POCL_CACHE_DIR", place.path, 1); /* PoCL's own, out of the user's home */
+    setenv("POCL_CACHE_DIR", place.path, 0); /* PoCL's own, out of the user's home */
     device = NULL;
     queue = NULL;
     memory_held = 0;

@@ -117,7 +117,7 @@ static iron__cl_queue *bad_queue(iron__cl_context *context, iron__cl_device *id,
 static int make_place(void **state) {
     (void)state;
     folder_make(&place);
-    setenv("POCL_CACHE_DIR", place.path, 1); /* PoCL's own, out of the user's home */
+    setenv("POCL_CACHE_DIR", place.path, 0); /* PoCL's own, out of the user's home */
     setenv("IRON_OPENCL_CACHE", "0", 1);
     return 0;
 }

@@ -71,7 +71,7 @@ typedef struct rig {
 
 static iron_status rig_try(rig *r, iron_source *s, uint32_t readers, size_t slots, size_t capacity,
                            iron_error *err) {
-    iron__ring_options o = {s, r->slots, slots, capacity * 2, readers, &r->allocator};
+    iron__ring_options o = {s, r->slots, slots, capacity * 2, 0, readers, &r->allocator};
 
     r->allocator = ledger_allocator(&r->books);
     r->capacity = capacity;
@@ -470,7 +470,7 @@ static void options_are_checked(void **state) {
     shards files = write_many();
     iron_source *s = shards_open(&files);
     void *slots[IRON_RING_SLOTS_MAX + 1] = {0};
-    iron__ring_options o = {s, slots, 0, 2, 1, iron__allocator_default()};
+    iron__ring_options o = {s, slots, 0, 2, 0, 1, iron__allocator_default()};
     iron__ring *ring = (iron__ring *)&o;
     iron_error err;
 

@@ -41,6 +41,26 @@ typedef struct tokens_closing {
     k_u32 count;
 } tokens_closing;
 
+/* Whole quads of a buffer, for the seal and for statistics: tokens begin ... begin + 4 quads - 1.
+ * All of them lie in one window of the seal. */
+typedef struct quads_span {
+    k_u64 begin, quads;
+    k_u64 position; /* in the stream, of the first token; a multiple of 4 */
+    k_u32 window_low, window_high;
+    k_u32 last; /* the largest token of the vocabulary */
+    k_u32 padding;
+} quads_span;
+
+/* What a group of threads has found, over all launches of a stream. */
+typedef struct quads_found {
+    k_u64 t, a, b;
+    k_u64 outside; /* tokens that are not in the vocabulary */
+    k_u64 first;   /* position of the first of them; all ones: there is none */
+    k_u32 first_value;
+    k_u32 min, max;
+    k_u32 padding;
+} quads_found;
+
 /* Threads of a group, for kernels and launches alike. */
 #define TOKENS_PAIRS_SIDE    16 /* atomic2d: so many tokens times so many nodes */
 #define TOKENS_NODE_WG       256
@@ -55,6 +75,10 @@ typedef struct tokens_closing {
 #define TOKENS_STEP_GROUPS   160 /* at most */
 #define TOKENS_APPLY_WG      256
 #define TOKENS_WIDEN_WG      256
+#define QUADS_WG             256
+#define QUADS_UNIT_GROUPS    4    /* of which a unit holds so many */
+#define QUADS_GROUPS         2048 /* at most: each has a place for what it finds */
+#define QUADS_EDGE_WG        32
 
 /* Batches that one row of groups takes when many are applied at once. */
 #define TOKENS_CHUNK 32

@@ -26,15 +26,26 @@ typedef struct iron__quads_run {
     uint64_t vocab;      /* for statistics; 1 ... 2^32 */
 } iron__quads_run;
 
+/* The same, of tokens of 16 bits, as they are stored. */
+typedef struct iron__quads_run_u16 {
+    const uint16_t *tokens;
+    size_t quads;
+    uint64_t first_quad;
+    uint64_t vocab;
+} iron__quads_run_u16;
+
 /* Adds the run to *words and merges it into *stats, which may be NULL: then no statistics. */
 typedef void (*iron__seal_take)(const iron__quads_run *run, iron__seal_words *words,
                                 iron__token_stats *stats);
+typedef void (*iron__seal_take_u16)(const iron__quads_run_u16 *run, iron__seal_words *words,
+                                    iron__token_stats *stats);
 
 typedef struct iron__seal_variant {
     const char *name; /* "seal.cpu.vector.neon" */
     const char *mode; /* "reference", "vector", "champion": rows of one mode stand best first */
     uint32_t needs;   /* iron__cpu_feature bits */
     iron__seal_take take;
+    iron__seal_take_u16 take_u16; /* (optional: widen them first, for `take`) */
     bool all_threads;
     const char *idea;
     const char *beats; /* the row it improves on, or NULL */

@@ -64,6 +64,7 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
         {&b->maps, (size_t)TOKENS_CHUNKS * TOKENS_POINTS},
         {&b->slots, TOKENS_STEP_GROUPS * (size_t)STEP_SLOT_BYTES},
         {&b->epochs, sizeof(k_u64)},
+        {&b->beyond, sizeof(k_u32)},
     };
 
     for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
@@ -100,6 +101,15 @@ static void fill_params(iron__tokens_gpu *t) {
     memcpy(&t->closing.inverse_bits, &inverse, sizeof inverse);
 }
 
+static iron_status make_quads(iron__tokens_gpu *t, iron_error *err) {
+    iron__quads_gpu_config config = {.program = t->program,
+                                     .allocator = t->config.allocator,
+                                     .last = t->config.last,
+                                     .has_stats = (t->config.lanes & IRON_LANE_STATS) != 0};
+
+    return iron__quads_gpu_create(t->device, &config, &t->quads, err);
+}
+
 iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens_gpu_config *config,
                                     iron__tokens_gpu **out, iron_error *err) {
     iron__tokens_gpu *t = iron__allocate(config->allocator, 1, sizeof *t, "a GPU's engine", err);
@@ -114,6 +124,8 @@ iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens
     status = find_kernels(t, err);
     if (status == IRON_OK)
         status = make_buffers(t, err);
+    if (status == IRON_OK && config->lanes)
+        status = make_quads(t, err);
     if (status != IRON_OK) {
         iron__tokens_gpu_destroy(t);
         return status;
@@ -127,6 +139,7 @@ void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
         return;
     for (size_t k = 0; k < TOKENS_GPU_BUFFERS; k++)
         iron__gpu_buffer_destroy(t->all_buffers[k]);
+    iron__quads_gpu_destroy(t->quads);
     if (!t->config.program)
         iron__gpu_program_unload(t->device, t->program);
     iron__release(t->config.allocator, t);
@@ -148,7 +161,7 @@ static iron_status download(iron__gpu_queue *queue, const iron__gpu_buffer *from
 
 static iron_status clear_all(iron__tokens_gpu *t, iron__gpu_queue *queue, iron_error *err) {
     iron__tokens_gpu_buffers *b = &t->buffers;
-    iron__gpu_buffer *cleared[] = {b->xors, b->sums, b->additions, b->slots, b->epochs};
+    iron__gpu_buffer *cleared[] = {b->xors, b->sums, b->additions, b->slots, b->epochs, b->beyond};
 
     for (size_t k = 0; k < sizeof cleared / sizeof cleared[0]; k++)
         IRON_TRY(iron__gpu_clear(queue, cleared[k], 0, cleared[k]->bytes, err));
@@ -194,4 +207,23 @@ iron_status iron__tokens_gpu_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue, 
 
 iron__tokens_gpu_progress iron__tokens_gpu_progress_of(const iron__tokens_gpu *t) {
     return t->progress;
+}
+
+iron_status iron__tokens_gpu_is_beyond(iron__tokens_gpu *t, iron__gpu_queue *queue, bool *beyond,
+                                       iron_error *err) {
+    IRON_TRY(download(queue, t->buffers.beyond, &t->beyond, sizeof t->beyond, err));
+    IRON_TRY(iron__gpu_queue_wait(queue, err));
+    *beyond = t->beyond != 0;
+    return IRON_OK;
+}
+
+iron_status iron__tokens_gpu_seal_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                        const iron__quads_total *from, iron_error *err) {
+    return iron__quads_gpu_begin(t->quads, queue, from, err);
+}
+
+iron_status iron__tokens_gpu_seal_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                        iron__quads_total *total, iron_error *err) {
+    return iron__quads_gpu_fetch(t->quads, queue,
+                                 t->progress.closed_tokens + t->progress.open_tokens, total, err);
 }

@@ -13,16 +13,15 @@
  * per_node rows (Part I) keep one contribution a node. Everything is put into the caller's queue,
  * in order, and nothing waits but iron__tokens_gpu_fetch. One queue at a time: whoever changes
  * queues makes the new one follow the old.
+ *
+ * The seal of the same tokens, where it is asked for (lanes), is taken in the same read if batches
+ * and buffers lie on multiples of four tokens and the mode takes many; else by a launch of its own.
  */
 #ifndef IRON_OPS_TOKENS_GPU_H
 #define IRON_OPS_TOKENS_GPU_H
 
 #include "core/nodes.h"
-#include "gpu/gpu.h"
-#include "gpu/kernel_words.h"
-#include "ops/tokens/kernel_params.h"
-
-#include <stdbool.h>
+#include "ops/tokens/quads_gpu.h"
 
 typedef struct iron__tokens_gpu_row {
     const char *names[2]; /* "tokens.cuda.champion", "tokens.opencl.champion": by backend */
@@ -56,6 +55,14 @@ extern const iron__gpu_image iron__tokens_image;
 
 typedef struct iron__tokens_gpu iron__tokens_gpu;
 
+/* What a stream is taken for besides its contribution. */
+enum {
+    IRON_LANE_SEAL = 1,
+    IRON_LANE_STATS = 2, /* with the seal */
+    IRON_LANE_ALONE = 4, /* the seal alone: no contribution, nodes stay as they are */
+    IRON_LANE_APART = 8  /* contribution and seal read the tokens each: for comparing */
+};
+
 typedef struct iron__tokens_gpu_config {
     const iron__tokens_gpu_row *row;
     const iron_lattice *lattice; /* borrowed for the object's life */
@@ -63,6 +70,8 @@ typedef struct iron__tokens_gpu_config {
     iron__gpu_program *program; /* NULL, or iron__tokens_image loaded: borrowed, to save time */
     uint64_t batch;
     uint32_t nodes, vocab;
+    uint32_t lanes;  /* IRON_LANE_...: 0 is the contribution alone */
+    uint32_t last;   /* for statistics: the largest token of the vocabulary */
     bool by_batch;   /* positions restart with each batch */
     bool is_chained; /* a promise: all tokens are in place before the first feed, and nothing but
                         feeds goes into the queue. Then a launch may begin before the one ahead of
@@ -90,10 +99,15 @@ iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                   const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
                                   iron_error *err);
 
-/* Makes 32-bit tokens of others on the device: `width` bytes each, 1, 2 or 8. */
+/* Makes 32-bit tokens of others on the device: `width` bytes each, 1, 2 or 8, from number `begin`
+ * of the buffer on. Of those of 8 bytes the lower half is taken; is_beyond tells, once the queue
+ * has passed, whether one of them since `begin` was more than that. */
 iron_status iron__tokens_gpu_widen(iron__tokens_gpu *t, iron__gpu_queue *queue, size_t width,
-                                   const iron__gpu_buffer *from, const iron__gpu_buffer *to,
-                                   uint64_t count, iron_error *err);
+                                   const iron__gpu_buffer *from, uint64_t begin,
+                                   const iron__gpu_buffer *to, uint64_t count, iron_error *err);
+
+iron_status iron__tokens_gpu_is_beyond(iron__tokens_gpu *t, iron__gpu_queue *queue, bool *beyond,
+                                       iron_error *err);
 
 /* Closes the open batch, if there is one. */
 iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *queue,
@@ -107,5 +121,12 @@ iron_status iron__tokens_gpu_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue, 
                                    iron__contribution *closed, iron_error *err);
 
 iron__tokens_gpu_progress iron__tokens_gpu_progress_of(const iron__tokens_gpu *t);
+
+/* With lanes: what the stream's seal and statistics go on from, after begin and before the first
+ * feed; and what they have come to. Both wait. */
+iron_status iron__tokens_gpu_seal_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                        const iron__quads_total *from, iron_error *err);
+iron_status iron__tokens_gpu_seal_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                        iron__quads_total *total, iron_error *err);
 
 #endif

@@ -211,11 +211,47 @@ static iron_status launch_step(iron__tokens_gpu *t, iron__gpu_queue *queue,
     return IRON_OK;
 }
 
+static uint64_t stream_position(const iron__tokens_gpu *t) {
+    return t->progress.closed_tokens + t->progress.open_tokens;
+}
+
+/* How many tokens of the span one launch can take for contribution and seal alike: whole quads of
+ * one window, where batches are made of whole quads too. 0: they go their own ways. */
+static uint64_t quads_of(const iron__tokens_gpu *t, const tokens_span *s) {
+    uint64_t position = stream_position(t), quads = s->count / 4, left;
+
+    if (!t->quads || s->begin % 4 || position % 4 || s->open % 4 || s->batch % 4 ||
+        s->batch < FEW_TOKENS || (t->config.lanes & IRON_LANE_APART))
+        return 0;
+    left = iron__quads_in_window(position);
+    return 4 * (quads < left ? quads : left);
+}
+
+/* Contribution and seal of a span that is whole quads. */
+static iron_status launch_all(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                              const iron__gpu_buffer *tokens, const tokens_span *s,
+                              iron_error *err) {
+    t->is_step_last = false;
+    return iron__quads_gpu_feed_all(t->quads, queue, tokens, t->buffers.xors, t->buffers.sums, s,
+                                    stream_position(t), err);
+}
+
+/* The seal of a span whose contribution goes its own way. */
+static iron_status seal_apart(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                              const iron__gpu_buffer *tokens, const tokens_span *s,
+                              iron_error *err) {
+    if (!t->quads)
+        return IRON_OK;
+    t->is_step_last = false;
+    return iron__quads_gpu_feed(t->quads, queue, tokens, s->begin, s->count, stream_position(t),
+                                err);
+}
+
 /* As much as the waiting entries have room for; *taken says how much. */
 static iron_status feed_many(iron__tokens_gpu *t, iron__gpu_queue *queue,
                              const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
                              uint64_t *taken, iron_error *err) {
-    uint64_t batch = t->config.batch;
+    uint64_t batch = t->config.batch, quads;
     uint32_t room = TOKENS_WAITING - t->waiting;
     tokens_span s;
 
@@ -223,9 +259,16 @@ static iron_status feed_many(iron__tokens_gpu *t, iron__gpu_queue *queue,
     if (count / batch >= room)
         *taken = room * batch - t->progress.open_tokens;
     s = span_of(t, begin, *taken);
-    if (is_step(t, &s))
-        return launch_step(t, queue, tokens, &s, err);
-    IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
+    quads = quads_of(t, &s);
+    if (quads > 0) {
+        s.count = *taken = quads;
+        IRON_TRY(launch_all(t, queue, tokens, &s, err));
+    } else {
+        IRON_TRY(seal_apart(t, queue, tokens, &s, err));
+        if (is_step(t, &s))
+            return launch_step(t, queue, tokens, &s, err);
+        IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
+    }
     book(t, *taken);
     return t->waiting == TOKENS_WAITING ? iron__tokens_gpu_settle(t, queue, err) : IRON_OK;
 }
@@ -250,10 +293,23 @@ static iron_status feed_piece(iron__tokens_gpu *t, iron__gpu_queue *queue,
     *taken = count < left ? count : left;
     *taken = *taken < piece ? *taken : piece;
     s = span_of(t, begin, *taken);
+    IRON_TRY(seal_apart(t, queue, tokens, &s, err));
     IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
     t->progress.open_tokens += *taken;
     return t->progress.open_tokens == t->config.batch ? iron__tokens_gpu_end_batch(t, queue, err)
                                                       : IRON_OK;
+}
+
+/* The seal alone: all of it is one open batch, which nobody looks at. */
+static iron_status feed_seal(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                             const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
+                             uint64_t *taken, iron_error *err) {
+    tokens_span s = span_of(t, begin, count);
+
+    IRON_TRY(seal_apart(t, queue, tokens, &s, err));
+    t->progress.open_tokens += count;
+    *taken = count;
+    return IRON_OK;
 }
 
 iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
@@ -262,8 +318,10 @@ iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
     while (count > 0) {
         uint64_t taken = 0;
 
-        IRON_TRY((t->config.row->takes_many ? feed_many : feed_piece)(t, queue, tokens, begin,
-                                                                      count, &taken, err));
+        IRON_TRY((t->config.lanes & IRON_LANE_ALONE ? feed_seal
+                  : t->config.row->takes_many
+                      ? feed_many
+                      : feed_piece)(t, queue, tokens, begin, count, &taken, err));
         begin += taken;
         count -= taken;
     }
@@ -271,10 +329,11 @@ iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
 }
 
 iron_status iron__tokens_gpu_widen(iron__tokens_gpu *t, iron__gpu_queue *queue, size_t width,
-                                   const iron__gpu_buffer *from, const iron__gpu_buffer *to,
-                                   uint64_t count, iron_error *err) {
-    uint64_t begin = 0, groups = (count + TOKENS_WIDEN_WG - 1) / TOKENS_WIDEN_WG;
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to), IRON_GPU_VALUE(begin),
+                                   const iron__gpu_buffer *from, uint64_t begin,
+                                   const iron__gpu_buffer *to, uint64_t count, iron_error *err) {
+    uint64_t groups = (count + TOKENS_WIDEN_WG - 1) / TOKENS_WIDEN_WG;
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
+                            IRON_GPU_BUFFER(t->buffers.beyond), IRON_GPU_VALUE(begin),
                             IRON_GPU_VALUE(count)};
     iron__gpu_launch launch = {
         .kernel = width == 1   ? t->kernels.widen_u8

@@ -27,6 +27,7 @@ typedef struct iron__tokens_gpu_buffers {
     iron__gpu_buffer *maps;             /* u8, TOKENS_POINTS a chunk */
     iron__gpu_buffer *slots;            /* of the step: 16 bytes a group */
     iron__gpu_buffer *epochs;           /* of the step: u32 */
+    iron__gpu_buffer *beyond;           /* u32: nonzero once a token had more than 32 bits */
 } iron__tokens_gpu_buffers;
 
 #define TOKENS_GPU_BUFFERS (sizeof(iron__tokens_gpu_buffers) / sizeof(iron__gpu_buffer *))
@@ -36,6 +37,7 @@ struct iron__tokens_gpu {
     iron__gpu_device *device;
     iron__gpu_program *program;
     iron__tokens_gpu_kernels kernels;
+    iron__quads_gpu *quads; /* NULL: no seal */
     union {
         iron__tokens_gpu_buffers buffers;
         iron__gpu_buffer *all_buffers[TOKENS_GPU_BUFFERS];
@@ -45,6 +47,7 @@ struct iron__tokens_gpu {
     tokens_closing closing; /* likewise */
     iron__tokens_gpu_progress progress;
     uint64_t totals[2]; /* on their way from or to the device: must outlive a failed call */
+    uint32_t beyond;    /* likewise */
     uint32_t waiting;   /* closed batches that are not applied yet */
     uint32_t turn;      /* 0 or 1: the open batch's entry, where nodes share one */
     bool is_step_last;  /* the launch before was a step: the next one may overlap it */

@@ -69,6 +69,16 @@ static size_t local_bytes(const iron__gpu_work *work, bool is_any) {
     return (size_t)of.height * (of.width + is_any) * iron__element_bytes(work->c.element);
 }
 
+/* What a launch asks for. Tiles that are moved element by element are many small requests: with
+ * three groups a unit they crowd each other out, so each takes room enough that two fit. */
+static size_t launch_bytes(const iron__gpu_work *work, bool is_any) {
+    const iron__gpu_info *info = &work->device->info;
+    size_t bytes = shape_of(work)->has_local_size ? local_bytes(work, is_any) : 0;
+    size_t third = (size_t)info->local_bytes_max / 3 + 1;
+
+    return is_any && bytes > 0 && bytes < third && info->is_gpu ? third : bytes;
+}
+
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     IRON_FAIL_IF(c->element == IRON_F64 && !device->info.has_f64, err, IRON_E_UNSUPPORTED,
                  "%s has no f64", device->info.name);
@@ -109,7 +119,7 @@ static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, tran
                           .threads = {s->threads},
                           .args = args,
                           .arg_count = IRON_KIT_COUNT(args),
-                          .local_bytes = s->has_local_size ? local_bytes(work, is_any) : 0};
+                          .local_bytes = launch_bytes(work, is_any)};
 
     return iron__gpu_run(queue, &l, err);
 }

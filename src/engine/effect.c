@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * effect.c: what a range of batches does to any lattice, as plain numbers, so that the ranges of a
+ * stream can be fed by different processes.
+ *
+ * Two things of a batch reach the nodes. Its XOR maps the lattice's points into themselves, and
+ * maps compose (core/nodes.h): a range keeps one map. Its potential adds whole numbers to the
+ * nodes' potentials: an engine that began with zeros has their sum as its own potentials, exactly,
+ * while it stays below 2^24. Beyond that float addition rounds, so the order counts, and the
+ * batches themselves (8 bytes each) must be handed over: they are written into the caller's memory
+ * instead of going to the nodes.
+ *
+ * An engine that begins at a position pretends to have closed all tokens before it: closed.count
+ * and the seal's count are positions of the stream, and `origin` is taken off where somebody asks
+ * what this engine was fed.
+ */
+#include "core/fail.h"
+#include "core/fnv.h"
+#include "engine/engine.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+_Static_assert(sizeof(((iron_effect *)0)->map) == IRON_LATTICE_MAX, "a place for every point");
+
+static uint64_t hash_number(uint64_t hash, uint64_t number) {
+    unsigned char bytes[8];
+
+    for (size_t k = 0; k < sizeof bytes; k++)
+        bytes[k] = (unsigned char)(number >> (8 * k));
+    return iron__fnv(hash, bytes, sizeof bytes);
+}
+
+/* Effects of engines that are not alike would compose to nonsense. */
+static uint64_t kind_of(const iron_engine *e) {
+    const iron_config *c = &e->config;
+    uint64_t hash = hash_number(IRON_FNV_START, c->nodes);
+
+    hash = hash_number(hash, c->vocab);
+    hash = hash_number(hash, c->batch);
+    hash = hash_number(hash, (uint64_t)c->positions);
+    hash = hash_number(hash, c->with_seal != 0);
+    hash = hash_number(hash, c->lattice_count);
+    hash = iron__fnv(hash, c->lattice, c->lattice_count * sizeof *c->lattice);
+    return iron__fnv(hash, c->activations, (size_t)c->nodes * sizeof *c->activations);
+}
+
+bool iron__range_take(iron_engine *e, iron_batch_effect effect) {
+    iron__range *r = &e->range;
+
+    if (r->record)
+        r->record[r->recorded++] = effect;
+    else if (r->is_begun)
+        iron__batches_compose(e->lattice, &effect, 1, r->map);
+    return r->record != NULL;
+}
+
+iron_status iron__range_check(const iron_engine *e, uint64_t tokens, iron_error *err) {
+    const iron__range *r = &e->range;
+    uint64_t batch = e->config.batch;
+    uint64_t closing = tokens / batch + (e->open.count + tokens % batch) / batch;
+
+    IRON_FAIL_IF(r->record && closing > r->room - r->recorded, err, IRON_E_STATE,
+                 "there is room to record %zu batches, and %" PRIu64 " would be there; begin anew",
+                 r->room, r->recorded + closing);
+    return IRON_OK;
+}
+
+iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_error *err) {
+    IRON_FAIL_IF(engine->config.with_seal && position % 4 != 0, err, IRON_E_ARG,
+                 "position %" PRIu64 " is no multiple of 4; the seal of a range begins at one",
+                 position);
+    IRON_FAIL_IF(
+        engine->gpu && engine->nodes.count < engine->lattice->count, err, IRON_E_UNSUPPORTED,
+        "a GPU tells the effect of batches by nodes, and has %u for %u points; use the CPU",
+        engine->nodes.count, engine->lattice->count);
+    if (engine->failure.status != IRON_OK) {
+        if (err)
+            *err = engine->failure;
+        return engine->failure.status;
+    }
+    engine->range = (iron__range){.is_begun = true, .origin = position};
+    for (uint32_t k = 0; k < engine->lattice->count; k++)
+        engine->range.map[k] = (uint8_t)k;
+    engine->open = iron__contribution_neutral();
+    engine->closed = (iron__contribution){.count = position};
+    engine->batches = 0;
+    engine->seal = (iron__seal){.words = {.count = engine->config.with_seal ? position : 0}};
+    engine->queued = 0;
+    iron__per_node_clear(engine);
+    iron__nodes_restart(&engine->nodes);
+    return engine->gpu ? iron__gpu_engine_begin(engine, err) : IRON_OK;
+}
+
+iron_status iron_engine_record(iron_engine *engine, iron_batch_effect *room, size_t capacity,
+                               iron_error *err) {
+    IRON_FAIL_IF(engine->gpu, err, IRON_E_UNSUPPORTED,
+                 "batches are recorded on the CPU only; make the engine with backend cpu");
+    IRON_FAIL_IF(!room || !engine->range.is_begun || engine->batches > 0 || engine->open.count > 0,
+                 err, IRON_E_STATE,
+                 "batches are recorded from iron_engine_begin_at on; begin anew");
+    engine->range.record = room;
+    engine->range.room = capacity;
+    return IRON_OK;
+}
+
+/* Where the nodes that began on every point in turn are now; of the CPU we have noted it. */
+static void read_map(const iron_engine *e, iron_effect *effect) {
+    effect->has_map = e->range.record == NULL;
+    for (uint32_t k = 0; effect->has_map && k < e->lattice->count; k++)
+        effect->map[k] =
+            e->gpu ? (uint8_t)iron__lattice_index_xor(e->lattice, e->nodes.xor_accumulators[k])
+                   : e->range.map[k];
+}
+
+static void read_totals(const iron_engine *e, iron_effect *effect) {
+    const iron__seal *s = &e->seal;
+    uint64_t before = e->config.with_seal ? e->range.origin : 0;
+
+    *effect = (iron_effect){
+        .struct_size = sizeof *effect,
+        .xor_total = e->closed.xors,
+        .position = e->range.origin,
+        .tokens = e->closed.count - e->range.origin,
+        .batches = e->batches,
+        .sum = e->closed.sum,
+        .kind = kind_of(e),
+        .seal_words = {s->words.count - before, s->words.t, s->words.a, s->words.b},
+        .seal_carried = s->carried,
+    };
+    memcpy(effect->seal_carry, s->carry, s->carried * sizeof s->carry[0]);
+}
+
+static iron_status check_sums(const iron_engine *e, uint64_t batches, uint64_t exact,
+                              iron_error *err) {
+    IRON_FAIL_IF(batches > exact, err, IRON_E_STATE,
+                 "%" PRIu64 " batches of up to %u may pass 2^24, where sums round (%" PRIu64
+                 " may not); record them and apply them in order",
+                 batches, e->lattice->last, exact);
+    return IRON_OK;
+}
+
+iron_status iron_engine_effect(iron_engine *engine, iron_effect *effect, int32_t *additions,
+                               iron_error *err) {
+    uint64_t exact = (uint64_t)(IRON_EXACT_LIMIT - 1) / engine->lattice->last;
+
+    IRON_FAIL_IF(!effect || effect->struct_size != sizeof *effect, err, IRON_E_ARG,
+                 "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *effect);
+    IRON_FAIL_IF(!engine->range.is_begun, err, IRON_E_STATE,
+                 "the effect of batches is told from iron_engine_begin_at on; call that first");
+    IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
+                 "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before",
+                 engine->open.count);
+    IRON_FAIL_IF(!additions != !!engine->range.record, err, IRON_E_ARG,
+                 "additions are for batches that were not recorded, and needed for those");
+    if (additions)
+        IRON_TRY(check_sums(engine, engine->batches, exact, err));
+    IRON_TRY(iron__engine_settle(engine, err));
+    read_totals(engine, effect);
+    read_map(engine, effect);
+    for (uint32_t j = 0; additions && j < engine->nodes.count; j++)
+        additions[j] = (int32_t)engine->nodes.potentials[j];
+    return IRON_OK;
+}
+
+/* Does `next` follow where a range of this kind ends? */
+static iron_status check_next(const iron_effect *next, uint64_t kind, uint64_t end,
+                              uint32_t carried, iron_error *err) {
+    IRON_FAIL_IF(next->struct_size != sizeof *next, err, IRON_E_ARG,
+                 "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *next);
+    IRON_FAIL_IF(next->kind != kind, err, IRON_E_ARG,
+                 "the effect is of an engine with another configuration; use one for all ranges");
+    IRON_FAIL_IF(next->tokens > 0 && next->position != end, err, IRON_E_ARG,
+                 "the effect begins at position %" PRIu64 " and should at %" PRIu64
+                 "; take them in the stream's order",
+                 next->position, end);
+    IRON_FAIL_IF(next->tokens > 0 && carried > 0, err, IRON_E_ARG,
+                 "the range before position %" PRIu64
+                 " does not end at a multiple of 4, as one with a seal must",
+                 next->position);
+    return IRON_OK;
+}
+
+iron_status iron_effect_join(iron_effect *effect, const iron_effect *next, iron_error *err) {
+    IRON_FAIL_IF(!effect || effect->struct_size != sizeof *effect, err, IRON_E_ARG,
+                 "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *effect);
+    IRON_TRY(check_next(next, effect->kind,
+                        effect->tokens ? effect->position + effect->tokens : next->position,
+                        effect->seal_carried, err));
+    if (next->tokens == 0)
+        return IRON_OK;
+    if (effect->tokens == 0)
+        effect->position = next->position;
+    effect->tokens += next->tokens;
+    effect->batches += next->batches;
+    effect->sum += next->sum;
+    effect->xor_total ^= next->xor_total;
+    for (size_t k = 0; k < 4; k++)
+        effect->seal_words[k] += next->seal_words[k];
+    memcpy(effect->seal_carry, next->seal_carry, sizeof effect->seal_carry);
+    effect->seal_carried = next->seal_carried;
+    effect->has_map = effect->has_map && next->has_map;
+    for (size_t k = 0; k < IRON_LATTICE_MAX; k++)
+        effect->map[k] = next->map[effect->map[k] % IRON_LATTICE_MAX];
+    return IRON_OK;
+}
+
+uint64_t iron_engine_exact_batches(iron_engine *engine) {
+    if (iron__engine_settle(engine, NULL) != IRON_OK)
+        return 0;
+    return iron__nodes_exact_batches(&engine->nodes);
+}
+
+static iron_status check_apply(iron_engine *e, const iron_effect *effect, iron_error *err) {
+    IRON_FAIL_IF(!effect, err, IRON_E_ARG, "there is no effect to apply");
+    IRON_FAIL_IF(e->open.count > 0, err, IRON_E_STATE,
+                 "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before",
+                 e->open.count);
+    IRON_FAIL_IF(e->range.record, err, IRON_E_STATE,
+                 "this engine records its batches; apply effects to another");
+    IRON_TRY(check_next(effect, kind_of(e), e->closed.count, e->seal.carried, err));
+    IRON_FAIL_IF(effect->seal_carried > 3 || effect->batches > effect->tokens ||
+                     effect->tokens > UINT64_MAX - e->closed.count,
+                 err, IRON_E_ARG,
+                 "%" PRIu64 " batches of %" PRIu64 " tokens, %u carried: the effect is damaged",
+                 effect->batches, effect->tokens, effect->seal_carried);
+    return iron__engine_settle(e, err);
+}
+
+static iron_status take_totals(iron_engine *e, const iron_effect *effect, iron_error *err) {
+    e->closed = iron__contribution_merge(
+        e->closed, (iron__contribution){effect->tokens, effect->sum, effect->xor_total});
+    e->batches += effect->batches;
+    e->seal.words = iron__seal_merge(
+        e->seal.words, (iron__seal_words){effect->seal_words[0], effect->seal_words[1],
+                                          effect->seal_words[2], effect->seal_words[3]});
+    e->seal.carried = effect->seal_carried;
+    memcpy(e->seal.carry, effect->seal_carry, sizeof e->seal.carry);
+    return e->gpu ? iron__gpu_engine_begin(e, err) : IRON_OK;
+}
+
+static iron_status check_numbers(const iron_engine *e, const iron_effect *effect,
+                                 const int32_t *additions, iron_error *err) {
+    int64_t most = (int64_t)effect->batches * e->lattice->last;
+
+    for (uint32_t k = 0; k < e->lattice->count; k++)
+        IRON_FAIL_IF(effect->map[k] >= e->lattice->count, err, IRON_E_ARG,
+                     "the effect maps point %u to %u of %u: it is damaged", k, effect->map[k],
+                     e->lattice->count);
+    for (uint32_t j = 0; j < e->nodes.count; j++)
+        IRON_FAIL_IF(additions[j] > most || additions[j] < -most, err, IRON_E_ARG,
+                     "%" PRIu64 " batches add %" PRId32 " to node %u: the effect is damaged",
+                     effect->batches, additions[j], j);
+    return IRON_OK;
+}
+
+iron_status iron_engine_apply(iron_engine *engine, const iron_effect *effect,
+                              const int32_t *additions, iron_error *err) {
+    const iron_lattice *l = engine->lattice;
+    iron__nodes *nodes = &engine->nodes;
+
+    IRON_TRY(check_apply(engine, effect, err));
+    if (effect->tokens == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(!additions || !effect->has_map, err, IRON_E_ARG,
+                 "batches that were recorded are applied with iron_engine_apply_batches");
+    IRON_TRY(check_sums(engine, effect->batches, iron__nodes_exact_batches(nodes), err));
+    IRON_TRY(check_numbers(engine, effect, additions, err));
+    for (uint32_t j = 0; j < nodes->count; j++) {
+        uint32_t point = iron__lattice_index_xor(l, nodes->xor_accumulators[j]);
+
+        nodes->xor_accumulators[j] = l->points[effect->map[point]];
+        nodes->potentials[j] += (float)additions[j];
+    }
+    for (uint32_t k = 0; engine->range.is_begun && k < l->count; k++)
+        engine->range.map[k] = effect->map[engine->range.map[k]];
+    return take_totals(engine, effect, err);
+}
+
+iron_status iron_engine_apply_batches(iron_engine *engine, const iron_effect *effect,
+                                      const iron_batch_effect *batches, iron_error *err) {
+    IRON_TRY(check_apply(engine, effect, err));
+    if (effect->tokens == 0)
+        return IRON_OK;
+    for (uint64_t k = 0; k < effect->batches; k++)
+        IRON_FAIL_IF(!isfinite(batches[k].potential), err, IRON_E_ARG,
+                     "batch %" PRIu64 " has potential %g: the effect is damaged", k,
+                     (double)batches[k].potential);
+    iron__nodes_apply(&engine->nodes, batches, (size_t)effect->batches, engine->team);
+    if (engine->range.is_begun)
+        iron__batches_compose(engine->lattice, batches, (size_t)effect->batches, engine->range.map);
+    return take_totals(engine, effect, err);
+}
