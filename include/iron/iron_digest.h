@@ -26,6 +26,16 @@
 extern "C" {
 #endif
 
+/* Names. */
+
+/* The files that a name stands for: itself, or a directory's in natural order. */
+typedef struct iron_file_names iron_file_names;
+
+IRON_API iron_status iron_file_names_list(const char *path, iron_file_names **out, iron_error *err);
+IRON_API void iron_file_names_destroy(iron_file_names *names);
+IRON_API size_t iron_file_names_count(const iron_file_names *names);
+IRON_API const char *iron_file_names_at(const iron_file_names *names, size_t index);
+
 /* Scans. One pass over a source, or over a range of it, at the speed of memory. */
 
 #define IRON_CHUNK_TOKENS (UINT64_C(1) << 20)
@@ -36,7 +46,7 @@ typedef struct iron_scan_options {
     uint64_t vocab;         /* 50,257; 1 ... 2^32 */
     uint64_t chunk_tokens;  /* 0: no chunks are kept; else a multiple of 4, at least 1024 */
     uint64_t first;         /* of the range: a multiple of 4; other than 0 only for files */
-    uint64_t count;         /* IRON_COUNT_UNKNOWN: to the end of the stream */
+    uint64_t count;         /* IRON_COUNT_UNKNOWN: to the end; else a multiple of 4, or up to it */
     uint32_t part, parts;   /* 0, or the range is part 1 ... parts of the stream: recorded */
     uint32_t device;        /* 0 */
     const char *backend;    /* NULL or "auto", "cpu", "cuda", "opencl" */
@@ -97,6 +107,50 @@ IRON_API int iron_manifest_is_one(const char *path);
  * IRON_E_FORMAT, with which and where. */
 IRON_API iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count,
                                          iron_manifest **out, iron_error *err);
+
+/* Checking: are the files of a manifest still what they were? */
+
+typedef enum iron_check_state {
+    IRON_CHECK_OK = 0,
+    IRON_CHECK_FAILED = 1,    /* other tokens, another number of them, or no such file any more */
+    IRON_CHECK_MISSING = 2,   /* the file is not there */
+    IRON_CHECK_ERROR = 3,     /* it could not be opened or read */
+    IRON_CHECK_UNCHECKED = 4, /* all of it shares chunks with files that are not there */
+    IRON_CHECK_PARTLY = 5     /* some of it does; the rest is what it was */
+} iron_check_state;
+
+typedef struct iron_check_options {
+    uint32_t struct_size;
+    uint32_t threads;       /* 0: every CPU */
+    uint32_t takes_missing; /* nonzero: what shares a chunk with a missing file is not checked;
+                               else it fails */
+    uint32_t device;
+    const char *backend; /* as in a scan */
+    iron_progress progress;
+    void *context;
+} iron_check_options;
+
+typedef struct iron_check_file {
+    uint32_t struct_size; /* set by the caller */
+    iron_check_state state;
+    const char *path;             /* as the manifest has it; borrowed from the check */
+    char reason[240];             /* a sentence; "" if there is nothing to say */
+    char expected[48], found[48]; /* the first difference: tokens, or seals of a chunk; or "" */
+} iron_check_file;
+
+typedef struct iron_check iron_check;
+
+/* Looks for each file under its name, then beside the manifest. A chunk belongs to every file that
+ * it overlaps; all of them fail if it differs. A manifest whose chunks are all right, but whose
+ * seal, statistics or marks are not those of its files, is damaged: it follows behind its files as
+ * one more that failed. Fails itself only if it could not be done. */
+IRON_API iron_status iron_check_run(const iron_manifest *manifest,
+                                    const iron_check_options *options, iron_check **out,
+                                    iron_error *err);
+IRON_API void iron_check_destroy(iron_check *check);
+IRON_API size_t iron_check_file_count(const iron_check *check);
+IRON_API iron_status iron_check_file_at(const iron_check *check, size_t index,
+                                        iron_check_file *file, iron_error *err);
 
 /* Differences. */
 
@@ -164,13 +218,17 @@ IRON_API int iron_diff_range(const iron_diff *diff, size_t index, uint64_t *firs
 typedef struct iron_stat_options {
     uint32_t struct_size;
     uint32_t threads;
-    uint64_t vocab; /* 1 ... 2^32 */
-    uint64_t eos;   /* IRON_COUNT_UNKNOWN: documents are not looked for */
-    uint32_t wants_histogram;
-    uint64_t first, count; /* the range, as in a scan */
+    uint64_t vocab;           /* 1 ... 2^32 */
+    uint64_t eos;             /* IRON_COUNT_UNKNOWN: documents are not looked for */
+    uint32_t wants_histogram; /* then vocab is 2^26 at most */
+    uint64_t first, count;    /* the range, as in a scan */
     iron_progress progress;
     void *context;
 } iron_stat_options;
+
+#define iron_stat_options_init(options)                                                            \
+    iron_stat_options_init_sized((options), sizeof(iron_stat_options))
+IRON_API void iron_stat_options_init_sized(iron_stat_options *options, size_t struct_size);
 
 typedef struct iron_stat iron_stat;
 
@@ -188,14 +246,18 @@ typedef struct iron_stat_report {
     iron_stat_place places[IRON_STAT_PLACES];
     uint64_t run_length, run_position; /* the longest run of one value, the first of its length */
     uint32_t run_value;
-    /* With eos: a document ends with it, or with the stream. */
+    /* With eos: a document ends with it, or with the stream. The median is the length that at least
+     * half of the documents do not exceed, p95 the one that 95 of 100 do not: lengths that occur,
+     * no means of two. Both are exact up to 2^20 tokens; above, they are at most the true length,
+     * and short of it by less than a 1024th. Everything else is exact. */
     uint64_t documents, document_min, document_max, document_median, document_p95;
     uint64_t empty_documents; /* of the eos alone */
     double document_mean;     /* lengths count the eos */
     uint32_t is_last_open;    /* the stream does not end with the eos */
     /* With a histogram. */
     uint64_t used_ids, unused_ids;
-    double entropy_bits;
+    double entropy_bits;       /* a token, of those in the vocabulary */
+    double entropy_limit_bits; /* if all ids were used alike: log2(vocab) */
 } iron_stat_report;
 
 IRON_API iron_status iron_stat_source(iron_source *source, const iron_stat_options *options,
@@ -207,7 +269,8 @@ IRON_API iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report 
 IRON_API const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids);
 /* The `next` range follows directly on this one. */
 IRON_API iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error *err);
-/* As words that other processes can take, in the machine's own order. */
+/* As words that other processes can take, in the machine's own order. Returns how many words there
+ * are; with less room (or NULL and 0) what is written is of no use. */
 IRON_API size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t room);
 IRON_API iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
                                           iron_error *err);

@@ -205,7 +205,7 @@ static void openblas_refuses(void **state) {
 
 static void xxh3(void **state) {
     static const size_t counts[] = {0, 1, 61, 100003};
-    iron__peer_entry e;
+    iron__peer_entry e = {.row = NULL};
     iron__peers *peers;
     folder f;
 

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * parts.c: a stream in parts: where each begins, and joining what was found of each.
+ *
+ * Words and statistics merge in any order. A chunk that a cut goes through is in two parts, with
+ * its own positions in both: its pieces add up, and the smaller mark is the chunk's. What comes out
+ * is the same manifest that one scan of the whole stream gives.
+ */
+#include "core/fail.h"
+#include "digest/manifest.h"
+#include "digest/marks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+iron_status iron_part_range(uint64_t tokens, uint32_t part, uint32_t parts, uint64_t *first,
+                            uint64_t *count, iron_error *err) {
+    uint64_t quads = tokens / 4 + (tokens % 4 != 0), share, more, begin, end;
+
+    *first = *count = 0;
+    IRON_FAIL_IF(part < 1 || part > parts, err, IRON_E_ARG,
+                 "part %u of %u; parts count from 1 to their number", part, parts);
+    share = quads / parts;
+    more = quads % parts; /* the first so many parts have a quad more */
+    begin = share * (part - 1) + (part - 1 < more ? part - 1 : more);
+    end = begin + share + (part - 1 < more);
+    if (begin == end) { /* more parts than quads: it has nothing, at the end */
+        *first = tokens / 4 * 4;
+        return IRON_OK;
+    }
+    *first = 4 * begin;
+    *count = (end == quads ? tokens : 4 * end) - *first;
+    return IRON_OK;
+}
+
+/* How messages call a part. */
+typedef struct part_name {
+    char text[80];
+} part_name;
+
+static part_name name_of(const iron_manifest *m) {
+    part_name n;
+
+    if (m->origin)
+        snprintf(n.text, sizeof n.text, "%.60s (part %u)", m->origin, m->part);
+    else
+        snprintf(n.text, sizeof n.text, "part %u", m->part);
+    return n;
+}
+
+static bool has_same_files(const iron_manifest *a, const iron_manifest *b) {
+    if (a->file_count != b->file_count)
+        return false;
+    for (size_t k = 0; k < a->file_count; k++) {
+        const iron__manifest_entry *x = &a->files[k], *y = &b->files[k];
+
+        if (strcmp(x->path, y->path) != 0 || strcmp(x->format, y->format) != 0 ||
+            x->dtype != y->dtype || x->tokens != y->tokens)
+            return false;
+    }
+    return true;
+}
+
+/* What two parts differ in that parts of one stream have in common; NULL: nothing. */
+static const char *difference(const iron_manifest *a, const iron_manifest *b) {
+    if (a->parts != b->parts)
+        return "number of parts";
+    if (a->stream_tokens != b->stream_tokens)
+        return "length of the stream";
+    if (a->chunk_tokens != b->chunk_tokens)
+        return "size of chunks";
+    if (a->vocab != b->vocab)
+        return "vocabulary";
+    return has_same_files(a, b) ? NULL : "list of files";
+}
+
+static iron_status check_kin(iron_manifest *const *parts, size_t count, iron_error *err) {
+    IRON_FAIL_IF(count == 0, err, IRON_E_ARG, "no parts; give those that `sum --part` wrote");
+    for (size_t k = 0; k < count; k++) {
+        const char *what = difference(parts[0], parts[k]);
+
+        IRON_FAIL_IF(parts[k]->parts == 0, err, IRON_E_FORMAT,
+                     "%.100s is of a whole stream, not of a part of one",
+                     parts[k]->origin ? parts[k]->origin : "a manifest");
+        IRON_FAIL_IF(what, err, IRON_E_FORMAT,
+                     "%s and %s are not of one stream: they differ in their %s",
+                     name_of(parts[0]).text, name_of(parts[k]).text, what);
+    }
+    return IRON_OK;
+}
+
+/* Files of one name and size may still be others. Compared with the first part that has a sample:
+ * not all need to have one. */
+static iron_status check_samples(iron_manifest *const *parts, size_t count, iron_error *err) {
+    for (size_t k = 0; k < parts[0]->file_count; k++) {
+        const char *known = "";
+
+        for (size_t p = 0; p < count; p++) {
+            const iron__manifest_entry *f = &parts[p]->files[k];
+
+            IRON_FAIL_IF(known[0] && f->sample[0] && strcmp(known, f->sample) != 0, err,
+                         IRON_E_FORMAT, "%s was made of another %.60s: its sample is %s, not %s",
+                         name_of(parts[p]).text, f->path, f->sample, known);
+            known = known[0] ? known : f->sample;
+        }
+    }
+    return IRON_OK;
+}
+
+/* Without tokens before with some, where both begin at one place. */
+static int by_place(const void *a, const void *b) {
+    const iron_manifest *x = *(iron_manifest *const *)a, *y = *(iron_manifest *const *)b;
+
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    if ((x->tokens > 0) != (y->tokens > 0))
+        return x->tokens > 0 ? 1 : -1;
+    return x->part < y->part ? -1 : x->part > y->part;
+}
+
+static int by_number(const void *a, const void *b) {
+    const iron_manifest *x = *(iron_manifest *const *)a, *y = *(iron_manifest *const *)b;
+
+    return x->part < y->part ? -1 : x->part > y->part;
+}
+
+static iron_status check_numbers(iron_manifest **sorted, size_t count, iron_error *err) {
+    uint32_t parts = sorted[0]->parts, expected = 1;
+
+    qsort(sorted, count, sizeof(void *), by_number);
+    for (size_t k = 0; k < count; k++, expected++) {
+        IRON_FAIL_IF(sorted[k]->part < expected, err, IRON_E_FORMAT,
+                     "part %u of %u is there twice: %s and %s", sorted[k]->part, parts,
+                     name_of(sorted[k - 1]).text, name_of(sorted[k]).text);
+        IRON_FAIL_IF(sorted[k]->part > expected, err, IRON_E_FORMAT,
+                     "part %u of %u is missing; parts that are there: %zu", expected, parts, count);
+    }
+    IRON_FAIL_IF(expected <= parts, err, IRON_E_FORMAT,
+                 "part %u of %u is missing; parts that are there: %zu", expected, parts, count);
+    return IRON_OK;
+}
+
+static iron_status check_places(iron_manifest **sorted, size_t count, iron_error *err) {
+    uint64_t place = 0;
+
+    qsort(sorted, count, sizeof(void *), by_place);
+    for (size_t k = 0; k < count; k++) {
+        const iron_manifest *m = sorted[k];
+
+        if (m->tokens == 0)
+            continue;
+        IRON_FAIL_IF(m->first > place, err, IRON_E_FORMAT,
+                     "nothing covers positions %" PRIu64 " to %" PRIu64 ", before %s", place,
+                     m->first - 1, name_of(m).text);
+        IRON_FAIL_IF(m->first < place, err, IRON_E_FORMAT,
+                     "%s overlaps what comes before it: it begins at position %" PRIu64
+                     ", and that ends at %" PRIu64,
+                     name_of(m).text, m->first, place);
+        place = m->first + m->tokens;
+    }
+    IRON_FAIL_IF(place != sorted[0]->stream_tokens, err, IRON_E_FORMAT,
+                 "nothing covers positions %" PRIu64 " to %" PRIu64 ", the end of the stream",
+                 place, sorted[0]->stream_tokens - 1);
+    return IRON_OK;
+}
+
+static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron_error *err) {
+    to->files = calloc(from->file_count ? from->file_count : 1, sizeof *to->files);
+    if (!to->files)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    for (; to->file_count < from->file_count; to->file_count++) {
+        iron__manifest_entry *f = &to->files[to->file_count];
+
+        *f = from->files[to->file_count];
+        f->path = strdup(f->path);
+        if (!f->path)
+            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    }
+    return IRON_OK;
+}
+
+static iron_status make_frame(const iron_manifest *like, iron_manifest *m, iron_error *err) {
+    m->tokens = m->stream_tokens = like->stream_tokens;
+    m->vocab = like->vocab;
+    m->chunk_tokens = like->chunk_tokens;
+    m->stats = iron__token_stats_neutral();
+    m->chunk_count = (size_t)iron__manifest_chunks_of(0, m->tokens, m->chunk_tokens);
+    m->chunks = calloc(m->chunk_count ? m->chunk_count : 1, sizeof *m->chunks);
+    if (!m->chunks)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    for (size_t k = 0; k < m->chunk_count; k++)
+        m->chunks[k] = iron__chunk_empty();
+    return copy_files(like, m, err);
+}
+
+static void add_part(iron_manifest *m, const iron_manifest *part) {
+    m->words = iron__seal_merge(m->words, part->words);
+    m->stats = iron__token_stats_merge(m->stats, part->stats);
+    for (size_t k = 0; k < part->chunk_count; k++)
+        iron__chunk_add(&m->chunks[part->first / part->chunk_tokens + k], &part->chunks[k]);
+}
+
+static iron_status join(iron_manifest **sorted, size_t count, iron_manifest **out,
+                        iron_error *err) {
+    iron_manifest *m;
+    iron_status status;
+
+    IRON_TRY(check_numbers(sorted, count, err));
+    IRON_TRY(check_places(sorted, count, err));
+    m = calloc(1, sizeof *m);
+    if (!m)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    status = make_frame(sorted[0], m, err);
+    if (status != IRON_OK) {
+        iron_manifest_destroy(m);
+        return status;
+    }
+    for (size_t k = 0; k < count; k++)
+        add_part(m, sorted[k]);
+    *out = m;
+    return IRON_OK;
+}
+
+iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count, iron_manifest **out,
+                                iron_error *err) {
+    iron_manifest **sorted;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(check_kin(parts, count, err));
+    IRON_TRY(check_samples(parts, count, err));
+    sorted = calloc(count, sizeof(void *));
+    if (!sorted)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    memcpy(sorted, parts, count * sizeof(void *));
+    status = join(sorted, count, out, err);
+    free(sorted);
+    return status;
+}

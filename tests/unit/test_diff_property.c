@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_diff_property.c: whatever is claimed is true. Streams of many kinds get random edits, are
+ * compared from files, from manifests and from one of each, and every claim of the report is
+ * checked against the tokens themselves.
+ */
+#include "diff_support.h"
+
+#define CHUNK 1024u
+
+static folder place;
+
+static int set_up(void **state) {
+    (void)state;
+    folder_make(&place);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    folder_remove(&place);
+    return 0;
+}
+
+/* Random, of few values, constant, periodic, or sentences that come again and again. */
+static stream any_stream(dice *d) {
+    static const uint32_t limits[] = {50000, 50000, 256, 4, 2};
+    size_t count = 2000 + roll_below(d, 40000);
+    uint64_t kind = roll_below(d, 8);
+    stream s, sentences;
+
+    if (kind < COUNT(limits))
+        return stream_random(roll(d) | 1, limits[kind], count);
+    if (kind == 5)
+        return stream_filled(count, 1);
+    if (kind == 6)
+        return stream_filled(count, 2 + (uint32_t)roll_below(d, 600));
+    sentences = stream_random(roll(d) | 1, 50000, 5000);
+    s = (stream){NULL, 0};
+    while (s.count < count)
+        append(&s, sentences.tokens + 300 * roll_below(d, 10), 100 + roll_below(d, 1000));
+    free(sentences.tokens);
+    return s;
+}
+
+static size_t any_length(dice *d, size_t most) {
+    static const size_t lengths[] = {1, 3, 4, 700, 1024, 2048, 2048, 5000};
+    size_t length = lengths[roll_below(d, COUNT(lengths))];
+
+    return length < most ? length : most;
+}
+
+static stream edit(dice *d, const stream *s) {
+    size_t length = any_length(d, s->count), at = roll_below(d, s->count - length + 1), to;
+    stream more = stream_random(roll(d) | 1, 50000, length), out, rest;
+
+    if (roll_below(d, 2)) /* on the grid, where it fits */
+        at = at / CHUNK * CHUNK;
+    switch (roll_below(d, 7)) {
+    case 0:
+        out = stream_spliced(s, at, 0, more.tokens, length);
+        break;
+    case 1:
+        out = stream_deleted(s, at, length);
+        break;
+    case 2:
+        out = stream_spliced(s, at, length, more.tokens, length);
+        break;
+    case 3: /* what stands there once more, somewhere */
+        to = roll_below(d, 2) ? at + length : roll_below(d, s->count + 1) / CHUNK * CHUNK;
+        out = stream_spliced(s, to, 0, s->tokens + at, length);
+        break;
+    case 4: /* moved behind what follows */
+        rest = stream_deleted(s, at, length);
+        to = at + length < rest.count ? at + length : rest.count;
+        out = stream_spliced(&rest, to, 0, s->tokens + at, length);
+        free(rest.tokens);
+        break;
+    case 5:
+        out = stream_part(s, 0, at);
+        break;
+    default:
+        out = stream_part(s, 0, s->count);
+        append(&out, more.tokens, length);
+    }
+    free(more.tokens);
+    return out;
+}
+
+/* Tokens from these places on that agree, and those directly before. */
+static size_t agreement(const stream *a, size_t i, const stream *b, size_t j) {
+    size_t same = 0;
+
+    while (i + same < a->count && j + same < b->count && a->tokens[i + same] == b->tokens[j + same])
+        same++;
+    return same;
+}
+
+static void claim_fails(const iron_diff_report *r, const char *why) {
+    fail_msg("%s: kind %d, shift %llu at %llu, verified %u, tokens %llu and %llu: %s", why,
+             (int)r->kind, (unsigned long long)r->shift, (unsigned long long)r->shift_at,
+             r->is_verified, (unsigned long long)r->tokens[0], (unsigned long long)r->tokens[1],
+             r->text);
+}
+
+static void check_shift(const iron_diff_report *r, const stream *a, const stream *b) {
+    const stream *longer = r->kind == IRON_DIFF_INSERTED ? b : a;
+    const stream *shorter = r->kind == IRON_DIFF_INSERTED ? a : b;
+    size_t at = (size_t)r->shift_at, shift = (size_t)r->shift, longest = 0;
+    bool to_end = false;
+    unsigned long long told;
+
+    if (shift == 0 || at > shorter->count || at + shift > longer->count)
+        claim_fails(r, "no such place");
+    for (size_t k = at; k < shorter->count && k + shift < longer->count;) {
+        size_t same = agreement(shorter, k, longer, k + shift);
+
+        longest = same > longest ? same : longest;
+        to_end = to_end || k + same == shorter->count || k + shift + same == longer->count;
+        k += same + 1;
+    }
+    if (r->is_verified && !to_end)
+        claim_fails(r, "the ends do not agree");
+    if (longest < IRON_MARK_TOKENS && !(r->is_verified && to_end))
+        claim_fails(r, "nothing is shifted by that");
+    if (sscanf(r->text, "%*[^;]; the next %llu tokens", &told) == 1 && longest < told)
+        claim_fails(r, "less agrees");
+    if (r->is_verified && strstr(r->text, "at position") && !strstr(r->text, "replaced")) {
+        size_t same = agreement(shorter, at, longer, at + shift);
+
+        if (at + same != shorter->count && at + shift + same != longer->count)
+            claim_fails(r, "the rest does not agree");
+    }
+}
+
+static bool stands_in(const stream *chunk_of, size_t chunk, const stream *in, size_t *times) {
+    size_t first = chunk * CHUNK, count = chunk_of->count - first;
+
+    *times = 0;
+    count = count < CHUNK ? count : CHUNK;
+    for (size_t k = 0; k < in->count; k += CHUNK) {
+        size_t other = in->count - k < CHUNK ? in->count - k : CHUNK;
+
+        *times += other == count && agree(chunk_of, first, in, k, count);
+    }
+    return *times > 0;
+}
+
+static void check_moves(const iron_diff_report *r, const stream *a, const stream *b) {
+    size_t in_a, in_b, more = 0;
+
+    if (strstr(r->text, "stand once more")) { /* seen token by token, on no grid */
+        size_t at = (size_t)r->shift_at, shift = (size_t)r->shift;
+
+        if (!agree(a, at - shift, b, at, shift) || shift < CHUNK)
+            claim_fails(r, "these are no repeated tokens");
+        check_shift(&(iron_diff_report){.kind = IRON_DIFF_INSERTED,
+                                        .shift = r->shift,
+                                        .shift_at = r->shift_at,
+                                        .is_verified = 1},
+                    a, b);
+        return;
+    }
+    for (size_t k = 0; k * CHUNK < b->count; k++) {
+        if (!stands_in(b, k, a, &in_a))
+            claim_fails(r, "a chunk is new");
+        stands_in(b, k, b, &in_b);
+        more += in_b > in_a;
+        if (r->kind == IRON_DIFF_REORDERED && in_a != in_b)
+            claim_fails(r, "chunks stand more or less often");
+    }
+    if (r->kind == IRON_DIFF_REPEATED && more == 0)
+        claim_fails(r, "no chunk stands more often");
+}
+
+static void check_beginning(const iron_diff_report *r, const stream *a, const stream *b) {
+    const stream *shorter = r->kind == IRON_DIFF_CUT ? b : a;
+    const stream *longer = r->kind == IRON_DIFF_CUT ? a : b;
+    size_t sure = r->is_verified ? shorter->count : shorter->count / CHUNK * CHUNK;
+
+    if (shorter->count >= longer->count || !agree(shorter, 0, longer, 0, sure))
+        claim_fails(r, "no beginning");
+}
+
+static void check_claim(const iron_diff_report *r, const stream *a, const stream *b) {
+    switch (r->kind) {
+    case IRON_DIFF_SAME:
+    case IRON_DIFF_CHANGED:
+        if ((r->kind == IRON_DIFF_SAME) != (first_difference(a, b) == UINT64_MAX))
+            claim_fails(r, "not so");
+        break;
+    case IRON_DIFF_CUT:
+    case IRON_DIFF_EXTENDED:
+        check_beginning(r, a, b);
+        break;
+    case IRON_DIFF_INSERTED:
+    case IRON_DIFF_DELETED:
+        check_shift(r, a, b);
+        break;
+    case IRON_DIFF_REORDERED:
+    case IRON_DIFF_REPEATED:
+        check_moves(r, a, b);
+        break;
+    }
+}
+
+static iron_diff_report compare_mixed(const stream *a, const stream *b, int known) {
+    const stream *both[2] = {a, b};
+    file_name name = name_in(&place, "mixed.bin");
+    iron_diff_side sides[2] = {{NULL, NULL, "A"}, {NULL, NULL, "B"}};
+    iron_scan_options o;
+    iron_manifest *m = NULL;
+    iron_diff_report r;
+    iron_error err;
+    iron_diff *d;
+
+    iron_scan_options_init(&o);
+    o.chunk_tokens = CHUNK;
+    o.backend = "cpu";
+    stream_store(both[known], IRON_DTYPE_U32, name.path);
+    sides[known].source = source_open(name.path, IRON_DTYPE_U32);
+    assert_ok(iron_scan(sides[known].source, &o, &m, &err), &err);
+    iron_source_close(sides[known].source);
+    sides[known].source = NULL;
+    sides[known].manifest = m;
+    stream_store(both[!known], IRON_DTYPE_U32, name.path);
+    sides[!known].source = source_open(name.path, IRON_DTYPE_U32);
+    d = compare_sides(&sides[0], &sides[1], 0, 2);
+    r = describe(d);
+    assert_ranges(d, &r, a, b);
+    iron_diff_destroy(d);
+    iron_manifest_destroy(m);
+    iron_source_close(sides[!known].source);
+    return r;
+}
+
+static void check_pair(const stream *a, const stream *b, size_t counts[8]) {
+    iron_diff_report r = compare_files(&place, a, b, CHUNK, 2);
+
+    counts[r.kind]++;
+    check_claim(&r, a, b);
+    r = compare_manifests(a, b, CHUNK);
+    check_claim(&r, a, b);
+    for (int known = 0; known < 2; known++) {
+        r = compare_mixed(a, b, known);
+        check_claim(&r, a, b);
+    }
+}
+
+static void every_claim_is_true(void **state) {
+    size_t trials = is_long_test() ? 5000 : 150, counts[8] = {0};
+    dice d = {2026};
+
+    (void)state;
+    for (size_t trial = 0; trial < trials; trial++) {
+        stream a = any_stream(&d), b = edit(&d, &a);
+
+        for (uint64_t k = roll_below(&d, 3); k > 0 && b.count > 0; k--) {
+            stream next = edit(&d, &b);
+
+            free(b.tokens);
+            b = next;
+        }
+        check_pair(&a, &b, counts);
+        check_pair(&b, &a, counts);
+        free(a.tokens);
+        free(b.tokens);
+    }
+    for (size_t kind = 1; kind < COUNT(counts); kind++)
+        if (counts[kind] == 0) /* the edits are too tame to test anything */
+            fail_msg("no pair was of kind %zu", kind);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_claim_is_true)};
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

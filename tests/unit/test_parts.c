@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_parts.c: a stream in parts comes to the same manifest, byte for byte, as in one: any number
+ * of parts, any order, any cuts; and parts that do not make a stream are refused by name.
+ */
+#include "scan_support.h"
+
+#define PARTS_MAX 9u
+
+static folder place;
+
+static int make_place(void **state) {
+    (void)state;
+    folder_make(&place);
+    return 0;
+}
+
+static int remove_place(void **state) {
+    (void)state;
+    folder_remove(&place);
+    return 0;
+}
+
+static void test_ranges(void **state) {
+    static const uint64_t sizes[] = {0, 1, 3, 4, 5, 8, 9, 15, 16, 17, 1000003, UINT64_MAX};
+    iron_error err;
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(sizes); s++)
+        for (uint32_t parts = 1; parts <= 11; parts++) {
+            uint64_t place_now = 0, most = 0, least = UINT64_MAX;
+
+            for (uint32_t part = 1; part <= parts; part++) {
+                uint64_t first, count;
+
+                assert_ok(iron_part_range(sizes[s], part, parts, &first, &count, &err), &err);
+                assert_int_equal(first % 4, 0);
+                assert_true(first <= sizes[s] && count <= sizes[s] - first);
+                if (count > 0)
+                    assert_int_equal(first, place_now);
+                place_now += count;
+                most = count > most ? count : most;
+                least = count < least ? count : least;
+            }
+            assert_int_equal(place_now, sizes[s]);
+            assert_true(most - least <= 7);
+        }
+    assert_refused(iron_part_range(10, 0, 3, &(uint64_t){0}, &(uint64_t){0}, &err), IRON_E_ARG,
+                   &err);
+    assert_refused(iron_part_range(10, 4, 3, &(uint64_t){0}, &(uint64_t){0}, &err), IRON_E_ARG,
+                   &err);
+}
+
+/* Three files of tokens, scanned whole or in parts. */
+typedef struct stream {
+    shards files;
+    uint64_t tokens;
+} stream;
+
+static stream make_stream(size_t a, size_t b, size_t c) {
+    size_t sizes[] = {a, b, c};
+    uint16_t *tokens = grab((a + b + c) * sizeof *tokens);
+    stream s = {.tokens = a + b + c};
+
+    fill_u16(tokens, a + b + c);
+    s.files = shards_write(&place, tokens, sizes, 3);
+    free(tokens);
+    return s;
+}
+
+static iron_manifest *scan_part(const stream *s, uint32_t part, uint32_t parts, uint64_t chunk) {
+    iron_scan_options o = scan_options(1 + part % 3, chunk);
+    iron_error err;
+
+    o.part = part;
+    o.parts = parts;
+    if (parts)
+        assert_ok(iron_part_range(s->tokens, part, parts, &o.first, &o.count, &err), &err);
+    return scan_paths(IRON_DTYPE_U16, s->files.paths, s->files.count, &o);
+}
+
+static void assert_same_bytes(const iron_manifest *a, const iron_manifest *b) {
+    file_name x = name_in(&place, "x"), y = name_in(&place, "y");
+    iron_error err;
+    size_t bytes;
+    char *text;
+
+    assert_ok(iron_manifest_write(a, x.path, &err), &err);
+    assert_ok(iron_manifest_write(b, y.path, &err), &err);
+    text = file_read(x.path, &bytes);
+    assert_file_holds(y.path, text, bytes);
+    free(text);
+}
+
+static void shuffle(dice *d, iron_manifest **parts, size_t count) {
+    for (size_t k = count; k > 1; k--) {
+        size_t other = (size_t)roll_below(d, k);
+        iron_manifest *kept = parts[other];
+
+        parts[other] = parts[k - 1];
+        parts[k - 1] = kept;
+    }
+}
+
+static void destroy_all(iron_manifest **parts, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        iron_manifest_destroy(parts[k]);
+}
+
+static void test_parts_make_the_whole(void **state) {
+    static const struct {
+        size_t a, b, c;
+        uint64_t chunk;
+    } rows[] = {{0, 0, 0, 1024},      {5, 0, 2, 1024},        {1000, 1, 23, 1024},
+                {5000, 333, 0, 1024}, {70000, 3, 5001, 4096}, {7, 40000, 9, 1 << 20},
+                {3000, 3000, 3001, 0}};
+    dice d = {5};
+
+    (void)state;
+    for (size_t r = 0; r < COUNT(rows); r++) {
+        stream s = make_stream(rows[r].a, rows[r].b, rows[r].c);
+        iron_manifest *whole = scan_part(&s, 0, 0, rows[r].chunk);
+
+        for (uint32_t count = 1; count <= PARTS_MAX; count++) {
+            iron_manifest *parts[PARTS_MAX], *joined = NULL;
+            iron_error err;
+
+            for (uint32_t k = 0; k < count; k++)
+                parts[k] = scan_part(&s, k + 1, count, rows[r].chunk);
+            shuffle(&d, parts, count);
+            assert_ok(iron_manifest_merge(parts, count, &joined, &err), &err);
+            assert_same_bytes(whole, joined);
+            iron_manifest_destroy(joined);
+            destroy_all(parts, count);
+        }
+        iron_manifest_destroy(whole);
+        shards_free(&s.files);
+    }
+}
+
+/* Part k of a stream of 4 with a range of its own. */
+static iron_manifest *scan_range(const stream *s, uint32_t part, uint64_t first, uint64_t count) {
+    iron_scan_options o = scan_options(1, 1024);
+
+    o.part = part;
+    o.parts = 4;
+    o.first = first;
+    o.count = count;
+    return scan_paths(IRON_DTYPE_U16, s->files.paths, s->files.count, &o);
+}
+
+/* Four orders that a sort could get wrong, of four ranges that are right or not. */
+static void assert_join(const stream *s, const uint64_t (*ranges)[2], const char *word) {
+    iron_manifest *parts[4], *joined = NULL;
+    iron_error err = {0};
+    dice d = {9};
+
+    for (uint32_t k = 0; k < 4; k++)
+        parts[k] = scan_range(s, k + 1, ranges[k][0], ranges[k][1]);
+    for (size_t round = 0; round < 8; round++) {
+        if (!word) {
+            assert_ok(iron_manifest_merge(parts, 4, &joined, &err), &err);
+        } else {
+            assert_refused(iron_manifest_merge(parts, 4, &joined, &err), IRON_E_FORMAT, &err);
+            assert_says(&err, word);
+            assert_null(joined);
+        }
+        iron_manifest_destroy(joined);
+        joined = NULL;
+        shuffle(&d, parts, 4);
+    }
+    destroy_all(parts, 4);
+}
+
+static void test_ranges_that_fit_and_do_not(void **state) {
+    static const uint64_t fits[4][2] = {{2000, 500}, {0, 4}, {4, 1996}, {2500, 507}};
+    static const uint64_t gap[4][2] = {{0, 1000}, {1004, 1000}, {2004, 4}, {2008, 999}};
+    static const uint64_t overlap[4][2] = {{0, 1000}, {996, 1000}, {1996, 4}, {2000, 1007}};
+    static const uint64_t no_end[4][2] = {{0, 1000}, {1000, 1000}, {2000, 4}, {2004, 4}};
+    static const uint64_t no_start[4][2] = {{8, 992}, {1000, 1000}, {2000, 4}, {2004, 1003}};
+    stream s = make_stream(1000, 7, 2000);
+
+    (void)state;
+    assert_join(&s, fits, NULL);
+    assert_join(&s, gap, "positions 1000 to 1003");
+    assert_join(&s, overlap, "overlaps");
+    assert_join(&s, no_end, "positions 2008 to 3006");
+    assert_join(&s, no_start, "positions 0 to 7");
+    shards_free(&s.files);
+}
+
+static void test_missing_and_repeated(void **state) {
+    stream s = make_stream(1000, 1000, 1000);
+    iron_manifest *parts[4], *joined = NULL;
+    iron_error err;
+
+    (void)state;
+    for (uint32_t k = 0; k < 3; k++)
+        parts[k] = scan_part(&s, k + 1, 3, 1024);
+    assert_refused(iron_manifest_merge(parts, 2, &joined, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "part 3 of 3 is missing");
+    assert_refused(iron_manifest_merge(parts + 1, 2, &joined, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "part 1 of 3 is missing");
+    parts[3] = parts[1];
+    assert_refused(iron_manifest_merge(parts, 4, &joined, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "part 2 of 3 is there twice");
+    assert_refused(iron_manifest_merge(parts, 0, &joined, &err), IRON_E_ARG, &err);
+    parts[3] = scan_part(&s, 0, 0, 1024);
+    assert_refused(iron_manifest_merge(parts + 3, 1, &joined, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "whole stream");
+    assert_null(joined);
+    destroy_all(parts, 4);
+    shards_free(&s.files);
+}
+
+static void test_foreign(void **state) {
+    stream s = make_stream(1000, 1000, 1000);
+    iron_manifest *parts[2], *joined = NULL;
+    iron_error err;
+
+    (void)state;
+    parts[0] = scan_part(&s, 1, 2, 1024);
+    parts[1] = scan_part(&s, 2, 2, 1024);
+#define FOREIGN(change, back, word)                                                                \
+    change;                                                                                        \
+    assert_refused(iron_manifest_merge(parts, 2, &joined, &err), IRON_E_FORMAT, &err);             \
+    assert_says(&err, word);                                                                       \
+    back
+    FOREIGN(parts[1]->parts = 3, parts[1]->parts = 2, "number of parts");
+    FOREIGN(parts[1]->stream_tokens++, parts[1]->stream_tokens--, "length");
+    FOREIGN(parts[1]->vocab++, parts[1]->vocab--, "vocabulary");
+    FOREIGN(parts[1]->chunk_tokens = 2048, parts[1]->chunk_tokens = 1024, "chunks");
+    FOREIGN(parts[1]->files[1].path[0] = 'x', parts[1]->files[1].path[0] = '/', "files");
+    FOREIGN(parts[1]->files[1].dtype = IRON_DTYPE_I64, parts[1]->files[1].dtype = IRON_DTYPE_U16,
+            "files");
+    FOREIGN(parts[1]->files[1].sample[3] ^= 1, parts[1]->files[1].sample[3] ^= 1,
+            "part 2 was made of another ");
+    FOREIGN(parts[0]->files[2].sample[15] ^= 1, parts[0]->files[2].sample[15] ^= 1, "its sample");
+    FOREIGN(parts[1]->files[1].tokens++, parts[1]->files[1].tokens--, "files");
+    assert_ok(iron_manifest_merge(parts, 2, &joined, &err), &err);
+    iron_manifest_destroy(joined);
+    parts[1]->files[1].sample[0] = '\0'; /* of an older iron */
+    assert_ok(iron_manifest_merge(parts, 2, &joined, &err), &err);
+    assert_string_equal(joined->files[1].sample, parts[0]->files[1].sample);
+    iron_manifest_destroy(joined);
+    destroy_all(parts, 2);
+    shards_free(&s.files);
+}
+
+/* A hole of two gibibytes: a part of it is little, but the manifest of all parts would be large. */
+static void test_chunks_of_the_whole_count(void **state) {
+    file_name name = name_in(&place, "large");
+    const char *paths[] = {name.path};
+    iron_scan_options o = scan_options(1, 1024);
+    iron_manifest *m = NULL;
+    iron_source *source;
+    iron_error err;
+
+    (void)state;
+    file_write(name.path, "", 0);
+    assert_int_equal(truncate(name.path, (INT64_C(1) << 31) + 4), 0);
+    source = open_all(IRON_DTYPE_U8, paths, 1);
+    o.part = 3;
+    o.parts = 100000;
+    assert_ok(iron_part_range(iron_source_tokens(source), 3, 100000, &o.first, &o.count, &err),
+              &err);
+    assert_refused(iron_scan(source, &o, &m, &err), IRON_E_ARG, &err);
+    assert_says(&err, "2097153 chunks");
+    assert_says(&err, "--chunk 2048");
+    assert_null(m);
+    o.chunk_tokens = 2048;
+    assert_ok(iron_scan(source, &o, &m, &err), &err);
+    iron_manifest_destroy(m);
+    iron_source_close(source);
+    assert_int_equal(unlink(name.path), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_parts_make_the_whole),
+        cmocka_unit_test(test_ranges_that_fit_and_do_not),
+        cmocka_unit_test(test_missing_and_repeated),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_chunks_of_the_whole_count),
+    };
+
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
