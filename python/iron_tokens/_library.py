@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""The C library: where it is, what its calls look like, and how their failures become exceptions.
+
+The structs repeat include/iron/iron.h; struct_size lets the library refuse them if they differ.
+"""
+
+import ctypes
+import functools
+import os
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+NAME = "libiron.so.0"
+NO_POSITION = 2**64 - 1
+
+DTYPE_U8, DTYPE_U16, DTYPE_U32, DTYPE_I32, DTYPE_I64 = 1, 2, 3, 4, 5
+
+
+class IronError(ValueError):
+    """What the library refused, in its own sentence; `status` is its name for the kind."""
+
+    def __init__(self, text, status="IRON_E_ARG"):
+        super().__init__(text)
+        self.status = status
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("status", c_int), ("native", c_int), ("text", c_char * 240)]
+
+
+class Handle(ctypes.Structure):
+    """iron_digest"""
+
+    _fields_ = [("own", c_void_p)]
+
+
+class Options(ctypes.Structure):
+    """iron_digest_options"""
+
+    _fields_ = [("struct_size", c_uint32), ("threads", c_uint32), ("vocab", c_uint64),
+                ("device", c_uint32), ("backend", c_char_p), ("allocator", c_void_p)]
+
+
+class Result(ctypes.Structure):
+    """iron_digest_result"""
+
+    _fields_ = [("struct_size", c_uint32), ("seal_version", c_uint32), ("seal", c_char * 33),
+                ("words", c_uint64 * 4), ("tokens", c_uint64), ("vocab", c_uint64),
+                ("out_of_vocab", c_uint64), ("first_out_position", c_uint64),
+                ("first_out_value", c_uint32), ("min", c_uint32), ("max", c_uint32)]
+
+
+class SourceOptions(ctypes.Structure):
+    """iron_source_options"""
+
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int), ("format", c_char_p),
+                ("paths", POINTER(c_char_p)), ("path_count", c_size_t),
+                ("dtype_is_for_raw", c_uint32)]
+
+
+# Result and parameters of every call that is used; those that can fail end in an error.
+CALLS = {
+    "iron_version": (c_char_p, []),
+    "iron_status_name": (c_char_p, [c_int]),
+    "iron_dtype_parse": (c_int, [c_char_p, POINTER(c_int), POINTER(Error)]),
+    "iron_dtype_bytes": (c_size_t, [c_int]),
+    "iron_digest_init": (c_int, [POINTER(Handle), POINTER(Options), POINTER(Error)]),
+    "iron_digest_deinit": (None, [POINTER(Handle)]),
+    "iron_digest_update": (c_int, [POINTER(Handle), c_uint64, c_int, c_void_p, c_size_t,
+                                   POINTER(Error)]),
+    "iron_digest_update_device": (c_int, [POINTER(Handle), c_uint64, c_int, c_void_p, c_uint64,
+                                          c_void_p, POINTER(Error)]),
+    "iron_digest_merge": (c_int, [POINTER(Handle), POINTER(Handle), POINTER(Error)]),
+    "iron_digest_final": (c_int, [POINTER(Handle), POINTER(Result), POINTER(Error)]),
+    "iron_digest_gap": (None, [POINTER(Handle), POINTER(c_uint64), POINTER(c_uint64)]),
+    "iron_digest_save": (c_int, [POINTER(Handle), c_void_p, c_size_t, POINTER(c_size_t),
+                                 POINTER(Error)]),
+    "iron_digest_load": (c_int, [POINTER(Handle), POINTER(Options), c_char_p, c_size_t,
+                                 POINTER(Error)]),
+    "iron_source_open": (c_int, [POINTER(SourceOptions), POINTER(c_void_p), POINTER(Error)]),
+    "iron_source_close": (None, [c_void_p]),
+    "iron_source_dtype": (c_int, [c_void_p]),
+    "iron_source_read": (c_int, [c_void_p, c_void_p, c_size_t, POINTER(c_size_t), POINTER(Error)]),
+}
+
+
+def candidates():
+    """Paths and names to try, in order."""
+    named = os.environ.get("IRON_LIBRARY")
+    if named:
+        return [named]
+    here = Path(__file__).resolve().parent
+    beside, checkout = here / NAME, here.parents[1] / "build" / NAME
+    return [str(path) for path in (beside, checkout) if path.exists()] + [NAME]
+
+
+@functools.lru_cache(maxsize=None)
+def library():
+    """The loaded library, with the types of its calls; the same one for the whole process."""
+    tried = []
+    for path in candidates():
+        try:
+            found = ctypes.CDLL(path)
+            for name, (result, parameters) in CALLS.items():
+                call = getattr(found, name)
+                call.restype, call.argtypes = result, parameters
+            return found
+        except (OSError, AttributeError) as why:
+            tried.append(f"{path}: {why}")
+    raise ImportError("iron_tokens needs libiron.so.0 of the same version; build it (make build), "
+                      "install it, or set IRON_LIBRARY to its path. Tried " + "; ".join(tried))
+
+
+def library_path():
+    """Where the library in use was found, or its name if the system's loader found it."""
+    return library()._name
+
+
+def version():
+    return library().iron_version().decode()
+
+
+def call(name, *arguments):
+    """Calls what can fail; IronError with the library's sentence if it does."""
+    err = Error()
+    status = getattr(library(), name)(*arguments, byref(err))
+    if status:
+        raise IronError(err.text.decode(errors="replace"),
+                        library().iron_status_name(status).decode())

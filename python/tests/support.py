@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the package share: its path, and the oracle as the judge of results.
+
+The library under test is the one in IRON_LIBRARY, else the checkout's own build.  No GPU is looked
+for: what these tests say of GPU tokens is what a machine without one says.
+"""
+
+import os
+import sys
+import unittest
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+os.environ.setdefault("IRON_CUDA_LIBRARY", "none")
+os.environ.setdefault("IRON_OPENCL_LIBRARY", "none")
+sys.path[:0] = [str(REPO / "python"), str(REPO / "tests" / "oracle")]
+
+import oracle  # noqa: E402  (found through the path set above)
+import iron_tokens  # noqa: E402
+
+
+def expected(tokens, vocab=50257):
+    """The DigestResult that the oracle gives, as a dict."""
+    words = oracle.seal_words(tokens)
+    out = [(k, t) for k, t in enumerate(tokens) if t >= vocab]
+    return {"seal": oracle.seal_text(words), "seal_version": 1, "words": words,
+            "tokens": len(tokens), "vocab": vocab,
+            "min": min(tokens, default=None), "max": max(tokens, default=None),
+            "out_of_vocab": len(out), "first_out_position": out[0][0] if out else None,
+            "first_out_value": out[0][1] if out else None}
+
+
+class DigestTest(unittest.TestCase):
+    def assert_digest(self, digest, tokens, vocab=50257):
+        self.assertEqual(dict(digest.result()), expected([int(t) for t in tokens], vocab))
+
+    def assert_taken(self, array, tokens):
+        """The array is read as these tokens."""
+        with iron_tokens.Digest() as digest:
+            digest.update(array)
+            self.assert_digest(digest, tokens)
+
+    def assert_refused(self, array, error, words):
+        """The array is refused in these words, and the digest is as before."""
+        with iron_tokens.Digest() as digest:
+            digest.update(b"ab")
+            before = digest.state_dict()
+            with self.assertRaisesRegex(error, words):
+                digest.update(array)
+            self.assertEqual(digest.state_dict(), before)

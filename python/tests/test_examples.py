@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""The examples run, say what they show, and caught what they are about."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+from support import REPO, iron_tokens
+
+
+class Examples(unittest.TestCase):
+    def run_example(self, name):
+        done = subprocess.run([sys.executable, str(REPO / "python" / "examples" / name)],
+                              capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "IRON_LIBRARY": iron_tokens.library_path()})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stderr, "")
+        self.assertNotIn("NOT", done.stdout)
+        return done.stdout
+
+    def test_catch_repeated_batch(self):
+        said = self.run_example("catch_repeated_batch.py")
+        self.assertIn("positions 114688 to 118783 were seen before", said)
+        self.assertIn("not the corpus, caught", said)
+
+    def test_compare_world_sizes(self):
+        said = self.run_example("compare_world_sizes.py")
+        self.assertEqual(said.count("differs"), 3)
+        self.assertIn("right loaders: 1 seal", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
