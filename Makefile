@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: build deps deps-build demo test test-release test-dev test-tsan test-clang test-cross \
         test-long lint bench install fuzz clean
 
-build:                  ## the library and the command: build/iron, build/libiron.*
+build:                  ## the library and the command: build/iron, build/iron-mpi, build/libiron.*
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DIRON_WERROR=OFF --log-level=NOTICE
 	@cmake --build build -j $(JOBS)
 

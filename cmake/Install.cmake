@@ -2,6 +2,9 @@
 # relocatable pkg-config file and the CMake package iron::iron (iron::iron_static for the other).
 include(CMakePackageConfigHelpers)
 
+if(TARGET iron-mpi)
+  install(TARGETS iron-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS iron RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS iron_shared iron_static EXPORT iron-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -15,16 +15,18 @@ typedef struct command {
     iron_status (*run)(int argc, char **argv, iron_error *err);
 } command;
 
-extern const command command_info, command_gen, command_feed, command_state, command_quantize,
+extern const command command_info, command_gen, command_sniff, command_sum, command_check,
+    command_diff, command_merge, command_stat, command_feed, command_state, command_quantize,
     command_arena, command_selftest;
 
 /* Parses into `a`; answers --help itself. *is_done tells that nothing is left to do. */
 iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,
                          iron_error *err);
 
+/* Prints an error as a line on standard error, for commands that go on after one. */
+void command_complain(const iron_error *err);
+
 /* A signal that ends the process removes this file first; NULL: there is none any more. */
 void command_guard_file(const char *temporary);
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -4,16 +4,17 @@
  * error and an exit status: 0 done, 1 a comparison found a difference, 2 anything else.
  */
 #include "command.h"
+#include "outcome.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+/* As the overview lists them: what is here, what files are, what they hold, the engine, races. */
 static const command *const commands[] = {
-    &command_info,     &command_gen,   &command_feed,     &command_state,
+    &command_info,     &command_gen,   &command_sniff,    &command_sum,  &command_check,
+    &command_diff,     &command_merge, &command_stat,     &command_feed, &command_state,
     &command_quantize, &command_arena, &command_selftest,
 };
 
@@ -28,18 +29,6 @@ static void die_cleanly(int signal_number) {
 }
 
 void command_guard_file(const char *temporary) { guarded_file = temporary; }
-
-/* Started with a stream closed, the first file opened would take its number and, say, a state be
- * written over with what is meant for the terminal. */
-static void open_standard_streams(void) {
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
 
 static void catch_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -84,8 +73,7 @@ static const command *find_command(const char *name) {
 
 /* Commands that messages and documents of the project name before they are here. */
 static bool is_planned(const char *name) {
-    static const char *const planned[] = {"sum",  "check", "diff",  "merge",
-                                          "stat", "sniff", "serve", "push"};
+    static const char *const planned[] = {"serve", "push"};
 
     for (size_t k = 0; k < COUNT(planned); k++)
         if (strcmp(planned[k], name) == 0)
@@ -115,22 +103,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     return c->run(argc - 2, argv + 2, err);
 }
 
-/* One line, whatever a file's name holds. */
-static void print_error(const iron_error *err) {
-    fputs("iron: ", stderr);
-    for (const char *at = err->text; *at; at++)
-        fputc((unsigned char)*at < 0x20 || *at == 0x7F ? '?' : *at, stderr);
-    fputc('\n', stderr);
-}
-
-/* Did standard output take everything? A reader that went away is no error to speak of. */
-static bool finish_output(iron_status *status, iron_error *err) {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return err->native != EPIPE;
-    if (errno != EPIPE && *status == IRON_OK)
-        *status = usage(err, "cannot write standard output: %s", strerror(errno));
-    return errno != EPIPE;
-}
+void command_complain(const iron_error *err) { print_error("iron", err); }
 
 int main(int argc, char **argv) {
     iron_error err = {IRON_OK, 0, ""};
@@ -142,6 +115,6 @@ int main(int argc, char **argv) {
     if (!finish_output(&status, &err))
         return 2;
     if (status != IRON_OK && err.text[0])
-        print_error(&err);
+        command_complain(&err);
     return iron_status_exit_code(status);
 }

@@ -98,7 +98,8 @@ def environment(extra=None) -> dict:
     None takes a variable away."""
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     env.update({"LC_ALL": "C.UTF-8", "IRON_CACHE_DIR": str(CACHE / "iron"),
-                "XDG_CACHE_HOME": str(CACHE), "POCL_CACHE_DIR": str(CACHE / "pocl")})
+                "XDG_CACHE_HOME": str(CACHE)})
+    env.setdefault("POCL_CACHE_DIR", str(CACHE / "pocl"))  # the build's, which is filled already
     env.setdefault("TSAN_OPTIONS", "atexit_sleep_ms=50")  # instead of a second for each process
     env.update(extra or {})
     return {name: value for name, value in env.items() if value is not None}

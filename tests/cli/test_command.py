@@ -27,7 +27,8 @@ import unittest
 from harness import (CPU_MODES, FEED_KEYS, TIMEOUT_S, IronTest, floats32, npy, oracle, pack,
                      parse_json, start, unpack)
 
-SUBCOMMANDS = ("info", "gen", "feed", "state", "quantize", "arena", "selftest")
+SUBCOMMANDS = ("info", "gen", "feed", "state", "quantize", "arena", "selftest",
+               "sum", "check", "merge")
 STATE_KEYS = ("xor_accumulators", "potentials", "activations", "nodes", "vocab", "batch",
               "positions", "lattice", "tokens", "batches", "xor", "sum", "state")
 GRACE_S = 20  # how long an interrupted command may take to clean up

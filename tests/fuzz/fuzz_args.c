@@ -15,8 +15,6 @@
 
 #define ARGUMENTS_MAX 64
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static const char *const number_names[] = {"vocab", "nodes", "batch", "threads", "device"};
 static const char *const text_names[] = {"positions", "lattice", "activations", "mode",
                                          "memory",    "state",   "resume",      "format",

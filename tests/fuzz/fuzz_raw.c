@@ -4,9 +4,10 @@
  * stored, how the engine is set up, where the rest is cut into files (in memory, or pipes) and into
  * feeds; the rest are the files' bytes.
  *
- *   reading    A file in memory of an odd size, or that begins like another format, is refused
- *              when opened; a pipe that ends inside a token when read. Else the tokens read, in
- *              pieces of any capacity, are the bytes of all files.
+ *   reading    A file in memory of an odd size is refused when opened, a pipe that ends inside a
+ *              token when read. Else the tokens read, in pieces of any capacity, are the bytes of
+ *              all files. What begins like another format is read as raw (fuzz_formats has the
+ *              others).
  *   decoding   The engine's count, batches, XOR and sum are those of a loop over tokens decoded
  *              here, straight from the definition; a token outside 32 bits is refused, at its
  *              position.
@@ -34,7 +35,7 @@ typedef struct input_file {
 typedef struct choices {
     iron_dtype dtype;
     size_t width;
-    bool is_raw;       /* --format raw: headers of other formats are tokens */
+    bool is_raw;       /* --format raw: headers of other formats are tokens too */
     bool feeds_source; /* iron_engine_feed_source too: slow, it takes 16 MiB */
     size_t capacity;
     uint8_t step; /* sizes of feeds follow from it */
@@ -74,6 +75,17 @@ static void choose_config(iron_config *c, fuzz_input *in) {
     c->batch = 1 + fuzz_word(in, 2);
 }
 
+/* Begins like a file of another format. */
+static bool has_foreign_header(const input_file *f) {
+    static const char *const magics[] = {"\x93NUMPY", "LITPKDS", "MMIDIDX", "\x88\xd8\x34\x01",
+                                         "\xa1\xd9\x34\x01"};
+
+    for (size_t k = 0; k < sizeof magics / sizeof magics[0]; k++)
+        if (f->bytes >= strlen(magics[k]) && memcmp(f->data, magics[k], strlen(magics[k])) == 0)
+            return true;
+    return false;
+}
+
 static void choose(choices *c, fuzz_input *in) {
     uint8_t kinds = fuzz_byte(in), files = fuzz_byte(in);
     uint8_t cuts[FILES_MAX - 1];
@@ -98,16 +110,8 @@ static void choose(choices *c, fuzz_input *in) {
         in->at += f->bytes;
         in->left -= f->bytes;
         open_file(f);
+        c->is_raw = c->is_raw || has_foreign_header(f);
     }
-}
-
-static bool has_foreign_header(const input_file *f) {
-    static const uint8_t llmc[2][8] = {{0x88, 0xd8, 0x34, 0x01, 1}, {0xa1, 0xd9, 0x34, 0x01, 7}};
-
-    return (f->bytes >= 6 && memcmp(f->data, "\x93NUMPY", 6) == 0) ||
-           (f->bytes >= 7 && memcmp(f->data, "LITPKDS", 7) == 0) ||
-           (f->bytes >= 8 &&
-            (memcmp(f->data, llmc[0], 8) == 0 || memcmp(f->data, llmc[1], 8) == 0));
 }
 
 /* What must happen: refused when opened, refused when read, or neither. */
@@ -118,11 +122,11 @@ static void expect(const choices *c, bool *opens, bool *reads, uint64_t *tokens)
         const input_file *f = &c->files[k];
 
         if (f->is_pipe) {
-            *reads = *reads && f->bytes % c->width == 0 && (c->is_raw || !has_foreign_header(f));
+            *reads = *reads && f->bytes % c->width == 0;
             *tokens = IRON_COUNT_UNKNOWN;
             continue;
         }
-        *opens = *opens && f->bytes % c->width == 0 && (c->is_raw || !has_foreign_header(f));
+        *opens = *opens && f->bytes % c->width == 0;
         if (*tokens != IRON_COUNT_UNKNOWN)
             *tokens += f->bytes / c->width;
     }
@@ -263,7 +267,7 @@ static void check_source_feed(const choices *c, const iron_report *whole, const 
 
         FUZZ_REQUIRE(status == why->status);
         if (fuzz_refused(status, &err)) {
-            FUZZ_REQUIRE(strcmp(err.text, why->text) == 0);
+            FUZZ_REQUIRE(strstr(err.text, why->text)); /* and where in which file */
         } else {
             FUZZ_REQUIRE(iron_engine_end_batch(engine, &err) == IRON_OK);
             report = fuzz_report(engine);

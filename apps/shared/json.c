@@ -86,6 +86,11 @@ void json_bool(json *j, const char *name, bool value) {
     fputs(value ? "true" : "false", stdout);
 }
 
+void json_null(json *j, const char *name) {
+    begin(j, name);
+    fputs("null", stdout);
+}
+
 void json_hex(json *j, const char *name, uint64_t value, int digits) {
     begin(j, name);
     printf("\"%0*" PRIx64 "\"", digits, value);

@@ -7,12 +7,14 @@
  * What looks like a negative number is a value, and - alone is one too. Every error is a sentence
  * in an iron_error.
  */
-#ifndef APPS_IRON_ARGS_H
-#define APPS_IRON_ARGS_H
+#ifndef APPS_SHARED_ARGS_H
+#define APPS_SHARED_ARGS_H
 
 #include <iron/iron.h>
 
 #include <stdbool.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 typedef enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT, OPTION_LIST } option_kind;
 

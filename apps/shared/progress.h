@@ -3,8 +3,8 @@
  * progress.h: a line on a terminal's standard error that tells how far long work is: a bar, the
  * rate and the time left. Elsewhere it is silent.
  */
-#ifndef APPS_IRON_PROGRESS_H
-#define APPS_IRON_PROGRESS_H
+#ifndef APPS_SHARED_PROGRESS_H
+#define APPS_SHARED_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

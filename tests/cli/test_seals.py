@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: MIT
+"""One digest for the same tokens, whatever holds them, and another one after any damage.
+
+The containers are written here byte by byte, from docs/formats.md, with what their writers are free
+to choose taken by lot: documents, versions of a header, dimensions.  The same tokens in six formats
+and five widths, in one file or in shards cut at odd places, from files and through pipes, must have
+the oracle's seal; `sum`, `merge`, `check`, `diff` and `stat` must agree about them.  Then damage of
+the kinds that happen: every one must be seen by `check`, and found by `diff` at the place where a
+comparison of two lists finds it.  Where `diff` says what happened, doing that to the first stream
+must give the second.
+"""
+
+import random
+import re
+import shutil
+import struct
+import unittest
+from collections import Counter
+
+from harness import DTYPE_MAX, DTYPES, SEED, IronTest, load_golden, oracle, pack, parse_json
+
+CHUNK = 1024
+FORMATS = {"raw": ("u8", "u16", "u32", "i32", "i64"), "npy": ("u8", "u16", "u32", "i32", "i64"),
+           "llmc": ("u16", "u32"), "ds": ("u16", "u32"), "megatron": ("u8", "u16", "i32", "i64"),
+           "litpkds": ("u8", "u16", "i32", "i64")}
+PIPED = ("raw", "npy", "llmc", "litpkds")
+KINDS = [(form, dtype) for form, dtypes in FORMATS.items() for dtype in dtypes]
+EXTENSION = {"npy": "npy", "ds": "ds"}
+NPY = {"u8": "|u1", "u16": "<u2", "u32": "<u4", "i32": "<i4", "i64": "<i8"}
+LLMC = {"u16": (20240520, 1), "u32": (20240801, 7)}
+CODES = {"u8": 1, "i32": 4, "i64": 5, "u16": 8}  # of megatron and litpkds
+
+
+def width(dtype) -> int:
+    return struct.calcsize(DTYPES[dtype])
+
+
+def cut(dice, tokens, count) -> list:
+    """Pieces at odd places; some may be empty."""
+    places = sorted(dice.randrange(len(tokens) + 1) | 1 for _ in range(count - 1))
+    return [tokens[a:b] for a, b in zip([0, *places], [*places, len(tokens)])]
+
+
+def npy_file(dice, tokens, dtype) -> bytes:
+    version = dice.choice((1, 2, 3))
+    rows = dice.choice([r for r in (1, 2, 3, 5, 7) if len(tokens) % r == 0])
+    shape = dice.choice((f"({len(tokens)},)", f"({rows}, {len(tokens) // rows})"))
+    head = f"{{'descr': '{NPY[dtype]}', 'fortran_order': False, 'shape': {shape}, }}"
+    lead = 10 if version == 1 else 12
+    head += " " * (-(lead + len(head) + 1) % 64) + "\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(head))
+    return (b"\x93NUMPY" + bytes([version, 0]) + length + head.encode() + pack(tokens, dtype))
+
+
+def llmc_file(tokens, dtype) -> bytes:
+    return struct.pack("<256i", *LLMC[dtype], len(tokens), *[0] * 253) + pack(tokens, dtype)
+
+
+def litpkds_file(tokens, dtype) -> bytes:
+    head = struct.pack("<QBQ", 1, CODES[dtype], len(tokens))
+    return b"LITPKDS" + head + pack(tokens, dtype)
+
+
+def megatron_index(dice, tokens, dtype) -> bytes:
+    lengths = [len(piece) for piece in cut(dice, tokens, dice.randrange(1, 9))]
+    if len(tokens) == 0:
+        lengths = []
+    offsets = [sum(lengths[:k]) * width(dtype) for k in range(len(lengths))]
+    documents = [0, *sorted(dice.randrange(len(lengths) + 1) for _ in range(3)), len(lengths)]
+    index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, CODES[dtype], len(lengths), len(documents))
+    index += struct.pack(f"<{len(lengths)}i", *lengths)
+    index += struct.pack(f"<{len(offsets)}q", *offsets)
+    index += struct.pack(f"<{len(documents)}q", *documents)
+    return index + bytes(len(lengths) * dice.randrange(2))
+
+
+def ds_neighbours(dice, tokens, dtype) -> tuple:
+    """The running ends of documents, and the metadata."""
+    ends, end = [], 0
+    for piece in cut(dice, tokens, 5):
+        end += len(piece)
+        ends.append(end)
+    metadata = f"gpt2|{width(dtype)}\n{len(tokens)}\n{len(tokens) / 1000:.1f} kT"
+    return struct.pack(f"<{len(ends)}Q", *ends), metadata.encode()
+
+
+class SealTest(IronTest):
+    def setUp(self):
+        super().setUp()
+        self.dice = random.Random(f"{SEED} {self.id()}")
+
+    def some_tokens(self, count, limit=256) -> list:
+        return [self.dice.randrange(limit) for _ in range(count)]
+
+    def container(self, form, dtype, tokens, stem) -> str:
+        """Writes the tokens, with what must lie beside them; the name of the file."""
+        name = f"{stem}.{EXTENSION.get(form, 'bin')}"
+        data = pack(tokens, dtype)
+        if form == "npy":
+            data = npy_file(self.dice, tokens, dtype)
+        elif form == "llmc":
+            data = llmc_file(tokens, dtype)
+        elif form == "litpkds":
+            data = litpkds_file(tokens, dtype)
+        elif form == "megatron":
+            self.write(f"{stem}.idx", megatron_index(self.dice, tokens, dtype))
+        elif form == "ds":
+            index, metadata = ds_neighbours(self.dice, tokens, dtype)
+            self.write(f"{name}.index", index)
+            self.write(f"{name}.metadata", metadata)
+        self.write(name, data)
+        return name
+
+    def containers(self, tokens) -> list:
+        """The tokens in every format and every width that holds them: (name, format, dtype)."""
+        top = max(tokens, default=0)
+        return [(self.container(form, dtype, tokens, f"{form}-{dtype}"), form, dtype)
+                for form, dtype in KINDS if DTYPE_MAX[dtype] >= top]
+
+    def assert_line(self, result, seal, name):
+        self.assertEqual(result.text, f"{seal}  {name}\n", str(result))
+
+    def assert_checks(self, printed, *options):
+        """`check` of what `sum` printed says OK to every line."""
+        self.write("list", printed.encode())
+        names = [line.split("  ", 1)[1] for line in printed.splitlines()]
+        self.assertEqual(self.succeeds("check", "list", *options).text,
+                         "".join(f"{name}: OK\n" for name in names))
+
+
+class SameTokens(SealTest):
+    def test_every_container_and_width(self):
+        tokens = self.some_tokens(4115)  # a multiple of 5, and not of 4
+        seal = oracle.seal(tokens)
+        made = self.containers(tokens)
+        self.assertEqual(len(made), 22)
+        for name, form, dtype in made:
+            with self.subTest(format=form, dtype=dtype):
+                given = ["--dtype", dtype] if form == "raw" else []
+                printed = self.succeeds("sum", name, *given)
+                self.assert_line(printed, seal, name)
+                self.assert_checks(printed.text, *given)
+                for options in (["--stream"], ["--format", form], ["--dtype", dtype]):
+                    self.assert_line(self.succeeds("sum", name, *given, *options), seal, name)
+        for dtype in DTYPES:  # a list of all formats
+            names = [name for name, _, d in made if d == dtype]
+            printed = self.succeeds("sum", *names, "--dtype", dtype).text
+            self.assertEqual(printed, "".join(f"{seal}  {name}\n" for name in names))
+            self.assert_checks(printed, "--dtype", dtype)
+
+    def test_short_streams(self):
+        for count in range(6):
+            tokens = self.some_tokens(count)
+            for name, form, dtype in self.containers(tokens):
+                with self.subTest(count=count, format=form, dtype=dtype):
+                    self.assert_line(self.succeeds("sum", name, "--dtype", dtype),
+                                     oracle.seal(tokens), name)
+
+    def test_the_largest_tokens_of_each_width(self):
+        for form, dtype in KINDS:
+            top = DTYPE_MAX[dtype]
+            tokens = [top - t for t in self.some_tokens(1021)] + [0, top]
+            with self.subTest(format=form, dtype=dtype):
+                name = self.container(form, dtype, tokens, "top")
+                self.assert_line(self.succeeds("sum", name, "--dtype", dtype), oracle.seal(tokens),
+                                 name)
+                (self.dir / name).unlink()
+                (self.dir / "top.idx").unlink(missing_ok=True)
+
+    def test_golden_seals(self):
+        for case in load_golden()["seals"]:
+            tokens = oracle.golden_tokens(case)
+            made = self.containers(tokens)
+            self.assertIn("i64", {dtype for _, _, dtype in made})
+            for name, form, dtype in made:
+                with self.subTest(case=case["name"], format=form, dtype=dtype):
+                    self.assert_golden(case, self.json("sum", name, "--dtype", dtype, "--vocab",
+                                                       case["vocab"])[0])
+
+    def assert_golden(self, case, report):
+        self.assertEqual((report["seal"], report["words"]), (case["seal"], case["words"]))
+        stats = case.get("stats", {"min": None, "max": None, "out_of_vocab": 0})
+        self.assertEqual({key: report[key] for key in stats}, stats)
+
+    def test_pipes(self):
+        tokens = self.some_tokens(70001)
+        seal = oracle.seal(tokens)
+        for name, form, dtype in self.containers(tokens):
+            data = (self.dir / name).read_bytes()
+            given = ["--format", form] + (["--dtype", dtype] if form == "raw" else [])
+            with self.subTest(format=form, dtype=dtype):
+                if form not in PIPED:
+                    self.refused("sum", "-", *given, stdin=data, says="pipe")
+                    continue
+                self.assert_line(self.succeeds("sum", "-", *given, stdin=data), seal, "-")
+                with open(self.dir / name, "rb") as file:
+                    self.assert_line(self.succeeds("sum", "-", *given, "--stream", stdin=file),
+                                     seal, "-")
+                self.write("list", f"{seal}  -\n".encode())
+                self.assertEqual(self.succeeds("check", "list", *given, stdin=data).text, "-: OK\n")
+                short = data[:-width(dtype)]
+                result = self.iron("check", "list", *given, stdin=short)
+                self.assertEqual(result.code, 1, str(result))
+
+    def test_diff_of_every_pair(self):
+        tokens = self.some_tokens(2 * CHUNK + 7)
+        made = self.containers(tokens)
+        for k, (a, form_a, dtype_a) in enumerate(made):
+            for b, form_b, dtype_b in made[k:]:
+                with self.subTest(a=(form_a, dtype_a), b=(form_b, dtype_b)):
+                    given = ["--dtype", f"{dtype_a},{dtype_b}"]
+                    self.assertEqual(self.succeeds("diff", a, b, *given).text,
+                                     f"same: {len(tokens)} tokens\n")
+
+    def test_stat_agrees(self):
+        tokens = self.some_tokens(5003)
+        zeros, out = tokens.count(0), sum(t >= 200 for t in tokens)
+        for name, form, dtype in self.containers(tokens):
+            with self.subTest(format=form, dtype=dtype):
+                report, = self.json("sum", name, "--dtype", dtype, "--vocab", 200)
+                figures = self.json("stat", name, "--dtype", dtype, "--vocab", 200, "--hist")
+                for key in ("tokens", "min", "max", "out_of_vocab", "vocab"):
+                    self.assertEqual(figures[key], report[key], key)
+                self.assertEqual((figures["zeros"], figures["out_of_vocab"]), (zeros, out))
+                first = figures["out_of_vocab_places"][0]
+                self.assertEqual({k: first[k] for k in ("position", "value")},
+                                 report["first_out_of_vocab"])
+                (common, times), = Counter(t for t in tokens if t < 200).most_common(1)
+                top = figures["histogram"]["top"][0]
+                self.assertEqual((top["count"], tokens.count(top["id"])), (times, times), common)
+
+
+class Shards(SealTest):
+    def shards(self, tokens, dtype, forms, count, folder) -> list:
+        """Pieces in files whose natural order is not that of their letters."""
+        return [self.container(self.dice.choice(forms), dtype, piece, f"{folder}/part-{k + 8}")
+                for k, piece in enumerate(cut(self.dice, tokens, count))]
+
+    def test_every_container_in_shards(self):
+        tokens = self.some_tokens(9001)
+        seal = oracle.seal(tokens)
+        for form, dtype in KINDS:
+            folder = f"{form}-{dtype}"
+            names = self.shards(tokens, dtype, [form], 5, folder)
+            with self.subTest(format=form, dtype=dtype):
+                self.assert_shards(names, folder, seal, ["--dtype", dtype])
+                self.assert_parts(names, seal, ["--dtype", dtype])
+
+    def test_formats_mixed(self):
+        tokens = self.some_tokens(9001)
+        for dtype in DTYPES:
+            forms = [form for form, dtypes in FORMATS.items() if dtype in dtypes]
+            names = self.shards(tokens, dtype, forms, 9, dtype)
+            with self.subTest(dtype=dtype, names=names):
+                self.assert_shards(names, dtype, oracle.seal(tokens), ["--dtype", dtype])
+                self.assert_parts(names, oracle.seal(tokens), ["--dtype", dtype])
+        for a in DTYPES:  # one stream, sharded otherwise, in another width
+            for b in DTYPES:
+                self.assertEqual(self.succeeds("diff", a, b, "--dtype", f"{a},{b}").text,
+                                 f"same: {len(tokens)} tokens\n")
+
+    def assert_shards(self, names, folder, seal, given):
+        """As a list of files, as a folder, with a manifest, by `stat`."""
+        whole = self.succeeds("sum", *names, *given, "--stream")
+        self.assert_line(whole, seal, " ".join(names))
+        printed = self.succeeds("sum", folder, *given, "--stream")
+        self.assert_line(printed, seal, folder)
+        self.assert_checks(printed.text, *given)
+        self.assert_checks(self.succeeds("sum", *names, *given).text, *given)
+        self.succeeds("sum", *names, *given, "--manifest", "m", "--chunk", CHUNK)
+        self.assertEqual(self.succeeds("check", "m").text,
+                         "".join(f"{name}: OK\n" for name in names))
+        figures = self.json("stat", folder, *given, "--vocab", 256)
+        self.assertEqual((figures["tokens"], figures["files"]), (9001, names))
+
+    def assert_parts(self, names, seal, given):
+        count = self.dice.randrange(2, 9)
+        parts = [f"p{k}" for k in range(1, count + 1)]
+        for k, part in enumerate(parts, 1):
+            self.succeeds("sum", *names, *given, "--part", f"{k}/{count}", "-o", part, "--chunk",
+                          CHUNK)
+        self.dice.shuffle(parts)
+        self.assert_line(self.succeeds("merge", *parts, "-o", "merged"), seal, " ".join(names))
+        self.assertEqual((self.dir / "merged").read_bytes(), (self.dir / "m").read_bytes())
+        self.refused("merge", *parts[1:], says="missing")
+        self.refused("merge", *parts, parts[0], says="twice")
+
+
+class Damage(SealTest):
+    """The first stream is a raw file of u16; the second comes in any container."""
+
+    COUNT = 40 * CHUNK + 3
+
+    def setUp(self):
+        super().setUp()
+        self.a = self.some_tokens(self.COUNT, 50000)
+        self.container("raw", "u16", self.a, "a")
+        self.list = self.succeeds("sum", "a.bin", "--dtype", "u16").text
+        self.assert_line(self.succeeds("sum", "a.bin", "--dtype", "u16"), oracle.seal(self.a),
+                         "a.bin")
+        self.succeeds("sum", "a.bin", "--dtype", "u16", "--manifest", "m", "--chunk", CHUNK)
+
+    def damaged(self, b, kinds=None) -> dict:
+        """`check` and `diff` see the damage; the report, whose claims have been judged."""
+        self.assertNotEqual(self.a, b)
+        self.assert_not_ok(b)
+        form, dtype = self.dice.choice([k for k in KINDS if DTYPE_MAX[k[1]] >= 65535])
+        name = self.container(form, dtype, b, f"b-{form}-{dtype}")
+        result = self.iron("diff", "a.bin", name, "--dtype", f"u16,{dtype}", "--chunk", CHUNK,
+                           "--json")
+        self.assertEqual((result.code, result.err), (1, b""), str(result))
+        report = parse_json(result.out)
+        self.assert_first(b, report["first_difference"])
+        self.assert_claim(b, report)
+        if kinds:
+            self.assertIn(report["kind"], kinds, report["text"])
+        return report
+
+    def assert_not_ok(self, b):
+        """The damaged stream under the name of the whole one: the list and the manifest fail."""
+        self.write("away/a.bin", pack(b, "u16"))
+        self.write("away/list", self.list.encode())
+        self.write("away/m", (self.dir / "m").read_bytes())
+        for args in (["list", "--dtype", "u16"], ["m"]):
+            result = self.iron("check", *args, cwd=self.dir / "away")
+            self.assertEqual(result.code, 1, str(result))
+            self.assertRegex(result.text, r"\Aa\.bin: FAILED", str(result))
+
+    def assert_first(self, b, found):
+        a = self.a
+        common = min(len(a), len(b))
+        first = next((k for k in range(common) if a[k] != b[k]), common)
+        values = [s[first] if first < len(s) else None for s in (a, b)]
+        self.assertEqual(found, {"position": first, "end": first + 1, "values": values})
+
+    def assert_claim(self, b, report):
+        """What `diff` says has happened gives the second stream, when done to the first."""
+        a, kind, text = self.a, report["kind"], report["text"]
+        self.assertNotEqual(kind, "same")
+        if kind == "cut":
+            self.assertEqual(a[:len(b)], b)
+        elif kind == "extended":
+            self.assertEqual(b[:len(a)], a)
+        elif kind in ("inserted", "deleted"):
+            self.assert_shifted(b, report)
+        elif kind == "reordered":
+            self.assertEqual(chunks_of(a), chunks_of(b), text)
+        elif kind == "repeated":
+            self.assertTrue(chunks_of(b) - chunks_of(a), text)
+        stands = re.search(r"(\d+) tokens from position (\d+) stand (\d+) (later|earlier)", text)
+        if stands:
+            count, at, shift = map(int, stands.groups()[:3])
+            there = at + shift if stands[4] == "later" else at - shift
+            self.assertEqual(a[at:at + count], b[there:there + count], text)
+
+    def assert_shifted(self, b, report):
+        """From shift_at on tokens were put in, taken out or replaced; what follows agrees: all of
+        it if that is called verified, else at least as much as is said."""
+        at, shift, text = report["shift_at"], report["shift"], report["text"]
+        gone, come = (0, shift) if report["kind"] == "inserted" else (shift, 0)
+        replaced = re.search(r"(\d+) tokens were replaced by (\d+)", text)
+        if replaced:
+            gone, come = map(int, replaced.groups())
+            self.assertEqual(come - gone, shift if report["kind"] == "inserted" else -shift, text)
+        self.assertEqual(self.a[:at], b[:at], text)
+        rest_a, rest_b = self.a[at + gone:], b[at + come:]
+        some = re.search(r"the next (\d+) tokens agree", text)
+        tail = re.search(r"the (first|second) has (\d+) tokens more at its end", text)
+        self.assertEqual(report["verified"], not some, text)
+        if tail:
+            ends = (int(tail[2]), 0) if tail[1] == "first" else (0, int(tail[2]))
+            self.assertEqual(len(rest_a) - ends[0], len(rest_b) - ends[1], text)
+        length = int(some[1]) if some else min(len(rest_a), len(rest_b))
+        self.assertTrue(some or tail or len(rest_a) == len(rest_b), text)
+        self.assertTrue(0 < length and rest_a[:length] == rest_b[:length], text)
+        self.assertFalse(some and rest_a[:length + 1] == rest_b[:length + 1], text)
+
+    def two_places(self, distance) -> tuple:
+        """Two tokens so far apart that are not the same."""
+        while True:
+            k = self.dice.randrange(self.COUNT - distance)
+            if self.a[k] != self.a[k + distance]:
+                return k, k + distance
+
+    def test_swapped_tokens(self):
+        for distance in (1, 2, 3, 4, 5, 7, 8, 12, 16, 64, 256, 1000, 1024, 4096, 4100, 32768):
+            with self.subTest(distance=distance):
+                i, j = self.two_places(distance)
+                b = self.a[:]
+                b[i], b[j] = b[j], b[i]
+                report = self.damaged(b, ["changed"])
+                self.assertEqual(report["differing_chunks"], len({i // CHUNK, j // CHUNK}))
+
+    def test_one_more_here_one_less_there(self):
+        for distance in (1, 2, 3, 4, 8, 1024, 16384, 40000):
+            with self.subTest(distance=distance):
+                i, j = self.two_places(distance)
+                b = self.a[:]
+                b[i] += 1
+                b[j] += -1 if b[j] else 2
+                self.damaged(b, ["changed"])
+
+    def test_double_bit_flips(self):
+        for bit in range(16):
+            i, j = self.two_places(self.dice.randrange(1, 20000))
+            b = self.a[:]
+            b[i] ^= 1 << bit
+            b[j] ^= 1 << bit
+            with self.subTest(bit=bit):
+                self.damaged(b, ["changed"])
+
+    def test_moved_blocks(self):
+        for size in (1, 4, 5, 100, CHUNK, 3 * CHUNK + 1):
+            begin = self.dice.randrange(self.COUNT - size)
+            rest = self.a[:begin] + self.a[begin + size:]
+            to = (begin + self.dice.randrange(5 * CHUNK, 20 * CHUNK)) % len(rest)
+            with self.subTest(size=size, begin=begin, to=to):
+                b = rest[:to] + self.a[begin:begin + size] + rest[to:]
+                self.damaged(b)
+
+    def test_moved_chunks(self):
+        for size in (1, 2, 7):
+            begin = self.dice.randrange(20) * CHUNK
+            end = begin + size * CHUNK
+            to = end + self.dice.randrange(1, 10) * CHUNK
+            b = self.a[:begin] + self.a[end:to] + self.a[begin:end] + self.a[to:]
+            with self.subTest(size=size):
+                report = self.damaged(b, ["reordered"])
+                self.assertEqual(report["moved"], report["differing_chunks"])
+
+    def test_truncated_and_grown_tails(self):
+        for count in (1, 2, 3, 4, 5, CHUNK, 17 * CHUNK + 1):
+            with self.subTest(count=count):
+                self.damaged(self.a[:-count], ["cut"])
+                self.damaged(self.a + self.some_tokens(count, 50000), ["extended"])
+                self.damaged(self.a[:-count] + [0] * count, ["changed"])  # filled with zeros
+        self.damaged(self.a + [0], ["extended"])
+
+    def test_inserted_and_deleted(self):
+        for count in (1, 2, 3, 4, 7, CHUNK, 5000):
+            at = self.dice.randrange(CHUNK, self.COUNT - 8 * CHUNK)
+            with self.subTest(count=count, at=at):
+                b = self.a[:at] + [50001] * count + self.a[at:]
+                report = self.damaged(b, ["inserted"])
+                self.assertEqual((report["shift"], report["shift_at"]), (count, at))
+                b = self.a[:at] + self.a[at + count:]
+                self.assertEqual(self.damaged(b, ["deleted"])["shift"], count)
+
+    def test_an_insertion_and_a_change_behind_it(self):
+        """Whatever it is called, nothing untrue may be called verified."""
+        for _ in range(6):
+            at = self.dice.randrange(self.COUNT - 20 * CHUNK)
+            b = self.a[:at] + [50001, 50002, 50003] + self.a[at:]
+            b[at + self.dice.randrange(4, 19 * CHUNK)] = 50004
+            with self.subTest(at=at):
+                self.damaged(b)
+
+    def test_several_edits(self):
+        """Each way round: whatever it is called, the sentence must be true."""
+        a, at, later = self.a, 5 * CHUNK + 1, 25 * CHUNK + 2
+        edits = {"two insertions": a[:at] + [50001] * 3 + a[at:later] + [50002] + a[later:],
+                 "two deletions": a[:at] + a[at + 3:later] + a[later + 1:],
+                 "undone": a[:at] + [50001] * 3 + a[at:later] + a[later + 3:],
+                 "undone deletion": a[:at] + a[at + 1:later] + [50001] + a[later:],
+                 "inserted and cut": a[:at] + [50001] * 3 + a[at:later],
+                 "deleted and grown": a[:at] + a[at + 3:] + [50001] * 5000,
+                 "another beginning": self.some_tokens(7, 50000) + a[5:],
+                 "another end": a[:later] + self.some_tokens(9 * CHUNK + 1, 50000)}
+        for name, b in edits.items():
+            with self.subTest(edit=name):
+                self.damaged(b)
+
+
+def chunks_of(tokens) -> Counter:
+    return Counter(tuple(tokens[k:k + CHUNK]) for k in range(0, len(tokens), CHUNK))
+
+
+class DamagedShards(SealTest):
+    """Shards that a loader has taken twice, in another order, or not at all."""
+
+    def setUp(self):
+        super().setUp()
+        self.even = [self.some_tokens(6 * CHUNK, 50000) for _ in range(5)]
+        self.odd = [self.some_tokens(6 * CHUNK + 5 * k + 1, 50000) for k in range(5)]
+
+    def compared(self, shards, order, form) -> dict:
+        a = [t for shard in shards for t in shard]
+        b = [t for k in order for t in shards[k]]
+        for folder, parts in (("a", shards), ("b", [shards[k] for k in order])):
+            shutil.rmtree(self.dir / folder, ignore_errors=True)
+            for k, part in enumerate(parts):
+                self.container(form, "u16", part, f"{folder}/{k + 8}")
+        given = ["--dtype", "u16"] if form == "raw" else []
+        self.assert_line(self.succeeds("sum", "a", *given, "--stream"), oracle.seal(a), "a")
+        self.write("list", f"{oracle.seal(a)}  b\n".encode())
+        check = self.iron("check", "list", *given)
+        self.assertEqual((check.code, check.text), (1, "b: FAILED\n"), str(check))
+        result = self.iron("diff", "a", "b", *given, "--chunk", CHUNK, "--json")
+        self.assertEqual(result.code, 1, str(result))
+        report = parse_json(result.out)
+        common = min(len(a), len(b))
+        first = next((k for k in range(common) if a[k] != b[k]), common)
+        self.assertEqual(report["first_difference"]["position"], first)
+        self.assertEqual(report["tokens"], [len(a), len(b)])
+        self.assertEqual(report["differing_chunks"],
+                         sum(a[k:k + CHUNK] != b[k:k + CHUNK]
+                             for k in range(0, max(len(a), len(b)), CHUNK)))
+        return report
+
+    def test_swapped(self):
+        for form in ("raw", "npy", "llmc", "megatron", "ds", "litpkds"):
+            with self.subTest(format=form):
+                report = self.compared(self.even, (0, 3, 2, 1, 4), form)
+                self.assertEqual((report["kind"], report["moved"]), ("reordered", 12))
+
+    def test_repeated(self):
+        report = self.compared(self.even, (0, 1, 2, 2, 4), "llmc")
+        self.assertEqual((report["kind"], report["moved"]), ("repeated", 6))
+        report = self.compared(self.odd, (0, 1, 1, 2, 3, 4), "raw")
+        self.assertIn(report["kind"], ("inserted", "repeated"))
+        self.assertEqual(self.compared(self.odd, (0, 1, 2, 3, 4, 0), "npy")["kind"], "extended")
+
+    def test_left_out(self):
+        report = self.compared(self.odd, (0, 1, 3, 4), "ds")
+        self.assertEqual((report["kind"], report["shift"], report["shift_at"]),
+                         ("deleted", len(self.odd[2]), len(self.odd[0] + self.odd[1])))
+        self.assertEqual(self.compared(self.odd, (0, 1, 2, 3), "megatron")["kind"], "cut")
+
+    def test_swapped_off_the_grid(self):
+        """No chunk is found again in its place; it must not be called anything that it is not."""
+        report = self.compared(self.odd, (0, 2, 1, 3, 4), "litpkds")
+        self.assertIn(report["kind"], ("changed", "reordered"))
+
+
+if __name__ == "__main__":
+    unittest.main()

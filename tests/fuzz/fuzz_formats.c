@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_formats.c: token files of every format, with their neighbours. The input begins with
+ * choices: which format the files' names fit, whether it is forced, which width the user gives;
+ * then come the two neighbours, with their lengths before them, and the tokens' file.
+ *
+ *   judging   A megatron, ds, llmc or litpkds file opens exactly if a second, plain reading of the
+ *             format here says that it is good.
+ *   reading   What opens is read to its end: as many tokens as it said, and their bytes are the end
+ *             of the file; read by place they are the same.
+ *   pipes     A file that needs no neighbours and comes through a pipe gives the same tokens, or is
+ *             refused too.
+ *   sniffing  iron_sniff agrees with opening: format, width, tokens, or a refusal.
+ */
+#include "fuzz.h"
+
+#include "core/memory.h"
+#include "formats/source.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define BYTES_MAX 8192u /* below what a pipe holds at once */
+
+typedef enum kind { RAW, LLMC, NPY, LITPKDS, MEGATRON, DS, KINDS } kind;
+
+static const char *const kind_names[KINDS] = {"raw", "llmc", "npy", "litpkds", "megatron", "ds"};
+
+typedef struct part {
+    const uint8_t *data;
+    size_t bytes;
+    bool is_there;
+} part;
+
+typedef struct choices {
+    kind kind;
+    bool is_forced;
+    iron_dtype given;
+    part sides[2], main;
+} choices;
+
+/* The folder of all runs; its few files are written over and over. */
+static char folder[200];
+
+static void remove_folder(void) {
+    static const char *const names[] = {"t.bin", "t.idx", "t.ds", "t.ds.index", "t.ds.metadata"};
+
+    if (chdir(folder) != 0)
+        return;
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        unlink(names[k]);
+    rmdir(folder);
+}
+
+static void make_folder(void) {
+    const char *base = getenv("TMPDIR");
+
+    if (folder[0])
+        return;
+    snprintf(folder, sizeof folder, "%.150s/iron-fuzz-XXXXXX", base && base[0] ? base : "/tmp");
+    FUZZ_REQUIRE(mkdtemp(folder));
+    FUZZ_REQUIRE(atexit(remove_folder) == 0);
+}
+
+static void place_file(const char *name, const part *p, char path[240]) {
+    int fd;
+
+    snprintf(path, 240, "%s/%s", folder, name);
+    if (!p->is_there) {
+        unlink(path);
+        return;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FUZZ_REQUIRE(fd >= 0 && write(fd, p->data, p->bytes) == (ssize_t)p->bytes);
+    close(fd);
+}
+
+static void place_files(const choices *c, char path[240]) {
+    static const part none = {NULL, 0, false};
+    bool is_ds = c->kind == DS;
+    char side[240];
+
+    make_folder();
+    place_file("t.idx", is_ds ? &none : &c->sides[0], side);
+    place_file("t.ds.index", is_ds ? &c->sides[0] : &none, side);
+    place_file("t.ds.metadata", is_ds ? &c->sides[1] : &none, side);
+    place_file(is_ds ? "t.ds" : "t.bin", &c->main, path);
+}
+
+static void choose(choices *c, fuzz_input *in) {
+    uint8_t first = fuzz_byte(in);
+
+    *c = (choices){.kind = (kind)(first % KINDS), .is_forced = first >> 7};
+    c->given = (iron_dtype)(fuzz_byte(in) % 6);
+    in->left = in->left < BYTES_MAX ? in->left : BYTES_MAX;
+    for (size_t k = 0; k < 2; k++) {
+        size_t bytes = fuzz_word(in, 2);
+        part *p = &c->sides[k];
+
+        bytes = bytes < in->left ? bytes : in->left;
+        *p = (part){in->at, bytes, bytes > 0 && c->kind >= MEGATRON};
+        in->at += bytes;
+        in->left -= bytes;
+    }
+    c->main = (part){in->at, in->left, true};
+}
+
+/* The plain reading. */
+
+static uint64_t number(const part *p, size_t at, unsigned bytes) {
+    uint64_t value = 0;
+
+    for (unsigned k = 0; k < bytes; k++)
+        value |= (uint64_t)p->data[at + k] << 8 * k;
+    return value;
+}
+
+static iron_dtype dtype_of_code(uint64_t code) {
+    return code == 1   ? IRON_DTYPE_U8
+           : code == 4 ? IRON_DTYPE_I32
+           : code == 5 ? IRON_DTYPE_I64
+           : code == 8 ? IRON_DTYPE_U16
+                       : IRON_DTYPE_NONE;
+}
+
+/* Each returns the width of a good file's tokens, NONE of any other. */
+static iron_dtype judge_llmc(const part *p) {
+    bool is_old = p->bytes >= 12 && number(p, 0, 4) == 20240520 && number(p, 4, 4) == 1;
+    bool is_new = p->bytes >= 12 && number(p, 0, 4) == 20240801 && number(p, 4, 4) == 7;
+    size_t width = is_old ? 2 : 4;
+
+    if ((!is_old && !is_new) || p->bytes < 1024 || number(p, 8, 4) > INT32_MAX ||
+        p->bytes - 1024 != number(p, 8, 4) * width)
+        return IRON_DTYPE_NONE;
+    return is_old ? IRON_DTYPE_U16 : IRON_DTYPE_U32;
+}
+
+static iron_dtype judge_litpkds(const part *p) {
+    iron_dtype dtype;
+
+    if (p->bytes < 24 || memcmp(p->data, "LITPKDS", 7) != 0 || number(p, 7, 8) != 1 ||
+        (number(p, 16, 8) == 0 && p->bytes > 24))
+        return IRON_DTYPE_NONE;
+    dtype = dtype_of_code(number(p, 15, 1));
+    if (dtype != IRON_DTYPE_NONE && (p->bytes - 24) % iron_dtype_bytes(dtype) != 0)
+        return IRON_DTYPE_NONE;
+    return dtype;
+}
+
+static iron_dtype judge_megatron(const part *x, const part *main) {
+    unsigned __int128 size, sum = 0, s, d;
+    uint64_t last = 0;
+    iron_dtype dtype;
+
+    if (x->bytes < 34 || memcmp(x->data, "MMIDIDX\0", 9) != 0 || number(x, 9, 8) != 1)
+        return IRON_DTYPE_NONE;
+    dtype = dtype_of_code(number(x, 17, 1));
+    s = number(x, 18, 8);
+    d = number(x, 26, 8);
+    size = 34 + 12 * s + 8 * d;
+    if (dtype == IRON_DTYPE_NONE || d == 0 || (x->bytes != size && x->bytes != size + s))
+        return IRON_DTYPE_NONE;
+    for (size_t k = 0; k < s; k++) {
+        uint64_t length = number(x, 34 + 4 * k, 4);
+
+        if (length > INT32_MAX || number(x, 34 + 4 * (size_t)s + 8 * k, 8) != sum)
+            return IRON_DTYPE_NONE;
+        sum += length * iron_dtype_bytes(dtype);
+    }
+    for (size_t k = 0; k < d; k++) {
+        uint64_t entry = number(x, 34 + 12 * (size_t)s + 8 * k, 8);
+
+        if ((k == 0 && entry != 0) || entry < last)
+            return IRON_DTYPE_NONE;
+        last = entry;
+    }
+    return last == s && sum == main->bytes ? dtype : IRON_DTYPE_NONE;
+}
+
+/* The width that metadata say: 0 if none, 1 if they are bad. */
+static size_t judge_metadata(const part *p, uint64_t *count) {
+    char text[BYTES_MAX + 1], *line, *end;
+    size_t width = 0;
+
+    if (p->bytes > 4096)
+        return 1;
+    memcpy(text, p->data, p->bytes);
+    text[p->bytes] = '\0';
+    line = strchr(text, '\n');
+    if (!line || line[1] < '0' || line[1] > '9' || strspn(line + 1, "0123456789") > 19)
+        return 1; /* longer ones with zeros before are not made by any writer; see below */
+    *count = strtoull(line + 1, &end, 10);
+    if (*end != '\0' && *end != '\n')
+        return 1;
+    *line = '\0';
+    if (strrchr(text, '|')) {
+        width = strcmp(strrchr(text, '|'), "|2") == 0 ? 2 : 1;
+        width = strcmp(strrchr(text, '|'), "|4") == 0 ? 4 : width;
+    }
+    return width;
+}
+
+static bool has_long_number(const part *p) {
+    size_t run = 0;
+
+    for (size_t k = 0; k < p->bytes; k++) {
+        run = p->data[k] >= '0' && p->data[k] <= '9' ? run + 1 : 0;
+        if (run > 19)
+            return true;
+    }
+    return false;
+}
+
+static iron_dtype judge_ds(const choices *c) {
+    const part *index = &c->sides[0], *metadata = &c->sides[1];
+    uint64_t count = UINT64_MAX, last = 0, tokens;
+    size_t width = metadata->is_there ? judge_metadata(metadata, &count) : 0;
+
+    if (width == 0)
+        width = c->given == IRON_DTYPE_U16 ? 2 : c->given == IRON_DTYPE_U32 ? 4 : 1;
+    if (width == 1 || c->main.bytes % width != 0 || index->bytes * index->is_there % 8 != 0)
+        return IRON_DTYPE_NONE;
+    tokens = c->main.bytes / width;
+    for (size_t k = 0; index->is_there && k < index->bytes; k += 8) {
+        if (number(index, k, 8) < last)
+            return IRON_DTYPE_NONE;
+        last = number(index, k, 8);
+    }
+    if ((index->is_there && last != tokens) || (metadata->is_there && count != tokens))
+        return IRON_DTYPE_NONE;
+    return width == 2 ? IRON_DTYPE_U16 : IRON_DTYPE_U32;
+}
+
+static bool begins(const part *p, const char *magic, size_t bytes) {
+    return p->bytes >= bytes && memcmp(p->data, magic, bytes) == 0;
+}
+
+/* The format that `auto` must take. */
+static kind recognise(const choices *c) {
+    if (begins(&c->main, "\x93NUMPY", 6))
+        return NPY;
+    if (begins(&c->main, "LITPKDS", 7))
+        return LITPKDS;
+    if (begins(&c->main, "\x88\xd8\x34\x01", 4) || begins(&c->main, "\xa1\xd9\x34\x01", 4))
+        return LLMC;
+    if (begins(&c->main, "MMIDIDX\0", 8) ||
+        (c->kind != DS && c->sides[0].is_there && begins(&c->sides[0], "MMIDIDX\0", 9)))
+        return MEGATRON;
+    return c->kind == DS && (c->sides[0].is_there || c->sides[1].is_there) ? DS : RAW;
+}
+
+/* Must it open? -1: nobody here knows. */
+static int judge(const choices *c, kind k) {
+    iron_dtype dtype = IRON_DTYPE_NONE;
+
+    switch (k) {
+    case RAW:
+        return c->given != IRON_DTYPE_NONE && c->main.bytes % iron_dtype_bytes(c->given) == 0;
+    case LLMC:
+        dtype = judge_llmc(&c->main);
+        break;
+    case LITPKDS:
+        dtype = judge_litpkds(&c->main);
+        break;
+    case MEGATRON:
+        if (!c->is_forced && begins(&c->main, "MMIDIDX\0", 8))
+            return 0;
+        if (c->kind != DS && c->sides[0].is_there)
+            dtype = judge_megatron(&c->sides[0], &c->main);
+        break;
+    case DS:
+        if (c->kind == DS && c->sides[1].is_there && has_long_number(&c->sides[1]))
+            return -1;
+        if (c->kind == DS && (c->sides[0].is_there || c->sides[1].is_there))
+            dtype = judge_ds(c);
+        break;
+    default:
+        return -1;
+    }
+    return dtype != IRON_DTYPE_NONE && (c->given == IRON_DTYPE_NONE || c->given == dtype);
+}
+
+/* All tokens of a source: at most the bytes of the main file; NULL if it fails. */
+static uint8_t *read_all(const choices *c, iron_source *source, size_t *bytes) {
+    size_t width = iron_dtype_bytes(iron_source_dtype(source)), got = 1;
+    uint8_t *all = malloc(c->main.bytes + 8 * width);
+    iron_error err;
+
+    FUZZ_REQUIRE(all);
+    for (*bytes = 0; got > 0; *bytes += got * width) {
+        FUZZ_REQUIRE(*bytes <= c->main.bytes);
+        if (fuzz_refused(iron_source_read(source, all + *bytes, 7, &got, &err), &err)) {
+            free(all);
+            return NULL;
+        }
+    }
+    return all;
+}
+
+/* The same tokens by place, one after another. */
+static void check_places(iron_source *source, const uint8_t *all, size_t bytes) {
+    size_t width = iron_dtype_bytes(iron_source_dtype(source));
+    iron__source_at *at = NULL;
+    uint8_t token[8];
+    iron_error err;
+
+    iron__source_seek(source, 0);
+    FUZZ_REQUIRE(iron__source_at_open(source, iron__allocator_default(), &at, &err) == IRON_OK);
+    FUZZ_REQUIRE(iron__source_at_tokens(at) == bytes / width);
+    for (size_t k = 0; k < bytes / width; k += 1 + k / 3) {
+        FUZZ_REQUIRE(iron__source_at_read(at, k, token, 1, NULL, &err) == IRON_OK);
+        FUZZ_REQUIRE(memcmp(token, all + k * width, width) == 0);
+    }
+    iron__source_at_close(at);
+}
+
+static bool try_source(const choices *c, const char *path, iron_source **out, iron_error *err) {
+    iron_source_options options = {.struct_size = sizeof options,
+                                   .dtype = c->given,
+                                   .format = c->is_forced ? kind_names[c->kind] : NULL,
+                                   .paths = &path,
+                                   .path_count = 1};
+
+    *out = NULL;
+    if (!fuzz_refused(iron_source_open(&options, out, err), err))
+        return true;
+    FUZZ_REQUIRE(!*out && (err->status == IRON_E_FORMAT || err->status == IRON_E_ARG ||
+                           err->status == IRON_E_UNSUPPORTED));
+    return false;
+}
+
+/* Through a pipe: `wanted` is what the file gave, NULL if it was refused. */
+static void check_pipe(const choices *c, const uint8_t *wanted, size_t wanted_bytes) {
+    iron_source *source;
+    uint8_t *all = NULL;
+    size_t bytes = 0;
+    char path[40];
+    iron_error err;
+    int ends[2];
+
+    FUZZ_REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    FUZZ_REQUIRE(write(ends[1], c->main.data, c->main.bytes) == (ssize_t)c->main.bytes);
+    close(ends[1]);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+    if (try_source(c, path, &source, &err))
+        all = read_all(c, source, &bytes);
+    FUZZ_REQUIRE(!all == !wanted);
+    FUZZ_REQUIRE(!all || (bytes == wanted_bytes && memcmp(all, wanted, bytes) == 0));
+    free(all);
+    iron_source_close(source);
+    close(ends[0]);
+}
+
+/* What sniffing says of the file, against opening it without being told anything. */
+static void check_sniff(const choices *c, const char *path) {
+    choices plain = *c;
+    iron_sniff_report r = {.struct_size = sizeof r};
+    iron_source *source;
+    iron_error err, why;
+    bool is_known;
+
+    plain.is_forced = false;
+    plain.given = IRON_DTYPE_NONE;
+    is_known = !fuzz_refused(iron_sniff(path, &r, &why), &why);
+    FUZZ_REQUIRE(strcmp(r.format, kind_names[recognise(c)]) == 0);
+    FUZZ_REQUIRE(r.reason_count <= sizeof r.reasons / sizeof r.reasons[0]);
+    FUZZ_REQUIRE(r.is_guess == (recognise(c) == RAW) && r.bytes == c->main.bytes);
+    if (r.is_guess)
+        plain.given = r.dtype;
+    if (r.is_guess && r.dtype == IRON_DTYPE_NONE)
+        return;
+    if (!try_source(&plain, path, &source, &err)) {
+        FUZZ_REQUIRE(!is_known && strcmp(err.text, why.text) == 0);
+        return;
+    }
+    FUZZ_REQUIRE(is_known && strcmp(iron_source_file_format(source, 0), r.format) == 0);
+    FUZZ_REQUIRE(iron_source_dtype(source) == r.dtype);
+    FUZZ_REQUIRE(iron_source_tokens(source) == r.tokens);
+    FUZZ_REQUIRE(r.data_offset + r.tokens * iron_dtype_bytes(r.dtype) == r.bytes);
+    iron_source_close(source);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fuzz_input in = {data, size};
+    iron_source *source;
+    uint8_t *all = NULL;
+    size_t bytes = 0;
+    iron_error err;
+    char path[240];
+    choices c;
+    kind k;
+    int verdict;
+
+    choose(&c, &in);
+    place_files(&c, path);
+    k = c.is_forced ? c.kind : recognise(&c);
+    verdict = judge(&c, k);
+    if (try_source(&c, path, &source, &err)) {
+        FUZZ_REQUIRE(verdict != 0);
+        FUZZ_REQUIRE(strcmp(iron_source_file_format(source, 0), kind_names[k]) == 0);
+        all = read_all(&c, source, &bytes);
+        FUZZ_REQUIRE(all);
+        FUZZ_REQUIRE(bytes ==
+                     iron_source_tokens(source) * iron_dtype_bytes(iron_source_dtype(source)));
+        FUZZ_REQUIRE(bytes <= c.main.bytes);
+        FUZZ_REQUIRE(!bytes || memcmp(all, c.main.data + c.main.bytes - bytes, bytes) == 0);
+        check_places(source, all, bytes);
+    } else {
+        FUZZ_REQUIRE(verdict <= 0);
+    }
+    if (k < MEGATRON)
+        check_pipe(&c, all, bytes);
+    check_sniff(&c, path);
+    free(all);
+    iron_source_close(source);
+    return 0;
+}
