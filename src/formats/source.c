@@ -48,15 +48,7 @@ uint64_t iron__source_file_bytes(const iron_source *source, size_t index) {
 
 static bool is_pipe(const iron__layout *l) { return l->bytes == IRON_COUNT_UNKNOWN; }
 
-bool iron__source_is_seekable(const iron_source *source) {
-    uint64_t bytes = 0;
-
-    for (size_t k = 0; k < source->files.count; k++)
-        if (is_pipe(&source->layouts[k]) || iron__path_is_stdin(source->files.paths[k]) ||
-            __builtin_add_overflow(bytes, source->layouts[k].bytes, &bytes))
-            return false;
-    return true;
-}
+bool iron__source_is_seekable(const iron_source *source) { return source->is_seekable; }
 
 uint64_t iron__source_position(const iron_source *source) {
     uint64_t tokens = source->done / iron_dtype_bytes(source->dtype);

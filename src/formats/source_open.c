@@ -138,6 +138,17 @@ static iron_status add_path(iron_source *s, const char *path, iron_error *err) {
     return status;
 }
 
+/* Told once: while a source is read, the reader fills in what a pipe turns out to be. */
+static bool is_seekable(const iron_source *s) {
+    uint64_t bytes = 0;
+
+    for (size_t k = 0; k < s->files.count; k++)
+        if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN || iron__path_is_stdin(s->files.paths[k]) ||
+            __builtin_add_overflow(bytes, s->layouts[k].bytes, &bytes))
+            return false;
+    return true;
+}
+
 static iron_status open_files(iron_source *s, const iron_source_options *o, iron_error *err) {
     IRON_TRY(iron__format_find(o->format, &s->forced, err));
     s->given = o->dtype;
@@ -147,6 +158,7 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     for (size_t k = 0; k < o->path_count; k++)
         IRON_TRY(add_path(s, o->paths[k], err));
     IRON_TRY(examine_all(s, err));
+    s->is_seekable = is_seekable(s);
     return s->dtype == IRON_DTYPE_NONE ? ask_first_pipe(s, err) : IRON_OK;
 }
 

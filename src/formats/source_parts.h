@@ -25,6 +25,7 @@ struct iron_source {
     size_t dtype_file;          /* the file that said so, if `given` did not */
     iron_dtype given;           /* what the user says; NONE: nothing */
     bool is_for_raw;            /* and says only of files that do not say it themselves */
+    bool is_seekable;           /* regular files with names alone; does not change */
     const iron__format *forced; /* NULL: looked for in each file */
     iron__file_list files;
     iron__layout *layouts; /* of each file */
