@@ -8,8 +8,6 @@
  */
 #include "digest/quads_pass.h"
 
-#include "feed/widened.h"
-
 typedef struct pass {
     iron__tokens_view view;
     uint64_t first_quad;
@@ -57,14 +55,13 @@ static void sum_task(void *context, size_t task) {
     size_t begin = task * IRON_PASS_TOKENS;
     size_t end = smaller(begin + IRON_PASS_TOKENS, p->view.count);
     iron__quads_sum sum = nothing();
-    iron__widened wide;
+    uint32_t wide[IRON_WIDEN_TOKENS];
 
     if (p->view.dtype == IRON_DTYPE_U16 && p->row->take_u16) {
         sum_narrow(p, begin, end, &sum);
         p->sums[task] = sum;
         return;
     }
-    iron__widened_touch(&wide);
     while (begin < end && sum.bad == SIZE_MAX) {
         size_t count = block_tokens(p->view.dtype, end - begin);
         iron__tokens_view block = iron__view_rest(&p->view, begin);
@@ -75,7 +72,7 @@ static void sum_task(void *context, size_t task) {
         good = iron__view_first_bad(&block);
         if (good < count)
             sum.bad = begin + good;
-        run.tokens = iron__view_tokens(&block, 0, &count, wide.tokens);
+        run.tokens = iron__view_tokens(&block, 0, &count, wide);
         run.quads = count / 4;
         p->row->take(&run, &sum.words, &sum.stats);
         begin += count;

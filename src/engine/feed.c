@@ -158,7 +158,6 @@ static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
 iron_status iron__feed_check(const iron_engine *e, const iron__tokens_view *view, iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
     uint64_t fed = e->closed.count + e->open.count;
-    size_t bad;
 
     IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
                  (int)view->dtype);
@@ -167,12 +166,7 @@ iron_status iron__feed_check(const iron_engine *e, const iron__tokens_view *view
     IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
                  "the stream would pass 2^64 tokens; begin another engine");
     IRON_TRY(iron__range_check(e, view->count, err));
-    bad = iron__view_first_bad(view);
-    IRON_FAIL_IF(bad < view->count, err, IRON_E_FORMAT,
-                 "token at position %" PRIu64 " is %" PRId64
-                 "; tokens must be 0 to 4294967295: check --dtype",
-                 fed + bad, iron__view_stored(view, bad));
-    return IRON_OK;
+    return iron__view_check(view, fed, err);
 }
 
 iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,

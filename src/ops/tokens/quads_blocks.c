@@ -4,7 +4,6 @@
  * with statistics into blocks that fit a first-level cache; a block with tokens that are not in the
  * vocabulary is read once more. See quads_cpu.h.
  */
-#include "core/mix.h"
 #include "ops/tokens/quads_cpu.h"
 #include "ops/tokens/tokens.h"
 
@@ -78,9 +77,8 @@ static void reduce_block(const iron__quads_part *part, const iron__quads_loops *
 /* The part with which that quad of the stream begins, of `left` quads at most. */
 static iron__quads_part part_at(uint64_t quad, size_t left, bool is_block) {
     uint64_t in_window = (UINT64_C(1) << 32) - (uint32_t)quad;
-    iron__quads_part part = {.quads = left,
-                             .low_quad = (uint32_t)quad,
-                             .window = iron__mix64((quad >> 32) + IRON_GOLDEN_GAMMA)};
+    iron__quads_part part = {
+        .quads = left, .low_quad = (uint32_t)quad, .window = iron__seal_window(quad)};
 
     if (part.quads > in_window)
         part.quads = (size_t)in_window;
