@@ -17,7 +17,6 @@
 #include "engine/engine.h"
 #include "feed/widened.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* Tiny batches make tiny runs: a full span is still cut into so many tasks, for all threads. */
