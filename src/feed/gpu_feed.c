@@ -403,7 +403,8 @@ iron_status iron__gpu_feed_host(iron__gpu_feed *f, const iron__tokens_view *view
 typedef struct callers {
     iron__gpu_buffer *buffer;
     iron__gpu_queue *queue;
-    uint64_t begin; /* the first token's number in the buffer */
+    uint64_t begin;       /* the first token's number, counted from where kernels do: */
+    size_t before_memory; /* so many bytes before the wrapped memory, which copies count from */
     iron_dtype dtype;
 } callers;
 
@@ -421,7 +422,8 @@ static iron_status meet(iron__gpu_feed *f, uintptr_t tokens, uint64_t count, uin
                  width);
     IRON_TRY(iron__gpu_buffer_wrap(f->device, tokens - lead, lead + (size_t)count * width,
                                    &c->buffer, err));
-    c->begin = (c->buffer->lead_bytes + lead) / width;
+    c->before_memory = c->buffer->lead_bytes;
+    c->begin = (c->before_memory + lead) / width;
     return iron__gpu_queue_wrap(f->device, queue, &c->queue, err);
 }
 
@@ -491,7 +493,7 @@ iron_status iron__gpu_feed_peek(iron__gpu_feed *f, uintptr_t tokens, iron_dtype 
 
     if (status == IRON_OK) {
         iron__gpu_copy copy = {.from = c.buffer,
-                               .from_offset = (size_t)(c.begin + first) * width,
+                               .from_offset = (size_t)(c.begin + first) * width - c.before_memory,
                                .to_host = to,
                                .bytes = count * width};
 
