@@ -7,7 +7,6 @@
 #include "core/nodes.h"
 
 #include "core/fail.h"
-#include "core/fnv.h"
 
 #include <string.h>
 
@@ -139,11 +138,4 @@ void iron__nodes_apply_to(iron__nodes *nodes, uint32_t node, iron__batch_effect 
 void iron__nodes_apply_one(iron__nodes *nodes, iron__batch_effect effect) {
     for (uint32_t j = 0; j < nodes->count; j++)
         iron__nodes_apply_to(nodes, j, effect);
-}
-
-uint64_t iron__nodes_hash(const iron__nodes *nodes) {
-    uint64_t hash = IRON_FNV_START;
-
-    hash = iron__fnv(hash, nodes->xor_accumulators, nodes->count * sizeof(uint32_t));
-    return iron__fnv(hash, nodes->potentials, nodes->count * sizeof(float));
 }

@@ -74,4 +74,14 @@ void iron__batches_compose(const iron_lattice *lattice, const iron__batch_effect
 /* FNV-1a over the little-endian bytes of all xor_accumulators, then all potentials. */
 uint64_t iron__nodes_hash(const iron__nodes *nodes);
 
+/* The same of several sets of nodes at once: one is a chain of dependent multiplications, several
+ * side by side take hardly longer than one. At most IRON_HASH_LANES of them. */
+#define IRON_HASH_LANES 4u
+typedef struct iron__hash_lane {
+    const uint32_t *xor_accumulators;
+    const float *potentials;
+    uint64_t hash; /* out */
+} iron__hash_lane;
+void iron__nodes_hash_lanes(iron__hash_lane *lanes, size_t count, uint32_t nodes);
+
 #endif

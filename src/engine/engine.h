@@ -13,10 +13,12 @@
  *   seal_feed.c   the same tokens into the seal
  *   per_node.c    the same for the modes of Part I, where every node reduces for itself
  *   gpu_engine.c  the engine's calls, for an engine on a GPU
+ *   gpu_heard.c   the same while somebody listens to its batches
  *   pipeline.c    tokens from a source: slots of a feed/ring.h into the engine, one after the other
  *   calibration.c which mode a GPU is fastest in; calibrate.c measures that
  *   effect.c      a range of the batches of a stream, for others to apply
- *   state_file.c  save and load
+ *   standing.c    an engine put where another stands, or brought on by batches reduced before
+ *   state_save.c  saved states, written; state_file.c reads them
  *   selftest.c    golden vectors and every variant against the reference
  */
 #ifndef IRON_ENGINE_ENGINE_H
@@ -65,6 +67,9 @@ typedef struct iron__range {
     size_t room, recorded;
 } iron__range;
 
+/* Told of a batch that has closed (standing.h). */
+typedef void (*iron__batch_heard)(void *context, iron__contribution batch);
+
 struct iron_engine {
     iron_config config; /* as it is in force; its pointers point into this engine */
     const iron_allocator *allocator;
@@ -86,6 +91,9 @@ struct iron_engine {
     iron__contribution *runs;    /* IRON_RUNS_MAX of them, scratch of a feed */
     iron__seal_words *seal_runs; /* likewise, with a seal only */
     iron__per_node per_node;
+
+    iron__batch_heard heard; /* NULL: nobody is told */
+    void *heard_context;
 
     iron__gpu_feed *gpu; /* NULL on the CPU; the nodes above are a copy then, made on settling */
     iron_error failure;  /* of the device: from then on every call gives it again */
@@ -110,6 +118,13 @@ iron_status iron__feed_check(const iron_engine *engine, const iron__tokens_view 
 /* Applies the batches that wait in the queue; on a GPU also brings the nodes here. */
 iron_status iron__engine_settle(iron_engine *engine, iron_error *err);
 
+/* A batch's effect waits for others; settle: the nodes take all that wait. Not for GPUs' own. */
+void iron__queue_take(iron_engine *engine, iron__batch_effect effect);
+void iron__queue_settle(iron_engine *engine);
+
+/* Is every batch closed, and is the engine that of a whole stream? */
+iron_status iron__engine_check_whole(const iron_engine *engine, iron_error *err);
+
 /* gpu_engine.c; for engines whose gpu is not NULL. begin: from the engine's nodes and totals on. */
 iron_status iron__gpu_engine_create(iron_engine *engine, iron_error *err);
 iron_status iron__gpu_engine_begin(iron_engine *engine, iron_error *err);
@@ -124,6 +139,10 @@ iron_status iron__gpu_engine_feed_slot(iron_engine *engine, size_t slot,
                                        iron_error *err);
 iron_status iron__gpu_engine_end_batch(iron_engine *engine, iron_error *err);
 iron_status iron__gpu_engine_settle(iron_engine *engine, iron_error *err);
+/* The same, and whoever listens is told. */
+iron_status iron__gpu_heard_feed(iron_engine *engine, const iron__tokens_view *view,
+                                 iron_error *err);
+iron_status iron__gpu_heard_end_batch(iron_engine *engine, iron_error *err);
 
 /* Tokens reduced by every node for itself; the run does not pass the end of the open batch. */
 void iron__per_node_feed(iron_engine *engine, const iron__tokens_run *run);

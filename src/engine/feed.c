@@ -93,9 +93,15 @@ static void plan_span(span *s) {
     s->view.count = run_begin(s, s->runs);
 }
 
-static void settle_queue(iron_engine *e) {
+void iron__queue_settle(iron_engine *e) {
     iron__nodes_apply(&e->nodes, e->queue, e->queued, e->team);
     e->queued = 0;
+}
+
+void iron__queue_take(iron_engine *e, iron__batch_effect effect) {
+    e->queue[e->queued++] = effect;
+    if (e->queued == IRON_QUEUE_BATCHES)
+        iron__queue_settle(e);
 }
 
 /* Closes the open batch, which must not be empty: queues its effect and merges it. */
@@ -113,10 +119,10 @@ static void close_batch(iron_engine *e) {
             iron__per_node_close(e, c.count);
         iron__per_node_clear(e);
     } else if (!is_taken) {
-        e->queue[e->queued++] = effect;
-        if (e->queued == IRON_QUEUE_BATCHES)
-            settle_queue(e);
+        iron__queue_take(e, effect);
     }
+    if (e->heard)
+        e->heard(e->heard_context, c);
 }
 
 static void merge_runs(const span *s) {
@@ -176,7 +182,7 @@ iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const voi
         return IRON_OK;
     IRON_TRY(iron__feed_check(engine, &view, err));
     if (engine->gpu)
-        return iron__gpu_engine_feed(engine, &view, err);
+        return (engine->heard ? iron__gpu_heard_feed : iron__gpu_engine_feed)(engine, &view, err);
     if (engine->config.with_seal)
         iron__engine_seal(engine, &view);
     while (view.count > 0) {
@@ -195,7 +201,8 @@ iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t
 
 iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err) {
     if (engine->gpu)
-        return iron__gpu_engine_end_batch(engine, err);
+        return (engine->heard ? iron__gpu_heard_end_batch : iron__gpu_engine_end_batch)(engine,
+                                                                                        err);
     if (engine->open.count == 0)
         return IRON_OK;
     IRON_TRY(iron__range_check(engine, engine->config.batch - engine->open.count, err));
@@ -206,7 +213,7 @@ iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err) {
 iron_status iron__engine_settle(iron_engine *e, iron_error *err) {
     if (e->gpu)
         return iron__gpu_engine_settle(e, err);
-    settle_queue(e);
+    iron__queue_settle(e);
     return IRON_OK;
 }
 

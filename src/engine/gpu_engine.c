@@ -59,11 +59,18 @@ iron_status iron__gpu_engine_create(iron_engine *e, iron_error *err) {
     return iron__gpu_engine_begin(e, err);
 }
 
-iron_status iron__gpu_engine_begin(iron_engine *e, iron_error *err) {
+static iron_status begin(iron_engine *e, iron_error *err) {
     iron__quads_total sealed = {.seal = e->seal, .stats = iron__token_stats_neutral()};
 
     IRON_TRY(iron__gpu_feed_begin(e->gpu, &e->nodes, e->closed, e->batches, err));
     return e->config.with_seal ? iron__gpu_feed_seal_begin(e->gpu, &sealed, err) : IRON_OK;
+}
+
+iron_status iron__gpu_engine_begin(iron_engine *e, iron_error *err) {
+    iron_error error = {0};
+    iron_status status = begin(e, &error);
+
+    return keep(e, status, &error, err);
 }
 
 iron_status iron__gpu_engine_feed(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
@@ -126,6 +133,8 @@ iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t c
 
     IRON_FAIL_IF(!engine->gpu, err, IRON_E_UNSUPPORTED,
                  "this engine is on the CPU; make it with backend cuda or opencl");
+    IRON_FAIL_IF(engine->heard, err, IRON_E_STATE,
+                 "this engine's batches are listened to; feed it the host's memory");
     IRON_FAIL_IF(count > UINT64_MAX - fed, err, IRON_E_ARG,
                  "the stream would pass 2^64 tokens; begin another engine");
     IRON_TRY(check_alive(engine, err));

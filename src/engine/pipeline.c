@@ -8,7 +8,8 @@
  *     source  ->  readers  ->  [slot 0][slot 1][slot 2][slot 3]  ->  team, or GPU
  *
  * A GPU that sends from page-locked memory brings slots of its own, and holds several of them until
- * they are sent. Otherwise a slot is free again as soon as it was fed.
+ * they are sent; but not while somebody listens to its batches, since each is waited for then.
+ * Otherwise a slot is free again as soon as it was fed.
  */
 #include "core/cpu.h"
 #include "core/fail.h"
@@ -95,7 +96,7 @@ static iron_status take_slots(pipeline *p, iron__ring_options *options, iron_err
     iron_engine *e = p->engine;
     uint32_t cpus = iron__cpu_threads();
 
-    p->is_lent = e->gpu && iron__gpu_feed_has_slots(e->gpu);
+    p->is_lent = e->gpu && !e->heard && iron__gpu_feed_has_slots(e->gpu);
     options->slots = p->slots;
     if (p->is_lent) {
         options->slot_count = IRON_GPU_SLOTS;

@@ -311,6 +311,8 @@ static void test_device(iron__selftest *t, size_t backend, size_t index) {
     iron__selftest_gpu_shapes(&d);
     iron__selftest_gpu_resident(&d);
     iron__selftest_gpu_callers(&d);
+    iron__selftest_gpu_kept(&d);
+    iron__selftest_gpu_digests(&d);
     iron__selftest_gpu_ops(&d);
     iron__selftest_gpu_large(&d);
     iron__gpu_device_close(d.device);

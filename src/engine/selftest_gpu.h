@@ -65,6 +65,12 @@ void iron__selftest_gpu_resident(iron__selftest_device *d);
 /* Tokens that a caller brings, by iron_feed_device. */
 void iron__selftest_gpu_callers(iron__selftest_device *d);
 
+/* Digests of tokens that a caller brings, by iron_digest_update_device. */
+void iron__selftest_gpu_digests(iron__selftest_device *d);
+
+/* Engines as a store keeps them: heard, made anew, forked. */
+void iron__selftest_gpu_kept(iron__selftest_device *d);
+
 /* Every contender of every op, over shapes. */
 void iron__selftest_gpu_ops(iron__selftest_device *d);
 

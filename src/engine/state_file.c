@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * state_file.c: states saved and loaded. A file is believed only after its magic, version, size,
+ * state_file.c: saved states, loaded. A file is believed only after its magic, version, size,
  * checksum and every value in it have been checked, in this order; each refusal says which it was.
  */
 #include "engine/state_file.h"
 
 #include "core/fail.h"
 #include "core/fnv.h"
-#include "core/output.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,87 +16,7 @@
 
 #define HEADER_BYTES   sizeof(iron__state_header)
 #define CHECKSUM_BYTES sizeof(uint64_t)
-#define NODE_BYTES     (sizeof(uint32_t) + 2 * sizeof(float))
-#define FILE_BYTES_MAX (HEADER_BYTES + IRON_NODES_MAX * NODE_BYTES + CHECKSUM_BYTES)
-
-static iron__state_header describe(const iron_engine *e) {
-    const iron__seal *s = &e->seal;
-    iron__state_header h = {
-        .version = IRON_STATE_VERSION,
-        .header_bytes = HEADER_BYTES,
-        .nodes = e->config.nodes,
-        .vocab = e->config.vocab,
-        .batch = e->config.batch,
-        .positions = (uint32_t)e->config.positions,
-        .lattice_count = e->lattice->count,
-        .tokens = e->closed.count,
-        .batches = e->batches,
-        .sum = e->closed.sum,
-        .xors = e->closed.xors,
-        .with_seal = e->config.with_seal ? 1 : 0,
-        .seal_words = {s->words.count, s->words.t, s->words.a, s->words.b},
-        .seal_carried = s->carried,
-    };
-
-    memcpy(h.magic, IRON_STATE_MAGIC, sizeof h.magic);
-    memcpy(h.seal_carry, s->carry, s->carried * sizeof h.seal_carry[0]);
-    memcpy(h.lattice, e->lattice->points, e->lattice->count * sizeof h.lattice[0]);
-    return h;
-}
-
-static iron_status write_state(const iron_engine *e, iron_output *output, iron_error *err) {
-    iron__state_header header = describe(e);
-    size_t bytes = e->nodes.count * sizeof(uint32_t);
-    const struct {
-        const void *data;
-        size_t bytes;
-    } parts[] = {{&header, sizeof header},
-                 {e->nodes.xor_accumulators, bytes},
-                 {e->nodes.potentials, bytes},
-                 {e->nodes.activations, bytes}};
-    uint64_t checksum = IRON_FNV_START;
-
-    for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
-        checksum = iron__fnv(checksum, parts[k].data, parts[k].bytes);
-        IRON_TRY(iron_output_write(output, parts[k].data, parts[k].bytes, err));
-    }
-    return iron_output_write(output, &checksum, sizeof checksum, err);
-}
-
-static iron_status save(const iron_engine *e, const char *path, iron_error *err) {
-    iron_output *output = NULL;
-    iron_status status;
-
-    IRON_TRY(iron_output_open(path, &output, err));
-    status = write_state(e, output, err);
-    if (status == IRON_OK)
-        return iron_output_commit(output, err);
-    iron_output_abandon(output);
-    return status;
-}
-
-iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err) {
-    sigset_t before;
-    iron_status status;
-
-    IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
-                 "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before saving",
-                 engine->open.count);
-    IRON_FAIL_IF(engine->range.origin > 0 || engine->range.record, err, IRON_E_STATE,
-                 "this engine has only the batches from position %" PRIu64
-                 " on; apply their effect to one that has all, and save that",
-                 engine->range.origin);
-    IRON_TRY(iron_state_path_check(path, err));
-    IRON_TRY(iron__engine_settle(engine, err));
-    iron__interruptions_hold(&before);
-    status = save(engine, path, err);
-    iron__interruptions_release(&before);
-    return status;
-}
-
-static uint64_t file_bytes(uint64_t nodes) {
-    return HEADER_BYTES + nodes * NODE_BYTES + CHECKSUM_BYTES;
-}
+#define FILE_BYTES_MAX iron__state_room(IRON_NODES_MAX)
 
 /* Magic, version, size, checksum: is this a whole state file that this version can read? */
 static iron_status check_file(const char *name, const unsigned char *data, size_t bytes,
@@ -119,10 +38,10 @@ static iron_status check_file(const char *name, const unsigned char *data, size_
                  h->header_bytes);
     IRON_FAIL_IF(h->nodes < 1 || h->nodes > IRON_NODES_MAX, err, IRON_E_FORMAT,
                  "%.80s is damaged: it says %" PRIu64 " nodes", name, h->nodes);
-    IRON_FAIL_IF(bytes != file_bytes(h->nodes), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(bytes != iron__state_room(h->nodes), err, IRON_E_FORMAT,
                  "%.80s is %s: %zu bytes, and %" PRIu64 " nodes take %" PRIu64, name,
-                 bytes < file_bytes(h->nodes) ? "truncated" : "damaged", bytes, h->nodes,
-                 file_bytes(h->nodes));
+                 bytes < iron__state_room(h->nodes) ? "truncated" : "damaged", bytes, h->nodes,
+                 iron__state_room(h->nodes));
     memcpy(&checksum, data + bytes - CHECKSUM_BYTES, sizeof checksum);
     IRON_FAIL_IF(checksum != iron__fnv(IRON_FNV_START, data, bytes - CHECKSUM_BYTES), err,
                  IRON_E_FORMAT, "%.80s is damaged: its checksum differs", name);

@@ -32,6 +32,12 @@ typedef struct iron__state_header {
 
 _Static_assert(sizeof(iron__state_header) == 384, "the header has no padding");
 
+/* Bytes of the state of so many nodes. */
+static inline uint64_t iron__state_room(uint64_t nodes) {
+    return sizeof(iron__state_header) + nodes * (sizeof(uint32_t) + 2 * sizeof(float)) +
+           sizeof(uint64_t);
+}
+
 /* An engine from the bytes of a state file; `name` is for messages. */
 iron_status iron__state_parse(const char *name, const unsigned char *data, size_t bytes,
                               const iron_config *run, iron_engine **out, iron_error *err);
