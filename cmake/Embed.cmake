@@ -1,8 +1,9 @@
 # Pages: the HTML, the style and the script of a folder in web/ become one text, which needs nothing
 # besides itself, embedded by the assembler's .incbin under a hidden symbol, ended by a zero.
 #
-#   iron_page(NAME FOLDER)   sets NAME_page to what is compiled in: iron__NAME_page, from
-#                            FOLDER/NAME.html with FOLDER/NAME.css and FOLDER/NAME*.js
+#   iron_page(NAME FOLDER)     sets NAME_page to what is compiled in: iron__NAME_page, from
+#                              FOLDER/NAME.html with FOLDER/NAME.css and FOLDER/NAME*.js
+#   iron_embed(SYMBOL FILE)    sets SYMBOL_source to what is compiled in: iron__SYMBOL, the file as it is
 #
 # Run as a script (cmake -P), this file joins them: the lines {{style}} and {{script}} of the HTML
 # are where they go. {{data}} and {{ops}} are left for the program.
@@ -30,11 +31,26 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
+function(iron_embed symbol file)
+  set(assembly "${CMAKE_CURRENT_BINARY_DIR}/generated/pages/${symbol}.S")
+  file(CONFIGURE OUTPUT "${assembly}" CONTENT [[
+/* A file, ended by a zero. */
+  .section .rodata
+  .global iron__@symbol@
+  .hidden iron__@symbol@
+iron__@symbol@:
+  .incbin "@file@"
+  .byte 0
+  .section .note.GNU-stack,"",%progbits
+]] @ONLY)
+  set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
+  set(${symbol}_source "${assembly}" PARENT_SCOPE)
+endfunction()
+
 function(iron_page name folder)
   set(source "${CMAKE_CURRENT_SOURCE_DIR}/${folder}")
   set(output "${CMAKE_CURRENT_BINARY_DIR}/generated/pages")
   set(text "${output}/${name}.html")
-  set(assembly "${output}/${name}_page.S")
   file(GLOB scripts CONFIGURE_DEPENDS "${source}/*.js")
   list(SORT scripts)
   string(REPLACE ";" "|" joined "${scripts}")
@@ -46,16 +62,6 @@ function(iron_page name folder)
             "-DSCRIPTS=${joined}" "-DOUTPUT=${text}" -P "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Embed.cmake"
     DEPENDS ${parts} "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Embed.cmake"
     COMMENT "Page of the ${name}" VERBATIM)
-  file(CONFIGURE OUTPUT "${assembly}" CONTENT [[
-/* The page of @name@, ended by a zero. */
-  .section .rodata
-  .global iron__@name@_page
-  .hidden iron__@name@_page
-iron__@name@_page:
-  .incbin "@text@"
-  .byte 0
-  .section .note.GNU-stack,"",%progbits
-]] @ONLY)
-  set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${text}")
-  set(${name}_page "${assembly}" PARENT_SCOPE)
+  iron_embed(${name}_page "${text}")
+  set(${name}_page "${${name}_page_source}" PARENT_SCOPE)
 endfunction()

@@ -9,7 +9,9 @@ install(TARGETS iron RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS iron_shared iron_static EXPORT iron-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/iron DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+# iron_server.h is of libraries that are not installed: the server and the client are the command's.
+install(DIRECTORY include/iron DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+  PATTERN iron_server.h EXCLUDE)
 
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/iron)
 install(EXPORT iron-targets NAMESPACE iron:: DESTINATION ${cmake_dir})

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * iron_server.h: engines behind HTTP, and the client that feeds them.
+ *
+ * Not part of libiron: the server needs libmicrohttpd and SQLite, the client libcurl; the command
+ * links them where they were found. Unstable: may change with any version.
+ *
+ *     iron_server_options options = {.struct_size = sizeof options, .listen = "127.0.0.1:8080"};
+ *     iron_server *server;
+ *     if (iron_server_start(&options, &server, &err)) ...
+ *     printf("serving %s\n", iron_server_url(server));
+ *     ... wait for a signal ...
+ *     iron_server_stop(server, &err);
+ *
+ * The contract of the routes is docs/server.md and /openapi.json; what the server defends against
+ * is SECURITY.md.
+ */
+#ifndef IRON_IRON_SERVER_H
+#define IRON_IRON_SERVER_H
+
+#include <iron/iron.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero and NULL mean the default. */
+typedef struct iron_server_options {
+    uint32_t struct_size;           /* sizeof(iron_server_options) */
+    uint32_t max_engines;           /* 256 */
+    const char *listen;             /* "127.0.0.1:8080"; "[::1]:0": any free port */
+    const char *data;               /* "iron-data" */
+    const char *token_file;         /* the token alone on a line; nobody else may read the file */
+    const char *tls_cert, *tls_key; /* PEM; both or none */
+    const char *report;             /* a page of the arena, shown at /report */
+    const char *const *hosts;       /* further names that requests may be for */
+    size_t host_count;
+    uint64_t max_body;        /* bytes; 1 TiB */
+    uint32_t max_connections; /* 512 */
+    uint32_t max_per_address; /* 256 */
+    uint32_t max_uploads;     /* large bodies at once; 64 */
+    uint32_t header_seconds;  /* for a request's header to arrive, also while idle; 15 */
+    uint32_t request_seconds; /* for a whole request; 3600 */
+    uint32_t grace_seconds;   /* for what is in flight when the server is stopped; 10 */
+    uint64_t min_body_rate;   /* bytes a second, after ten seconds of grace; 1024 */
+} iron_server_options;
+
+typedef struct iron_server iron_server;
+
+IRON_API iron_status iron_server_start(const iron_server_options *options, iron_server **out,
+                                       iron_error *err);
+IRON_API const char *iron_server_url(const iron_server *server); /* "http://127.0.0.1:8080" */
+IRON_API uint64_t iron_server_engines(const iron_server *server);
+/* Finishes or refuses what is in flight, takes snapshots, frees the server; an error says what
+ * could not be written (nothing that was acknowledged is lost). */
+IRON_API iron_status iron_server_stop(iron_server *server, iron_error *err);
+
+/* Feeding a file to a server, and resuming exactly. */
+typedef struct iron_push_options {
+    uint32_t struct_size; /* sizeof(iron_push_options) */
+    uint32_t retries;     /* of a piece, with growing pauses; 0: 8 */
+    const char *url;      /* http://HOST:PORT/v1/engines/NAME, with or without /feed */
+    const char *token_file;
+    const char *ca_file;   /* certificates to trust; NULL: the system's */
+    uint64_t piece_tokens; /* of one request, rounded to whole batches; 0: about 256 MiB */
+    uint32_t is_append;    /* the file follows what the engine holds, whatever that is */
+    uint32_t reserved;
+    /* NULL, or told what a person would like to know meanwhile ("resuming at token 5 of 9"), with
+     * the context of the progress. */
+    void (*note)(void *context, const char *sentence);
+} iron_push_options;
+
+typedef struct iron_push_result {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t retried;     /* requests that were sent again */
+    uint64_t resumed_at;  /* tokens of the file that the engine had already */
+    uint64_t pushed;      /* tokens that were sent and acknowledged */
+    uint64_t tokens, batches, sum, state;
+    uint32_t xor_total;
+    char seal[33];
+    char engine[65];
+} iron_push_result;
+
+/* The source must be of files that can be read again. If the engine holds tokens already they must
+ * be the file's first ones, unless is_append: their seal tells. progress is told of the tokens that
+ * are sealed for that, then, from 0 again, of those that are sent; it may be NULL. */
+IRON_API iron_status iron_push(const iron_push_options *options, iron_source *source,
+                               iron_progress progress, void *context, iron_push_result *result,
+                               iron_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
