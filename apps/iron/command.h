@@ -17,7 +17,7 @@ typedef struct command {
 
 extern const command command_info, command_gen, command_sniff, command_sum, command_check,
     command_diff, command_merge, command_stat, command_feed, command_state, command_quantize,
-    command_arena, command_selftest;
+    command_arena, command_selftest, command_serve, command_push;
 
 /* Parses into `a`; answers --help itself. *is_done tells that nothing is left to do. */
 iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,

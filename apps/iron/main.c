@@ -11,11 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As the overview lists them: what is here, what files are, what they hold, the engine, races. */
+/* As the overview lists them: what is here, what files are, what they hold, the engine, the
+ * server, races. */
 static const command *const commands[] = {
-    &command_info,     &command_gen,   &command_sniff,    &command_sum,  &command_check,
-    &command_diff,     &command_merge, &command_stat,     &command_feed, &command_state,
-    &command_quantize, &command_arena, &command_selftest,
+    &command_info,     &command_gen,   &command_sniff, &command_sum,   &command_check,
+    &command_diff,     &command_merge, &command_stat,  &command_feed,  &command_state,
+    &command_quantize, &command_serve, &command_push,  &command_arena, &command_selftest,
 };
 
 /* Written by the command, read by the signal handler. */
@@ -71,16 +72,6 @@ static const command *find_command(const char *name) {
     return NULL;
 }
 
-/* Commands that messages and documents of the project name before they are here. */
-static bool is_planned(const char *name) {
-    static const char *const planned[] = {"serve", "push"};
-
-    for (size_t k = 0; k < COUNT(planned); k++)
-        if (strcmp(planned[k], name) == 0)
-            return true;
-    return false;
-}
-
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
 
@@ -95,9 +86,6 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return IRON_OK;
     }
     c = find_command(argv[1]);
-    if (!c && is_planned(argv[1]))
-        return usage(err, "command %s is not part of version %s; iron --help lists what is",
-                     argv[1], iron_version());
     if (!c)
         return usage(err, "unknown command '%.60s'; iron --help lists the commands", argv[1]);
     return c->run(argc - 2, argv + 2, err);

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: MIT
+"""`iron push` against a server with accidents (fake_server.py): whatever gets lost on the way,
+every token goes in once, and what cannot be mended is said in a line.  The real server is tested
+in tests/server."""
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+from fake_server import FakeServer
+from harness import TIMEOUT_S, IronTest, config_options, iron, npy, oracle, pack, start
+
+KEYS = {"engine", "url", "tokens", "batches", "xor", "sum", "state", "seal", "resumed_at",
+        "pushed", "retried", "seconds", "gb_per_s"}
+TOKENS = oracle.gen(5, 100, 1000)
+
+
+class PushTest(IronTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        said = iron("push", "none", "none").message
+        if "not part of this build" in said:
+            raise unittest.SkipTest(said.strip())
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.serve()
+        self.file = self.write_tokens("tokens.bin", TOKENS, "u16")
+
+    def serve(self, **options) -> FakeServer:
+        server = FakeServer(**options)
+        self.addCleanup(server.stop)
+        return server
+
+    def push(self, *options, server=None, file="tokens.bin", dtype=("--dtype", "u16"), **kwargs):
+        """Pushes in pieces of two batches; the engine then holds what the JSON says."""
+        server = server or self.server
+        found = self.json("push", file, server.url, *dtype, "--piece", 32, *options, **kwargs)
+        self.assertEqual(set(found), KEYS)
+        self.assert_report(server.report(), found)
+        self.assertEqual((found["engine"], found["url"]), ("corpus", server.url))
+        return found
+
+    def refuse(self, says, *options, url=None, **kwargs):
+        return self.refused("push", "tokens.bin", url or self.server.url, "--dtype", "u16",
+                            "--piece", 32, *options, says=says, **kwargs)
+
+
+class Feeding(PushTest):
+    def test_a_file_is_fed_as_feed_does_it(self):
+        found = self.push()
+        self.assertEqual((found["resumed_at"], found["pushed"], found["retried"]), (0, 100, 0))
+        self.assertEqual(self.server.posts, 4)
+        self.assert_report(self.feed("tokens.bin", "--dtype", "u16", "--seal",
+                                     *config_options(self.server.config)), found)
+        self.assertEqual(self.server.connections, 1, "the connection should stay")
+        version = self.succeeds("--version").text.split()[1]
+        self.assertEqual(self.server.agents, {f"iron/{version}"})
+        self.assertEqual(self.server.paths[1:3], ["/v1/engines/corpus/feed?dtype=u16&at=0",
+                                                  "/v1/engines/corpus/feed?dtype=u16&at=32"])
+
+    def test_every_width_goes_as_it_is(self):
+        tokens = oracle.gen(1, 50, 200)
+        for dtype in ("u8", "u16", "u32", "i32", "i64"):
+            with self.subTest(dtype):
+                self.server.clear()
+                self.write_tokens("wide.bin", tokens, dtype)
+                self.push(file="wide.bin", dtype=("--dtype", dtype))
+                self.assertEqual(self.server.tokens, tokens)
+                self.assertIn(f"dtype={dtype}&", self.server.paths[-1])
+
+    def test_any_format_and_directories(self):
+        self.write("a.npy", npy(TOKENS, "<u2", "H"))
+        self.push(file="a.npy", dtype=())
+        self.assertEqual(self.server.tokens, TOKENS)
+        self.server.clear()
+        self.write_tokens("shards/9.bin", TOKENS[:33], "u16")
+        self.write_tokens("shards/10.bin", TOKENS[33:], "u16")
+        self.push(file="shards")
+        self.assertEqual(self.server.tokens, TOKENS)
+
+    def test_pieces_are_whole_batches(self):
+        for piece, posts in ((1, 7), (16, 7), (31, 7), (32, 4), (1000, 1)):
+            with self.subTest(piece=piece):
+                self.server.clear()
+                self.server.posts = 0
+                self.json("push", "tokens.bin", self.server.url, "--dtype", "u16", "--piece", piece)
+                self.assertEqual((self.server.posts, self.server.tokens), (posts, TOKENS))
+
+    def test_feed_may_be_in_the_address(self):
+        self.json("push", "tokens.bin", self.server.url + "/feed", "--dtype", "u16")
+        self.assertEqual(self.server.tokens, TOKENS)
+
+    def test_an_empty_file_is_nothing_to_push(self):
+        self.write("empty.bin", b"")
+        found = self.push(file="empty.bin")
+        self.assertEqual((found["pushed"], self.server.posts), (0, 0))
+
+    def test_text_tells_the_same(self):
+        result = self.succeeds("push", "tokens.bin", self.server.url, "--dtype", "u16")
+        report = self.server.report()
+        self.assertIn("pushed    100 tokens\n", result.text)
+        for key in ("tokens", "batches", "xor", "sum", "state", "seal"):
+            self.assertIn(f"{key:9} {report[key]}\n", result.text)
+
+    def test_a_proxy_is_not_asked_for_this_machine(self):
+        self.push(env={"http_proxy": "http://127.0.0.1:9", "all_proxy": "http://127.0.0.1:9"})
+
+
+class Resuming(PushTest):
+    def test_from_any_token(self):
+        for held in (1, 2, 3, 4, 15, 16, 17, 63, 96, 99):
+            with self.subTest(held=held):
+                self.server.clear()
+                self.server.feed(TOKENS[:held])
+                found = self.push()
+                self.assertEqual((found["resumed_at"], found["pushed"]), (held, 100 - held))
+                self.assertEqual(self.server.tokens, TOKENS)
+
+    def test_at_a_batch_the_state_is_feeds(self):
+        self.server.feed(TOKENS[:48])
+        self.assert_report(self.feed("tokens.bin", "--dtype", "u16", "--seal",
+                                     *config_options(self.server.config)), self.push())
+
+    def test_what_is_all_there_is_not_sent(self):
+        self.push()
+        self.server.posts = 0
+        found = self.push()
+        self.assertEqual((found["resumed_at"], found["pushed"], self.server.posts), (100, 0, 0))
+        result = self.succeeds("push", "tokens.bin", self.server.url, "--dtype", "u16")
+        self.assertIn("nothing: all of it was there already", result.text)
+
+    def test_other_tokens_are_refused(self):
+        self.server.feed(TOKENS[:20] + [TOKENS[20] ^ 1])
+        self.refuse([r"engine corpus holds 21 tokens that are not the beginning of tokens\.bin",
+                     r"seal [0-9a-f]{32} against [0-9a-f]{32}", "--append"])
+        self.assertEqual(self.server.posts, 0)
+
+    def test_more_tokens_than_the_file_has_are_refused(self):
+        self.server.feed(TOKENS + [1])
+        self.refuse([r"holds 101 tokens", r"the file has 100", "--append"])
+
+    def test_append_goes_behind_whatever_is_there(self):
+        for before in ([], [7, 8, 9], TOKENS, TOKENS + TOKENS):
+            with self.subTest(before=len(before)):
+                self.server.clear()
+                self.server.feed(before)
+                found = self.push("--append")
+                self.assertEqual((found["resumed_at"], found["pushed"]), (0, 100))
+                self.assertEqual(self.server.tokens, before + TOKENS)
+
+    def test_a_terminal_is_told(self):
+        self.server.feed(TOKENS[:40])
+        self.server.accidents = ["drop"]
+        ours, theirs = pty.openpty()
+        with start("push", "tokens.bin", self.server.url, "--dtype", "u16", cwd=self.dir,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs) as command:
+            os.close(theirs)
+            said = b""
+            while True:
+                try:
+                    some = os.read(ours, 4096)
+                except OSError:  # what a terminal without a program gives
+                    break
+                if not some:
+                    break
+                said += some
+            self.assertEqual(command.wait(TIMEOUT_S), 0, said)
+        os.close(ours)
+        self.assertIn(b"iron: resuming at token 40 of 100\r\n", said)
+        self.assertRegex(said, rb"trying again in 0\.[12] s \(1 of 8\)")
+
+
+class Accidents(PushTest):
+    def survive(self, *accidents, retried, questions=()):
+        self.server.accidents = list(accidents)
+        self.server.questions = list(questions)
+        found = self.push()
+        self.assertEqual(self.server.accidents, [])
+        self.assertEqual(self.server.tokens, TOKENS)
+        self.assertEqual(found["retried"], retried)
+
+    def test_a_request_that_was_lost_is_sent_again(self):
+        self.survive("drop", "ok", "half", "drop", retried=3)
+
+    def test_an_answer_that_was_lost_is_asked_for(self):
+        self.survive("lost", "ok", "lost", "lost", retried=0)
+
+    def test_a_request_that_takes_effect_late_is_not_fed_twice(self):
+        self.survive("late", retried=1)
+
+    def test_busy_servers_are_waited_for(self):
+        self.survive((503, {"Retry-After": "1"}), (429, {}), (502, {}), (504, {}), (408, {}),
+                     retried=5)
+
+    def test_the_server_says_when(self):
+        self.server.accidents = [(503, {"Retry-After": "2"})]
+        self.assertGreater(self.push()["seconds"], 2)
+
+    def test_questions_get_lost_too(self):
+        self.survive("lost", retried=0, questions=["ok", "drop", (503, {"Retry-After": "1"})])
+
+    def test_a_busy_server_is_waited_for_at_the_beginning(self):
+        self.survive(retried=0, questions=[(503, {"Retry-After": "1"})])
+
+    def test_somebody_else_is_noticed(self):
+        self.server.accidents = ["ok", "other writer"]
+        self.refuse(["engine corpus is at token 36 and not at 32 or 64", "somebody else feeds"])
+        self.assertEqual(self.server.tokens, TOKENS[:32] + [1, 2, 3, 4])
+
+    def test_an_answer_with_another_position_is_noticed(self):
+        self.server.accidents = ["wrong"]
+        self.refuse("is at token 33 and not at 0 or 32: somebody else feeds this engine")
+
+    def test_retries_come_to_an_end(self):
+        self.server.accidents = ["drop"] * 9
+        self.refuse(["engine corpus", "tried 2 times", "push again later"], "--retries", 2)
+        self.assertEqual(self.server.posts, 3)
+        self.server.accidents = []
+        self.push()
+
+    def test_every_piece_has_its_own_retries(self):
+        self.server.accidents = ["drop", "ok", "drop", "ok", "drop", "ok", "drop", "ok"]
+        self.assertEqual(self.push("--retries", 1)["retried"], 4)
+
+    def test_a_server_that_no_longer_writes_is_not_asked_again(self):
+        self.server.accidents = [(503, {"Retry-After": "1"}, "read-only")]
+        self.refuse(r"engine corpus: Something is amiss \(503\): what happened; what to do")
+        self.assertEqual(self.server.posts, 1)
+
+    def test_what_is_refused_stays_refused(self):
+        for status in (400, 403, 413, 415, 421, 422, 500, 507, 301):
+            with self.subTest(status=status):
+                self.server.posts = 0
+                self.server.accidents = [(status, {"Location": self.server.url})]
+                self.refuse(rf"engine corpus: .*\({status}\): what happened; what to do")
+                self.assertEqual((self.server.posts, self.server.tokens), (1, []))
+
+    def test_too_large_has_a_remedy(self):
+        self.server.accidents = [(413, {})]
+        self.refuse(r"\(413\).*; --piece makes requests smaller")
+
+    def test_what_is_no_iron_is_refused(self):
+        self.server.questions = ["garbage"]
+        self.refuse("engine corpus: ")
+        self.server.questions = ["endless"]
+        self.refuse(r"longer than 1048576 bytes; is it iron serve\?")
+        self.assertEqual(self.server.posts, 0)
+
+    def test_an_interrupted_push_goes_on(self):
+        self.server.accidents = ["ok", "stall"]
+        command = start("push", "tokens.bin", self.server.url, "--dtype", "u16", "--piece", 32,
+                        cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertTrue(self.server.stalled.wait(TIMEOUT_S))
+        command.send_signal(signal.SIGINT)
+        self.assertEqual(command.communicate(timeout=TIMEOUT_S), (b"", b""))
+        self.assertEqual(command.returncode, -signal.SIGINT)
+        self.assertEqual(self.push()["resumed_at"], 32)
+        self.assertEqual(self.server.tokens, TOKENS)
+
+
+class Refusals(PushTest):
+    def test_addresses(self):
+        for url in ("corpus", "http://127.0.0.1:1", "ftp://127.0.0.1/v1/engines/corpus",
+                    self.server.url + "?at=0", self.server.url + "/state",
+                    "http://me:secret@127.0.0.1/v1/engines/corpus"):
+            with self.subTest(url):
+                self.refuse(r"is no engine's address; it looks like http://127\.0\.0\.1:8080/v1/"
+                            r"engines/NAME", url=url)
+
+    def test_nobody_is_there(self):
+        self.server.stop()
+        self.refuse(r"Connection refused; is iron serve running there\?|Failed to connect")
+
+    def test_no_such_engine(self):
+        self.refuse(r"engine other: There is no engine of this name \(404\): what happened",
+                    url=self.server.url.replace("corpus", "other"))
+
+    def test_pipes(self):
+        self.refused("push", "-", self.server.url, "--dtype", "u16", stdin=pack(TOKENS, "u16"),
+                     says=["pipe", "save it to a file", "curl"])
+        os.mkfifo(self.dir / "fifo")
+        writer = os.open(self.dir / "fifo", os.O_RDWR)
+        self.addCleanup(os.close, writer)
+        result = self.iron("push", "fifo", self.server.url, "--dtype", "u16")
+        self.assert_error_line(result, "regular files, which can be sent again")
+
+    def test_arguments(self):
+        self.refused("push", says="0 arguments")
+        self.refused("push", "tokens.bin", says="1 arguments")
+        self.refused("push", "tokens.bin", "tokens.bin", self.server.url, says="3 arguments")
+        self.refuse("--retries is 0", "--retries", 0)
+        self.refuse("--retries is 1001", "--retries", 1001)
+        self.refuse("--piece is 0", "--piece", 0)
+        self.refused("push", "tokens.bin", self.server.url, says="dtype")
+        self.refused("push", "none.bin", self.server.url, "--dtype", "u16", says="none.bin")
+
+    def test_a_bad_token_in_what_the_engine_holds(self):
+        self.server.feed(TOKENS[:8])
+        self.write_tokens("bad.bin", TOKENS[:5] + [-1] * 5, "i32")
+        self.refused("push", "bad.bin", self.server.url, "--dtype", "i32",
+                     says=r"bad\.bin at byte 20: token at position 5 is -1")
+
+
+class Secrets(PushTest):
+    def secret(self, text=b"a-secret\n", mode=0o600):
+        path = self.write("token", text)
+        path.chmod(mode)
+        return path
+
+    def test_the_token_goes_along(self):
+        server = self.serve(token="a-secret")
+        self.push("--token-file", self.secret(), server=server)
+        self.assertEqual(server.tokens, TOKENS)
+
+    def test_without_it_nothing_does(self):
+        server = self.serve(token="another")
+        self.refuse(r"A token is needed \(401\)", url=server.url)
+        result = self.refuse(r"A token is needed \(401\)", "--token-file", self.secret(),
+                             url=server.url)
+        self.assertNotIn("a-secret", result.message)
+
+    def test_others_must_not_read_it(self):
+        self.refuse(["may be read by others", "chmod 600"], "--token-file",
+                    self.secret(mode=0o644))
+        self.refuse("holds no token", "--token-file", self.secret(b"two words\n"))
+        self.refuse("token-file", "--token-file", "none")
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class Certificates(PushTest):
+    def setUp(self):
+        super().setUp()
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                        "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                        self.dir / "key", "-out", self.dir / "cert"], check=True,
+                       capture_output=True)
+        self.server = self.serve(certificate=(self.dir / "cert", self.dir / "key"))
+
+    def test_a_certificate_that_is_trusted(self):
+        self.push("--ca", "cert")
+        self.assertEqual(self.server.tokens, TOKENS)
+
+    def test_one_that_is_not(self):
+        self.refuse(re.compile("certificate|verif").pattern)
+        self.refuse("ca|certificate", "--ca", "none")
+        self.assertEqual(self.server.tokens, [])
+
+    def test_connections_are_lost_here_too(self):
+        self.server.accidents = ["lost", "half"]
+        self.push("--ca", "cert")
+        self.assertEqual(self.server.tokens, TOKENS)
+
+
+if __name__ == "__main__":
+    unittest.main()
