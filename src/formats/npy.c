@@ -155,21 +155,29 @@ iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_h
     return IRON_OK;
 }
 
+size_t iron__npy_head(char room[IRON_NPY_HEAD_MAX], const char *descr, size_t count) {
+    static const unsigned char start[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+    int used = snprintf(room + 10, IRON_NPY_HEAD_MAX - 10,
+                        "{'descr': %s, 'fortran_order': False, 'shape': (%zu,), }", descr, count);
+    size_t end = 10 + (size_t)used;
+    size_t total = (end + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+
+    memcpy(room, start, sizeof start);
+    room[8] = (char)((total - 10) & 0xFF);
+    room[9] = (char)((total - 10) >> 8);
+    memset(room + end, ' ', total - 1 - end);
+    room[total - 1] = '\n';
+    return total;
+}
+
 iron_status iron__npy_write(const char *path, const char *descr, const void *data, size_t count,
                             size_t width, iron_output **out, iron_error *err) {
-    char header[2 * ALIGNMENT + 1];
-    size_t total = 2 * ALIGNMENT;
+    char header[IRON_NPY_HEAD_MAX], quoted[16];
     iron_status status;
-    int used;
+    size_t total;
 
-    memset(header, ' ', sizeof header);
-    memcpy(header, MAGIC "\x01\x00", 8);
-    header[8] = (char)(total - 10);
-    header[9] = 0;
-    used = snprintf(header + 10, sizeof header - 10,
-                    "{'descr': '%s', 'fortran_order': False, 'shape': (%zu,), }", descr, count);
-    header[10 + used] = ' ';
-    header[total - 1] = '\n';
+    snprintf(quoted, sizeof quoted, "'%s'", descr);
+    total = iron__npy_head(header, quoted, count);
     IRON_TRY(iron_output_open(path, out, err));
     status = iron_output_write(*out, header, total, err);
     if (status == IRON_OK)

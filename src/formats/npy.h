@@ -23,6 +23,11 @@ typedef struct iron__npy_header {
 iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_header *out,
                             iron_error *err);
 
+/* The head of a version 1.0 file of a one-dimensional array; returns its bytes, a multiple of 64.
+ * `descr` is what Python would write, at most 128 characters: "'<f4'", or a list of fields. */
+#define IRON_NPY_HEAD_MAX ((size_t)256)
+size_t iron__npy_head(char room[IRON_NPY_HEAD_MAX], const char *descr, size_t count);
+
 /* Writes a version 1.0 file of `count` elements of `width` bytes, up to committing it: that is the
  * caller's, who may have several files to show at once. */
 iron_status iron__npy_write(const char *path, const char *descr, const void *data, size_t count,

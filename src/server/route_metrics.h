@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * route_metrics.h: the figures of a server in Prometheus' text format 0.0.4. Pure: the caller has
+ * gathered them.
+ */
+#ifndef IRON_SERVER_ROUTE_METRICS_H
+#define IRON_SERVER_ROUTE_METRICS_H
+
+#include "server/site.h"
+
+#include <stdio.h>
+
+typedef struct iron__metrics {
+    const iron__site *site; /* counters and options; its store is not asked */
+    iron__store_counts counts;
+    bool is_read_only;
+    double uptime_seconds;
+    const iron__kept_view *engines;
+    size_t engine_count;
+} iron__metrics;
+
+void iron__metrics_write(FILE *to, const iron__metrics *m);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server.c: a server's beginning and end.
+ *
+ * It begins with what can be refused quickly, then the store, which may take its time, and accepts
+ * connections last. It ends in the opposite order: no new connections, no new work; what is in
+ * flight has its grace; then bodies are refused at their next bytes, sockets are shut, threads
+ * join, and the store is closed when nobody can use it any more.
+ */
+#include "server/server.h"
+
+#include "server/small_file.h"
+#include "server/wire.h"
+
+#include "core/clock.h"
+#include "core/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PEM_BYTES_MAX    ((size_t)1 << 20)
+#define REPORT_BYTES_MAX ((size_t)64 << 20)
+#define BODY_GRACE_MS    10000u
+#define STALL_MS         30000u
+#define CUTTING_MS       1000u
+
+/* A connection takes a descriptor, and a second one while it ends; the rest is for everything
+ * else. Where the system gives too few, so many connections are taken that others can be refused:
+ * that takes a descriptor too. */
+static void provide_descriptors(iron_server_options *options) {
+    rlim_t need = (rlim_t)options->max_connections + 1024;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
+        return;
+    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 >= options->max_connections)
+        return;
+    options->max_connections = limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
+    iron__note("the system gives this process %llu descriptors (ulimit -n): %u connections at once",
+               (unsigned long long)limit.rlim_cur, options->max_connections);
+}
+
+static iron_status read_secrets(iron_server *server, iron_error *err) {
+    const iron_server_options *o = &server->site.options;
+    size_t bytes;
+
+    if (o->token_file)
+        IRON_TRY(iron__token_read(&server->token, o->token_file, err));
+    IRON_FAIL_IF(!server->listen.is_loopback && !o->token_file, err, IRON_E_ARG,
+                 "listen '%s': an address that others can reach needs a token file (--token-file)",
+                 o->listen);
+    server->is_tls = o->tls_cert != NULL;
+    if (server->is_tls) {
+        IRON_TRY(iron__small_file_read(o->tls_cert, "certificate", PEM_BYTES_MAX, false,
+                                       &server->tls_cert, &bytes, err));
+        IRON_TRY(iron__small_file_read(o->tls_key, "TLS key", PEM_BYTES_MAX, true, &server->tls_key,
+                                       &bytes, err));
+    }
+    if (!server->listen.is_loopback && !server->is_tls)
+        iron__note("%s is reachable by others without TLS: the token and all data can be read on "
+                   "their way",
+                   o->listen);
+    return IRON_OK;
+}
+
+static iron_status read_report(iron_server *server, iron_error *err) {
+    const char *path = server->site.options.report;
+
+    if (!path)
+        return IRON_OK;
+    IRON_TRY(iron__small_file_read(path, "report", REPORT_BYTES_MAX, false, &server->report,
+                                   &server->site.report_bytes, err));
+    server->site.report = (const unsigned char *)server->report;
+    return IRON_OK;
+}
+
+static iron_status prepare(iron_server *server, const iron_server_options *given, iron_error *err) {
+    iron_server_options *o = &server->site.options;
+
+    IRON_TRY(iron__options_init(o, given, err));
+    IRON_TRY(iron__listen_parse(&server->listen, o->listen, err));
+    IRON_TRY(read_secrets(server, err));
+    IRON_TRY(read_report(server, err));
+    server->nowhere = fopen("/dev/null", "w");
+    IRON_FAIL_IF(!server->nowhere, err, IRON_E_IO, "cannot open /dev/null");
+    server->hosts = (iron__hosts){.scheme = server->is_tls ? "https" : "http",
+                                  .address = server->listen.host,
+                                  .is_loopback = server->listen.is_loopback,
+                                  .more = o->hosts,
+                                  .more_count = o->host_count};
+    provide_descriptors(o);
+    return IRON_OK;
+}
+
+static iron_status open_store(iron_server *server, iron_error *err) {
+    const iron_server_options *o = &server->site.options;
+    iron__store_options options = {
+        .directory = o->data, .engines_max = o->max_engines, .uploads_max = o->max_uploads};
+
+    return iron__store_open(&options, &server->site.store, err);
+}
+
+static iron_status open_gate(iron_server *server, int listen_fd, iron_error *err) {
+    const iron_server_options *o = &server->site.options;
+    iron__gate_plan plan = {.listen_fd = listen_fd,
+                            .is_tls = server->is_tls,
+                            .header_ms = o->header_seconds * 1000,
+                            .site = &server->site,
+                            .linger = server->linger,
+                            .hand = iron__daemon_hand,
+                            .context = server};
+
+    return iron__gate_open(&plan, &server->gate, err);
+}
+
+static iron_status start_watch(iron_server *server, iron_error *err) {
+    const iron_server_options *o = &server->site.options;
+    iron__watch_plan plan = {.site = &server->site,
+                             .linger = server->linger,
+                             .is_tls = server->is_tls,
+                             .header_ms = o->header_seconds * 1000,
+                             .request_ms = o->request_seconds * 1000,
+                             .body_grace_ms = BODY_GRACE_MS,
+                             .body_rate = o->min_body_rate,
+                             .stall_ms = STALL_MS};
+
+    return iron__watch_start(&plan, &server->watch, err);
+}
+
+static iron_status start(iron_server *server, const iron_server_options *given, iron_error *err) {
+    int listen_fd;
+
+    IRON_TRY(prepare(server, given, err));
+    IRON_TRY(iron__linger_start(&server->linger, err));
+    IRON_TRY(start_watch(server, err));
+    IRON_TRY(iron__listen_open(&server->listen, server->hosts.scheme, &listen_fd, err));
+    IRON_TRY(open_gate(server, listen_fd, err));
+    IRON_TRY(iron__daemon_start(server, err));
+    IRON_TRY(open_store(server, err));
+    server->site.started_ns = iron__clock_ns();
+    return iron__gate_start(server->gate, err);
+}
+
+static void destroy(iron_server *server) {
+    MHD_stop_daemon(server->daemon);
+    iron__linger_stop(server->linger);
+    iron__watch_stop(server->watch);
+    iron__gate_close(server->gate);
+    if (server->site.store)
+        iron__store_close(server->site.store);
+    if (server->nowhere)
+        fclose(server->nowhere);
+    if (server->tls_key)
+        explicit_bzero(server->tls_key, strlen(server->tls_key));
+    explicit_bzero(&server->token, sizeof server->token);
+    free(server->tls_key);
+    free(server->tls_cert);
+    free(server->report);
+    iron__options_deinit(&server->site.options);
+    pthread_mutex_destroy(&server->reading);
+    free(server);
+}
+
+iron_status iron_server_start(const iron_server_options *options, iron_server **out,
+                              iron_error *err) {
+    iron_server *server;
+    iron_status status;
+
+    *out = NULL;
+    IRON_FAIL_IF(!options, err, IRON_E_ARG, "a server needs options");
+    server = calloc(1, sizeof *server);
+    IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
+    pthread_mutex_init(&server->reading, NULL);
+    status = start(server, options, err);
+    if (status == IRON_OK)
+        *out = server;
+    else
+        destroy(server);
+    return status;
+}
+
+const char *iron_server_url(const iron_server *server) { return server->listen.url; }
+
+uint64_t iron_server_engines(const iron_server *server) {
+    return iron__store_list(server->site.store, NULL, 0);
+}
+
+static void wait_for_flights(iron_server *server, uint64_t milliseconds) {
+    uint64_t until_ns = iron__clock_ns() + milliseconds * 1000000;
+
+    while (atomic_load(&server->in_flight) > 0 && iron__clock_ns() < until_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+iron_status iron_server_stop(iron_server *server, iron_error *err) {
+    iron_status status;
+
+    if (!server)
+        return IRON_OK;
+    atomic_store(&server->site.is_stopping, true);
+    iron__store_stop(server->site.store);
+    iron__gate_shut(server->gate);
+    wait_for_flights(server, server->site.options.grace_seconds * UINT64_C(1000));
+    atomic_store(&server->is_cutting, true);
+    wait_for_flights(server, CUTTING_MS);
+    MHD_stop_daemon(server->daemon);
+    server->daemon = NULL;
+    status = iron__store_failure(server->site.store, err);
+    destroy(server);
+    return status;
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""The text that Prometheus reads, by a strict parser of its format (version 0.0.4).
+
+Every family has one HELP and one TYPE line before its samples, its samples stand together, no
+sample stands twice, counters end with _total, histograms have rising buckets up to +Inf whose
+last is the count.
+"""
+
+import re
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
+SAMPLE = re.compile(rf"({NAME})(?:\{{((?:{LABEL})(?:,{LABEL})*)\}})? (\S+)\Z")
+KINDS = ("counter", "gauge", "histogram")
+
+
+def family_of(name: str, families: dict) -> str:
+    for suffix in ("_bucket", "_sum", "_count"):
+        base = name.removesuffix(suffix)
+        if base != name and families.get(base, {}).get("kind") == "histogram":
+            return base
+    return name
+
+
+def parse(text: str) -> dict:
+    """{family: {"kind", "help", "samples": {(name, labels): value}}}, or an AssertionError."""
+    assert text.endswith("\n"), "the last line does not end"
+    families, current = {}, None
+    for line in text[:-1].split("\n"):
+        assert line and line == line.strip(), f"a line: {line!r}"
+        if line.startswith("# HELP "):
+            name, _, words = line[7:].partition(" ")
+            assert re.fullmatch(NAME, name) and words and name not in families, line
+            families[name] = {"help": words, "kind": None, "samples": {}}
+            current = name
+        elif line.startswith("# TYPE "):
+            name, _, kind = line[7:].partition(" ")
+            assert name == current and kind in KINDS and not families[name]["kind"], line
+            families[name]["kind"] = kind
+        else:
+            take_sample(families, current, line)
+    for name, family in families.items():
+        judge_family(name, family)
+    return families
+
+
+def take_sample(families, current, line):
+    found = SAMPLE.match(line)
+    assert found, f"a sample: {line!r}"
+    name, labels, value = found.groups()
+    family = family_of(name, families)
+    assert family == current and families[family]["kind"], f"out of its place: {line!r}"
+    key = (name, labels or "")
+    assert key not in families[family]["samples"], f"twice: {line!r}"
+    families[family]["samples"][key] = float(value)
+
+
+def judge_family(name, family):
+    assert family["samples"] or family["kind"] != "histogram", f"{name} has no samples"
+    if family["kind"] == "counter":
+        assert name.endswith("_total"), f"the counter {name} does not end with _total"
+        assert all(value >= 0 for value in family["samples"].values()), name
+    if family["kind"] == "histogram":
+        buckets = [(re.search(r'le="([^"]*)"', labels)[1], value)
+                   for (sample, labels), value in family["samples"].items()
+                   if sample == f"{name}_bucket"]
+        edges, values = zip(*buckets)
+        assert edges[-1] == "+Inf" and list(values) == sorted(values), (name, buckets)
+        assert [float(e) for e in edges] == sorted(float(e) for e in edges), (name, edges)
+        assert values[-1] == family["samples"][f"{name}_count", ""], name
+        assert (f"{name}_sum", "") in family["samples"], name
+
+
+def uploads(api) -> int:
+    """Large bodies that are on their way to a server now."""
+    families = parse(api.get("/metrics").body.decode())
+    return int(families["iron_uploads"]["samples"]["iron_uploads", ""])

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""What an engine must report after a row of bodies, one after the other.
+
+Two judges, independent of each other and of the server.  `by_oracle` is the plain Python of
+tests/oracle, for up to a few million tokens.  `by_command` is `iron feed --resume`, one process a
+body, for bodies of any length.  Both begin a new batch with every body, as the server does.
+"""
+
+from harness import iron, oracle, parse_json, unpack
+
+
+def plan_of(config: oracle.Config) -> dict:
+    """The document that creates an engine of this configuration."""
+    return {"nodes": config.nodes, "vocab": config.vocab, "batch": config.batch,
+            "positions": config.positions, "lattice": list(config.lattice)}
+
+
+def by_oracle(config: oracle.Config, bodies) -> dict:
+    """bodies: lists of tokens."""
+    engine, stream = oracle.Engine(config), []
+    for tokens in bodies:
+        engine.feed(tokens)
+        stream += tokens
+    return dict(engine.report(), seal=oracle.seal(stream))
+
+
+def batches_by_oracle(config: oracle.Config, bodies) -> list:
+    """The rows that GET .../batches must show."""
+    rows, position = [], 0
+    for tokens in bodies:
+        for first in range(0, len(tokens), config.batch):
+            part = tokens[first:first + config.batch]
+            counted = oracle.contribution(
+                part, position if config.positions == "stream" else 0, config.vocab)
+            rows.append({"batch": len(rows), "position": position, "tokens": counted.count,
+                         "xor": f"{counted.xor:08x}", "sum": str(counted.sum)})
+            position += len(part)
+    return rows
+
+
+def by_command(config: oracle.Config, files, folder) -> dict:
+    """files: (path, dtype).  Returns what the last of the runs printed."""
+    state = folder / "serial.state"
+    state.unlink(missing_ok=True)
+    report = None
+    for path, dtype in files:
+        # the lattice comes from the state in later runs, and the rest with it
+        start = ["--resume", state] if state.exists() else [
+            "--vocab", config.vocab, "--nodes", config.nodes, "--batch", config.batch,
+            "--positions", config.positions, "--lattice", ",".join(map(str, config.lattice))]
+        done = iron("feed", path, "--format", "raw", "--dtype", dtype, "--backend", "cpu",
+                    "--seal", "--state", state, *start, "--json")
+        assert done.code == 0, str(done)
+        report = parse_json(done.out)
+    return report
+
+
+def in_order(answered) -> list:
+    """Bodies in the order of their commits, told by what was answered: pairs of (tokens, answer).
+    They must lie one behind the other, from 0, without a gap."""
+    rows = sorted(((answer["tokens"], tokens) for tokens, answer in answered if tokens),
+                  key=lambda row: row[0])
+    position = 0
+    for after, tokens in rows:
+        position += len(tokens)
+        assert position == after, f"a body of {len(tokens)} ends at {after}, not at {position}"
+    return [tokens for _, tokens in rows]
+
+
+def tokens_of(body: bytes, dtype="u32") -> list:
+    return unpack(body, dtype)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""A server under test: started, asked where it listens, stopped, killed, started again.
+
+The server is seen only from outside: its options, its one line on standard error when it is
+ready, its port, its exit status, and what /proc says of its memory.  A server that is stopped
+must end with status 0 and, in builds with a sanitizer, without a report.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from harness import IRON, SANITIZED, environment
+
+READY = re.compile(r"iron: serving (https?)://(\S+):(\d+), data in (.*), (\d+) engines?\Z")
+REPORTS = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|SUMMARY:")
+START_S = 120 if SANITIZED else 30
+STOP_S = 180 if SANITIZED else 60
+
+
+class NotServing(Exception):
+    """The server did not come up; the text is what it said."""
+
+    def __init__(self, code, lines):
+        super().__init__(f"exit {code}: {lines}")
+        self.code, self.lines = code, lines
+
+
+class Server:
+    """One `iron serve` on a data folder, and after `start` again another on the same folder."""
+
+    def __init__(self, data, *options, listen="127.0.0.1:0", env=None, wrapper=()):
+        self.data, self.listen = Path(data), listen
+        self.options = [str(o) for o in options]
+        # Looking for leaks takes seconds a process: one test asks for it, the others do not.
+        self.env = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none",
+                    "ASAN_OPTIONS": "detect_leaks=0", **(env or {})}
+        self.wrapper = list(wrapper)
+        self.process = None
+        self.run_number = 0
+        self.said = []  # every line of every run
+        self.port = self.engines = self.scheme = None
+
+    def command(self) -> list:
+        return [*self.wrapper, IRON, "serve", "--listen", self.listen, "--data", str(self.data),
+                *self.options]
+
+    def start(self) -> "Server":
+        self.lines, self.is_told = [], threading.Event()
+        self.run_number += 1
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=environment(self.env))
+        self.listener = threading.Thread(target=self._listen, args=(self.process,), daemon=True)
+        self.listener.start()
+        self.is_told.wait(START_S)
+        if self.port is None:
+            self.process.kill()
+            code = self.process.wait()
+            self._forget()
+            raise NotServing(code, self.lines)
+        return self
+
+    def _listen(self, process):
+        self.port = None
+        for raw in process.stderr:
+            line = raw.decode("utf-8", "replace").rstrip("\n")
+            self.lines.append(line)
+            self.said.append(line)
+            found = READY.match(line)
+            if found and self.port is None:
+                self.scheme, self.port = found[1], int(found[3])
+                self.engines = int(found[5])
+                self.is_told.set()
+        process.wait()
+        self.is_told.set()
+
+    @property
+    def host(self) -> str:
+        """What a client writes into Host."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.host}"
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def _end(self, number, patience) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            code = self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            self._forget()
+            raise AssertionError(
+                f"the server did not end in {patience} s; it said {self.lines}") from None
+        self._forget()
+        return code
+
+    def _forget(self):
+        """The process has ended."""
+        self.listener.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self.process = None
+
+    def stop(self, number=signal.SIGTERM, code=0):
+        """Gracefully; the status is 0, or 2 where something could not be written."""
+        leftover = None
+        if self.process.poll() is not None:
+            leftover = f"it had ended by itself with status {self.process.returncode}"
+        found = self._end(number, STOP_S)
+        assert not leftover, f"{leftover}; it said {self.lines}"
+        assert found == code, f"a stopped server ended with status {found}; it said {self.lines}"
+        self.assert_no_report()
+
+    def kill(self):
+        """As when the process is lost: SIGKILL."""
+        self._end(signal.SIGKILL, STOP_S)
+        self.assert_no_report()
+
+    def assert_no_report(self):
+        found = [line for line in self.said if REPORTS.search(line)]
+        assert not found, "\n".join(self.said)
+
+    def restart(self) -> "Server":
+        if self.is_alive:
+            self.stop()
+        return self.start()
+
+    def _status_kib(self, name) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return int(re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)[1])
+
+    def peak_mib(self) -> float:
+        """The most memory that was ever resident (VmHWM)."""
+        return self._status_kib("VmHWM") / 1024
+
+    def resident_mib(self) -> float:
+        return self._status_kib("VmRSS") / 1024
+
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+def wait_until(what, claim, seconds=START_S):
+    """Polls; the deadline is far beyond what is expected and ends a test that would hang."""
+    end = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.02)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""Eight clients, three engines, bodies of all sizes at once: the same as one after the other.
+
+Whoever is refused with 409 tries again, from the position that was told or without one.  The
+order in which bodies were committed follows from the answers, and the oracle, which knows no
+concurrency, must come to the same words for that order.
+"""
+
+import random
+import threading
+import time
+
+import contract
+from api import Api, ServerTest, report_of
+from harness import SANITIZED, SEED, oracle, pack
+from load import ENGINES, Load
+from model import by_command, in_order, plan_of
+from wire import Wire, request
+
+FEEDS = 150 if SANITIZED else 600
+
+
+class Clients(ServerTest):
+    def test_keys_and_random_cuts(self):
+        server = self.serve()
+        load = Load(server, f"{SEED} clients", threads=8, large=60).create()
+        load.start().run_until(FEEDS, 300).join()
+        self.assertEqual(load.settle(), 0)  # nobody was cut off: what has no answer was refused
+        load.prove()
+        self.assertGreater(min(len(load.ordered(name)) for name in ENGINES), 10)
+        server.kill()
+        server.start()
+        load.prove()
+
+
+class Positions(ServerTest):
+    """With `at` and without a key: a client that is refused knows where the engine is."""
+
+    def setUp(self):
+        super().setUp()
+        self.instance = self.serve()
+        self.lock, self.done, self.broken = threading.Lock(), [], []
+
+    def worker(self, number, rounds, large, has_at):
+        dice = random.Random(f"{SEED} {number}")
+        api = Api(self.instance)
+        position = 0
+        try:
+            for _ in range(rounds):
+                count = dice.randint(17000, 19000) if dice.random() < large else dice.randint(1, 99)
+                tokens = [dice.randrange(2**32) for _ in range(count)]
+                while True:
+                    cuts = [dice.randint(500, 9000)] if dice.random() < 0.5 else None
+                    answer = api.feed("shared", pack(tokens), at=position if has_at else None,
+                                      cuts=cuts)
+                    if answer.status == 200:
+                        break
+                    assert contract.kind(answer) == "position-mismatch", answer
+                    position = answer.json["position"]
+                position = answer.json["tokens"]
+                with self.lock:
+                    self.done.append((tokens, answer.json))
+        except Exception as why:  # pylint: disable=broad-except
+            self.broken.append(repr(why))
+        api.close()
+
+    def race(self, threads, rounds, large, has_at):
+        config = ENGINES["stream"]
+        self.created(self.api(self.instance), "shared", **plan_of(config))
+        workers = [threading.Thread(target=self.worker, args=(k, rounds, large, has_at(k)))
+                   for k in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(self.broken, [])
+        self.assertEqual(len(self.done), threads * rounds)
+        bodies = in_order(self.done)
+        engine = oracle.Engine(config)
+        for tokens in bodies:
+            engine.feed(tokens)
+        found = self.api(self.instance).engine("shared")
+        stream = [token for tokens in bodies for token in tokens]
+        self.assertEqual(report_of(found), dict(engine.report(), seal=oracle.seal(stream)))
+
+    def test_everybody_with_a_position(self):
+        self.race(8, 6 if SANITIZED else 20, 0.1, lambda k: True)
+
+    def test_some_with_a_position(self):
+        self.race(8, 6 if SANITIZED else 20, 0.1, lambda k: k % 2)
+
+    def test_small_bodies_without_a_position_are_all_taken(self):
+        """Nobody is refused: they wait for each other."""
+        self.created(self.api(self.instance), "e", nodes=2)
+        refused = []
+
+        def feed(k):
+            api = Api(self.instance)
+            for _ in range(40):
+                answer = api.feed("e", pack([k] * 100))
+                if answer.status != 200:
+                    refused.append(str(answer))
+            api.close()
+
+        threads = [threading.Thread(target=feed, args=(k,)) for k in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(refused, [])
+        self.assertEqual(self.api(self.instance).engine("e")["tokens"], 8 * 40 * 100)
+
+
+class Large(ServerTest):
+    def test_a_large_body_that_was_overtaken(self):
+        """It is refused with the position, and has changed nothing."""
+        server = self.serve()
+        api = self.api(server)
+        self.created(api, "e", nodes=4, batch=1000)
+        body = pack(oracle.gen(1, 50_000, 1000))
+        for framing, parts in (("length", None), ("chunked", 100_000)):
+            with self.subTest(framing=framing), Wire(server) as slow:
+                before = api.engine("e")["tokens"]
+                headers = [("Content-Length", str(len(body)))] if not parts else [
+                    ("Transfer-Encoding", "chunked")]
+                first, rest = body[:100_000], body[100_000:]
+                if parts:
+                    first = b"%x\r\n" % len(first) + first + b"\r\n"
+                    rest = b"%x\r\n" % len(rest) + rest + b"\r\n0\r\n\r\n"
+                slow.send(request("POST", "/v1/engines/e/feed", server.host, headers) + first)
+                time.sleep(0.3)  # it has begun; the answer does not depend on it
+                self.fed(api, "e", pack([1, 2, 3]))
+                slow.send(rest)
+                answer = slow.answer()
+                contract.judge("POST", "/v1/engines/e/feed", answer)
+                self.assert_problem(answer, "position-mismatch")
+                self.assertEqual(answer.json["position"], before + 3)
+                self.assertEqual(api.engine("e")["tokens"], before + 3)
+
+    def test_large_bodies_against_the_command(self):
+        """Several writers of megabytes, each to an engine of its own and one that they share."""
+        server = self.serve()
+        api = self.api(server)
+        config = oracle.Config(nodes=64, batch=100_000)
+        for name in ("a", "b", "shared"):
+            self.created(api, name, **plan_of(config))
+        done, lock, broken = {"a": [], "b": [], "shared": []}, threading.Lock(), []
+
+        def write(number):
+            dice, client = random.Random(f"{SEED} large {number}"), Api(server)
+            try:
+                for _ in range(3):
+                    for name in (("a", "b")[number % 2], "shared"):
+                        body = dice.randbytes(4 * dice.randint(20_000, 600_000))
+                        while (answer := client.feed(name, body, cuts=[70_001])).status == 409:
+                            pass
+                        assert answer.status == 200, answer
+                        with lock:
+                            done[name].append((body, answer.json))
+            except Exception as why:  # pylint: disable=broad-except
+                broken.append(repr(why))
+            client.close()
+
+        threads = [threading.Thread(target=write, args=(k,)) for k in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(broken, [])
+        for name, feeds in done.items():
+            feeds.sort(key=lambda feed: feed[1]["tokens"])
+            files = [(self.write(f"{name}-{k}", body), "u32") for k, (body, _) in enumerate(feeds)]
+            expected = by_command(config, files, self.dir)
+            self.assertEqual(report_of(api.engine(name)), report_of(expected))
+
+    def test_deleted_under_a_large_body(self):
+        server = self.serve()
+        api = self.api(server)
+        self.created(api, "e", nodes=4)
+        with Wire(server) as slow:
+            slow.send(request("POST", "/v1/engines/e/feed", server.host,
+                              [("Content-Length", "400000")]) + bytes(200_000))
+            time.sleep(0.2)
+            self.assertEqual(api.call("DELETE", "/v1/engines/e").status, 204)
+            self.created(api, "e", nodes=4)
+            slow.send(bytes(200_000))
+            answer = slow.answer()
+            contract.judge("POST", "/v1/engines/e/feed", answer)
+            self.assert_problem(answer, "no-such-engine")
+        self.assertEqual(api.engine("e")["tokens"], 0)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""A disk that fails: EIO by fault injection (libfiu), ENOSPC by a tmpfs that is really full.
+
+After the first failed write the server takes nothing more (503 read-only, /readyz 503), lives
+(/healthz 200), and shows what was acknowledged last.  After a restart on a disk that works,
+everything that was acknowledged is there, and of the rest each feed wholly or not at all.
+"""
+
+import os
+import shutil
+import subprocess
+
+from api import Gone, ServerTest, report_of
+from disks import SmallDisk, Unable
+from harness import SANITIZED, environment, oracle, pack
+from load import Load
+from serving import NotServing, Server, wait_until
+from wire import Wire, request
+
+CONFIG = oracle.Config(vocab=100, nodes=20, batch=50)
+POINTS = {"a write": "posix/io/rw/pwrite", 
+          "a sync": "posix/io/sync/fdatasync", "every sync": "posix/io/sync/*"}
+EIO, ENOSPC = 5, 28
+
+
+class FaultTest(ServerTest):
+    def begin(self, server):
+        self.instance = server
+        self.client = self.api(server)
+        self.created(self.client, "e", nodes=20, vocab=100, batch=50)
+        self.bodies = []
+        for k in range(5):
+            self.feed_next(k)
+        self.shown = self.client.engine("e")
+
+    def feed_next(self, k):
+        tokens = oracle.gen(k, 100, 1000)
+        answer = self.client.feed("e", pack(tokens), key=f"k{k}")
+        if answer.status == 200:
+            self.bodies.append(tokens)
+        return answer
+
+    def assert_read_only(self):
+        """Nothing is taken, everything is shown, and what is shown was acknowledged."""
+        for body in (pack([1]), bytes(200_000)):
+            self.assert_problem(self.client.feed("e", body), "read-only")
+        self.assert_problem(self.client.feed("e", pack([1]), key="new"), "read-only")
+        self.assert_problem(self.client.create("other"), "read-only")
+        self.assert_problem(self.client.call("DELETE", "/v1/engines/e"), "read-only")
+        self.assert_problem(self.client.get("/readyz"), "read-only")
+        self.assertEqual(self.client.get("/healthz").json, {"status": "ok"})
+        self.assertEqual(self.shown, self.client.engine("e"))
+        self.assertEqual(self.client.get("/v1/engines").json, {"engines": [self.shown]})
+        self.assertEqual(report_of(self.client.get("/v1/engines/e/state").json),
+                         report_of(self.shown))
+        self.client.get("/metrics")
+
+    def assert_there(self, unsure=()):
+        """After a restart: what was acknowledged, and perhaps, wholly, what was not."""
+        found = report_of(self.client.engine("e"))
+        possible = [self.bodies, *[self.bodies + [tokens] for tokens in unsure]]
+        reports = []
+        for bodies in possible:
+            engine = oracle.Engine(CONFIG)
+            for tokens in bodies:
+                engine.feed(tokens)
+            stream = [token for tokens in bodies for token in tokens]
+            reports.append(dict(engine.report(), seal=oracle.seal(stream)))
+        self.assertIn(found, reports)
+
+
+class Injected(FaultTest):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("fiu-run") or not shutil.which("fiu-ctrl"):
+            self.skipTest("fiu-run is not installed (Debian: fiu-utils)")
+        if SANITIZED:
+            self.skipTest("a sanitizer and a preloaded library do not go together")
+        self.prefix = str(self.dir / "fiu")
+
+    def control(self, command):
+        subprocess.run(["fiu-ctrl", "-f", self.prefix, "-c", command,
+                        str(self.instance.process.pid)], check=True, timeout=60,
+                       capture_output=True, env=environment())
+
+    def test_each_way_to_fail(self):
+        for what, point in POINTS.items():
+            for number in (EIO, ENOSPC):
+                with self.subTest(fails=what, errno=number):
+                    self.fail_once(point, number)
+
+    def fail_once(self, point, number):
+        data = f"data-{point.replace('/', '-').replace('*', 'all')}-{number}"
+        wrapper = ["fiu-run", "-x", "-f", self.prefix]
+        self.begin(self.serve(data=data, wrapper=wrapper))
+        self.control(f"enable name={point},failinfo={number}")
+        self.assert_problem(self.feed_next(100), "read-only", "not acknowledged")
+        self.assert_read_only()
+        self.control(f"disable name={point}")
+        self.assert_read_only()  # a disk that works again does not make it forget
+        self.instance.stop(code=2)
+        self.instance.wrapper = []
+        self.instance.start()
+        self.assert_there(unsure=[oracle.gen(100, 100, 1000)])
+        self.assertEqual(self.client.get("/readyz").status, 200)
+        self.assertEqual(self.feed_next(101).status, 200)
+        self.instance.stop()
+
+    def test_in_the_middle_of_a_large_body(self):
+        """What is written ahead of it fails, or its end does: nothing of it is fed."""
+        for number, point in enumerate(("posix/io/rw/pwrite", "posix/io/sync/fdatasync")):
+            with self.subTest(point=point):
+                self.begin(self.serve(data=f"large-{number}",
+                                      wrapper=["fiu-run", "-x", "-f", self.prefix]))
+                half = bytes(8_000_000)  # of batches of 50 tokens: many blocks
+                with Wire(self.instance) as wire:
+                    wire.send(request("POST", "/v1/engines/e/feed", self.instance.host,
+                                      [("Content-Length", str(2 * len(half)))]) + half)
+                    self.control(f"enable name={point},failinfo={EIO}")
+                    answer = wire.send(half).answer()
+                self.assert_problem(answer, "read-only")
+                self.assert_read_only()
+                self.instance.stop(code=2)
+                self.instance.wrapper = []
+                self.instance.start()
+                self.assert_there()
+                self.instance.stop()
+
+    def test_under_load(self):
+        """Writes begin to fail at random while six clients feed."""
+        server = self.serve(wrapper=["fiu-run", "-x", "-f", self.prefix])
+        self.instance = server
+        load = Load(server, "faults").create().start().run_until(100)
+        self.control(f"enable_random name=posix/io/rw/pwrite,probability=0.02,failinfo={EIO}")
+        load.announce()
+        self.client = self.api(server)
+        wait_until("read-only", lambda: self.client.get("/readyz").status == 503)
+        load.join()
+        shown = {name: report_of(self.client.engine(name)) for name in
+                 ("stream", "batch", "lattice")}
+        for name, report in shown.items():
+            last = max((f.answer["tokens"] for f in load.feeds
+                        if f.engine == name and f.answer), default=0)
+            self.assertEqual(report["tokens"], last, f"{name} shows what nobody was told")
+        server.stop(code=2)
+        server.wrapper = []
+        server.start()
+        load.settle()
+        load.prove()
+
+
+class Full(FaultTest):
+    def test_a_disk_that_is_full(self):
+        """Feeds until it is; then it is read-only, and whole again after a restart with room."""
+        try:
+            disk = SmallDisk(self.dir, 1200)
+            self.addCleanup(disk.end)
+        except Unable as why:
+            self.skipTest(str(why))
+        server = Server(disk.place / "data")
+        self.addCleanup(self._end, server)
+        self.begin(server.start())
+        count, answer = 5, None
+        while answer is None or answer.status == 200:
+            self.shown = self.client.engine("e")
+            answer = self.feed_next(count)
+            count += 1
+            self.assertLess(count, 20_000, "the disk does not fill")
+        self.assert_problem(answer, "read-only")
+        self.assert_read_only()
+        self.assertGreater(len(self.bodies), 5)
+        server.stop(code=2)
+        disk.grow(64_000)
+        server.start()
+        self.assert_there(unsure=[oracle.gen(count - 1, 100, 1000)])
+        self.assertEqual(self.feed_next(count).status, 200)
+
+    def test_no_room_to_begin_with(self):
+        try:
+            disk = SmallDisk(self.dir, 8)
+            self.addCleanup(disk.end)
+        except Unable as why:
+            self.skipTest(str(why))
+        with self.assertRaises(NotServing) as found:
+            Server(disk.place / "data").start()
+        self.assertEqual((found.exception.code, len(found.exception.lines)), (2, 1),
+                         str(found.exception))
+
+
+class Unreadable(FaultTest):
+    def test_a_folder_that_may_not_be_written(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may write everywhere")
+        folder = self.dir / "closed"
+        folder.mkdir(mode=0o500)
+        with self.assertRaises(NotServing) as found:
+            Server(folder / "data").start()
+        self.assertEqual(found.exception.code, 2)
+
+    def test_a_client_that_goes_after_its_body_counts(self):
+        """The whole body was sent and the client left before the answer: it is fed, or it is not,
+        and the key tells which."""
+        self.begin(self.serve())
+        for k in range(30):
+            body = pack([k] * 10)
+            wire = Wire(self.instance)
+            wire.send(request("POST", "/v1/engines/e/feed", self.instance.host,
+                              [("Content-Length", "40"), ("Idempotency-Key", f"gone-{k}")], body))
+            wire.reset()
+            before = self.client.engine("e")["tokens"]
+            try:
+                answer = self.client.feed("e", body, key=f"gone-{k}")
+            except Gone:
+                self.fail("the server went away")
+            self.assertEqual(answer.status, 200, str(answer))
+            after = self.client.engine("e")["tokens"]
+            self.assertLessEqual(after - before, 10)
+            self.assertEqual(after, answer.json["tokens"])
+        self.assertEqual(self.client.engine("e")["tokens"], self.shown["tokens"] + 300)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""The power goes, in the middle of the load: what was acknowledged is there when it is back.
+
+kill -9 cannot tell whether fsync was called: the kernel keeps what was written.  So the data lie
+on an ext4 of the test's own, which is shut down without flushing anything (FS_IOC_SHUTDOWN), as a
+power cut would.  The same with fsync turned into nothing (no_sync.c) must lose acknowledged feeds;
+if it does not, the cut is no cut, and the test fails rather than to prove nothing.
+
+Where power is lost nobody answers any more.  Here the server lives on for a moment, and an fsync
+that is under way while the file system is shut down may succeed in vain (any program's does, about
+once in twenty cuts).  So an answer counts only if it was there before the cut began.
+"""
+
+import os
+import random
+import time
+
+from api import Api, ServerTest
+from disks import PowerDisk, Unable
+from harness import LONG, SEED
+from load import ENGINES, Load
+from serving import NotServing, Server
+
+ROUNDS = 20 if LONG else 3
+FEEDS = 150
+NO_SYNC = os.environ.get("IRON_TEST_NO_SYNC", "")
+
+
+class PowerCut(ServerTest):
+    def setUp(self):
+        super().setUp()
+        try:
+            self.disk = PowerDisk(self.dir)
+            self.addCleanup(self.disk.end)
+            self.disk.cut_power()  # is it possible here?
+            self.disk.power_on()
+        except Unable as why:
+            self.skipTest(str(why))
+        self.dice = random.Random(f"{SEED} power")
+
+    def on_disk(self, **kwargs) -> Server:
+        server = Server(self.disk.place / "data", **kwargs)
+        self.addCleanup(self._end, server)
+        return server.start()
+
+    def cut(self, server, load):
+        """Under load: the disk goes first, then the process; then both come back."""
+        load.run_until(FEEDS).announce()
+        time.sleep(self.dice.uniform(0, 0.05))
+        moment = time.monotonic()
+        self.disk.cut_power()
+        server.kill()
+        load.join()
+        load.forget_since(moment)
+        self.disk.power_on()
+
+    def test_acknowledged_feeds_outlive_it(self):
+        server = self.on_disk()
+        load = Load(server, f"{SEED} power").create()
+        for _ in range(ROUNDS):
+            load.start()
+            self.cut(server, load)
+            server.start()
+            load.settle()
+        load.prove()
+        server.restart()
+        load.prove()
+
+    def test_a_new_engine_outlives_it(self):
+        """Created, cut at once: the folder and the database must be on the disk as well."""
+        server = self.on_disk()
+        api = self.api(server)
+        self.created(api, "first", nodes=3)
+        self.disk.cut_power()
+        server.kill()
+        self.disk.power_on()
+        server.start()
+        self.assertEqual(api.engine("first")["tokens"], 0)
+        self.assertEqual(api.call("DELETE", "/v1/engines/first").status, 204)
+        self.disk.cut_power()
+        server.kill()
+        self.disk.power_on()
+        server.start()
+        self.assertEqual(api.get("/v1/engines").json, {"engines": []})
+
+    def test_without_fsync_it_does_not_hold(self):
+        if not os.path.exists(NO_SYNC):
+            self.skipTest("no library that turns fsync into nothing (IRON_TEST_NO_SYNC)")
+        lost = 0
+        for number in range(ROUNDS):
+            server = Server(self.disk.place / f"lying-{number}", env={"LD_PRELOAD": NO_SYNC})
+            server.start()
+            load = Load(server, f"{SEED} lying {number}").create().start()
+            self.cut(server, load)
+            lost += self.lost(server, load)
+        self.assertGreater(lost, 0, "the cut is no cut: nothing was lost without fsync")
+
+    def lost(self, server, load) -> int:
+        """How many acknowledged feeds are not there; all, if it does not come up again."""
+        done = {name: sum(1 for f in load.feeds if f.engine == name and f.answer)
+                for name in ENGINES}
+        try:
+            server.start()
+        except NotServing:
+            return sum(done.values())
+        api, missing = Api(server), 0
+        for name, count in done.items():
+            answer = api.get(f"/v1/engines/{name}")
+            missing += max(0, count - (answer.json["feeds"] if answer.status == 200 else 0))
+        api.close()
+        server.kill()
+        return missing

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+"""Starting: what is refused, with exit status 2 and one line that says what to do; TLS."""
+
+import os
+import shutil
+import socket
+import sqlite3
+import ssl
+import subprocess
+
+from api import ServerTest, report_of
+from harness import TIMEOUT_S, environment, iron, oracle, pack, parse_json
+from serving import NotServing, Server
+
+TOKEN = b"0123456789abcdef0123456789abcdef\n"
+
+
+class Refusals(ServerTest):
+    def refused(self, *options, says, data="data", listen="127.0.0.1:0"):
+        """One line, exit 2, no port."""
+        server = Server(self.dir / data, *options, listen=listen)
+        try:
+            server.start()
+        except NotServing as why:
+            self.assertEqual(why.code, 2, str(why))
+            self.assertEqual(len(why.lines), 1, str(why))
+            self.assertRegex(why.lines[0], rf"^iron: .*{says}", str(why))
+            return
+        server.stop()
+        self.fail(f"it was served: {options}")
+
+    def database(self, data="data"):
+        found = [p for p in (self.dir / data).iterdir() if p.is_file()
+                 and p.read_bytes()[:15] == b"SQLite format 3"]
+        self.assertEqual(len(found), 1, list((self.dir / data).iterdir()))
+        return found[0]
+
+    def filled(self):
+        """A folder with an engine that was fed, and its server stopped."""
+        server = self.serve()
+        api = self.api(server)
+        self.created(api, "e", nodes=100, batch=10)
+        for k in range(5):
+            self.fed(api, "e", pack(oracle.gen(k, 500, 1000)), key=f"k{k}")
+        report = api.engine("e")
+        server.stop()
+        return report
+
+    def test_a_second_server_on_the_same_data(self):
+        first = self.serve()
+        self.created(self.api(first), "e", nodes=1)
+        self.refused(says="data|open|server|another")
+        self.assertEqual(self.fed(self.api(first), "e", pack([1]))["tokens"], 1)
+        first.kill()
+        first.start()  # a lock does not outlive its process
+
+    def test_a_newer_database(self):
+        self.filled()
+        with sqlite3.connect(self.database()) as base:
+            version = base.execute("PRAGMA user_version").fetchone()[0]
+            self.assertGreater(version, 0)
+            base.execute(f"PRAGMA user_version = {version + 1}")
+        base.close()
+        self.refused(says=f"newer|version.*{version + 1}")
+
+    def test_another_programs_database(self):
+        (self.dir / "data").mkdir()
+        self.filled_elsewhere()
+        self.refused(says="iron|program|database")
+
+    def filled_elsewhere(self):
+        """Where ours would be there is one of somebody else."""
+        probe = self.serve(data="probe")
+        probe.stop()
+        name = self.database("probe").name
+        with sqlite3.connect(self.dir / "data" / name) as base:
+            base.execute("CREATE TABLE songs (title TEXT)")
+            base.execute("PRAGMA user_version = 1")
+            base.execute("PRAGMA application_id = 77")
+        base.close()
+
+    def test_damage(self):
+        """A page of zeros, noise in the middle, half a file, no database at all."""
+        before = self.filled()
+        shutil.copytree(self.dir / "data", self.dir / "good")
+        name = self.database().name
+        whole = self.database().read_bytes()
+        self.assertGreater(len(whole), 8192)
+        damaged = {
+            "half of it": whole[:len(whole) // 2],
+            "a few bytes": whole[:50],
+            "text": b"these are not the tables you are looking for\n" * 500,
+            "a page of zeros": whole[:4096] + bytes(4096) + whole[8192:],
+            "a page of noise": whole[:4096] + b"\xa5" * 4096 + whole[8192:],
+        }
+        for what, data in damaged.items():
+            with self.subTest(damage=what):
+                shutil.rmtree(self.dir / "data")
+                shutil.copytree(self.dir / "good", self.dir / "data")
+                for extra in (self.dir / "data").glob(f"{name}-*"):
+                    extra.unlink()
+                (self.dir / "data" / name).write_bytes(data)
+                self.refused(says=".")
+        shutil.rmtree(self.dir / "data")
+        shutil.copytree(self.dir / "good", self.dir / "data")
+        self.assertEqual(before, self.api(self.serve()).engine("e"))
+
+    def test_a_changed_value(self):
+        """Every number of every table, changed by one: start-up or reading notices, or it does not
+        matter to what is shown; nothing false is shown as true."""
+        before = self.filled()
+        shutil.copytree(self.dir / "data", self.dir / "good")
+        name, noticed = self.database().name, 0
+        for table, column, rowid in self.cells():
+            shutil.rmtree(self.dir / "data")
+            shutil.copytree(self.dir / "good", self.dir / "data")
+            base = sqlite3.connect(self.dir / "data" / name)
+            try:
+                with base:
+                    base.execute(
+                        f"UPDATE {table} SET {column} = {column} + 1 WHERE rowid = {rowid}")
+            except sqlite3.IntegrityError:
+                continue  # the database itself does not take it
+            finally:
+                base.close()
+            with self.subTest(cell=f"{table}.{column} of row {rowid}"):
+                noticed += self.notices(before)
+        self.assertGreater(noticed, 0)
+
+    def cells(self) -> list:
+        base = sqlite3.connect(self.database())
+        tables = [row[0] for row in base.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
+        found = []
+        for table in tables:
+            for column in base.execute(f"PRAGMA table_info({table})").fetchall():
+                try:
+                    row = base.execute(
+                        f"SELECT rowid, typeof({column[1]}) FROM {table} LIMIT 1").fetchone()
+                except sqlite3.OperationalError:  # without rowid
+                    continue
+                if row and row[1] == "integer":
+                    found.append((table, column[1], row[0]))
+        base.close()
+        return found
+
+    def notices(self, before) -> bool:
+        """Whether the server refused the folder; if it serves, it shows no other results."""
+        server = Server(self.dir / "data")
+        try:
+            server.start()
+        except NotServing as why:
+            self.assertEqual((why.code, len(why.lines)), (2, 1), str(why))
+            return True
+        try:
+            answer = self.api(server).get("/v1/engines/e")
+            if answer.status == 200:
+                self.assertEqual(report_of(before), report_of(answer.json))
+        finally:
+            server.stop()
+        return False
+
+    def test_a_public_address_without_a_token(self):
+        for address in ("0.0.0.0:0", "[::]:0"):
+            self.refused(listen=address, says="token")
+        token = self.write("token", TOKEN)
+        token.chmod(0o600)
+        server = self.serve("--token-file", token, listen="0.0.0.0:0")
+        self.assertEqual(self.api(server, token=TOKEN.decode().strip()).get("/v1/info").status, 200)
+
+    def test_token_files(self):
+        token = self.write("token", TOKEN)
+        for mode in (0o644, 0o640, 0o604, 0o660, 0o666):
+            token.chmod(mode)
+            self.refused("--token-file", token, says="token")
+        token.chmod(0o600)
+        for text in (b"", b"\n", b"two\nlines of it are too many\n", b"a b" * 20,
+                     b"x" * 100_000, b"\0" * 40, b"\xff" * 40):
+            token.write_bytes(text)
+            with self.subTest(text=text[:20]):
+                self.refused("--token-file", token, says="token")
+        self.refused("--token-file", self.dir / "none", says="none")
+        self.refused("--token-file", self.dir, says="token|director|regular")
+
+    def test_the_other_loopback(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError as why:
+            self.skipTest(f"no IPv6 here: {why}")
+        server = self.serve(listen="[::1]:0")
+        self.assertRegex(server.lines[0], rf"http://\[::1\]:{server.port}, ")
+        for host in (f"[::1]:{server.port}", f"localhost:{server.port}"):
+            with socket.create_connection(("::1", server.port), TIMEOUT_S) as wire:
+                wire.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                self.assertRegex(wire.recv(4096), b"^HTTP/1.1 200 ")
+
+    def test_addresses_that_are_none(self):
+        for listen in ("", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ":-1",
+                       "nowhere.invalid:0", "127.0.0.1:0:0", "[::1:0", "256.0.0.1:0"):
+            with self.subTest(listen=listen):
+                self.refused(listen=listen, says=".")
+
+    def test_a_port_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            self.refused(listen=f"127.0.0.1:{other.getsockname()[1]}", says="port|use|address")
+
+    def test_a_folder_that_cannot_be(self):
+        self.write("file", b"x")
+        self.refused(data="file", says="file")
+        self.refused(data="file/below", says="file")
+
+    def test_options_that_are_none(self):
+        for options in (("--max-body", "-1"), ("--max-body", "x"), ("--max-connections", "1.5"),
+                        ("--nothing",), ("--tls-cert", "x"), ("--tls-key", "x"), ("extra",),
+                        ("--header-seconds", ""), ("--report", "none.html")):
+            with self.subTest(options=options):
+                done = iron("serve", "--listen", "127.0.0.1:0", "--data", self.dir / "data",
+                            *options)
+                self.assertEqual(done.code, 2, str(done))
+                self.assertRegex(done.message, r"\Airon: [^\n]+\n\Z")
+
+    def test_the_folder_is_for_its_owner(self):
+        server = self.serve()
+        self.assertEqual(os.stat(server.data).st_mode & 0o777, 0o700)
+
+
+class Tls(ServerTest):
+    def setUp(self):
+        super().setUp()
+        self.cert, self.key = self.dir / "cert.pem", self.dir / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", self.key, "-out",
+                        self.cert], check=True, capture_output=True, timeout=TIMEOUT_S)
+        self.instance = self.serve("--tls-cert", self.cert, "--tls-key", self.key)
+        self.context = ssl.create_default_context(cafile=str(self.cert))
+
+    def test_python_curl_and_push(self):
+        self.assertEqual(self.instance.scheme, "https")
+        api = self.api(self.instance, context=self.context)
+        self.created(api, "e", nodes=5, batch=100)
+        tokens = oracle.gen(1, 50_000, 1000)
+        path = self.write("tokens", pack(tokens))
+        base = f"https://localhost:{self.instance.port}/v1/engines"
+        done = subprocess.run(["curl", "-sS", "--cacert", self.cert, "--data-binary", f"@{path}",
+                               f"{base}/e/feed?at=0"], capture_output=True, timeout=TIMEOUT_S,
+                              env=environment(), check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        expected = dict(oracle.Engine(oracle.Config(nodes=5, batch=100)).feed(tokens).report(),
+                        seal=oracle.seal(tokens))
+        self.assertEqual(report_of(parse_json(done.stdout)), expected)
+        self.created(api, "p", nodes=5, batch=100)
+        pushed = iron("push", path, f"{base}/p", "--dtype", "u32", "--ca", self.cert, "--json")
+        self.assertEqual(pushed.code, 0, str(pushed))
+        self.assertEqual(report_of(api.engine("p")), expected)
+
+    def test_who_does_not_trust_is_not_served(self):
+        done = iron("push", self.write("tokens", pack([1])),
+                    f"https://localhost:{self.instance.port}/v1/engines/e", "--dtype", "u32")
+        self.assertEqual(done.code, 2, str(done))
+        self.assertRegex(done.message, r"(?i)\Airon: [^\n]*certificate[^\n]*\n\Z")
+
+    def test_plain_text_on_a_secure_port(self):
+        with self.wire(self.instance) as wire:
+            wire.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").finish()
+            self.assertNotIn(b" 200 ", wire._rest())  # pylint: disable=protected-access
+        api = self.api(self.instance, context=self.context)
+        self.assertEqual(api.get("/healthz").status, 200)
+
+    def test_keys_that_do_not_fit(self):
+        other = self.write("other.pem", b"no certificate\n")
+        for options in (("--tls-cert", other, "--tls-key", self.key),
+                        ("--tls-cert", self.cert, "--tls-key", other),
+                        ("--tls-cert", self.cert), ("--tls-key", self.key),
+                        ("--tls-cert", self.dir / "none", "--tls-key", self.key)):
+            with self.subTest(options=options):
+                done = iron("serve", "--listen", "127.0.0.1:0", "--data", self.dir / "x", *options)
+                self.assertEqual(done.code, 2, str(done))
+                self.assertRegex(done.message, r"\Airon: [^\n]+\n\Z")

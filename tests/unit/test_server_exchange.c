@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_server_exchange.c: a real server over raw sockets: what routes get and give: bodies with a
+ * length and in chunks, kept connections, HEAD, methods, queries, types; answers before and in the
+ * midst of a body, read reliably by clients that send on; streams; and that every exchange is
+ * dropped once.
+ */
+#include "server_support.h"
+
+#define HOST  "Host: localhost\r\n"
+#define CLOSE "Connection: close\r\n"
+
+static void test_bodies(void **state) {
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){.max_body = 1000});
+    expect(&f, "POST /count HTTP/1.1\r\n" HOST CLOSE "Content-Length: 5\r\n\r\nabcde", 200,
+           "\"bytes\": 5");
+    expect(&f, "POST /count HTTP/1.1\r\n" HOST CLOSE "Content-Length: 0\r\n\r\n", 200,
+           "\"bytes\": 0");
+    expect(&f, "POST /count HTTP/1.1\r\n" HOST CLOSE "\r\n", 200, "\"bytes\": 0");
+    expect(&f,
+           "POST /count HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+           "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
+           200, "\"bytes\": 13");
+    expect(&f, "POST /echo HTTP/1.1\r\n" HOST CLOSE "Content-Length: 4\r\n\r\nabcd", 200,
+           "\r\n\r\nabcd");
+    expect(&f,
+           "POST /echo HTTP/1.1\r\n" HOST CLOSE
+           "Content-Type: Application/JSON; charset=utf-8\r\nContent-Length: 4\r\n\r\nabcd",
+           200, "X-Echo: yes");
+    expect(&f,
+           "POST /echo HTTP/1.1\r\n" HOST "Content-Type: text/plain\r\nContent-Length: "
+           "4\r\n\r\nabcd",
+           415, "unsupported-type");
+    expect(&f,
+           "POST /count HTTP/1.1\r\n" HOST "Content-Encoding: gzip\r\nContent-Length: "
+           "4\r\n\r\nabcd",
+           415, "unsupported-type");
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nab", 400,
+           "unexpected-body");
+    expect(&f,
+           "POST /count HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 0\r\n\r\n"
+           "GET /hello/next HTTP/1.1\r\n" HOST "\r\n",
+           200, "\"bytes\": 0");
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST "Expect: 100-continue\r\n\r\n", 200,
+           "\"hello\": \"a\"");
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST CLOSE "Content-Length: 0\r\n\r\n", 200, NULL);
+    expect(&f, "POST /count HTTP/1.1\r\n" HOST "Content-Length: 1001\r\n\r\n", 413, "too-large");
+    fixture_stop(&f);
+}
+
+/* A large document but for its last byte. */
+static int begin_document(const fixture *f) {
+    size_t bytes = (size_t)1 << 20;
+    char *text = grab(bytes);
+    int fd = dial(f);
+
+    memset(text, ' ', bytes);
+    assert_true(say(fd, "POST /echo HTTP/1.1\r\n" HOST CLOSE "Content-Length: 1048576\r\n\r\n"));
+    (void)say_bytes(fd, text, bytes - 1); /* it may be refused in its midst */
+    free(text);
+    return fd;
+}
+
+/* Waits until so many of them have their answers. */
+static void wait_answered(const int *fds, unsigned all, unsigned wanted) {
+    unsigned answered = 0;
+
+    for (int k = 0; k < 6000 && answered < wanted; k++) {
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        answered = 0;
+        for (unsigned j = 0; j < all; j++)
+            answered += poll(&(struct pollfd){.fd = fds[j], .events = POLLIN}, 1, 0) > 0;
+    }
+    assert_true(answered >= wanted);
+}
+
+/* Many large documents at once: some are told to come later, the others are read in turn; small
+ * ones are not concerned. */
+static void test_documents(void **state) {
+    enum { ALL = 100, ROOM = 64 };
+    unsigned taken_count = 0, busy_count = 0;
+    fixture f;
+    int fds[ALL];
+    char *answer;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    for (int k = 0; k < ALL; k++)
+        fds[k] = begin_document(&f);
+    expect(&f, "POST /echo HTTP/1.1\r\n" HOST CLOSE "Content-Length: 4\r\n\r\nabcd", 200, "abcd");
+    wait_answered(fds, ALL, ALL - ROOM);
+    for (int k = 0; k < ALL; k++)
+        (void)say(fds[k], "x");
+    for (int k = 0; k < ALL; k++) {
+        answer = hear_all(fds[k]);
+        taken_count += status_of(answer) == 200;
+        busy_count += status_of(answer) == 503;
+        free(answer);
+        close(fds[k]);
+    }
+    assert_int_equal(taken_count + busy_count, ALL);
+    assert_in_range(taken_count, 1, ROOM);
+    assert_int_equal(atomic_load(&most_readers), 1);
+    fds[0] = begin_document(&f); /* all of the room is free again */
+    assert_true(say(fds[0], "x"));
+    answer = hear_all(fds[0]);
+    assert_answer(answer, 200, NULL);
+    free(answer);
+    close(fds[0]);
+    fixture_stop(&f);
+}
+
+static void test_routing(void **state) {
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    expect(&f, "GET /nowhere HTTP/1.1\r\n" HOST CLOSE "\r\n", 404, "no-such-path");
+    expect(&f, "POST /hello/a HTTP/1.1\r\n" HOST CLOSE "\r\n", 405, "Allow: GET, HEAD, DELETE\r\n");
+    expect(&f, "OPTIONS /open HTTP/1.1\r\n" HOST CLOSE "\r\n", 405, "Allow: GET, HEAD\r\n");
+    expect(&f, "DELETE /hello/a HTTP/1.1\r\n" HOST CLOSE "\r\n", 204, "X-Request-Id: ");
+    expect(&f, "GET /hello/%C3%A9?q=%26 HTTP/1.1\r\n" HOST CLOSE "\r\n", 200,
+           "\"hello\": \"\xc3\xa9\",\n  \"q\": \"&\"");
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST CLOSE "X-Said:  a b \t\r\n\r\n", 200,
+           "\"said\": \"a b\"");
+    expect(&f, "GET /hello/a?x=1 HTTP/1.1\r\n" HOST CLOSE "\r\n", 400, "no parameter 'x'");
+    expect(&f, "GET /hello/a?q=1&q=2 HTTP/1.1\r\n" HOST CLOSE "\r\n", 400, "bad-query");
+    expect(&f, "GET /hello/a%2fb HTTP/1.1\r\n" HOST CLOSE "\r\n", 400, "malformed-request");
+    expect(&f, "GET /hello/a HTTP/1.1\r\nHost: evil.test\r\n" CLOSE "\r\n", 421, "wrong-host");
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST CLOSE "Origin: null\r\n\r\n", 403,
+           "foreign-origin");
+    expect(&f, "GET /mute HTTP/1.1\r\n" HOST CLOSE "\r\n", 500, "internal");
+    expect(&f, "GET /hello/a HTTP/1.0\r\n\r\n", 200, "\"hello\": \"a\"");
+    fixture_stop(&f);
+}
+
+static void test_every_answer_carries(void **state) {
+    static const char *const lines[] = {"X-Request-Id: ", "Cache-Control: no-store\r\n",
+                                        "X-Content-Type-Options: nosniff\r\n",
+                                        "Connection: close\r\n", "Content-Length: "};
+    static const char *const requests[] = {
+        "GET /hello/a HTTP/1.1\r\n" HOST CLOSE "\r\n", "GET /x HTTP/1.1\r\n" HOST CLOSE "\r\n",
+        "GET x HTTP/1.1\r\n" HOST CLOSE "\r\n",
+        "POST /count HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\n!"};
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    for (size_t k = 0; k < COUNT(requests); k++)
+        for (size_t j = 0; j < COUNT(lines); j++)
+            expect(&f, requests[k], k == 0 ? 200 : k == 1 ? 404 : 400, lines[j]);
+    fixture_stop(&f);
+}
+
+static void test_kept_connection(void **state) {
+    fixture f;
+    int fd;
+    char *answer;
+
+    (void)state;
+    atomic_store(&drops, 0);
+    fixture_start(&f, (iron_server_options){0});
+    fd = dial(&f);
+    for (int k = 0; k < 100; k++) {
+        assert_true(say(fd, k % 3 == 0   ? "GET /hello/a HTTP/1.1\r\n" HOST "\r\n"
+                            : k % 3 == 1 ? "POST /count HTTP/1.1\r\n" HOST
+                                           "Content-Length: 3\r\n\r\nabc"
+                                         : "GET /nowhere HTTP/1.1\r\n" HOST "\r\n"));
+        answer = hear_one(fd);
+        assert_answer(answer, k % 3 == 2 ? 404 : 200, NULL);
+        assert_null(strstr(answer, "Connection: close"));
+        free(answer);
+    }
+    assert_true(say(fd, "GET /hello/a HTTP/1.1\r\n" HOST "\r\nGET /hello/b HTTP/1.1\r\n" HOST CLOSE
+                        "\r\n"));
+    answer = hear_all(fd);
+    assert_answer(answer, 200, "\"hello\": \"b\"");
+    free(answer);
+    close(fd);
+    fixture_stop(&f);
+    assert_int_equal(atomic_load(&drops), 34 + 33 + 2);
+}
+
+static void test_head(void **state) {
+    fixture f;
+    int fd;
+    char *answer;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    fd = dial(&f);
+    assert_true(say(fd, "HEAD /hello/a HTTP/1.1\r\n" HOST CLOSE "\r\n"));
+    answer = hear_all(fd);
+    assert_answer(answer, 200, "Content-Length: 32\r\n");
+    assert_string_equal(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+    free(answer);
+    close(fd);
+    fd = dial(&f); /* refused at the gate */
+    assert_true(say(fd, "HEAD /hello/a HTTP/1.1\r\n\r\n"));
+    answer = hear_all(fd);
+    assert_answer(answer, 400, "Content-Length: ");
+    assert_string_equal(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+    free(answer);
+    close(fd);
+    fixture_stop(&f);
+}
+
+/* RFC 9112 lets blanks stand after a value; they are no part of it. Where they would make the
+ * library see another body than we do, they are refused, also in a later request. */
+static void test_blanks_after_values(void **state) {
+    static const char blanks[] = "GET /hello/a HTTP/1.1\r\nHost: localhost \t\r\nX: \r\n\r\n"
+                                 "GET /hello/b HTTP/1.1\r\nHost: localhost  \r\n"
+                                 "Connection: close\r\n\r\n";
+    static const char *const framing[] = {
+        "POST /count HTTP/1.1\r\n" HOST "Content-Length: 3 \r\n\r\nabc",
+        "POST /count HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n",
+        "GET /hello/a HTTP/1.1\r\n" HOST "\r\n"
+        "POST /count HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n"};
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    expect(&f, blanks, 200, "\"hello\": \"b\"");
+    for (size_t k = 0; k < COUNT(framing); k++)
+        expect(&f, framing[k], k < 2 ? 400 : 200, "malformed-request");
+    fixture_stop(&f);
+}
+
+static void test_stream(void **state) {
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    expect(&f, "GET /stream HTTP/1.1\r\n" HOST CLOSE "\r\n", 200, "data: 4\n\n");
+    expect(&f, "GET /stream HTTP/1.0\r\n\r\n", 200, "data: 0\n\n");
+    fixture_stop(&f);
+}
+
+static void write_secret(const folder *f, file_name *name) {
+    *name = name_in(f, "token");
+    file_write(name->path, "s3cret\n", 7);
+    assert_int_equal(chmod(name->path, 0600), 0);
+}
+
+static void test_token(void **state) {
+    fixture f;
+    file_name name;
+
+    (void)state;
+    folder_make(&f.folder);
+    write_secret(&f.folder, &name);
+    fixture_start(&f, (iron_server_options){.token_file = name.path});
+    expect(&f, "GET /open HTTP/1.1\r\n" HOST CLOSE "\r\n", 200, NULL);
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST CLOSE "\r\n", 401, "WWW-Authenticate: Bearer");
+    expect(&f, "GET /nowhere HTTP/1.1\r\n" HOST CLOSE "\r\n", 401, "unauthorized");
+    expect(&f, "PUT /hello/a HTTP/1.1\r\n" HOST CLOSE "\r\n", 401, "unauthorized");
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST CLOSE "Authorization: Bearer s3cret\r\n\r\n", 200,
+           NULL);
+    expect(&f, "GET /nowhere HTTP/1.1\r\n" HOST CLOSE "Authorization: Bearer s3cret\r\n\r\n", 404,
+           NULL);
+    /* Nothing of the body has come, and the answer does not wait for it. */
+    expect(&f, "POST /count HTTP/1.1\r\n" HOST "Content-Length: 100\r\n\r\n", 401, "unauthorized");
+    expect(&f,
+           "POST /count HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+           401, "unauthorized");
+    fixture_stop(&f);
+    folder_remove(&f.folder);
+}
+
+/* A client that sends a large body without looking up, and only then reads: it gets its answer. */
+static void test_early_answers_are_read(void **state) {
+    const size_t bytes = (size_t)64 << 20;
+    char *body = grab(bytes), header[200];
+    fixture f;
+    file_name name;
+
+    (void)state;
+    memset(body, 'a', bytes);
+    folder_make(&f.folder);
+    write_secret(&f.folder, &name);
+    fixture_start(&f, (iron_server_options){.token_file = name.path});
+    snprintf(header, sizeof header, "POST /count HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n",
+             bytes);
+    for (int k = 0; k < 50; k++) {
+        int fd = dial(&f);
+        char *answer;
+
+        assert_true(say(fd, header));
+        (void)say_bytes(fd, body, bytes); /* all of it, or as much as is still wanted */
+        answer = hear_all(fd);
+        assert_answer(answer, 401, "unauthorized");
+        free(answer);
+        close(fd);
+    }
+    fixture_stop(&f);
+    folder_remove(&f.folder);
+    free(body);
+}
+
+/* The route answers in the midst of a body that goes on. */
+static void test_midway_answers_are_read(void **state) {
+    const size_t bytes = (size_t)8 << 20;
+    char *body = grab(bytes);
+    fixture f;
+
+    (void)state;
+    memset(body, 'a', bytes);
+    memset(body + bytes / 4, '!', bytes / 4);
+    fixture_start(&f, (iron_server_options){0});
+    for (int k = 0; k < 20; k++) {
+        int fd = dial(&f);
+        char *answer;
+
+        assert_true(say(fd, "POST /count HTTP/1.1\r\n" HOST "Content-Length: 8388608\r\n\r\n"));
+        (void)say_bytes(fd, body, bytes);
+        answer = hear_all(fd);
+        assert_answer(answer, 400, "bad-token-value");
+        free(answer);
+        close(fd);
+    }
+    fixture_stop(&f);
+    free(body);
+}
+
+static void test_chunks_beyond_limits(void **state) {
+    char chunk[1100];
+    fixture f;
+    int fd;
+    char *answer;
+
+    (void)state;
+    snprintf(chunk, sizeof chunk, "400\r\n%01024d\r\n", 0);
+    fixture_start(&f, (iron_server_options){.max_body = 100000});
+    fd = dial(&f);
+    assert_true(say(fd, "POST /count HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"));
+    for (int k = 0; k < 500; k++)
+        if (!say(fd, chunk))
+            break;
+    answer = hear_all(fd);
+    assert_answer(answer, 413, "too-large");
+    free(answer);
+    close(fd);
+    fixture_stop(&f);
+    fixture_start(&f, (iron_server_options){0});
+    expect(&f, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n", 413, "too-large");
+    fd = dial(&f);
+    assert_true(say(fd, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"));
+    for (int k = 0; k < 2000; k++)
+        if (!say(fd, chunk))
+            break;
+    answer = hear_all(fd);
+    assert_answer(answer, 413, "too-large");
+    free(answer);
+    close(fd);
+    fixture_stop(&f);
+}
+
+/* Bodies that break off: nothing is ended, everything is dropped. */
+static void test_truncated_bodies(void **state) {
+    fixture f;
+    int fd;
+
+    (void)state;
+    atomic_store(&drops, 0);
+    fixture_start(&f, (iron_server_options){.grace_seconds = 1});
+    for (int k = 0; k < 10; k++) {
+        fd = dial(&f);
+        assert_true(say(fd, k % 2 ? "POST /count HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\nabc"
+                                  : "POST /count HTTP/1.1\r\n" HOST
+                                    "Transfer-Encoding: chunked\r\n\r\n5\r\nab"));
+        close(fd);
+    }
+    for (int k = 0; k < 1000 && atomic_load(&drops) < 10; k++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    fixture_stop(&f);
+    assert_int_equal(atomic_load(&drops), 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_routing),
+        cmocka_unit_test(test_every_answer_carries),
+        cmocka_unit_test(test_kept_connection),
+        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_blanks_after_values),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_early_answers_are_read),
+        cmocka_unit_test(test_midway_answers_are_read),
+        cmocka_unit_test(test_chunks_beyond_limits),
+        cmocka_unit_test(test_truncated_bodies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

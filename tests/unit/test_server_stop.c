@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_server_stop.c: how a server begins and ends: options that are refused, with a sentence; what
+ * is in flight when it stops; and clients that let it wait.
+ */
+#include "server_support.h"
+
+#define HOST "Host: localhost\r\n"
+
+static void refused(iron_server_options options, iron_status status, const char *word) {
+    iron_server *server = (iron_server *)&options;
+    iron_error err;
+
+    options.struct_size = sizeof options;
+    assert_refused(iron_server_start(&options, &server, &err), status, &err);
+    assert_says(&err, word);
+    assert_null(server);
+}
+
+static void test_options(void **state) {
+    static const char *const bad_host[] = {"a:80"};
+    folder f;
+    file_name key, cert, token;
+    iron_server *server;
+    iron_error err;
+
+    (void)state;
+    folder_make(&f);
+    key = name_in(&f, "key");
+    cert = name_in(&f, "cert");
+    token = name_in(&f, "token");
+    file_write(key.path, "no key\n", 7);
+    file_write(cert.path, "no certificate\n", 15);
+    file_write(token.path, "secret\n", 7);
+    chmod(key.path, 0644);
+    chmod(token.path, 0644);
+    refused((iron_server_options){.listen = "0.0.0.0:0"}, IRON_E_ARG, "needs a token file");
+    refused((iron_server_options){.listen = "[::]:0"}, IRON_E_ARG, "needs a token file");
+    refused((iron_server_options){.listen = "here:0"}, IRON_E_ARG, "no address");
+    refused((iron_server_options){.token_file = token.path}, IRON_E_ARG, "chmod 600");
+    refused((iron_server_options){.tls_cert = cert.path}, IRON_E_ARG, "both");
+    refused((iron_server_options){.tls_cert = cert.path, .tls_key = key.path}, IRON_E_ARG,
+            "chmod 600");
+    chmod(key.path, 0600);
+    refused(
+        (iron_server_options){.listen = "127.0.0.1:0", .tls_cert = cert.path, .tls_key = key.path},
+        IRON_E_ARG, "not a certificate and its key");
+    refused((iron_server_options){.report = f.path}, IRON_E_ARG, "regular");
+    refused((iron_server_options){.report = name_in(&f, "none").path}, IRON_E_IO, "report");
+    refused((iron_server_options){.hosts = bad_host, .host_count = 1}, IRON_E_ARG, "a:80");
+    refused((iron_server_options){.header_seconds = 2000000}, IRON_E_ARG, "seconds");
+    refused((iron_server_options){.max_connections = 100000}, IRON_E_ARG, "connections");
+    assert_refused(iron_server_start(&(iron_server_options){0}, &server, &err), IRON_E_ARG, &err);
+    assert_refused(iron_server_start(NULL, &server, &err), IRON_E_ARG, &err);
+    folder_remove(&f);
+}
+
+static void test_second_server_on_a_port(void **state) {
+    fixture f;
+    char listen[40];
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    assert_int_equal(iron_server_engines(f.server), 3);
+    snprintf(listen, sizeof listen, "127.0.0.1:%u", f.port);
+    refused((iron_server_options){.listen = listen}, IRON_E_IO, "another port");
+    fixture_stop(&f);
+    fixture_start(&f, (iron_server_options){.listen = listen}); /* at once again */
+    fixture_stop(&f);
+    assert_int_equal(iron_server_stop(NULL, NULL), IRON_OK);
+}
+
+static void *run_stop(void *context) {
+    fixture_stop(context);
+    return NULL;
+}
+
+static void wait_taken(uint64_t bytes) {
+    for (int k = 0; k < 2000 && atomic_load(&taken) < bytes; k++)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    assert_true(atomic_load(&taken) >= bytes);
+}
+
+/* The first three bytes of an upload, which the route has when this returns. */
+static int begin_upload_of(const fixture *f, unsigned bytes) {
+    uint64_t before = atomic_load(&taken);
+    char text[120];
+    int fd = dial(f);
+
+    snprintf(text, sizeof text, "POST /count HTTP/1.1\r\n" HOST "Content-Length: %u\r\n\r\nabc",
+             bytes);
+    assert_true(say(fd, text));
+    wait_taken(before + 3);
+    return fd;
+}
+
+static int begin_upload(const fixture *f) { return begin_upload_of(f, 6); }
+
+/* An upload that is under way when the server stops may end, and is answered. */
+static void test_upload_within_grace(void **state) {
+    fixture f;
+    pthread_t thread;
+    int fd, idle, extra;
+    char *answer;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){.grace_seconds = 20});
+    idle = dial(&f);
+    assert_true(say(idle, "GET /hello/a HTTP/1.1\r\n" HOST "\r\n"));
+    free(hear_one(idle));
+    fd = begin_upload(&f);
+    extra = dial(&f); /* its header never comes: closed when the gate shuts */
+    assert_int_equal(pthread_create(&thread, NULL, run_stop, &f), 0);
+    answer = hear_all(extra);
+    assert_string_equal(answer, "");
+    free(answer);
+    assert_true(say(idle, "GET /hello/a HTTP/1.1\r\n" HOST "\r\n"));
+    answer = hear_all(idle);
+    assert_answer(answer, 503, "stopping");
+    free(answer);
+    assert_true(say(fd, "def"));
+    answer = hear_all(fd);
+    assert_answer(answer, 200, "\"bytes\": 6");
+    assert_non_null(strstr(answer, "Connection: close"));
+    free(answer);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close(fd);
+    close(idle);
+    close(extra);
+}
+
+/* One that goes on and on is refused when the grace is over; one that is silent is cut. */
+static void test_upload_beyond_grace(void **state) {
+    fixture f;
+    pthread_t thread;
+    int fd, silent;
+    char *answer;
+    bool is_sent = true;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){.grace_seconds = 1});
+    silent = begin_upload(&f);
+    fd = begin_upload_of(&f, 1000000);
+    assert_int_equal(pthread_create(&thread, NULL, run_stop, &f), 0);
+    for (int k = 0; k < 500 && is_sent; k++) {
+        struct pollfd heard = {.fd = fd, .events = POLLIN};
+
+        if (poll(&heard, 1, 10) > 0)
+            break;
+        is_sent = say(fd, "abc");
+    }
+    answer = hear_all(fd);
+    assert_answer(answer, 503, "stopping");
+    free(answer);
+    answer = hear_all(silent);
+    assert_string_equal(answer, "");
+    free(answer);
+    close(fd);
+    close(silent);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static bool ends_properly(const char *answer) {
+    size_t bytes = strlen(answer);
+
+    return bytes >= 5 && strcmp(answer + bytes - 5, "0\r\n\r\n") == 0;
+}
+
+/* A stream without end ends with the server, and does not use up the grace. */
+static void test_stream_ends(void **state) {
+    fixture f;
+    int fd;
+    char *answer;
+    time_t before;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){.grace_seconds = 60});
+    fd = dial(&f);
+    assert_true(say(fd, "GET /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
+    answer = hear_one(fd);
+    assert_answer(answer, 200, NULL);
+    free(answer);
+    before = time(NULL);
+    fixture_stop(&f);
+    assert_true(time(NULL) - before < 40);
+    answer = hear_all(fd);
+    assert_true(ends_properly(answer));
+    free(answer);
+    close(fd);
+}
+
+/* The rest of a stream of so many ticks, of which the server was asked before it stopped. */
+static char *hear_ticks(unsigned ticks, uint32_t grace_seconds) {
+    char request[80], *head, *rest;
+    fixture f;
+    int fd;
+
+    snprintf(request, sizeof request, "GET /run-down?n=%u HTTP/1.1\r\n" HOST "\r\n", ticks);
+    fixture_start(&f, (iron_server_options){.grace_seconds = grace_seconds});
+    fd = dial(&f);
+    assert_true(say(fd, request));
+    head = hear_one(fd);
+    assert_answer(head, 200, NULL);
+    free(head);
+    fixture_stop(&f);
+    rest = hear_all(fd);
+    close(fd);
+    return rest;
+}
+
+/* A stream with an end comes to it within the grace; one that is cut does not look whole. */
+static void test_stream_is_whole_or_broken(void **state) {
+    char *rest = hear_ticks(20, 60);
+
+    (void)state;
+    assert_non_null(strstr(rest, "data: 0\n"));
+    assert_true(ends_properly(rest));
+    free(rest);
+    rest = hear_ticks(1000000, 1);
+    assert_non_null(strstr(rest, "data: "));
+    assert_false(ends_properly(rest));
+    free(rest);
+}
+
+/* What the server itself takes its time for is nobody's fault. */
+static void test_deadlines(void **state) {
+    fixture f;
+    int fd;
+    char *answer;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){.request_seconds = 1, .header_seconds = 1});
+    expect(&f, "GET /slow HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", 200, "waited");
+    fd = begin_upload(&f);
+    answer = hear_all(fd);
+    assert_answer(answer, 408, "too-slow");
+    free(answer);
+    close(fd);
+    fd = begin_upload(&f); /* never silent, and still too slow */
+    for (int k = 0; k < 2 && say(fd, "d"); k++)
+        nanosleep(&(struct timespec){.tv_nsec = 900000000}, NULL);
+    answer = hear_all(fd);
+    assert_answer(answer, 408, "too-slow");
+    free(answer);
+    close(fd);
+    fd = dial(&f);
+    assert_true(say(fd, "GET /stream?n=150 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n"));
+    answer = hear_all(fd); /* three seconds, and read to its end */
+    assert_answer(answer, 200, "data: 0\n");
+    free(answer);
+    close(fd);
+    fixture_stop(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_second_server_on_a_port),
+        cmocka_unit_test(test_upload_within_grace),
+        cmocka_unit_test(test_upload_beyond_grace),
+        cmocka_unit_test(test_stream_ends),
+        cmocka_unit_test(test_stream_is_whole_or_broken),
+        cmocka_unit_test(test_deadlines),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
