@@ -61,8 +61,8 @@ static void what_is_no_engine_is_none(void **state) {
         "{\"tokens\": 1, \"batches\": 1, \"xor\": \"00000000\", \"sum\": "
         "\"18446744073709551616\", " STATE "}",
         "{\"tokens\": 1, \"batches\": 1, \"xor\": \"00000000\", \"sum\": \"0\", " STATE,
-        "{\"tokens\": 1, \"batches\": 1, \"xor\": \"00000000\", \"sum\": \"0\", \"state\": "
-        "\"00000000deadbeef\", \"seal\": \"short\"}",
+        ("{\"tokens\": 1, \"batches\": 1, \"xor\": \"00000000\", \"sum\": \"0\", \"state\": "
+         "\"00000000deadbeef\", \"seal\": \"short\"}"),
     };
 
     (void)state;
