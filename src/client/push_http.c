@@ -11,8 +11,7 @@
 #include "client/push_http.h"
 
 #include "core/fail.h"
-
-#include "client/push_token.h"
+#include "core/token_file.h"
 
 #include <curl/curl.h>
 
@@ -75,10 +74,10 @@ static bool add_header(iron__push_http *h, const char *line) {
 }
 
 static iron_status add_token(iron__push_http *h, const char *file, iron_error *err) {
-    char token[IRON_PUSH_TOKEN_ROOM], line[IRON_PUSH_TOKEN_ROOM + 32];
+    char token[IRON_TOKEN_ROOM], line[IRON_TOKEN_ROOM + 32];
     bool is_added;
 
-    IRON_TRY(iron__push_token_read(file, token, err));
+    IRON_TRY(iron__token_file_read(file, token, err));
     snprintf(line, sizeof line, "Authorization: Bearer %s", token);
     is_added = add_header(h, line);
     explicit_bzero(token, sizeof token);

@@ -20,7 +20,8 @@ typedef struct iron__standing {
     iron__seal seal;
 } iron__standing;
 
-/* Where the engine stands, and its nodes: settled, and lying here also when it is on a GPU. */
+/* Where the engine stands, and its nodes: settled, and lying here also when it is on a GPU. Equal
+ * standings are equal byte for byte in their seals. */
 iron_status iron__engine_standing(iron_engine *engine, iron__standing *standing, iron_error *err);
 
 /* Puts the engine where another of the same configuration stands. The arrays have config.nodes

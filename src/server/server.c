@@ -9,11 +9,11 @@
  */
 #include "server/server.h"
 
-#include "server/small_file.h"
 #include "server/wire.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/small_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,15 +6,14 @@
 #ifndef IRON_SERVER_TOKEN_H
 #define IRON_SERVER_TOKEN_H
 
+#include "core/token_file.h"
 #include "server/audit.h"
 
 #include <iron/iron.h>
 
-#define IRON_TOKEN_BYTES_MAX 4096u
-
 typedef struct iron__token {
     size_t bytes; /* 0: none is needed */
-    char text[IRON_TOKEN_BYTES_MAX];
+    char text[IRON_TOKEN_ROOM];
 } iron__token;
 
 /* The token alone on a line of a file that nobody else may read. */

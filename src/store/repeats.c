@@ -69,7 +69,6 @@ iron_status iron__repeat_end(iron__repeat *repeat, bool *is_same, iron_error *er
     *is_same = false;
     IRON_TRY(iron_engine_end_batch(repeat->reader, err));
     IRON_TRY(iron__engine_standing(repeat->reader, &end, err));
-    iron__seal_tidy(&end.seal);
     end.closed.count -= repeat->begun.closed.count; /* sum and xor began with 0 */
     *is_same = iron__same_content(&repeat->first, &end.closed, &end.seal);
     return IRON_OK;

@@ -116,11 +116,6 @@ iron__seal iron__seal_of_count(uint64_t tokens) {
     return (iron__seal){.words = {.count = tokens - tokens % 4}, .carried = (uint32_t)(tokens % 4)};
 }
 
-void iron__seal_tidy(iron__seal *seal) {
-    for (uint32_t k = seal->carried; k < 3; k++)
-        seal->carry[k] = 0;
-}
-
 /* Do the numbers within the row agree with each other and with the engine's batches? */
 static bool is_coherent(const iron__feed_row *r, uint64_t batch) {
     const iron__standing *s = &r->after.standing;

@@ -64,9 +64,6 @@ iron__moment iron__moment_start(void);
 /* The seal of so many tokens, when only the number matters. */
 iron__seal iron__seal_of_count(uint64_t tokens);
 
-/* Without what an engine has left behind the tokens that it carries: so seals can be compared. */
-void iron__seal_tidy(iron__seal *seal);
-
 /* Does the row follow `before` in the history of this engine, and is it right in itself? */
 iron_status iron__feed_row_follows(const iron__feed_row *row, const iron__moment *before,
                                    const iron__plan *plan, iron_error *err);

@@ -82,7 +82,6 @@ static void fill_row(iron__writer *writer, iron__small_feed *feed, iron__lane *l
         .fed = {feed->view.count, after->closed.sum - old->sum, after->closed.xors ^ old->xors},
         .after = {.standing = *after, .feeds = before->feeds + 1, .changed_ms = writer->group_ms},
     };
-    iron__seal_tidy(&lane->row.after.standing.seal);
     snprintf(lane->row.key, sizeof lane->row.key, "%s", feed->key);
     lane->result = &feed->result;
     feed->result.tokens = lane->row.fed.count;

@@ -153,7 +153,6 @@ static iron_status fill_row(iron__upload *u, const char *key, iron__feed_row *ro
     };
     IRON_TRY(iron__engine_standing(u->fork, &row->after.standing, err));
     row->batches = row->after.standing.batches - row->first_batch;
-    iron__seal_tidy(&row->after.standing.seal);
     snprintf(row->key, sizeof row->key, "%s", key);
     lane = (iron__hash_lane){iron_engine_xor_accumulators(u->fork), iron_engine_potentials(u->fork),
                              0};

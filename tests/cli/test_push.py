@@ -326,10 +326,10 @@ class Secrets(PushTest):
         self.assertNotIn("a-secret", result.message)
 
     def test_others_must_not_read_it(self):
-        self.refuse(["may be read by others", "chmod 600"], "--token-file",
+        self.refuse(["others may read", "chmod 600"], "--token-file",
                     self.secret(mode=0o644))
-        self.refuse("holds no token", "--token-file", self.secret(b"two words\n"))
-        self.refuse("token-file", "--token-file", "none")
+        self.refuse("write one line with the token alone", "--token-file", self.secret(b"two words\n"))
+        self.refuse("token file none", "--token-file", "none")
 
 
 @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "client/push_answer.h"
-#include "client/push_token.h"
+#include "core/token_file.h"
 
 #define SEAL  "0123456789abcdef0123456789abcdef"
 #define STATE "\"state\": \"00000000deadbeef\", \"seal\": \"" SEAL "\""
@@ -121,11 +121,11 @@ static iron_status read_token(const folder *f, const char *content, mode_t mode,
 
     file_write(n.path, content, strlen(content));
     assert_int_equal(chmod(n.path, mode), 0);
-    return iron__push_token_read(n.path, token, err);
+    return iron__token_file_read(n.path, token, err);
 }
 
 static void tokens_are_read_from_private_files(void **state) {
-    char token[IRON_PUSH_TOKEN_ROOM], longest[IRON_PUSH_TOKEN_ROOM + 1] = "";
+    char token[IRON_TOKEN_ROOM], longest[IRON_TOKEN_ROOM + 1] = "";
     iron_error err;
     folder f;
 
@@ -137,13 +137,13 @@ static void tokens_are_read_from_private_files(void **state) {
     assert_string_equal(token, "abc");
     assert_ok(read_token(&f, "abc", 0600, token, &err), &err);
     assert_string_equal(token, "abc");
-    memset(longest, 't', IRON_PUSH_TOKEN_ROOM - 1);
+    memset(longest, 't', IRON_TOKEN_ROOM - 1);
     assert_ok(read_token(&f, longest, 0600, token, &err), &err);
     assert_string_equal(token, longest);
-    longest[IRON_PUSH_TOKEN_ROOM - 1] = '\n';
+    longest[IRON_TOKEN_ROOM - 1] = '\n';
     assert_ok(read_token(&f, longest, 0600, token, &err), &err);
-    longest[IRON_PUSH_TOKEN_ROOM - 1] = 't';
-    assert_refused(read_token(&f, longest, 0600, token, &err), IRON_E_FORMAT, &err);
+    longest[IRON_TOKEN_ROOM - 1] = 't';
+    assert_refused(read_token(&f, longest, 0600, token, &err), IRON_E_ARG, &err);
     folder_remove(&f);
 }
 
@@ -157,14 +157,14 @@ static void other_token_files_are_refused_and_not_shown(void **state) {
                                            "secr\xC3\xA9t\n",
                                            " secret\n"};
     static const mode_t modes[] = {0640, 0604, 0644, 0660, 0620};
-    char token[IRON_PUSH_TOKEN_ROOM];
+    char token[IRON_TOKEN_ROOM];
     iron_error err;
     folder f;
 
     (void)state;
     folder_make(&f);
     for (size_t k = 0; k < COUNT(contents); k++) {
-        assert_refused(read_token(&f, contents[k], 0600, token, &err), IRON_E_FORMAT, &err);
+        assert_refused(read_token(&f, contents[k], 0600, token, &err), IRON_E_ARG, &err);
         assert_null(strstr(err.text, "secr"));
         assert_string_equal(token, "");
     }
@@ -172,8 +172,8 @@ static void other_token_files_are_refused_and_not_shown(void **state) {
         assert_refused(read_token(&f, "secret\n", modes[k], token, &err), IRON_E_ARG, &err);
         assert_says(&err, "chmod 600");
     }
-    assert_refused(iron__push_token_read(f.path, token, &err), IRON_E_ARG, &err);
-    assert_refused(iron__push_token_read(name_in(&f, "none").path, token, &err), IRON_E_IO, &err);
+    assert_refused(iron__token_file_read(f.path, token, &err), IRON_E_ARG, &err);
+    assert_refused(iron__token_file_read(name_in(&f, "none").path, token, &err), IRON_E_IO, &err);
     folder_remove(&f);
 }
 

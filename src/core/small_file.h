@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * small_file.h: files that are read whole when the server starts: tokens, keys, certificates, the
- * report. A secret must be nobody else's to read.
+ * small_file.h: files that are read whole: tokens, keys, certificates, pages. A secret must be
+ * nobody else's to read.
  */
-#ifndef IRON_SERVER_SMALL_FILE_H
-#define IRON_SERVER_SMALL_FILE_H
+#ifndef IRON_CORE_SMALL_FILE_H
+#define IRON_CORE_SMALL_FILE_H
 
 #include <iron/iron.h>
 

@@ -3,7 +3,7 @@
  * small_file.c: see small_file.h. What is checked is checked of the file that is open, so that it
  * cannot be exchanged in between.
  */
-#include "server/small_file.h"
+#include "core/small_file.h"
 
 #include "core/fail.h"
 
