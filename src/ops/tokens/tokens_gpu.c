@@ -25,10 +25,11 @@ static iron_status find_kernels(iron__tokens_gpu *t, iron_error *err) {
         const char *name;
         iron__gpu_kernel **kernel;
     } wanted[] = {
-        {t->config.row->kernel, &k->reduce}, {"tokens_champion_few", &k->few},
-        {"tokens_apply_one", &k->apply_one}, {"tokens_apply_gather", &k->gather},
-        {"tokens_apply_settle", &k->settle}, {"tokens_widen_u8", &k->widen_u8},
-        {"tokens_widen_u16", &k->widen_u16}, {"tokens_widen_i64", &k->widen_i64},
+        {t->config.row->kernel, &k->reduce},  {"tokens_champion_few", &k->few},
+        {"tokens_champion_whole", &k->whole}, {"tokens_apply_one", &k->apply_one},
+        {"tokens_apply_gather", &k->gather},  {"tokens_apply_settle", &k->settle},
+        {"tokens_widen_u8", &k->widen_u8},    {"tokens_widen_u16", &k->widen_u16},
+        {"tokens_widen_i64", &k->widen_i64},
     };
 
     t->program = t->config.program;
@@ -64,6 +65,7 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
         {&b->maps, (size_t)TOKENS_CHUNKS * TOKENS_POINTS},
         {&b->slots, TOKENS_STEP_GROUPS * (size_t)STEP_SLOT_BYTES},
         {&b->epochs, sizeof(k_u64)},
+        {&b->arrived, sizeof(k_u32)},
         {&b->beyond, sizeof(k_u32)},
     };
 
@@ -161,7 +163,8 @@ static iron_status download(iron__gpu_queue *queue, const iron__gpu_buffer *from
 
 static iron_status clear_all(iron__tokens_gpu *t, iron__gpu_queue *queue, iron_error *err) {
     iron__tokens_gpu_buffers *b = &t->buffers;
-    iron__gpu_buffer *cleared[] = {b->xors, b->sums, b->additions, b->slots, b->epochs, b->beyond};
+    iron__gpu_buffer *cleared[] = {b->xors,   b->sums,    b->additions, b->slots,
+                                   b->epochs, b->arrived, b->beyond};
 
     for (size_t k = 0; k < sizeof cleared / sizeof cleared[0]; k++)
         IRON_TRY(iron__gpu_clear(queue, cleared[k], 0, cleared[k]->bytes, err));

@@ -14,19 +14,11 @@
 #define WIDEN_GROUPS 4096u
 #define FEW_GROUPS   65536u
 
-/* Below this a batch is a matter of a small group; above, of all of them. */
-#define FEW_TOKENS 16384u
-
 /* A launch of the modes that take one batch: few enough tokens for kernels to count in 32 bits, and
  * to be over in a second or two: displays and watchdogs wait for it. */
 #define PIECE_TOKENS  (UINT64_C(1) << 28)
 #define PIECE_LEAST   UINT64_C(256)
 #define PIECE_SECONDS 1.0
-
-/* A step: 6144 quads a group, 12 a thread. Fewer groups find each other sooner, more read faster:
- * 32 were best for 3 MiB on an H200, in a chain of launches that overlap. */
-#define STEP_SHARE      6144u
-#define STEP_TOKENS_MAX (UINT64_C(2) << 20)
 
 static tokens_span span_of(const iron__tokens_gpu *t, uint64_t begin, uint64_t count) {
     const iron__tokens_gpu_progress *p = &t->progress;
@@ -64,7 +56,7 @@ static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                .arg_count = sizeof args / sizeof args[0]};
 
     row->groups(&t->device->info, s, launch.groups);
-    if (row->takes_many && s->batch < FEW_TOKENS) {
+    if (row->takes_many && s->batch < TOKENS_FEW_MAX) {
         uint64_t batches = (s->open + s->count + s->batch - 1) / s->batch;
 
         launch.kernel = t->kernels.few;
@@ -166,51 +158,6 @@ iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *que
     return apply_many(t, queue, count, err);
 }
 
-/* Is the span one whole batch that a single launch can reduce and apply? */
-static bool is_step(const iron__tokens_gpu *t, const tokens_span *s) {
-    return t->kernels.step && t->waiting == 0 && s->open == 0 && s->count == s->batch &&
-           s->batch >= FEW_TOKENS && s->batch <= STEP_TOKENS_MAX && s->begin % 4 == 0 &&
-           s->first % 16 == 0;
-}
-
-static iron_status launch_step(iron__tokens_gpu *t, iron__gpu_queue *queue,
-                               const iron__gpu_buffer *tokens, const tokens_span *s,
-                               iron_error *err) {
-    iron__tokens_gpu_buffers *b = &t->buffers;
-    uint32_t quads = (uint32_t)(s->count / 4), most = t->device->info.units, groups, share;
-    tokens_closing c = t->closing;
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),        IRON_GPU_BUFFER(b->slots),
-                            IRON_GPU_BUFFER(b->epochs),     IRON_GPU_BUFFER(b->accumulators),
-                            IRON_GPU_BUFFER(b->potentials), IRON_GPU_BUFFER(b->activations),
-                            IRON_GPU_BUFFER(b->totals),     IRON_GPU_BUFFER(b->points),
-                            IRON_GPU_BUFFER(b->nearest),    IRON_GPU_VALUE(*s),
-                            IRON_GPU_VALUE(t->lattice),     IRON_GPU_VALUE(c),
-                            IRON_GPU_VALUE(share)};
-    iron__gpu_launch launch = {.kernel = t->kernels.step,
-                               .groups = {1, 1},
-                               .threads = {TOKENS_STEP_WG, 1},
-                               .flags = IRON_GPU_LAUNCH_TOGETHER,
-                               .args = args,
-                               .arg_count = sizeof args / sizeof args[0]};
-
-    most = most < TOKENS_STEP_GROUPS ? most : TOKENS_STEP_GROUPS;
-    groups = (quads + STEP_SHARE - 1) / STEP_SHARE;
-    groups = groups < most ? groups : most;
-    share = (quads + groups - 1) / groups;
-    launch.groups[0] = groups;
-    c.count = 1;
-    c.last = s->count;
-    /* It reads tokens before it waits: only after another step, which wrote none, may it begin
-     * early, and only if nobody else put anything in between. */
-    if (t->config.is_chained && t->is_step_last)
-        launch.flags |= IRON_GPU_LAUNCH_OVERLAP;
-    IRON_TRY(iron__gpu_run(queue, &launch, err));
-    t->is_step_last = true;
-    t->progress.closed_tokens += s->count;
-    t->progress.batches++;
-    return IRON_OK;
-}
-
 static uint64_t stream_position(const iron__tokens_gpu *t) {
     return t->progress.closed_tokens + t->progress.open_tokens;
 }
@@ -221,7 +168,7 @@ static uint64_t quads_of(const iron__tokens_gpu *t, const tokens_span *s) {
     uint64_t position = stream_position(t), quads = s->count / 4, left;
 
     if (!t->quads || s->begin % 4 || position % 4 || s->open % 4 || s->batch % 4 ||
-        s->batch < FEW_TOKENS || (t->config.lanes & IRON_LANE_APART))
+        s->batch < TOKENS_FEW_MAX || (t->config.lanes & IRON_LANE_APART))
         return 0;
     left = iron__quads_in_window(position);
     return 4 * (quads < left ? quads : left);
@@ -265,8 +212,8 @@ static iron_status feed_many(iron__tokens_gpu *t, iron__gpu_queue *queue,
         IRON_TRY(launch_all(t, queue, tokens, &s, err));
     } else {
         IRON_TRY(seal_apart(t, queue, tokens, &s, err));
-        if (is_step(t, &s))
-            return launch_step(t, queue, tokens, &s, err);
+        if (iron__tokens_gpu_is_whole(t, &s))
+            return iron__tokens_gpu_feed_whole(t, queue, tokens, &s, err);
         IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
     }
     book(t, *taken);

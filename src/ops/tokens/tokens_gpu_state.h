@@ -7,7 +7,7 @@
 
 /* Kernels beside the row's own. The step is CUDA's alone: NULL elsewhere. */
 typedef struct iron__tokens_gpu_kernels {
-    iron__gpu_kernel *reduce, *few, *step;
+    iron__gpu_kernel *reduce, *few, *whole, *step;
     iron__gpu_kernel *apply_one, *gather, *settle;
     iron__gpu_kernel *widen_u8, *widen_u16, *widen_i64;
 } iron__tokens_gpu_kernels;
@@ -27,6 +27,7 @@ typedef struct iron__tokens_gpu_buffers {
     iron__gpu_buffer *maps;             /* u8, TOKENS_POINTS a chunk */
     iron__gpu_buffer *slots;            /* of the step: 16 bytes a group */
     iron__gpu_buffer *epochs;           /* of the step: u32 */
+    iron__gpu_buffer *arrived;          /* of the whole: u32, 0 between launches */
     iron__gpu_buffer *beyond;           /* u32: nonzero once a token had more than 32 bits */
 } iron__tokens_gpu_buffers;
 
@@ -52,5 +53,15 @@ struct iron__tokens_gpu {
     uint32_t turn;      /* 0 or 1: the open batch's entry, where nodes share one */
     bool is_step_last;  /* the launch before was a step: the next one may overlap it */
 };
+
+/* Below this a batch is a matter of a small group; above, of all of them. */
+#define TOKENS_FEW_MAX 16384u
+
+/* tokens_gpu_whole.c: is the span one whole batch that a single launch can reduce and apply? And
+ * that launch; nothing waits to be applied. */
+bool iron__tokens_gpu_is_whole(const iron__tokens_gpu *t, const tokens_span *s);
+iron_status iron__tokens_gpu_feed_whole(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                        const iron__gpu_buffer *tokens, const tokens_span *s,
+                                        iron_error *err);
 
 #endif
