@@ -19,7 +19,6 @@
  * The host launches it for whole batches whose tokens begin on 16 bytes and whose first position is
  * a multiple of 16, and with all groups running at the same time.
  */
-#define STEP_LOADS 2
 #define STEP_TABLE 4096 /* bytes of the lattice's table that are kept in shared memory */
 
 typedef struct step_slot {
@@ -95,6 +94,7 @@ static __device__ __forceinline__ step_sums step_reduce_group(step_sums v) {
 }
 
 /* The group's share of the tokens: `share` quads, all loads of a turn in flight at once. */
+template <int LOADS>
 static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict__ quads,
                                                       k_u32 share, const tokens_span *s) {
     k_u64 end = s->count / 4, stop = (k_u64)(K_GRP + 1) * share;
@@ -103,16 +103,16 @@ static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict_
     step_sums v = {0, 0};
 
     stop = stop < end ? stop : end;
-    for (; quad < stop; quad += STEP_LOADS * TOKENS_STEP_WG) {
+    for (; quad < stop; quad += LOADS * TOKENS_STEP_WG) {
         k_u32 hash = tokens_hash(s->first + 4 * quad);
-        k_u32x4 t[STEP_LOADS];
+        k_u32x4 t[LOADS];
 
 #pragma unroll
-        for (int k = 0; k < STEP_LOADS; k++)
+        for (int k = 0; k < LOADS; k++)
             if (quad + k * TOKENS_STEP_WG < stop)
                 t[k] = quads[quad + k * TOKENS_STEP_WG];
 #pragma unroll
-        for (int k = 0; k < STEP_LOADS; k++)
+        for (int k = 0; k < LOADS; k++)
             if (quad + k * TOKENS_STEP_WG < stop)
                 champion_quad(t[k], hash + k * CHAMPION_RISE(4 * TOKENS_STEP_WG), o, s, &v.xors,
                               &v.sum);
@@ -126,22 +126,23 @@ static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict_
 }
 
 /* All groups' contributions, in every lane of the calling warp. */
+template <int GROUPS>
 static __device__ __forceinline__ step_sums step_gather(const step_slot *slots, k_u32 epoch) {
     step_sums v = {0, 0};
     k_u32 missing = 0;
 
 #pragma unroll
-    for (int k = 0; k < TOKENS_STEP_GROUPS / 32; k++)
+    for (int k = 0; k < GROUPS / 32; k++)
         missing |= (K_LID % 32 + 32 * k < K_NGRP) << k;
     while (missing) {
-        step_slot seen[TOKENS_STEP_GROUPS / 32];
+        step_slot seen[GROUPS / 32];
 
 #pragma unroll
-        for (int k = 0; k < TOKENS_STEP_GROUPS / 32; k++)
+        for (int k = 0; k < GROUPS / 32; k++)
             if (missing >> k & 1)
                 seen[k] = step_look(slots + K_LID % 32 + 32 * k);
 #pragma unroll
-        for (int k = 0; k < TOKENS_STEP_GROUPS / 32; k++)
+        for (int k = 0; k < GROUPS / 32; k++)
             if ((missing >> k & 1) && seen[k].epoch == epoch) {
                 missing &= ~(1u << k);
                 v.xors ^= seen[k].xors;
@@ -172,13 +173,12 @@ static __device__ __forceinline__ k_u32 step_point(const step_tables *tables, k_
     return tables->points[entry < STEP_TABLE ? tables->nearest[entry] : nearest[entry]];
 }
 
-extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)
-    tokens_champion_step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs,
-                         k_u32 *accumulators, k_f32 *potentials,
-                         const k_f32 *__restrict__ activations, k_u64 *totals,
-                         const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest,
-                         const tokens_span s, const tokens_lattice l, const tokens_closing c,
-                         const k_u32 share) {
+template <int GROUPS, int LOADS>
+static __device__ __forceinline__ void
+step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *accumulators,
+     k_f32 *potentials, const k_f32 *__restrict__ activations, k_u64 *totals,
+     const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest, const tokens_span &s,
+     const tokens_lattice &l, const tokens_closing &c, k_u32 share) {
     __shared__ step_tables tables;
     /* the first warp of every group has the first nodes, the second the next, ... */
     k_u32 node = (K_LID / 32 * K_NGRP + K_GRP) * 32 + K_LID % 32;
@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)
 
     step_let_next_begin();
     step_load_tables(&tables, &l, points, nearest);
-    v = step_reduce_group(step_take((const k_u32x4 *)(tokens + s.begin), share, &s));
+    v = step_reduce_group(step_take<LOADS>((const k_u32x4 *)(tokens + s.begin), share, &s));
     step_wait_for_launch_before();
     epoch = *(volatile k_u32 *)epochs + 1;
     __syncthreads(); /* once a group has published, the epoch may change: all have read it */
@@ -196,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)
         step_publish(slots + K_GRP, v, epoch);
     if (node / 32 * 32 >= l.nodes)
         return;
-    v = step_gather(slots, epoch);
+    v = step_gather<GROUPS>(slots, epoch);
     potential = __double2float_rn(__dmul_rn((double)(k_i64)(v.sum - c.last * c.middle),
                                             __longlong_as_double((k_i64)c.inverse_bits)));
     for (; node < l.nodes; node += K_NGRP * TOKENS_STEP_WG) {
@@ -213,3 +213,19 @@ extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)
         *epochs = epoch; /* all groups have published, so all their threads have read it */
     }
 }
+
+#define STEP_KERNEL(name, groups, loads)                                                           \
+    extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)                                \
+        name(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs,                    \
+             k_u32 *accumulators, k_f32 *potentials, const k_f32 *__restrict__ activations,        \
+             k_u64 *totals, const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest,    \
+             const tokens_span s, const tokens_lattice l, const tokens_closing c,                  \
+             const k_u32 share) {                                                                  \
+        step<groups, loads>(tokens, slots, epochs, accumulators, potentials, activations, totals,  \
+                            points, nearest, s, l, c, share);                                      \
+    }
+
+/* Few groups that find each other soon, for a few microseconds; and twice as many, each with twice
+ * the loads in flight, for what takes longer. */
+STEP_KERNEL(tokens_champion_step, TOKENS_STEP_GROUPS, 2)
+STEP_KERNEL(tokens_champion_stride, TOKENS_STRIDE_GROUPS, 4)

@@ -73,6 +73,7 @@ typedef struct quads_found {
 #define TOKENS_FEW_WG        64
 #define TOKENS_STEP_WG       512
 #define TOKENS_STEP_GROUPS   160 /* at most */
+#define TOKENS_STRIDE_GROUPS 320 /* at most: two a unit */
 #define TOKENS_APPLY_WG      256
 #define TOKENS_WIDEN_WG      256
 #define QUADS_WG             256

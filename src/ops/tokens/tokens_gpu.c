@@ -38,10 +38,10 @@ static iron_status find_kernels(iron__tokens_gpu *t, iron_error *err) {
     for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
         IRON_TRY(
             iron__gpu_kernel_find(t->device, t->program, wanted[n].name, wanted[n].kernel, err));
-    if (t->config.row->takes_many && t->device->info.can_gather)
-        IRON_TRY(
-            iron__gpu_kernel_find(t->device, t->program, "tokens_champion_step", &k->step, err));
-    return IRON_OK;
+    if (!t->config.row->takes_many || !t->device->info.can_gather)
+        return IRON_OK;
+    IRON_TRY(iron__gpu_kernel_find(t->device, t->program, "tokens_champion_step", &k->step, err));
+    return iron__gpu_kernel_find(t->device, t->program, "tokens_champion_stride", &k->stride, err);
 }
 
 static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
@@ -63,7 +63,7 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
         {&b->additions, nodes * sizeof(k_u32)},
         {&b->batch_potentials, TOKENS_WAITING * sizeof(k_f32)},
         {&b->maps, (size_t)TOKENS_CHUNKS * TOKENS_POINTS},
-        {&b->slots, TOKENS_STEP_GROUPS * (size_t)STEP_SLOT_BYTES},
+        {&b->slots, TOKENS_STRIDE_GROUPS * (size_t)STEP_SLOT_BYTES},
         {&b->epochs, sizeof(k_u64)},
         {&b->arrived, sizeof(k_u32)},
         {&b->beyond, sizeof(k_u32)},

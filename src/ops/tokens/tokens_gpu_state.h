@@ -5,9 +5,9 @@
 
 #include "ops/tokens/tokens_gpu.h"
 
-/* Kernels beside the row's own. The step is CUDA's alone: NULL elsewhere. */
+/* Kernels beside the row's own. Step and stride are CUDA's alone: NULL elsewhere. */
 typedef struct iron__tokens_gpu_kernels {
-    iron__gpu_kernel *reduce, *few, *whole, *step;
+    iron__gpu_kernel *reduce, *few, *whole, *step, *stride;
     iron__gpu_kernel *apply_one, *gather, *settle;
     iron__gpu_kernel *widen_u8, *widen_u16, *widen_i64;
 } iron__tokens_gpu_kernels;

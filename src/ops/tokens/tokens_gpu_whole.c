@@ -16,6 +16,8 @@
  * 32 were best for 3 MiB on an H200, in a chain of launches that overlap. */
 #define STEP_SHARE      6144u
 #define STEP_TOKENS_MAX (UINT64_C(8) << 20)
+/* Shares are counted in 32 bits. */
+#define STRIDE_TOKENS_MAX (UINT64_C(1) << 40)
 
 /* A whole: the walk of one group through the nodes must be short beside the reading. Half of the
  * groups that a unit holds read as fast as all and arrive in half the time. */
@@ -24,7 +26,7 @@
 
 /* Is it short enough, and does it lie so, that groups which meet are faster? */
 static bool is_step(const iron__tokens_gpu *t, const tokens_span *s) {
-    return t->kernels.step && s->batch <= STEP_TOKENS_MAX && s->begin % 4 == 0 &&
+    return t->kernels.step && s->batch <= STRIDE_TOKENS_MAX && s->begin % 4 == 0 &&
            s->first % 16 == 0;
 }
 
@@ -65,7 +67,10 @@ static iron_status launch_step(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                const iron__gpu_buffer *tokens, const tokens_span *s,
                                iron_error *err) {
     iron__tokens_gpu_buffers *b = &t->buffers;
-    uint32_t quads = (uint32_t)(s->count / 4), most = t->device->info.units, groups, share;
+    bool is_short = s->count <= STEP_TOKENS_MAX;
+    uint64_t quads = s->count / 4, groups;
+    uint32_t most = is_short ? TOKENS_STEP_GROUPS : TOKENS_STRIDE_GROUPS;
+    uint32_t held = t->device->info.units * (is_short ? 1u : 2u), share;
     tokens_closing c = t->closing;
     iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),        IRON_GPU_BUFFER(b->slots),
                             IRON_GPU_BUFFER(b->epochs),     IRON_GPU_BUFFER(b->accumulators),
@@ -74,18 +79,18 @@ static iron_status launch_step(iron__tokens_gpu *t, iron__gpu_queue *queue,
                             IRON_GPU_BUFFER(b->nearest),    IRON_GPU_VALUE(*s),
                             IRON_GPU_VALUE(t->lattice),     IRON_GPU_VALUE(c),
                             IRON_GPU_VALUE(share)};
-    iron__gpu_launch launch = {.kernel = t->kernels.step,
+    iron__gpu_launch launch = {.kernel = is_short ? t->kernels.step : t->kernels.stride,
                                .groups = {1, 1},
                                .threads = {TOKENS_STEP_WG, 1},
                                .flags = IRON_GPU_LAUNCH_TOGETHER,
                                .args = args,
                                .arg_count = sizeof args / sizeof args[0]};
 
-    most = most < TOKENS_STEP_GROUPS ? most : TOKENS_STEP_GROUPS;
+    most = held < most ? held : most;
     groups = (quads + STEP_SHARE - 1) / STEP_SHARE;
     groups = groups < most ? groups : most;
-    share = (quads + groups - 1) / groups;
-    launch.groups[0] = groups;
+    share = (uint32_t)((quads + groups - 1) / groups);
+    launch.groups[0] = (uint32_t)groups;
     c.count = 1;
     c.last = s->count;
     /* It reads tokens before it waits: only after another step, which wrote none, may it begin
