@@ -93,8 +93,9 @@ static __device__ __forceinline__ step_sums step_reduce_group(step_sums v) {
     return warp == 0 ? step_reduce_warp(lane < TOKENS_STEP_WG / 32 ? warps[lane] : none) : none;
 }
 
+#define STEP_LOADS 2
+
 /* The group's share of the tokens: `share` quads, all loads of a turn in flight at once. */
-template <int LOADS>
 static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict__ quads,
                                                       k_u32 share, const tokens_span *s) {
     k_u64 end = s->count / 4, stop = (k_u64)(K_GRP + 1) * share;
@@ -103,16 +104,16 @@ static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict_
     step_sums v = {0, 0};
 
     stop = stop < end ? stop : end;
-    for (; quad < stop; quad += LOADS * TOKENS_STEP_WG) {
+    for (; quad < stop; quad += STEP_LOADS * TOKENS_STEP_WG) {
         k_u32 hash = tokens_hash(s->first + 4 * quad);
-        k_u32x4 t[LOADS];
+        k_u32x4 t[STEP_LOADS];
 
 #pragma unroll
-        for (int k = 0; k < LOADS; k++)
+        for (int k = 0; k < STEP_LOADS; k++)
             if (quad + k * TOKENS_STEP_WG < stop)
                 t[k] = quads[quad + k * TOKENS_STEP_WG];
 #pragma unroll
-        for (int k = 0; k < LOADS; k++)
+        for (int k = 0; k < STEP_LOADS; k++)
             if (quad + k * TOKENS_STEP_WG < stop)
                 champion_quad(t[k], hash + k * CHAMPION_RISE(4 * TOKENS_STEP_WG), o, s, &v.xors,
                               &v.sum);
@@ -122,6 +123,18 @@ static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict_
 
         champion_token(((const k_u32 *)quads)[i], tokens_hash(s->first + i), s, &v.xors, &v.sum);
     }
+    return v;
+}
+
+/* The same where the reading is what takes the time: the champion's loop. */
+static __device__ __forceinline__ step_sums step_take_long(const k_u32 *__restrict__ tokens,
+                                                           const tokens_span *s) {
+    champion_range range = champion_range_of(s, TOKENS_STEP_WG);
+    step_sums v = {0, 0};
+
+    if (range.begin < range.end)
+        champion_take(tokens, range.begin, range.end, s->first + (range.begin - s->begin),
+                      TOKENS_STEP_WG, s, &v.xors, &v.sum);
     return v;
 }
 
@@ -173,7 +186,7 @@ static __device__ __forceinline__ k_u32 step_point(const step_tables *tables, k_
     return tables->points[entry < STEP_TABLE ? tables->nearest[entry] : nearest[entry]];
 }
 
-template <int GROUPS, int LOADS>
+template <int GROUPS, bool IS_LONG>
 static __device__ __forceinline__ void
 step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *accumulators,
      k_f32 *potentials, const k_f32 *__restrict__ activations, k_u64 *totals,
@@ -188,7 +201,8 @@ step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *a
 
     step_let_next_begin();
     step_load_tables(&tables, &l, points, nearest);
-    v = step_reduce_group(step_take<LOADS>((const k_u32x4 *)(tokens + s.begin), share, &s));
+    v = step_reduce_group(IS_LONG ? step_take_long(tokens, &s)
+                                  : step_take((const k_u32x4 *)(tokens + s.begin), share, &s));
     step_wait_for_launch_before();
     epoch = *(volatile k_u32 *)epochs + 1;
     __syncthreads(); /* once a group has published, the epoch may change: all have read it */
@@ -214,18 +228,17 @@ step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *a
     }
 }
 
-#define STEP_KERNEL(name, groups, loads)                                                           \
-    extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2)                                \
-        name(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs,                    \
-             k_u32 *accumulators, k_f32 *potentials, const k_f32 *__restrict__ activations,        \
-             k_u64 *totals, const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest,    \
-             const tokens_span s, const tokens_lattice l, const tokens_closing c,                  \
-             const k_u32 share) {                                                                  \
-        step<groups, loads>(tokens, slots, epochs, accumulators, potentials, activations, totals,  \
-                            points, nearest, s, l, c, share);                                      \
+#define STEP_KERNEL(name, groups, is_long)                                                         \
+    extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2) name(                          \
+        const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *accumulators,    \
+        k_f32 *potentials, const k_f32 *__restrict__ activations, k_u64 *totals,                   \
+        const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest, const tokens_span s,   \
+        const tokens_lattice l, const tokens_closing c, const k_u32 share) {                       \
+        step<groups, is_long>(tokens, slots, epochs, accumulators, potentials, activations,        \
+                              totals, points, nearest, s, l, c, share);                            \
     }
 
-/* Few groups that find each other soon, for a few microseconds; and twice as many, each with twice
- * the loads in flight, for what takes longer. */
-STEP_KERNEL(tokens_champion_step, TOKENS_STEP_GROUPS, 2)
-STEP_KERNEL(tokens_champion_stride, TOKENS_STRIDE_GROUPS, 4)
+/* Few groups that find each other soon, for a few microseconds; and twice as many for what takes
+ * longer. */
+STEP_KERNEL(tokens_champion_step, TOKENS_STEP_GROUPS, false)
+STEP_KERNEL(tokens_champion_stride, TOKENS_STRIDE_GROUPS, true)
