@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * champion_step.cu: one batch that is small enough to be over in a few microseconds, reduced and
- * applied by a single launch. CUDA only: its groups wait for each other, and it begins before the
- * launch ahead of it has ended.
+ * champion_step.cu: one batch, reduced and applied by a single launch. CUDA only: its groups wait
+ * for each other. A step is over in a few microseconds, and begins before the launch ahead of it
+ * has ended; a stride is the same for batches that take longer, with more groups and the
+ * champion's loop.
  *
- * At this size bytes are not the limit, waiting is: for the launch, for the L2 cache, for each
+ * At a step's size bytes are not the limit, waiting is: for the launch, for the L2 cache, for each
  * other. So there is as little of it as can be:
  *
  *     loads of tokens and tables, arithmetic, group's reduction   needs nothing of earlier launches

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tokens_gpu_whole.c: a span that is one whole batch becomes a single launch, which reduces it and
- * moves the nodes. There are two such kernels: up to STEP_TOKENS_MAX the one whose groups meet
- * (champion_step.cu, CUDA alone), above it, and elsewhere, the one whose last group does the rest
- * (champion_whole.k).
+ * moves the nodes. There are three such kernels. Where groups can wait for each other (CUDA) all
+ * of them meet, and each moves some nodes: the step for what takes microseconds, the stride for
+ * what takes longer (champion_step.cu). Elsewhere, and for tokens that lie askew, the last group
+ * moves them all (champion_whole.k).
  *
- * Where they part, on an H200, replayed: 32 MiB take 10.9 us by the step; at 64 MiB its 132 groups
- * read more slowly than all of the device does.
+ * On an H200 (replayed, caches warm up to 32 MiB): 32 MiB take 10.7 us by the step, 64 MiB 22, 256
+ * MiB 66, 1 GiB 243 by the stride, 97 % of the read ceiling; by the last group 72 and 248.
  */
 #include "ops/tokens/tokens_gpu_state.h"
 
@@ -16,18 +17,15 @@
  * 32 were best for 3 MiB on an H200, in a chain of launches that overlap. */
 #define STEP_SHARE      6144u
 #define STEP_TOKENS_MAX (UINT64_C(8) << 20)
-/* Shares are counted in 32 bits. */
-#define STRIDE_TOKENS_MAX (UINT64_C(1) << 40)
 
 /* A whole: the walk of one group through the nodes must be short beside the reading. Half of the
  * groups that a unit holds read as fast as all and arrive in half the time. */
 #define WHOLE_NODES_MAX   16384u
 #define WHOLE_UNIT_GROUPS 4u
 
-/* Is it short enough, and does it lie so, that groups which meet are faster? */
-static bool is_step(const iron__tokens_gpu *t, const tokens_span *s) {
-    return t->kernels.step && s->batch <= STRIDE_TOKENS_MAX && s->begin % 4 == 0 &&
-           s->first % 16 == 0;
+/* Can the groups meet, and do the tokens lie as the kernels for that want it? */
+static bool is_meeting(const iron__tokens_gpu *t, const tokens_span *s) {
+    return t->kernels.step && s->begin % 4 == 0 && s->first % 16 == 0;
 }
 
 static iron_status launch_whole(iron__tokens_gpu *t, iron__gpu_queue *queue,
@@ -63,9 +61,9 @@ static iron_status launch_whole(iron__tokens_gpu *t, iron__gpu_queue *queue,
     return iron__gpu_run(queue, &launch, err);
 }
 
-static iron_status launch_step(iron__tokens_gpu *t, iron__gpu_queue *queue,
-                               const iron__gpu_buffer *tokens, const tokens_span *s,
-                               iron_error *err) {
+static iron_status launch_meeting(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                  const iron__gpu_buffer *tokens, const tokens_span *s,
+                                  iron_error *err) {
     iron__tokens_gpu_buffers *b = &t->buffers;
     bool is_short = s->count <= STEP_TOKENS_MAX;
     uint64_t quads = s->count / 4, groups;
@@ -94,23 +92,23 @@ static iron_status launch_step(iron__tokens_gpu *t, iron__gpu_queue *queue,
     c.count = 1;
     c.last = s->count;
     /* It reads tokens before it waits: only after another step, which wrote none, may it begin
-     * early, and only if nobody else put anything in between. */
-    if (t->config.is_chained && t->is_step_last)
+     * early, and only if nobody else put anything in between. A stride gains nothing by that. */
+    if (is_short && t->config.is_chained && t->is_step_last)
         launch.flags |= IRON_GPU_LAUNCH_OVERLAP;
     IRON_TRY(iron__gpu_run(queue, &launch, err));
-    t->is_step_last = true;
+    t->is_step_last = is_short;
     return IRON_OK;
 }
 
 bool iron__tokens_gpu_is_whole(const iron__tokens_gpu *t, const tokens_span *s) {
     return t->waiting == 0 && s->open == 0 && s->count == s->batch && s->batch >= TOKENS_FEW_MAX &&
-           (t->config.nodes <= WHOLE_NODES_MAX || is_step(t, s));
+           (t->config.nodes <= WHOLE_NODES_MAX || is_meeting(t, s));
 }
 
 iron_status iron__tokens_gpu_feed_whole(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                         const iron__gpu_buffer *tokens, const tokens_span *s,
                                         iron_error *err) {
-    IRON_TRY((is_step(t, s) ? launch_step : launch_whole)(t, queue, tokens, s, err));
+    IRON_TRY((is_meeting(t, s) ? launch_meeting : launch_whole)(t, queue, tokens, s, err));
     t->progress.closed_tokens += s->count;
     t->progress.batches++;
     return IRON_OK;
