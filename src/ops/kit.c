@@ -71,7 +71,7 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
 void iron__kit_destroy(iron__gpu_work *work) {
     if (work->recipe->tear_down)
         work->recipe->tear_down(work);
-    iron__gpu_graph_destroy(work->device, work->graph);
+    iron__recording_deinit(&work->recording, work->device);
     iron__gpu_texture_destroy(work->device, work->texture);
     for (size_t k = 0; k < IRON_KIT_BUFFERS; k++)
         iron__gpu_buffer_destroy(work->buffers[k]);

@@ -13,7 +13,7 @@
 #ifndef IRON_OPS_KIT_H
 #define IRON_OPS_KIT_H
 
-#include "ops/op.h"
+#include "ops/recording.h"
 
 #define IRON_KIT_KERNELS 6u
 #define IRON_KIT_BUFFERS 4u
@@ -44,9 +44,9 @@ struct iron__gpu_work {
     iron__gpu_program *program;
     iron__gpu_kernel *kernels[IRON_KIT_KERNELS];
     iron__gpu_buffer *buffers[IRON_KIT_BUFFERS];
-    iron__gpu_graph *graph; /* destroyed with the object */
-    uint64_t texture;       /* likewise */
-    uint64_t kept[4];       /* set_up's, for run: numbers that need not be computed again */
+    iron__recording recording; /* ended with the object */
+    uint64_t texture;          /* likewise */
+    uint64_t kept[4];          /* set_up's, for run: numbers that need not be computed again */
 };
 
 iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *row,

@@ -12,7 +12,8 @@
 #include "core/mix.h"
 #include "ops/atax/atax_gpu.h"
 
-#define CONTENDERS 6u
+#define CONTENDERS 8u
+#define ONCE       6u /* from here on: CUDA's, with one call to the driver */
 #define QUEUES     3u
 
 typedef struct shape {
@@ -299,7 +300,8 @@ TESTS_OF(single_pass, "single-pass")
 
 static void rows_are_complete(void **state) {
     static const char *const names[CONTENDERS] = {"naive", "constant",  "transposed",
-                                                  "tiled", "coalesced", "single-pass"};
+                                                  "tiled", "coalesced", "single-pass",
+                                                  "graph", "one-launch"};
     const iron__case c = {.rows = 100, .cols = 50, .element = IRON_F64};
     iron__contender row;
 
@@ -309,9 +311,9 @@ static void rows_are_complete(void **state) {
         assert_string_equal(row.name, names[k]);
         assert_true(row.idea[0] != '\0');
         assert_true((row.beats == NULL) == (k == 0));
-        assert_int_equal(row.backends, IRON_ON_GPU);
+        assert_int_equal(row.backends, k < ONCE ? IRON_ON_GPU : IRON_ON_CUDA);
         assert_int_equal(row.elements, IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64));
-        assert_true(row.passes == (k == CONTENDERS - 1 ? 1 : 2));
+        assert_true(row.passes == (k >= ONCE - 1 ? 1 : 2));
         assert_true(row.gpu->device_bytes(&row, &c) >= 100 * 8);
         assert_true(!row.gpu->run_part == !row.gpu->finish);
         assert_true(!row.gpu->derive || !row.gpu->run_part);
@@ -347,15 +349,48 @@ static void lacks_are_said(void **state) {
     unmake(&s);
 }
 
+/* What only CUDA promises, and rows that no group can hold. */
+static void promises_are_needed(void **state) {
+    sample s, wide;
+    iron__contender row;
+    iron__gpu_work *work = NULL;
+    iron__gpu_info info;
+    iron_error err;
+
+    (void)state;
+    NEED_GPU();
+    info = device->info;
+    s = make((shape){4, 4}, IRON_F32);
+    wide = make((shape){2, 40000}, IRON_F32);
+    device->info.can_graph = device->info.can_gather = false;
+    assert_true(iron__atax_gpu_contender_at(ONCE, &row));
+    assert_refused(row.gpu->create(device, &row, &s.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
+                   &err);
+    assert_says(&err, "cannot record launches");
+    assert_true(iron__atax_gpu_contender_at(ONCE + 1, &row));
+    assert_refused(row.gpu->create(device, &row, &s.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
+                   &err);
+    assert_says(&err, "run at once");
+    device->info.can_gather = true;
+    assert_refused(row.gpu->create(device, &row, &wide.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
+                   &err);
+    assert_says(&err, "40000 columns");
+    assert_null(work);
+    device->info = info;
+    unmake(&wide);
+    unmake(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_complete), cmocka_unit_test(lacks_are_said),
-        cmocka_unit_test(naive_f32),         cmocka_unit_test(naive_f64),
-        cmocka_unit_test(constant_f32),      cmocka_unit_test(constant_f64),
-        cmocka_unit_test(transposed_f32),    cmocka_unit_test(transposed_f64),
-        cmocka_unit_test(tiled_f32),         cmocka_unit_test(tiled_f64),
-        cmocka_unit_test(coalesced_f32),     cmocka_unit_test(coalesced_f64),
-        cmocka_unit_test(single_pass_f32),   cmocka_unit_test(single_pass_f64),
+        cmocka_unit_test(rows_are_complete),   cmocka_unit_test(lacks_are_said),
+        cmocka_unit_test(promises_are_needed), cmocka_unit_test(naive_f32),
+        cmocka_unit_test(naive_f64),           cmocka_unit_test(constant_f32),
+        cmocka_unit_test(constant_f64),        cmocka_unit_test(transposed_f32),
+        cmocka_unit_test(transposed_f64),      cmocka_unit_test(tiled_f32),
+        cmocka_unit_test(tiled_f64),           cmocka_unit_test(coalesced_f32),
+        cmocka_unit_test(coalesced_f64),       cmocka_unit_test(single_pass_f32),
+        cmocka_unit_test(single_pass_f64),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * atax_gpu.c: the contenders of atax on GPUs: their rows, and the making of their objects: program,
- * kernels, device memory. What runs is in atax_gpu_ways.c and atax_gpu_single.c.
+ * kernels, device memory. What runs is in atax_gpu_ways.c, atax_gpu_single.c and atax_gpu_once.c.
  *
  * The rows are ordered as a story: the talk's first kernels, what the talk tried on them, two
  * passes done well, and one pass.
@@ -54,6 +54,8 @@ static const iron__atax_recipe coalesced = {.tmp = "atax_coalesced_tmp",
                                             .has_tmp = true,
                                             .has_partials = true};
 static const iron__atax_recipe single = {.has_partials = true};
+static const iron__atax_recipe together = {.has_partials = true, .is_together = true};
+static const iron__atax_recipe replayed = {.has_partials = true, .is_replayed = true};
 
 #define FLOATS (IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64))
 
@@ -105,6 +107,22 @@ static const iron__contender rows[] = {
      .passes = 1,
      .gpu = &iron__atax_single,
      .own = &single},
+    {.name = "graph",
+     .idea = "the single pass's two launches, recorded once and replayed with one call",
+     .beats = "single-pass",
+     .backends = IRON_ON_CUDA,
+     .elements = FLOATS,
+     .passes = 1,
+     .gpu = &iron__atax_graph,
+     .own = &replayed},
+    {.name = "one-launch",
+     .idea = "the single pass, whose groups then meet and add up their shares: no second launch",
+     .beats = "single-pass",
+     .backends = IRON_ON_CUDA,
+     .elements = FLOATS,
+     .passes = 1,
+     .gpu = &iron__atax_together,
+     .own = &together},
 };
 
 bool iron__atax_gpu_contender_at(size_t index, iron__contender *out) {
@@ -124,6 +142,15 @@ static iron_status find(iron__gpu_work *work, const char *stem, bool is_by_eleme
     return iron__gpu_kernel_find(work->device, work->program, name, out, err);
 }
 
+/* A kernel of this case's shape. */
+static iron_status find_shape(iron__gpu_work *work, const char *kind, iron__gpu_kernel **out,
+                              iron_error *err) {
+    char stem[48];
+
+    snprintf(stem, sizeof stem, "atax_%s_%s", kind, work->shape.name);
+    return find(work, stem, work->shape.is_by_element, out, err);
+}
+
 static iron_status find_kernels(iron__gpu_work *work, iron_error *err) {
     const iron__atax_recipe *recipe = work->recipe;
 
@@ -131,7 +158,9 @@ static iron_status find_kernels(iron__gpu_work *work, iron_error *err) {
     if (recipe->tmp)
         IRON_TRY(find(work, recipe->tmp, false, &work->tmp_kernel, err));
     else
-        IRON_TRY(find(work, work->shape.kernel, work->shape.is_by_element, &work->tmp_kernel, err));
+        IRON_TRY(find_shape(work, "single", &work->tmp_kernel, err));
+    if (recipe->is_together)
+        IRON_TRY(find_shape(work, "together", &work->together_kernel, err));
     if (recipe->y)
         IRON_TRY(find(work, recipe->y, false, &work->y_kernel, err));
     if (recipe->has_copy)
@@ -153,6 +182,7 @@ static iron_status take_memory(iron__gpu_work *work, uint32_t parts, iron_error 
         {recipe->has_tmp, &work->tmp, (size_t)work->c.rows * element_bytes},
         {recipe->has_copy, &work->copy, (size_t)work->c.rows * line_bytes},
         {recipe->has_partials, &work->partials, lines * line_bytes},
+        {recipe->is_together, &work->meeting, IRON_ATAX_MEETING},
     };
 
     for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++)
@@ -176,7 +206,9 @@ static uint64_t wanted_partials(const iron__gpu_work *work, uint64_t count) {
         useful = iron__atax_groups(count, 32);
     } else {
         fill = units * work->shape.groups_a_unit;
-        useful = iron__atax_groups(count, work->shape.round_rows);
+        /* Where waiting is all, rows are spread: each has a warp's loads in flight. */
+        useful = iron__atax_groups(count, work->recipe->is_together ? work->shape.slot_rows
+                                                                    : work->shape.round_rows);
     }
     return useful < fill ? useful : fill;
 }
@@ -201,6 +233,13 @@ static iron_status check(const iron__gpu_work *work, iron_error *err) {
     IRON_FAIL_IF(threads > info->group_threads_max, err, IRON_E_UNSUPPORTED,
                  "%s has groups of %u threads at most; %u are needed", info->name,
                  info->group_threads_max, threads);
+    if (work->recipe->is_replayed)
+        IRON_TRY(iron__recording_suits(work->device, err));
+    IRON_FAIL_IF(work->recipe->is_together && !info->can_gather, err, IRON_E_UNSUPPORTED,
+                 "%s cannot promise that all groups of a launch run at once", info->name);
+    IRON_FAIL_IF(work->recipe->is_together && !work->shape.is_held, err, IRON_E_UNSUPPORTED,
+                 "a group cannot hold rows of %llu columns; single-pass takes them in two launches",
+                 (unsigned long long)work->c.cols);
     IRON_FAIL_IF(work->c.rows > UINT32_MAX || work->c.cols > UINT32_MAX, err, IRON_E_UNSUPPORTED,
                  "a matrix of 2^32 rows or columns is more than one launch can number");
     return IRON_OK;
@@ -247,7 +286,9 @@ iron_status iron__atax_gpu_spoil(iron__gpu_work *work, iron__gpu_queue *queue, i
 void iron__atax_gpu_destroy(iron__gpu_work *work) {
     if (!work)
         return;
+    iron__recording_deinit(&work->recording, work->device);
     iron__gpu_event_destroy(work->device, work->block_free);
+    iron__gpu_buffer_destroy(work->meeting);
     iron__gpu_buffer_destroy(work->block);
     iron__gpu_buffer_destroy(work->copy);
     iron__gpu_buffer_destroy(work->partials);

@@ -12,13 +12,13 @@
 #define VECTOR_BYTES 16u
 
 typedef struct held_shape {
-    const char *kernel;
+    const char *name;
     uint32_t threads, groups, vectors, rows, slots;
 } held_shape;
 
 static const held_shape shapes[] = {
 #define SHAPE(name, threads, groups, vectors, rows, slots)                                         \
-    {"atax_single_" #name, threads, groups, vectors, rows, slots},
+    {#name, threads, groups, vectors, rows, slots},
     ATAX_SINGLE_SHAPES(SHAPE)
 #undef SHAPE
 };
@@ -42,22 +42,24 @@ iron__atax_shape iron__atax_shape_of(const iron__case *c) {
         if ((uint64_t)h->threads * h->vectors * VECTOR_BYTES >= row_bytes) {
             uint32_t width = width_of(h, row_bytes);
 
-            return (iron__atax_shape){.kernel = h->kernel,
+            return (iron__atax_shape){.name = h->name,
                                       .threads = h->threads,
                                       .groups_a_unit = h->groups,
                                       .width = width,
                                       .round_rows = h->threads / width * h->rows,
+                                      .slot_rows = h->rows,
+                                      .is_held = true,
                                       .is_by_element = is_by_element};
         }
     }
     if ((uint64_t)ATAX_WIDE_WG * ATAX_WIDE_VECTORS * VECTOR_BYTES >= row_bytes)
-        return (iron__atax_shape){.kernel = "atax_single_wide",
+        return (iron__atax_shape){.name = "wide",
                                   .threads = ATAX_WIDE_WG,
                                   .groups_a_unit = 1,
                                   .width = ATAX_WIDE_WG,
                                   .round_rows = 1,
                                   .is_by_element = is_by_element};
-    return (iron__atax_shape){.kernel = "atax_single_any",
+    return (iron__atax_shape){.name = "any",
                               .threads = ATAX_ANY_WG,
                               .groups_a_unit = 1,
                               .width = ATAX_ANY_WG,
@@ -96,21 +98,21 @@ static iron_status pass(iron__gpu_work *work, const iron__gpu_data *data, atax_s
     return iron__gpu_run(queue, &l, err);
 }
 
-static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
-                       iron_error *err) {
+iron_status iron__atax_single_run(iron__gpu_work *work, const iron__gpu_data *data,
+                                  iron__gpu_queue *queue, iron_error *err) {
     IRON_TRY(pass(work, data, iron__atax_whole(work), 0, work->run_partials, queue, err));
     return iron__atax_sum(work, data, work->run_partials, queue, err);
 }
 
-static iron_status run_part(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_part part,
-                            iron__gpu_queue *queue, iron_error *err) {
+iron_status iron__atax_single_part(iron__gpu_work *work, const iron__gpu_data *data,
+                                   iron__gpu_part part, iron__gpu_queue *queue, iron_error *err) {
     work->parts = part.total;
     return pass(work, data, iron__atax_part(work, part), part.index * work->part_partials,
                 work->part_partials, queue, err);
 }
 
-static iron_status finish(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
-                          iron_error *err) {
+iron_status iron__atax_single_finish(iron__gpu_work *work, const iron__gpu_data *data,
+                                     iron__gpu_queue *queue, iron_error *err) {
     return iron__atax_sum(work, data, work->parts * work->part_partials, queue, err);
 }
 
@@ -118,6 +120,6 @@ const iron__gpu_way iron__atax_single = {.create = iron__atax_gpu_create,
                                          .destroy = iron__atax_gpu_destroy,
                                          .device_bytes = iron__atax_gpu_device_bytes,
                                          .spoil = iron__atax_gpu_spoil,
-                                         .run = run,
-                                         .run_part = run_part,
-                                         .finish = finish};
+                                         .run = iron__atax_single_run,
+                                         .run_part = iron__atax_single_part,
+                                         .finish = iron__atax_single_finish};

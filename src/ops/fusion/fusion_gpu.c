@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fusion_gpu.c: the contenders of fusion on GPUs.
- *
- * `graph` records the launches of `separate` and replays them with one call. A recording holds the
- * addresses of its buffers, which are known when it runs and not before: so the first run records,
- * and any run that brings other buffers than the one before it.
+ * fusion_gpu.c: the contenders of fusion on GPUs. `graph` records the launches of `separate` and
+ * replays them with one call.
  */
 #include "core/fail.h"
 #include "ops/fusion/fusion.h"
@@ -66,38 +63,10 @@ static iron_status run_vector(iron__gpu_work *work, const iron__gpu_data *data,
     return run_at_once(work, data, VECTORS, queue, err);
 }
 
-/* Are these the buffers of the recording? */
-static bool is_recorded(const iron__gpu_work *work, const iron__gpu_data *data) {
-    return work->graph && work->kept[0] == data->inputs[0]->native &&
-           work->kept[1] == data->inputs[1]->native && work->kept[2] == data->output->native;
-}
-
-static iron_status record(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
-                          iron_error *err) {
-    iron_status status, ended;
-
-    iron__gpu_graph_destroy(work->device, work->graph);
-    work->graph = NULL;
-    IRON_TRY(iron__gpu_graph_begin(queue, err));
-    status = run_separate(work, data, queue, err);
-    /* However it went, the queue must come out of the recording. */
-    ended = iron__gpu_graph_end(queue, &work->graph, status == IRON_OK ? err : NULL);
-    if (status != IRON_OK || ended != IRON_OK) {
-        iron__gpu_graph_destroy(work->device, work->graph);
-        work->graph = NULL;
-        return status != IRON_OK ? status : ended;
-    }
-    work->kept[0] = data->inputs[0]->native;
-    work->kept[1] = data->inputs[1]->native;
-    work->kept[2] = data->output->native;
-    return IRON_OK;
-}
-
 static iron_status run_graph(iron__gpu_work *work, const iron__gpu_data *data,
                              iron__gpu_queue *queue, iron_error *err) {
-    if (!is_recorded(work, data))
-        IRON_TRY(record(work, data, queue, err));
-    return iron__gpu_graph_replay(work->graph, queue, err);
+    return iron__recording_run(&work->recording, work->device, run_separate, work, data, queue,
+                               err);
 }
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
@@ -111,9 +80,7 @@ static iron_status suits(const iron__gpu_device *device, const iron__case *c, ir
 static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
                                iron_error *err) {
     IRON_TRY(suits(device, c, err));
-    IRON_FAIL_IF(!device->info.can_graph, err, IRON_E_UNSUPPORTED,
-                 "%s cannot record launches and replay them as one", device->info.name);
-    return IRON_OK;
+    return iron__recording_suits(device, err);
 }
 
 static uint64_t between_bytes(const iron__case *c, size_t index) {

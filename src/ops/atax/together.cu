@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * together.cu: y = A'(A x) in one launch. CUDA only: all groups run at the same time and wait for
+ * each other once.
+ *
+ *     the single pass       each group leaves its share of y, a line of partial answers
+ *     -- all meet --        instead of a second launch, which takes longer than small matrices do
+ *     the sum               each group adds up all lines for some of the columns
+ *
+ * Traffic: A once; groups * cols elements written and read in the end, from the L2 cache. For
+ * matrices of a few MiB the two launches of the single pass cost more than the reading: 256 x 256
+ * floats are read in a tenth of a microsecond.
+ *
+ * `meeting` has two words, 128 bytes apart so that arriving and waiting do not share a line: how
+ * many have arrived, 0 between launches, and the number of meetings so far.
+ */
+#define TOGETHER_WAITING 32 /* words between the two */
+
+static __device__ __forceinline__ void together_meet(k_u32 *meeting) {
+    __syncthreads();
+    if (K_LID == 0) {
+        volatile k_u32 *meetings = meeting + TOGETHER_WAITING;
+        k_u32 before = *meetings;
+
+        __threadfence();
+        if (atomicAdd(meeting, 1u) + 1 == K_NGRP) {
+            *(volatile k_u32 *)meeting = 0;
+            __threadfence();
+            *meetings = before + 1;
+        } else {
+            while (*meetings == before)
+                ;
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+/* Columns of all lines, added up: `width` of them a group at a time, so that a line is read by whole
+ * sectors of 32 bytes; the group's other threads take other lines. */
+template <typename REAL, int THREADS>
+static __device__ __forceinline__ void together_sum(const REAL *partials, REAL *y, k_u64 cols,
+                                                    REAL *scratch) {
+    k_u32 width = 32 / sizeof(REAL), lines = K_NGRP, way;
+
+    while (width < THREADS && (k_u64)width * K_NGRP < cols)
+        width *= 2;
+    way = K_LID / width;
+    for (k_u64 first = (k_u64)K_GRP * width; first < cols; first += (k_u64)K_NGRP * width) {
+        k_u64 column = first + K_LID % width;
+        REAL sum = 0;
+
+        if (column < cols)
+#pragma unroll 8
+            for (k_u32 line = way; line < lines; line += THREADS / width)
+                sum += __ldcg(partials + line * cols + column);
+        scratch[K_LID] = sum;
+        for (k_u32 half = THREADS / width / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (way < half)
+                scratch[K_LID] += scratch[K_LID + half * width];
+        }
+        if (way == 0 && column < cols)
+            y[column] = scratch[K_LID];
+        __syncthreads();
+    }
+}
+
+/* The single pass's walk, by its width. */
+#define TOGETHER_WALK(kind, real, vector)                                                          \
+    static __device__ __forceinline__ void together_walk(                                          \
+        const atax_place_##kind *p, real *partials, atax_span s, real *sums, real *scratch,        \
+        vector *beside, k_u32 slots, k_u32 threads, k_u32 vectors, k_u32 rows, int by_vector) {    \
+        atax_walk_##kind(p, partials, s, sums, scratch, beside, slots, threads, vectors, rows,     \
+                         by_vector);                                                               \
+    }
+
+TOGETHER_WALK(f32, k_f32, k_f32x4)
+TOGETHER_WALK(f64, k_f64, k_f64x2)
+
+template <typename PLACE, typename REAL, typename VECTOR, int THREADS, int VECTORS, int ROWS,
+          int SLOTS, int BY_VECTOR>
+static __device__ __forceinline__ void together(const REAL *__restrict__ a,
+                                                const REAL *__restrict__ x, REAL *partials, REAL *y,
+                                                k_u32 *meeting, const atax_span &s, k_u32 width) {
+    constexpr int SUMS = 2 * ROWS * THREADS / 32 / (int)(sizeof(VECTOR) / sizeof(REAL));
+    constexpr int BESIDE = SLOTS > 1 ? THREADS / 2 * VECTORS : 0;
+    __shared__ VECTOR pool[SUMS + BESIDE];
+    __shared__ REAL scratch[ROWS * THREADS];
+    PLACE p;
+
+    p.a = a;
+    p.x = x;
+    p.cols = (k_u32)s.cols;
+    p.width = SLOTS > 1 ? width : THREADS;
+    p.lane = SLOTS > 1 ? K_LID % width : K_LID;
+    p.slot = SLOTS > 1 ? K_LID / width : 0;
+    together_walk(&p, partials + K_GRP * s.cols, s, (REAL *)pool, scratch, pool + SUMS,
+                  SLOTS > 1 ? THREADS / width : 1, THREADS, VECTORS, ROWS, BY_VECTOR);
+    together_meet(meeting);
+    together_sum<REAL, THREADS>(partials, y, s.cols, scratch);
+}
+
+#define TOGETHER_KERNEL(name, kind, real, vector, threads, groups, vectors, rows, slots, aligned)  \
+    K_KERNEL_DENSE(threads, groups)                                                                \
+    name##_##kind(const real *__restrict__ a, const real *__restrict__ x, real *partials, real *y, \
+                  k_u32 *meeting, const atax_span s, const k_u32 width) {                          \
+        together<atax_place_##kind, real, vector, threads, vectors, rows, slots, aligned>(         \
+            a, x, partials, y, meeting, s, width);                                                 \
+    }
+
+#define TOGETHER_KERNELS(name, threads, groups, vectors, rows, slots)                              \
+    TOGETHER_KERNEL(atax_together_##name, f32, k_f32, k_f32x4, threads, groups, vectors, rows,     \
+                    slots, 1)                                                                      \
+    TOGETHER_KERNEL(atax_together_##name##_unaligned, f32, k_f32, k_f32x4, threads, groups,        \
+                    vectors, rows, slots, 0)                                                       \
+    TOGETHER_KERNEL(atax_together_##name, f64, k_f64, k_f64x2, threads, groups, vectors, rows,     \
+                    slots, 1)                                                                      \
+    TOGETHER_KERNEL(atax_together_##name##_unaligned, f64, k_f64, k_f64x2, threads, groups,        \
+                    vectors, rows, slots, 0)
+
+ATAX_SINGLE_SHAPES(TOGETHER_KERNELS)
