@@ -146,6 +146,7 @@ class List(ArenaTest):
         for backend in ("cuda", "opencl"):  # listed whether they are here or not
             names += [f"atax.{backend}.{name}" for name in ATAX_GPU]
             names += [f"tokens.{backend}.{name}" for name in TOKENS_GPU]
+        names += ["atax.cuda.graph", "atax.cuda.one-launch"]
         for name in names:
             with self.subTest(name=name):
                 self.assertRegex(self.line_of(name), r"\S +\S.*\w")

@@ -58,12 +58,14 @@ iron__atax_shape iron__atax_shape_of(const iron__case *c) {
                                   .groups_a_unit = 1,
                                   .width = ATAX_WIDE_WG,
                                   .round_rows = 1,
+                                  .slot_rows = 1,
                                   .is_by_element = is_by_element};
     return (iron__atax_shape){.name = "any",
                               .threads = ATAX_ANY_WG,
                               .groups_a_unit = 1,
                               .width = ATAX_ANY_WG,
                               .round_rows = ATAX_ANY_ROWS,
+                              .slot_rows = ATAX_ANY_ROWS,
                               .is_by_element = false};
 }
 
