@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * atax_gpu_once.c: the single pass with one call to the driver, for matrices so small that launching
- * is what takes the time: its two launches recorded and replayed as a graph, or all of it in one
- * launch whose groups meet (together.cu). In parts both are the single pass.
+ * atax_gpu_once.c: the single pass with one call to the driver, for matrices so small that
+ * launching is what takes the time: its two launches recorded and replayed as a graph, or all of it
+ * in one launch whose groups meet (together.cu). In parts both are the single pass.
  */
 #include "core/fail.h"
 #include "ops/atax/atax_gpu_work.h"

@@ -12,7 +12,9 @@
  * floats are read in a tenth of a microsecond.
  *
  * `meeting` has two words, 128 bytes apart so that arriving and waiting do not share a line: how
- * many have arrived, 0 between launches, and the number of meetings so far.
+ * many have arrived, 0 between launches, and the number of meetings so far. One thread a group
+ * waits: a word a group instead, which all look at, spares the atomic but crowds the cache, and was
+ * no faster from 1024 x 1024 on.
  */
 #define TOGETHER_WAITING 32 /* words between the two */
 
@@ -36,8 +38,8 @@ static __device__ __forceinline__ void together_meet(k_u32 *meeting) {
     __syncthreads();
 }
 
-/* Columns of all lines, added up: `width` of them a group at a time, so that a line is read by whole
- * sectors of 32 bytes; the group's other threads take other lines. */
+/* Columns of all lines, added up: `width` of them a group at a time, so that a line is read by
+ * whole sectors of 32 bytes; the group's other threads take other lines. */
 template <typename REAL, int THREADS>
 static __device__ __forceinline__ void together_sum(const REAL *partials, REAL *y, k_u64 cols,
                                                     REAL *scratch) {
