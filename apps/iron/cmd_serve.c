@@ -26,7 +26,7 @@ typedef struct limit {
     bool is_given;
 } limit;
 
-enum { LIMITS = 7, TEXTS = 9, OPTIONS = LIMITS + TEXTS };
+enum { LIMITS = 7, TEXTS = 11, OPTIONS = LIMITS + TEXTS };
 
 typedef struct serve_flags {
     iron_server_options options;
@@ -59,6 +59,8 @@ static void set_options(serve_flags *o, option table[OPTIONS]) {
         {"tls-cert", OPTION_TEXT, &s->tls_cert, NULL},
         {"tls-key", OPTION_TEXT, &s->tls_key, NULL},
         {"report", OPTION_TEXT, &s->report, NULL},
+        {"log", OPTION_TEXT, &s->log, NULL},
+        {"log-level", OPTION_TEXT, &s->log_level, NULL},
         {"host", OPTION_LIST, &o->hosts, NULL},
         {"max-body", OPTION_NUMBER, &s->max_body, &o->has_body},
         {"min-body-rate", OPTION_NUMBER, &s->min_body_rate, &o->has_rate},
@@ -130,12 +132,11 @@ static void give_back_memory(void) {
 #endif
 }
 
-static void say_ready(const serve_flags *o, const iron_server *server) {
-    uint64_t engines = iron_server_engines(server);
-
-    fprintf(stderr, "iron: serving %s, data in %s, %" PRIu64 " engine%s\n", iron_server_url(server),
-            o->options.data ? o->options.data : "iron-data", engines, engines == 1 ? "" : "s");
-    fflush(stderr);
+/* Where the log is JSON the last line is too. */
+static void complain(const serve_flags *o, iron_error *err) {
+    if (o->options.log && strcmp(o->options.log, "json") == 0 &&
+        iron_server_complain(&o->options, err))
+        err->text[0] = '\0'; /* it was said */
 }
 
 static iron_status serve(const serve_flags *o, iron_error *err) {
@@ -147,16 +148,20 @@ static iron_status serve(const serve_flags *o, iron_error *err) {
     give_back_memory();
     hold_signals(&held);
     status = iron_server_start(&o->options, &server, err);
-    if (status != IRON_OK)
-        return status;
-    say_ready(o, server);
-    sigwait(&held, &got);
-    fprintf(stderr, "iron: stopping\n");
-    pthread_sigmask(SIG_UNBLOCK, &held, NULL);
-    return iron_server_stop(server, err);
+    if (status == IRON_OK) {
+        sigwait(&held, &got);
+        pthread_sigmask(SIG_UNBLOCK, &held, NULL);
+        status = iron_server_stop(server, err);
+    }
+    return status;
 }
 
 #else
+
+static void complain(const serve_flags *o, const iron_error *err) {
+    (void)o;
+    (void)err; /* main says it */
+}
 
 static iron_status serve(const serve_flags *o, iron_error *err) {
     (void)o;
@@ -175,9 +180,14 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     set_limits(&o);
     set_options(&o, options);
     status = command_args(&command_serve, &a, argc, argv, &is_done, err);
-    if (is_done || (status = check(&o, &a, err)) != IRON_OK)
+    if (is_done)
         return status;
-    return serve(&o, err);
+    status = check(&o, &a, err);
+    if (status == IRON_OK)
+        status = serve(&o, err);
+    if (status != IRON_OK)
+        complain(&o, err);
+    return status;
 }
 
 const command command_serve = {
@@ -194,6 +204,10 @@ const command command_serve = {
     "                           else may read the file (chmod 600)\n"
     "  --tls-cert F --tls-key F HTTPS with this certificate and key (PEM)\n"
     "  --report FILE.html       a page of iron arena, shown at /report\n"
+    "  --log text|json          what is written to standard error: sentences (the default), or an\n"
+    "                           object a line, one for each request\n"
+    "  --log-level LEVEL        debug, info (the default), warning or error: what is left out is\n"
+    "                           less grave\n"
     "  --host NAME              a further name that requests may be for; may be given 16 times\n"
     "  --max-engines N          engines at once (default 256)\n"
     "  --max-body BYTES         of one request (default 1 TiB)\n"

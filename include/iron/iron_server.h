@@ -20,6 +20,8 @@
 
 #include <iron/iron.h>
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -43,6 +45,8 @@ typedef struct iron_server_options {
     uint32_t request_seconds; /* for a whole request; 3600 */
     uint32_t grace_seconds;   /* for what is in flight when the server is stopped; 10 */
     uint64_t min_body_rate;   /* bytes a second, after ten seconds of grace; 1024 */
+    const char *log;          /* what standard error gets: "text", or a line of "json" a request */
+    const char *log_level;    /* "debug", "info", "warning" or "error"; "info" */
 } iron_server_options;
 
 typedef struct iron_server iron_server;
@@ -54,6 +58,9 @@ IRON_API uint64_t iron_server_engines(const iron_server *server);
 /* Finishes or refuses what is in flight, takes snapshots, frees the server; an error says what
  * could not be written (nothing that was acknowledged is lost). */
 IRON_API iron_status iron_server_stop(iron_server *server, iron_error *err);
+/* Writes an error where and as a server with these options writes its log: for those of start and
+ * stop, after which there is none. False: it could not be. */
+IRON_API bool iron_server_complain(const iron_server_options *options, const iron_error *err);
 
 /* Feeding a file to a server, and resuming exactly. */
 typedef struct iron_push_options {

@@ -70,6 +70,10 @@ static void put_string(const iron__json_writer *j, const char *text) {
     fputc('"', j->to);
 }
 
+static bool has_lines(const iron__json_writer *j, uint32_t depth) {
+    return depth <= DEPTH_OF_LINES && !j->is_on_a_line;
+}
+
 static void new_line(const iron__json_writer *j) {
     fputc('\n', j->to);
     for (uint32_t k = 0; k < j->depth; k++)
@@ -79,7 +83,7 @@ static void new_line(const iron__json_writer *j) {
 static void begin(iron__json_writer *j, const char *name) {
     if (j->needs_comma)
         fputc(',', j->to);
-    if (j->depth > 0 && j->depth <= DEPTH_OF_LINES)
+    if (j->depth > 0 && has_lines(j, j->depth))
         new_line(j);
     else if (j->needs_comma)
         fputc(' ', j->to);
@@ -101,7 +105,7 @@ void iron__json_write_close(iron__json_writer *j, char bracket) {
     bool has_entries = j->needs_comma;
 
     j->depth--;
-    if (has_entries && j->depth < DEPTH_OF_LINES)
+    if (has_entries && has_lines(j, j->depth + 1))
         new_line(j);
     fputc(bracket, j->to);
     j->needs_comma = true;

@@ -13,7 +13,8 @@
 
 typedef struct iron__json_writer {
     FILE *to;
-    bool is_in_html; /* inside a page's <script>: no `<` is left that could end it */
+    bool is_in_html;   /* inside a page's <script>: no `<` is left that could end it */
+    bool is_on_a_line; /* all of it, for files that are read line by line */
     bool needs_comma;
     uint32_t depth;
 } iron__json_writer;

@@ -7,6 +7,8 @@
 #include "server/reread.h"
 #include "server/talk.h"
 
+#include "core/clock.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -29,14 +31,27 @@ static iron__verdict admit_header(iron__talk *talk, const char *method, const ch
     return iron__audit_judge(header);
 }
 
-/* A path that is not there is told only to those who may know what is. */
-static iron__verdict admit_token(const iron__talk *talk, const iron__match *match,
+static iron__verdict admit_ticket(iron__talk *talk, const char *ticket) {
+    if (iron__tickets_redeem(&talk->server->site.tickets, iron__clock_ns(), ticket))
+        return iron__verdict_fine();
+    return iron__verdict_make(
+        "unauthorized", "get a new one: POST /v1/tickets with the server's token",
+        "the ticket is none, was used, or is older than %u seconds", IRON_TICKET_SECONDS);
+}
+
+/* A path that is not there is told only to those who may know what is. A ticket that is not needed
+ * is not used up. */
+static iron__verdict admit_token(iron__talk *talk, const iron__match *match,
                                  const iron__header *header) {
     bool is_open = match->route ? match->route->is_open : match->is_open;
+    bool takes_ticket = match->route && match->route->takes_ticket;
+    const char *ticket = takes_ticket ? iron__target_query(&talk->target, "ticket") : NULL;
 
     if (is_open ||
         iron__token_admits(&talk->server->token, iron__header_find(header, "Authorization")))
         return iron__verdict_fine();
+    if (ticket)
+        return admit_ticket(talk, ticket);
     return iron__verdict_make("unauthorized",
                               "send `Authorization: Bearer TOKEN` with the token of the server's "
                               "token file",
@@ -103,6 +118,8 @@ static iron__verdict admit_route(iron__talk *talk, const iron__header *header, c
     iron__verdict variable = iron__target_match(&talk->target, iron__routes, method, &match);
     iron__verdict verdict = admit_token(talk, &match, header);
 
+    talk->x.route = match.route;
+    talk->x.variable = talk->target.variable;
     if (!verdict.kind)
         verdict = admit_path(&match, method);
     if (match.is_path_known && !match.route && !strcmp(verdict.kind, "method-not-allowed"))
@@ -111,11 +128,7 @@ static iron__verdict admit_route(iron__talk *talk, const iron__header *header, c
         verdict = variable.kind ? variable : broken;
     if (!verdict.kind)
         verdict = iron__target_check_query(&talk->target, match.route->query);
-    if (verdict.kind)
-        return verdict;
-    talk->x.route = match.route;
-    talk->x.variable = talk->target.variable;
-    return admit_body(talk, header);
+    return verdict.kind ? verdict : admit_body(talk, header);
 }
 
 void iron__talk_admit(iron__talk *talk, const char *method, const char *version) {

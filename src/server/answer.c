@@ -22,7 +22,8 @@ static bool give(iron__exchange *x, iron__answer_kind kind, unsigned status, con
     iron__answer *answer = answer_of(x);
 
     if (x->is_answered) {
-        iron__note("request %016llx: a second answer was dropped", (unsigned long long)x->id);
+        iron__note(x->site->log, "request %016llx: a second answer was dropped",
+                   (unsigned long long)x->id);
         return false;
     }
     x->is_answered = true;
@@ -37,7 +38,8 @@ void iron__answer_header(iron__exchange *x, const char *name, const char *value)
     char *a = strdup(name), *b = strdup(value);
 
     if (!a || !b || answer->header_count == IRON_ANSWER_HEADERS_MAX) {
-        iron__note("request %016llx: no room for the header %s", (unsigned long long)x->id, name);
+        iron__note(x->site->log, "request %016llx: no room for the header %s",
+                   (unsigned long long)x->id, name);
         free(a);
         free(b);
         return;
@@ -88,8 +90,9 @@ iron__json_writer *iron__answer_json(iron__exchange *x) {
     return &answer->json;
 }
 
-/* Closes the document and gives it as the answer. */
-static void finish(iron__exchange *x, unsigned status, const char *type) {
+/* Closes the document and gives it as the answer; problem: NULL if it is none. */
+static void finish(iron__exchange *x, unsigned status, const char *type,
+                   const iron__problem *problem) {
     iron__answer *answer = answer_of(x);
     bool is_whole = answer->json.to != iron__talk_of(x)->server->nowhere;
 
@@ -99,6 +102,8 @@ static void finish(iron__exchange *x, unsigned status, const char *type) {
         is_whole = fclose(answer->json.to) == 0 && is_whole;
     }
     answer->json.to = NULL;
+    if (!x->is_answered)
+        answer->told = is_whole ? problem : iron__problem_find("internal");
     if (!is_whole) {
         free(answer->text);
         answer->text = NULL;
@@ -110,7 +115,7 @@ static void finish(iron__exchange *x, unsigned status, const char *type) {
 }
 
 void iron__answer_json_end(iron__exchange *x, unsigned status) {
-    finish(x, status, "application/json");
+    finish(x, status, "application/json", NULL);
 }
 
 iron__json_writer *iron__answer_problem_begin(iron__exchange *x, const char *kind, const char *help,
@@ -130,8 +135,10 @@ iron__json_writer *iron__answer_problem_begin(iron__exchange *x, const char *kin
 }
 
 void iron__answer_problem_end(iron__exchange *x) {
+    const iron__problem *problem = answer_of(x)->problem;
+
     iron__json_write_close(&answer_of(x)->json, '}');
-    finish(x, answer_of(x)->problem->status, "application/problem+json");
+    finish(x, problem->status, "application/problem+json", problem);
 }
 
 void iron__answer_problem(iron__exchange *x, const char *kind, const char *help, const char *detail,

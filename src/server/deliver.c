@@ -29,6 +29,7 @@
 /* A streamed answer, as the library asks for it. */
 typedef struct stream {
     const iron_server *server;
+    uint64_t *sent_bytes; /* the talk's, which lives as long as it is read */
     int fd;
     iron__stream_read read;
     void (*done)(void *context);
@@ -52,6 +53,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *room, size_t 
     got = s->read(s->context, room, bytes);
     if (got < 0 || (got == 0 && is_peer_gone(s->fd)))
         return MHD_CONTENT_READER_END_OF_STREAM;
+    *s->sent_bytes += (uint64_t)got;
     if (got == 0 && iron__clock_ns() - asked_ns < PAUSE_NS) /* the library would ask at once */
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     return got;
@@ -72,8 +74,8 @@ static struct MHD_Response *make_stream(iron__talk *talk) {
 
     if (!s)
         return NULL; /* the answer still has it */
-    *s = (stream){talk->server, iron__watched_socket(talk->caller->watched), answer->read,
-                  answer->done, answer->context};
+    *s = (stream){talk->server, &talk->sent_bytes, iron__watched_socket(talk->caller->watched),
+                  answer->read, answer->done,      answer->context};
     response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, s,
                                                  stream_done);
     if (response)
@@ -127,15 +129,27 @@ static bool add_headers(iron__talk *talk, struct MHD_Response *response) {
     return is_added;
 }
 
+/* It goes out now. A stream is counted at its beginning, for it ends when its reader likes. */
+static void count_answer(iron__talk *talk) {
+    iron__site *site = talk->x.site;
+
+    talk->is_sent = true;
+    iron__site_answered(site, talk->answer.status, talk->answer.told);
+    if (talk->is_stream)
+        iron__site_took(site, talk->x.route, iron__clock_ns() - talk->begun_ns);
+    else if (strcmp(talk->method, "HEAD") != 0)
+        talk->sent_bytes = talk->answer.count;
+}
+
 enum MHD_Result iron__deliver(iron__talk *talk) {
-    bool is_stream = talk->answer.kind == IRON_ANSWER_STREAM;
     iron__watched *watched = talk->caller->watched;
     struct MHD_Response *response;
     enum MHD_Result result = MHD_NO;
 
     if (atomic_load(&talk->server->site.is_stopping))
         talk->must_close = true;
-    if (!(is_stream ? iron__watched_stream : iron__watched_answer)(watched))
+    talk->is_stream = talk->answer.kind == IRON_ANSWER_STREAM;
+    if (!(talk->is_stream ? iron__watched_stream : iron__watched_answer)(watched))
         return MHD_NO;
     response = make_response(talk);
     talk->is_delivered = true;
@@ -143,7 +157,8 @@ enum MHD_Result iron__deliver(iron__talk *talk) {
         result = MHD_queue_response(talk->connection, talk->answer.status, response);
     if (response)
         MHD_destroy_response(response); /* the library has its own hold on it */
-    iron__site_count(&talk->server->site, talk->answer.status);
+    if (result == MHD_YES)
+        count_answer(talk);
     return result;
 }
 
@@ -182,6 +197,7 @@ enum MHD_Result iron__deliver_midway(iron__talk *talk) {
     }
     if (!iron__watched_answer(talk->caller->watched))
         return MHD_NO;
+    count_answer(talk);
     to = open_memstream(&text, &bytes);
     if (to) {
         write_raw(talk, to);
@@ -189,6 +205,5 @@ enum MHD_Result iron__deliver_midway(iron__talk *talk) {
             linger(talk);
     }
     free(text);
-    iron__site_count(&talk->server->site, talk->answer.status);
     return MHD_NO;
 }

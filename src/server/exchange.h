@@ -5,9 +5,9 @@
  *
  * A route is one row of a table (routes.c), the single source for dispatch, for 405's Allow, and
  * for the test that compares the table with the OpenAPI document. Before a route is called the
- * request has passed: the header audit, Host and Origin, the token (unless the row is open), the
- * method, the names of its query, and the limit on its body by Content-Length. Then, in this order,
- * each function at most once but for `take`:
+ * request has passed: the header audit, Host and Origin, the token (unless the row is open) or a
+ * ticket (where the row takes one), the method, the names of its query, and the limit on its body
+ * by Content-Length. Then, in this order, each function at most once but for `take`:
  *
  *     begin   the header is here and no byte of the body was read: refuse early, or set x->own
  *     take    some bytes of a streamed body
@@ -41,7 +41,8 @@ typedef struct iron__route {
     const char *pattern; /* "/v1/engines/{name}/feed": one variable at most */
     const char *query;   /* names that may be given, with blanks between: "dtype at"; NULL: none */
     iron__body_kind body;
-    bool is_open; /* needs no token */
+    bool is_open;      /* needs no token */
+    bool takes_ticket; /* ?ticket= does instead of the token (tickets.h) */
     void (*begin)(iron__exchange *x);
     void (*take)(iron__exchange *x, const void *bytes, size_t count);
     void (*end)(iron__exchange *x);

@@ -61,7 +61,8 @@ static void enlist(iron__gate *g, iron__newcomer *n) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = n};
     uint64_t wait = n->refusal.kind ? REFUSED_WAIT_NS : g->plan.header_ms * UINT64_C(1000000);
 
-    n->until_ns = iron__clock_ns() + wait;
+    n->since_ns = iron__clock_ns();
+    n->until_ns = n->since_ns + wait;
     n->before = &g->list;
     n->next = g->list.next;
     n->next->before = n;
@@ -106,6 +107,9 @@ static void welcome(iron__gate *g, int fd, const struct sockaddr_storage *addres
     }
     if (!refusal.kind)
         iron__gate_leave(g, (const struct sockaddr *)address);
+    else
+        iron__log_tell(g->plan.site->log, IRON_LOG_WARNING, "refused",
+                       "a connection was closed without an answer: %s", refusal.detail);
     close(fd);
 }
 

@@ -6,7 +6,10 @@
  */
 #include "server/newcomer.h"
 
+#include "server/log_request.h"
 #include "server/wire.h"
+
+#include "core/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,15 +55,38 @@ static size_t head_bytes(const char *answer, size_t bytes) {
     return end ? (size_t)(end - answer) + 4 : bytes;
 }
 
+/* The refusal is counted and told of; header: NULL if it did not come, or cannot be taken apart. */
+static void record(const iron__gate *g, const iron__newcomer *n, const iron__verdict *verdict,
+                   const iron__header *header, const iron__request_record *more) {
+    iron__site *site = g->plan.site;
+    iron__request_record r = *more;
+
+    r.problem = iron__problem_find(verdict->kind);
+    r.status = r.problem->status;
+    r.detail = verdict->detail;
+    r.client = address_of(n);
+    r.ns = iron__clock_ns() - n->since_ns;
+    if (header) {
+        r.method = header->method;
+        r.target = header->target;
+    }
+    iron__site_answered(site, r.status, r.problem);
+    iron__site_took(site, NULL, r.ns);
+    atomic_fetch_add(&site->bytes_out, r.bytes_out);
+    iron__log_request(site->log, &r);
+}
+
 /* Answers with a problem; the peer gets time to read it. */
-static void refuse(iron__gate *g, iron__newcomer *n, const iron__verdict *verdict) {
+static void refuse(iron__gate *g, iron__newcomer *n, const iron__verdict *verdict,
+                   const iron__header *header) {
     char room[IRON_WIRE_PROBLEM_MAX];
-    size_t bytes = iron__wire_problem(room, verdict, iron__request_id(g->plan.site));
+    uint64_t id = iron__request_id(g->plan.site);
+    size_t bytes = iron__wire_problem(room, verdict, id), head = head_bytes(room, bytes);
     int fd = n->fd;
 
-    iron__site_count(g->plan.site, iron__problem_find(verdict->kind)->status);
     if (is_head(g, n))
-        bytes = head_bytes(room, bytes);
+        bytes = head;
+    record(g, n, verdict, header, &(iron__request_record){.id = id, .bytes_out = bytes - head});
     (void)iron__wire_send(fd, room, bytes, 0);
     shutdown(fd, SHUT_WR);
     forget(g, n, true);
@@ -79,14 +105,15 @@ static void let_in(iron__gate *g, iron__newcomer *n) {
 /* The header is here as a whole: is it one that can be served? */
 static void decide(iron__gate *g, iron__newcomer *n, size_t bytes) {
     iron__verdict verdict = iron__audit_split(g->peeked, bytes, &g->header);
+    const iron__header *header = verdict.kind ? NULL : &g->header;
 
     if (!verdict.kind)
         verdict = iron__audit_judge(&g->header);
     if (n->refusal.kind) {
-        refuse(g, n, &n->refusal);
+        refuse(g, n, &n->refusal, header);
     } else if (verdict.kind) {
         atomic_fetch_add(&g->plan.site->malformed, 1);
-        refuse(g, n, &verdict);
+        refuse(g, n, &verdict, header);
     } else {
         let_in(g, n);
     }
@@ -109,7 +136,7 @@ void iron__newcomer_look(iron__gate *g, iron__newcomer *n, bool is_all) {
     } else if (verdict.kind) {
         if (!n->refusal.kind)
             atomic_fetch_add(&g->plan.site->malformed, 1);
-        refuse(g, n, n->refusal.kind ? &n->refusal : &verdict);
+        refuse(g, n, n->refusal.kind ? &n->refusal : &verdict, NULL);
     } else if (is_all) {
         iron__newcomer_hang_up(g, n);
     }
@@ -121,12 +148,12 @@ void iron__newcomer_late(iron__gate *g, iron__newcomer *n) {
                            "the header was not complete after %u ms", g->plan.header_ms);
 
     if (n->refusal.kind) {
-        refuse(g, n, &n->refusal);
+        refuse(g, n, &n->refusal, NULL);
         return;
     }
     atomic_fetch_add(&g->plan.site->timed_out, 1);
     if (recv(n->fd, g->peeked, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
-        refuse(g, n, &verdict);
+        refuse(g, n, &verdict, NULL);
     else
         iron__newcomer_hang_up(g, n); /* it never asked for anything */
 }

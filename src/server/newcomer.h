@@ -17,7 +17,7 @@ typedef struct iron__newcomer {
     int fd;
     struct sockaddr_storage address;
     socklen_t address_bytes;
-    uint64_t until_ns;
+    uint64_t since_ns, until_ns;
     iron__verdict refusal; /* kind NULL: it may come in */
 } iron__newcomer;
 

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SECONDS_MAX     UINT32_C(1000000)
 #define CONNECTIONS_MAX UINT32_C(65536)
@@ -18,6 +19,8 @@ static void fill(uint32_t *value, uint32_t otherwise) { *value = *value ? *value
 static void fill_defaults(iron_server_options *o) {
     o->listen = o->listen ? o->listen : "127.0.0.1:8080";
     o->data = o->data ? o->data : "iron-data";
+    o->log = o->log ? o->log : "text";
+    o->log_level = o->log_level ? o->log_level : "info";
     fill(&o->max_engines, 256);
     fill(&o->max_connections, 512);
     fill(&o->max_per_address, 256);
@@ -29,7 +32,28 @@ static void fill_defaults(iron_server_options *o) {
     o->min_body_rate = o->min_body_rate ? o->min_body_rate : 1024;
 }
 
+iron_status iron__options_log(const iron_server_options *o, iron__log_plan *plan, iron_error *err) {
+    static const char *const levels[] = {[IRON_LOG_DEBUG] = "debug",
+                                         [IRON_LOG_INFO] = "info",
+                                         [IRON_LOG_WARNING] = "warning",
+                                         [IRON_LOG_ERROR] = "error"};
+    size_t k = 0;
+
+    IRON_FAIL_IF(strcmp(o->log, "text") != 0 && strcmp(o->log, "json") != 0, err, IRON_E_ARG,
+                 "log '%.40s' is none; use text or json", o->log);
+    while (k < sizeof levels / sizeof levels[0] && strcmp(o->log_level, levels[k]) != 0)
+        k++;
+    IRON_FAIL_IF(k == sizeof levels / sizeof levels[0], err, IRON_E_ARG,
+                 "log level '%.40s' is none; use debug, info, warning or error", o->log_level);
+    *plan = (iron__log_plan){
+        .fd = STDERR_FILENO, .is_json = strcmp(o->log, "json") == 0, .least = (iron__log_level)k};
+    return IRON_OK;
+}
+
 static iron_status check(const iron_server_options *o, iron_error *err) {
+    iron__log_plan log;
+
+    IRON_TRY(iron__options_log(o, &log, err));
     IRON_FAIL_IF(o->header_seconds > SECONDS_MAX || o->request_seconds > SECONDS_MAX ||
                      o->grace_seconds > SECONDS_MAX,
                  err, IRON_E_ARG, "a deadline of more than %u seconds is none", SECONDS_MAX);
@@ -58,8 +82,8 @@ static bool copy_texts(const char **texts[], size_t count) {
 }
 
 static bool copy_names(iron_server_options *o) {
-    const char **texts[] = {&o->listen,   &o->data,    &o->token_file,
-                            &o->tls_cert, &o->tls_key, &o->report};
+    const char **texts[] = {&o->listen,  &o->data,   &o->token_file, &o->tls_cert,
+                            &o->tls_key, &o->report, &o->log,        &o->log_level};
 
     return copy_texts(texts, sizeof texts / sizeof texts[0]);
 }
@@ -98,7 +122,8 @@ iron_status iron__options_init(iron_server_options *o, const iron_server_options
 }
 
 void iron__options_deinit(iron_server_options *o) {
-    const char *texts[] = {o->listen, o->data, o->token_file, o->tls_cert, o->tls_key, o->report};
+    const char *texts[] = {o->listen,  o->data,   o->token_file, o->tls_cert,
+                           o->tls_key, o->report, o->log,        o->log_level};
 
     for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
         free((void *)(uintptr_t)texts[k]);

@@ -43,6 +43,9 @@
     X("unsupported-version", 505, "The HTTP version is not spoken here")                           \
     X("too-many-engines", 507, "There is no room for another engine")
 
+#define IRON_PROBLEM_ONE(kind, status, title) +1 // NOLINT(bugprone-macro-parentheses): they add up
+enum { IRON_PROBLEM_COUNT = 0 IRON_PROBLEM_MAP(IRON_PROBLEM_ONE) };
+
 typedef struct iron__problem {
     const char *kind;
     unsigned status;

@@ -27,8 +27,10 @@ void iron__route_state_drop(iron__exchange *x);
 
 void iron__route_batches(iron__exchange *x); /* batches */
 void iron__route_events(iron__exchange *x);  /* events */
+void iron__route_live(iron__exchange *x);    /* live */
 void iron__route_info(iron__exchange *x);    /* info */
 void iron__route_metrics(iron__exchange *x); /* metrics */
+void iron__route_ticket(iron__exchange *x);  /* tickets */
 
 void iron__route_health(iron__exchange *x); /* health */
 void iron__route_ready(iron__exchange *x);
@@ -38,8 +40,8 @@ void iron__route_report(iron__exchange *x);
 
 /* What they share (route_common.c). */
 
-/* The engine that the path names, held; or NULL, and the exchange is answered. */
-iron__kept *iron__route_engine(iron__exchange *x);
+/* The engine of this name, held; or NULL, and the exchange is answered. */
+iron__kept *iron__route_engine(iron__exchange *x, const char *name);
 /* A failure of the store or a device that is nobody's mistake: damaged, read-only, stopping, busy
  * (memory), backend-unavailable or internal. */
 void iron__route_failure(iron__exchange *x, const iron_error *err);

@@ -69,7 +69,7 @@ void iron__route_batches(iron__exchange *x) {
     if (!iron__route_number(x, "since", 0, UINT64_MAX, &since) ||
         !iron__route_number(x, "limit", 1, LIMIT_MAX, &limit))
         return;
-    kept = iron__route_engine(x);
+    kept = iron__route_engine(x, x->variable);
     if (kept)
         read_page(x, kept, since, (size_t)limit);
     iron__kept_release(kept);

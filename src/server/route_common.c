@@ -5,21 +5,21 @@
 
 #include <inttypes.h>
 
-iron__kept *iron__route_engine(iron__exchange *x) {
+iron__kept *iron__route_engine(iron__exchange *x, const char *name) {
     iron__kept *kept;
 
-    if (!iron__engine_name_is_valid(x->variable)) {
+    if (!iron__engine_name_is_valid(name)) {
         iron__answer_problem(x, "bad-name",
                              "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with "
                              "a letter or a digit.",
-                             "'%.80s' is no engine's name", x->variable);
+                             "'%.80s' is no engine's name", name);
         return NULL;
     }
-    kept = iron__store_find(x->site->store, x->variable);
+    kept = iron__store_find(x->site->store, name);
     if (!kept)
         iron__answer_problem(x, "no-such-engine",
                              "GET /v1/engines lists the engines; POST /v1/engines makes one.",
-                             "there is no engine named %s", x->variable);
+                             "there is no engine named %s", name);
     return kept;
 }
 

@@ -104,7 +104,7 @@ void iron__route_create(iron__exchange *x) {
 }
 
 void iron__route_show(iron__exchange *x) {
-    iron__kept *kept = iron__route_engine(x);
+    iron__kept *kept = iron__route_engine(x, x->variable);
 
     if (kept)
         answer_engine(x, kept, 200);
@@ -112,7 +112,7 @@ void iron__route_show(iron__exchange *x) {
 }
 
 void iron__route_delete(iron__exchange *x) {
-    iron__kept *kept = iron__route_engine(x);
+    iron__kept *kept = iron__route_engine(x, x->variable);
     iron_error err = {0};
 
     if (!kept)

@@ -182,7 +182,7 @@ void iron__route_feed_begin(iron__exchange *x) {
         iron__route_failure(x, &(iron_error){IRON_E_NOMEM, 0, "out of memory: a feed"});
         return;
     }
-    if (!read_request(x, &f->request) || !(f->kept = iron__route_engine(x)))
+    if (!read_request(x, &f->request) || !(f->kept = iron__route_engine(x, x->variable)))
         return;
     outcome = iron__feed_begin(f->kept, &f->request, &f->feed, &fed, &err);
     if (outcome != IRON_FEED_DONE)

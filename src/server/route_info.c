@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * route_info.c: GET /v1/info: what this server is: version, backends, devices, limits in force.
+ * route_info.c: GET /v1/info: what this server is and how it is: version, since when, what is on
+ * its disk, backends, devices, limits in force.
  */
 #include "server/route.h"
+#include "server/route_text.h"
 
 #include "core/clock.h"
 #include "engine/engine.h"
+
+#include <sys/statvfs.h>
 
 static void write_backends(iron__json_writer *j) {
     iron__json_write_open(j, "backends", '[');
@@ -80,16 +84,38 @@ static void write_limits(iron__json_writer *j, const iron_server_options *o) {
     iron__json_write_close(j, '}');
 }
 
+static void write_since(iron__json_writer *j, const iron__site *site) {
+    char started[IRON_TIME_TEXT];
+
+    iron__time_text(site->started_ms, started);
+    iron__json_write_text(j, "started", started);
+    iron__json_write_whole(j, "uptime_seconds",
+                           (iron__clock_ns() - site->started_ns) / UINT64_C(1000000000));
+}
+
+static void write_data(iron__json_writer *j, const iron__site *site) {
+    struct statvfs disk;
+
+    iron__json_write_whole(j, "data_format", IRON_STORE_FORMAT);
+    if (statvfs(site->options.data, &disk) == 0)
+        iron__json_write_whole(j, "data_free_bytes", (uint64_t)disk.f_bavail * disk.f_frsize);
+    else
+        iron__json_write_null(j, "data_free_bytes");
+    iron__json_write_bool(j, "is_writable", iron__store_failure(site->store, NULL) == IRON_OK);
+    iron__json_write_whole(j, "engines", iron__store_list(site->store, NULL, 0));
+}
+
 void iron__route_info(iron__exchange *x) {
     iron__json_writer *j = iron__answer_json(x);
 
     iron__json_write_open(j, NULL, '{');
     iron__json_write_text(j, "name", "iron");
     iron__json_write_text(j, "version", iron_version());
-    iron__json_write_whole(j, "uptime_seconds",
-                           (iron__clock_ns() - x->site->started_ns) / UINT64_C(1000000000));
-    iron__json_write_whole(j, "data_format", IRON_STORE_FORMAT);
-    iron__json_write_whole(j, "engines", iron__store_list(x->site->store, NULL, 0));
+    write_since(j, x->site);
+    write_data(j, x->site);
+    iron__json_write_whole(j, "connections", atomic_load(&x->site->connections));
+    iron__json_write_bool(j, "is_token_needed", x->site->options.token_file != NULL);
+    iron__json_write_bool(j, "report", x->site->report != NULL);
     write_backends(j);
     write_devices(j);
     write_limits(j, &x->site->options);

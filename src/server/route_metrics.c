@@ -38,6 +38,10 @@ static bool write_all(iron__site *site, char **text, size_t *bytes) {
         m.uptime_seconds = (double)(iron__clock_ns() - site->started_ns) * 1e-9;
         m.is_read_only = iron__store_failure(site->store, NULL) != IRON_OK;
         iron__store_count(site->store, &m.counts);
+        iron__store_weigh(site->store, &m.disk);
+        iron__process_look(&m.process);
+        m.log_lines = iron__log_lines(site->log);
+        m.log_dropped = iron__log_dropped(site->log);
         iron__metrics_write(to, &m);
         is_good = !ferror(to);
         is_good = fclose(to) == 0 && is_good;

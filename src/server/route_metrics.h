@@ -6,13 +6,17 @@
 #ifndef IRON_SERVER_ROUTE_METRICS_H
 #define IRON_SERVER_ROUTE_METRICS_H
 
+#include "server/process.h"
 #include "server/site.h"
 
 #include <stdio.h>
 
 typedef struct iron__metrics {
-    const iron__site *site; /* counters and options; its store is not asked */
+    const iron__site *site; /* counters and options; store and log are not asked */
     iron__store_counts counts;
+    iron__store_disk disk;
+    iron__process process;
+    uint64_t log_lines, log_dropped;
     bool is_read_only;
     double uptime_seconds;
     const iron__kept_view *engines;

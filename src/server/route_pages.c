@@ -12,10 +12,13 @@
 
 extern const char iron__openapi_text[]; /* openapi.json, ended by a zero (cmake/Embed.cmake) */
 
-/* What the page of a report needs, which is one file: its own style and script, no network. */
+/* What the page of a report needs, which is one file: its own style and script, no network. In its
+ * sandbox it is of no origin: whatever stands in the file, it reaches nothing that pages of this
+ * server keep in the browser. */
 #define REPORT_POLICY                                                                              \
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "   \
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "                                \
+    "sandbox allow-scripts allow-downloads allow-popups"
 
 void iron__route_openapi(iron__exchange *x) {
     size_t bytes = strlen(iron__openapi_text);
@@ -39,5 +42,6 @@ void iron__route_report(iron__exchange *x) {
         return;
     }
     iron__answer_header(x, "Content-Security-Policy", REPORT_POLICY);
+    iron__answer_header(x, "Referrer-Policy", "no-referrer");
     iron__answer_fixed(x, 200, "text/html; charset=utf-8", x->site->report, x->site->report_bytes);
 }

@@ -82,7 +82,7 @@ static void answer_points(iron__exchange *x, const question *q, const iron_latti
 }
 
 static void quantize(iron__exchange *x, const question *q) {
-    iron__kept *kept = iron__route_engine(x);
+    iron__kept *kept = iron__route_engine(x, x->variable);
     iron_lattice *lattice = NULL;
     iron__kept_view view;
     iron_error err = {0};

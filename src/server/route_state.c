@@ -143,7 +143,8 @@ void iron__route_state(iron__exchange *x) {
     iron__kept_view view;
     iron__kept *kept;
 
-    if (chosen == FORM_NONE || !array_is_good(x, chosen) || !(kept = iron__route_engine(x)))
+    if (chosen == FORM_NONE || !array_is_good(x, chosen) ||
+        !(kept = iron__route_engine(x, x->variable)))
         return;
     iron__kept_look(kept, &view);
     if (reserve(x, COPY_BYTES(view.plan.nodes))) {

@@ -9,12 +9,13 @@
  */
 #include "server/server.h"
 
-#include "server/wire.h"
+#include "server/process.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
 #include "core/small_file.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -30,7 +31,7 @@
 /* A connection takes a descriptor, and a second one while it ends; the rest is for everything
  * else. Where the system gives too few, so many connections are taken that others can be refused:
  * that takes a descriptor too. */
-static void provide_descriptors(iron_server_options *options) {
+static void provide_descriptors(iron_server_options *options, iron__log *log) {
     rlim_t need = (rlim_t)options->max_connections + 1024;
     struct rlimit limit;
 
@@ -41,7 +42,8 @@ static void provide_descriptors(iron_server_options *options) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 >= options->max_connections)
         return;
     options->max_connections = limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
-    iron__note("the system gives this process %llu descriptors (ulimit -n): %u connections at once",
+    iron__note(log,
+               "the system gives this process %llu descriptors (ulimit -n): %u connections at once",
                (unsigned long long)limit.rlim_cur, options->max_connections);
 }
 
@@ -62,7 +64,8 @@ static iron_status read_secrets(iron_server *server, iron_error *err) {
                                        &bytes, err));
     }
     if (!server->listen.is_loopback && !server->is_tls)
-        iron__note("%s is reachable by others without TLS: the token and all data can be read on "
+        iron__note(server->site.log,
+                   "%s is reachable by others without TLS: the token and all data can be read on "
                    "their way",
                    o->listen);
     return IRON_OK;
@@ -79,10 +82,51 @@ static iron_status read_report(iron_server *server, iron_error *err) {
     return IRON_OK;
 }
 
+/* Begins a line of JSON, where the log is one and tells of this. */
+static bool begin_line(iron_server *server, iron__log_line *line, const char *event) {
+    iron__log *log = server->site.log;
+
+    return iron__log_is_json(log) && iron__log_wants(log, IRON_LOG_INFO) &&
+           iron__log_begin(log, line, IRON_LOG_INFO, event);
+}
+
+/* What nobody needs who reads sentences. */
+static void say_start(iron_server *server) {
+    iron__log_line line;
+
+    if (!begin_line(server, &line, "start"))
+        return;
+    iron__json_write_text(&line.json, "version", iron_version());
+    iron__json_write_whole(&line.json, "pid", (uint64_t)getpid());
+    iron__json_write_text(&line.json, "listen", server->site.options.listen);
+    iron__log_end(&line);
+}
+
+static void say_ready(iron_server *server) {
+    const char *url = iron_server_url(server), *data = server->site.options.data;
+    uint64_t engines = iron_server_engines(server);
+    iron__log_line line;
+
+    if (!iron__log_is_json(server->site.log)) {
+        iron__log_tell(server->site.log, IRON_LOG_INFO, "ready",
+                       "serving %s, data in %s, %" PRIu64 " engine%s", url, data, engines,
+                       engines == 1 ? "" : "s");
+    } else if (begin_line(server, &line, "ready")) {
+        iron__json_write_text(&line.json, "url", url);
+        iron__json_write_text(&line.json, "data", data);
+        iron__json_write_whole(&line.json, "engines", engines);
+        iron__log_end(&line);
+    }
+}
+
 static iron_status prepare(iron_server *server, const iron_server_options *given, iron_error *err) {
     iron_server_options *o = &server->site.options;
+    iron__log_plan log;
 
     IRON_TRY(iron__options_init(o, given, err));
+    IRON_TRY(iron__options_log(o, &log, err));
+    IRON_TRY(iron__log_open(&log, &server->site.log, err));
+    say_start(server);
     IRON_TRY(iron__listen_parse(&server->listen, o->listen, err));
     IRON_TRY(read_secrets(server, err));
     IRON_TRY(read_report(server, err));
@@ -93,7 +137,7 @@ static iron_status prepare(iron_server *server, const iron_server_options *given
                                   .is_loopback = server->listen.is_loopback,
                                   .more = o->hosts,
                                   .more_count = o->host_count};
-    provide_descriptors(o);
+    provide_descriptors(o, server->site.log);
     return IRON_OK;
 }
 
@@ -143,7 +187,11 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     IRON_TRY(iron__daemon_start(server, err));
     IRON_TRY(open_store(server, err));
     server->site.started_ns = iron__clock_ns();
-    return iron__gate_start(server->gate, err);
+    server->site.started_ms = iron__now_ms();
+    server->site.process_start = iron__process_start();
+    IRON_TRY(iron__gate_start(server->gate, err));
+    say_ready(server);
+    return IRON_OK;
 }
 
 static void destroy(iron_server *server) {
@@ -162,6 +210,8 @@ static void destroy(iron_server *server) {
     free(server->tls_cert);
     free(server->report);
     iron__options_deinit(&server->site.options);
+    iron__tickets_deinit(&server->site.tickets);
+    iron__log_close(server->site.log);
     pthread_mutex_destroy(&server->reading);
     free(server);
 }
@@ -176,6 +226,7 @@ iron_status iron_server_start(const iron_server_options *options, iron_server **
     server = calloc(1, sizeof *server);
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
     pthread_mutex_init(&server->reading, NULL);
+    iron__tickets_init(&server->site.tickets);
     status = start(server, options, err);
     if (status == IRON_OK)
         *out = server;
@@ -193,7 +244,7 @@ uint64_t iron_server_engines(const iron_server *server) {
 static void wait_for_flights(iron_server *server, uint64_t milliseconds) {
     uint64_t until_ns = iron__clock_ns() + milliseconds * 1000000;
 
-    while (atomic_load(&server->in_flight) > 0 && iron__clock_ns() < until_ns)
+    while (atomic_load(&server->site.in_flight) > 0 && iron__clock_ns() < until_ns)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
@@ -202,6 +253,7 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
 
     if (!server)
         return IRON_OK;
+    iron__log_tell(server->site.log, IRON_LOG_INFO, "stop", "stopping");
     atomic_store(&server->site.is_stopping, true);
     iron__store_stop(server->site.store);
     iron__gate_shut(server->gate);
@@ -213,4 +265,18 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
     status = iron__store_failure(server->site.store, err);
     destroy(server);
     return status;
+}
+
+bool iron_server_complain(const iron_server_options *options, const iron_error *error) {
+    iron_server_options asked = {.log = options->log ? options->log : "text",
+                                 .log_level = options->log_level ? options->log_level : "info"};
+    iron__log_plan plan;
+    iron__log *log;
+
+    if (iron__options_log(&asked, &plan, NULL) != IRON_OK ||
+        iron__log_open(&plan, &log, NULL) != IRON_OK)
+        return false;
+    iron__log_tell(log, IRON_LOG_ERROR, "error", "%s", error->text);
+    iron__log_close(log);
+    return true;
 }

@@ -36,13 +36,15 @@ struct iron_server {
     pthread_mutex_t reading;             /* held while a large document is read */
     atomic_uint_fast64_t document_bytes; /* of large documents that are here */
     FILE *nowhere;                       /* for documents that there is no memory for */
-    atomic_uint in_flight;  /* requests whose header has come and whose answer has not gone */
-    atomic_bool is_cutting; /* the grace is over: bodies are no longer waited for */
+    atomic_bool is_cutting;              /* the grace is over: bodies are no longer waited for */
 };
 
 /* options.c: copies with defaults in place; refuses with a sentence what cannot be. */
 iron_status iron__options_init(iron_server_options *options, const iron_server_options *given,
                                iron_error *err);
+/* What its log is to be. */
+iron_status iron__options_log(const iron_server_options *options, iron__log_plan *plan,
+                              iron_error *err);
 void iron__options_deinit(iron_server_options *options);
 /* daemon.c: the HTTP library, started with our callbacks. */
 iron_status iron__daemon_start(iron_server *server, iron_error *err);

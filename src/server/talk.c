@@ -8,10 +8,12 @@
  */
 #include "server/talk.h"
 
+#include "server/log_request.h"
 #include "server/wire.h"
 
 #include "core/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +71,7 @@ static enum MHD_Result take(iron__talk *talk, const char *bytes, size_t *count) 
 
     *count = 0;
     atomic_fetch_add(&talk->x.site->bytes_in, taken);
+    talk->received_bytes += taken;
     if (talk->is_swallowing) {
         talk->taken_bytes += taken;
         return talk->taken_bytes < SWALLOW_MAX && iron__watched_body(talk->caller->watched, taken)
@@ -94,8 +97,8 @@ static enum MHD_Result end(iron__talk *talk) {
     else if (!talk->x.is_answered)
         talk->x.route->end(&talk->x);
     if (!talk->x.is_answered) {
-        iron__note("request %016llx: %s %s has no answer", (unsigned long long)talk->x.id,
-                   talk->x.route->method, talk->x.route->pattern);
+        iron__note(talk->x.site->log, "request %016llx: %s %s has no answer",
+                   (unsigned long long)talk->x.id, talk->x.route->method, talk->x.route->pattern);
         iron__answer_problem(&talk->x, "internal", "report this", "the server has no answer");
     }
     return iron__deliver(talk);
@@ -116,7 +119,8 @@ static enum MHD_Result begin(iron__talk *talk, const char *method, const char *v
     talk->is_begun = true;
     talk->begun_ns = iron__clock_ns();
     talk->x.id = iron__request_id(talk->x.site);
-    atomic_fetch_add(&talk->server->in_flight, 1);
+    snprintf(talk->method, sizeof talk->method, "%s", method);
+    atomic_fetch_add(&talk->x.site->in_flight, 1);
     if (!iron__watched_work(talk->caller->watched, talk->x.id))
         return MHD_NO;
     iron__talk_admit(talk, method, version);
@@ -152,14 +156,56 @@ enum MHD_Result iron__talk_handle(void *server, struct MHD_Connection *connectio
     return end(talk);
 }
 
-static void count_latency(iron__site *site, uint64_t ns) {
-    static const unsigned edges[] = IRON_LATENCY_EDGES;
-    size_t bucket = 0;
+static const struct sockaddr *client_of(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
-    while (bucket < sizeof edges / sizeof edges[0] && ns > edges[bucket] * UINT64_C(1000000))
-        bucket++;
-    atomic_fetch_add(&site->latency[bucket], 1);
-    atomic_fetch_add(&site->latency_ns, ns);
+    return info ? info->client_addr : NULL;
+}
+
+/* In the path or, where that is a parameter, in the query. */
+static const char *engine_of(const iron__talk *talk) {
+    const iron__route *route = talk->x.route;
+
+    if (talk->x.variable[0] || !route || !route->query || !strstr(route->query, "engine"))
+        return talk->x.variable;
+    return iron__exchange_query(&talk->x, "engine");
+}
+
+/* A request has ended: what it was, and what came of it. */
+static void record(const iron__talk *talk, uint64_t ns) {
+    bool is_told = false;
+    iron__request_record r = {.id = talk->x.id,
+                              .method = iron__text_of(talk->method),
+                              .target = iron__text_of(talk->target_text),
+                              .route = talk->x.route,
+                              .engine = engine_of(talk),
+                              .client = client_of(talk->connection),
+                              .bytes_in = talk->received_bytes,
+                              .bytes_out = talk->sent_bytes,
+                              .ns = ns};
+
+    if (talk->is_sent) {
+        r.status = talk->answer.status;
+        r.problem = talk->answer.told;
+    } else {
+        r.detail = iron__watched_cut(talk->caller->watched, &is_told);
+    }
+    if (is_told) {
+        r.problem = iron__problem_find("too-slow");
+        r.status = r.problem->status;
+    }
+    iron__log_request(talk->x.site->log, &r);
+}
+
+static void account(iron__talk *talk) {
+    iron__site *site = talk->x.site;
+    uint64_t ns = iron__clock_ns() - talk->begun_ns;
+
+    if (!talk->is_stream)
+        iron__site_took(site, talk->x.route, ns);
+    atomic_fetch_add(&site->bytes_out, talk->sent_bytes);
+    record(talk, ns);
 }
 
 void iron__talk_end(void *server, struct MHD_Connection *connection, void **context,
@@ -175,10 +221,9 @@ void iron__talk_end(void *server, struct MHD_Connection *connection, void **cont
     if (talk->is_routed && talk->x.route->drop)
         talk->x.route->drop(&talk->x);
     if (talk->is_begun) {
-        if (talk->answer.read == NULL)
-            count_latency(talk->x.site, iron__clock_ns() - talk->begun_ns);
+        account(talk);
         iron__watched_idle(talk->caller->watched);
-        atomic_fetch_sub(&talk->server->in_flight, 1);
+        atomic_fetch_sub(&talk->x.site->in_flight, 1);
     }
     iron__answer_free(&talk->answer);
     iron__target_deinit(&talk->target);

@@ -47,7 +47,8 @@ typedef struct iron__answer {
     iron__json_writer json; /* into `text`, while it is written */
     char *text;
     size_t text_bytes;
-    const iron__problem *problem;
+    const iron__problem *problem; /* that is being written */
+    const iron__problem *told;    /* that the answer is; NULL: it is none */
 } iron__answer;
 
 typedef struct iron__talk {
@@ -59,15 +60,20 @@ typedef struct iron__talk {
     char *target_text;     /* a copy from before the library changed it */
     iron__target target;
     char *trimmed[IRON_TRIMMED_MAX]; /* copies of fields that had blanks at their end */
+    char method[24];
     uint64_t begun_ns;
-    uint64_t taken_bytes; /* of the body */
-    char *body;           /* IRON_BODY_JSON */
+    uint64_t taken_bytes;    /* of the body */
+    uint64_t received_bytes; /* of the body, also what is swallowed */
+    uint64_t sent_bytes;     /* of the answer's body, given to the library or the socket */
+    char *body;              /* IRON_BODY_JSON */
     size_t body_room;
     bool is_begun;      /* the header is complete */
     bool is_routed;     /* the route was asked: it is told of the end */
     bool is_body_over;  /* all of it was taken */
     bool is_swallowing; /* the answer waits for the end of a body that nobody reads */
     bool is_delivered;  /* the library was given the answer, and owns its bytes */
+    bool is_sent;       /* the answer is on its way */
+    bool is_stream;     /* one that may last, counted when it began */
     bool must_close;    /* the connection ends with this answer */
     iron__answer answer;
 } iron__talk;

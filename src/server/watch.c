@@ -9,6 +9,7 @@
  */
 #include "server/watch.h"
 
+#include "server/log_request.h"
 #include "server/progress.h"
 #include "server/wire.h"
 
@@ -35,8 +36,10 @@ struct iron__watched {
     int fd;
     phase phase;
     uint64_t id;
-    uint64_t since_ns;  /* of the phase */
-    uint64_t waited_ns; /* for the client, in earlier phases of this request */
+    const char *cut_why; /* NULL: it is not cut off */
+    bool is_told;        /* with a 408 */
+    uint64_t since_ns;   /* of the phase */
+    uint64_t waited_ns;  /* for the client, in earlier phases of this request */
     uint64_t body_bytes;
     uint64_t received;           /* by the socket, when the last answer began */
     uint64_t acked, acked_at_ns; /* the last progress of an answer */
@@ -109,17 +112,47 @@ void iron__watched_idle(iron__watched *w) {
     pthread_mutex_unlock(&w->mutex);
 }
 
+const char *iron__watched_cut(iron__watched *w, bool *is_told) {
+    const char *why;
+
+    pthread_mutex_lock(&w->mutex);
+    why = w->cut_why;
+    *is_told = w->is_told;
+    pthread_mutex_unlock(&w->mutex);
+    return why;
+}
+
 int iron__watched_socket(const iron__watched *w) { return w->fd; }
 
+/* A request whose header never came to its end has nobody else who could tell of it. */
+static void record(const iron__watch *watch, const iron__watched *w, uint64_t id, const char *why,
+                   uint64_t now) {
+    struct sockaddr_storage address = {0};
+    socklen_t bytes = sizeof address;
+
+    (void)getpeername(w->fd, (struct sockaddr *)&address, &bytes);
+    iron__site_took(watch->plan.site, NULL, now - w->since_ns);
+    iron__log_request(watch->plan.site->log,
+                      &(iron__request_record){.id = id,
+                                              .status = 408,
+                                              .client = (struct sockaddr *)&address,
+                                              .ns = now - w->since_ns,
+                                              .problem = iron__problem_find("too-slow"),
+                                              .detail = why});
+}
+
 /* The 408, where it can still be said. */
-static void tell(const iron__watch *watch, const iron__watched *w, const char *why) {
+static void tell(const iron__watch *watch, iron__watched *w, const char *why, uint64_t now) {
     iron__verdict verdict =
         iron__verdict_make("too-slow", "send faster, or in smaller pieces", "%s", why);
-    uint64_t id = w->id ? w->id : iron__request_id(watch->plan.site);
+    uint64_t id = w->phase == BODY ? w->id : iron__request_id(watch->plan.site);
     char room[IRON_WIRE_PROBLEM_MAX];
     size_t bytes = iron__wire_problem(room, &verdict, id);
 
-    iron__site_count(watch->plan.site, 408);
+    w->is_told = true;
+    iron__site_answered(watch->plan.site, 408, iron__problem_find("too-slow"));
+    if (w->phase != BODY)
+        record(watch, w, id, why, now);
     (void)iron__wire_send(w->fd, room, bytes, 0);
     iron__linger_take(watch->plan.linger, fcntl(w->fd, F_DUPFD_CLOEXEC, 0));
 }
@@ -128,10 +161,11 @@ static void cut(const iron__watch *watch, iron__watched *w, const char *why, uin
     bool can_tell =
         w->phase == BODY || (w->phase == IDLE && iron__progress_of(w->fd).received != w->received);
 
+    w->cut_why = why;
     if (w->phase != IDLE || can_tell)
         atomic_fetch_add(&watch->plan.site->timed_out, 1);
     if (can_tell && !watch->plan.is_tls) {
-        tell(watch, w, why);
+        tell(watch, w, why, now);
         shutdown(w->fd, SHUT_WR);
         w->phase = CUT;
         w->since_ns = now;

@@ -47,6 +47,8 @@ bool iron__watched_body(iron__watched *w, size_t bytes); /* waits for more; so m
 bool iron__watched_answer(iron__watched *w);             /* sends an answer */
 bool iron__watched_stream(iron__watched *w);             /* sends one that may last */
 void iron__watched_idle(iron__watched *w);               /* waits for the next request */
+/* Why it was cut off, and whether the client was told (408); NULL: it was not. */
+const char *iron__watched_cut(iron__watched *w, bool *is_told);
 int iron__watched_socket(const iron__watched *w);
 
 #endif

@@ -8,32 +8,10 @@
 #include <inttypes.h>
 #include <microhttpd.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-
-uint64_t iron__request_id(iron__site *site) {
-    /* Nobody serves a request a nanosecond: what follows the start of one server is before that of
-     * the next. */
-    return site->started_ns + atomic_fetch_add(&site->requests, 1);
-}
-
-void iron__site_count(iron__site *site, unsigned status) {
-    if (status / 100 < sizeof site->answers / sizeof site->answers[0])
-        atomic_fetch_add(&site->answers[status / 100], 1);
-}
-
-void iron__note(const char *format, ...) {
-    char line[400];
-    va_list values;
-
-    va_start(values, format);
-    vsnprintf(line, sizeof line, format, values);
-    va_end(values);
-    fprintf(stderr, "iron: %s\n", line);
-}
 
 void iron__problem_open(iron__json_writer *json, const iron__problem *problem, const char *help,
                         const char *detail, uint64_t id) {

@@ -15,9 +15,6 @@
 
 #define IRON_WIRE_PROBLEM_MAX 2048u
 
-/* A number that no other request to this server has. Counts the request. */
-uint64_t iron__request_id(iron__site *site);
-
 /* The first members of a problem; whoever opened closes with '}'. help may be NULL. */
 void iron__problem_open(iron__json_writer *json, const iron__problem *problem, const char *help,
                         const char *detail, uint64_t id);
@@ -31,10 +28,5 @@ size_t iron__wire_problem(char room[IRON_WIRE_PROBLEM_MAX], const iron__verdict 
                           uint64_t id);
 /* Writes all of it, waiting at most that long for the peer; 0: not at all. */
 bool iron__wire_send(int fd, const void *bytes, size_t count, int milliseconds);
-
-/* Counts an answer by its status. */
-void iron__site_count(iron__site *site, unsigned status);
-/* A line on standard error, for whoever runs the server. */
-void iron__note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -4,6 +4,7 @@
  * it (a device), and is in the list only when its row is durable. A deletion is one row; what else
  * belonged to the engine is swept up later.
  */
+#include "core/clock.h"
 #include "core/fail.h"
 #include "store/writer.h"
 

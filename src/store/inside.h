@@ -6,6 +6,7 @@
  *   database*.c, tables.c,
  *   table_feeds.c                   the file, its statements, rows in and out
  *   kept.c, kept_views.c, forks.c   an engine alive: what is published, what is ahead, forks
+ *   meter.c, news.c                 how much comes in; word of changes to those who wait
  *   writer.c                        the one thread that writes: groups of jobs, a COMMIT for each
  *   lanes.c, small_feeds.c          feeds of small bodies: reduced at their turn, hashed by fours
  *   upload*.c, large_feeds.c        feeds of large bodies: reduced on a fork while they stream in
@@ -25,6 +26,8 @@
 #ifndef IRON_STORE_INSIDE_H
 #define IRON_STORE_INSIDE_H
 
+#include "store/meter.h"
+#include "store/news.h"
 #include "store/tables.h"
 
 #include <pthread.h>
@@ -57,7 +60,13 @@ struct iron__kept {
     bool is_ahead; /* since the group began: ahead and ahead_nodes are not published yet */
     bool is_leaving;
     uint64_t snapshot_batches, snapshot_feeds; /* what the newest snapshot has */
+    uint64_t landing; /* tokens of large bodies that are part of the engine when it is published */
     bool wants_snapshot;
+
+    /* anybody's */
+    iron__meter meter;
+    atomic_uint_fast64_t incoming; /* tokens of large bodies that are not part of it yet */
+    atomic_uint_fast64_t news;     /* rises when a view may have become another */
 
     pthread_mutex_t lock; /* of everything below */
     pthread_cond_t changed;
@@ -106,6 +115,8 @@ struct iron__store {
     uint64_t *open_uploads;                  /* with blocks, but no feed yet; 0: a free place */
     iron_error failure;
 
+    iron__news news; /* of all engines, and of the list */
+
     bool is_inspected, has_inspector; /* inspection.h */
     pthread_t inspector;
     atomic_bool inspection_ends, inspection_is_over;
@@ -116,8 +127,6 @@ struct iron__store {
     atomic_uint_fast64_t outcomes[IRON_FEED_FAILED + 1];
     atomic_uint_fast64_t fed_feeds, fed_tokens, fed_bytes, fed_batches;
 };
-
-uint64_t iron__now_ms(void); /* since 1970 */
 
 /* Sets the failure, for good, if it is the first. */
 void iron__store_fail(iron__store *store, const iron_error *why);
@@ -139,6 +148,10 @@ iron_status iron__kept_create(iron__store *store, const iron__engine_row *row, i
 iron__kept *iron__kept_hold(iron__kept *kept);
 /* What is ahead becomes what is seen. The writer's. */
 void iron__kept_publish(iron__kept *kept);
+/* Tokens of a large body have come, and are on their way. */
+void iron__kept_receive(iron__kept *kept, uint64_t tokens);
+/* So many of them will not become part of the engine. */
+void iron__kept_forgo(iron__kept *kept, uint64_t tokens);
 /* The newest nodes, published or ahead. The writer's. */
 const iron__node_arrays *iron__kept_newest(const iron__kept *kept);
 /* The engine that feeds are applied to, made anew if its device had failed. The writer's. */

@@ -17,17 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A device that failed is not asked again before so long: it may take seconds to say no. */
 #define RETRY_NS UINT64_C(5000000000)
-
-uint64_t iron__now_ms(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 bool iron__engine_name_is_valid(const char *name) {
     size_t length = strnlen(name, IRON_ENGINE_NAME_MAX + 1);
@@ -118,17 +110,6 @@ static void kept_destroy(iron__kept *kept) {
     free(kept);
 }
 
-/* Waiting is by a clock that nobody sets. */
-static void init_lock(iron__kept *kept) {
-    pthread_condattr_t attributes;
-
-    pthread_mutex_init(&kept->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&kept->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 iron_status iron__kept_create(iron__store *store, const iron__engine_row *row, iron_engine *engine,
                               const iron_error *broken, const iron__moment *moment,
                               const uint32_t *xors, const float *potentials, iron__kept **out,
@@ -150,7 +131,8 @@ iron_status iron__kept_create(iron__store *store, const iron__engine_row *row, i
     kept->ahead = kept->published = *moment;
     kept->version = 1;
     atomic_init(&kept->references, 1);
-    init_lock(kept);
+    pthread_mutex_init(&kept->lock, NULL);
+    iron__condition_init(&kept->changed);
     note_in_force(kept);
     if (arrays_create(&kept->nodes, row->plan.nodes, err) != IRON_OK ||
         arrays_create(&kept->ahead_nodes, row->plan.nodes, err) != IRON_OK) {
@@ -182,20 +164,49 @@ bool iron__kept_is_deleted(iron__kept *kept) {
     return is_deleted;
 }
 
-void iron__kept_publish(iron__kept *kept) {
-    iron__node_arrays nodes = kept->ahead_nodes;
+/* After the change, so that whoever hears of it sees it. */
+static void tell(iron__kept *kept) {
+    atomic_fetch_add(&kept->news, 1);
+    iron__news_tell(&kept->store->news);
+}
 
+void iron__kept_receive(iron__kept *kept, uint64_t tokens) {
+    atomic_fetch_add_explicit(&kept->incoming, tokens, memory_order_relaxed);
+    if (iron__meter_add(&kept->meter, iron__clock_ns(), tokens))
+        tell(kept);
+}
+
+void iron__kept_forgo(iron__kept *kept, uint64_t tokens) {
+    if (tokens == 0)
+        return;
+    atomic_fetch_sub(&kept->incoming, tokens);
+    tell(kept);
+}
+
+/* Of large bodies the tokens were counted when they came. */
+static void swap(iron__kept *kept) {
+    iron__node_arrays nodes = kept->ahead_nodes;
+    uint64_t tokens =
+        kept->ahead.standing.closed.count - kept->published.standing.closed.count - kept->landing;
+
+    kept->ahead_nodes = kept->nodes;
+    kept->nodes = nodes;
+    kept->published = kept->ahead;
+    (void)iron__meter_add(&kept->meter, iron__clock_ns(), tokens);
+}
+
+void iron__kept_publish(iron__kept *kept) {
     pthread_mutex_lock(&kept->lock);
     kept->is_deleted = kept->is_leaving;
-    if (!kept->is_leaving) {
-        kept->ahead_nodes = kept->nodes;
-        kept->nodes = nodes;
-        kept->published = kept->ahead;
-    }
+    if (!kept->is_leaving)
+        swap(kept);
+    atomic_fetch_sub(&kept->incoming, kept->landing);
     kept->version++;
     pthread_cond_broadcast(&kept->changed);
     pthread_mutex_unlock(&kept->lock);
+    kept->landing = 0;
     kept->is_ahead = false;
+    tell(kept);
 }
 
 /* Only the writer changes what is published: it may look without the lock. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* kept_views.c: what others see of an engine: always what was published last. */
+#include "core/clock.h"
 #include "core/fail.h"
 #include "engine/state_file.h"
 #include "store/inside.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void view_of(const iron__kept *kept, iron__kept_view *view) {
     const iron__moment *m = &kept->published;
@@ -22,6 +22,8 @@ static void view_of(const iron__kept *kept, iron__kept_view *view) {
         .sum = m->standing.closed.sum,
         .state = m->state,
         .xors = m->standing.closed.xors,
+        .incoming = atomic_load(&kept->incoming),
+        .rate = iron__meter_rate(&kept->meter, iron__clock_ns()),
         .is_deleted = kept->is_deleted,
     };
     memcpy(view->device, kept->device, sizeof view->device);
@@ -85,21 +87,8 @@ iron_status iron__kept_state(iron__kept *kept, unsigned char **out, size_t *byte
     return status;
 }
 
-static struct timespec later(uint32_t milliseconds) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += milliseconds / 1000;
-    at.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 bool iron__kept_wait(iron__kept *kept, uint64_t version, uint32_t milliseconds) {
-    struct timespec end = later(milliseconds);
+    struct timespec end = iron__in_milliseconds(milliseconds);
     bool is_over = false, is_other;
 
     pthread_mutex_lock(&kept->lock);

@@ -61,6 +61,7 @@ static iron_status commit(iron__writer *writer, iron__large_feed *feed, iron_err
     if (status != IRON_OK)
         return status;
     follow(kept, feed);
+    kept->landing += row->fed.count;
     feed->result.after = row->after;
     feed->result.tokens = row->fed.count;
     feed->result.batches = row->batches;

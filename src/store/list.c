@@ -88,6 +88,7 @@ void iron__list_add(iron__store *store, iron__kept *kept) {
     store->engines[at] = kept;
     store->engine_count++;
     pthread_mutex_unlock(&store->lock);
+    iron__news_tell(&store->news);
 }
 
 void iron__list_remove(iron__store *store, iron__kept *kept) {
@@ -103,8 +104,10 @@ void iron__list_remove(iron__store *store, iron__kept *kept) {
         }
     }
     pthread_mutex_unlock(&store->lock);
-    if (is_there)
-        iron__kept_release(kept);
+    if (!is_there)
+        return;
+    iron__news_tell(&store->news);
+    iron__kept_release(kept);
 }
 
 iron__kept *iron__store_find(iron__store *store, const char *name) {
@@ -127,6 +130,25 @@ size_t iron__store_list(iron__store *store, iron__kept **out, size_t room) {
     count = store->engine_count;
     for (size_t k = 0; k < count && k < room; k++)
         out[k] = iron__kept_hold(store->engines[k]);
+    pthread_mutex_unlock(&store->lock);
+    return count;
+}
+
+uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t milliseconds) {
+    return iron__news_wait(&store->news, seen, milliseconds);
+}
+
+size_t iron__store_glance(iron__store *store, iron__glimpse *out, size_t room) {
+    size_t count;
+
+    pthread_mutex_lock(&store->lock);
+    count = store->engine_count;
+    for (size_t k = 0; k < count && k < room; k++) {
+        iron__kept *kept = store->engines[k];
+
+        out[k] = (iron__glimpse){.id = kept->id, .news = atomic_load(&kept->news)};
+        memcpy(out[k].name, kept->plan.name, sizeof out[k].name);
+    }
     pthread_mutex_unlock(&store->lock);
     return count;
 }

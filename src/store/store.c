@@ -7,8 +7,11 @@
 #include "store/inspection.h"
 #include "store/writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static void set_defaults(iron__store_options *o) {
@@ -46,6 +49,7 @@ static void store_destroy(iron__store *store) {
         close(store->directory_lock);
     pthread_mutex_destroy(&store->lock);
     pthread_mutex_destroy(&store->read_lock);
+    iron__news_deinit(&store->news);
     free(store->engines);
     free(store->open_uploads);
     free(store->directory);
@@ -64,6 +68,7 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
     store->directory_lock = -1;
     pthread_mutex_init(&store->lock, NULL);
     pthread_mutex_init(&store->read_lock, NULL);
+    iron__news_init(&store->news);
     store->directory = strdup(options->directory);
     store->open_uploads = calloc(store->options.uploads_max, sizeof *store->open_uploads);
     store->options.directory = store->directory;
@@ -80,6 +85,7 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
 
 void iron__store_stop(iron__store *store) {
     atomic_store(&store->is_stopping, true);
+    iron__news_end(&store->news);
     pthread_mutex_lock(&store->lock);
     for (size_t k = 0; k < store->engine_count; k++) {
         iron__kept *kept = store->engines[k];
@@ -136,8 +142,30 @@ void iron__store_count(iron__store *store, iron__store_counts *counts) {
     pthread_mutex_lock(&w->lock);
     counts->commits = w->commits;
     counts->jobs = w->jobs;
-    counts->commit_ns = w->commit_ns;
+    iron__latency_add(&w->commit_latency, &counts->commit_latency);
+    counts->last_commit_ms = w->last_commit_ms;
     counts->snapshots = w->snapshots;
     counts->queued = w->queued;
     pthread_mutex_unlock(&w->lock);
+}
+
+static uint64_t file_bytes(const char *path) {
+    struct stat about;
+
+    return stat(path, &about) == 0 ? (uint64_t)about.st_size : 0;
+}
+
+void iron__store_weigh(const iron__store *store, iron__store_disk *disk) {
+    struct statvfs about;
+    char *log = NULL;
+
+    *disk = (iron__store_disk){.database = file_bytes(store->written->path)};
+    if (asprintf(&log, "%s-wal", store->written->path) >= 0) {
+        disk->log = file_bytes(log);
+        free(log);
+    }
+    if (fstatvfs(store->directory_lock, &about) == 0) {
+        disk->size = (uint64_t)about.f_blocks * about.f_frsize;
+        disk->free = (uint64_t)about.f_bavail * about.f_frsize;
+    }
 }

@@ -24,6 +24,8 @@
 #ifndef IRON_STORE_STORE_H
 #define IRON_STORE_STORE_H
 
+#include "store/latency.h"
+
 #include <iron/iron.h>
 
 #include <stdbool.h>
@@ -99,6 +101,9 @@ typedef struct iron__kept_view {
     uint64_t feeds, tokens, batches, sum, state;
     uint32_t xors;
     char seal[33];
+    uint64_t incoming; /* tokens of large bodies that have come and are not part of it yet */
+    double rate;       /* tokens a second that came over about the last two seconds: of large bodies
+                          as they come, of small ones when they are part of it */
     bool is_deleted;
 } iron__kept_view;
 
@@ -112,6 +117,22 @@ iron_status iron__kept_state(iron__kept *kept, unsigned char **out, size_t *byte
 /* Waits until the version differs from `version`, the engine is deleted, the store stops, or the
  * time is over; true if the version differs. */
 bool iron__kept_wait(iron__kept *kept, uint64_t version, uint32_t milliseconds);
+
+/* Waits until there is news of any engine (one changed, came or went, or something is on its way to
+ * one), the store stops, or the time is over. Returns the number of all news so far: `seen` of the
+ * next wait. */
+uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t milliseconds);
+
+/* As much of an engine as tells whether it is worth a look: its id is never another's, and `news`
+ * rises whenever a view of it may have become another (but not when a rate falls). */
+typedef struct iron__glimpse {
+    char name[IRON_ENGINE_NAME_MAX + 1];
+    uint64_t id, news;
+} iron__glimpse;
+
+/* Up to `room` engines in the order of their names; returns how many there are in all. No engine is
+ * held up, and the list only for as long as this takes. */
+size_t iron__store_glance(iron__store *store, iron__glimpse *out, size_t room);
 
 /* One batch of an engine's history. */
 typedef struct iron__batch_row {
@@ -180,11 +201,20 @@ typedef struct iron__store_counts {
     uint64_t feeds, tokens, bytes, batches;
     uint64_t commits, jobs; /* transactions, and requests that went with them */
     uint64_t refused[IRON_FEED_FAILED + 1];
-    uint64_t commit_ns; /* in all transactions */
+    iron__latency_view commit_latency; /* as many as there are commits */
+    uint64_t last_commit_ms;           /* since 1970; 0: none yet */
     uint64_t snapshots;
     uint32_t queued, uploads; /* now */
 } iron__store_counts;
 
 void iron__store_count(iron__store *store, iron__store_counts *counts);
+
+/* Bytes on the disk now; 0 for what cannot be asked. */
+typedef struct iron__store_disk {
+    uint64_t database, log; /* iron.db and its log */
+    uint64_t size, free;    /* of the file system; free for whoever runs this */
+} iron__store_disk;
+
+void iron__store_weigh(const iron__store *store, iron__store_disk *disk);
 
 #endif

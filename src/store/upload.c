@@ -113,6 +113,7 @@ void iron__upload_free(iron__upload *u, bool is_feed) {
         return;
     if (u->id)
         forget_blocks(u, is_feed);
+    iron__kept_forgo(u->kept, u->incoming);
     atomic_fetch_sub(&u->kept->store->uploads, 1);
     iron__fork_give(u->kept, u->fork, iron__fork_is_whole(u));
     iron__repeat_free(&u->repeat);
@@ -180,5 +181,7 @@ iron__feed_outcome iron__upload_end(iron__upload *u, const char *key, iron__feed
     if (feed.job.is_refused && err)
         *err = feed.job.error;
     *result = feed.result;
+    if (!feed.job.is_refused && feed.result.outcome == IRON_FEED_DONE)
+        u->incoming = 0; /* they have landed */
     return feed.job.is_refused ? IRON_FEED_READ_ONLY : feed.result.outcome;
 }

@@ -22,6 +22,7 @@ typedef struct iron__upload {
     bool is_repeat;
     iron__repeat repeat;
     uint64_t tokens;      /* reduced so far */
+    uint64_t incoming;    /* counted by the engine as on their way */
     unsigned char *stage; /* IRON_STAGE_BYTES; what came and is not reduced yet */
     size_t staged;
     unsigned char *batches; /* encoded, those that are in no block yet */

@@ -116,6 +116,16 @@ static iron__feed_outcome reduce_stage(iron__upload *u, iron_error *err) {
     return outcome;
 }
 
+/* Whole tokens that have come since. Those of a repeat are part of the engine already. */
+static void count_incoming(iron__upload *u) {
+    uint64_t all = u->tokens + u->staged / u->width;
+
+    if (u->is_repeat)
+        return;
+    iron__kept_receive(u->kept, all - u->incoming);
+    u->incoming = all;
+}
+
 iron__feed_outcome iron__upload_take(iron__upload *u, const unsigned char *bytes, size_t count,
                                      iron_error *err) {
     iron__feed_outcome outcome = IRON_FEED_DONE;
@@ -132,6 +142,8 @@ iron__feed_outcome iron__upload_take(iron__upload *u, const unsigned char *bytes
         if (u->staged == IRON_STAGE_BYTES)
             outcome = reduce_stage(u, err);
     }
+    if (outcome == IRON_FEED_DONE)
+        count_incoming(u);
     return outcome;
 }
 

@@ -106,6 +106,15 @@ static void answer(iron__writer *w, iron__job *group, bool is_refused) {
     w->ahead_count = 0;
 }
 
+static void count_commit(iron__writer *w, uint32_t jobs, uint64_t ns) {
+    pthread_mutex_lock(&w->lock);
+    w->commits++;
+    w->jobs += jobs;
+    w->last_commit_ms = iron__now_ms();
+    iron__latency_count(&w->commit_latency, ns);
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void run_group(iron__writer *w, iron__job *group, uint32_t count, bool is_closing) {
     bool has_failed = atomic_load(&w->store->has_failed);
     uint64_t began = iron__clock_ns();
@@ -118,11 +127,8 @@ static void run_group(iron__writer *w, iron__job *group, uint32_t count, bool is
     }
     if (!has_failed)
         publish_group(w, group);
-    pthread_mutex_lock(&w->lock);
-    w->commits += !has_failed;
-    w->jobs += has_failed ? 0 : count;
-    w->commit_ns += has_failed ? 0 : iron__clock_ns() - began;
-    pthread_mutex_unlock(&w->lock);
+    if (!has_failed)
+        count_commit(w, count, iron__clock_ns() - began);
     answer(w, group, has_failed);
 }
 

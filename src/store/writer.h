@@ -26,9 +26,11 @@ struct iron__writer {
     iron__kept **ahead; /* engines that this group has changed */
     size_t ahead_count; /* of IRON_GROUP_JOBS at most */
     bool wants_snapshots;
-    uint32_t unswept;                             /* groups since it last swept up */
-    uint64_t group_ms;                            /* when the group began */
-    uint64_t commits, jobs, commit_ns, snapshots; /* counted under lock */
+    uint32_t unswept;                  /* groups since it last swept up */
+    uint64_t group_ms;                 /* when the group began */
+    uint64_t commits, jobs, snapshots; /* counted under lock */
+    iron__latency commit_latency;      /* the same */
+    uint64_t last_commit_ms;           /* the same */
 
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows, and of the counters */

@@ -82,8 +82,8 @@ static void report(iron__store *store, const feeder *all, unsigned threads, doub
     printf("commits/s   %.0f, %.1f feeds each\n", (double)counts.commits / seconds,
            (double)counts.jobs / (double)(counts.commits ? counts.commits : 1));
     printf("group       %.1f us, %.2f us a feed\n",
-           (double)counts.commit_ns / 1e3 / (double)(counts.commits ? counts.commits : 1),
-           (double)counts.commit_ns / 1e3 / (double)(counts.jobs ? counts.jobs : 1));
+           (double)counts.commit_latency.ns / 1e3 / (double)(counts.commits ? counts.commits : 1),
+           (double)counts.commit_latency.ns / 1e3 / (double)(counts.jobs ? counts.jobs : 1));
     printf("slowest     %.1f ms\n", (double)slowest / 1e6);
 }
 

@@ -16,11 +16,14 @@ class Event:
     data: object
 
 
-class Events:
-    """An open stream of events of one engine."""
+SCHEMAS = {"engine": "Change", "engines": "Changes", "deleted": "Gone"}
 
-    def __init__(self, server, engine, token=None):
-        self.target = f"/v1/engines/{engine}/events"
+
+class Events:
+    """An open stream of events: of one engine, or at a target of one's own."""
+
+    def __init__(self, server, engine=None, token=None, target=None):
+        self.target = target or f"/v1/engines/{engine}/events"
         self.wire = Wire(server)
         headers = [("Authorization", f"Bearer {token}")] if token else []
         self.wire.send(request("GET", self.target, server.host, headers))
@@ -70,9 +73,14 @@ class Events:
         if "data" not in fields:
             return None
         event = Event(fields.get("event"), fields.get("id"), json.loads(fields["data"]))
+        contract.validate(event.data, contract.schema_named(SCHEMAS[event.name]), self.target)
         if event.name == "engine":
-            contract.validate(event.data, contract.schema_named("Change"), self.target)
             assert event.id == str(event.data["version"]), block
-        else:
-            assert event.name == "deleted", block
         return event
+
+    def until(self, claim):
+        """The first event of which the claim is true; what comes before it is passed over."""
+        while (event := self.next()) is not None:
+            if claim(event):
+                return event
+        raise AssertionError(f"{self.target}: the stream ended before that")

@@ -61,14 +61,37 @@ def judge_family(name, family):
         assert name.endswith("_total"), f"the counter {name} does not end with _total"
         assert all(value >= 0 for value in family["samples"].values()), name
     if family["kind"] == "histogram":
-        buckets = [(re.search(r'le="([^"]*)"', labels)[1], value)
-                   for (sample, labels), value in family["samples"].items()
-                   if sample == f"{name}_bucket"]
-        edges, values = zip(*buckets)
-        assert edges[-1] == "+Inf" and list(values) == sorted(values), (name, buckets)
-        assert [float(e) for e in edges] == sorted(float(e) for e in edges), (name, edges)
-        assert values[-1] == family["samples"][f"{name}_count", ""], name
-        assert (f"{name}_sum", "") in family["samples"], name
+        for labels, series in histogram_series(name, family).items():
+            judge_histogram(f"{name}{{{labels}}}", series)
+
+
+def histogram_series(name, family) -> dict:
+    """{labels without le: {"buckets": [(edge, value)], "sum", "count"}}"""
+    series = {}
+    for (sample, labels), value in family["samples"].items():
+        edge = re.search(r'le="([^"]*)"', labels)
+        rest = re.sub(r',?le="[^"]*"', "", labels)
+        one = series.setdefault(rest, {"buckets": []})
+        if sample == f"{name}_bucket":
+            one["buckets"].append((edge[1], value))
+        else:
+            assert edge is None, (sample, labels)
+            one[sample.removeprefix(f"{name}_")] = value
+    return series
+
+
+def judge_histogram(name, series):
+    edges, values = zip(*series["buckets"])
+    assert edges[-1] == "+Inf" and list(values) == sorted(values), (name, series)
+    assert [float(e) for e in edges] == sorted({float(e) for e in edges}), (name, edges)
+    assert values[-1] == series["count"], (name, series)
+    assert series["sum"] >= 0 and (series["sum"] > 0) == (series["count"] > 0), (name, series)
+
+
+def value(families, name, **labels) -> float:
+    """Of one sample; `labels` are all that it has."""
+    text = ",".join(f'{n}="{v}"' for n, v in labels.items())
+    return families[family_of(name, families)]["samples"][name, text]
 
 
 def uploads(api) -> int:

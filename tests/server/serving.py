@@ -6,6 +6,7 @@ ready, its port, its exit status, and what /proc says of its memory.  A server t
 must end with status 0 and, in builds with a sanitizer, without a report.
 """
 
+import json
 import os
 import re
 import signal
@@ -20,6 +21,16 @@ READY = re.compile(r"iron: serving (https?)://(\S+):(\d+), data in (.*), (\d+) e
 REPORTS = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|SUMMARY:")
 START_S = 120 if SANITIZED else 30
 STOP_S = 180 if SANITIZED else 60
+
+
+def ready(line):
+    """(scheme, port, engines) if it is the line that tells, in either form of the log."""
+    if line.startswith("{"):
+        event = json.loads(line)
+        line = "iron: serving {url}, data in {data}, {engines} engines".format(
+            **event) if event.get("event") == "ready" else ""
+    found = READY.match(line)
+    return found and (found[1], int(found[3]), int(found[5]))
 
 
 class NotServing(Exception):
@@ -71,10 +82,9 @@ class Server:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             self.lines.append(line)
             self.said.append(line)
-            found = READY.match(line)
+            found = ready(line)
             if found and self.port is None:
-                self.scheme, self.port = found[1], int(found[3])
-                self.engines = int(found[5])
+                self.scheme, self.port, self.engines = found
                 self.is_told.set()
         process.wait()
         self.is_told.set()

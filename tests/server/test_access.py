@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Who is let in: Host, Origin, the token; and what is said before a body is sent."""
 
+import threading
+
 import contract
 from api import ServerTest
 from harness import pack
@@ -8,7 +10,8 @@ from wire import Wire, request
 
 TOKEN = "correct-horse-battery-staple-0123456789"
 TARGETS = ("/v1/engines", "/v1/engines/e", "/v1/engines/e/state", "/v1/engines/e/batches",
-           "/v1/engines/e/events", "/v1/info", "/metrics", "/openapi.json", "/report", "/nothing")
+           "/v1/engines/e/events", "/v1/events", "/v1/tickets", "/v1/info", "/metrics",
+           "/openapi.json", "/report", "/nothing")
 
 
 class Hosts(ServerTest):
@@ -111,6 +114,103 @@ class Tokens(ServerTest):
     def test_the_token_is_not_told(self):
         self.instance.stop()
         self.assertNotIn(TOKEN, "\n".join(self.instance.said))
+
+
+class Tickets(ServerTest):
+    """A link cannot send a token: a ticket lets one look at the report, once."""
+
+    def setUp(self):
+        super().setUp()
+        token_file = self.write("token", TOKEN.encode() + b"\n")
+        token_file.chmod(0o600)
+        page = self.write("page.html", b"<!doctype html><title>t</title>")
+        self.instance = self.serve("--token-file", token_file, "--report", page)
+        self.client = self.api(self.instance, token=TOKEN)
+
+    def ticket(self) -> str:
+        answer = self.client.call("POST", "/v1/tickets")
+        self.assertEqual((answer.status, answer.json["seconds"]), (201, 60), str(answer))
+        self.assertEqual(answer.get("cache-control"), "no-store")
+        return answer.json["ticket"]
+
+    def look(self, ticket, method="GET"):
+        return self.raw(self.instance, method, f"/report?ticket={ticket}")
+
+    def test_once(self):
+        one, other = self.ticket(), self.ticket()
+        self.assertNotEqual(one, other)
+        answer = self.look(one)
+        self.assertEqual((answer.status, answer.type), (200, "text/html"))
+        again = self.look(one)
+        self.assert_problem(again, "unauthorized", "ticket .* used.*POST /v1/tickets")
+        self.assertRegex(again.get("www-authenticate"), "^Bearer")
+        self.assertEqual(self.look(other, "HEAD").status, 200)
+        self.assert_problem(self.look(other), "unauthorized")
+
+    def test_what_is_no_ticket(self):
+        good = self.ticket()
+        for guess in ("", "0", "0" * 32, good[:-1], good + "0", good[:-1] + "G", good[::-1] + "x",
+                      "%00", TOKEN, f"{good}%20", f"%20{good}"):
+            with self.subTest(guess=guess):
+                answer = self.look(guess)
+                self.assertIn(answer.status, (400, 401), str(answer))
+        self.assertEqual(self.look(good).status, 200)
+
+    def test_of_the_report_alone(self):
+        good = self.ticket()
+        for target in (f"/v1/engines?ticket={good}", f"/v1/info?ticket={good}",
+                       f"/metrics?ticket={good}", f"/nothing?ticket={good}"):
+            self.assert_problem(self.raw(self.instance, "GET", target), "unauthorized")
+        for method, target in (("POST", f"/v1/tickets?ticket={good}"),
+                               ("POST", f"/report?ticket={good}"),
+                               ("DELETE", f"/report?ticket={good}")):
+            self.assert_problem(self.raw(self.instance, method, target), "unauthorized")
+        self.assertEqual(self.look(good).status, 200)
+
+    def test_only_for_who_has_the_token(self):
+        self.assert_problem(self.raw(self.instance, "POST", "/v1/tickets"), "unauthorized")
+
+    def test_not_used_up_where_the_token_is_there(self):
+        good = self.ticket()
+        self.assertEqual(self.client.get(f"/report?ticket={good}").status, 200)
+        self.assertEqual(self.look(good).status, 200)
+
+    def test_the_oldest_of_many_goes(self):
+        all_ = [self.ticket() for _ in range(65)]
+        self.assert_problem(self.look(all_[0]), "unauthorized")
+        self.assertEqual(self.look(all_[1]).status, 200)
+        self.assertEqual(self.look(all_[64]).status, 200)
+
+    def test_of_many_at_once_one_is_let_in(self):
+        ticket, found = self.ticket(), []
+        askers = [threading.Thread(target=lambda: found.append(self.look(ticket).status))
+                  for _ in range(16)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        self.assertEqual(sorted(found), [200] + [401] * 15)
+
+    def test_not_told(self):
+        ticket = self.ticket()
+        self.look(ticket)
+        self.look(ticket)
+        self.instance.stop()
+        self.assertNotIn(ticket, "\n".join(self.instance.said))
+
+    def test_the_report_is_of_no_origin(self):
+        answer = self.look(self.ticket())
+        policy = {p.strip() for p in answer.get("content-security-policy").split(";")}
+        self.assertIn("sandbox allow-scripts allow-downloads allow-popups", policy)
+        self.assertEqual(answer.get("referrer-policy"), "no-referrer")
+
+    def test_where_no_token_is_needed(self):
+        page = self.write("page.html", b"<!doctype html><title>t</title>")
+        server = self.serve("--report", page, data="open")
+        client = self.api(server)
+        ticket = client.call("POST", "/v1/tickets").json["ticket"]
+        for target in ("/report", f"/report?ticket={ticket}", f"/report?ticket={ticket}"):
+            self.assertEqual(client.get(target).status, 200)
 
 
 class BeforeTheBody(ServerTest):

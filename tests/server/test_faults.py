@@ -48,6 +48,7 @@ class FaultTest(ServerTest):
         self.assert_problem(self.client.create("other"), "read-only")
         self.assert_problem(self.client.call("DELETE", "/v1/engines/e"), "read-only")
         self.assert_problem(self.client.get("/readyz"), "read-only")
+        self.assertFalse(self.client.get("/v1/info").json["is_writable"])
         self.assertEqual(self.client.get("/healthz").json, {"status": "ok"})
         self.assertEqual(self.shown, self.client.engine("e"))
         self.assertEqual(self.client.get("/v1/engines").json, {"engines": [self.shown]})

@@ -178,7 +178,7 @@ class Changes(LookTest):
             event = events.next()
             while event.name == "engine":
                 event = events.next()
-            self.assertEqual((event.name, event.data), ("deleted", {}))
+            self.assertEqual((event.name, event.data), ("deleted", {"name": "e"}))
             self.assertIsNone(events.next())
 
     def test_many_listeners_who_leave(self):

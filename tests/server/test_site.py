@@ -17,7 +17,7 @@ ALLOWED = {"/healthz": "GET HEAD", "/readyz": "GET HEAD", "/metrics": "GET HEAD"
            "/v1/engines": "GET HEAD POST", "/v1/engines/e": "GET HEAD DELETE",
            "/v1/engines/e/feed": "POST", "/v1/engines/e/quantize": "POST",
            "/v1/engines/e/state": "GET HEAD", "/v1/engines/e/batches": "GET HEAD",
-           "/v1/engines/e/events": "GET HEAD"}
+           "/v1/engines/e/events": "GET HEAD", "/v1/events": "GET HEAD", "/v1/tickets": "POST"}
 NOWHERE = ("/nothing", "/v1", "/v1/", "/v2/engines", "/v1/engines/", "/v1/engines/e/", "/healthz/",
            "//healthz", "/v1//engines", "/v1/engines/e/feed/", "/v1/engines/e/feed/x", "/HEALTHZ",
            "/v1/engine", "/etc/passwd", "/../../etc/passwd", "/v1/engines/../engines",
@@ -39,6 +39,10 @@ class Site(ServerTest):
     def test_info(self):
         info = self.client.get("/v1/info").json
         self.assertEqual((info["name"], info["engines"]), ("iron", 1))
+        self.assertEqual((info["report"], info["is_token_needed"], info["is_writable"]),
+                         (False, False, True))
+        self.assertGreater(info["data_free_bytes"], 0)
+        self.assertGreaterEqual(info["connections"], 1)
         backends = {b["name"]: b["is_available"] for b in info["backends"]}
         self.assertEqual(backends, {"cpu": True, "cuda": False, "opencl": False})
         self.assertTrue(all(b["reason"] for b in info["backends"] if not b["is_available"]))
@@ -46,6 +50,16 @@ class Site(ServerTest):
         self.assertEqual((limits["max_body"], limits["max_engines"], limits["max_connections"],
                           limits["max_per_address"], limits["max_uploads"]),
                          (2**40, 256, 512, 256, 64))
+
+    def test_info_tells_how_it_was_started(self):
+        token_file = self.write("token", b"s3cret\n")
+        token_file.chmod(0o600)
+        page = self.write("page.html", b"<!doctype html><title>t</title>")
+        other = self.serve("--report", page, "--token-file", token_file, data="other")
+        info = self.api(other, token="s3cret").get("/v1/info").json
+        self.assertEqual((info["report"], info["is_token_needed"]), (True, True))
+        self.assertEqual(self.api(other, token="s3cret").get("/v1/info").json["started"],
+                         info["started"])
 
     def test_info_tells_the_limits_in_force(self):
         other = self.serve("--max-body", 12345, "--max-engines", 3, "--max-connections", 40,
