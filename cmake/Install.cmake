@@ -26,3 +26,7 @@ file(RELATIVE_PATH to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
 configure_file(cmake/iron.pc.in iron.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/iron.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(IRON_WITH_SERVER)
+  include(cmake/Service.cmake)
+endif()

@@ -140,14 +140,20 @@ static void complain(const serve_flags *o, iron_error *err) {
 }
 
 static iron_status serve(const serve_flags *o, iron_error *err) {
+    iron_server_options options = o->options;
+    iron_service service;
     iron_server *server = NULL;
     iron_status status;
     sigset_t held;
     int got;
 
     give_back_memory();
+    status = iron_service_take(&service, err);
+    if (status != IRON_OK)
+        return status;
+    options.service = &service;
     hold_signals(&held);
-    status = iron_server_start(&o->options, &server, err);
+    status = iron_server_start(&options, &server, err);
     if (status == IRON_OK) {
         sigwait(&held, &got);
         pthread_sigmask(SIG_UNBLOCK, &held, NULL);
@@ -196,7 +202,9 @@ const command command_serve = {
     "Serves engines over HTTP: they are made, fed, read and deleted by requests (docs/server.md,\n"
     "and /openapi.json of the server itself). A feed is acknowledged when it is on the disk, and\n"
     "not before. Ends cleanly with SIGINT, SIGTERM or SIGHUP: what is in flight is finished or\n"
-    "refused; a second signal ends it at once, and nothing acknowledged is lost then either.\n\n"
+    "refused; a second signal ends it at once, and nothing acknowledged is lost then either.\n"
+    "A service manager may hand over the socket and be told when it is ready, as systemd does\n"
+    "(docs/operations.md).\n\n"
     "  --listen ADDR:PORT       where (default 127.0.0.1:8080); port 0: any that is free. An\n"
     "                           address that others can reach needs --token-file\n"
     "  --data DIR               where engines are kept (default iron-data); created if need be\n"

@@ -26,6 +26,19 @@
 extern "C" {
 #endif
 
+/* What a service manager gave this process (systemd's protocol: LISTEN_FDS, NOTIFY_SOCKET,
+ * WATCHDOG_USEC). */
+typedef struct iron_service {
+    uint32_t struct_size; /* sizeof(iron_service) */
+    uint32_t listen_fd;   /* a listening socket; 0: none */
+    uint64_t watchdog_us; /* so often it wants to hear that all is well; 0: never */
+    char notify[112];     /* the socket where it is told: a path, or @ and a name; "": nowhere */
+} iron_service;
+
+/* Takes it out of the environment, so it is called once, before there are threads. Refuses with a
+ * sentence what is not right. */
+IRON_API iron_status iron_service_take(iron_service *service, iron_error *err);
+
 /* Zero and NULL mean the default. */
 typedef struct iron_server_options {
     uint32_t struct_size;           /* sizeof(iron_server_options) */
@@ -47,6 +60,7 @@ typedef struct iron_server_options {
     uint64_t min_body_rate;   /* bytes a second, after ten seconds of grace; 1024 */
     const char *log;          /* what standard error gets: "text", or a line of "json" a request */
     const char *log_level;    /* "debug", "info", "warning" or "error"; "info" */
+    const iron_service *service; /* NULL: none. Its socket is taken, in the place of `listen` */
 } iron_server_options;
 
 typedef struct iron_server iron_server;

@@ -5,6 +5,7 @@
  */
 #include "core/small_file.h"
 
+#include "core/access_list.h"
 #include "core/fail.h"
 
 #include <errno.h>
@@ -15,8 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The group's bits are those of an access list where there is one. */
+static bool is_for_others(int fd, const struct stat *info) {
+    if ((info->st_mode & 07) != 0)
+        return true;
+    return (info->st_mode & 070) != 0 && !iron__access_list_is_private(fd);
+}
+
 static iron_status check(const char *path, const char *what, size_t bytes_max, bool is_secret,
-                         const struct stat *info, iron_error *err) {
+                         int fd, const struct stat *info, iron_error *err) {
     IRON_FAIL_IF(!S_ISREG(info->st_mode), err, IRON_E_ARG, "%s %s: it is no regular file", what,
                  path);
     IRON_FAIL_IF(info->st_size < 0 || (uint64_t)info->st_size > bytes_max, err, IRON_E_ARG,
@@ -25,7 +33,7 @@ static iron_status check(const char *path, const char *what, size_t bytes_max, b
     IRON_FAIL_IF(is_secret && info->st_uid != geteuid() && info->st_uid != 0, err, IRON_E_ARG,
                  "%s %s: it belongs to user %u; it must be yours or root's", what, path,
                  (unsigned)info->st_uid);
-    IRON_FAIL_IF(is_secret && (info->st_mode & 077) != 0, err, IRON_E_ARG,
+    IRON_FAIL_IF(is_secret && is_for_others(fd, info), err, IRON_E_ARG,
                  "%s %s: others may read or write it (mode %04o); chmod 600 it", what, path,
                  (unsigned)info->st_mode & 07777);
     return IRON_OK;
@@ -55,7 +63,7 @@ static iron_status read_open(int fd, const char *path, const char *what, size_t 
 
     if (fstat(fd, &info) != 0)
         return iron__fail(err, IRON_E_IO, errno, "%s %s: %s", what, path, strerror(errno));
-    IRON_TRY(check(path, what, bytes_max, is_secret, &info, err));
+    IRON_TRY(check(path, what, bytes_max, is_secret, fd, &info, err));
     *out = malloc((size_t)info.st_size + 1);
     IRON_FAIL_IF(!*out, err, IRON_E_NOMEM, "out of memory: %s of %" PRId64, what,
                  (int64_t)info.st_size);

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,16 @@ static iron_status read_port(const char *text, const char *digits, in_port_t *po
     return IRON_OK;
 }
 
+static bool is_loopback(const struct sockaddr_storage *address) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+
+    if (address->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
+}
+
 static bool set_v4(iron__listen *listen, const char *host, in_port_t port) {
     struct sockaddr_in *v4 = (struct sockaddr_in *)&listen->address;
 
@@ -36,7 +47,7 @@ static bool set_v4(iron__listen *listen, const char *host, in_port_t port) {
     v4->sin_family = AF_INET;
     v4->sin_port = port;
     listen->bytes = sizeof *v4;
-    listen->is_loopback = ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    listen->is_loopback = is_loopback(&listen->address);
     return true;
 }
 
@@ -48,9 +59,7 @@ static bool set_v6(iron__listen *listen, const char *host, in_port_t port) {
     v6->sin6_family = AF_INET6;
     v6->sin6_port = port;
     listen->bytes = sizeof *v6;
-    listen->is_loopback =
-        IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
-        (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
+    listen->is_loopback = is_loopback(&listen->address);
     return true;
 }
 
@@ -89,7 +98,7 @@ static bool prepare(int fd, const iron__listen *listen_at) {
            listen(fd, 1024) == 0;
 }
 
-static void write_url(iron__listen *listen, const char *scheme) {
+void iron__listen_name(iron__listen *listen, const char *scheme) {
     bool is_v6 = listen->address.ss_family == AF_INET6;
     in_port_t port = is_v6 ? ((const struct sockaddr_in6 *)&listen->address)->sin6_port
                            : ((const struct sockaddr_in *)&listen->address)->sin_port;
@@ -104,15 +113,61 @@ iron_status iron__listen_open(iron__listen *listen, const char *scheme, int *fd,
     *fd = socket(listen->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (*fd >= 0 && prepare(*fd, listen) &&
         getsockname(*fd, (struct sockaddr *)&listen->address, &listen->bytes) == 0) {
-        write_url(listen, scheme);
+        iron__listen_name(listen, scheme);
         return IRON_OK;
     }
     number = errno;
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-    write_url(listen, scheme);
+    iron__listen_name(listen, scheme);
     return iron__fail(err, IRON_E_IO, number, "cannot listen on %s: %s%s", listen->url,
                       strerror(number),
                       number == EADDRINUSE ? "; choose another port, or 0 for any" : "");
+}
+
+/* Of what is asked of it: a stream, and listening? */
+static bool is_listening_stream(int fd) {
+    int type = 0, accepts = 0;
+    socklen_t type_bytes = sizeof type, accepts_bytes = sizeof accepts;
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) == 0 && type == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &accepts_bytes) == 0 && accepts;
+}
+
+static void write_host(iron__listen *listen) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&listen->address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&listen->address;
+    int family = listen->address.ss_family;
+    const void *address = family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr;
+
+    inet_ntop(family, address, listen->host, sizeof listen->host);
+}
+
+iron_status iron__listen_adopt(iron__listen *listen, int fd, iron_error *err) {
+    int flags, family;
+
+    memset(listen, 0, sizeof *listen);
+    listen->bytes = sizeof listen->address;
+    if (getsockname(fd, (struct sockaddr *)&listen->address, &listen->bytes) != 0)
+        return iron__fail(err, IRON_E_ARG, errno,
+                          "descriptor %d was handed over (LISTEN_FDS), but is no socket: %s", fd,
+                          strerror(errno));
+    family = listen->address.ss_family;
+    IRON_FAIL_IF(family == AF_UNIX, err, IRON_E_ARG,
+                 "the socket that was handed over is of the file system; give an address and a "
+                 "port to ListenStream=, as in 127.0.0.1:8080");
+    IRON_FAIL_IF(family != AF_INET && family != AF_INET6, err, IRON_E_ARG,
+                 "the socket that was handed over is of family %d, neither IPv4 nor IPv6", family);
+    IRON_FAIL_IF(!is_listening_stream(fd), err, IRON_E_ARG,
+                 "the socket that was handed over does not listen for connections; use "
+                 "ListenStream= and Accept=no in the socket unit");
+    flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot use descriptor %d: %s", fd,
+                          strerror(errno));
+    listen->is_loopback = is_loopback(&listen->address);
+    write_host(listen);
+    return IRON_OK;
 }

@@ -50,6 +50,15 @@ iron_status iron__options_log(const iron_server_options *o, iron__log_plan *plan
     return IRON_OK;
 }
 
+/* As it was asked for, before defaults make the answer. */
+static iron_status check_socket(const iron_server_options *o, iron_error *err) {
+    IRON_FAIL_IF(o->service && o->service->listen_fd && o->listen, err, IRON_E_ARG,
+                 "listen '%.80s': a socket was handed over already (LISTEN_FDS); leave --listen "
+                 "out, and write the address into the socket unit (ListenStream=)",
+                 o->listen);
+    return IRON_OK;
+}
+
 static iron_status check(const iron_server_options *o, iron_error *err) {
     iron__log_plan log;
 
@@ -111,6 +120,7 @@ iron_status iron__options_init(iron_server_options *o, const iron_server_options
                  given->struct_size, sizeof filled);
     memcpy(&filled, given, given->struct_size);
     filled.struct_size = sizeof filled;
+    IRON_TRY(check_socket(&filled, err));
     fill_defaults(&filled);
     IRON_TRY(check(&filled, err));
     *o = filled;

@@ -55,7 +55,7 @@ static iron_status read_secrets(iron_server *server, iron_error *err) {
         IRON_TRY(iron__token_read(&server->token, o->token_file, err));
     IRON_FAIL_IF(!server->listen.is_loopback && !o->token_file, err, IRON_E_ARG,
                  "listen '%s': an address that others can reach needs a token file (--token-file)",
-                 o->listen);
+                 server->listen.host);
     server->is_tls = o->tls_cert != NULL;
     if (server->is_tls) {
         IRON_TRY(iron__small_file_read(o->tls_cert, "certificate", PEM_BYTES_MAX, false,
@@ -67,7 +67,7 @@ static iron_status read_secrets(iron_server *server, iron_error *err) {
         iron__note(server->site.log,
                    "%s is reachable by others without TLS: the token and all data can be read on "
                    "their way",
-                   o->listen);
+                   server->listen.host);
     return IRON_OK;
 }
 
@@ -98,7 +98,8 @@ static void say_start(iron_server *server) {
         return;
     iron__json_write_text(&line.json, "version", iron_version());
     iron__json_write_whole(&line.json, "pid", (uint64_t)getpid());
-    iron__json_write_text(&line.json, "listen", server->site.options.listen);
+    if (!server->site.options.service || !server->site.options.service->listen_fd)
+        iron__json_write_text(&line.json, "listen", server->site.options.listen);
     iron__log_end(&line);
 }
 
@@ -126,8 +127,12 @@ static iron_status prepare(iron_server *server, const iron_server_options *given
     IRON_TRY(iron__options_init(o, given, err));
     IRON_TRY(iron__options_log(o, &log, err));
     IRON_TRY(iron__log_open(&log, &server->site.log, err));
+    iron__notify_open(&server->notify, o->service, server->site.log);
     say_start(server);
-    IRON_TRY(iron__listen_parse(&server->listen, o->listen, err));
+    if (o->service && o->service->listen_fd)
+        IRON_TRY(iron__listen_adopt(&server->listen, (int)o->service->listen_fd, err));
+    else
+        IRON_TRY(iron__listen_parse(&server->listen, o->listen, err));
     IRON_TRY(read_secrets(server, err));
     IRON_TRY(read_report(server, err));
     server->nowhere = fopen("/dev/null", "w");
@@ -143,8 +148,11 @@ static iron_status prepare(iron_server *server, const iron_server_options *given
 
 static iron_status open_store(iron_server *server, iron_error *err) {
     const iron_server_options *o = &server->site.options;
-    iron__store_options options = {
-        .directory = o->data, .engines_max = o->max_engines, .uploads_max = o->max_uploads};
+    iron__store_options options = {.directory = o->data,
+                                   .engines_max = o->max_engines,
+                                   .uploads_max = o->max_uploads,
+                                   .loading = iron__notify_loading,
+                                   .loading_context = &server->notify};
 
     return iron__store_open(&options, &server->site.store, err);
 }
@@ -176,31 +184,52 @@ static iron_status start_watch(iron_server *server, iron_error *err) {
     return iron__watch_start(&plan, &server->watch, err);
 }
 
+/* The socket that was handed over, or one of our own. */
+static iron_status open_socket(iron_server *server, int *fd, iron_error *err) {
+    const iron_service *service = server->site.options.service;
+
+    if (!service || !service->listen_fd)
+        return iron__listen_open(&server->listen, server->hosts.scheme, fd, err);
+    iron__listen_name(&server->listen, server->hosts.scheme);
+    *fd = (int)service->listen_fd;
+    return IRON_OK;
+}
+
+static iron_status start_serving(iron_server *server, iron_error *err) {
+    const iron_service *service = server->site.options.service;
+
+    IRON_TRY(iron__gate_start(server->gate, err));
+    IRON_TRY(iron__pulse_start(&server->notify, &server->site, server->listen.url,
+                               service ? service->watchdog_us : 0, &server->pulse, err));
+    say_ready(server);
+    return IRON_OK;
+}
+
 static iron_status start(iron_server *server, const iron_server_options *given, iron_error *err) {
     int listen_fd;
 
     IRON_TRY(prepare(server, given, err));
     IRON_TRY(iron__linger_start(&server->linger, err));
     IRON_TRY(start_watch(server, err));
-    IRON_TRY(iron__listen_open(&server->listen, server->hosts.scheme, &listen_fd, err));
+    IRON_TRY(open_socket(server, &listen_fd, err));
     IRON_TRY(open_gate(server, listen_fd, err));
     IRON_TRY(iron__daemon_start(server, err));
     IRON_TRY(open_store(server, err));
     server->site.started_ns = iron__clock_ns();
     server->site.started_ms = iron__now_ms();
     server->site.process_start = iron__process_start();
-    IRON_TRY(iron__gate_start(server->gate, err));
-    say_ready(server);
-    return IRON_OK;
+    return start_serving(server, err);
 }
 
 static void destroy(iron_server *server) {
+    iron__pulse_stop(server->pulse);
     MHD_stop_daemon(server->daemon);
     iron__linger_stop(server->linger);
     iron__watch_stop(server->watch);
     iron__gate_close(server->gate);
     if (server->site.store)
         iron__store_close(server->site.store);
+    iron__notify_close(&server->notify);
     if (server->nowhere)
         fclose(server->nowhere);
     if (server->tls_key)
@@ -218,6 +247,7 @@ static void destroy(iron_server *server) {
 
 iron_status iron_server_start(const iron_server_options *options, iron_server **out,
                               iron_error *err) {
+    iron_error why = {0};
     iron_server *server;
     iron_status status;
 
@@ -227,11 +257,16 @@ iron_status iron_server_start(const iron_server_options *options, iron_server **
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
     pthread_mutex_init(&server->reading, NULL);
     iron__tickets_init(&server->site.tickets);
-    status = start(server, options, err);
-    if (status == IRON_OK)
+    server->notify.fd = -1;
+    status = start(server, options, &why);
+    if (status == IRON_OK) {
         *out = server;
-    else
-        destroy(server);
+        return IRON_OK;
+    }
+    iron__notify_tell(&server->notify, "STATUS=refused: %s", why.text);
+    destroy(server);
+    if (err)
+        *err = why;
     return status;
 }
 
@@ -254,6 +289,10 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
     if (!server)
         return IRON_OK;
     iron__log_tell(server->site.log, IRON_LOG_INFO, "stop", "stopping");
+    iron__pulse_stop(server->pulse);
+    server->pulse = NULL;
+    iron__notify_tell(&server->notify, "STOPPING=1\nSTATUS=stopping: what is in flight has %u s",
+                      server->site.options.grace_seconds);
     atomic_store(&server->site.is_stopping, true);
     iron__store_stop(server->site.store);
     iron__gate_shut(server->gate);

@@ -6,6 +6,7 @@
  *     talk.h     a request on its way through the library     (a thread for each connection)
  *     watch.h    deadlines                                    (its thread)
  *     linger.h   polite ends                                  (its thread)
+ *     notify.h   words for the service manager, if there is one (its thread)
  */
 #ifndef IRON_SERVER_SERVER_H
 #define IRON_SERVER_SERVER_H
@@ -14,6 +15,7 @@
 #include "server/hosts.h"
 #include "server/linger.h"
 #include "server/listen.h"
+#include "server/notify.h"
 #include "server/site.h"
 #include "server/token.h"
 #include "server/watch.h"
@@ -32,6 +34,8 @@ struct iron_server {
     iron__gate *gate;
     iron__watch *watch;
     iron__linger *linger;
+    iron__notify notify;
+    iron__pulse *pulse;
     struct MHD_Daemon *daemon;
     pthread_mutex_t reading;             /* held while a large document is read */
     atomic_uint_fast64_t document_bytes; /* of large documents that are here */

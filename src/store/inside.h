@@ -111,6 +111,7 @@ struct iron__store {
     size_t engine_count, engines_room;
     uint64_t planned_engines, planned_nodes; /* with those that are being made */
     uint64_t replayed;                       /* batches, when the store was opened */
+    iron__store_loading loading;             /* while it is opened */
     uint64_t fork_nodes;                     /* of all forks, idle ones too */
     uint64_t *open_uploads;                  /* with blocks, but no feed yet; 0: a free place */
     iron_error failure;
@@ -174,6 +175,9 @@ void iron__fork_give(iron__kept *kept, iron_engine *fork, bool is_whole);
 void iron__forks_destroy(iron__kept *kept);
 
 /* loading.c */
+
+/* Opening goes on: whoever wants to know is told. */
+void iron__store_tell_loading(iron__store *store);
 iron_status iron__store_load(iron__store *store, iron__database *db, iron__ledger *ledger,
                              iron_error *err);
 

@@ -51,9 +51,21 @@ static iron_status is_small(iron__store *store, bool *answer, iron_error *err) {
     return IRON_OK;
 }
 
+static int goes_on(void *context) {
+    iron__store_tell_loading(context);
+    return 0;
+}
+
 iron_status iron__inspect_now(iron__store *store, iron_error *err) {
+    iron_status status;
+
     IRON_TRY(is_small(store, &store->is_inspected, err));
-    return store->is_inspected ? iron__database_inspect(store->written, err) : IRON_OK;
+    if (!store->is_inspected)
+        return IRON_OK;
+    sqlite3_progress_handler(store->written->handle, STEPS, goes_on, store);
+    status = iron__database_inspect(store->written, err);
+    sqlite3_progress_handler(store->written->handle, 0, NULL, NULL);
+    return status;
 }
 
 static int is_ended(void *context) {

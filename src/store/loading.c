@@ -10,6 +10,11 @@
 
 #include <stdlib.h>
 
+void iron__store_tell_loading(iron__store *store) {
+    if (store->options.loading)
+        store->options.loading(store->options.loading_context, &store->loading);
+}
+
 static iron_status bring_snapshot(iron__recovery *r, iron__database *db, uint64_t engine,
                                   iron_error *err) {
     iron__snapshot_row snapshot;
@@ -24,8 +29,8 @@ static iron_status bring_snapshot(iron__recovery *r, iron__database *db, uint64_
     return iron__recovery_snapshot(r, &snapshot, has_last ? &last : NULL, err);
 }
 
-static iron_status bring_feed(iron__recovery *r, iron__database *db, const iron__feed_row *row,
-                              iron_error *err) {
+static iron_status bring_feed(iron__store *store, iron__recovery *r, iron__database *db,
+                              const iron__feed_row *row, iron_error *err) {
     uint64_t blocks = iron__row_in_blocks(row) / IRON_BLOCK_BATCHES;
 
     IRON_TRY(iron__recovery_feed(r, row, err));
@@ -34,14 +39,16 @@ static iron_status bring_feed(iron__recovery *r, iron__database *db, const iron_
 
         IRON_TRY(iron__block_read(db, row->upload, k, &bytes, err));
         IRON_TRY(iron__recovery_batches(r, bytes, IRON_BLOCK_BATCHES, err));
+        iron__store_tell_loading(store);
     }
     IRON_TRY(iron__recovery_batches(r, row->batch_bytes, row->batch_bytes_count / IRON_BATCH_BYTES,
                                     err));
     return iron__recovery_feed_end(r, err);
 }
 
-static iron_status recover(iron__recovery *r, iron__database *db, const iron__engine_row *row,
-                           iron_error *err) {
+static iron_status recover(iron__store *store, iron__recovery *r, iron__database *db,
+                           const iron__engine_row *row, iron_error *err) {
+    const uint64_t before = store->loading.batches;
     iron__feed_row feed;
     bool found = true;
 
@@ -52,7 +59,9 @@ static iron_status recover(iron__recovery *r, iron__database *db, const iron__en
     while (found) {
         IRON_TRY(iron__feeds_next(db, &feed, &found, err));
         if (found)
-            IRON_TRY(bring_feed(r, db, &feed, err));
+            IRON_TRY(bring_feed(store, r, db, &feed, err));
+        store->loading.batches = before + r->replayed;
+        iron__store_tell_loading(store);
     }
     return iron__recovery_end(r, err);
 }
@@ -90,7 +99,7 @@ static iron_status revive(iron__store *store, const iron__recovery *r, const iro
 static iron_status load_one(iron__store *store, iron__database *db, const iron__engine_row *row,
                             iron_error *err) {
     iron__recovery r;
-    iron_status status = recover(&r, db, row, err);
+    iron_status status = recover(store, &r, db, row, err);
 
     iron__database_rest(db);
     if (status == IRON_OK)
@@ -115,8 +124,12 @@ iron_status iron__store_load(iron__store *store, iron__database *db, iron__ledge
     store->planned_engines = count;
     for (size_t k = 0; k < count && status == IRON_OK; k++) {
         store->planned_nodes += rows[k].plan.nodes;
+        store->loading.engine = rows[k].plan.name;
+        store->loading.number = k + 1;
+        store->loading.engines = count;
         status = load_one(store, db, &rows[k], err);
     }
+    store->loading.engine = NULL;
     free(rows);
     return status;
 }

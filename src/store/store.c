@@ -2,6 +2,7 @@
 /* store.c: a store opened and closed, its failure, its counters. */
 #include "store/store.h"
 
+#include "core/clock.h"
 #include "core/fail.h"
 #include "store/directory.h"
 #include "store/inspection.h"
@@ -125,6 +126,12 @@ iron_status iron__store_failure(iron__store *store, iron_error *why) {
         *why = store->failure;
     pthread_mutex_unlock(&store->lock);
     return status;
+}
+
+uint64_t iron__store_busy_ns(iron__store *store) {
+    uint64_t began = atomic_load(&store->writer->busy_since_ns), now = iron__clock_ns();
+
+    return began && now > began ? now - began : 0;
 }
 
 void iron__store_count(iron__store *store, iron__store_counts *counts) {

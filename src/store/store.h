@@ -40,6 +40,13 @@ typedef struct iron__kept iron__kept;
 #define IRON_SMALL_BODY      ((size_t)64 << 10)
 #define IRON_STORE_FORMAT    1u /* of the database: PRAGMA user_version */
 
+/* How far opening a store has come. */
+typedef struct iron__store_loading {
+    const char *engine;     /* that is being replayed; NULL: the file is being inspected */
+    size_t number, engines; /* which of how many, from 1 */
+    uint64_t batches;       /* replayed, of all engines */
+} iron__store_loading;
+
 typedef struct iron__store_options {
     const char *directory;     /* created (0700) if it is not there */
     uint32_t engines_max;      /* 0: 256 */
@@ -48,6 +55,9 @@ typedef struct iron__store_options {
     uint64_t snapshot_batches; /* replayed at most after a snapshot; 0: 65536 */
     uint64_t inspected_bytes;  /* a larger file is inspected as a whole while it is used, not before
                                   that; 0: 2^28, two seconds */
+    /* NULL, or called often while the store is opened and goes on with it, by the same thread. */
+    void (*loading)(void *context, const iron__store_loading *loading);
+    void *loading_context;
 } iron__store_options;
 
 /* Refuses, with a sentence: a directory that another process has open, a database that is damaged,
@@ -62,6 +72,8 @@ uint32_t iron__store_feeds_open(iron__store *store);
 /* Commits what waits, takes a snapshot of every engine that moved, closes. All feeds have ended and
  * all held engines are released. */
 void iron__store_close(iron__store *store);
+/* How long the writer has been at its present piece of work; 0: it waits for some. */
+uint64_t iron__store_busy_ns(iron__store *store);
 /* IRON_OK, or what made it read-only. */
 iron_status iron__store_failure(iron__store *store, iron_error *why);
 

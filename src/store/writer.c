@@ -178,12 +178,14 @@ static void *write_on(void *context) {
     while (next_group(w, &group, &count)) {
         bool is_idle = !group && !w->wants_snapshots;
 
+        atomic_store(&w->busy_since_ns, iron__clock_ns());
         if (!is_idle)
             run_group(w, group, count, false);
         if (is_idle || (w->sweep.is_wanted && ++w->unswept > SWEEP_GROUPS &&
                         !atomic_load(&w->store->has_failed)))
             sweep(w);
         shorten_log(w);
+        atomic_store(&w->busy_since_ns, 0);
     }
     run_group(w, NULL, 0, true);
     return NULL;

@@ -39,6 +39,7 @@ struct iron__writer {
     uint32_t queued;
     bool is_closing, wants_sweep;
     bool has_thread;
+    atomic_uint_fast64_t busy_since_ns; /* 0: it waits for work */
 };
 
 /* Begins, on a connection that it borrows until it is stopped. */

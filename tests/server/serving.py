@@ -44,28 +44,29 @@ class NotServing(Exception):
 class Server:
     """One `iron serve` on a data folder, and after `start` again another on the same folder."""
 
-    def __init__(self, data, *options, listen="127.0.0.1:0", env=None, wrapper=()):
+    def __init__(self, data, *options, listen="127.0.0.1:0", env=None, wrapper=(),
+                 pass_fds=()):
         self.data, self.listen = Path(data), listen
         self.options = [str(o) for o in options]
         # Looking for leaks takes seconds a process: one test asks for it, the others do not.
         self.env = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none",
                     "ASAN_OPTIONS": "detect_leaks=0", **(env or {})}
-        self.wrapper = list(wrapper)
+        self.wrapper, self.pass_fds = list(wrapper), list(pass_fds)
         self.process = None
         self.run_number = 0
         self.said = []  # every line of every run
         self.port = self.engines = self.scheme = None
 
     def command(self) -> list:
-        return [*self.wrapper, IRON, "serve", "--listen", self.listen, "--data", str(self.data),
-                *self.options]
+        listen = ["--listen", self.listen] if self.listen is not None else []
+        return [*self.wrapper, IRON, "serve", *listen, "--data", str(self.data), *self.options]
 
     def start(self) -> "Server":
         self.lines, self.is_told = [], threading.Event()
         self.run_number += 1
         self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env=environment(self.env))
+                                        env=environment(self.env), pass_fds=self.pass_fds)
         self.listener = threading.Thread(target=self._listen, args=(self.process,), daemon=True)
         self.listener.start()
         self.is_told.wait(START_S)

@@ -38,6 +38,11 @@ void iron__store_stop(iron__store *store) { store->is_stopping = true; }
 
 void iron__store_close(iron__store *store) { free(store); }
 
+uint64_t iron__store_busy_ns(iron__store *store) {
+    (void)store;
+    return 0;
+}
+
 iron_status iron__store_failure(iron__store *store, iron_error *why) {
     (void)store;
     (void)why;

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Backups of a server that is being fed, as docs/operations.md has them, and what becomes of them."""
+
+import re
+import shutil
+import subprocess
+
+from api import ServerTest, report_of
+from harness import REPO, SEED, TIMEOUT_S, environment, iron, oracle, pack
+from load import ENGINES, Load
+from model import by_oracle, in_order
+from serving import NotServing
+
+BACKUPS = 3
+FEEDS = 60  # acknowledged, at least, between two backups
+PAGE = REPO / "docs" / "operations.md"
+
+
+class Backup(ServerTest):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("sqlite3"):
+            self.skipTest("no sqlite3 here (Debian: sqlite3)")
+
+    def back_up(self, server, name):
+        """By the command that the page gives; a folder that a server can be started on."""
+        command = re.search(r"^\((umask 077; sqlite3 .*)\)$", PAGE.read_text(encoding="utf-8"),
+                            re.MULTILINE)[1]
+        folder = self.dir / name
+        folder.mkdir(mode=0o700)
+        subprocess.run(["bash", "-euc", command.replace("backup/iron.db", str(folder / "iron.db"))],
+                       env=environment({"DATA": str(server.data)}), check=True,
+                       timeout=4 * TIMEOUT_S)
+        self.assertEqual((folder / "iron.db").stat().st_mode & 0o777, 0o600)
+        return folder
+
+    @staticmethod
+    def acknowledged(load) -> dict:
+        """{engine: the tokens of its last answer}"""
+        found = {}
+        with load.lock:
+            for feed in load.feeds:
+                if feed.answer:
+                    found[feed.engine] = max(found.get(feed.engine, 0), feed.answer["tokens"])
+        return found
+
+    def test_under_load(self):
+        """Every copy opens, is a state that the server has been in, and lacks nothing that was
+        acknowledged before it was begun."""
+        server = self.serve()
+        load = Load(server, f"{SEED} backup").create().start()
+        copies = []
+        for k in range(BACKUPS):
+            load.run_until(FEEDS)
+            before = self.acknowledged(load)
+            copies.append((self.back_up(server, f"backup-{k}"), before))
+        load.join()
+        load.prove()
+        server.stop()
+        for folder, before in copies:
+            self.assert_was(folder, before, load)
+
+    def assert_was(self, folder, before, load):
+        copy = self.serve(data=folder.name)
+        api = self.api(copy)
+        self.assertEqual(copy.engines, len(ENGINES))
+        for name, config in ENGINES.items():
+            found = api.engine(name)
+            kept = in_order([(f.tokens, f.answer) for f in load.feeds if f.engine == name and
+                             f.answer and f.answer["tokens"] <= found["tokens"]])
+            self.assertGreaterEqual(found["tokens"], before.get(name, 0))
+            self.assertEqual(report_of(found), by_oracle(config, kept))
+        copy.stop()
+
+    def test_restored_and_gone_on(self):
+        """As the page has it: the old files away, the copy in their place; iron push goes on."""
+        server = self.serve()
+        api = self.api(server)
+        self.created(api, "e", nodes=5, batch=100)
+        tokens = oracle.gen(1, 5000, 1000)
+        self.fed(api, "e", pack(tokens[:2000]), key="first")
+        copy = self.back_up(server, "backup")
+        self.fed(api, "e", pack(tokens[2000:3000]), key="second")
+        server.kill()
+        for path in server.data.glob("iron.db*"):
+            path.unlink()
+        shutil.copy(copy / "iron.db", server.data)
+        server.start()
+        refusal = api.feed("e", pack(tokens[3000:]), at=3000)
+        self.assert_problem(refusal, "position-mismatch")
+        self.assertEqual(refusal.json["position"], 2000)
+        self.assertTrue(self.fed(api, "e", pack(tokens[:2000]), key="first")["repeated"])
+        self.assertFalse(self.fed(api, "e", pack(tokens[2000:3000]), key="second")["repeated"])
+        done = iron("push", self.write("tokens", pack(tokens)), f"{server.url}/v1/engines/e",
+                    "--dtype", "u32")
+        self.assertEqual(done.code, 0, str(done))
+        self.assertEqual(api.engine("e")["seal"], oracle.seal(tokens))
+
+    def test_a_reader_while_it_starts(self):
+        """Whoever reads in the midst of the log keeps a server from starting; the line says so."""
+        server = self.serve()
+        self.created(self.api(server), "e", nodes=1)
+        server.kill()
+        reader = subprocess.Popen(["sqlite3", server.data / "iron.db"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(reader.communicate)
+        reader.stdin.write("BEGIN; SELECT count(*) FROM engines;\n")
+        reader.stdin.flush()
+        self.assertEqual(reader.stdout.readline(), "1\n")
+        with self.assertRaises(NotServing) as caught:
+            server.start()
+        self.assertEqual(caught.exception.code, 2)
+        self.assertIn("is being used by another program", caught.exception.lines[0])
+        reader.communicate("COMMIT;\n")
+        server.start()
+        self.assertEqual(self.api(server).engine("e")["tokens"], 0)
