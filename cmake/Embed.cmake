@@ -3,7 +3,8 @@
 #
 #   iron_page(NAME FOLDER)     sets NAME_page to what is compiled in: iron__NAME_page, from
 #                              FOLDER/NAME.html with FOLDER/NAME.css and FOLDER/NAME*.js
-#   iron_embed(SYMBOL FILE)    sets SYMBOL_source to what is compiled in: iron__SYMBOL, the file as it is
+#   iron_embed(SYMBOL FILE)    sets SYMBOL_source to what is compiled in: iron__SYMBOL, the file as it is,
+#                              and iron__SYMBOL_bytes, a uint64_t, since a file may hold zeros
 #
 # Run as a script (cmake -P), this file joins them: the lines {{style}} and {{script}} of the HTML
 # are where they go. {{data}} and {{ops}} are left for the program.
@@ -34,13 +35,19 @@ endif()
 function(iron_embed symbol file)
   set(assembly "${CMAKE_CURRENT_BINARY_DIR}/generated/pages/${symbol}.S")
   file(CONFIGURE OUTPUT "${assembly}" CONTENT [[
-/* A file, ended by a zero. */
+/* A file, ended by a zero, and its length without that. */
   .section .rodata
   .global iron__@symbol@
   .hidden iron__@symbol@
+  .global iron__@symbol@_bytes
+  .hidden iron__@symbol@_bytes
 iron__@symbol@:
   .incbin "@file@"
+after_@symbol@:
   .byte 0
+  .balign 8
+iron__@symbol@_bytes:
+  .quad after_@symbol@ - iron__@symbol@
   .section .note.GNU-stack,"",%progbits
 ]] @ONLY)
   set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")

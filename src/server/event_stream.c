@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#define SILENCE_NS (UINT64_C(15) * 1000000000)
+#define SILENCE_NS (UINT64_C(14) * 1000000000) /* with a wait (IRON_EVENT_WAIT_MS): 15 s at most */
 #define FIRST_ROOM 1024u
 
 static bool make_room(iron__event_stream *s, size_t more) {

@@ -38,7 +38,11 @@ void iron__route_ready(iron__exchange *x);
 void iron__route_openapi(iron__exchange *x); /* pages */
 void iron__route_report(iron__exchange *x);
 
-/* What they share (route_common.c). */
+void iron__route_dashboard(iron__exchange *x); /* dashboard */
+void iron__route_dashboard_script(iron__exchange *x);
+void iron__route_dashboard_style(iron__exchange *x);
+
+/* What they share (route_common.c; route_pages.c). */
 
 /* The engine of this name, held; or NULL, and the exchange is answered. */
 iron__kept *iron__route_engine(iron__exchange *x, const char *name);
@@ -49,5 +53,7 @@ void iron__route_failure(iron__exchange *x, const iron_error *err);
  * it is none, and the exchange is answered. */
 bool iron__route_number(iron__exchange *x, const char *name, uint64_t min, uint64_t max,
                         uint64_t *value);
+/* Bytes that are part of the program, with an ETag made of them; 304 if the client has them. */
+void iron__route_tagged(iron__exchange *x, const char *type, const void *bytes, size_t count);
 
 #endif

@@ -20,18 +20,20 @@ extern const char iron__openapi_text[]; /* openapi.json, ended by a zero (cmake/
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "                                \
     "sandbox allow-scripts allow-downloads allow-popups"
 
-void iron__route_openapi(iron__exchange *x) {
-    size_t bytes = strlen(iron__openapi_text);
+void iron__route_tagged(iron__exchange *x, const char *type, const void *bytes, size_t count) {
     const char *known = iron__exchange_header(x, "If-None-Match");
     char tag[19];
 
-    snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"",
-             iron__fnv(IRON_FNV_START, iron__openapi_text, bytes));
+    snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", iron__fnv(IRON_FNV_START, bytes, count));
     iron__answer_header(x, "ETag", tag);
     if (known && (strcmp(known, "*") == 0 || strstr(known, tag)))
         iron__answer_empty(x, 304);
     else
-        iron__answer_fixed(x, 200, "application/json", iron__openapi_text, bytes);
+        iron__answer_fixed(x, 200, type, bytes, count);
+}
+
+void iron__route_openapi(iron__exchange *x) {
+    iron__route_tagged(x, "application/json", iron__openapi_text, strlen(iron__openapi_text));
 }
 
 void iron__route_report(iron__exchange *x) {

@@ -62,12 +62,13 @@ static size_t trimmed(const char **at, size_t length) {
 /* 3: the type itself, 2: its first half, 1: anything, 0: something else. */
 static unsigned closeness(const char *range, size_t length, const char *type) {
     size_t half = strcspn(type, "/");
+    const char *anything = type[half] ? "*/*" : "*";
 
     if (length == strlen(type) && strncasecmp(range, type, length) == 0)
         return 3;
     if (length == half + 2 && strncasecmp(range, type, half + 1) == 0 && range[half + 1] == '*')
         return 2;
-    return length == 3 && memcmp(range, "*/*", 3) == 0;
+    return length == strlen(anything) && memcmp(range, anything, length) == 0;
 }
 
 /* The weight among a range's parameters, which begin at `at`. */
@@ -104,6 +105,12 @@ unsigned iron__accept_weight(const char *accept, const char *type) {
         accept += length + (accept[length] == ',');
     }
     return weight;
+}
+
+bool iron__wants_gzip(const char *accept_encoding) {
+    unsigned gzip = accept_encoding ? iron__accept_weight(accept_encoding, "gzip") : 0;
+
+    return gzip > 0 && gzip >= iron__accept_weight(accept_encoding, "identity");
 }
 
 void iron__write_stand(iron__json_writer *j, const iron__stand_text *stand) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * route_text.h: numbers, times and engines as the answers of routes write them, and the header
- * Accept as they read it. Pure functions: no exchange, no store.
+ * route_text.h: numbers, times and engines as the answers of routes write them, and the headers
+ * Accept and Accept-Encoding as they read them. Pure functions: no exchange, no store.
  */
 #ifndef IRON_SERVER_ROUTE_TEXT_H
 #define IRON_SERVER_ROUTE_TEXT_H
@@ -17,8 +17,11 @@ bool iron__text_number(const char *text, uint64_t *value);
 void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]);
 
 /* How much Accept (NULL: anything) wants a type, in thousandths, 0: not at all. The most specific
- * range that names it decides, RFC 9110 12.5.1. What cannot be read as a range wants nothing. */
+ * range that names it decides, RFC 9110 12.5.1. What cannot be read as a range wants nothing. A
+ * coding ("gzip") is a type without a slash: its one range besides itself is "*". */
 unsigned iron__accept_weight(const char *accept, const char *type);
+/* Does Accept-Encoding (NULL: no) want gzip, and not less than the bytes as they are? */
+bool iron__wants_gzip(const char *accept_encoding);
 
 /* Where an engine stands: the six members tokens batches xor sum state seal. */
 typedef struct iron__stand_text {

@@ -34,6 +34,11 @@ const iron__route iron__routes[] = {
     {"GET", "/metrics", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_metrics, NULL},
     {"GET", "/openapi.json", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_openapi,
      NULL},
+    {"GET", "/", NULL, IRON_BODY_NONE, true, false, NULL, NULL, iron__route_dashboard, NULL},
+    {"GET", "/dashboard.js", NULL, IRON_BODY_NONE, true, false, NULL, NULL,
+     iron__route_dashboard_script, NULL},
+    {"GET", "/dashboard.css", NULL, IRON_BODY_NONE, true, false, NULL, NULL,
+     iron__route_dashboard_style, NULL},
     {"GET", "/report", "ticket", IRON_BODY_NONE, false, true, NULL, NULL, iron__route_report, NULL},
     {NULL, NULL, NULL, IRON_BODY_NONE, false, false, NULL, NULL, NULL, NULL},
 };

@@ -50,6 +50,30 @@ static void test_times(void **state) {
     assert_time(UINT64_MAX, "9999-12-31T23:59:59.999Z");
 }
 
+static void test_encodings(void **state) {
+    static const char *const wanted[] = {
+        "gzip", "GZIP",       "deflate, gzip",   "gzip, deflate, br, zstd",
+        "*",    "gzip;q=0.5", "br;q=1, *;q=0.1", "identity;q=0.5, gzip;q=0.5"};
+    static const char *const unwanted[] = {"",
+                                           "identity",
+                                           "br",
+                                           "gzip;q=0",
+                                           "*;q=0",
+                                           "gzip;q=0, *",
+                                           "xgzip, gzipx, gzip/x",
+                                           "gzip;q=0.5, identity",
+                                           "*/*"};
+
+    (void)state;
+    assert_false(iron__wants_gzip(NULL));
+    for (size_t k = 0; k < COUNT(wanted); k++)
+        if (!iron__wants_gzip(wanted[k]))
+            fail_msg("'%s' wants gzip", wanted[k]);
+    for (size_t k = 0; k < COUNT(unwanted); k++)
+        if (iron__wants_gzip(unwanted[k]))
+            fail_msg("'%s' does not want gzip", unwanted[k]);
+}
+
 static void test_accept(void **state) {
     static const struct {
         const char *accept;
@@ -169,9 +193,8 @@ static void test_engine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_times),
+        cmocka_unit_test(test_accept),  cmocka_unit_test(test_encodings),
         cmocka_unit_test(test_engine),
     };
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+//
+// list.js: the engines at the side: name, tokens, and the rate of those that are being fed. A row
+// is made once and then changed where something changed. On a narrow page the list folds into a
+// button; choosing an engine folds it again.
+import {h, setHidden, setText} from "./dom.js";
+import {namesWith} from "./model.js";
+import {counted, rate, short} from "./text.js";
+
+const SEARCH_FROM = 13;  // engines: fewer are found by looking
+
+export function engineHash(name) {
+  return `#engine=${encodeURIComponent(name)}`;
+}
+
+function createRow(name) {
+  const tokens = h("span", {class: "row-tokens"}), live = h("span", {class: "row-rate"});
+  const link =
+    h("a", {href: engineHash(name), "data-testid": "engine-item", "data-engine": name},
+      h("span", {class: "row-name"}, name), h("span", {class: "row-more"}, tokens, live));
+  return {element: h("li", {}, link), link, tokens, live};
+}
+
+function drawRow(row, engine, isChosen) {
+  const isBusy = engine.rate > 0 || engine.incoming > 0;
+  setText(row.tokens, engine.tokens ? `${short(engine.tokens)} tokens` : "nothing yet");
+  setText(row.live, engine.rate > 0 ? rate(engine.rate) : "");
+  row.link.classList.toggle("is-busy", isBusy);
+  if (isChosen)
+    row.link.setAttribute("aria-current", "true");
+  else
+    row.link.removeAttribute("aria-current");
+}
+
+export function createList(model) {
+  const [list, search, none, toggle, side] = [
+    "engine-list", "search", "none-found", "side-toggle", "side"
+  ].map((id) => document.getElementById(id));
+  const rows = new Map();
+
+  function rowOf(name) {
+    if (!rows.has(name)) rows.set(name, createRow(name));
+    return rows.get(name);
+  }
+
+  // The rows that are shown, in order: elements are moved only if the order is another one.
+  function arrange(names) {
+    names.forEach((name, at) => {
+      const {element} = rowOf(name);
+      if (list.children[at] !== element) list.insertBefore(element, list.children[at] || null);
+    });
+    while (list.children.length > names.length) list.lastElementChild.remove();
+    for (const name of rows.keys())
+      if (!model.engines.has(name)) rows.delete(name);
+  }
+
+  function fold(isOpen) {
+    side.classList.toggle("is-open", isOpen);
+    toggle.setAttribute("aria-expanded", String(isOpen));
+  }
+
+  toggle.addEventListener("click", () => fold(!side.classList.contains("is-open")));
+  list.addEventListener("click", () => fold(false));
+
+  function draw() {
+    setHidden(search, model.engines.size < SEARCH_FROM);
+    const names = namesWith(model, search.hidden ? "" : search.value);
+    arrange(names);
+    for (const name of names)
+      drawRow(rows.get(name), model.engines.get(name), name === model.chosen);
+    setHidden(none, names.length > 0 || model.engines.size === 0);
+    setHidden(document.getElementById("no-engines"), model.engines.size > 0);
+    const isNamed = model.chosen !== null && !model.isMissing;
+    setText(toggle, isNamed ? model.chosen : counted(model.engines.size, "engine"));
+  }
+
+  search.addEventListener("input", draw);
+  return {draw, fold};
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+//
+// page.js: the parts put together. The live stream changes the model (model.js); once before each
+// frame the views write what changed. The address's hash says which engine is looked at, so that an
+// engine can be linked to and the browser's way back works. Of the views in the middle, sign-in,
+// welcome, missing and engine, one is seen at a time.
+import {announce, clearProblem, showProblem} from "./alerts.js";
+import * as api from "./api.js";
+import {createCreation} from "./create.js";
+import {oncePerFrame, setHidden, setText} from "./dom.js";
+import {createEngineView} from "./engine.js";
+import {createHistory} from "./history.js";
+import {createList, engineHash} from "./list.js";
+import * as models from "./model.js";
+import {createParts} from "./parts.js";
+import {createRemoval} from "./remove.js";
+import {setUpReport} from "./report.js";
+import {createSignIn} from "./signin.js";
+import {createStream} from "./stream.js";
+
+const VIEWS = ["sign-in", "welcome", "missing", "engine"];
+// What the stream's states are called; others are called what they are.
+const SAID = {
+  stopped: "signed out",
+  "no-such-engine": "connected"
+};
+// What has its own place: the header says that the server is away, and a missing token and a
+// missing engine have views of their own.
+const SHOWN_ELSEWHERE = ["unreachable", "stopped", "unauthorized", "no-such-engine"];
+
+const at = (id) => document.getElementById(id);
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    return text;
+  }
+}
+
+export class Page {
+  constructor() {
+    const tell = (problem) => this.tell(problem);
+    this.model = models.createModel();
+    this.isSignedOut = false;
+    this.list = createList(this.model);
+    this.engineView = createEngineView(this.model);
+    this.parts = createParts();
+    this.history = createHistory({onProblem: tell});
+    this.report = setUpReport(at("report-link"));
+    this.creation = createCreation({onCreated: (engine) => this.created(engine)});
+    this.removal = createRemoval({onRemoved: (name) => this.leave(name)});
+    this.signIn = createSignIn({onSignedIn: () => this.enter()});
+    this.stream = createStream({
+      onEvent: (name, value) => this.hear(name, value),
+      onState: (state) => this.setConnection(state)
+    });
+    this.draw = oncePerFrame(() => this.drawNow());
+  }
+
+  begin() {
+    addEventListener("hashchange", () => this.follow());
+    api.onUnauthorized(() => {
+      if (!this.signIn.isTrying && !this.isSignedOut) this.askForToken(api.hasToken());
+    });
+    this.follow();
+    this.stream.start();
+  }
+
+  tell(problem) {
+    if (!(problem instanceof api.Problem)) throw problem;
+    if (!SHOWN_ELSEWHERE.includes(problem.kind)) showProblem(problem);
+  }
+
+  // The view that is seen; "": none yet.
+  get view() {
+    const {isComplete, isMissing, chosen, engines} = this.model;
+    if (this.isSignedOut) return "sign-in";
+    if (!isComplete) return "";
+    if (isMissing) return "missing";
+    if (chosen !== null) return "engine";
+    return engines.size === 0 ? "welcome" : "";
+  }
+
+  drawNow() {
+    const {view, model} = this;
+    for (const id of VIEWS) setHidden(at(id), id !== view);
+    const isAlone = this.isSignedOut || !model.isComplete;
+    setHidden(at("side"), isAlone);
+    at("frame").classList.toggle("is-alone", isAlone);
+    setHidden(at("sign-out"), this.isSignedOut || !api.hasToken());
+    this.list.draw();
+    if (view === "engine") this.engineView.draw();
+    if (view === "missing")
+      setText(
+        at("missing-text"),
+        `This server has no engine named ${model.chosen}. It may have been deleted.`);
+    const title = view === "engine" ? `${model.chosen} · iron` : "iron";
+    if (document.title !== title) document.title = title;
+  }
+
+  setConnection(state) {
+    const said = SAID[state] || state, isNew = state !== this.model.connection;
+    this.model.connection = state;
+    at("connection").dataset.state = said;
+    setText(at("connection"), said);
+    if (state === "connected" && isNew) this.learn();
+    if (state === "no-such-engine") this.lose();
+    if (state === "reconnecting" && isNew) this.calm();
+  }
+
+  calm() {
+    models.calm(this.model);
+    this.parts.pushRate(0);
+    this.draw();
+  }
+
+  // What this server has and offers.
+  async learn() {
+    try {
+      const info = await api.requestJson("GET", "/v1/info");
+      this.report.offer(info);
+      this.creation.offer(info);
+    } catch (problem) {
+      this.tell(problem);
+    }
+  }
+
+  hear(name, value) {
+    if (name === "engines") this.hearEngines(value);
+    if (name === "engine") this.hearStand(value);
+    if (name === "deleted") this.hearDeleted(value);
+    this.draw();
+  }
+
+  hearEngines(event) {
+    const {model} = this;
+    models.takeEngines(model, event);
+    const live = model.engines.get(model.chosen);
+    if (live) this.parts.pushRate(live.rate);
+    if (model.chosen === null && model.engines.size)
+      this.look(models.latestName(model), true);
+    else if (model.isMissing && live)
+      this.open(model.chosen);  // it has come
+    else if (event.complete && model.chosen !== null && !model.isMissing)
+      this.loadPlan();
+  }
+
+  hearStand(stand) {
+    if (!models.takeStand(this.model, stand)) return;
+    this.parts.update(stand);
+    this.history.update(stand.batches);
+  }
+
+  hearDeleted({name}) {
+    this.model.engines.delete(name);
+    if (name !== this.model.chosen) return;
+    announce(`The engine ${name} was deleted.`);
+    this.leave(name);
+  }
+
+  // Looks at an engine; with `isQuiet` the browser's way back does not lead here.
+  look(name, isQuiet) {
+    const hash = engineHash(name);
+    if (isQuiet) window.history.replaceState(null, "", hash);
+    if (location.hash === hash)
+      this.follow();
+    else
+      location.hash = hash;  // and that is followed
+  }
+
+  // Follows the address.
+  follow() {
+    const found = /^#engine=(.+)$/.exec(location.hash);
+    if (!found || this.isSignedOut) return;
+    const name = decoded(found[1]);
+    if (name !== this.model.chosen || this.model.isMissing) this.open(name);
+  }
+
+  // Shows an engine; one that is not in a complete list need not be asked for.
+  open(name) {
+    const {model} = this;
+    clearProblem();
+    scrollTo(0, 0);
+    models.choose(model, name);
+    if (model.isComplete && !model.engines.has(name)) return this.lose();
+    this.parts.show(null);
+    this.history.show(name);
+    this.stream.follow(name);  // begins with a complete list, and that asks for the rest
+    this.draw();
+  }
+
+  // The configuration of the chosen engine. It never changes, unless another engine has the name
+  // now.
+  async loadPlan() {
+    const {model} = this, name = model.chosen;
+    try {
+      const plan = await api.requestJson("GET", api.enginePath(name));
+      if (model.chosen === name && !model.isMissing) this.takePlan(plan);
+    } catch (problem) {
+      if (problem.kind === "no-such-engine" && model.chosen === name) this.lose();
+      this.tell(problem);
+    }
+    this.draw();
+  }
+
+  takePlan(plan) {
+    const {model} = this, before = model.plan;
+    const isSame = before !== null && before.created === plan.created;
+    model.plan = plan;
+    if (model.stand === null || (before !== null && !isSame)) model.stand = plan;
+    if (!isSame) this.parts.show(plan);
+    this.history.update(model.stand.batches);
+  }
+
+  created(engine) {
+    models.addEngine(this.model, engine);
+    this.look(engine.name);
+    this.focusMain();
+  }
+
+  // The chosen engine is not there.
+  lose() {
+    Object.assign(this.model, {isMissing: true, plan: null, stand: null});
+    this.showNothing();
+    this.stream.follow(null);
+    this.draw();
+  }
+
+  // The engine that was looked at is gone: on to another, or to the beginning.
+  leave(name) {
+    const {model} = this;
+    model.engines.delete(name);
+    if (model.chosen !== name) return;
+    this.removal.close();
+    models.choose(model, null);
+    this.showNothing();
+    window.history.replaceState(null, "", location.pathname);
+    if (model.engines.size)
+      this.look(models.latestName(model), true);
+    else
+      this.stream.follow(null);
+    this.draw();
+  }
+
+  showNothing() {
+    this.parts.show(null);
+    this.history.show(null);
+  }
+
+  focusMain() {
+    at("main").focus({preventScroll: true});
+  }
+
+  // The page begins anew: nothing of what was shown can be seen any more.
+  signOut() {
+    api.forgetToken();
+    location.reload();
+  }
+
+  // A request was refused for want of the right token.
+  askForToken(wasRefused) {
+    this.isSignedOut = true;
+    api.forgetToken();
+    this.stream.follow(null);
+    this.stream.stop();
+    this.creation.close();
+    this.removal.close();
+    clearProblem();
+    this.showNothing();
+    models.forgetAll(this.model);
+    this.drawNow();
+    this.signIn.ask(wasRefused);
+  }
+
+  enter() {
+    this.isSignedOut = false;
+    clearProblem();
+    this.drawNow();
+    this.follow();
+    this.stream.start();
+    this.focusMain();
+  }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// stream.js: the live stream, GET /v1/events. The page has exactly one, and none while its tab is
+// hidden: a browser grants six connections to a host, and nobody is looking. A stream that ends,
+// breaks or falls silent is opened again: after half a second, then twice as long each time, up to
+// five seconds; at once when the tab is seen again or the network is back.
+//
+//   createStream({onEvent(name, value), onState(state, problem)})
+//     follow(name)     the engine that is looked at, or null; opens the stream anew
+//     start(), stop()
+//
+// States: "connecting", "connected", "reconnecting", "paused" (hidden), "stopped".
+import {Problem, request, unreachable} from "./api.js";
+import {eventParser} from "./events.js";
+
+const FIRST_PAUSE_MS = 500, LAST_PAUSE_MS = 5000;
+const SILENCE_MS = 45000;  // the server says something every 15 seconds
+
+export function createStream({onEvent, onState}) {
+  let engine = null, isOn = false, open = null, timer = 0, failures = 0, wasConnected = false;
+
+  const mayRun = () => isOn && !document.hidden;
+  const address = () =>
+    engine === null ? "/v1/events" : `/v1/events?engine=${encodeURIComponent(engine)}`;
+
+  function close() {
+    clearTimeout(timer);
+    timer = 0;
+    if (open) open.abort();
+    open = null;
+  }
+
+  function pauseThenConnect() {
+    const pause = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+    failures += 1;
+    timer = setTimeout(connect, pause * (0.9 + 0.2 * Math.random()));
+  }
+
+  function failed(problem) {
+    close();
+    if (!mayRun()) return;
+    if (problem.kind === "unauthorized") {
+      isOn = false;
+      onState("stopped", problem);
+    } else if (problem.kind === "no-such-engine") {
+      onState("no-such-engine", problem);
+    } else {
+      onState(wasConnected || failures ? "reconnecting" : "connecting", problem);
+      pauseThenConnect();
+    }
+  }
+
+  async function connect() {
+    close();
+    const mine = open = new AbortController();
+    try {
+      const answer = await request("GET", address(), {signal: mine.signal});
+      if (open !== mine) return;
+      failures = 0;
+      wasConnected = true;
+      onState("connected");
+      await readAll(answer.body, mine, onEvent);
+      throw unreachable();
+    } catch (error) {
+      if (open === mine) failed(error instanceof Problem ? error : unreachable());
+    }
+  }
+
+  // Something has changed: connects at once, or closes what nobody looks at.
+  function settle() {
+    if (mayRun()) {
+      failures = 0;
+      connect();
+    } else {
+      close();
+      if (isOn) onState("paused");
+    }
+  }
+
+  document.addEventListener("visibilitychange", () => isOn && settle());
+  addEventListener("online", () => isOn && settle());
+  return {
+    follow(name) {
+      engine = name;
+      if (mayRun() && !timer) connect();
+    },
+    start() {
+      isOn = true;
+      settle();
+    },
+    stop() {
+      isOn = false;
+      close();
+      onState("stopped");
+    }
+  };
+}
+
+// Reads until the end. A peer that is gone without a word is noticed by its silence.
+async function readAll(body, controller, onEvent) {
+  const reader = body.getReader(), decoder = new TextDecoder();
+  const parse = eventParser((name, data) => onEvent(name, JSON.parse(data)));
+  let heard = performance.now();
+  const watchdog = setInterval(() => {
+    if (performance.now() - heard > SILENCE_MS) reader.cancel().catch(() => {});
+  }, 5000);
+  controller.signal.addEventListener("abort", () => clearInterval(watchdog));
+  try {
+    for (;;) {
+      const {done, value} = await reader.read();
+      if (done || controller.signal.aborted) return;
+      heard = performance.now();
+      parse(decoder.decode(value, {stream: true}));
+    }
+  } finally {
+    clearInterval(watchdog);
+  }
+}
