@@ -48,24 +48,45 @@ static bool is_line_separator(const unsigned char *at) {
     return at[0] == 0xE2 && at[1] == 0x80 && (at[2] == 0xA8 || at[2] == 0xA9);
 }
 
+/* Bytes from here on that are written as they are: nearly all, so they go out together. */
+static size_t plain_bytes(const iron__json_writer *j, const unsigned char *at) {
+    size_t k = 0;
+
+    while (at[k] >= 0x20 && at[k] < 0x7F && at[k] != '"' && at[k] != '\\' &&
+           (at[k] != '<' || !j->is_in_html))
+        k++;
+    return k;
+}
+
+/* One character that may not stay as it is; returns its bytes. */
+static size_t put_special(const iron__json_writer *j, const unsigned char *at) {
+    size_t bytes = character_bytes(at);
+
+    if (*at == '"' || *at == '\\')
+        fprintf(j->to, "\\%c", *at);
+    else if (*at < 0x20 || *at == 0x7F || (j->is_in_html && *at == '<'))
+        fprintf(j->to, "\\u%04x", *at);
+    else if (bytes == 0)
+        fputs("\\ufffd", j->to);
+    else if (is_line_separator(at))
+        fprintf(j->to, "\\u20%02x", at[2] & 0x3F);
+    else
+        fwrite(at, 1, bytes, j->to);
+    return bytes ? bytes : 1;
+}
+
 static void put_string(const iron__json_writer *j, const char *text) {
     const unsigned char *at = (const unsigned char *)text;
 
     fputc('"', j->to);
-    while (*at) {
-        size_t bytes = character_bytes(at);
+    for (;;) {
+        size_t plain = plain_bytes(j, at);
 
-        if (*at == '"' || *at == '\\')
-            fprintf(j->to, "\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7F || (j->is_in_html && *at == '<'))
-            fprintf(j->to, "\\u%04x", *at);
-        else if (bytes == 0)
-            fputs("\\ufffd", j->to);
-        else if (is_line_separator(at))
-            fprintf(j->to, "\\u20%02x", at[2] & 0x3F);
-        else
-            fwrite(at, 1, bytes, j->to);
-        at += bytes ? bytes : 1;
+        fwrite(at, 1, plain, j->to);
+        at += plain;
+        if (!*at)
+            break;
+        at += put_special(j, at);
     }
     fputc('"', j->to);
 }

@@ -9,6 +9,7 @@
  */
 #include "server/gate.h"
 
+#include "server/log_request.h"
 #include "server/newcomer.h"
 #include "server/wire.h"
 
@@ -108,8 +109,7 @@ static void welcome(iron__gate *g, int fd, const struct sockaddr_storage *addres
     if (!refusal.kind)
         iron__gate_leave(g, (const struct sockaddr *)address);
     else
-        iron__log_tell(g->plan.site->log, IRON_LOG_WARNING, "refused",
-                       "a connection was closed without an answer: %s", refusal.detail);
+        iron__log_refused(g->plan.site->log, (const struct sockaddr *)address, refusal.detail);
     close(fd);
 }
 

@@ -96,3 +96,14 @@ void iron__log_request(iron__log *log, const iron__request_record *record) {
     write_record(&line.json, record);
     iron__log_end(&line);
 }
+
+void iron__log_refused(iron__log *log, const struct sockaddr *client, const char *why) {
+    iron__log_line line;
+
+    if (!iron__log_is_json(log) || !iron__log_wants(log, IRON_LOG_WARNING) ||
+        !iron__log_begin(log, &line, IRON_LOG_WARNING, "refused"))
+        return;
+    write_client(&line.json, client);
+    iron__json_write_text(&line.json, "message", why);
+    iron__log_end(&line);
+}

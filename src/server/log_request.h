@@ -29,5 +29,7 @@ typedef struct iron__request_record {
 } iron__request_record;
 
 void iron__log_request(iron__log *log, const iron__request_record *record);
+/* A connection that was closed without an answer: nobody could have read it. */
+void iron__log_refused(iron__log *log, const struct sockaddr *client, const char *why);
 
 #endif

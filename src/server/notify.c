@@ -6,8 +6,6 @@
  */
 #include "server/notify.h"
 
-#include "server/wire.h"
-
 #include "core/clock.h"
 
 #include <errno.h>

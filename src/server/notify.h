@@ -18,10 +18,10 @@
 #include <pthread.h>
 
 typedef struct iron__notify {
-    int fd; /* -1: nobody listens */
+    int fd;         /* -1: nobody listens */
+    iron__log *log; /* borrowed, for what cannot be told */
     char address[112];
     atomic_bool has_failed;
-    iron__log *log;   /* where what cannot be told is noted */
     uint64_t told_ns; /* when the store's opening was told of last */
 } iron__notify;
 

@@ -92,14 +92,16 @@ static bool begin_line(iron_server *server, iron__log_line *line, const char *ev
 
 /* What nobody needs who reads sentences. */
 static void say_start(iron_server *server) {
+    const iron_service *service = server->site.options.service;
     iron__log_line line;
 
     if (!begin_line(server, &line, "start"))
         return;
     iron__json_write_text(&line.json, "version", iron_version());
     iron__json_write_whole(&line.json, "pid", (uint64_t)getpid());
-    if (!server->site.options.service || !server->site.options.service->listen_fd)
-        iron__json_write_text(&line.json, "listen", server->site.options.listen);
+    iron__json_write_text(&line.json, "listen",
+                          service && service->listen_fd ? "a socket that was handed over"
+                                                        : server->site.options.listen);
     iron__log_end(&line);
 }
 

@@ -7,6 +7,7 @@
  *     watch.h    deadlines                                    (its thread)
  *     linger.h   polite ends                                  (its thread)
  *     notify.h   words for the service manager, if there is one (its thread)
+ *     log.h      lines on standard error                      (its thread)
  */
 #ifndef IRON_SERVER_SERVER_H
 #define IRON_SERVER_SERVER_H

@@ -18,6 +18,7 @@
  *   inspection.c                    a look at the whole file
  *   batches.c                       history read out
  *   list.c, store.c                 the engines by name, and the limits; opening and closing
+ *   latency.c                       how long transactions took
  *
  * Who touches what: the writer's fields are its thread's alone; an engine's published ones lie
  * under the engine's lock; the list of engines under the store's. Locks are taken in the order

@@ -100,6 +100,10 @@ class Tokens(ServerTest):
     def test_health_is_open(self):
         for target in ("/healthz", "/readyz"):
             self.assertEqual(self.raw(self.instance, "GET", target).status, 200)
+        health = self.raw(self.instance, "GET", "/healthz")  # and says what the others want
+        self.assertEqual(health.get("www-authenticate"), "Bearer")
+        health = self.raw(self.serve(data="open"), "GET", "/healthz")
+        self.assertIsNone(health.get("www-authenticate"))
 
     def test_said_before_the_body(self):
         """A large length and no byte of the body: the answer must come, whatever is waited for."""

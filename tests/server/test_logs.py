@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 from datetime import datetime, timezone
@@ -17,7 +18,7 @@ from datetime import datetime, timezone
 import contract
 import exposition
 from api import Api, ServerTest
-from harness import IRON, environment, pack
+from harness import IRON, TIMEOUT_S, environment, pack
 from serving import STOP_S, wait_until
 from wire import Wire, request
 
@@ -250,6 +251,28 @@ class Logs(ServerTest):
         self.assertNotIn(SECRET, told)
         self.assertNotIn(ticket, told)
         self.assertEqual(len(requests(server.lines)), 8)
+
+    def test_tls(self):
+        """A connection too many is closed before TLS begins, and told of."""
+        cert, key = self.dir / "cert.pem", self.dir / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                        "-keyout", key, "-out", cert], check=True, capture_output=True,
+                       timeout=TIMEOUT_S)
+        server = self.serve("--log", "json", "--tls-cert", cert, "--tls-key", key,
+                            "--max-per-address", 1)
+        client = self.api(server, context=ssl.create_default_context(cafile=str(cert)))
+        number = client.get("/v1/info").get("x-request-id")
+        with self.wire(server) as wire:
+            wire.expect_close()
+        server.stop()
+        events = [parsed(line) for line in server.lines]
+        self.assertEqual([e["event"] for e in events if e["event"] != "request"],
+                         ["start", "ready", "refused", "stop"])
+        refused = next(e for e in events if e["event"] == "refused")
+        self.assertEqual((refused["level"], refused["client"]), ("warning", "127.0.0.1"))
+        self.assertIn("all of its 1 connections", refused["message"])
+        self.assertEqual([e["request_id"] for e in requests(server.lines)], [number])
 
     def test_64_at_once(self):
         server = self.serve("--log", "json", "--max-per-address", 200)

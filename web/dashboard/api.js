@@ -130,6 +130,16 @@ export function forgetToken() {
   sessionStorage.removeItem(TOKEN_KEY);
 }
 
+// Will the server want a token? Asked without one, and without being refused. A server that does not
+// answer is found out by whoever asks next.
+export async function wantsToken() {
+  try {
+    return (await request("GET", "/healthz")).headers.has("WWW-Authenticate");
+  } catch (problem) {
+    return false;
+  }
+}
+
 // Calls listener(problem) whenever a request was refused for want of the right token.
 export function onUnauthorized(listener) {
   listeners.add(listener);

@@ -63,6 +63,12 @@ export class Page {
     api.onUnauthorized(() => {
       if (!this.signIn.isTrying && !this.isSignedOut) this.askForToken(api.hasToken());
     });
+    this.arrive();
+  }
+
+  // Nobody who has no token yet is sent to be refused.
+  async arrive() {
+    if (!api.hasToken() && await api.wantsToken()) return this.askForToken(false);
     this.follow();
     this.stream.start();
   }
