@@ -22,7 +22,7 @@ deps-build:
 demo: deps-build build  ## the main job, on the CPU
 	@scripts/demo
 
-test: deps              ## everything that CI runs; the release build's CTest comes last
+test: deps              ## everything that CI runs, in build-ci and others; CTest comes last
 	@scripts/test
 
 test-long: deps build   ## the sweeps that take longer than CI should
@@ -52,4 +52,4 @@ install: build          ## make install [PREFIX=/usr/local] [DESTDIR=]
 	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
 clean:
-	@rm -rf build build-dev build-tsan build-clang build-cross build-fuzz build-gpu
+	@rm -rf build build-ci build-dev build-tsan build-clang build-cross build-fuzz build-gpu

@@ -12,7 +12,7 @@ from support import REPO, iron_tokens
 class Examples(unittest.TestCase):
     def run_example(self, name):
         done = subprocess.run([sys.executable, str(REPO / "python" / "examples" / name)],
-                              capture_output=True, text=True, timeout=60,
+                              capture_output=True, text=True, timeout=600,
                               env={**os.environ, "IRON_LIBRARY": iron_tokens.library_path()})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stderr, "")

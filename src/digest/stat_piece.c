@@ -131,10 +131,14 @@ void iron__stat_piece_take(iron__stat_piece *piece, iron__stat_lane *lane,
     for (size_t done = 0; done < view->count;) {
         size_t count = view->count - done;
 
-        if (view->dtype == IRON_DTYPE_U16)
+        /* which of its arguments a call looks at first is open: count changes before */
+        if (view->dtype == IRON_DTYPE_U16) {
             take_u16(&l, (const uint16_t *)view->data + done, count);
-        else
-            take_u32(&l, iron__view_tokens(view, done, &count, wide), count);
+        } else {
+            const uint32_t *tokens = iron__view_tokens(view, done, &count, wide);
+
+            take_u32(&l, tokens, count);
+        }
         done += count;
     }
     lane->run_floor = l.run_floor;

@@ -100,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
                              "detail": "what happened", "help": "what to do"} | more,
                     {"Connection": "close"} | (headers or {}))
         # read what is still coming, so that the answer is not lost to a reset
-        self.connection.settimeout(5)
+        self.connection.settimeout(60)
         try:
             self.connection.shutdown(socket.SHUT_WR)
             while self.connection.recv(1 << 16):

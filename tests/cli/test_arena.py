@@ -65,7 +65,7 @@ FIGURES = ("median_ms", "mean_ms", "min_ms", "p95_ms", "gb_s", "percent_of_ceili
 BAD_NUMBERS = ("", "-1", "+1", "1.5", "0x10", "1e3", "many", " 1", "4294967296",
                "18446744073709551616")
 CLOSE = 1e-6  # reports have nine digits
-GRACE_S = 20
+GRACE_S = 300
 further_race = unittest.skipIf(SANITIZED, "another race under a sanitizer takes too long")
 SMALL = ("atax.cpu.naive", "--size", "16x16", "--runs", 3)  # about the cheapest race there is
 

@@ -31,7 +31,7 @@ SUBCOMMANDS = ("info", "gen", "feed", "state", "quantize", "arena", "selftest",
                "sum", "check", "merge")
 STATE_KEYS = ("xor_accumulators", "potentials", "activations", "nodes", "vocab", "batch",
               "positions", "lattice", "tokens", "batches", "xor", "sum", "state")
-GRACE_S = 20  # how long an interrupted command may take to clean up
+GRACE_S = 300  # how long an interrupted command may take to clean up
 
 
 class Help(IronTest):
@@ -63,8 +63,9 @@ class Help(IronTest):
         self.assertIsInstance(self.json("info"), dict)
 
     def test_selftest(self):
-        # building every kernel for an OpenCL device takes a minute, where nothing is kept yet
-        self.succeeds("selftest", "--quick", timeout=10 * TIMEOUT_S)
+        """On the CPU; what devices there are the test `selftest` takes, half a minute long."""
+        cpu_only = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none"}
+        self.succeeds("selftest", "--quick", env=cpu_only)
 
 
 class FeedReport(IronTest):
@@ -424,7 +425,7 @@ class Terminal(IronTest):
             command.stdin.flush()
             seen += self.read_terminal(terminal, 0.1)
         command.stdin.close()
-        return seen + self.read_terminal(terminal, 10)
+        return seen + self.read_terminal(terminal, TIMEOUT_S)
 
     def on_terminal(self, *options, env=None) -> tuple:
         """Runs a slow feed; returns (standard output, what the terminal saw)."""
@@ -465,7 +466,7 @@ class Terminal(IronTest):
             with start("feed", "absent", "--dtype", "u32", stderr=follower, cwd=self.dir,
                        env={"TERM": "xterm", "NO_COLOR": "1"}, stdout=subprocess.PIPE) as command:
                 os.close(follower)
-                seen = self.read_terminal(leader, 10)
+                seen = self.read_terminal(leader, TIMEOUT_S)
         self.assertEqual(command.returncode, 2)
         self.assertTrue(seen.startswith(b"iron: "), seen)
         self.assertNotIn(b"\x1b", seen)

@@ -17,7 +17,8 @@ import threading
 import time
 import unittest
 
-from harness import DTYPE_MAX, DTYPES, IronTest, load_golden, npy, oracle, pack, parse_json, start
+from harness import (DTYPE_MAX, DTYPES, TIMEOUT_S, IronTest, load_golden, npy, oracle, pack, parse_json,
+                     start)
 
 SUM_KEYS = {"file", "seal", "seal_version", "words", "tokens", "min", "max", "out_of_vocab",
             "vocab", "first_out_of_vocab", "seconds", "gb_per_s"}
@@ -692,7 +693,7 @@ class Refusals(IronTest):
             command.stdin.flush()
             time.sleep(0.2)
             command.send_signal(signal.SIGINT)
-            command.wait(20)
+            command.wait(TIMEOUT_S)
             self.assertEqual(command.returncode, -signal.SIGINT)
         self.assertEqual(sorted(self.listing()), ["t"])
 

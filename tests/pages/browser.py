@@ -21,7 +21,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 class Socket:
@@ -132,17 +132,27 @@ class Page:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             target = json.load(answer)
         self.socket = Socket("127.0.0.1", port, "/devtools/page/" + target["id"])
-        self.url, self.last, self.complaints, self.loaded = path.resolve().as_uri(), 0, [], False
+        self.url, self.last, self.complaints = path.resolve().as_uri(), 0, []
+        self.loaded = set()  # documents of this tab, about:blank among them, by their loader's id
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": theme}])
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
-        self.call("Page.navigate", url=self.url)
-        while not self.loaded:
+        loader = self.call("Page.navigate", url=self.url)["loaderId"]
+        self.wait_for(lambda: loader in self.loaded)
+
+    def wait_for(self, claim) -> None:
+        while not claim():
             self.hear(json.loads(self.socket.receive()))
+
+    def reload(self) -> None:
+        before = set(self.loaded)
+        self.call("Page.reload")
+        self.wait_for(lambda: self.loaded - before)
 
     def __enter__(self):
         return self
@@ -163,8 +173,8 @@ class Page:
 
     def hear(self, event: dict) -> None:
         method, params = event.get("method"), event.get("params", {})
-        if method == "Page.loadEventFired":
-            self.loaded = True
+        if method == "Page.lifecycleEvent" and params["name"] == "load":
+            self.loaded.add(params["loaderId"])
         elif method == "Runtime.exceptionThrown":
             self.complaints.append("exception: " + json.dumps(params["exceptionDetails"])[:400])
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning",

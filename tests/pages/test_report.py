@@ -200,8 +200,7 @@ class Pages(unittest.TestCase):
         for theme, other in (("light", "dark"), ("dark", "light")):
             page = self.open("tiny", theme=theme)
             page.evaluate("localStorage.clear()")
-            page.call("Page.reload")
-            page.evaluate("new Promise(done => setTimeout(done, 300))")
+            page.reload()
             shown = "document.documentElement.dataset.theme"
             back = "getComputedStyle(document.body).backgroundColor"
             before = page.evaluate(back)

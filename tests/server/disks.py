@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: MIT
 """File systems of a test's own: ext4 in a file, which can be shut down like a machine that loses
-its power, and a tmpfs that is full soon.  Both need root; `Unable` says what was missing."""
+its power, and a tmpfs that is full soon.  Both need root; `Unable` says what was missing.
+
+A disk is made in two steps, so that a test's cleanup (`end`) is in place before the first mount."""
 
 import fcntl
 import os
 import shutil
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 # _IOR('X', 125, __u32), and the flag that drops the journal and all that was not synced
 FS_IOC_SHUTDOWN = 2 << 30 | 4 << 16 | ord("X") << 8 | 125
 NOLOGFLUSH = 2
+PATIENCE_S = 300  # beyond which a command hangs, or somebody will never let go
 
 
 class Unable(Exception):
@@ -20,12 +24,24 @@ class Unable(Exception):
 
 def run(*command):
     try:
-        done = subprocess.run([str(c) for c in command], capture_output=True, timeout=120,
-                              check=False)
+        done = subprocess.run([str(c) for c in command], capture_output=True, timeout=PATIENCE_S,
+                              check=False, env={**os.environ, "LC_ALL": "C"})
     except OSError as why:
         raise Unable(f"{command[0]}: {why}") from why
     if done.returncode != 0:
         raise Unable(f"{' '.join(map(str, command))}: {done.stderr.decode().strip()}")
+
+
+def run_in_the_end(*command):
+    """Again and again, where it has been possible before and only others can be in the way."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return run(*command)
+        except Unable:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 def need_root():
@@ -37,35 +53,45 @@ class Disk:
     """A mounted file system below a folder."""
 
     def __init__(self, folder: Path):
-        need_root()
-        self.image, self.place = folder / "image", folder / "disk"
-        self.place.mkdir()
-        self.is_mounted = False
+        self.place = folder / "disk"
+        self.mounted = []  # in the order in which it was done
 
-    def umount(self):
-        if self.is_mounted:
-            run("umount", self.place)
-        self.is_mounted = False
+    def mount(self, place: Path, *options, how=run):
+        place.mkdir(exist_ok=True)
+        how("mount", *options, place)
+        self.mounted.append(place)
+
+    def umount(self, place: Path):
+        """What a killed process had mapped is held a moment longer by whoever looks at it in
+        /proc: that ends."""
+        run_in_the_end("umount", place)
+        self.mounted.remove(place)
 
     def end(self):
         """For a test's cleanup: whatever is left of it goes, even if somebody holds it."""
-        if self.is_mounted:
-            subprocess.run(["umount", "-l", str(self.place)], check=False, timeout=60)
+        for place in reversed(self.mounted):
+            subprocess.run(["umount", "-l", str(place)], check=False, timeout=PATIENCE_S)
+        self.mounted = []
 
 
 class PowerDisk(Disk):
-    def __init__(self, folder: Path, mib=256):
+    """Its image lies in memory: how long the machine's own disk, which others use as well, takes
+    for a sync is not the test's business.  What the image has when the power goes is what stays."""
+
+    def __init__(self, folder: Path):
         super().__init__(folder)
+        self.memory = folder / "memory"
+        self.image = self.memory / "image"
+
+    def make(self, mib=256):
+        need_root()
         if not shutil.which("mkfs.ext4"):
             raise Unable("mkfs.ext4 is not installed (Debian: e2fsprogs)")
+        self.mount(self.memory, "-t", "tmpfs", "-o", f"size={mib + 16}m,mode=0700", "tmpfs")
         with open(self.image, "wb") as file:
             file.truncate(mib << 20)
         run("mkfs.ext4", "-q", "-F", self.image)
-        self.mount()
-
-    def mount(self):
-        run("mount", "-o", "loop", self.image, self.place)
-        self.is_mounted = True
+        self.mount(self.place, "-o", "loop", self.image)
 
     def cut_power(self):
         """From now on nothing reaches the image, and what had not is lost."""
@@ -78,16 +104,16 @@ class PowerDisk(Disk):
             os.close(descriptor)
 
     def power_on(self):
-        """Mounted again: the journal is replayed, as after a real one."""
-        self.umount()
-        self.mount()
+        """Mounted again: the journal is replayed, as after a real one.  Loop devices are few, and
+        others may have all of them for a while."""
+        self.umount(self.place)
+        self.mount(self.place, "-o", "loop", self.image, how=run_in_the_end)
 
 
 class SmallDisk(Disk):
-    def __init__(self, folder: Path, kib):
-        super().__init__(folder)
-        run("mount", "-t", "tmpfs", "-o", f"size={kib}k,mode=0700", "tmpfs", self.place)
-        self.is_mounted = True
+    def make(self, kib):
+        need_root()
+        self.mount(self.place, "-t", "tmpfs", "-o", f"size={kib}k,mode=0700", "tmpfs")
 
     def grow(self, kib):
         run("mount", "-o", f"remount,size={kib}k", self.place)

@@ -17,6 +17,8 @@ import contract
 from api import Api, Gone, report_of
 from harness import oracle, pack
 from model import batches_by_oracle, by_oracle, in_order, plan_of
+from serving import wait_until
+from wire import ANSWER_S
 
 ENGINES = {
     "stream": oracle.Config(vocab=50257, nodes=12, batch=64),
@@ -146,7 +148,7 @@ class Load:
     def join(self) -> "Load":
         self.is_over.set()
         for thread in self.running:
-            thread.join(120)
+            thread.join(2 * ANSWER_S)
             assert not thread.is_alive(), "a client hangs"
         assert not self.broken, self.broken
         return self
@@ -166,8 +168,8 @@ class Load:
         """Sends again, with the same key, what has no answer; returns how many had been done."""
         api, dice, known = Api(self.server, self.token), random.Random(self.seed), 0
         for feed in self.pending():
-            while not self._try(api, feed, dice, is_settling=True):
-                time.sleep(0.05)
+            wait_until(f"an answer for {feed.key}",
+                       lambda f=feed: self._try(api, f, dice, is_settling=True))
             known += feed.answer["repeated"]
         api.close()
         return known

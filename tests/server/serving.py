@@ -15,12 +15,15 @@ import threading
 import time
 from pathlib import Path
 
-from harness import IRON, SANITIZED, environment
+from harness import IRON, environment
 
 READY = re.compile(r"iron: serving (https?)://(\S+):(\d+), data in (.*), (\d+) engines?\Z")
 REPORTS = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|SUMMARY:")
-START_S = 120 if SANITIZED else 30
-STOP_S = 180 if SANITIZED else 60
+# How long anything may take before it counts as hung; a loaded machine may well need a minute.
+START_S = STOP_S = 300
+# A test's client that gets no processor for a while is not to be taken for a slow one; tests of
+# slow ones set these themselves.
+PATIENT = {"--header-seconds": "600", "--min-body-rate": "1"}
 
 
 def ready(line):
@@ -47,7 +50,7 @@ class Server:
     def __init__(self, data, *options, listen="127.0.0.1:0", env=None, wrapper=(),
                  pass_fds=()):
         self.data, self.listen = Path(data), listen
-        self.options = [str(o) for o in options]
+        self.set_options(*options)
         # Looking for leaks takes seconds a process: one test asks for it, the others do not.
         self.env = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none",
                     "ASAN_OPTIONS": "detect_leaks=0", **(env or {})}
@@ -56,6 +59,13 @@ class Server:
         self.run_number = 0
         self.said = []  # every line of every run
         self.port = self.engines = self.scheme = None
+
+    def set_options(self, *options):
+        """For the next start."""
+        self.options = [str(o) for o in options]
+        for name, value in PATIENT.items():
+            if name not in self.options:
+                self.options += [name, value]
 
     def command(self) -> list:
         listen = ["--listen", self.listen] if self.listen is not None else []

@@ -12,7 +12,7 @@ import subprocess
 
 from api import Gone, ServerTest, report_of
 from disks import SmallDisk, Unable
-from harness import SANITIZED, environment, oracle, pack
+from harness import SANITIZED, TIMEOUT_S, environment, oracle, pack
 from load import Load
 from serving import NotServing, Server, wait_until
 from wire import Wire, request
@@ -81,7 +81,7 @@ class Injected(FaultTest):
 
     def control(self, command):
         subprocess.run(["fiu-ctrl", "-f", self.prefix, "-c", command,
-                        str(self.instance.process.pid)], check=True, timeout=60,
+                        str(self.instance.process.pid)], check=True, timeout=TIMEOUT_S,
                        capture_output=True, env=environment())
 
     def test_each_way_to_fail(self):
@@ -151,13 +151,18 @@ class Injected(FaultTest):
 
 
 class Full(FaultTest):
-    def test_a_disk_that_is_full(self):
-        """Feeds until it is; then it is read-only, and whole again after a restart with room."""
+    def small_disk(self, kib) -> SmallDisk:
+        disk = SmallDisk(self.dir)
+        self.addCleanup(disk.end)
         try:
-            disk = SmallDisk(self.dir, 1200)
-            self.addCleanup(disk.end)
+            disk.make(kib)
         except Unable as why:
             self.skipTest(str(why))
+        return disk
+
+    def test_a_disk_that_is_full(self):
+        """Feeds until it is; then it is read-only, and whole again after a restart with room."""
+        disk = self.small_disk(1200)
         server = Server(disk.place / "data")
         self.addCleanup(self._end, server)
         self.begin(server.start())
@@ -177,11 +182,7 @@ class Full(FaultTest):
         self.assertEqual(self.feed_next(count).status, 200)
 
     def test_no_room_to_begin_with(self):
-        try:
-            disk = SmallDisk(self.dir, 8)
-            self.addCleanup(disk.end)
-        except Unable as why:
-            self.skipTest(str(why))
+        disk = self.small_disk(8)
         with self.assertRaises(NotServing) as found:
             Server(disk.place / "data").start()
         self.assertEqual((found.exception.code, len(found.exception.lines)), (2, 1),

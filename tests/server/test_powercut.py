@@ -15,7 +15,7 @@ import os
 import random
 import time
 
-from api import Api, ServerTest
+from api import Gone, ServerTest
 from disks import PowerDisk, Unable
 from harness import LONG, SEED
 from load import ENGINES, Load
@@ -29,17 +29,18 @@ NO_SYNC = os.environ.get("IRON_TEST_NO_SYNC", "")
 class PowerCut(ServerTest):
     def setUp(self):
         super().setUp()
+        self.disk = PowerDisk(self.dir)
+        self.addCleanup(self.disk.end)
         try:
-            self.disk = PowerDisk(self.dir)
-            self.addCleanup(self.disk.end)
+            self.disk.make()
             self.disk.cut_power()  # is it possible here?
             self.disk.power_on()
         except Unable as why:
             self.skipTest(str(why))
         self.dice = random.Random(f"{SEED} power")
 
-    def on_disk(self, **kwargs) -> Server:
-        server = Server(self.disk.place / "data", **kwargs)
+    def on_disk(self, data="data", **kwargs) -> Server:
+        server = Server(self.disk.place / data, **kwargs)
         self.addCleanup(self._end, server)
         return server.start()
 
@@ -88,25 +89,23 @@ class PowerCut(ServerTest):
             self.skipTest("no library that turns fsync into nothing (IRON_TEST_NO_SYNC)")
         lost = 0
         for number in range(ROUNDS):
-            server = Server(self.disk.place / f"lying-{number}", env={"LD_PRELOAD": NO_SYNC})
-            server.start()
+            server = self.on_disk(f"lying-{number}", env={"LD_PRELOAD": NO_SYNC})
             load = Load(server, f"{SEED} lying {number}").create().start()
             self.cut(server, load)
             lost += self.lost(server, load)
         self.assertGreater(lost, 0, "the cut is no cut: nothing was lost without fsync")
 
     def lost(self, server, load) -> int:
-        """How many acknowledged feeds are not there; all, if it does not come up again."""
+        """How many acknowledged feeds are not there; all, if it does not come up or stay up."""
         done = {name: sum(1 for f in load.feeds if f.engine == name and f.answer)
                 for name in ENGINES}
+        missing = 0
         try:
-            server.start()
-        except NotServing:
+            api = self.api(server.start())
+            for name, count in done.items():
+                answer = api.get(f"/v1/engines/{name}")
+                missing += max(0, count - (answer.json["feeds"] if answer.status == 200 else 0))
+        except (NotServing, Gone):
             return sum(done.values())
-        api, missing = Api(server), 0
-        for name, count in done.items():
-            answer = api.get(f"/v1/engines/{name}")
-            missing += max(0, count - (answer.json["feeds"] if answer.status == 200 else 0))
-        api.close()
         server.kill()
         return missing

@@ -21,15 +21,19 @@ NO_BODY = ("a body without a length",)
 
 
 class ProbeTest(ServerTest):
-    OPTIONS = ("--header-seconds", 2, "--request-seconds", 6)
-
     def setUp(self):
         super().setUp()
-        self.instance = self.serve(*self.OPTIONS)
-        self.client = self.api(self.instance)
+        self.instance = self.serve()
+        self.client = self.api(self.instance, is_patient=True)
         self.created(self.client, "probe", nodes=3)
+        self.created(self.client, "mutant", nodes=2)
         self.fed(self.client, "probe", pack([1, 2, 3]))
         self.before = self.client.engine("probe")
+
+    def hurry(self):
+        """From now on with short deadlines."""
+        self.instance.set_options("--header-seconds", 2, "--request-seconds", 6)
+        self.instance.restart()
 
     def bytes_of(self, probe: bytes) -> bytes:
         return probe.replace(b"%H", self.instance.host.encode())
@@ -54,6 +58,10 @@ class ProbeTest(ServerTest):
 
 
 class Refused(ProbeTest):
+    def setUp(self):
+        super().setUp()
+        self.hurry()
+
     def test_each(self):
         for name, probe in REFUSED.items():
             with self.subTest(probe=name):
@@ -135,6 +143,7 @@ class Random(ProbeTest):
 
     def setUp(self):
         super().setUp()
+        self.hurry()
         self.dice = random.Random(f"{SEED} mutants")
 
     def mutant(self) -> bytes:
@@ -168,7 +177,6 @@ class Random(ProbeTest):
         self.assert_well()
 
     def test_mutants(self):
-        self.created(self.client, "mutant", nodes=2)
         self.all_harmless([self.mutant() for _ in range(MUTANTS)])
 
     def test_noise(self):

@@ -108,7 +108,7 @@ class Stopped(ServerTest):
         load.prove()
 
     def test_a_large_body_in_flight_may_end(self):
-        server = self.serve("--grace-seconds", 60)
+        server = self.serve("--grace-seconds", 600)
         api = self.api(server)
         self.created(api, "e", nodes=4)
         body = bytes(400_000)
@@ -119,7 +119,7 @@ class Stopped(ServerTest):
             wait_until("the upload", lambda: uploads(api) == 1)
             stopper = threading.Thread(target=server.stop)
             stopper.start()
-            time.sleep(0.5)
+            wait_until("the stop", lambda: self.is_stopping(api))
             late.send(f"{server.host}\r\nContent-Length: 4\r\n\r\n".encode() + pack([1]))
             refusal = late.answer()
             if refusal is not None:
@@ -131,6 +131,13 @@ class Stopped(ServerTest):
         self.assertEqual((answer.status, answer.json["tokens"]), (200, 100_000), str(answer))
         server.start()
         self.assertEqual(api.engine("e")["tokens"], 100_000)
+
+    @staticmethod
+    def is_stopping(api) -> bool:
+        try:
+            return api.get("/readyz").status == 503
+        except Gone:
+            return True  # nobody is let in any more
 
     def test_a_body_that_does_not_end_is_given_up(self):
         server = self.serve("--grace-seconds", 1)

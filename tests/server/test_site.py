@@ -6,7 +6,7 @@ import json
 import contract
 import exposition
 from api import ServerTest
-from harness import pack
+from harness import TIMEOUT_S, pack
 
 GETS = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/info", "/v1/engines",
         "/v1/engines/e", "/v1/engines/e/state", "/v1/engines/e/batches")

@@ -12,9 +12,7 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 
-from harness import SANITIZED
-
-ANSWER_S = 120 if SANITIZED else 30  # ends a test that would hang; never decides one
+ANSWER_S = 300  # ends a test that would hang; never decides one
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-5][0-9][0-9]) [\x20-\x7e]*\Z")
 FIELD_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e\t]*"
                         rb"[\x21-\x7e])?|)[ \t]*\Z")

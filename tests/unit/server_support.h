@@ -125,8 +125,8 @@ static inline void remove_it(iron__exchange *x) { iron__answer_empty(x, 204); }
 
 static inline void say_nothing(iron__exchange *x) { (void)x; }
 
-static inline void wait_a_second(iron__exchange *x) {
-    nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 500000000}, NULL);
+static inline void wait_seconds(iron__exchange *x) {
+    nanosleep(&(struct timespec){.tv_sec = 3}, NULL);
     iron__answer_fixed(x, 200, "text/plain", "waited", 6);
 }
 
@@ -185,7 +185,7 @@ const iron__route iron__routes[] = {
      .drop = drop_own},
     {.method = "POST", .pattern = "/echo", .body = IRON_BODY_JSON, .end = echo, .drop = drop_own},
     {.method = "GET", .pattern = "/mute", .end = say_nothing},
-    {.method = "GET", .pattern = "/slow", .end = wait_a_second},
+    {.method = "GET", .pattern = "/slow", .end = wait_seconds},
     {.method = "GET", .pattern = "/stream", .query = "n", .end = stream},
     {.method = "GET", .pattern = "/run-down", .query = "n", .end = run_down},
     {.method = "GET", .pattern = "/flood", .end = flood},
@@ -222,7 +222,7 @@ static inline int dial_from(const fixture *f, const char *address) {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(f->port)};
     struct sockaddr_in from = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct timeval patience = {.tv_sec = 30};
+    struct timeval patience = {.tv_sec = 300};
 
     assert_true(fd >= 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

@@ -262,13 +262,27 @@ static void two_queues_wait_for_each_other(void **state) {
     OPS->buffer_destroy(b);
 }
 
+/* How long a kernel took, by events and by the host's clock around them. */
+static iron_status time_busy(iron__gpu_event *from, iron__gpu_event *to, const iron__gpu_arg *args,
+                             double *ms, double *wall, iron_error *err) {
+    uint64_t started = iron__clock_ns();
+
+    assert_ok(OPS->event_record(queue, from, err), err);
+    assert_ok(launch_on(queue, "busy", 1, 64, args, 2, err), err);
+    assert_ok(OPS->event_record(queue, to, err), err);
+    assert_ok(OPS->event_wait(to, err), err);
+    *wall = (double)(iron__clock_ns() - started) * 1e-6;
+    return OPS->event_elapsed(from, to, ms, err);
+}
+
+/* By the host's clock it takes longer, but not without bounds: of many times the host is not kept
+ * from noticing the end at least once. */
 static void events_give_times(void **state) {
     iron__gpu_event *from, *to;
     iron__gpu_buffer *b;
     uint32_t turns = 4000000;
-    double ms = -1, wall;
-    uint64_t started;
-    iron_status status;
+    double ms = -1, wall = 0;
+    iron_status status = IRON_OK;
     iron_error err;
 
     (void)state;
@@ -281,19 +295,16 @@ static void events_give_times(void **state) {
     assert_ok(OPS->clear(queue, b, 0, 64 * 4, &err), &err);
     assert_ok(launch_on(queue, "busy", 1, 64, args, 2, &err), &err); /* PoCL builds it here */
     assert_ok(OPS->queue_wait(queue, &err), &err);
-    started = iron__clock_ns();
-    assert_ok(OPS->event_record(queue, from, &err), &err);
-    assert_ok(launch_on(queue, "busy", 1, 64, args, 2, &err), &err);
-    assert_ok(OPS->event_record(queue, to, &err), &err);
-    assert_ok(OPS->event_wait(to, &err), &err);
-    wall = (double)(iron__clock_ns() - started) * 1e-6;
-    status = OPS->event_elapsed(from, to, &ms, &err);
+    for (int k = 0; k < 100 && status == IRON_OK && ms <= 0.1 * wall; k++) {
+        status = time_busy(from, to, args, &ms, &wall, &err);
+        assert_true(status != IRON_OK || ms < 1.05 * wall);
+    }
     if (status == IRON_E_UNSUPPORTED) {
         print_message("no times: %s\n", err.text);
     } else {
         assert_ok(status, &err);
         print_message("%.3f ms by events, %.3f ms by the host's clock\n", ms, wall);
-        assert_true(ms > 0.1 * wall && ms < 1.05 * wall);
+        assert_true(ms > 0.1 * wall);
     }
     OPS->event_destroy(from);
     OPS->event_destroy(to);

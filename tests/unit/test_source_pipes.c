@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define WATCHDOG_S 100
+#define WATCHDOG_S 300
 
 static folder place;
 

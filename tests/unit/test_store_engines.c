@@ -183,7 +183,7 @@ static uint64_t count_rows(const char *table) {
 
 /* Waits for the writer to be idle: what it sweeps is gone after a while. */
 static bool becomes_empty(const char *table) {
-    for (int k = 0; k < 3000 && count_rows(table) > 0; k++)
+    for (int k = 0; k < 30000 && count_rows(table) > 0; k++)
         usleep(10000);
     return count_rows(table) == 0;
 }
@@ -215,7 +215,7 @@ static void what_belongs_to_nothing_is_swept(void **state) {
     assert_int_equal(count_rows("blocks"), 12 + STAGE_BLOCKS);
     assert_ok(iron__store_delete(store, kept, &err), &err);
     assert_true(becomes_empty("feeds") && becomes_empty("snapshots"));
-    for (int k = 0; k < 500 && count_rows("blocks") > STAGE_BLOCKS; k++)
+    for (int k = 0; k < 30000 && count_rows("blocks") > STAGE_BLOCKS; k++)
         usleep(10000);
     assert_int_equal(count_rows("blocks"), STAGE_BLOCKS);
     /* and swept up when it is abandoned */
@@ -257,7 +257,7 @@ static void remains_are_swept_at_the_start(void **state) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_int_equal(count_rows("blocks"), 6 + STAGE_BLOCKS);
     store = store_at(&place);
-    for (int k = 0; k < 3000 && count_rows("blocks") > 6; k++)
+    for (int k = 0; k < 30000 && count_rows("blocks") > 6; k++)
         usleep(10000);
     assert_int_equal(count_rows("blocks"), 6);
     kept = found(store, "left");

@@ -22,16 +22,9 @@
 #if defined(__x86_64__)
 
 #include "core/mix.h"
-
-#include <immintrin.h>
+#include "ops/tokens/avx512.h"
 
 #define GROUP ((size_t)IRON_HASH_GROUP)
-
-/* The build has no -mavx512f: each function that holds vectors says so itself. The small ones must
- * dissolve in the loop, for the sums to stay in registers and the way to be a constant. */
-#define TARGET        target("avx512f,avx512bw,avx512dq,avx512vl")
-#define AVX512        __attribute__((TARGET))
-#define AVX512_INLINE static inline __attribute__((TARGET, always_inline))
 
 #define XOR_OF_THREE 0x96 /* vpternlogd's truth table of a ^ b ^ c */
 
@@ -99,8 +92,6 @@ AVX512_INLINE void add_groups(sums *s, __m512i p0, __m512i p1, const constants *
     add_remainders(s, p0, c, by);
     add_remainders(s, p1, c, by);
 }
-
-AVX512_INLINE uint64_t sum_of_lanes(__m512i x) { return (uint64_t)_mm512_reduce_add_epi64(x); }
 
 AVX512_INLINE uint32_t xor_of_lanes(__m512i x) {
     uint32_t lanes[GROUP], all = 0;

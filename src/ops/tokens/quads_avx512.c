@@ -13,17 +13,11 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
+#include "ops/tokens/avx512.h"
 
 #define TURN_QUADS 16u
 #define EVEN_LANES 0x5555
 #define ODD_LANES  0xAAAA
-
-/* The build has no -mavx512f: each function that holds vectors says so itself. The small ones must
- * dissolve in the loop, for the sums to stay in registers. */
-#define TARGET        target("avx512f,avx512bw,avx512dq,avx512vl")
-#define AVX512        __attribute__((TARGET))
-#define AVX512_INLINE static inline __attribute__((TARGET, always_inline))
 
 typedef struct lane_sums {
     __m512i a, b, pairs, odds; /* lanes of 64 bits */
@@ -101,8 +95,6 @@ AVX512_INLINE void add_quads(lane_sums *s, const uint32_t *tokens, __m512i m, bo
         look_at(s, r1);
     }
 }
-
-AVX512_INLINE uint64_t sum_of_lanes(__m512i x) { return (uint64_t)_mm512_reduce_add_epi64(x); }
 
 AVX512_INLINE void reduce_turns(const iron__quads_part *part, size_t turns, bool with_stats,
                                 iron__quads_sums *out) {
