@@ -14,7 +14,7 @@ static void answer_status(iron__exchange *x, const char *word) {
     iron__answer_json_end(x, 200);
 }
 
-/* Says beforehand whether a token will be wanted, so that a page need not run into a 401 to know. */
+/* Says beforehand whether a token will be wanted: a page need not run into a 401 to know. */
 void iron__route_health(iron__exchange *x) {
     if (x->site->options.token_file)
         iron__answer_header(x, "WWW-Authenticate", "Bearer");

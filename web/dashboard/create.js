@@ -27,14 +27,18 @@ export function createEngine(plan) {
   return requestJson("POST", "/v1/engines", {json: plan});
 }
 
-// The field that a problem is about: the one that its sentence names first.
+// The field that a problem is about: the one that holds what its sentence quotes, else the one that
+// it names first.
 export function fieldOf(form, problem) {
-  const places =
-    [...form.elements]
-      .filter((field) => field.name)
+  const fields = [...form.elements].filter((field) => field.name);
+  const quoted = fields.find((field) => field.value && problem.detail.includes(`'${field.value}'`));
+  if (quoted) return quoted;
+  const named =
+    fields
       .map(
-        (field) => ({field, at: ` ${problem.detail} `.search(new RegExp(`\\W${field.name}\\W`))}));
-  const named = places.filter(({at}) => at >= 0).sort((a, b) => a.at - b.at);
+        (field) => ({field, at: ` ${problem.detail} `.search(new RegExp(`\\W${field.name}\\W`))}))
+      .filter(({at}) => at >= 0)
+      .sort((a, b) => a.at - b.at);
   return named.length ? named[0].field : form.elements.name;
 }
 

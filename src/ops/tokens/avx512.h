@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * avx512.h: what this op's files with AVX-512 share: the words before their functions, and sums over
- * lanes. Included by cpu_avx512.c and quads_avx512.c alone.
+ * avx512.h: what this op's files with AVX-512 share: the words before their functions, and sums
+ * over lanes. Included by cpu_avx512.c and quads_avx512.c alone.
  */
 #ifndef IRON_OPS_TOKENS_AVX512_H
 #define IRON_OPS_TOKENS_AVX512_H

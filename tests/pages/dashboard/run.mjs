@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// run.mjs: the dashboard in a real browser, with node's own test runner. Tests run one after the
+// other and share the browser.
+//
+//   IRON=build/iron node tests/pages/dashboard/run.mjs [NAME...]     files test_NAME.mjs; all
+//   node tests/pages/dashboard/run.mjs --try                         is what they need here?
+//
+//   IRON_CHROMIUM        the browser (/usr/bin/chromium)
+//   IRON_TEST_THROTTLE   makes the page's processor so many times slower
+import {existsSync} from "node:fs";
+import {after} from "node:test";
+
+const ALL =
+  ["first", "making", "feeding", "holding", "map", "live", "access", "losing", "reach", "look"];
+const LIMIT_MS = 1700 * 1000;
+
+function end(code, sentence) {
+  process.stderr.write(sentence + "\n");
+  process.exit(code);
+}
+
+const {chromiumPath, closeBrowser} =
+  await import("./page.mjs")
+    .catch((error) => end(2, `playwright-core does not run here: ${error.message.split("\n")[0]}`));
+if (!chromiumPath() || !existsSync(chromiumPath())) end(2, "chromium is not found");
+if (process.argv[2] === "--try") process.exit(0);
+
+const names = process.argv.length > 2 ? process.argv.slice(2) : ALL;
+const unknown = names.find((name) => !ALL.includes(name));
+if (unknown) end(2, `there is no test_${unknown}.mjs; there are ${ALL.join(", ")}`);
+const {removeFiles} = await import("./command.mjs");
+
+setTimeout(() => end(1, "not done within half an hour"), LIMIT_MS).unref();
+after(async () => {
+  await closeBrowser();
+  removeFiles();
+});
+for (const name of names) await import(`./test_${name}.mjs`);
