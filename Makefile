@@ -7,7 +7,7 @@ DESTDIR ?=
 MAKEFLAGS += --no-print-directory
 
 .PHONY: build deps deps-build demo test test-release test-dev test-tsan test-clang test-cross \
-        test-long lint bench install fuzz clean
+        test-long lint bench install deb fuzz clean
 
 build:                  ## the library and the command: build/iron, build/iron-mpi, build/libiron.*
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DIRON_WERROR=OFF --log-level=NOTICE
@@ -50,6 +50,9 @@ fuzz:                   ## libFuzzer, a minute each
 
 install: build          ## make install [PREFIX=/usr/local] [DESTDIR=]
 	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
+
+deb: build              ## Debian packages of this build: build/iron_*.deb, build/libiron-dev_*.deb
+	@scripts/deb
 
 clean:
 	@rm -rf build build-ci build-dev build-tsan build-clang build-cross build-fuzz build-gpu

@@ -30,3 +30,8 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/iron.pc" DESTINATION ${CMAKE_INSTALL_
 if(IRON_WITH_SERVER)
   include(cmake/Service.cmake)
 endif()
+# What the command says of itself must be run to be had, and a build for the other architecture cannot be;
+# one with a sanitizer is not what users install.
+if(NOT CMAKE_CROSSCOMPILING AND NOT IRON_SANITIZE)
+  include(cmake/Manual.cmake)
+endif()

@@ -8,6 +8,8 @@
 
 #include "args.h"
 
+#include <stdio.h>
+
 typedef struct command {
     const char *name;
     const char *summary;
@@ -17,7 +19,13 @@ typedef struct command {
 
 extern const command command_info, command_gen, command_sniff, command_sum, command_check,
     command_diff, command_merge, command_stat, command_feed, command_state, command_quantize,
-    command_arena, command_selftest, command_serve, command_push;
+    command_arena, command_selftest, command_serve, command_push, command_completion, command_man;
+
+/* The commands that users are told of, in the order of the overview; NULL beyond the last. */
+const command *command_at(size_t index);
+
+/* What `iron --help` prints. */
+void command_overview(FILE *to);
 
 /* Parses into `a`; answers --help itself. *is_done tells that nothing is left to do. */
 iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,

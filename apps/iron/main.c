@@ -19,6 +19,10 @@ static const command *const commands[] = {
     &command_quantize, &command_serve, &command_push,  &command_arena, &command_selftest,
 };
 
+/* Known, but not in the overview: one is asked for once in the life of an installation, the other
+ * by the build. */
+static const command *const tools[] = {&command_completion, &command_man};
+
 /* Written by the command, read by the signal handler. */
 static const char *volatile guarded_file;
 
@@ -44,13 +48,19 @@ static void catch_signals(void) {
     }
 }
 
-static void print_overview(void) {
-    printf("usage: iron COMMAND [OPTIONS]\n\n");
+const command *command_at(size_t index) {
+    if (index < COUNT(commands))
+        return commands[index];
+    return index == COUNT(commands) ? &command_completion : NULL;
+}
+
+void command_overview(FILE *to) {
+    fprintf(to, "usage: iron COMMAND [OPTIONS]\n\n");
     for (size_t k = 0; k < COUNT(commands); k++)
-        printf("  %-10s %s\n", commands[k]->name, commands[k]->summary);
-    printf("\niron COMMAND --help tells more; iron --version prints the version.\n"
-           "Exit status: 0 done; 1 a comparison found a difference; 2 anything that kept the\n"
-           "command from its answer, with one line on standard error.\n");
+        fprintf(to, "  %-10s %s\n", commands[k]->name, commands[k]->summary);
+    fprintf(to, "\niron COMMAND --help tells more; iron --version prints the version.\n"
+                "Exit status: 0 done; 1 a comparison found a difference; 2 anything that kept the\n"
+                "command from its answer, with one line on standard error.\n");
 }
 
 iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,
@@ -69,6 +79,9 @@ static const command *find_command(const char *name) {
     for (size_t k = 0; k < COUNT(commands); k++)
         if (strcmp(commands[k]->name, name) == 0)
             return commands[k];
+    for (size_t k = 0; k < COUNT(tools); k++)
+        if (strcmp(tools[k]->name, name) == 0)
+            return tools[k];
     return NULL;
 }
 
@@ -82,7 +95,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return IRON_OK;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_overview();
+        command_overview(stdout);
         return IRON_OK;
     }
     c = find_command(argv[1]);
