@@ -19,13 +19,20 @@ export function chromiumPath() {
   return process.env.IRON_CHROMIUM || KNOWN.find((path) => existsSync(path));
 }
 
+// The one browser; another, if it has been lost.
 async function theBrowser() {
-  browser ??= await chromium.launch({
+  if (browser && browser.isConnected()) return browser;
+  browser = await chromium.launch({
     executablePath: chromiumPath(),
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
     timeout: 1000 * LIMIT_S
   });
   return browser;
+}
+
+// Is it gone, without having been closed?
+export function isBrowserLost() {
+  return browser !== null && !browser.isConnected();
 }
 
 export async function closeBrowser() {
@@ -65,6 +72,7 @@ export class Visit {
     context.on("console", (message) => {
       if (message.type() === "error") errors.push(`console: ${message.text()}`);
     });
+    context.on("page", (page) => page.on("crash", () => errors.push("the page crashed")));
     context.on("weberror", (error) => errors.push(`exception: ${error.error().stack}`));
     context.on("request", (request) => this.begun(request));
     context.on("requestfinished", (request) => this.under.delete(request));

@@ -8,7 +8,9 @@
 //
 //   IRON_CHROMIUM        the browser (/usr/bin/chromium)
 //   IRON_TEST_THROTTLE   makes the page's processor so many times slower
-import {existsSync} from "node:fs";
+import {existsSync, mkdtempSync, rmSync} from "node:fs";
+import {tmpdir} from "node:os";
+import {join} from "node:path";
 import {after} from "node:test";
 
 const ALL =
@@ -19,6 +21,13 @@ function end(code, sentence) {
   process.stderr.write(sentence + "\n");
   process.exit(code);
 }
+
+// What the browser says and how it ends goes into a file, which playwright wants to know of before
+// it is loaded.
+const log = mkdtempSync(join(tmpdir(), "iron-page-log-"));
+process.on("exit", () => rmSync(log, {recursive: true, force: true}));
+process.env.DEBUG = "pw:browser";
+process.env.DEBUG_FILE = join(log, "browser.log");
 
 const {chromiumPath, closeBrowser} =
   await import("./page.mjs")
