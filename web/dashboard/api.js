@@ -134,8 +134,10 @@ export function forgetToken() {
 // answer is found out by whoever asks next.
 export async function wantsToken() {
   try {
-    return (await request("GET", "/healthz")).headers.has("WWW-Authenticate");
-  } catch (problem) {
+    const answer = await request("GET", "/healthz");
+    await answer.text();  // an answer that nobody reads keeps its connection
+    return answer.headers.has("WWW-Authenticate");
+  } catch (error) {
     return false;
   }
 }
