@@ -20,6 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #define PASSES     9u
 #define BUFFER_MIN (UINT64_C(512) << 20)
 #define BUFFER_MAX (UINT64_C(8) << 30)
@@ -76,9 +80,7 @@ uint64_t iron__read_pass(iron__team *team, const void *data, size_t bytes) {
 /* Stores that do not read the line first, where the instruction set has them. */
 static inline void stream(vector *to, vector value) {
 #if defined(__x86_64__)
-    typedef long long two __attribute__((vector_size(16)));
-
-    __builtin_ia32_movntdq((two *)(void *)to, (two)value);
+    _mm_stream_si128((__m128i *)(void *)to, (__m128i)value);
 #else
     *to = value;
 #endif

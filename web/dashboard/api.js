@@ -130,8 +130,8 @@ export function forgetToken() {
   sessionStorage.removeItem(TOKEN_KEY);
 }
 
-// Will the server want a token? Asked without one, and without being refused. A server that does not
-// answer is found out by whoever asks next.
+// Will the server want a token? Asked without one, and without being refused. A server that does
+// not answer is found out by whoever asks next.
 export async function wantsToken() {
   try {
     const answer = await request("GET", "/healthz");
