@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // rate.js: how many tokens a second came in, over the last two minutes: a line by uPlot, and the
-// rate of now in words. It draws when it is told something; time alone moves it once a second, and
-// only while the page is seen and there is something but zeros to move.
+// rate of now in words. The words change when it is told something; the line is drawn at most once
+// a second, which is what four pages beside a server can afford, and time alone moves it only while
+// the page is seen and there is something but zeros to move.
 
 import uPlot from "uplot";
 
@@ -29,6 +30,7 @@ class RateChart {
   constructor(root) {
     this.window = new RateWindow();
     this.timer = 0;
+    this.paintedAt = -TICK_MS;
     this.draw = oncePerFrame(() => this.paint());
     this.now = h("strong", {class: "rate-now", "data-testid": "rate-now"}, "idle");
     this.more = h("span", {class: "rate-more"});
@@ -54,7 +56,21 @@ class RateChart {
   // The time of the rate, in seconds since 1970, and the rate.
   push(seconds, rate) {
     this.window.push(seconds, Math.max(0, rate || 0));
-    this.draw();
+    this.tellNow(rate);
+    this.drawInTime();
+  }
+
+  // A second after the line was drawn last, or at once.
+  drawInTime() {
+    const wait = this.paintedAt + TICK_MS - performance.now();
+    if (wait <= 0)
+      this.draw();
+    else if (!this.timer)
+      this.timer = setTimeout(this.draw, wait);
+  }
+
+  tellNow(rate) {
+    setText(this.now, rate > 0 ? rateText(rate) : "idle");
   }
 
   clear() {
@@ -92,10 +108,11 @@ class RateChart {
     if (document.hidden || !this.element.isConnected) return;
     const at = now(), [times, rates] = this.window.points(at), rate = this.window.at(at);
     this.plot.setData([times.map(t => t - at), rates], true);
-    setText(this.now, rate ? rateText(rate) : "idle");
+    this.tellNow(rate);
     this.tellMore();
     clearTimeout(this.timer);
-    if (!this.window.isFlat(at)) this.timer = setTimeout(this.draw, TICK_MS);
+    this.paintedAt = performance.now();
+    this.timer = this.window.isFlat(at) ? 0 : setTimeout(this.draw, TICK_MS);
   }
 
   // Beside the rate of now: the one under the pointer, else the highest.
