@@ -100,7 +100,8 @@ def environment(extra=None) -> dict:
     env.update({"LC_ALL": "C.UTF-8", "IRON_CACHE_DIR": str(CACHE / "iron"),
                 "XDG_CACHE_HOME": str(CACHE)})
     env.setdefault("POCL_CACHE_DIR", str(CACHE / "pocl"))  # the build's, which is filled already
-    env.setdefault("TSAN_OPTIONS", "atexit_sleep_ms=50")  # instead of a second for each process
+    # at the end: instead of a second for each process; signal stacks: PoCL's compiler makes its own
+    env.setdefault("TSAN_OPTIONS", "atexit_sleep_ms=50:use_sigaltstack=0")
     env.update(extra or {})
     return {name: value for name, value in env.items() if value is not None}
 
