@@ -285,7 +285,8 @@ class Pages(unittest.TestCase):
                       "(improves on global)", "Measured: "):
             self.assertIn(words, text)
         other = page.evaluate("document.querySelector('[data-op=tokens]').textContent")
-        self.assertNotIn("Measured: ", other) # nothing was, of an op of that name
+        self.assertIn("Measured: ", other)
+        self.assertNotIn("how often each value occurs", other)
         self.assertEqual(self.count(page, "#about b[onclick], #about script"), 0)
         self.assertIn('</script><b onclick="x">', text)
         self.assert_quiet(page)
