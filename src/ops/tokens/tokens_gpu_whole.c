@@ -19,7 +19,7 @@
 #define STEP_TOKENS_MAX (UINT64_C(8) << 20)
 
 /* A whole: the walk of one group through the nodes must be short beside the reading. Half of the
- * groups that a unit holds read as fast as all and arrive in half the time. */
+ * groups that a unit holds read as fast as all, and half as many have to arrive. */
 #define WHOLE_NODES_MAX   16384u
 #define WHOLE_UNIT_GROUPS 4u
 
