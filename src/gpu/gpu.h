@@ -95,6 +95,10 @@ typedef struct iron__gpu_image {
     const char *name;                            /* "tokens" */
     const char *source;                          /* OpenCL C, complete; NULL: none */
     const void *machine_code, *machine_code_end; /* a CUDA fatbin; empty: none */
+    /* The most registers that a thread of its kernels should take where a compiler lets itself be
+     * told for a whole text only (OpenCL's); 0: as many as it likes. CUDA's kernels say it each for
+     * themselves (K_KERNEL_DENSE). */
+    uint32_t most_registers;
 } iron__gpu_image;
 
 /* Symbols that cmake/Kernels.cmake makes for a program, and the image of them. The code is empty in
@@ -103,10 +107,11 @@ typedef struct iron__gpu_image {
     extern const char iron__##program##_kernels_text[];                                            \
     extern const unsigned char iron__##program##_kernels_code[];                                   \
     extern const unsigned char iron__##program##_kernels_code_end[];
-#define IRON_GPU_IMAGE(program)                                                                    \
+#define IRON_GPU_IMAGE(program) IRON_GPU_IMAGE_WITHIN(program, 0)
+#define IRON_GPU_IMAGE_WITHIN(program, registers)                                                  \
     {                                                                                              \
 #program, iron__##program##_kernels_text, iron__##program##_kernels_code,                  \
-            iron__##program##_kernels_code_end                                                     \
+            iron__##program##_kernels_code_end, registers                                          \
     }
 
 typedef struct iron__gpu_device {

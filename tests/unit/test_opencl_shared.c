@@ -11,6 +11,7 @@
 #include "support.h"
 
 #include "gpu/opencl/opencl.h"
+#include "gpu/opencl/opencl_device.h"
 #include "gpu/opencl/opencl_loader.h"
 
 #include <pthread.h>
@@ -490,6 +491,48 @@ static void threads_share(void **state) {
     }
 }
 
+static char options_seen[256];
+
+/* A stand-in for the one compiler that knows the option: the device's own gets the others. */
+static int32_t see_options(iron__cl_program *program, uint32_t count,
+                           iron__cl_device *const *devices, const char *options,
+                           iron__cl_program_callback callback, void *user) {
+    char kept[256];
+    char *limit;
+
+    snprintf(options_seen, sizeof options_seen, "%s", options);
+    snprintf(kept, sizeof kept, "%s", options);
+    limit = strstr(kept, " -cl-nv-maxrregcount=");
+    if (limit)
+        *limit = '\0';
+    return real.clBuildProgram(program, count, devices, kept, callback, user);
+}
+
+/* Only where the compiler takes it, and only for texts that want it; a text built with a limit is
+ * another program than the same without. */
+static void registers_are_limited_where_that_is_known(void **state) {
+    iron__gpu_device *device;
+    iron_error err;
+
+    (void)state;
+    NEED_DEVICE();
+    api->clBuildProgram = see_options;
+    device = open_device();
+    for (uint32_t k = 0; k < 4; k++) {
+        iron__gpu_image image = {.name = "one", .source = text_a, .most_registers = k % 2 ? 64 : 0};
+        iron__gpu_program *program = NULL;
+
+        iron__opencl_device_of(device)->has_register_limit = k >= 2;
+        options_seen[0] = '\0';
+        assert_ok(OPS->program_load(device, &image, &program, &err), &err);
+        assert_int_equal(strstr(options_seen, "-cl-nv-maxrregcount=64") != NULL, k == 3);
+        assert_int_equal(options_seen[0] != '\0', k == 0 || k == 3);
+        assert_int_equal(result_of(device, program, &err), 1);
+        OPS->program_unload(program);
+    }
+    OPS->device_close(device);
+}
+
 #define SHARED_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -503,6 +546,7 @@ int main(void) {
         SHARED_TEST(every_context_may_die),
         SHARED_TEST(devices_that_cannot_be_opened),
         SHARED_TEST(threads_share),
+        SHARED_TEST(registers_are_limited_where_that_is_known),
     };
 
     return cmocka_run_group_tests_name("opencl_shared", tests, make_place, remove_place);

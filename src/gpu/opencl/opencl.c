@@ -100,6 +100,7 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
     d->allocation_bytes_max =
         iron__opencl_device_number(d->api, entry->id, IRON_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     d->has_u64_atomics = iron__opencl_has_extension(d->api, entry->id, "cl_khr_int64_base_atomics");
+    d->has_register_limit = iron__opencl_has_extension(d->api, entry->id, "cl_nv_compiler_options");
     status = take_context(d, err);
     if (status != IRON_OK) {
         device_close(&d->base);

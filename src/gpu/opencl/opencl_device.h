@@ -24,6 +24,7 @@ typedef struct iron__opencl_device {
     iron__cl_queue *service;     /* for mapping and touching, where the caller names no queue */
     uint64_t allocation_bytes_max;
     bool has_u64_atomics;
+    bool has_register_limit; /* the compiler takes -cl-nv-maxrregcount */
 } iron__opencl_device;
 
 typedef struct iron__opencl_buffer {

@@ -24,20 +24,23 @@
 #define KEY_START "iron opencl program 1"
 
 typedef struct build_options {
-    char text[96];
+    char text[128];
 } build_options;
 
-static build_options options_for(const iron__opencl_device *d) {
+static build_options options_for(const iron__opencl_device *d, const iron__gpu_image *image) {
     build_options options;
+    int length = snprintf(options.text, sizeof options.text,
+                          "-w -cl-std=CL1.2 -DK_HAS_U64_ATOMICS=%d -DK_HAS_F64=%d -DK_IS_GPU=%d",
+                          d->has_u64_atomics, d->base.info.has_f64, d->base.info.is_gpu);
 
-    snprintf(options.text, sizeof options.text,
-             "-w -cl-std=CL1.2 -DK_HAS_U64_ATOMICS=%d -DK_HAS_F64=%d -DK_IS_GPU=%d",
-             d->has_u64_atomics, d->base.info.has_f64, d->base.info.is_gpu);
+    if (d->has_register_limit && image->most_registers > 0)
+        snprintf(options.text + length, sizeof options.text - (size_t)length,
+                 " -cl-nv-maxrregcount=%u", image->most_registers);
     return options;
 }
 
 /* NULL when memory is out. free() it. */
-static char *make_key(const iron__opencl_device *d, const char *source) {
+static char *make_key(const iron__opencl_device *d, const iron__gpu_image *image) {
     static const uint32_t properties[] = {IRON_CL_DEVICE_NAME, IRON_CL_DEVICE_VENDOR,
                                           IRON_CL_DEVICE_VERSION, IRON_CL_DRIVER_VERSION};
     char *texts[5] = {NULL}, *key = NULL;
@@ -51,19 +54,23 @@ static char *make_key(const iron__opencl_device *d, const char *source) {
         asprintf(&key,
                  KEY_START "\noptions %s\ndevice %s\nvendor %s\nversion %s\ndriver %s\n"
                            "platform %s\n%s",
-                 options_for(d).text, texts[0], texts[1], texts[2], texts[3], texts[4], source) < 0)
+                 options_for(d, image).text, texts[0], texts[1], texts[2], texts[3], texts[4],
+                 image->source) < 0)
         key = NULL;
     for (size_t k = 0; k < 5; k++)
         free(texts[k]);
     return key;
 }
 
-static int32_t build(const iron__opencl_device *d, iron__cl_program *program) {
-    return d->api->clBuildProgram(program, 1, &d->entry->id, options_for(d).text, NULL, NULL);
+static int32_t build(const iron__opencl_device *d, const iron__gpu_image *image,
+                     iron__cl_program *program) {
+    return d->api->clBuildProgram(program, 1, &d->entry->id, options_for(d, image).text, NULL,
+                                  NULL);
 }
 
 /* False: not kept, or refused by the driver. */
-static bool build_kept(const iron__opencl_device *d, const char *key, iron__cl_program **out) {
+static bool build_kept(const iron__opencl_device *d, const iron__gpu_image *image, const char *key,
+                       iron__cl_program **out) {
     size_t bytes = 0;
     unsigned char *binary = iron__opencl_cache_read(key, &bytes);
     const unsigned char *binaries[] = {binary};
@@ -75,7 +82,7 @@ static bool build_kept(const iron__opencl_device *d, const char *key, iron__cl_p
                                              &verdict, &code);
     free(binary);
     if (*out && code == IRON_CL_SUCCESS && verdict == IRON_CL_SUCCESS &&
-        build(d, *out) == IRON_CL_SUCCESS)
+        build(d, image, *out) == IRON_CL_SUCCESS)
         return true;
     if (*out)
         d->api->clReleaseProgram(*out);
@@ -143,7 +150,7 @@ static iron_status build_source(iron__opencl_device *d, const iron__gpu_image *i
         d->api->clCreateProgramWithSource(d->context, 1, sources, NULL, &code);
 
     IRON_TRY(iron__opencl_check(&d->base, code, "clCreateProgramWithSource", err));
-    code = build(d, program);
+    code = build(d, image, program);
     if (code != IRON_CL_SUCCESS) {
         iron_status status = code == IRON_CL_BUILD_PROGRAM_FAILURE
                                  ? fail_build(d, program, code, image->name, err)
@@ -158,7 +165,7 @@ static iron_status build_source(iron__opencl_device *d, const iron__gpu_image *i
 
 static iron_status build_program(iron__opencl_device *d, const iron__gpu_image *image,
                                  iron__cl_program **out, iron_error *err) {
-    char *key = make_key(d, image->source);
+    char *key = make_key(d, image);
     iron_status status = IRON_OK;
 
     *out = key ? iron__opencl_shared_program(d, key) : NULL;
@@ -166,7 +173,7 @@ static iron_status build_program(iron__opencl_device *d, const iron__gpu_image *
         free(key);
         return IRON_OK;
     }
-    if (!key || !build_kept(d, key, out)) {
+    if (!key || !build_kept(d, image, key, out)) {
         status = build_source(d, image, out, err);
         if (status == IRON_OK && key)
             keep(d, *out, key);
