@@ -1,0 +1,211 @@
+"""claims: what is asked of the product on a large GPU, and what a record says to it.
+
+A claim is a row: what, the bar, an aim beyond it where there is one, and how the figure is found in
+a record. Figures are ratios within one run wherever they can be: to the ceiling that the run
+measured, or to a peer that raced along. A figure that the record does not have is "not measured",
+never met.
+"""
+
+CEILING = "of the read ceiling"
+COPY = "of the copy ceiling"
+
+
+def kernel(row):
+    return row["scopes"]["kernel"]
+
+
+def rows(record, race, contender, backend="cuda", **wanted):
+    """Rows of a race that were measured and verified; `wanted` are their size, dtype and parameters."""
+    found = []
+    for row in record["races"].get(race, {}).get("results", []):
+        facts = {"size": row["size"], "dtype": row["dtype"], **row["params"]}
+        if (row["contender"] == contender and row["backend"] == backend and row["status"] == "ok"
+                and row["verified"] and row["memory"] in ("pageable", "host")
+                and all(str(facts.get(k)) == str(v) for k, v in wanted.items())):
+            found.append(row)
+    return found
+
+
+def share(record, race, contender, backend="cuda", **wanted):
+    """The smallest share of the ceiling among the rows: a claim about several holds for each."""
+    shares = [kernel(r)["percent_of_ceiling"] / 100.0 for r in rows(record, race, contender, backend, **wanted)
+              if kernel(r)["percent_of_ceiling"]]
+    return min(shares, default=None)
+
+
+def times_faster(record, race, contender, peer, backend="cuda", **wanted):
+    """The smallest ratio to a peer over the cases in which both were measured."""
+    ratios = []
+    for own in rows(record, race, contender, backend, **wanted):
+        for other in rows(record, race, peer, backend, size=own["size"], dtype=own["dtype"], **own["params"]):
+            ratios.append(kernel(other)["median_ms"] / kernel(own)["median_ms"])
+    return min(ratios, default=None)
+
+
+def microseconds(record, race, contender, **wanted):
+    found = rows(record, race, contender, **wanted)
+    return 1000.0 * kernel(found[0])["median_ms"] if found else None
+
+
+def bench_row(record, name, backend="cuda"):
+    bench = record["benches"].get(backend) or {"rows": []}
+    return next((r for r in bench["rows"] if r["name"] == name and r["verified"]), None)
+
+
+def bench_rate(record, name, backend="cuda"):
+    row = bench_row(record, name, backend)
+    return row["gb_s"] if row else None
+
+
+def ratio(over, under):
+    return over / under if over and under else None
+
+
+def resident(name):
+    return lambda r: ratio(bench_rate(r, name), (r["benches"].get("cuda") or {}).get("ceiling_gb_s"))
+
+
+def chain_us(record):
+    row = bench_row(record, "champion, chain of 200, each")
+    return 1000.0 * row["median_ms"] if row else None
+
+
+def feed_rate(record, dtype):
+    """The median of the GPU's feeds."""
+    rates = sorted(f["gb_per_s"] for f in record["feeds"].get(dtype, []) if f["backend"] == "cuda")
+    return rates[len(rates) // 2] if rates else None
+
+
+def fed(dtype):
+    return lambda r: ratio(feed_rate(r, dtype), bench_rate(r, "bare copies, page-locked"))
+
+
+def on_opencl(record, race, contender, **wanted):
+    """Of CUDA's rate in the same race, or in the same run where the two raced apart."""
+    own = rows(record, race, contender, "opencl", **wanted)
+    other = rows(record, race, contender, "cuda", **wanted)
+    return ratio(kernel(own[0])["gb_s"], kernel(other[0])["gb_s"]) if own and other else None
+
+
+def cpu_champion(vocab):
+    """Of the row that the product takes there: rows of a mode stand best first."""
+    def figure(record):
+        bench = record["benches"].get("tokens") or {"rows": []}
+        return next((r["of_ceiling"] for r in bench["rows"]
+                     if r["vocab"] == vocab and r["name"].startswith("tokens.cpu.champion")), None)
+    return figure
+
+
+def adaptive_gap(record):
+    """How far auto is behind the best contender, at worst over the densities."""
+    worst = None
+    for own in rows(record, "adaptive", "auto"):
+        best = min(kernel(r)["median_ms"] for r in record["races"]["adaptive"]["results"]
+                   if r["status"] == "ok" and r["size"] == own["size"] and r["params"] == own["params"])
+        gap = kernel(own)["median_ms"] / best - 1.0
+        worst = gap if worst is None else max(worst, gap)
+    return worst
+
+
+def failures(record):
+    return sum(t["failed"] for t in record["selftests"]) if record["selftests"] else None
+
+
+def sanitizer_errors(record):
+    return sum(s["status"] != 0 for s in record["sanitizers"]) if record["sanitizers"] else None
+
+
+def claim(op, what, unit, bar, figure, aim=None):
+    """Units that end in 'or less' are better small."""
+    return {"op": op, "what": what, "unit": unit, "bar": bar, "aim": aim, "figure": figure}
+
+
+HISTOGRAM_DATA = ("uniform", "zipf", "one", "sorted")
+
+CLAIMS = [
+    claim("tokens", "champion, 8 GiB resident, one batch", CEILING, 0.98, resident("champion, one batch")),
+    claim("tokens", "champion, 8 GiB as 3 MiB batches, lattice updated for each", CEILING, 0.95,
+          resident("champion, 3 MiB batches")),
+    claim("tokens", "champion over CUB's reduction of the same monoid", "×", 1.13,
+          lambda r: ratio(bench_rate(r, "champion, one batch"), bench_rate(r, "CUB, the same monoid"))),
+    claim("tokens", "champion over the second paper's reduce", "×", 2.3,
+          lambda r: ratio(bench_rate(r, "champion, one batch"), bench_rate(r, "reduce, one batch"))),
+    claim("tokens", "one 3 MiB batch in a replayed chain, reduced and applied", "µs or less", 3.3, chain_us, 2.5),
+    claim("tokens", "champion through NVIDIA's OpenCL, 8 GiB", "of CUDA's", 0.97,
+          lambda r: on_opencl(r, "tokens", "champion", size=2147483648)),
+    claim("feed", "engine fed from page-locked memory", "of bare copies", 0.95,
+          lambda r: ratio(bench_rate(r, "engine, page-locked"), bench_rate(r, "bare copies, page-locked"))),
+    claim("feed", "iron feed of an 8 GiB file in the page cache, u32", "of bare copies", 0.6, fed("u32"), 0.95),
+    claim("feed", "iron feed of the same tokens as u16, by the tokens' bytes in the file", "of bare copies", 0.6,
+          fed("u16"), 0.9),
+    claim("seal", "seal and statistics, 8 GiB resident", CEILING, 0.95,
+          lambda r: share(r, "seal", "champion", lanes="seal-stats")),
+    claim("seal", "seal, statistics and contribution in one read", CEILING, 0.93,
+          lambda r: share(r, "seal", "champion", lanes="all")),
+    claim("seal", "seal and statistics through NVIDIA's OpenCL", CEILING, 0.95,
+          lambda r: share(r, "seal-opencl", "champion", "opencl", lanes="seal-stats")),
+    claim("atax", "single-pass over cuBLAS, f32 16384²", "×", 1.85,
+          lambda r: times_faster(r, "atax-f32", "single-pass", "cublas", size="16384x16384")),
+    claim("atax", "single-pass over cuBLAS, f64 65536×8192", "×", 1.85,
+          lambda r: times_faster(r, "atax-f64", "single-pass", "cublas", size="65536x8192")),
+    claim("atax", "single-pass over cuBLAS, f32 8192²", "×", 1.75,
+          lambda r: times_faster(r, "atax-f32", "single-pass", "cublas", size="8192x8192")),
+    claim("atax", "single-pass over cuBLAS, f32 4096²", "×", 1.1,
+          lambda r: times_faster(r, "atax-f32", "single-pass", "cublas", size="4096x4096")),
+    claim("atax", "graph over cuBLAS, f32 256²", "×", 1.1,
+          lambda r: times_faster(r, "atax-f32", "graph", "cublas", size="256x256")),
+] + [
+    claim("histogram", f"u8, 256 bins, {data}, 4 GiB", CEILING, 0.94,
+          lambda r, data=data: share(r, "histogram", "champion", size=4294967296, data=data)) for data in HISTOGRAM_DATA
+] + [
+    claim("histogram", f"u8, {data}, over CUB called once", "×", 1.75,
+          lambda r, data=data: times_faster(r, "histogram", "champion", "cub", size=4294967296, data=data))
+    for data in HISTOGRAM_DATA
+] + [
+    claim("histogram", f"50,257 bins of u32, {data}", CEILING, 0.92,
+          lambda r, data=data: share(r, "histogram-u32", "champion", data=data)) for data in ("uniform", "zipf")
+] + [
+    claim("histogram", f"50,257 bins of u32, {data}, over CUB", "×", 8,
+          lambda r, data=data: times_faster(r, "histogram-u32", "champion", "cub", data=data))
+    for data in ("uniform", "zipf")
+] + [
+    claim("histogram", f"128,256 bins of u32, {data}, over CUB", "×", 3,
+          lambda r, data=data: times_faster(r, "histogram-large", "champion", "cub", data=data))
+    for data in ("uniform", "zipf")
+] + [
+    claim("transpose", "champion, 16384²", COPY, 0.93, lambda r: share(r, "transpose", "champion", size="16384x16384"), 0.97),
+    claim("transpose", "champion over cuBLAS geam, 16384²", "×", 1.0,
+          lambda r: times_faster(r, "transpose", "champion", "cublas", size="16384x16384")),
+    claim("transpose", "champion over cuBLAS geam, 16383×16381", "×", 1.0,
+          lambda r: times_faster(r, "transpose", "champion", "cublas", size="16383x16381")),
+    claim("layout", "soa, all fields and one", COPY, 0.93, lambda r: share(r, "layout", "soa")),
+    claim("fusion", "fused, short chain and long", COPY, 0.93, lambda r: share(r, "fusion", "fused")),
+    claim("adaptive", "auto behind the best contender, at any density", "or less", 0.05, adaptive_gap),
+    claim("cpu", "tokens champion on all cores, vocabulary 65,536", CEILING, 0.9, cpu_champion(65536)),
+    claim("cpu", "tokens champion on all cores, vocabulary 50,257", CEILING, 0.9, cpu_champion(50257)),
+    claim("cpu", "tokens champion on all cores, vocabulary 128,256", CEILING, 0.9, cpu_champion(128256)),
+    claim("checks", "selftest on every device: checks that failed", "or less", 0, failures),
+    claim("checks", "compute-sanitizer: tools that found something", "or less", 0, sanitizer_errors),
+]
+
+
+def is_met(figure, bar, unit):
+    return figure <= bar if unit.endswith("or less") else figure >= bar
+
+
+def says(figure, unit):
+    text = f"{figure:.0f}" if figure == int(figure) else f"{figure:.3f}" if figure < 10 else f"{figure:.1f}"
+    unit = unit.removesuffix("or less").strip()
+    return f"{text} {unit}".strip()
+
+
+def judge(record):
+    found = []
+    for c in CLAIMS:
+        figure = c["figure"](record)
+        status = "not measured"
+        if figure is not None:
+            status = "met" if is_met(figure, c["bar"], c["unit"]) else "missed"
+        found.append({**c, "figure": figure, "status": status,
+                      "says": "not measured" if figure is None else says(figure, c["unit"])})
+    return found

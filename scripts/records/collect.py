@@ -1,0 +1,115 @@
+"""collect: from the files that scripts/gpu-check leaves in a folder to one document, iron.record/1.
+
+Races are kept whole but for their single samples, which are ten times the rest; the archive has them.
+Nothing is computed here but claims: a record is what the programs wrote, put together.
+"""
+import json
+import os
+
+from . import claims, profile
+
+SCHEMA = "iron.record/1"
+
+
+def parse(text):
+    """A record from its text; ValueError if it is none."""
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA}")
+    return record
+
+
+def read_json(folder, name, missing=None):
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return missing
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def read_lines(folder, name):
+    """A document a line; a line that holds a list of documents is those."""
+    path, found = os.path.join(folder, name), []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                document = json.loads(line)
+                found += document if isinstance(document, list) else [document]
+    return found
+
+
+def without_samples(node):
+    if isinstance(node, dict):
+        return {k: without_samples(v) for k, v in node.items() if k not in ("samples", "samples_ms", "samples_s")}
+    if isinstance(node, list):
+        return [without_samples(v) for v in node]
+    return node
+
+
+def races(folder):
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".json") and not name.startswith("profile-"):
+            document = read_json(folder, name)
+            if isinstance(document, dict) and document.get("schema") == "iron.arena/1":
+                found[name.removesuffix(".json").removeprefix("arena-")] = without_samples(document)
+    return found
+
+
+def selftests(folder):
+    found = []
+    for name in ("gpus", "quick"):
+        document = read_json(folder, f"selftest-{name}.json")
+        if document:
+            found.append({"name": name, "passed": document["passed"], "failed": document["failed"],
+                          "skipped": document["skipped"]})
+    return found
+
+
+def collect(folder):
+    record = {
+        "schema": SCHEMA,
+        "machine": read_json(folder, "machine.json"),
+        "steps": read_lines(folder, "steps.jsonl"),
+        "selftests": selftests(folder),
+        "sanitizers": read_lines(folder, "sanitizer.jsonl"),
+        "races": races(folder),
+        "benches": {name: without_samples(read_json(folder, f"bench-{name}.json"))
+                    for name in ("cuda", "opencl", "tokens")
+                    if os.path.exists(os.path.join(folder, f"bench-{name}.json"))},
+        "feeds": {dtype: read_lines(folder, f"feed-{dtype}.jsonl") for dtype in ("u32", "u16")},
+        "sums": read_lines(folder, "sum.jsonl"),
+        "profiles": profile.read_all(folder),
+    }
+    record["claims"] = claims.judge(record)
+    return record
+
+
+def rounded(node):
+    """Seven digits: what was measured is not known to more, and the document is half as long."""
+    if isinstance(node, float):
+        return float(f"{node:.7g}")
+    if isinstance(node, dict):
+        return {k: rounded(v) for k, v in node.items()}
+    if isinstance(node, list):
+        return [rounded(v) for v in node]
+    return node
+
+
+def text_of(record):
+    """A line a row, so that a change of one shows as one."""
+    def lay_out(node, depth):
+        flat = json.dumps(node, ensure_ascii=False)
+        if depth == 0 or not isinstance(node, (dict, list)) or not node or len(flat) < 100:
+            return flat
+        pad = " " * (5 - depth)
+        if isinstance(node, dict):
+            inner = [f"{pad}{json.dumps(k)}: {lay_out(v, depth - 1)}" for k, v in node.items()]
+            return "{\n" + ",\n".join(inner) + "\n" + pad[:-1] + "}"
+        return "[\n" + ",\n".join(pad + lay_out(v, depth - 1) for v in node) + "\n" + pad[:-1] + "]"
+    return lay_out(rounded(record), 4) + "\n"
+
+
+def write(record, path):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text_of(record))
