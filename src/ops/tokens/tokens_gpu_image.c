@@ -4,7 +4,8 @@
 
 IRON_GPU_EMBEDDED(tokens)
 
-/* A unit of 65,536 registers shall hold all groups that the densest kernels are written for: those of
- * the seal (quads.k), which on an H200 through OpenCL read at 70 to 88 % of the ceiling without. */
+/* A unit of 65,536 registers shall hold all groups that the densest kernels are written for: those
+ * of the seal (quads.k). Left alone, NVIDIA's OpenCL gives them more, and fewer loads are under
+ * way. */
 const iron__gpu_image iron__tokens_image =
     IRON_GPU_IMAGE_WITHIN(tokens, 65536 / (QUADS_WG * QUADS_UNIT_GROUPS));
