@@ -1,7 +1,8 @@
 """collect: from the files that scripts/gpu-check leaves in a folder to one document, iron.record/1.
 
 Races are kept whole but for their single samples, which are ten times the rest; the archive has them.
-Nothing is computed here but claims: a record is what the programs wrote, put together.
+Nothing is computed here but claims: a record is what the programs wrote, put together. A run may have
+been cut off: a file that is missing or ends in the middle was not measured.
 """
 import json
 import os
@@ -24,7 +25,10 @@ def read_json(folder, name, missing=None):
     if not os.path.exists(path):
         return missing
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        try:
+            return json.load(file)
+        except json.JSONDecodeError:
+            return missing
 
 
 def read_lines(folder, name):
@@ -33,7 +37,10 @@ def read_lines(folder, name):
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             for line in file:
-                document = json.loads(line)
+                try:
+                    document = json.loads(line)
+                except json.JSONDecodeError:
+                    continue
                 found += document if isinstance(document, list) else [document]
     return found
 
@@ -74,9 +81,8 @@ def collect(folder):
         "selftests": selftests(folder),
         "sanitizers": read_lines(folder, "sanitizer.jsonl"),
         "races": races(folder),
-        "benches": {name: without_samples(read_json(folder, f"bench-{name}.json"))
-                    for name in ("cuda", "opencl", "tokens")
-                    if os.path.exists(os.path.join(folder, f"bench-{name}.json"))},
+        "benches": {name: bench for name in ("cuda", "opencl", "tokens")
+                    if (bench := without_samples(read_json(folder, f"bench-{name}.json")))},
         "feeds": {dtype: read_lines(folder, f"feed-{dtype}.jsonl") for dtype in ("u32", "u16")},
         "sums": read_lines(folder, "sum.jsonl"),
         "profiles": profile.read_all(folder),

@@ -72,9 +72,9 @@ def read_all(folder):
         stem = name.removesuffix(".csv")
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             figures = parse(file.read())
-        with open(os.path.join(folder, stem + ".json"), encoding="utf-8") as file:
-            document = json.load(file)
-        if figures:
+        if figures and os.path.exists(os.path.join(folder, stem + ".json")):
+            with open(os.path.join(folder, stem + ".json"), encoding="utf-8") as file:
+                document = json.load(file)
             found.append({"name": stem.removeprefix("profile-"), **useful(document), **figures})
             if figures["kernel"].startswith("ceilings_"):
                 found[-1]["useful_bytes"] = None  # the ceiling has its own buffer

@@ -204,6 +204,16 @@ class Making(Folder):
         for _, published in publish.records(root):
             judge.validate(published)
 
+    def test_a_run_that_was_cut_off(self):
+        self.put("bench-tokens.json", '{"threads": 16, "rows": [')
+        self.put("arena-transpose.json", '{"schema": "iron.arena/1", ')
+        self.put("feed-u32.jsonl", '{"backend": "cuda", "gb_per_s": 40.0, "seconds": 0.2, "state": "ab"}\n{"backend": "cu')
+        os.remove(self.path("profile-transpose.json"))
+        record = collect.collect(self.folder)
+        self.assertEqual([record["profiles"], "tokens" in record["benches"], len(record["feeds"]["u32"])], [[], False, 1])
+        statuses = {c["status"] for c in record["claims"] if c["op"] == "transpose"}
+        self.assertEqual(statuses, {"not measured"})
+
     def test_samples_stay_in_the_archive(self):
         self.assertNotIn("samples", collect.text_of(collect.collect(self.folder)))
 
