@@ -214,10 +214,14 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #ifndef K_IS_GPU
 #define K_IS_GPU 1
 #endif
+/* What is fixed by a constant argument is fixed in the code: compilers that weigh whether to inline
+ * would leave it to be looked up for every token. */
 #if K_IS_GPU
 #define K_UNROLL 64
+#define K_DEVICE static __attribute__((always_inline))
 #else /* registers are few, and compilers take minutes */
 #define K_UNROLL 1
+#define K_DEVICE static
 #endif
 #if K_HAS_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -238,7 +242,6 @@ typedef float4 k_f32x4;
 #define K_KERNEL(n)          __kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
 #define K_KERNEL_2D(x, y)    __kernel __attribute__((reqd_work_group_size(x, y, 1))) void
 #define K_KERNEL_DENSE(n, m) K_KERNEL(n)
-#define K_DEVICE             static
 #define K_WORD               static __attribute__((unused)) /* a program needs some of them */
 #define K_GLOBAL             __global
 #define K_LOCAL_VAR          __local
