@@ -53,13 +53,21 @@ def without_samples(node):
     return node
 
 
+def by_op(document):
+    """A race of several ops as one of each."""
+    return {op: {**document, "results": [r for r in document["results"] if r["op"] == op]}
+            for op in dict.fromkeys(r["op"] for r in document["results"])}
+
+
 def races(folder):
     found = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".json") and not name.startswith("profile-"):
             document = read_json(folder, name)
             if isinstance(document, dict) and document.get("schema") == "iron.arena/1":
-                found[name.removesuffix(".json").removeprefix("arena-")] = without_samples(document)
+                race = name.removesuffix(".json").removeprefix("arena-")
+                document = without_samples(document)
+                found.update(by_op(document) if race == "techniques" else {race: document})
     return found
 
 

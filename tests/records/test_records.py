@@ -126,6 +126,14 @@ class Judging(Folder):
         self.put("arena-layout.json", race(row("layout", "soa", 1.0, 97.0, fields="all"), row("layout", "soa", 1.0, 91.0, fields="one")))
         self.assertAlmostEqual(self.claim(collect.collect(self.folder), "layout", "soa")["figure"], 0.91)
 
+    def test_a_race_of_several_ops_is_one_of_each(self):
+        self.put("machine.json", MACHINE)
+        self.put("arena-techniques.json", race(row("layout", "soa", 1.0, 97.0), row("fusion", "fused", 1.0, 101.0)))
+        record = collect.collect(self.folder)
+        self.assertEqual({n: [r["op"] for r in d["results"]] for n, d in record["races"].items()},
+                         {"layout": ["layout"], "fusion": ["fusion"]})
+        self.assertEqual(self.claim(record, "fusion", "fused")["status"], "met")
+
     def test_adaptive_is_held_against_the_best(self):
         self.put("machine.json", MACHINE)
         self.put("arena-adaptive.json", race(row("adaptive", "auto", 1.10, 9.0, density=0), row("adaptive", "compact", 1.0, 9.0, density=0),
