@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#define GROUP_THREADS 256u /* CEILINGS_WG of ceilings.k */
+#define GROUP_THREADS 256u /* CEILINGS_THREADS of ceilings.k */
 
 IRON_GPU_EMBEDDED(ceilings)
 

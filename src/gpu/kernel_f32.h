@@ -5,9 +5,9 @@
  * names of everything in them are made by K_NAMED, so that both can stand in one program.
  *
  *   K_HAS_REAL       0: the device has no such type; the kernels leave themselves out
- *   k_real           an element; k_realv: 16 bytes of them, K_REALS many
+ *   k_real           an element; k_reals: 16 bytes of them, K_REALS many
  *   K_NAMED(name)    name_f32 or name_f64
- *   K_SUBGROUP_ADD_REAL, K_SUBGROUP_SUMS_REAL, k_zero, k_dot, k_fmav, k_gather, k_scatter: see
+ *   K_SUBGROUP_ADD_REAL, K_SUBGROUP_SUMS_REAL, k_zero, k_dot, k_fma_reals, k_gather, k_scatter: see
  *   kernel_words.h
  */
 #define K_HAS_REAL           1
@@ -16,9 +16,9 @@
 #define K_SUBGROUP_ADD_REAL  K_SUBGROUP_ADD_F32
 #define K_SUBGROUP_SUMS_REAL K_SUBGROUP_SUMS_F32
 #define k_real               k_f32
-#define k_realv              k_f32x4
+#define k_reals              k_f32x4
 #define k_zero               k_zero_f32x4
 #define k_dot                k_dot_f32x4
-#define k_fmav               k_fma_f32x4
+#define k_fma_reals          k_fma_f32x4
 #define k_gather             k_gather_f32x4
 #define k_scatter            k_scatter_f32x4

@@ -6,10 +6,10 @@
 #undef K_SUBGROUP_ADD_REAL
 #undef K_SUBGROUP_SUMS_REAL
 #undef k_real
-#undef k_realv
+#undef k_reals
 #undef k_zero
 #undef k_dot
-#undef k_fmav
+#undef k_fma_reals
 #undef k_gather
 #undef k_scatter
 
@@ -19,9 +19,9 @@
 #define K_SUBGROUP_ADD_REAL  K_SUBGROUP_ADD_F64
 #define K_SUBGROUP_SUMS_REAL K_SUBGROUP_SUMS_F64
 #define k_real               k_f64
-#define k_realv              k_f64x2
+#define k_reals              k_f64x2
 #define k_zero               k_zero_f64x2
 #define k_dot                k_dot_f64x2
-#define k_fmav               k_fma_f64x2
+#define k_fma_reals          k_fma_f64x2
 #define k_gather             k_gather_f64x2
 #define k_scatter            k_scatter_f64x2

@@ -11,8 +11,8 @@
  *   K_GLOBAL               address space of a pointer to device memory
  *   K_LOCAL_VAR            storage of a variable that a group shares; K_LOCAL_PTR points to one
  *   K_RESTRICT             nothing else points there
- *   K_LID K_LSZ            this thread's number in its group, and how many there are; _Y: in y
- *   K_GRP K_NGRP           this group's number, and how many there are; _Y: in y
+ *   K_THREAD K_THREADS     this thread's number in its group, and how many there are; _Y: in y
+ *   K_GROUP K_GROUPS       this group's number, and how many there are; _Y: in y
  *   K_BARRIER()            all threads of the group arrive before one goes on, their writes seen
  *   K_DYNAMIC_ARG(t, name) the last parameter of a kernel, with no comma before it: local memory
  *                          whose size the launch says (local_bytes); K_DYNAMIC(t, name) begins the
@@ -44,13 +44,14 @@
  *                          can be registers; not on devices that are no GPUs
  *   K_HAS_F64              0: the device has no k_f64, and nothing here that is named after it
  *   k_byte(w, k)           byte number k of a k_u32, the lowest is number 0
- *   k_load4(p)             16 bytes at once; p is aligned to 16 bytes
+ *   k_load_u32x4(p)        16 bytes at once; p is aligned to 16 bytes
  *   k_load_once(p)         a float or 16 bytes of them, which nobody will read again soon
  *   k_fma(a, b, c)         a * b + c, rounded once; nothing is fused unless it is asked for
  *   k_dot_f32x4(a, b, c) k_fma_f32x4(a, b, c) k_zero_f32x4() k_gather_f32x4
  *   k_scatter_f32x4, ..._f64x2: below
  *   k_store_once(p, v)     a word or 16 bytes, which nobody will read soon
- *   k_mulhi64 k_clz64 k_f32_of_bits k_ceil k_abs
+ *   k_mul_high_u64(a, b)   the upper 64 bits of a * b; k_leading_zeros_u64(v): v is not 0
+ *   k_f32_of_bits k_ceil k_abs
  *
  * kernel_f32.h and kernel_f64.h make one text of both widths.
  */
@@ -94,13 +95,13 @@ enum { K_UNROLL = 64 }; /* no macro: nvcc expands none in a pragma */
 #define K_LOCAL_PTR
 #define K_RESTRICT __restrict__
 
-#define K_LID       threadIdx.x
-#define K_LID_Y     threadIdx.y
-#define K_LSZ       blockDim.x
-#define K_GRP       blockIdx.x
-#define K_GRP_Y     blockIdx.y
-#define K_NGRP      gridDim.x
-#define K_NGRP_Y    gridDim.y
+#define K_THREAD    threadIdx.x
+#define K_THREAD_Y  threadIdx.y
+#define K_THREADS   blockDim.x
+#define K_GROUP     blockIdx.x
+#define K_GROUP_Y   blockIdx.y
+#define K_GROUPS    gridDim.x
+#define K_GROUPS_Y  gridDim.y
 #define K_BARRIER() __syncthreads()
 
 #define K_ATOMIC_ADD_U32(p, v) ((void)atomicAdd((p), (v)))
@@ -145,7 +146,7 @@ K_DEVICE k_u32 k_subgroup_add_u32(k_u32 v) {
     return v;
 }
 
-K_DEVICE k_u64 k_subgroup_add(k_u64 v) {
+K_DEVICE k_u64 k_subgroup_add_u64(k_u64 v) {
     for (int lane = 16; lane > 0; lane /= 2)
         v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
     return v;
@@ -176,7 +177,7 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define K_SUBGROUP_XOR(v, s)         ((void)(s), k_subgroup_xor(v))
 #define K_SUBGROUP_MIN_U32(v, s)     ((void)(s), k_subgroup_min_u32(v))
 #define K_SUBGROUP_ADD_U32(v, s)     ((void)(s), k_subgroup_add_u32(v))
-#define K_SUBGROUP_ADD_U64(v, s)     ((void)(s), k_subgroup_add(v))
+#define K_SUBGROUP_ADD_U64(v, s)     ((void)(s), k_subgroup_add_u64(v))
 #define K_SUBGROUP_ADD_F32(v, s)     ((void)(s), k_subgroup_add_f32(v))
 #define K_SUBGROUP_ADD_F64(v, s)     ((void)(s), k_subgroup_add_f64(v))
 #define K_SUBGROUP_SUMS_F32(v, n, s) ((void)(s), k_subgroup_sums_f32((v), (n)))
@@ -188,16 +189,16 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define K_CONSTANT(type, block, arg) ((void)(arg), (const type *)(block))
 #define K_CONSTANT_PTR
 
-#define k_load_once(p)     __ldcs(p)
-#define k_store_once(p, v) __stcs((p), (v))
-#define k_fma(a, b, c)     fma((a), (b), (c))
-#define k_byte(w, k)       __byte_perm((w), 0, 0x4440 + (k)) /* one instruction, not two */
-#define k_load4(p)         (*(p))
-#define k_mulhi64(a, b)    __umul64hi((a), (b))
-#define k_clz64(v)         ((k_u32)__clzll((k_i64)(v)))
-#define k_f32_of_bits(v)   __uint_as_float(v)
-#define k_ceil(v)          ceilf(v)
-#define k_abs(v)           fabsf(v)
+#define k_load_once(p)         __ldcs(p)
+#define k_store_once(p, v)     __stcs((p), (v))
+#define k_fma(a, b, c)         fma((a), (b), (c))
+#define k_byte(w, k)           __byte_perm((w), 0, 0x4440 + (k)) /* one instruction, not two */
+#define k_load_u32x4(p)        (*(p))
+#define k_mul_high_u64(a, b)   __umul64hi((a), (b))
+#define k_leading_zeros_u64(v) ((k_u32)__clzll((k_i64)(v)))
+#define k_f32_of_bits(v)       __uint_as_float(v)
+#define k_ceil(v)              ceilf(v)
+#define k_abs(v)               fabsf(v)
 
 #elif defined(__OPENCL_C_VERSION__)
 
@@ -248,13 +249,13 @@ typedef float4 k_f32x4;
 #define K_LOCAL_PTR          __local
 #define K_RESTRICT           restrict
 
-#define K_LID       ((k_u32)get_local_id(0))
-#define K_LID_Y     ((k_u32)get_local_id(1))
-#define K_LSZ       ((k_u32)get_local_size(0))
-#define K_GRP       ((k_u32)get_group_id(0))
-#define K_GRP_Y     ((k_u32)get_group_id(1))
-#define K_NGRP      ((k_u32)get_num_groups(0))
-#define K_NGRP_Y    ((k_u32)get_num_groups(1))
+#define K_THREAD    ((k_u32)get_local_id(0))
+#define K_THREAD_Y  ((k_u32)get_local_id(1))
+#define K_THREADS   ((k_u32)get_local_size(0))
+#define K_GROUP     ((k_u32)get_group_id(0))
+#define K_GROUP_Y   ((k_u32)get_group_id(1))
+#define K_GROUPS    ((k_u32)get_num_groups(0))
+#define K_GROUPS_Y  ((k_u32)get_num_groups(1))
 #define K_BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
 #define K_ATOMIC_ADD_U32(p, v) ((void)atomic_add((p), (v)))
@@ -269,14 +270,14 @@ typedef float4 k_f32x4;
 #define K_DYNAMIC(type, name)
 
 K_WORD k_u32 k_subgroup_rank(int flag, k_u32 *count, __local k_u32 *scratch) {
-    k_u32 lid = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));
-    k_u32 first = lid / 32 * 32, before = 0, all = 0;
+    k_u32 thread = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));
+    k_u32 first = thread / 32 * 32, before = 0, all = 0;
 
     barrier(CLK_LOCAL_MEM_FENCE);
-    scratch[lid] = (k_u32)flag;
+    scratch[thread] = (k_u32)flag;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (k_u32 k = 0; k < 32; k++) {
-        before += k < lid - first ? scratch[first + k] : 0;
+        before += k < thread - first ? scratch[first + k] : 0;
         all += scratch[first + k];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -305,42 +306,42 @@ K_WORD void k_add_u64_in_halves(__global k_u64 *to, k_u64 value) {
 enum { K_REDUCE_ADD, K_REDUCE_XOR, K_REDUCE_MIN };
 
 K_WORD k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int kind) {
-    k_u32 lid = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));
+    k_u32 thread = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));
 
     barrier(CLK_LOCAL_MEM_FENCE);
-    scratch[lid] = v;
+    scratch[thread] = v;
     for (k_u32 step = 16; step > 0; step /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lid % 32 < step) {
-            k_u64 own = scratch[lid], other = scratch[lid + step];
+        if (thread % 32 < step) {
+            k_u64 own = scratch[thread], other = scratch[thread + step];
 
-            scratch[lid] = kind == K_REDUCE_XOR   ? own ^ other
-                           : kind == K_REDUCE_ADD ? own + other
-                           : other < own          ? other
-                                                  : own;
+            scratch[thread] = kind == K_REDUCE_XOR   ? own ^ other
+                              : kind == K_REDUCE_ADD ? own + other
+                              : other < own          ? other
+                                                     : own;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    return scratch[lid];
+    return scratch[thread];
 }
 
 /* Sums of floats: 32 to 8 to 1, so that barriers are few; many values share them. */
 #define K_SUBGROUP_OF_REALS(real, sums_name, add_name)                                             \
     K_WORD void sums_name(real *v, k_u32 n, __local real *scratch) {                               \
         k_u32 size = (k_u32)(get_local_size(0) * get_local_size(1));                               \
-        k_u32 lid = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));                \
-        __local real *at = scratch + lid;                                                          \
+        k_u32 thread = (k_u32)(get_local_id(0) + get_local_id(1) * get_local_size(0));             \
+        __local real *at = scratch + thread;                                                       \
                                                                                                    \
         barrier(CLK_LOCAL_MEM_FENCE);                                                              \
         for (k_u32 k = 0; k < n; k++)                                                              \
             at[k * size] = v[k];                                                                   \
         barrier(CLK_LOCAL_MEM_FENCE);                                                              \
-        if (lid % 32 < 8)                                                                          \
+        if (thread % 32 < 8)                                                                       \
             for (k_u32 k = 0; k < n; k++)                                                          \
                 at[k * size] =                                                                     \
                     (at[k * size] + at[k * size + 8]) + (at[k * size + 16] + at[k * size + 24]);   \
         barrier(CLK_LOCAL_MEM_FENCE);                                                              \
-        if (lid % 32 == 0)                                                                         \
+        if (thread % 32 == 0)                                                                      \
             for (k_u32 k = 0; k < n; k++)                                                          \
                 v[k] =                                                                             \
                     ((at[k * size] + at[k * size + 1]) + (at[k * size + 2] + at[k * size + 3])) +  \
@@ -374,13 +375,13 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define k_store_once(p, v) (*(p) = (v))
 #define k_fma(a, b, c)     fma((a), (b), (c))
 
-#define k_byte(w, k)     ((w) >> 8 * (k)&255u)
-#define k_load4(p)       (*(p))
-#define k_mulhi64(a, b)  mul_hi((k_u64)(a), (k_u64)(b))
-#define k_clz64(v)       ((k_u32)clz((k_u64)(v)))
-#define k_f32_of_bits(v) as_float(v)
-#define k_ceil(v)        ceil(v)
-#define k_abs(v)         fabs(v)
+#define k_byte(w, k)           ((w) >> 8 * (k)&255u)
+#define k_load_u32x4(p)        (*(p))
+#define k_mul_high_u64(a, b)   mul_hi((k_u64)(a), (k_u64)(b))
+#define k_leading_zeros_u64(v) ((k_u32)clz((k_u64)(v)))
+#define k_f32_of_bits(v)       as_float(v)
+#define k_ceil(v)              ceil(v)
+#define k_abs(v)               fabs(v)
 
 #else /* the host, for the structs that are passed to kernels */
 

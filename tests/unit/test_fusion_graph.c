@@ -11,7 +11,7 @@
 #include "ops/fusion/fusion_op.h"
 
 #define LAUNCHES 8u
-#define PIECE    ((uint64_t)FUSION_WG * FUSION_EACH) /* elements that a group takes */
+#define PIECE    ((uint64_t)FUSION_THREADS * FUSION_EACH) /* elements that a group takes */
 
 typedef struct note {
     const char *kernel;
@@ -92,7 +92,7 @@ static iron_status put(iron__gpu_queue *queue, const iron__gpu_launch *launch, i
     n.from[1] = (const float *)launch->args[1].buffer->native;
     n.to = (float *)launch->args[2].buffer->native;
     memcpy(&n.count, launch->args[3].value, sizeof n.count);
-    assert_int_equal(launch->threads[0], FUSION_WG);
+    assert_int_equal(launch->threads[0], FUSION_THREADS);
     assert_int_equal(launch->groups[0], (n.count + PIECE - 1) / PIECE);
     assert_true(fake.recording->count < LAUNCHES);
     fake.recording->notes[fake.recording->count++] = n;

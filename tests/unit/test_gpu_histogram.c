@@ -153,7 +153,7 @@ static void single_values_everywhere(void **state) {
 /* Sweeps come after a certain number of turns, and what is left after the last turn fits still:
  * lengths around each of them, all of one value, in one group. */
 static void sweeps_come_in_time(void **state) {
-    const uint64_t turn = UINT64_C(16) * HISTOGRAM_SWEPT_WG * HISTOGRAM_SWEPT_LOADS;
+    const uint64_t turn = UINT64_C(16) * HISTOGRAM_SWEPT_THREADS * HISTOGRAM_SWEPT_LOADS;
     static const iron__element elements[] = {IRON_U16, IRON_U32};
     uint32_t units;
 
@@ -202,7 +202,7 @@ static void small_groups(void **state) {
     (void)state;
     NEED_GPU();
     info = device->info;
-    device->info.group_threads_max = HISTOGRAM_SMALL_WG;
+    device->info.group_threads_max = HISTOGRAM_SMALL_THREADS;
     device->info.local_bytes_max = 32768;
     for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
         iron__histogram_data d = (iron__histogram_data)data;

@@ -18,16 +18,16 @@
 #define K_GLOBAL
 #define K_LOCAL_VAR            static
 #define K_RESTRICT             restrict
-#define K_LID                  0u
-#define K_GRP                  0u
-#define K_GRP_Y                0u
+#define K_THREAD               0u
+#define K_GROUP                0u
+#define K_GROUP_Y              0u
 #define K_BARRIER()            ((void)0)
 #define K_ATOMIC_ADD_U32(p, v) ((void)(*(p) += (v)))
 #define K_ATOMIC_XOR_U32(p, v) ((void)(*(p) ^= (v)))
 #define K_ATOMIC_ADD_U64(p, v) ((void)(*(p) += (v)))
 #define k_abs(v)               fabsf(v)
 
-static inline k_u64 k_mulhi64(k_u64 a, k_u64 b) {
+static inline k_u64 k_mul_high_u64(k_u64 a, k_u64 b) {
     return (k_u64)(((unsigned __int128)a * b) >> 64);
 }
 
@@ -38,7 +38,7 @@ static inline k_f32 k_ceil(k_f32 v) {
     return whole < v ? whole + 1 : whole;
 }
 
-static inline k_u32 k_clz64(k_u64 v) { return (k_u32)__builtin_clzll(v); }
+static inline k_u32 k_leading_zeros_u64(k_u64 v) { return (k_u32)__builtin_clzll(v); }
 
 static inline k_f32 k_f32_of_bits(k_u32 bits) {
     k_f32 value;

@@ -11,7 +11,7 @@ IRON_GPU_EMBEDDED(adaptive)
 static const iron__gpu_image image = IRON_GPU_IMAGE(adaptive);
 
 /* Local memory of compact and auto: elements, places, and a little. */
-#define LOCAL_BYTES (ADAPTIVE_CHUNK * 6u + ADAPTIVE_WG * 4u + 256u)
+#define LOCAL_BYTES (ADAPTIVE_CHUNK * 6u + ADAPTIVE_THREADS * 4u + 256u)
 
 /* Groups that take `piece` elements each; density: for who asks for it. */
 static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint64_t piece,
@@ -21,7 +21,7 @@ static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint
                              IRON_GPU_VALUE(count)};
     iron__gpu_launch l = {.kernel = work->kernels[0],
                           .groups = {(uint32_t)iron__kit_pieces(count, piece)},
-                          .threads = {ADAPTIVE_WG},
+                          .threads = {ADAPTIVE_THREADS},
                           .args = args,
                           .arg_count = 3};
 
@@ -32,14 +32,14 @@ static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint
 
 static iron_status run_plain(iron__gpu_work *work, const iron__gpu_data *data,
                              iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, ADAPTIVE_WG, NULL, queue, err);
+    return launch(work, data, ADAPTIVE_THREADS, NULL, queue, err);
 }
 
 static iron_status run_switch(iron__gpu_work *work, const iron__gpu_data *data,
                               iron__gpu_queue *queue, iron_error *err) {
     float density = (float)iron__adaptive_density(&work->c);
 
-    return launch(work, data, ADAPTIVE_WG, &density, queue, err);
+    return launch(work, data, ADAPTIVE_THREADS, &density, queue, err);
 }
 
 static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
@@ -49,9 +49,9 @@ static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < ADAPTIVE_WG, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.group_threads_max < ADAPTIVE_THREADS, err, IRON_E_UNSUPPORTED,
                  "%s has groups of %u threads at most; %u are needed", device->info.name,
-                 device->info.group_threads_max, (unsigned)ADAPTIVE_WG);
+                 device->info.group_threads_max, (unsigned)ADAPTIVE_THREADS);
     return IRON_OK;
 }
 

@@ -17,10 +17,10 @@
 #define ADAPTIVE_C5    0.133333340f
 #define ADAPTIVE_C7    (-0.0126984129f)
 
-#define ADAPTIVE_WG     256
-#define ADAPTIVE_GROUPS 6 /* compact, auto: that a unit should hold at a time */
-#define ADAPTIVE_QUADS  4 /* of 16 bytes that a thread of theirs takes: up to 7 go */
-#define ADAPTIVE_CHUNK  (4u * ADAPTIVE_QUADS * ADAPTIVE_WG) /* elements of a group */
+#define ADAPTIVE_THREADS 256
+#define ADAPTIVE_GROUPS  6 /* compact, auto: that a unit should hold at a time */
+#define ADAPTIVE_QUADS   4 /* of 16 bytes that a thread of theirs takes: up to 7 go */
+#define ADAPTIVE_CHUNK   (4u * ADAPTIVE_QUADS * ADAPTIVE_THREADS) /* elements of a group */
 
 /* auto computes a group's elements as they lie, zeros too, from so many others on: what packing
  * costs is worth about one element of 64. */

@@ -52,18 +52,18 @@ iron__atax_shape iron__atax_shape_of(const iron__case *c) {
                                       .is_by_element = is_by_element};
         }
     }
-    if ((uint64_t)ATAX_WIDE_WG * ATAX_WIDE_VECTORS * VECTOR_BYTES >= row_bytes)
+    if ((uint64_t)ATAX_WIDE_THREADS * ATAX_WIDE_VECTORS * VECTOR_BYTES >= row_bytes)
         return (iron__atax_shape){.name = "wide",
-                                  .threads = ATAX_WIDE_WG,
+                                  .threads = ATAX_WIDE_THREADS,
                                   .groups_a_unit = 1,
-                                  .width = ATAX_WIDE_WG,
+                                  .width = ATAX_WIDE_THREADS,
                                   .round_rows = 1,
                                   .slot_rows = 1,
                                   .is_by_element = is_by_element};
     return (iron__atax_shape){.name = "any",
-                              .threads = ATAX_ANY_WG,
+                              .threads = ATAX_ANY_THREADS,
                               .groups_a_unit = 1,
-                              .width = ATAX_ANY_WG,
+                              .width = ATAX_ANY_THREADS,
                               .round_rows = ATAX_ANY_ROWS,
                               .slot_rows = ATAX_ANY_ROWS,
                               .is_by_element = false};

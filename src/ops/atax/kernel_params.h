@@ -23,12 +23,12 @@
 #include "gpu/kernel_words.h"
 #endif
 
-#define ATAX_WG       256   /* naive, constant, transposed, coalesced: threads of a group */
-#define ATAX_TILE     32    /* tiled, the transpose: a tile's side */
-#define ATAX_TILE_WG  256   /* and the threads that share one */
-#define ATAX_SUM_COLS 32    /* the sum over partial answers: columns of a group */
-#define ATAX_SUM_WAYS 16    /* and threads a column */
-#define ATAX_BLOCK    65536 /* bytes of constant memory */
+#define ATAX_THREADS      256   /* naive, constant, transposed, coalesced: threads of a group */
+#define ATAX_TILE         32    /* tiled, the transpose: a tile's side */
+#define ATAX_TILE_THREADS 256   /* and the threads that share one */
+#define ATAX_SUM_COLS     32    /* the sum over partial answers: columns of a group */
+#define ATAX_SUM_WAYS     16    /* and threads a column */
+#define ATAX_BLOCK        65536 /* bytes of constant memory */
 
 /*                            name, threads, groups, vectors, rows, slots */
 #define ATAX_SINGLE_SHAPES(S)                                                                      \
@@ -39,11 +39,11 @@
 
 /* Rows that no group can hold, but whose share of y it can: read twice, the second time from the L2
  * cache. */
-#define ATAX_WIDE_WG      512
+#define ATAX_WIDE_THREADS 512
 #define ATAX_WIDE_VECTORS 20
 /* And any others: so many rows at a time. */
-#define ATAX_ANY_WG   512
-#define ATAX_ANY_ROWS 4
+#define ATAX_ANY_THREADS 512
+#define ATAX_ANY_ROWS    4
 
 /* Up to so many vectors of a row a thread keeps its x in registers, too. */
 #define ATAX_X_VECTORS 4

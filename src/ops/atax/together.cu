@@ -20,12 +20,12 @@
 
 static __device__ __forceinline__ void together_meet(k_u32 *meeting) {
     __syncthreads();
-    if (K_LID == 0) {
+    if (K_THREAD == 0) {
         volatile k_u32 *meetings = meeting + TOGETHER_WAITING;
         k_u32 before = *meetings;
 
         __threadfence();
-        if (atomicAdd(meeting, 1u) + 1 == K_NGRP) {
+        if (atomicAdd(meeting, 1u) + 1 == K_GROUPS) {
             *(volatile k_u32 *)meeting = 0;
             __threadfence();
             *meetings = before + 1;
@@ -43,27 +43,27 @@ static __device__ __forceinline__ void together_meet(k_u32 *meeting) {
 template <typename REAL, int THREADS>
 static __device__ __forceinline__ void together_sum(const REAL *partials, REAL *y, k_u64 cols,
                                                     REAL *scratch) {
-    k_u32 width = 32 / sizeof(REAL), lines = K_NGRP, way;
+    k_u32 width = 32 / sizeof(REAL), lines = K_GROUPS, way;
 
-    while (width < THREADS && (k_u64)width * K_NGRP < cols)
+    while (width < THREADS && (k_u64)width * K_GROUPS < cols)
         width *= 2;
-    way = K_LID / width;
-    for (k_u64 first = (k_u64)K_GRP * width; first < cols; first += (k_u64)K_NGRP * width) {
-        k_u64 column = first + K_LID % width;
+    way = K_THREAD / width;
+    for (k_u64 first = (k_u64)K_GROUP * width; first < cols; first += (k_u64)K_GROUPS * width) {
+        k_u64 column = first + K_THREAD % width;
         REAL sum = 0;
 
         if (column < cols)
 #pragma unroll 8
             for (k_u32 line = way; line < lines; line += THREADS / width)
                 sum += __ldcg(partials + line * cols + column);
-        scratch[K_LID] = sum;
+        scratch[K_THREAD] = sum;
         for (k_u32 half = THREADS / width / 2; half > 0; half /= 2) {
             __syncthreads();
             if (way < half)
-                scratch[K_LID] += scratch[K_LID + half * width];
+                scratch[K_THREAD] += scratch[K_THREAD + half * width];
         }
         if (way == 0 && column < cols)
-            y[column] = scratch[K_LID];
+            y[column] = scratch[K_THREAD];
         __syncthreads();
     }
 }
@@ -95,9 +95,9 @@ static __device__ __forceinline__ void together(const REAL *__restrict__ a,
     p.x = x;
     p.cols = (k_u32)s.cols;
     p.width = SLOTS > 1 ? width : THREADS;
-    p.lane = SLOTS > 1 ? K_LID % width : K_LID;
-    p.slot = SLOTS > 1 ? K_LID / width : 0;
-    together_walk(&p, partials + K_GRP * s.cols, s, (REAL *)pool, scratch, pool + SUMS,
+    p.lane = SLOTS > 1 ? K_THREAD % width : K_THREAD;
+    p.slot = SLOTS > 1 ? K_THREAD / width : 0;
+    together_walk(&p, partials + K_GROUP * s.cols, s, (REAL *)pool, scratch, pool + SUMS,
                   SLOTS > 1 ? THREADS / width : 1, THREADS, VECTORS, ROWS, BY_VECTOR);
     together_meet(meeting);
     together_sum<REAL, THREADS>(partials, y, s.cols, scratch);

@@ -15,9 +15,9 @@ static iron_status suits(const iron__gpu_device *device, const iron__case *c, ir
     const uint64_t bytes = (BANKS_TILE + BANKS_TILE / 32) * sizeof(uint32_t);
 
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < BANKS_WG, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.group_threads_max < BANKS_THREADS, err, IRON_E_UNSUPPORTED,
                  "%s has groups of %u threads at most; %d are needed", device->info.name,
-                 device->info.group_threads_max, BANKS_WG);
+                 device->info.group_threads_max, BANKS_THREADS);
     IRON_FAIL_IF(device->info.local_bytes_max < bytes, err, IRON_E_UNSUPPORTED,
                  "%s has %llu bytes of local memory; %llu are needed", device->info.name,
                  (unsigned long long)device->info.local_bytes_max, (unsigned long long)bytes);
@@ -32,7 +32,7 @@ static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__g
                                   IRON_GPU_VALUE(block)};
     const iron__gpu_launch l = {.kernel = work->kernels[0],
                                 .groups = {(uint32_t)iron__banks_tiles(&work->c)},
-                                .threads = {BANKS_WG},
+                                .threads = {BANKS_THREADS},
                                 .args = args,
                                 .arg_count = IRON_KIT_COUNT(args)};
 

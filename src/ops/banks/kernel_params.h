@@ -38,10 +38,10 @@
 #include "gpu/kernel_words.h"
 #endif
 
-#define BANKS_TILE   2048 /* words of a tile */
-#define BANKS_WG     256  /* threads that share one */
-#define BANKS_ROUNDS 64   /* over a tile: far more local memory than device memory is moved */
-#define BANKS_NEXT   32   /* how many steps on the other word of a round is: another warp's */
+#define BANKS_TILE    2048 /* words of a tile */
+#define BANKS_THREADS 256  /* threads that share one */
+#define BANKS_ROUNDS  64   /* over a tile: far more local memory than device memory is moved */
+#define BANKS_NEXT    32   /* how many steps on the other word of a round is: another warp's */
 
 #define BANKS_PLACE(i, stride, block) (((i) * (stride) + ((i) >> (block))) % BANKS_TILE)
 

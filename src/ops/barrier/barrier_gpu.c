@@ -33,9 +33,9 @@ static bool is_grid(const iron__contender *row, const iron__case *c) {
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < BARRIER_WG, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.group_threads_max < BARRIER_THREADS, err, IRON_E_UNSUPPORTED,
                  "%s has groups of %u threads at most; %d are needed", device->info.name,
-                 device->info.group_threads_max, BARRIER_WG);
+                 device->info.group_threads_max, BARRIER_THREADS);
     return IRON_OK;
 }
 
@@ -57,7 +57,7 @@ static uint64_t meeting_bytes(const iron__case *c, size_t index) {
 
 /* Deals the line out to so many groups at most: SHARE loads for each of a group's threads. */
 static void deal(iron__gpu_work *work, uint64_t most) {
-    uint64_t pieces = iron__kit_pieces(work->c.rows / 4, BARRIER_WG);
+    uint64_t pieces = iron__kit_pieces(work->c.rows / 4, BARRIER_THREADS);
     uint64_t share = iron__kit_pieces(pieces, most);
 
     work->kept[SHARE] = share > 0 ? share : 1;
@@ -96,7 +96,8 @@ static iron_status set_up_together(iron__gpu_work *work, iron_error *err) {
     iron__gpu_facts facts;
     uint64_t most = most_groups(work), fit;
 
-    IRON_TRY(iron__gpu_kernel_facts(work->device, work->kernels[0], BARRIER_WG, 0, &facts, err));
+    IRON_TRY(
+        iron__gpu_kernel_facts(work->device, work->kernels[0], BARRIER_THREADS, 0, &facts, err));
     fit = (uint64_t)facts.groups * work->device->info.units;
     deal(work, fit > 0 && fit < most ? fit : most);
     return clear_arrivals(work, err);
@@ -107,7 +108,7 @@ static iron_status launch(iron__gpu_kernel *kernel, uint64_t groups, uint32_t fl
                           iron_error *err) {
     const iron__gpu_launch l = {.kernel = kernel,
                                 .groups = {(uint32_t)groups},
-                                .threads = {BARRIER_WG},
+                                .threads = {BARRIER_THREADS},
                                 .flags = flags,
                                 .args = args,
                                 .arg_count = arg_count};
@@ -131,7 +132,7 @@ static iron_status run_group_a_segment(iron__gpu_work *work, const iron__gpu_dat
 
 static iron_status run_warp_a_segment(iron__gpu_work *work, const iron__gpu_data *data,
                                       iron__gpu_queue *queue, iron_error *err) {
-    uint64_t groups = iron__kit_pieces(iron__barrier_segments(&work->c), BARRIER_WG / 32);
+    uint64_t groups = iron__kit_pieces(iron__barrier_segments(&work->c), BARRIER_THREADS / 32);
 
     return run_segments(work, groups, data, queue, err);
 }

@@ -14,9 +14,9 @@ static __device__ __forceinline__ void barrier_all_groups(k_u32 *arrived) {
     const k_u32 top = 0x80000000u;
 
     __syncthreads();
-    if (K_LID == 0) {
+    if (K_THREAD == 0) {
         __threadfence();
-        k_u32 before = atomicAdd(arrived, K_GRP == 0 ? top - (K_NGRP - 1) : 1u);
+        k_u32 before = atomicAdd(arrived, K_GROUP == 0 ? top - (K_GROUPS - 1) : 1u);
 
         while (((*(volatile k_u32 *)arrived ^ before) & top) == 0) {
         }
@@ -25,18 +25,18 @@ static __device__ __forceinline__ void barrier_all_groups(k_u32 *arrived) {
     __syncthreads();
 }
 
-K_KERNEL_DENSE(BARRIER_WG, BARRIER_GROUPS)
+K_KERNEL_DENSE(BARRIER_THREADS, BARRIER_GROUPS)
 barrier_grid_sync(const k_u32 *__restrict__ from, volatile k_u64 *partials, k_u32 *arrived,
                   k_u64 *__restrict__ to, const k_u64 count, const k_u32 share) {
-    __shared__ k_u64 warps[BARRIER_WG / 32];
+    __shared__ k_u64 warps[BARRIER_THREADS / 32];
     k_u64 sum = barrier_group_sum(barrier_take(from, count, share), (k_u64 *)0, warps);
 
-    if (K_LID == 0)
-        partials[K_GRP] = sum;
+    if (K_THREAD == 0)
+        partials[K_GROUP] = sum;
     barrier_all_groups(arrived);
-    if (K_GRP > 0)
+    if (K_GROUP > 0)
         return;
-    sum = barrier_group_sum(barrier_collect(partials, K_NGRP), (k_u64 *)0, warps);
-    if (K_LID == 0)
+    sum = barrier_group_sum(barrier_collect(partials, K_GROUPS), (k_u64 *)0, warps);
+    if (K_THREAD == 0)
         *to = sum;
 }

@@ -14,14 +14,14 @@ static __device__ __forceinline__ k_u32 barrier_warp_sum(k_u32 v) {
 #endif
 }
 
-K_KERNEL(BARRIER_WG)
+K_KERNEL(BARRIER_THREADS)
 barrier_redux(const k_u32 *__restrict__ from, k_u32 *__restrict__ to, const k_u64 count) {
-    __shared__ k_u32 warps[BARRIER_WG / 32];
+    __shared__ k_u32 warps[BARRIER_THREADS / 32];
     k_u32 sum = barrier_warp_sum(barrier_part(from, count));
 
-    if (K_LID % 32 == 0)
-        warps[K_LID / 32] = sum;
+    if (K_THREAD % 32 == 0)
+        warps[K_THREAD / 32] = sum;
     __syncthreads();
-    if (K_LID == 0)
-        to[K_GRP] = barrier_join(warps);
+    if (K_THREAD == 0)
+        to[K_GROUP] = barrier_join(warps);
 }

@@ -10,10 +10,10 @@
 #include "gpu/kernel_words.h"
 #endif
 
-/* Elements that have a sum of their own where reach is `block`. A group of BARRIER_WG threads takes
+/* Elements that have a sum of their own where reach is `block`. A group of BARRIER_THREADS takes
  * them with one load of 16 bytes a thread: adding up is then as much work as it can be. */
 #define BARRIER_SEGMENT 1024
-#define BARRIER_WG      256 /* threads of a group, everywhere */
+#define BARRIER_THREADS 256 /* threads of a group, everywhere */
 
 /* Where reach is `grid`: 16-byte loads that a thread has under way, and groups that a unit gets at
  * most. Few groups make few partial sums, and these loads are enough for the memory's full rate. */

@@ -12,7 +12,7 @@ IRON_GPU_EMBEDDED(divergence)
 static const iron__gpu_image image = IRON_GPU_IMAGE(divergence);
 
 /* Local memory of sorted: elements, with gaps, and a little. */
-#define LOCAL_BYTES (DIVERGENCE_CHUNK * 5u + DIVERGENCE_WG * 4u + 256u)
+#define LOCAL_BYTES (DIVERGENCE_CHUNK * 5u + DIVERGENCE_THREADS * 4u + 256u)
 
 /* `sharing` groups take `piece` elements together. */
 static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint64_t piece,
@@ -22,7 +22,7 @@ static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint
                                   IRON_GPU_VALUE(count)};
     const iron__gpu_launch l = {.kernel = work->kernels[0],
                                 .groups = {(uint32_t)iron__kit_pieces(count, piece) * sharing},
-                                .threads = {DIVERGENCE_WG},
+                                .threads = {DIVERGENCE_THREADS},
                                 .args = args,
                                 .arg_count = IRON_KIT_COUNT(args)};
 
@@ -31,17 +31,17 @@ static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint
 
 static iron_status run_elements(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, DIVERGENCE_WG, 1, queue, err);
+    return launch(work, data, DIVERGENCE_THREADS, 1, queue, err);
 }
 
 static iron_status run_blocks(iron__gpu_work *work, const iron__gpu_data *data,
                               iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, UINT64_C(2) * DIVERGENCE_WG, 2, queue, err);
+    return launch(work, data, UINT64_C(2) * DIVERGENCE_THREADS, 2, queue, err);
 }
 
 static iron_status run_quads(iron__gpu_work *work, const iron__gpu_data *data,
                              iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, UINT64_C(4) * DIVERGENCE_WG, 1, queue, err);
+    return launch(work, data, UINT64_C(4) * DIVERGENCE_THREADS, 1, queue, err);
 }
 
 static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
@@ -51,9 +51,9 @@ static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < DIVERGENCE_WG, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.group_threads_max < DIVERGENCE_THREADS, err, IRON_E_UNSUPPORTED,
                  "%s has groups of %u threads at most; %u are needed", device->info.name,
-                 device->info.group_threads_max, (unsigned)DIVERGENCE_WG);
+                 device->info.group_threads_max, (unsigned)DIVERGENCE_THREADS);
     return IRON_OK;
 }
 

@@ -21,9 +21,10 @@
 #define DIVERGENCE_EVEN_R 0x165667B1u
 #define DIVERGENCE_EVEN_S 0x85EBCA6Bu
 
-#define DIVERGENCE_WG     256
-#define DIVERGENCE_GROUPS 5 /* sorted: that a unit should hold at a time */
-#define DIVERGENCE_QUADS  4 /* sorted: of 16 bytes that a thread takes; up to 7 go */
-#define DIVERGENCE_CHUNK  (4u * DIVERGENCE_QUADS * DIVERGENCE_WG) /* elements of a group of it */
+#define DIVERGENCE_THREADS 256
+#define DIVERGENCE_GROUPS  5 /* sorted: that a unit should hold at a time */
+#define DIVERGENCE_QUADS   4 /* sorted: of 16 bytes that a thread takes; up to 7 go */
+#define DIVERGENCE_CHUNK                                                                           \
+    (4u * DIVERGENCE_QUADS * DIVERGENCE_THREADS) /* elements of a group of it */
 
 #endif

@@ -12,7 +12,7 @@ IRON_GPU_EMBEDDED(fusion)
 static const iron__gpu_image image = IRON_GPU_IMAGE(fusion);
 
 /* Elements that a group takes. */
-enum { SINGLES = FUSION_EACH * FUSION_WG, VECTORS = 4 * FUSION_QUADS * FUSION_WG };
+enum { SINGLES = FUSION_EACH * FUSION_THREADS, VECTORS = 4 * FUSION_QUADS * FUSION_THREADS };
 
 static iron_status launch(iron__gpu_work *work, iron__gpu_kernel *kernel, uint64_t piece,
                           const iron__gpu_buffer *const from[2], const iron__gpu_buffer *to,
@@ -22,7 +22,7 @@ static iron_status launch(iron__gpu_work *work, iron__gpu_kernel *kernel, uint64
                                   IRON_GPU_BUFFER(to), IRON_GPU_VALUE(count)};
     const iron__gpu_launch l = {.kernel = kernel,
                                 .groups = {(uint32_t)iron__kit_pieces(count, piece)},
-                                .threads = {FUSION_WG},
+                                .threads = {FUSION_THREADS},
                                 .args = args,
                                 .arg_count = IRON_KIT_COUNT(args)};
 
@@ -71,9 +71,9 @@ static iron_status run_graph(iron__gpu_work *work, const iron__gpu_data *data,
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < FUSION_WG, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.group_threads_max < FUSION_THREADS, err, IRON_E_UNSUPPORTED,
                  "%s has groups of %u threads at most; %u are needed", device->info.name,
-                 device->info.group_threads_max, (unsigned)FUSION_WG);
+                 device->info.group_threads_max, (unsigned)FUSION_THREADS);
     return IRON_OK;
 }
 

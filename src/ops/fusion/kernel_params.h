@@ -13,8 +13,8 @@
 #define FUSION_LOW   (-0.6f) /* the long chain's clamp */
 #define FUSION_HIGH  0.55f
 
-#define FUSION_WG    256
-#define FUSION_EACH  4 /* separate, graph, fused: elements of a thread */
-#define FUSION_QUADS 2 /* fused-vector: 16 bytes of each input, so many under way a thread */
+#define FUSION_THREADS 256
+#define FUSION_EACH    4 /* separate, graph, fused: elements of a thread */
+#define FUSION_QUADS   2 /* fused-vector: 16 bytes of each input, so many under way a thread */
 
 #endif

@@ -84,10 +84,10 @@ static iron_status suits_texture(const iron__gpu_device *device, const iron__cas
     return IRON_OK;
 }
 
-static const shape each = {GATHER_WG, GATHER_WG, 0};
-static const shape vector = {GATHER_WG, 4 * GATHER_QUADS *GATHER_WG, 0};
-static const shape staged = {GATHER_STAGED_WG, GATHER_STAGED_BLOCK, 4 * GATHER_STAGED_WORDS};
-static const shape sorted = {GATHER_SORTED_WG, GATHER_SORTED_BLOCK, 0};
+static const shape each = {GATHER_THREADS, GATHER_THREADS, 0};
+static const shape vector = {GATHER_THREADS, 4 * GATHER_QUADS *GATHER_THREADS, 0};
+static const shape staged = {GATHER_STAGED_THREADS, GATHER_STAGED_BLOCK, 4 * GATHER_STAGED_WORDS};
+static const shape sorted = {GATHER_SORTED_THREADS, GATHER_SORTED_BLOCK, 0};
 
 /* Its groups are larger than most, in threads and in local memory. */
 static iron_status suits_staged(const iron__gpu_device *device, const iron__case *c,

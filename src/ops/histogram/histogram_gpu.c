@@ -81,8 +81,8 @@ static iron_status add_far(iron__gpu_work *work, const iron__gpu_data *data,
                                   IRON_GPU_VALUE(*span)};
     const iron__gpu_launch launch = {
         .kernel = work->kernels[1],
-        .groups = {(uint32_t)iron__kit_pieces(far_values(span), HISTOGRAM_SMALL_WG)},
-        .threads = {HISTOGRAM_SMALL_WG},
+        .groups = {(uint32_t)iron__kit_pieces(far_values(span), HISTOGRAM_SMALL_THREADS)},
+        .threads = {HISTOGRAM_SMALL_THREADS},
         .args = args,
         .arg_count = IRON_KIT_COUNT(args)};
 

@@ -9,11 +9,12 @@
  */
 K_DEVICE void histogram_matched(const k_u32x4 *K_RESTRICT data, k_u64 *K_RESTRICT counts,
                                 const histogram_span *s, k_u32 *table, const k_u32 bits) {
-    k_u64 step = (k_u64)K_NGRP * HISTOGRAM_TABLE_WG;
-    k_u64 warp = (k_u64)K_GRP * HISTOGRAM_TABLE_WG + K_LID / 32 * 32; /* its first lane's element */
-    k_u32 lane = K_LID % 32;
+    k_u64 step = (k_u64)K_GROUPS * HISTOGRAM_TABLE_THREADS;
+    k_u64 warp = (k_u64)K_GROUP * HISTOGRAM_TABLE_THREADS +
+                 K_THREAD / 32 * 32; /* its first lane's element */
+    k_u32 lane = K_THREAD % 32;
 
-    histogram_zero(table, s->bins, HISTOGRAM_TABLE_WG);
+    histogram_zero(table, s->bins, HISTOGRAM_TABLE_THREADS);
     for (; warp < s->count; warp += step) { /* all lanes take part in every match */
         bool is_there = warp + lane < s->count;
         k_u32 value = is_there ? histogram_at(data, warp + lane, bits) : 0xFFFFFFFFu;
@@ -23,12 +24,12 @@ K_DEVICE void histogram_matched(const k_u32x4 *K_RESTRICT data, k_u64 *K_RESTRIC
             atomicAdd(&table[value], (k_u32)__popc(same));
     }
     K_BARRIER();
-    for (k_u32 bin = K_LID; bin < s->bins; bin += HISTOGRAM_TABLE_WG)
+    for (k_u32 bin = K_THREAD; bin < s->bins; bin += HISTOGRAM_TABLE_THREADS)
         histogram_add(counts, bin, table[bin]);
 }
 
 #define HISTOGRAM_MATCH_KERNEL(name, bits)                                                         \
-    K_KERNEL(HISTOGRAM_TABLE_WG) name(HISTOGRAM_ARGS) {                                            \
+    K_KERNEL(HISTOGRAM_TABLE_THREADS) name(HISTOGRAM_ARGS) {                                       \
         K_DYNAMIC(k_u32, table);                                                                   \
         histogram_matched(data, counts, &s, table, bits);                                          \
     }

@@ -64,15 +64,15 @@ iron_status iron__histogram_plan_global(const iron__gpu_info *info, const iron__
                                         iron__histogram_plan *out, iron_error *err) {
     (void)info;
     (void)err;
-    out->threads = HISTOGRAM_SMALL_WG;
+    out->threads = HISTOGRAM_SMALL_THREADS;
     out->groups = HISTOGRAM_SMALL_GROUPS;
-    out->turn_bytes = HISTOGRAM_SMALL_WG * iron__element_bytes(c->element);
+    out->turn_bytes = HISTOGRAM_SMALL_THREADS * iron__element_bytes(c->element);
     return IRON_OK;
 }
 
 static iron_status plan_table(const iron__gpu_info *info, const iron__case *c, size_t turn_bytes,
                               iron__histogram_plan *out, iron_error *err) {
-    out->threads = HISTOGRAM_TABLE_WG;
+    out->threads = HISTOGRAM_TABLE_THREADS;
     out->turn_bytes = turn_bytes;
     out->local_bytes = table_bytes(c);
     out->groups = groups_of(info, out->local_bytes, HISTOGRAM_TABLE_GROUPS);
@@ -81,12 +81,12 @@ static iron_status plan_table(const iron__gpu_info *info, const iron__case *c, s
 
 iron_status iron__histogram_plan_plain(const iron__gpu_info *info, const iron__case *c,
                                        iron__histogram_plan *out, iron_error *err) {
-    return plan_table(info, c, HISTOGRAM_TABLE_WG * iron__element_bytes(c->element), out, err);
+    return plan_table(info, c, HISTOGRAM_TABLE_THREADS * iron__element_bytes(c->element), out, err);
 }
 
 iron_status iron__histogram_plan_vector(const iron__gpu_info *info, const iron__case *c,
                                         iron__histogram_plan *out, iron_error *err) {
-    return plan_table(info, c, (size_t)HISTOGRAM_TABLE_WG * HISTOGRAM_VECTOR_LOADS * QUAD, out,
+    return plan_table(info, c, (size_t)HISTOGRAM_TABLE_THREADS * HISTOGRAM_VECTOR_LOADS * QUAD, out,
                       err);
 }
 
@@ -107,8 +107,8 @@ iron_status iron__histogram_plan_copies(const iron__gpu_info *info, const iron__
 
 static iron_status plan_lanes(const iron__gpu_info *info, const iron__case *c, uint32_t loads,
                               iron__histogram_plan *out, iron_error *err) {
-    out->threads = HISTOGRAM_LANES_WG;
-    out->turn_bytes = (size_t)HISTOGRAM_LANES_WG * loads * QUAD;
+    out->threads = HISTOGRAM_LANES_THREADS;
+    out->turn_bytes = (size_t)HISTOGRAM_LANES_THREADS * loads * QUAD;
     out->local_bytes = table_bytes(c) * HISTOGRAM_LANES;
     out->groups = groups_of(info, out->local_bytes, HISTOGRAM_LANES_GROUPS);
     return fit(info, c, out, err);
@@ -130,8 +130,8 @@ iron_status iron__histogram_plan_packed(const iron__gpu_info *info, const iron__
                  info->name, info->local_bytes_max);
     out->pairs = (uint32_t)least_of((bins + 1) / 2, words - HISTOGRAM_PACKED_SPARE);
     out->kernel = 2 * out->pairs < bins ? "histogram_packed_part" : "histogram_packed";
-    out->threads = HISTOGRAM_PACKED_WG;
-    out->turn_bytes = (size_t)HISTOGRAM_PACKED_WG * HISTOGRAM_PACKED_LOADS * QUAD;
+    out->threads = HISTOGRAM_PACKED_THREADS;
+    out->turn_bytes = (size_t)HISTOGRAM_PACKED_THREADS * HISTOGRAM_PACKED_LOADS * QUAD;
     out->local_bytes = (out->pairs + HISTOGRAM_PACKED_SPARE) * sizeof(k_u32);
     out->groups = groups_of(info, out->local_bytes, HISTOGRAM_PACKED_GROUPS);
     return IRON_OK;
@@ -155,8 +155,8 @@ iron_status iron__histogram_plan_swept(const iron__gpu_info *info, const iron__c
                  info->name, info->local_bytes_max);
     out->pairs = (uint32_t)least_of((bins + 1) / 2, 4 * quads);
     out->kernel = 2 * out->pairs < bins ? "histogram_swept_part" : "histogram_swept";
-    out->threads = HISTOGRAM_SWEPT_WG;
-    out->turn_bytes = (size_t)HISTOGRAM_SWEPT_WG * HISTOGRAM_SWEPT_LOADS * QUAD;
+    out->threads = HISTOGRAM_SWEPT_THREADS;
+    out->turn_bytes = (size_t)HISTOGRAM_SWEPT_THREADS * HISTOGRAM_SWEPT_LOADS * QUAD;
     out->local_bytes = (size_t)(out->pairs + 3) / 4 * QUAD;
     out->groups = HISTOGRAM_SWEPT_GROUPS;
     if (2 * out->pairs < bins) {
@@ -176,8 +176,8 @@ static iron_status plan_small(const iron__gpu_info *info, const iron__case *c,
         return iron__histogram_plan_global(info, c, out, err);
     }
     out->kernel = "histogram_table_small";
-    out->threads = HISTOGRAM_SMALL_WG;
-    out->turn_bytes = (size_t)HISTOGRAM_SMALL_WG * HISTOGRAM_SMALL_LOADS * QUAD;
+    out->threads = HISTOGRAM_SMALL_THREADS;
+    out->turn_bytes = (size_t)HISTOGRAM_SMALL_THREADS * HISTOGRAM_SMALL_LOADS * QUAD;
     out->local_bytes = table_bytes(c);
     out->groups =
         (uint32_t)least_of(info->local_bytes_max / out->local_bytes, HISTOGRAM_SMALL_GROUPS);
@@ -188,7 +188,7 @@ iron_status iron__histogram_plan_champion(const iron__gpu_info *info, const iron
                                           iron__histogram_plan *out, iron_error *err) {
     size_t room = least_of(info->local_bytes_max, HISTOGRAM_LOCAL_MOST);
 
-    if (info->group_threads_max < HISTOGRAM_TABLE_WG)
+    if (info->group_threads_max < HISTOGRAM_TABLE_THREADS)
         return plan_small(info, c, out, err);
     if (iron__histogram_bins(c) <= HISTOGRAM_LANES_BINS &&
         table_bytes(c) * HISTOGRAM_LANES <= room) {
@@ -197,8 +197,8 @@ iron_status iron__histogram_plan_champion(const iron__gpu_info *info, const iron
     }
     if (table_bytes(c) <= room && is_for_two(room, table_bytes(c))) {
         out->kernel = "histogram_table";
-        return plan_table(info, c, (size_t)HISTOGRAM_TABLE_WG * HISTOGRAM_TABLE_LOADS * QUAD, out,
-                          err);
+        return plan_table(info, c, (size_t)HISTOGRAM_TABLE_THREADS * HISTOGRAM_TABLE_LOADS * QUAD,
+                          out, err);
     }
     if (packed_bytes(c) <= room)
         return iron__histogram_plan_packed(info, c, out, err);

@@ -16,45 +16,45 @@
 #endif
 
 /* global-atomic, and the champion's table where groups are small: what every GPU has. */
-#define HISTOGRAM_SMALL_WG     256
-#define HISTOGRAM_SMALL_GROUPS 8
-#define HISTOGRAM_SMALL_LOADS  2
+#define HISTOGRAM_SMALL_THREADS 256
+#define HISTOGRAM_SMALL_GROUPS  8
+#define HISTOGRAM_SMALL_LOADS   2
 
 /* Rows with a table in local memory. A large table leaves room for one group a unit, so groups are
  * as large as they can be. */
-#define HISTOGRAM_TABLE_WG     1024
-#define HISTOGRAM_TABLE_GROUPS 2 /* where that many tables fit */
-#define HISTOGRAM_VECTOR_LOADS 1 /* vector-loads */
-#define HISTOGRAM_TABLE_LOADS  4 /* the champion */
+#define HISTOGRAM_TABLE_THREADS 1024
+#define HISTOGRAM_TABLE_GROUPS  2 /* where that many tables fit */
+#define HISTOGRAM_VECTOR_LOADS  1 /* vector-loads */
+#define HISTOGRAM_TABLE_LOADS   4 /* the champion */
 
 /* shared-replicated: copies of the table a group at most; warps take turns at them. */
 #define HISTOGRAM_COPIES 8
 
 /* lane-private, and the champion for few bins: a copy of the table a lane, a bank each. */
 #define HISTOGRAM_LANES           32
-#define HISTOGRAM_LANES_WG        1024
+#define HISTOGRAM_LANES_THREADS   1024
 #define HISTOGRAM_LANES_GROUPS    2
 #define HISTOGRAM_LANES_ONE_LOADS 1   /* lane-private */
 #define HISTOGRAM_LANES_LOADS     4   /* the champion */
 #define HISTOGRAM_LANES_BINS      512 /* the champion's few bins */
 
-/* Two counters of 16 bits a word. Between two barriers a group counts HISTOGRAM_PACKED_WG times
- * LOADS times 16 bytes, and histogram_packed.k proves why that must stay below
+/* Two counters of 16 bits a word. Between two barriers a group counts HISTOGRAM_PACKED_THREADS
+ * times LOADS times 16 bytes, and histogram_packed.k proves why that must stay below
  * 65,536 - HISTOGRAM_PACKED_FULL elements. */
-#define HISTOGRAM_PACKED_WG     1024
-#define HISTOGRAM_PACKED_GROUPS 2 /* where that many tables fit */
-#define HISTOGRAM_PACKED_LOADS  4
-#define HISTOGRAM_PACKED_FULL   16384u
-#define HISTOGRAM_PACKED_SPARE  32u /* words behind the counters */
+#define HISTOGRAM_PACKED_THREADS 1024
+#define HISTOGRAM_PACKED_GROUPS  2 /* where that many tables fit */
+#define HISTOGRAM_PACKED_LOADS   4
+#define HISTOGRAM_PACKED_FULL    16384u
+#define HISTOGRAM_PACKED_SPARE   32u /* words behind the counters */
 
 /* Two counters of 16 bits a word, swept before one could overflow: see histogram_swept.k. One group
  * a unit: that is what a table leaves room for where it matters, and its threads may have as many
  * registers as they like. */
-#define HISTOGRAM_SWEPT_WG     1024
-#define HISTOGRAM_SWEPT_GROUPS 1
-#define HISTOGRAM_SWEPT_LOADS  3
-#define HISTOGRAM_SWEPT_KEPT   4096u                          /* a power of 2 */
-#define HISTOGRAM_SWEPT_MOST   (65536 - HISTOGRAM_SWEPT_KEPT) /* elements from sweep to sweep */
+#define HISTOGRAM_SWEPT_THREADS 1024
+#define HISTOGRAM_SWEPT_GROUPS  1
+#define HISTOGRAM_SWEPT_LOADS   3
+#define HISTOGRAM_SWEPT_KEPT    4096u                          /* a power of 2 */
+#define HISTOGRAM_SWEPT_MOST    (65536 - HISTOGRAM_SWEPT_KEPT) /* elements from sweep to sweep */
 
 /* Copies of the counters of values without room, and bytes that they take at most: so little that
  * the last-level cache keeps them. There is one copy, however large. */

@@ -29,9 +29,9 @@
 #define LAYOUT_FALL  0.0981f /* what gravity adds to a speed in one */
 #define LAYOUT_SHIFT 0.1f    /* fields one */
 
-#define LAYOUT_WG    256 /* threads of a group */
-#define LAYOUT_LOADS 8   /* fields one: elements that a thread has in flight */
-#define LAYOUT_QUADS 2   /* fields one: vectors of 16 bytes that it has */
+#define LAYOUT_THREADS 256 /* threads of a group */
+#define LAYOUT_LOADS   8   /* fields one: elements that a thread has in flight */
+#define LAYOUT_QUADS   2   /* fields one: vectors of 16 bytes that it has */
 
 /* In the order of the op. */
 typedef struct layout_particle {

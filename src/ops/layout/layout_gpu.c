@@ -24,9 +24,9 @@ static const shares quads = {4, 4 * LAYOUT_QUADS};
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < LAYOUT_WG, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.group_threads_max < LAYOUT_THREADS, err, IRON_E_UNSUPPORTED,
                  "%s has groups of %u threads at most; %u are needed", device->info.name,
-                 device->info.group_threads_max, (unsigned)LAYOUT_WG);
+                 device->info.group_threads_max, (unsigned)LAYOUT_THREADS);
     return IRON_OK;
 }
 
@@ -42,8 +42,8 @@ static iron_status launch(iron__gpu_work *work, size_t kernel, uint32_t share,
                                   IRON_GPU_VALUE(work->c.rows)};
     iron__gpu_launch l = {
         .kernel = work->kernels[kernel],
-        .groups = {(uint32_t)iron__kit_pieces(work->c.rows, (uint64_t)share * LAYOUT_WG)},
-        .threads = {LAYOUT_WG},
+        .groups = {(uint32_t)iron__kit_pieces(work->c.rows, (uint64_t)share * LAYOUT_THREADS)},
+        .threads = {LAYOUT_THREADS},
         .args = args,
         .arg_count = IRON_KIT_COUNT(args)};
 

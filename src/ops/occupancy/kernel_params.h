@@ -29,6 +29,6 @@
     S(registers_128, 256, 128)
 
 /* One load of 4 bytes a thread. */
-#define OCCUPANCY_WORDS_WG 256
+#define OCCUPANCY_WORDS_THREADS 256
 
 #endif

@@ -80,11 +80,12 @@ OCCUPANCY_SHAPES(OCCUPANCY_KERNEL)
     }
 OCCUPANCY_TIGHT(OCCUPANCY_TIGHT_KERNEL)
 
-K_KERNEL(OCCUPANCY_WORDS_WG)
+K_KERNEL(OCCUPANCY_WORDS_THREADS)
 occupancy_words(const k_u32 *from, k_u32 *to, const k_u64 count) {
-    const k_u64 step = (k_u64)gridDim.x * OCCUPANCY_WORDS_WG;
+    const k_u64 step = (k_u64)gridDim.x * OCCUPANCY_WORDS_THREADS;
 
 #pragma unroll 1
-    for (k_u64 at = (k_u64)blockIdx.x * OCCUPANCY_WORDS_WG + threadIdx.x; at < count; at += step)
+    for (k_u64 at = (k_u64)blockIdx.x * OCCUPANCY_WORDS_THREADS + threadIdx.x; at < count;
+         at += step)
         to[at] = occupancy_mix(from[at]);
 }

@@ -108,8 +108,8 @@ static const iron__gpu_way way = {IRON_KIT_WAY, .run = run};
 #define NUMBERS_TIGHT(name, threads, registers) NUMBERS(name, threads, OCCUPANCY_HELD)
 enum {
     OCCUPANCY_SHAPES(NUMBERS) OCCUPANCY_TIGHT(NUMBERS_TIGHT) /* each brings its commas */
-    threads_of_words = OCCUPANCY_WORDS_WG,
-    turn_of_words = OCCUPANCY_WORDS_WG
+    threads_of_words = OCCUPANCY_WORDS_THREADS,
+    turn_of_words = OCCUPANCY_WORDS_THREADS
 };
 
 #define ROW(text_name, text_idea, slower, of_kernel, of_unit)                                      \

@@ -10,9 +10,9 @@
  * look-ups would keep the table in the cache by themselves; fewer would not matter. */
 #define RESIDENCY_RECORD 32
 
-#define RESIDENCY_WG    256 /* threads of a group */
-#define RESIDENCY_LOADS 4   /* of 16 bytes under way a thread */
-#define RESIDENCY_DENSE 6   /* groups that a unit holds at a time */
+#define RESIDENCY_THREADS 256 /* threads of a group */
+#define RESIDENCY_LOADS   4   /* of 16 bytes under way a thread */
+#define RESIDENCY_DENSE   6   /* groups that a unit holds at a time */
 
 /* A group's share of the answer stands in a list of so many. */
 #define RESIDENCY_GROUPS_MAX 4096

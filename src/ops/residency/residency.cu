@@ -73,19 +73,19 @@ struct residency_sums {
 
 /* Of all threads, right in thread 0. Ends behind a barrier, so that it can be called again. */
 static __device__ __forceinline__ residency_sums residency_join(residency_sums s) {
-    __shared__ k_u64 sums[RESIDENCY_WG / 32];
-    __shared__ k_u32 xors[RESIDENCY_WG / 32];
+    __shared__ k_u64 sums[RESIDENCY_THREADS / 32];
+    __shared__ k_u32 xors[RESIDENCY_THREADS / 32];
 
-    s.sum = k_subgroup_add(s.sum);
+    s.sum = k_subgroup_add_u64(s.sum);
     s.xors = k_subgroup_xor(s.xors);
     if (threadIdx.x % 32 == 0) {
         sums[threadIdx.x / 32] = s.sum;
         xors[threadIdx.x / 32] = s.xors;
     }
     __syncthreads();
-    s.sum = threadIdx.x < RESIDENCY_WG / 32 ? sums[threadIdx.x] : 0;
-    s.xors = threadIdx.x < RESIDENCY_WG / 32 ? xors[threadIdx.x] : 0;
-    s.sum = k_subgroup_add(s.sum);
+    s.sum = threadIdx.x < RESIDENCY_THREADS / 32 ? sums[threadIdx.x] : 0;
+    s.xors = threadIdx.x < RESIDENCY_THREADS / 32 ? xors[threadIdx.x] : 0;
+    s.sum = k_subgroup_add_u64(s.sum);
     s.xors = k_subgroup_xor(s.xors);
     __syncthreads();
     return s;
@@ -108,7 +108,7 @@ static __device__ __forceinline__ void residency_report(residency_sums s, ulongl
         return;
     s.sum = 0;
     s.xors = 0;
-    for (k_u32 k = threadIdx.x; k < gridDim.x; k += RESIDENCY_WG) {
+    for (k_u32 k = threadIdx.x; k < gridDim.x; k += RESIDENCY_THREADS) {
         ulonglong2 share = __ldcg(shares + k);
 
         s.sum += share.x;
@@ -125,7 +125,7 @@ template <class HINTS>
 static __device__ __forceinline__ void residency_rest(const HINTS &hints, const k_u32 *stream,
                                                       k_u64 from, k_u64 count, const k_u32 *table,
                                                       k_u32 words, residency_sums *s) {
-    for (k_u64 i = from + threadIdx.x; i < count; i += RESIDENCY_WG) {
+    for (k_u64 i = from + threadIdx.x; i < count; i += RESIDENCY_THREADS) {
         k_u32 word = __ldg(stream + i);
 
         if (i % RESIDENCY_RECORD == 0)
@@ -139,7 +139,7 @@ static __device__ __forceinline__ residency_sums residency_walk(const k_u32 *str
                                                                 const k_u32 *table, k_u32 words) {
     const HINTS hints;
     const k_u32x4 *quads = (const k_u32x4 *)stream;
-    const k_u64 turn = RESIDENCY_WG * RESIDENCY_LOADS, whole = count / 4 / turn * turn;
+    const k_u64 turn = RESIDENCY_THREADS * RESIDENCY_LOADS, whole = count / 4 / turn * turn;
     const bool has_keys = threadIdx.x % (RESIDENCY_RECORD / 4) == 0;
     residency_sums s = {0, 0};
 
@@ -149,7 +149,7 @@ static __device__ __forceinline__ residency_sums residency_walk(const k_u32 *str
 
 #pragma unroll
         for (int k = 0; k < RESIDENCY_LOADS; k++)
-            v[k] = hints.stream(quads + at + k * RESIDENCY_WG);
+            v[k] = hints.stream(quads + at + k * RESIDENCY_THREADS);
         if (has_keys) {
 #pragma unroll
             for (int k = 0; k < RESIDENCY_LOADS; k++)
@@ -165,7 +165,7 @@ static __device__ __forceinline__ residency_sums residency_walk(const k_u32 *str
 }
 
 #define RESIDENCY_KERNEL(name)                                                                     \
-    K_KERNEL_DENSE(RESIDENCY_WG, RESIDENCY_DENSE)                                                  \
+    K_KERNEL_DENSE(RESIDENCY_THREADS, RESIDENCY_DENSE)                                             \
     residency_##name(const k_u32 *K_RESTRICT stream, const k_u64 count,                            \
                      const k_u32 *K_RESTRICT table, const k_u32 words, ulonglong2 *shares,         \
                      k_u32 *counter, ulonglong2 *answer) {                                         \

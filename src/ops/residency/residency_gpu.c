@@ -70,7 +70,8 @@ static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__g
                        iron_error *err) {
     const wish *w = work->recipe->own;
     uint64_t table_bytes = iron__residency_table_bytes(&work->c);
-    uint64_t turns = iron__kit_pieces(work->c.rows, (uint64_t)4 * RESIDENCY_WG * RESIDENCY_LOADS);
+    uint64_t turns =
+        iron__kit_pieces(work->c.rows, (uint64_t)4 * RESIDENCY_THREADS * RESIDENCY_LOADS);
     uint32_t groups = iron__kit_groups(work, turns, RESIDENCY_DENSE);
     uint32_t words = (uint32_t)(table_bytes / sizeof(uint32_t));
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
@@ -83,7 +84,7 @@ static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__g
     const iron__gpu_launch l = {
         .kernel = work->kernels[0],
         .groups = {groups < RESIDENCY_GROUPS_MAX ? groups : RESIDENCY_GROUPS_MAX},
-        .threads = {RESIDENCY_WG},
+        .threads = {RESIDENCY_THREADS},
         .args = args,
         .arg_count = IRON_KIT_COUNT(args),
         .kept = w->is_keeping ? data->inputs[1] : NULL,

@@ -76,22 +76,23 @@ static __device__ __forceinline__ step_sums step_reduce_warp(step_sums v) {
     v.sum = ((k_u64)high << 52) + ((k_u64)middle << 26) + low;
 #else
     v.xors = k_subgroup_xor(v.xors);
-    v.sum = k_subgroup_add(v.sum);
+    v.sum = k_subgroup_add_u64(v.sum);
 #endif
     return v;
 }
 
 /* The group's contribution, in every lane of the first warp. */
 static __device__ __forceinline__ step_sums step_reduce_group(step_sums v) {
-    __shared__ step_sums warps[TOKENS_STEP_WG / 32];
-    k_u32 lane = K_LID % 32, warp = K_LID / 32;
+    __shared__ step_sums warps[TOKENS_STEP_THREADS / 32];
+    k_u32 lane = K_THREAD % 32, warp = K_THREAD / 32;
     const step_sums none = {0, 0};
 
     v = step_reduce_warp(v);
     if (lane == 0)
         warps[warp] = v;
     __syncthreads();
-    return warp == 0 ? step_reduce_warp(lane < TOKENS_STEP_WG / 32 ? warps[lane] : none) : none;
+    return warp == 0 ? step_reduce_warp(lane < TOKENS_STEP_THREADS / 32 ? warps[lane] : none)
+                     : none;
 }
 
 #define STEP_LOADS 2
@@ -99,28 +100,28 @@ static __device__ __forceinline__ step_sums step_reduce_group(step_sums v) {
 /* The group's share of the tokens: `share` quads, all loads of a turn in flight at once. */
 static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict__ quads,
                                                       k_u32 share, const tokens_span *s) {
-    k_u64 end = s->count / 4, stop = (k_u64)(K_GRP + 1) * share;
-    k_u64 quad = (k_u64)K_GRP * share + K_LID;
+    k_u64 end = s->count / 4, stop = (k_u64)(K_GROUP + 1) * share;
+    k_u64 quad = (k_u64)K_GROUP * share + K_THREAD;
     const champion_offsets o = {137u, 2 * 137u, 3 * 137u};
     step_sums v = {0, 0};
 
     stop = stop < end ? stop : end;
-    for (; quad < stop; quad += STEP_LOADS * TOKENS_STEP_WG) {
+    for (; quad < stop; quad += STEP_LOADS * TOKENS_STEP_THREADS) {
         k_u32 hash = tokens_hash(s->first + 4 * quad);
         k_u32x4 t[STEP_LOADS];
 
 #pragma unroll
         for (int k = 0; k < STEP_LOADS; k++)
-            if (quad + k * TOKENS_STEP_WG < stop)
-                t[k] = quads[quad + k * TOKENS_STEP_WG];
+            if (quad + k * TOKENS_STEP_THREADS < stop)
+                t[k] = quads[quad + k * TOKENS_STEP_THREADS];
 #pragma unroll
         for (int k = 0; k < STEP_LOADS; k++)
-            if (quad + k * TOKENS_STEP_WG < stop)
-                champion_quad(t[k], hash + k * CHAMPION_RISE(4 * TOKENS_STEP_WG), o, s, &v.xors,
-                              &v.sum);
+            if (quad + k * TOKENS_STEP_THREADS < stop)
+                champion_quad(t[k], hash + k * CHAMPION_RISE(4 * TOKENS_STEP_THREADS), o, s,
+                              &v.xors, &v.sum);
     }
-    if (K_GRP + 1 == K_NGRP && K_LID < s->count % 4) { /* what is left of less than a quad */
-        k_u64 i = end * 4 + K_LID;
+    if (K_GROUP + 1 == K_GROUPS && K_THREAD < s->count % 4) { /* what is left of less than a quad */
+        k_u64 i = end * 4 + K_THREAD;
 
         champion_token(((const k_u32 *)quads)[i], tokens_hash(s->first + i), s, &v.xors, &v.sum);
     }
@@ -130,12 +131,12 @@ static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict_
 /* The same where the reading is what takes the time: the champion's loop. */
 static __device__ __forceinline__ step_sums step_take_long(const k_u32 *__restrict__ tokens,
                                                            const tokens_span *s) {
-    champion_range range = champion_range_of(s, TOKENS_STEP_WG);
+    champion_range range = champion_range_of(s, TOKENS_STEP_THREADS);
     step_sums v = {0, 0};
 
     if (range.begin < range.end)
         champion_take(tokens, range.begin, range.end, s->first + (range.begin - s->begin),
-                      TOKENS_STEP_WG, s, &v.xors, &v.sum);
+                      TOKENS_STEP_THREADS, s, &v.xors, &v.sum);
     return v;
 }
 
@@ -147,14 +148,14 @@ static __device__ __forceinline__ step_sums step_gather(const step_slot *slots, 
 
 #pragma unroll
     for (int k = 0; k < GROUPS / 32; k++)
-        missing |= (K_LID % 32 + 32 * k < K_NGRP) << k;
+        missing |= (K_THREAD % 32 + 32 * k < K_GROUPS) << k;
     while (missing) {
         step_slot seen[GROUPS / 32];
 
 #pragma unroll
         for (int k = 0; k < GROUPS / 32; k++)
             if (missing >> k & 1)
-                seen[k] = step_look(slots + K_LID % 32 + 32 * k);
+                seen[k] = step_look(slots + K_THREAD % 32 + 32 * k);
 #pragma unroll
         for (int k = 0; k < GROUPS / 32; k++)
             if ((missing >> k & 1) && seen[k].epoch == epoch) {
@@ -176,9 +177,9 @@ typedef struct step_tables {
 static __device__ __forceinline__ void step_load_tables(step_tables *to, const tokens_lattice *l,
                                                         const k_u32 *__restrict__ points,
                                                         const k_u8 *__restrict__ nearest) {
-    if (K_LID < l->count)
-        to->points[K_LID] = points[K_LID];
-    for (k_u32 k = K_LID; k < 2 * l->span - 1 && k < STEP_TABLE; k += TOKENS_STEP_WG)
+    if (K_THREAD < l->count)
+        to->points[K_THREAD] = points[K_THREAD];
+    for (k_u32 k = K_THREAD; k < 2 * l->span - 1 && k < STEP_TABLE; k += TOKENS_STEP_THREADS)
         to->nearest[k] = nearest[k];
 }
 
@@ -195,7 +196,7 @@ step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *a
      const tokens_lattice &l, const tokens_closing &c, k_u32 share) {
     __shared__ step_tables tables;
     /* the first warp of every group has the first nodes, the second the next, ... */
-    k_u32 node = (K_LID / 32 * K_NGRP + K_GRP) * 32 + K_LID % 32;
+    k_u32 node = (K_THREAD / 32 * K_GROUPS + K_GROUP) * 32 + K_THREAD % 32;
     k_u32 epoch;
     k_f32 potential;
     step_sums v;
@@ -207,14 +208,14 @@ step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *a
     step_wait_for_launch_before();
     epoch = *(volatile k_u32 *)epochs + 1;
     __syncthreads(); /* once a group has published, the epoch may change: all have read it */
-    if (K_LID == 0)
-        step_publish(slots + K_GRP, v, epoch);
+    if (K_THREAD == 0)
+        step_publish(slots + K_GROUP, v, epoch);
     if (node / 32 * 32 >= l.nodes)
         return;
     v = step_gather<GROUPS>(slots, epoch);
     potential = __double2float_rn(__dmul_rn((double)(k_i64)(v.sum - c.last * c.middle),
                                             __longlong_as_double((k_i64)c.inverse_bits)));
-    for (; node < l.nodes; node += K_NGRP * TOKENS_STEP_WG) {
+    for (; node < l.nodes; node += K_GROUPS * TOKENS_STEP_THREADS) {
         k_f32 product = activations[node] * potential;
         k_f32 point = (k_f32)step_point(&tables, apply_entry_real(&l, fabsf(product)), nearest);
 
@@ -222,7 +223,7 @@ step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *a
             step_point(&tables, apply_entry_xor(&l, accumulators[node] ^ v.xors), nearest);
         potentials[node] += product == 0.0f ? 0.0f : copysignf(point, product);
     }
-    if (K_GRP == 0 && K_LID == 0) {
+    if (K_GROUP == 0 && K_THREAD == 0) {
         K_ATOMIC_ADD_U64(&totals[0], v.sum);
         K_ATOMIC_XOR_U32((k_u32 *)&totals[1], v.xors);
         *epochs = epoch; /* all groups have published, so all their threads have read it */
@@ -230,7 +231,7 @@ step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *a
 }
 
 #define STEP_KERNEL(name, groups, is_long)                                                         \
-    extern "C" __global__ void __launch_bounds__(TOKENS_STEP_WG, 2) name(                          \
+    extern "C" __global__ void __launch_bounds__(TOKENS_STEP_THREADS, 2) name(                     \
         const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *accumulators,    \
         k_f32 *potentials, const k_f32 *__restrict__ activations, k_u64 *totals,                   \
         const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest, const tokens_span s,   \

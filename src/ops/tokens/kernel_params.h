@@ -62,24 +62,24 @@ typedef struct quads_found {
 } quads_found;
 
 /* Threads of a group, for kernels and launches alike. */
-#define TOKENS_PAIRS_SIDE    16 /* atomic2d: so many tokens times so many nodes */
-#define TOKENS_NODE_WG       256
-#define TOKENS_HYBRID_WG     256
-#define TOKENS_TILED_WG      256
-#define TOKENS_TILED_WIDE_WG 32
-#define TOKENS_REDUCE_WG     256
-#define TOKENS_REDUCE_GROUPS 256
-#define TOKENS_CHAMPION_WG   256 /* what every GPU has; 512 read no faster on an H200 */
-#define TOKENS_FEW_WG        64
-#define TOKENS_STEP_WG       512
-#define TOKENS_STEP_GROUPS   160 /* at most */
-#define TOKENS_STRIDE_GROUPS 320 /* at most: two a unit */
-#define TOKENS_APPLY_WG      256
-#define TOKENS_WIDEN_WG      256
-#define QUADS_WG             256
-#define QUADS_UNIT_GROUPS    4    /* of which a unit holds so many */
-#define QUADS_GROUPS         2048 /* at most: each has a place for what it finds */
-#define QUADS_EDGE_WG        32
+#define TOKENS_PAIRS_SIDE         16 /* atomic2d: so many tokens times so many nodes */
+#define TOKENS_NODE_THREADS       256
+#define TOKENS_HYBRID_THREADS     256
+#define TOKENS_TILED_THREADS      256
+#define TOKENS_TILED_WIDE_THREADS 32
+#define TOKENS_REDUCE_THREADS     256
+#define TOKENS_REDUCE_GROUPS      256
+#define TOKENS_CHAMPION_THREADS   256 /* what every GPU has; 512 read no faster on an H200 */
+#define TOKENS_FEW_THREADS        64
+#define TOKENS_STEP_THREADS       512
+#define TOKENS_STEP_GROUPS        160 /* at most */
+#define TOKENS_STRIDE_GROUPS      320 /* at most: two a unit */
+#define TOKENS_APPLY_THREADS      256
+#define TOKENS_WIDEN_THREADS      256
+#define QUADS_THREADS             256
+#define QUADS_UNIT_GROUPS         4    /* of which a unit holds so many */
+#define QUADS_GROUPS              2048 /* at most: each has a place for what it finds */
+#define QUADS_EDGE_THREADS        32
 
 /* Batches that one row of groups takes when many are applied at once. */
 #define TOKENS_CHUNK 32

@@ -111,7 +111,7 @@ static quads_span span_of(const iron__quads_gpu *q, uint64_t begin, uint64_t pos
 /* Twice what fills the device, so that the units' last groups end together (with the contribution
  * that is 0.956 of the ceiling on an H200, 0.941 without), and no more than have work. */
 static uint32_t groups_for(const iron__quads_gpu *q, uint64_t quads) {
-    uint64_t turns = (quads + QUADS_WG - 1) / QUADS_WG;
+    uint64_t turns = (quads + QUADS_THREADS - 1) / QUADS_THREADS;
     uint64_t full = UINT64_C(2) * QUADS_UNIT_GROUPS * q->device->info.units;
 
     full = full < 1 ? 1 : full < QUADS_GROUPS ? full : QUADS_GROUPS;
@@ -125,7 +125,7 @@ static iron_status take_quads(iron__quads_gpu *q, iron__gpu_queue *queue,
     iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*s)};
     iron__gpu_launch launch = {.kernel = s->begin % 4 == 0 ? q->aligned : q->anywhere,
                                .groups = {groups_for(q, s->quads), 1},
-                               .threads = {QUADS_WG, 1},
+                               .threads = {QUADS_THREADS, 1},
                                .args = args,
                                .arg_count = sizeof args / sizeof args[0]};
 
@@ -141,7 +141,7 @@ static iron_status take_edges(iron__quads_gpu *q, iron__gpu_queue *queue,
                             IRON_GPU_VALUE(count),     IRON_GPU_VALUE(at)};
     iron__gpu_launch launch = {.kernel = q->edges,
                                .groups = {1, 1},
-                               .threads = {QUADS_EDGE_WG, 1},
+                               .threads = {QUADS_EDGE_THREADS, 1},
                                .args = args,
                                .arg_count = sizeof args / sizeof args[0]};
 
@@ -183,7 +183,7 @@ iron_status iron__quads_gpu_feed_all(iron__quads_gpu *q, iron__gpu_queue *queue,
                             IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*c),    IRON_GPU_VALUE(s)};
     iron__gpu_launch launch = {.kernel = q->all,
                                .groups = {groups_for(q, s.quads), 1},
-                               .threads = {QUADS_WG, 1},
+                               .threads = {QUADS_THREADS, 1},
                                .args = args,
                                .arg_count = sizeof args / sizeof args[0]};
 

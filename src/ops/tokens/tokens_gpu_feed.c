@@ -60,7 +60,7 @@ static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
         uint64_t batches = (s->open + s->count + s->batch - 1) / s->batch;
 
         launch.kernel = t->kernels.few;
-        launch.threads[0] = TOKENS_FEW_WG;
+        launch.threads[0] = TOKENS_FEW_THREADS;
         launch.groups[0] = batches < FEW_GROUPS ? (uint32_t)batches : FEW_GROUPS;
     }
     t->is_step_last = false;
@@ -83,8 +83,8 @@ static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64
                             IRON_GPU_VALUE(shared),           IRON_GPU_VALUE(t->turn)};
     iron__gpu_launch launch = {
         .kernel = t->kernels.apply_one,
-        .groups = {(t->config.nodes + TOKENS_APPLY_WG - 1) / TOKENS_APPLY_WG, 1},
-        .threads = {TOKENS_APPLY_WG, 1},
+        .groups = {(t->config.nodes + TOKENS_APPLY_THREADS - 1) / TOKENS_APPLY_THREADS, 1},
+        .threads = {TOKENS_APPLY_THREADS, 1},
         .args = args,
         .arg_count = sizeof args / sizeof args[0]};
 
@@ -99,7 +99,7 @@ static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64
 static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t last,
                               iron_error *err) {
     iron__tokens_gpu_buffers *b = &t->buffers;
-    uint32_t tiles = (t->config.nodes + TOKENS_APPLY_WG - 1) / TOKENS_APPLY_WG;
+    uint32_t tiles = (t->config.nodes + TOKENS_APPLY_THREADS - 1) / TOKENS_APPLY_THREADS;
     uint32_t chunks = (t->waiting + TOKENS_CHUNK - 1) / TOKENS_CHUNK;
     tokens_closing c = t->closing;
     iron__gpu_arg gather[] = {IRON_GPU_BUFFER(b->xors),
@@ -122,7 +122,7 @@ static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint6
         IRON_GPU_VALUE(t->lattice),       IRON_GPU_VALUE(c)};
     iron__gpu_launch launch = {.kernel = t->kernels.gather,
                                .groups = {tiles, chunks},
-                               .threads = {TOKENS_APPLY_WG, 1},
+                               .threads = {TOKENS_APPLY_THREADS, 1},
                                .args = gather,
                                .arg_count = sizeof gather / sizeof gather[0]};
 
@@ -278,7 +278,7 @@ iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
 iron_status iron__tokens_gpu_widen(iron__tokens_gpu *t, iron__gpu_queue *queue, size_t width,
                                    const iron__gpu_buffer *from, uint64_t begin,
                                    const iron__gpu_buffer *to, uint64_t count, iron_error *err) {
-    uint64_t groups = (count + TOKENS_WIDEN_WG - 1) / TOKENS_WIDEN_WG;
+    uint64_t groups = (count + TOKENS_WIDEN_THREADS - 1) / TOKENS_WIDEN_THREADS;
     iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
                             IRON_GPU_BUFFER(t->buffers.beyond), IRON_GPU_VALUE(begin),
                             IRON_GPU_VALUE(count)};
@@ -287,7 +287,7 @@ iron_status iron__tokens_gpu_widen(iron__tokens_gpu *t, iron__gpu_queue *queue, 
                   : width == 2 ? t->kernels.widen_u16
                                : t->kernels.widen_i64,
         .groups = {groups < WIDEN_GROUPS ? (uint32_t)groups : WIDEN_GROUPS, 1},
-        .threads = {TOKENS_WIDEN_WG, 1},
+        .threads = {TOKENS_WIDEN_THREADS, 1},
         .args = args,
         .arg_count = sizeof args / sizeof args[0]};
 

@@ -29,13 +29,13 @@ static void pairs(const iron__gpu_info *info, const tokens_span *s, uint32_t gro
 
 static void thread_a_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
     (void)info;
-    groups[0] = quotient_up(s->nodes, TOKENS_NODE_WG);
+    groups[0] = quotient_up(s->nodes, TOKENS_NODE_THREADS);
 }
 
 static void few_threads_a_node(const iron__gpu_info *info, const tokens_span *s,
                                uint32_t groups[2]) {
     (void)info;
-    groups[0] = quotient_up(s->nodes, TOKENS_TILED_WIDE_WG);
+    groups[0] = quotient_up(s->nodes, TOKENS_TILED_WIDE_THREADS);
 }
 
 static void group_a_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
@@ -45,7 +45,7 @@ static void group_a_node(const iron__gpu_info *info, const tokens_span *s, uint3
 
 /* 64 groups of 8 warps, or as many as the device has units for. */
 static void warp_a_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    uint32_t most = quotient_up(s->nodes, TOKENS_TILED_WG / 32);
+    uint32_t most = quotient_up(s->nodes, TOKENS_TILED_THREADS / 32);
     uint32_t wanted = 2 * info->units > VECTOR_GROUPS ? 2 * info->units : VECTOR_GROUPS;
 
     groups[0] = wanted < most || most < VECTOR_GROUPS ? wanted : most;
@@ -58,7 +58,7 @@ static void as_written(const iron__gpu_info *info, const tokens_span *s, uint32_
 }
 
 static void fill_the_device(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    uint64_t turn = UINT64_C(4) * TOKENS_CHAMPION_WG; /* a load for every thread, at least */
+    uint64_t turn = UINT64_C(4) * TOKENS_CHAMPION_THREADS; /* a load for every thread, at least */
     uint64_t turns = (s->count + turn - 1) / turn;
     uint32_t full = CHAMPION_GROUPS * info->units;
 
@@ -78,7 +78,7 @@ static const iron__tokens_gpu_row rows[] = {
      .idea = "a thread a pair of token and node, one 32-bit atomic each"},
     {NAMES("node"),
      "tokens_node",
-     {TOKENS_NODE_WG},
+     {TOKENS_NODE_THREADS},
      .per_node = true,
      .unit_pairs = 5.7e8,
      .token_ns = 55,
@@ -87,7 +87,7 @@ static const iron__tokens_gpu_row rows[] = {
      .beats = "atomic2d"},
     {NAMES("hybrid"),
      "tokens_hybrid",
-     {TOKENS_HYBRID_WG},
+     {TOKENS_HYBRID_THREADS},
      .per_node = true,
      .unit_pairs = 9e9,
      .groups = group_a_node,
@@ -95,7 +95,7 @@ static const iron__tokens_gpu_row rows[] = {
      .beats = "node"},
     {NAMES("tiled"),
      "tokens_tiled",
-     {TOKENS_TILED_WG},
+     {TOKENS_TILED_THREADS},
      .per_node = true,
      .unit_pairs = 5.2e8,
      .token_ns = 59,
@@ -104,7 +104,7 @@ static const iron__tokens_gpu_row rows[] = {
      .beats = "node"},
     {NAMES("tiled-wide"),
      "tokens_tiled_wide",
-     {TOKENS_TILED_WIDE_WG},
+     {TOKENS_TILED_WIDE_THREADS},
      .per_node = true,
      .unit_pairs = 5.5e8,
      .token_ns = 57,
@@ -113,7 +113,7 @@ static const iron__tokens_gpu_row rows[] = {
      .beats = "tiled"},
     {NAMES("tiled-vector"),
      "tokens_tiled_vector",
-     {TOKENS_TILED_WG},
+     {TOKENS_TILED_THREADS},
      .per_node = true,
      .unit_pairs = 5.5e9,
      .groups = warp_a_node,
@@ -121,7 +121,7 @@ static const iron__tokens_gpu_row rows[] = {
      .beats = "tiled-wide"},
     {NAMES("hybrid-vector"),
      "tokens_hybrid_vector",
-     {TOKENS_HYBRID_WG},
+     {TOKENS_HYBRID_THREADS},
      .per_node = true,
      .unit_pairs = 1.1e10,
      .groups = group_a_node,
@@ -129,13 +129,13 @@ static const iron__tokens_gpu_row rows[] = {
      .beats = "hybrid"},
     {NAMES("reduce"),
      "tokens_reduce",
-     {TOKENS_REDUCE_WG},
+     {TOKENS_REDUCE_THREADS},
      .groups = as_written,
      .idea = "tokens reduced once, then applied to every node; % and a tree, as Part II wrote it",
      .beats = "hybrid-vector"},
     {NAMES("champion"),
      "tokens_champion",
-     {TOKENS_CHAMPION_WG},
+     {TOKENS_CHAMPION_THREADS},
      .takes_many = true,
      .groups = fill_the_device,
      .idea =

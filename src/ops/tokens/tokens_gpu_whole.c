@@ -49,7 +49,7 @@ static iron_status launch_whole(iron__tokens_gpu *t, iron__gpu_queue *queue,
                             IRON_GPU_VALUE(c)};
     iron__gpu_launch launch = {.kernel = t->kernels.whole,
                                .groups = {1, 1},
-                               .threads = {TOKENS_CHAMPION_WG, 1},
+                               .threads = {TOKENS_CHAMPION_THREADS, 1},
                                .args = args,
                                .arg_count = sizeof args / sizeof args[0]};
 
@@ -79,7 +79,7 @@ static iron_status launch_meeting(iron__tokens_gpu *t, iron__gpu_queue *queue,
                             IRON_GPU_VALUE(share)};
     iron__gpu_launch launch = {.kernel = is_short ? t->kernels.step : t->kernels.stride,
                                .groups = {1, 1},
-                               .threads = {TOKENS_STEP_WG, 1},
+                               .threads = {TOKENS_STEP_THREADS, 1},
                                .flags = IRON_GPU_LAUNCH_TOGETHER,
                                .args = args,
                                .arg_count = sizeof args / sizeof args[0]};

@@ -31,16 +31,16 @@
 #include "gpu/kernel_words.h"
 #endif
 
-#define TRANSPOSE_WG   256 /* naive, tiled...: threads of a group */
-#define TRANSPOSE_TILE 32  /* tiled, tiled-padded, tiled-swizzled: a tile's side in elements */
-#define TRANSPOSE_WIDE 64  /* tiled-vector: the same */
+#define TRANSPOSE_THREADS 256 /* naive, tiled...: threads of a group */
+#define TRANSPOSE_TILE    32  /* tiled, tiled-padded, tiled-swizzled: a tile's side in elements */
+#define TRANSPOSE_WIDE    64  /* tiled-vector: the same */
 
-#define TRANSPOSE_CHAMPION_WG 512
-#define TRANSPOSE_GROUPS      4  /* whole: that a unit should hold at a time */
-#define TRANSPOSE_ACROSS      16 /* whole: vectors of 16 bytes of a tile's line in A */
-#define TRANSPOSE_ROWS        64 /* whole: rows of A of a tile */
-#define TRANSPOSE_ANY_COLS    64 /* any: columns of A of a tile */
-#define TRANSPOSE_ANY_DOWN    32 /* any: 16 bytes each of a tile's line in B */
+#define TRANSPOSE_CHAMPION_THREADS 512
+#define TRANSPOSE_GROUPS           4  /* whole: that a unit should hold at a time */
+#define TRANSPOSE_ACROSS           16 /* whole: vectors of 16 bytes of a tile's line in A */
+#define TRANSPOSE_ROWS             64 /* whole: rows of A of a tile */
+#define TRANSPOSE_ANY_COLS         64 /* any: columns of A of a tile */
+#define TRANSPOSE_ANY_DOWN         32 /* any: 16 bytes each of a tile's line in B */
 
 /* Elements that a thread has in flight at most in ..._any: all of its own. */
 #define TRANSPOSE_LOADS 16

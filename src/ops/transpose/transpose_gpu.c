@@ -34,8 +34,8 @@ typedef struct shape {
     bool has_local_size; /* the launch says how much local memory there is */
 } shape;
 
-static const cut lines[][2] = {{{TRANSPOSE_TILE, TRANSPOSE_WG / TRANSPOSE_TILE},
-                                {TRANSPOSE_TILE, TRANSPOSE_WG / TRANSPOSE_TILE}}};
+static const cut lines[][2] = {{{TRANSPOSE_TILE, TRANSPOSE_THREADS / TRANSPOSE_TILE},
+                                {TRANSPOSE_TILE, TRANSPOSE_THREADS / TRANSPOSE_TILE}}};
 static const cut tiles[][2] = {
     {{TRANSPOSE_TILE, TRANSPOSE_TILE}, {TRANSPOSE_TILE, TRANSPOSE_TILE}}};
 static const cut wide_tiles[][2] = {
@@ -45,15 +45,15 @@ static const cut champion_tiles[][2] = {
     {{TRANSPOSE_ACROSS * 4, TRANSPOSE_ROWS}, {TRANSPOSE_ACROSS * 2, TRANSPOSE_ROWS}},
     {{TRANSPOSE_ANY_COLS, TRANSPOSE_ANY_DOWN * 4}, {TRANSPOSE_ANY_COLS, TRANSPOSE_ANY_DOWN * 2}}};
 
-static const shape naive = {.cuts = lines, .threads = TRANSPOSE_WG};
-static const shape tiled = {.cuts = tiles, .threads = TRANSPOSE_WG};
-static const shape wide = {.cuts = wide_tiles, .threads = TRANSPOSE_WG};
-static const shape champion = {champion_tiles, TRANSPOSE_CHAMPION_WG, 1, true};
-static const shape rows_first = {champion_tiles, TRANSPOSE_CHAMPION_WG, 0, true};
+static const shape naive = {.cuts = lines, .threads = TRANSPOSE_THREADS};
+static const shape tiled = {.cuts = tiles, .threads = TRANSPOSE_THREADS};
+static const shape wide = {.cuts = wide_tiles, .threads = TRANSPOSE_THREADS};
+static const shape champion = {champion_tiles, TRANSPOSE_CHAMPION_THREADS, 1, true};
+static const shape rows_first = {champion_tiles, TRANSPOSE_CHAMPION_THREADS, 0, true};
 
-_Static_assert(TRANSPOSE_LOADS *TRANSPOSE_CHAMPION_WG >=
+_Static_assert(TRANSPOSE_LOADS *TRANSPOSE_CHAMPION_THREADS >=
                        4 * TRANSPOSE_ANY_COLS * TRANSPOSE_ANY_DOWN &&
-                   TRANSPOSE_LOADS * TRANSPOSE_WG >= TRANSPOSE_WIDE * TRANSPOSE_WIDE,
+                   TRANSPOSE_LOADS * TRANSPOSE_THREADS >= TRANSPOSE_WIDE * TRANSPOSE_WIDE,
                "a thread has room for its share");
 
 static const shape *shape_of(const iron__gpu_work *work) { return work->recipe->own; }
