@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * line.c: is a case one of an op over a line? See line.h.
+ * line.c: is a case one of an op over a line, and what is its usual size? See line.h.
  */
 #include "ops/line.h"
 
@@ -72,4 +72,13 @@ iron_status iron__line_accept(const iron__case *c, uint64_t most, iron_error *er
     for (size_t k = 0; k < c->op->axis_count; k++)
         IRON_TRY(accept_value(&c->op->axes[k], c->at[k], err));
     return IRON_OK;
+}
+
+uint64_t iron__line_usual(uint64_t least, uint64_t most, size_t element_bytes,
+                          uint64_t cache_bytes) {
+    uint64_t count = least;
+
+    while (count * element_bytes < 4 * cache_bytes && count < most)
+        count *= 2;
+    return count;
 }

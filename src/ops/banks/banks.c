@@ -64,12 +64,10 @@ static const iron__size sizes[] = {
 /* 1 GiB moved on a GPU; else four times the caches, and 256 MiB at most. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t count = UINT64_C(1) << (has_gpu ? 25 : 23);
+    uint64_t least = UINT64_C(1) << (has_gpu ? 25 : 23);
     uint64_t most = UINT64_C(1) << (has_gpu ? 32 : 26);
 
-    while (2 * count * iron__element_bytes(element) < 4 * cache_bytes && count < most)
-        count *= 2;
-    *rows = count;
+    *rows = iron__line_usual(least, most, 2 * iron__element_bytes(element), cache_bytes);
     *cols = 1;
 }
 

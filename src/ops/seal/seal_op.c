@@ -53,12 +53,10 @@ static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 20, 1, NULL}
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t tokens = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
+    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
 
     (void)element;
-    while (tokens * sizeof(uint32_t) < 4 * cache_bytes && tokens < ROWS_MAX)
-        tokens *= 2;
-    *rows = tokens;
+    *rows = iron__line_usual(least, ROWS_MAX, sizeof(uint32_t), cache_bytes);
     *cols = 1;
 }
 

@@ -10,6 +10,7 @@
 #include "ops/tokens/tokens_op.h"
 
 #include "core/fail.h"
+#include "ops/line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,12 +66,10 @@ static const iron__size sizes[] = {
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t tokens = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
+    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
 
     (void)element;
-    while (tokens * sizeof(uint32_t) < 4 * cache_bytes)
-        tokens *= 2;
-    *rows = tokens;
+    *rows = iron__line_usual(least, UINT64_MAX, sizeof(uint32_t), cache_bytes);
     *cols = 1;
 }
 
