@@ -121,34 +121,10 @@ IRON_NEON_INLINE void reduce_turns(const iron__quads_part *part, size_t turns,
     iron__quads_extremes(out, vminvq_u32(s.min), vmaxvq_u32(s.max), want != IRON_NEON_NONE);
 }
 
-IRON_NEON_INLINE void reduce_by(const iron__quads_part *part, iron__neon_stats want,
-                                iron__quads_sums *sums) {
-    size_t turns = part->quads / IRON_TURN_QUADS;
-    iron__quads_part rest = iron__quads_rest(part, turns * IRON_TURN_QUADS);
-
-    reduce_turns(part, turns, want, sums);
-    if (want == IRON_NEON_NONE)
-        iron__quads_few(&rest, sums);
-    else
-        iron__quads_few_stats(&rest, sums);
-}
-
-static void reduce(const iron__quads_part *part, iron__quads_sums *sums) {
-    reduce_by(part, IRON_NEON_NONE, sums);
-}
-
-static void reduce_max(const iron__quads_part *part, iron__quads_sums *sums) {
-    reduce_by(part, IRON_NEON_MAX, sums);
-}
-
-static void reduce_stats(const iron__quads_part *part, iron__quads_sums *sums) {
-    reduce_by(part, IRON_NEON_MIN_MAX, sums);
-}
+#include "ops/tokens/quads_neon_loops.inc"
 
 void iron__quads_neon(const iron__quads_run *run, iron__seal_words *words,
                       iron__token_stats *stats) {
-    static const iron__quads_loops loops = {reduce, reduce_stats, reduce_max};
-
     iron__quads_by_parts(run, &loops, words, stats);
 }
 
