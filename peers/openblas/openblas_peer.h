@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * openblas_peer.h: what the rows of OpenBLAS share: the library as it was loaded, its number of
- * threads, and their names for the list of them, which stands in openblas_rows.c.
+ * threads, sizes as it counts them, and their names for the list of them, which stands in
+ * openblas_rows.c.
  */
 #ifndef IRON_PEERS_OPENBLAS_PEER_H
 #define IRON_PEERS_OPENBLAS_PEER_H
@@ -9,6 +10,7 @@
 #include <iron/iron_peer.h>
 
 #include <cblas.h>
+#include <stdbool.h>
 
 /* What is called of it. */
 typedef struct openblas {
@@ -28,6 +30,16 @@ extern openblas blas;
 /* A setting of the whole OpenBLAS: before every run, since other rows of the same race may want
  * another. */
 void openblas_use_threads(int threads);
+
+/* A case as OpenBLAS takes it. Its sizes are OpenBLAS's blasint, an int in all usual builds. */
+typedef struct openblas_case {
+    bool is_f64;
+    int threads, rows, cols;
+} openblas_case;
+
+/* 1, with `why` filled, where rows or columns are more than an int counts. */
+int openblas_take(const iron_peer_case *c, size_t element, openblas_case *out, char *why,
+                  size_t why_size);
 
 extern const iron_peer peer_openblas_atax, peer_openblas_transpose;
 

@@ -7,8 +7,10 @@
  * is loaded. So it is loaded here, with 2^20 cycles of spinning: long enough for its own next call.
  */
 #include "openblas_peer.h"
+#include "peer_words.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,17 @@ openblas blas;
 void openblas_use_threads(int threads) {
     if (blas.get_threads() != threads)
         blas.set_threads(threads);
+}
+
+int openblas_take(const iron_peer_case *c, size_t element, openblas_case *out, char *why,
+                  size_t why_size) {
+    if (c->rows > INT_MAX || c->cols > INT_MAX)
+        return peer_refuse(why, why_size, "OpenBLAS counts rows and columns in an int");
+    *out = (openblas_case){.is_f64 = element == sizeof(double),
+                           .threads = c->threads > 0 && c->threads <= INT_MAX ? (int)c->threads : 1,
+                           .rows = (int)c->rows,
+                           .cols = (int)c->cols};
+    return 0;
 }
 
 /* "0.3.21 neoversev1" out of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...", and the kernels that it

@@ -5,40 +5,31 @@
  *
  *   bytes   2 * rows * cols * element: A read once, B written once
  *
- * OpenBLAS does it on one thread. Sizes are its blasint, an int in all usual builds.
+ * OpenBLAS does it on one thread.
  */
 #include "openblas_peer.h"
 #include "transpose_peer.h"
 
-#include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 typedef struct work {
-    bool is_f64;
-    int threads, rows, cols;
+    openblas_case c;
     const void *a;
     void *b;
 } work;
 
 static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
     size_t element = transpose_element(c, why, why_size);
+    openblas_case own;
     work *w;
 
     *state = NULL;
-    if (element == 0)
+    if (element == 0 || openblas_take(c, element, &own, why, why_size) != 0)
         return 1;
-    if (c->rows > INT_MAX || c->cols > INT_MAX)
-        return peer_refuse(why, why_size, "OpenBLAS counts rows and columns in an int");
     w = calloc(1, sizeof *w);
     if (!w)
         return peer_refuse(why, why_size, "out of memory");
-    *w = (work){.is_f64 = element == sizeof(double),
-                .threads = c->threads > 0 && c->threads <= INT_MAX ? (int)c->threads : 1,
-                .rows = (int)c->rows,
-                .cols = (int)c->cols,
-                .a = c->inputs[0],
-                .b = c->output};
+    *w = (work){.c = own, .a = c->inputs[0], .b = c->output};
     *state = w;
     return 0;
 }
@@ -48,13 +39,13 @@ static int run_transpose(void *state, char *why, size_t why_size) {
 
     (void)why;
     (void)why_size;
-    openblas_use_threads(w->threads);
-    if (w->is_f64)
-        blas.domatcopy(CblasRowMajor, CblasTrans, w->rows, w->cols, 1, w->a, w->cols, w->b,
-                       w->rows);
+    openblas_use_threads(w->c.threads);
+    if (w->c.is_f64)
+        blas.domatcopy(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->b,
+                       w->c.rows);
     else
-        blas.somatcopy(CblasRowMajor, CblasTrans, w->rows, w->cols, 1, w->a, w->cols, w->b,
-                       w->rows);
+        blas.somatcopy(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->b,
+                       w->c.rows);
     return 0;
 }
 
