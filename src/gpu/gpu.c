@@ -259,6 +259,18 @@ iron_status iron__gpu_clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, si
     return queue->device->ops->clear(queue, buffer, offset, bytes, err);
 }
 
+iron_status iron__gpu_clear_now(iron__gpu_buffer *buffer, size_t bytes, iron_error *err) {
+    iron__gpu_queue *queue;
+    iron_status status;
+
+    IRON_TRY(iron__gpu_queue_create(buffer->device, &queue, err));
+    status = iron__gpu_clear(queue, buffer, 0, bytes, err);
+    if (status == IRON_OK)
+        status = iron__gpu_queue_wait(queue, err);
+    iron__gpu_queue_destroy(queue);
+    return status;
+}
+
 iron_status iron__gpu_copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy,
                                  iron_error *err) {
     IRON_TRY(check(queue->device, err));

@@ -358,6 +358,8 @@ void iron__gpu_queue_destroy(iron__gpu_queue *queue);
 iron_status iron__gpu_queue_wait(iron__gpu_queue *queue, iron_error *err);
 iron_status iron__gpu_clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
                             size_t bytes, iron_error *err);
+/* The first bytes of a new buffer, in a queue of its own, and waits. */
+iron_status iron__gpu_clear_now(iron__gpu_buffer *buffer, size_t bytes, iron_error *err);
 iron_status iron__gpu_copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy,
                                  iron_error *err);
 iron_status iron__gpu_prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,

@@ -11,6 +11,7 @@
 #include "core/fail.h"
 #include "core/memory.h"
 #include "ops/atax/atax_gpu_work.h"
+#include "ops/needs.h"
 
 #include <stdio.h>
 
@@ -228,11 +229,8 @@ static iron_status check(const iron__gpu_work *work, iron_error *err) {
 
     if (work->recipe->has_partials && threads < ATAX_SUM_COLS * ATAX_SUM_WAYS)
         threads = ATAX_SUM_COLS * ATAX_SUM_WAYS;
-    IRON_FAIL_IF(work->c.element == IRON_F64 && !info->has_f64, err, IRON_E_UNSUPPORTED,
-                 "%s has no f64", info->name);
-    IRON_FAIL_IF(threads > info->group_threads_max, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %u are needed", info->name,
-                 info->group_threads_max, threads);
+    IRON_TRY(iron__needs_element(work->device, &work->c, err));
+    IRON_TRY(iron__needs_threads(work->device, threads, err));
     if (work->recipe->is_replayed)
         IRON_TRY(iron__recording_suits(work->device, err));
     IRON_FAIL_IF(work->recipe->is_together && !info->can_gather, err, IRON_E_UNSUPPORTED,

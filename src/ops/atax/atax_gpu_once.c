@@ -15,15 +15,7 @@ static iron_status run_graph(iron__gpu_work *work, const iron__gpu_data *data,
 
 /* Nobody has arrived yet. */
 static iron_status clear_meeting(iron__gpu_work *work, iron_error *err) {
-    iron__gpu_queue *queue;
-    iron_status status;
-
-    IRON_TRY(iron__gpu_queue_create(work->device, &queue, err));
-    status = iron__gpu_clear(queue, work->meeting, 0, IRON_ATAX_MEETING, err);
-    if (status == IRON_OK)
-        status = iron__gpu_queue_wait(queue, err);
-    iron__gpu_queue_destroy(queue);
-    return status;
+    return iron__gpu_clear_now(work->meeting, IRON_ATAX_MEETING, err);
 }
 
 static iron_status create_together(iron__gpu_device *device, const iron__contender *row,

@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "ops/banks/banks.h"
 #include "ops/kit.h"
+#include "ops/needs.h"
 
 IRON_GPU_EMBEDDED(banks)
 
@@ -15,13 +16,8 @@ static iron_status suits(const iron__gpu_device *device, const iron__case *c, ir
     const uint64_t bytes = (BANKS_TILE + BANKS_TILE / 32) * sizeof(uint32_t);
 
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < BANKS_THREADS, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %d are needed", device->info.name,
-                 device->info.group_threads_max, BANKS_THREADS);
-    IRON_FAIL_IF(device->info.local_bytes_max < bytes, err, IRON_E_UNSUPPORTED,
-                 "%s has %llu bytes of local memory; %llu are needed", device->info.name,
-                 (unsigned long long)device->info.local_bytes_max, (unsigned long long)bytes);
-    return IRON_OK;
+    IRON_TRY(iron__needs_threads(device, BANKS_THREADS, err));
+    return iron__needs_local(device, bytes, err);
 }
 
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,

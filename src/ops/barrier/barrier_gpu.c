@@ -10,6 +10,7 @@
 #include "core/fail.h"
 #include "ops/barrier/barrier.h"
 #include "ops/kit.h"
+#include "ops/needs.h"
 
 IRON_GPU_EMBEDDED(barrier)
 
@@ -33,10 +34,7 @@ static bool is_grid(const iron__contender *row, const iron__case *c) {
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < BARRIER_THREADS, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %d are needed", device->info.name,
-                 device->info.group_threads_max, BARRIER_THREADS);
-    return IRON_OK;
+    return iron__needs_threads(device, BARRIER_THREADS, err);
 }
 
 static iron_status suits_together(const iron__gpu_device *device, const iron__case *c,
@@ -75,15 +73,7 @@ static iron_status set_up_groups(iron__gpu_work *work, iron_error *err) {
 }
 
 static iron_status clear_arrivals(iron__gpu_work *work, iron_error *err) {
-    iron__gpu_queue *queue = NULL;
-    iron_status status;
-
-    IRON_TRY(iron__gpu_queue_create(work->device, &queue, err));
-    status = iron__gpu_clear(queue, work->buffers[ARRIVED], 0, sizeof(uint32_t), err);
-    if (status == IRON_OK)
-        status = iron__gpu_queue_wait(queue, err);
-    iron__gpu_queue_destroy(queue);
-    return status;
+    return iron__gpu_clear_now(work->buffers[ARRIVED], sizeof(uint32_t), err);
 }
 
 static iron_status set_up_meeting(iron__gpu_work *work, iron_error *err) {

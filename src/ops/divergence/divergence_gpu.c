@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "ops/divergence/divergence.h"
 #include "ops/kit.h"
+#include "ops/needs.h"
 
 IRON_GPU_EMBEDDED(divergence)
 
@@ -51,21 +52,13 @@ static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < DIVERGENCE_THREADS, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %u are needed", device->info.name,
-                 device->info.group_threads_max, (unsigned)DIVERGENCE_THREADS);
-    return IRON_OK;
+    return iron__needs_threads(device, DIVERGENCE_THREADS, err);
 }
 
 static iron_status suits_chunks(const iron__gpu_device *device, const iron__case *c,
                                 iron_error *err) {
-    unsigned long long has = device->info.local_bytes_max;
-
     IRON_TRY(suits(device, c, err));
-    IRON_FAIL_IF(has < LOCAL_BYTES, err, IRON_E_UNSUPPORTED,
-                 "%s has %llu bytes of local memory a group; %u are needed", device->info.name, has,
-                 LOCAL_BYTES);
-    return IRON_OK;
+    return iron__needs_local(device, LOCAL_BYTES, err);
 }
 
 /* Rows that go by the index. */

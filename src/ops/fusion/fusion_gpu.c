@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "ops/fusion/fusion.h"
 #include "ops/kit.h"
+#include "ops/needs.h"
 
 IRON_GPU_EMBEDDED(fusion)
 
@@ -71,10 +72,7 @@ static iron_status run_graph(iron__gpu_work *work, const iron__gpu_data *data,
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < FUSION_THREADS, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %u are needed", device->info.name,
-                 device->info.group_threads_max, (unsigned)FUSION_THREADS);
-    return IRON_OK;
+    return iron__needs_threads(device, FUSION_THREADS, err);
 }
 
 static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,

@@ -8,8 +8,7 @@
 #include "ops/gather/gather.h"
 #include "ops/gather/kernel_params.h"
 #include "ops/kit.h"
-
-#include <inttypes.h>
+#include "ops/needs.h"
 
 IRON_GPU_EMBEDDED(gather)
 static const iron__gpu_image image = IRON_GPU_IMAGE(gather);
@@ -93,13 +92,8 @@ static const shape sorted = {GATHER_SORTED_THREADS, GATHER_SORTED_BLOCK, 0};
 static iron_status suits_staged(const iron__gpu_device *device, const iron__case *c,
                                 iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(staged.local_bytes > device->info.local_bytes_max, err, IRON_E_UNSUPPORTED,
-                 "needs %u bytes of local memory a group, and %s has %" PRIu64, staged.local_bytes,
-                 device->info.name, device->info.local_bytes_max);
-    IRON_FAIL_IF(staged.threads > device->info.group_threads_max, err, IRON_E_UNSUPPORTED,
-                 "needs groups of %u threads, and %s has %u at most", staged.threads,
-                 device->info.name, device->info.group_threads_max);
-    return IRON_OK;
+    IRON_TRY(iron__needs_local(device, staged.local_bytes, err));
+    return iron__needs_threads(device, staged.threads, err);
 }
 
 static const iron__kit_recipe recipes[] = {

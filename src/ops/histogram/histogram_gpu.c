@@ -9,6 +9,7 @@
 #include "ops/histogram/histogram_plan.h"
 #include "ops/histogram/kernel_params.h"
 #include "ops/kit.h"
+#include "ops/needs.h"
 
 #include <stdio.h>
 
@@ -45,9 +46,7 @@ static iron_status set_up(iron__gpu_work *work, iron_error *err) {
     char name[64];
 
     IRON_TRY(s->plan(info, &work->c, &plan, err));
-    IRON_FAIL_IF(plan.threads > info->group_threads_max, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %u are needed", info->name,
-                 info->group_threads_max, plan.threads);
+    IRON_TRY(iron__needs_threads(work->device, plan.threads, err));
     work->kept[KEPT_THREADS] = plan.threads;
     work->kept[KEPT_GROUPS] = groups_of(work, &plan);
     work->kept[KEPT_LOCAL_BYTES] = plan.local_bytes;

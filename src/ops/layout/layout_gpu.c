@@ -3,9 +3,9 @@
  * layout_gpu.c: the contenders of layout on GPUs: rows, the copy that a layout is made with, and
  * one function that launches them all.
  */
-#include "core/fail.h"
 #include "ops/kit.h"
 #include "ops/layout/layout.h"
+#include "ops/needs.h"
 
 IRON_GPU_EMBEDDED(layout)
 
@@ -24,10 +24,7 @@ static const shares quads = {4, 4 * LAYOUT_QUADS};
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
     (void)c;
-    IRON_FAIL_IF(device->info.group_threads_max < LAYOUT_THREADS, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %u are needed", device->info.name,
-                 device->info.group_threads_max, (unsigned)LAYOUT_THREADS);
-    return IRON_OK;
+    return iron__needs_threads(device, LAYOUT_THREADS, err);
 }
 
 /* The copy of the particles in the contender's own layout. */

@@ -7,6 +7,7 @@
  */
 #include "core/fail.h"
 #include "ops/kit.h"
+#include "ops/needs.h"
 #include "ops/transpose/kernel_params.h"
 #include "ops/transpose/transpose.h"
 
@@ -79,24 +80,11 @@ static size_t launch_bytes(const iron__gpu_work *work, bool is_any) {
     return is_any && bytes > 0 && bytes < third && info->is_gpu ? third : bytes;
 }
 
-static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
-    IRON_FAIL_IF(c->element == IRON_F64 && !device->info.has_f64, err, IRON_E_UNSUPPORTED,
-                 "%s has no f64", device->info.name);
-    return IRON_OK;
-}
-
 static iron_status check_room(iron__gpu_work *work, iron_error *err) {
-    const iron__gpu_info *info = &work->device->info;
-    uint32_t threads = shape_of(work)->threads;
     size_t bytes = shape_of(work)->has_local_size ? local_bytes(work, true) : 0;
 
-    IRON_FAIL_IF(threads > info->group_threads_max, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; %u are needed", info->name,
-                 info->group_threads_max, threads);
-    IRON_FAIL_IF(bytes > info->local_bytes_max, err, IRON_E_UNSUPPORTED,
-                 "%s has %llu bytes of local memory a group; a tile takes %zu", info->name,
-                 (unsigned long long)info->local_bytes_max, bytes);
-    return IRON_OK;
+    IRON_TRY(iron__needs_threads(work->device, shape_of(work)->threads, err));
+    return iron__needs_local(work->device, bytes, err);
 }
 
 static bool is_by_vector(const iron__gpu_work *work, const transpose_part *p) {
@@ -153,7 +141,7 @@ static const iron__gpu_way way = {IRON_KIT_WAY, .run = run, .run_part = run_part
     (&(const iron__kit_recipe){.image = &image,                                                    \
                                .kernels = {__VA_ARGS__},                                           \
                                .is_typed = true,                                                   \
-                               .suits = suits,                                                     \
+                               .suits = iron__needs_element,                                       \
                                .set_up = check_room,                                               \
                                .own = (its_shape)})
 #define CHAMPION(its_shape) RECIPE(its_shape, "transpose_champion", "transpose_champion_any")

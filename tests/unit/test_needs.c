@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_needs.c: what a contender needs of a device: exactly enough is enough, one less is refused
+ * with the device's name and both numbers, and only doubles need doubles.
+ */
+#include "support.h"
+
+#include "ops/needs.h"
+
+static iron__gpu_device small_device(void) {
+    return (iron__gpu_device){
+        .info = {.name = "Abacus", .group_threads_max = 128, .local_bytes_max = 4096}};
+}
+
+static void assert_unsupported(iron_status status, const iron_error *err, const char *sentence) {
+    assert_int_equal(status, IRON_E_UNSUPPORTED);
+    assert_int_equal(err->status, IRON_E_UNSUPPORTED);
+    assert_string_equal(err->text, sentence);
+}
+
+static void groups_are_large_enough_or_refused(void **state) {
+    iron__gpu_device device = small_device();
+    iron_error err;
+
+    (void)state;
+    assert_ok(iron__needs_threads(&device, 128, &err), &err);
+    assert_unsupported(iron__needs_threads(&device, 129, &err), &err,
+                       "Abacus has groups of 128 threads at most; 129 are needed");
+}
+
+static void local_memory_is_enough_or_refused(void **state) {
+    iron__gpu_device device = small_device();
+    iron_error err;
+
+    (void)state;
+    assert_ok(iron__needs_local(&device, 0, &err), &err);
+    assert_ok(iron__needs_local(&device, 4096, &err), &err);
+    assert_unsupported(iron__needs_local(&device, 4097, &err), &err,
+                       "Abacus has 4096 bytes of local memory a group; 4097 are needed");
+}
+
+static void doubles_alone_need_doubles(void **state) {
+    iron__gpu_device device = small_device();
+    iron__case floats = {.element = IRON_F32}, doubles = {.element = IRON_F64};
+    iron_error err;
+
+    (void)state;
+    assert_ok(iron__needs_element(&device, &floats, &err), &err);
+    assert_unsupported(iron__needs_element(&device, &doubles, &err), &err, "Abacus has no f64");
+    device.info.has_f64 = true;
+    assert_ok(iron__needs_element(&device, &doubles, &err), &err);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_are_large_enough_or_refused),
+        cmocka_unit_test(local_memory_is_enough_or_refused),
+        cmocka_unit_test(doubles_alone_need_doubles),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
