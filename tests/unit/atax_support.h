@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* atax_support.h: what the tests of the op atax share: shapes, teams and problems. */
+/* atax_support.h: what the tests of the op atax share: shapes and problems. */
 #ifndef TESTS_UNIT_ATAX_SUPPORT_H
 #define TESTS_UNIT_ATAX_SUPPORT_H
 
-#include "support.h"
+#include "row_support.h"
 
 #include "ops/atax/atax.h"
 #include "ops/atax/atax_op.h"
@@ -13,14 +13,6 @@ typedef struct shape {
 } shape;
 
 static const iron__element elements[] = {IRON_F32, IRON_F64};
-
-static inline iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
-    iron_error err;
-
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
-}
 
 static inline iron__case make_case(shape s, iron__element element, uint64_t seed) {
     return (iron__case){

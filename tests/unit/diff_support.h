@@ -221,9 +221,9 @@ static inline iron_diff_report assert_exact(const iron_diff *d, const stream *a,
 }
 
 /* Both written to files of 32 bits and compared there. */
-static inline iron_diff_report compare_files(const folder *place, const stream *a, const stream *b,
+static inline iron_diff_report compare_files(const folder *in, const stream *a, const stream *b,
                                              uint64_t chunk_tokens, uint32_t threads) {
-    file_name names[2] = {name_in(place, "a.bin"), name_in(place, "b.bin")};
+    file_name names[2] = {name_in(in, "a.bin"), name_in(in, "b.bin")};
     iron_diff_side sides[2] = {{NULL, NULL, "A"}, {NULL, NULL, "B"}};
     const stream *both[2] = {a, b};
     iron_diff_report r;

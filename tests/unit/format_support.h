@@ -114,12 +114,12 @@ static inline blob megatron_index(unsigned code, const size_t *lengths, size_t c
     return b;
 }
 
-static inline void save(const folder *place, const char *name, const blob *b) {
-    file_write(name_in(place, name).path, b->data, b->count);
+static inline void save(const folder *in, const char *name, const blob *b) {
+    file_write(name_in(in, name).path, b->data, b->count);
 }
 
-static inline void save_text(const folder *place, const char *name, const char *text) {
-    file_write(name_in(place, name).path, text, strlen(text));
+static inline void save_text(const folder *in, const char *name, const char *text) {
+    file_write(name_in(in, name).path, text, strlen(text));
 }
 
 /* Opening one file is refused, with these words. */

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* histogram_support.h: what the tests of the op histogram share: teams, cases and problems. */
+/* histogram_support.h: what the tests of the op histogram share: cases and problems. */
 #ifndef TESTS_UNIT_HISTOGRAM_SUPPORT_H
 #define TESTS_UNIT_HISTOGRAM_SUPPORT_H
 
-#include "support.h"
+#include "row_support.h"
 
 #include "ops/histogram/histogram.h"
 #include "ops/histogram/histogram_op.h"
 
 static const iron__op *const op = &iron__op_histogram;
-
-static inline iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
-    iron_error err;
-
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
-}
 
 static inline iron__case make_case(iron__element element, uint64_t count, uint32_t vocab,
                                    iron__histogram_data data, uint64_t seed) {

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* line_support.h: what the tests of ops over a line of u32 share: teams, problems, runs of the
- * CPU's rows, and what holds of every list of rows. */
+/* line_support.h: what the tests of ops over a line of u32 share: problems, and what holds
+ * of every list of rows. */
 #ifndef TESTS_UNIT_LINE_SUPPORT_H
 #define TESTS_UNIT_LINE_SUPPORT_H
 
-#include "support.h"
-
-#include "ops/op.h"
-
-static inline iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
-    iron_error err;
-
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
-}
+#include "row_support.h"
 
 static inline iron__case line_case(const iron__op *op, uint64_t rows, double at) {
     return (iron__case){
@@ -57,23 +47,6 @@ static inline void assert_caught(const iron__problem *p, const void *output, con
     assert_false(p->c.op->check(p, output, text, sizeof text));
     if (!strstr(text, says))
         fail_msg("'%s' does not say '%s'", text, says);
-}
-
-/* Runs a row as a race does: output poisoned, scratch exactly as large as it was asked for, with
- * rubbish in it. */
-static inline void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
-                           void *output) {
-    size_t bytes = 0;
-    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
-
-    if (row->cpu_scratch_bytes)
-        bytes = row->cpu_scratch_bytes(p, iron__team_threads(team));
-    work.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", NULL);
-    assert_non_null(work.scratch);
-    memset(work.scratch, 0xFF, bytes);
-    memset(output, 0xFF, p->output_bytes);
-    row->cpu_run(&work);
-    iron__release(iron__allocator_default(), work.scratch);
 }
 
 /* Is there a row of that name on one of those backends? */

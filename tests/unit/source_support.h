@@ -66,7 +66,7 @@ typedef struct shards {
     size_t count;
 } shards;
 
-static inline shards shards_write(const folder *place, const uint16_t *tokens, const size_t *sizes,
+static inline shards shards_write(const folder *in, const uint16_t *tokens, const size_t *sizes,
                                   size_t count) {
     shards s = {grab(count * sizeof *s.names), grab(count * sizeof *s.paths), count};
 
@@ -74,7 +74,7 @@ static inline shards shards_write(const folder *place, const uint16_t *tokens, c
         char name[32];
 
         snprintf(name, sizeof name, "f%zu", k);
-        s.names[k] = name_in(place, name);
+        s.names[k] = name_in(in, name);
         s.paths[k] = s.names[k].path;
         file_write(s.paths[k], tokens, sizes[k] * sizeof *tokens);
         tokens += sizes[k];

@@ -9,17 +9,17 @@
 #include "store/store.h"
 #include "support.h"
 
-static inline iron__store *store_at_with(const folder *place, iron__store_options options) {
+static inline iron__store *store_at_with(const folder *in, iron__store_options options) {
     iron__store *store = NULL;
     iron_error err = {0};
 
-    options.directory = place->path;
+    options.directory = in->path;
     assert_ok(iron__store_open(&options, &store, &err), &err);
     return store;
 }
 
-static inline iron__store *store_at(const folder *place) {
-    return store_at_with(place, (iron__store_options){.directory = NULL});
+static inline iron__store *store_at(const folder *in) {
+    return store_at_with(in, (iron__store_options){.directory = NULL});
 }
 
 /* Few nodes, small batches: many things happen with few tokens. */

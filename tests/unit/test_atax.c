@@ -17,23 +17,6 @@ static const shape shapes[] = {
     {5000, 1}, {11, 1031}, {41, 2053}, {11, 20011}, {4, 60000}, {7, 70001}, {8, 8192}, {16, 4096},
 };
 
-/* Runs a row as a race does: output poisoned, scratch exactly as large as it was asked for, with
- * rubbish in it. */
-static void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
-                    void *output) {
-    size_t bytes = 0;
-    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
-
-    if (row->cpu_scratch_bytes)
-        bytes = row->cpu_scratch_bytes(p, iron__team_threads(team));
-    work.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", NULL);
-    assert_non_null(work.scratch);
-    memset(work.scratch, 0xFF, bytes);
-    memset(output, 0xFF, p->output_bytes);
-    row->cpu_run(&work);
-    iron__release(iron__allocator_default(), work.scratch);
-}
-
 /* Right, and the same bits again. */
 static void assert_row_is_right(const iron__contender *row, const iron__problem *p,
                                 iron__team *team) {

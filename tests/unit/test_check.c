@@ -4,24 +4,12 @@
  * change in every combination, many small files in one chunk, cancelling, refusals. What it prints
  * is tested from outside (tests/cli/test_sum.py).
  */
+#include "place.h"
 #include "scan_support.h"
 
 #define FILES 4u
 
-static folder place;
 static const size_t sizes[FILES] = {3000, 10, 5000, 2001};
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static shards write_files(uint16_t *tokens) {
     fill_u16(tokens, 10011);

@@ -5,22 +5,9 @@
  * and what is refused.
  */
 #include "diff_support.h"
+#include "place.h"
 
 #include <pthread.h>
-
-static folder place;
-
-static int set_up(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static const uint32_t threads_tried[] = {1, 2, 3, 8};
 
@@ -319,5 +306,5 @@ int main(void) {
         cmocka_unit_test(a_pipe_on_either_side),      cmocka_unit_test(what_is_refused),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -6,22 +6,9 @@
  * other must not be explained.
  */
 #include "diff_support.h"
+#include "place.h"
 
 #define CHUNK 1024u
-
-static folder place;
-
-static int set_up(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static iron_diff_report compare(const stream *a, const stream *b) {
     return compare_files(&place, a, b, CHUNK, 2);
@@ -361,5 +348,5 @@ int main(void) {
         cmocka_unit_test(a_passage_in_unrelated_streams),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -4,22 +4,9 @@
  * and files, and from manifests whose files are still there, or are no longer what they were.
  */
 #include "diff_support.h"
+#include "place.h"
 
 #define CHUNK 1024u
-
-static folder place;
-
-static int set_up(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static void assert_text(const iron_diff_report *r, const char *word) {
     if (!strstr(r->text, word))
@@ -417,5 +404,5 @@ int main(void) {
         cmocka_unit_test(parts_are_refused),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_place, remove_place);
 }

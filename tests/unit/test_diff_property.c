@@ -5,22 +5,9 @@
  * checked against the tokens themselves.
  */
 #include "diff_support.h"
+#include "place.h"
 
 #define CHUNK 1024u
-
-static folder place;
-
-static int set_up(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 /* Random, of few values, constant, periodic, or sentences that come again and again. */
 static stream any_stream(dice *d) {
@@ -283,5 +270,5 @@ static void every_claim_is_true(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_claim_is_true)};
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -5,6 +5,7 @@
  * both went on. Effects are applied one by one, joined first, or batch by batch; near 2^24 only the
  * last is right, and the test shows that there the order counts.
  */
+#include "engine_support.h"
 #include "source_support.h"
 
 #include <math.h>
@@ -24,22 +25,6 @@ typedef struct stage {
     size_t cuts[RANGES_MAX + 1];
     size_t ranges;
 } stage;
-
-static iron_engine *create(const iron_config *config) {
-    iron_engine *e = NULL;
-    iron_error err;
-
-    assert_ok(iron_engine_create(config, &e, &err), &err);
-    return e;
-}
-
-static iron_report report_of(iron_engine *e) {
-    iron_report r = {.struct_size = sizeof r};
-    iron_error err;
-
-    assert_ok(iron_engine_report(e, &r, &err), &err);
-    return r;
-}
 
 static void feed(iron_engine *e, const uint32_t *tokens, size_t count) {
     iron_error err;

@@ -7,7 +7,7 @@
  * compositions. Streams come in random pieces and in every width. What a failed call must not do is
  * tested too: an engine that refused a token is as it was.
  */
-#include "support.h"
+#include "engine_support.h"
 
 #include "engine/golden.h"
 #include "ops/tokens/tokens.h"
@@ -16,22 +16,6 @@
 
 /* Rows in which every node reduces cost nodes x tokens; beyond this they are for the long test. */
 #define PER_NODE_WORK (UINT64_C(1) << 25)
-
-static iron_engine *create(const iron_config *config) {
-    iron_engine *e = NULL;
-    iron_error err;
-
-    assert_ok(iron_engine_create(config, &e, &err), &err);
-    return e;
-}
-
-static iron_report report_of(iron_engine *e) {
-    iron_report r = {.struct_size = sizeof r};
-    iron_error err;
-
-    assert_ok(iron_engine_report(e, &r, &err), &err);
-    return r;
-}
 
 static iron_config small_config(void) {
     iron_config c;

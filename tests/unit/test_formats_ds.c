@@ -4,10 +4,10 @@
  * is there must be right to the last number.
  */
 #include "format_support.h"
+#include "place.h"
 
 #define TOKENS 20u
 
-static folder place;
 static file_name ds;
 
 static int set_up(void **state) {
@@ -17,12 +17,6 @@ static int set_up(void **state) {
     folder_make(&place);
     ds = name_in(&place, "X.ds");
     save(&place, "X.ds", &b);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
     return 0;
 }
 
@@ -202,7 +196,7 @@ static void nothing(void **state) {
     assert_reads(ds.path, NULL, IRON_DTYPE_NONE, "ds", IRON_DTYPE_U16, 0);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

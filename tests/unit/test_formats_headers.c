@@ -5,20 +5,14 @@
  * what was found and what was expected.
  */
 #include "format_support.h"
+#include "place.h"
 
-static folder place;
 static file_name name;
 
 static int set_up(void **state) {
     (void)state;
     folder_make(&place);
     name = name_in(&place, "file");
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
     return 0;
 }
 
@@ -237,7 +231,7 @@ static void npy_by_name_alone(void **state) {
     assert_open_fails(n.path, "npy", IRON_DTYPE_U16, IRON_E_FORMAT, "NumPy's magic");
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

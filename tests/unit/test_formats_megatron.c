@@ -4,6 +4,7 @@
  * with any number changed, cut or extended is refused, with the byte where it lies.
  */
 #include "format_support.h"
+#include "place.h"
 
 #define SEQUENCES 10u
 #define TOKENS    45u
@@ -13,7 +14,6 @@
 
 static const size_t lengths[SEQUENCES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-static folder place;
 static file_name bin, idx;
 
 static int set_up(void **state) {
@@ -24,12 +24,6 @@ static int set_up(void **state) {
     bin = name_in(&place, "P.bin");
     idx = name_in(&place, "P.idx");
     save(&place, "P.bin", &b);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
     return 0;
 }
 
@@ -233,7 +227,7 @@ static void strange_indexes(void **state) {
     assert_open_fails(bin.path, "megatron", IRON_DTYPE_U16, IRON_E_FORMAT, "P.idx");
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

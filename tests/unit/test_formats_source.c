@@ -5,25 +5,12 @@
  * from pipes, whose header is all that is known of them.
  */
 #include "format_support.h"
+#include "place.h"
 
 #include "core/memory.h"
 #include "formats/source.h"
 
 #include <fcntl.h>
-
-static folder place;
-
-static int set_up(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 /* A blob's last `tokens` of 2 bytes become first, first+1, ... */
 static void renumber(blob *b, size_t tokens, size_t first) {
@@ -382,7 +369,7 @@ static void files_as_standard_input(void **state) {
     restore_stdin(saved);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, make_place, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

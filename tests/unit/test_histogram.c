@@ -17,18 +17,6 @@ static const struct {
 } kinds[] = {{IRON_U8, 0},      {IRON_U16, 0},      {IRON_U32, 2},      {IRON_U32, 3},
              {IRON_U32, 50257}, {IRON_U32, 128256}, {IRON_U32, 1 << 20}};
 
-static void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
-                    void *output) {
-    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
-    size_t bytes = row->cpu_scratch_bytes ? row->cpu_scratch_bytes(p, iron__team_threads(team)) : 0;
-
-    work.scratch = grab(bytes);
-    memset(work.scratch, 0xFF, bytes);
-    memset(output, 0xFF, p->output_bytes);
-    row->cpu_run(&work);
-    free(work.scratch);
-}
-
 static void try_rows(const iron__problem *p, iron__team *team) {
     void *output = grab(p->output_bytes);
     iron__contender row;

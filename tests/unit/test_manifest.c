@@ -3,21 +3,8 @@
  * test_manifest.c: manifests as files: written and read back the same, byte for byte; names of any
  * bytes; versions; and a table of lies, each of which must be refused with a word on what is wrong.
  */
+#include "place.h"
 #include "scan_support.h"
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static iron_manifest *scan_one(const char *path, uint64_t limit, size_t count,
                                uint64_t chunk_tokens) {

@@ -6,7 +6,7 @@
  * could: other orders of keys, other white space, double quotes, versions 1 to 3. What is no such
  * dict, or says more than the file has, is refused with a sentence, at every length it is cut to.
  */
-#include "support.h"
+#include "place.h"
 
 #include "formats/npy.h"
 
@@ -175,19 +175,12 @@ static void write_npy(const char *path, const char *dict, const void *numbers, s
 #define F4(shape) "{'descr': '<f4', 'fortran_order': False, 'shape': " shape ", }\n"
 #define F8(shape) "{'descr': '<f8', 'fortran_order': False, 'shape': " shape ", }\n"
 
-static folder place;
 static file_name path;
 
 static int set_up(void **state) {
     (void)state;
     folder_make(&place);
     path = name_in(&place, "activations.npy");
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
     return 0;
 }
 
@@ -363,7 +356,7 @@ static void engines_are_exported(void **state) {
     free(tokens);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

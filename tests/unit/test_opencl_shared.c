@@ -8,7 +8,7 @@
  * every test all that was made must be released. The cache on disk is off, or it would answer in
  * place of the open device. Without a device the tests are skipped with the reason.
  */
-#include "support.h"
+#include "place.h"
 
 #include "gpu/opencl/opencl.h"
 #include "gpu/opencl/opencl_device.h"
@@ -23,7 +23,6 @@ static const char text_a[] = "__kernel void one(__global uint *to) { to[get_glob
 static const char text_b[] = "__kernel void one(__global uint *to) { to[get_global_id(0)] = 2; }\n";
 static const char text_bad[] = "__kernel void one(__global uint *to) { *to = no_such_word; }\n";
 
-static folder place;
 static iron_error reason; /* status IRON_OK: there is a device */
 static iron__opencl_api *api, real;
 static atomic_size_t contexts_made, contexts_released, builds;
@@ -115,17 +114,11 @@ static iron__cl_queue *bad_queue(iron__cl_context *context, iron__cl_device *id,
     return NULL;
 }
 
-static int make_place(void **state) {
+static int make_cache(void **state) {
     (void)state;
     folder_make(&place);
     setenv("POCL_CACHE_DIR", place.path, 0); /* PoCL's own, out of the user's home */
     setenv("IRON_OPENCL_CACHE", "0", 1);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
     return 0;
 }
 
@@ -549,5 +542,5 @@ int main(void) {
         SHARED_TEST(registers_are_limited_where_that_is_known),
     };
 
-    return cmocka_run_group_tests_name("opencl_shared", tests, make_place, remove_place);
+    return cmocka_run_group_tests_name("opencl_shared", tests, make_cache, remove_place);
 }

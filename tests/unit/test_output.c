@@ -6,26 +6,19 @@
  * after abandoning or failing, what was there before is untouched. A file that is replaced stays
  * what it was to its users: a link goes on pointing at it, and its permissions stay.
  */
-#include "support.h"
+#include "place.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 
-static folder place;
 static file_name target;
 
 static int set_up(void **state) {
     (void)state;
     folder_make(&place);
     target = name_in(&place, "target");
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
     return 0;
 }
 
@@ -351,7 +344,7 @@ static void temporary_names(void **state) {
     assert_int_equal(folder_entries(&place), 0);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

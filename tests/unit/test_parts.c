@@ -3,23 +3,10 @@
  * test_parts.c: a stream in parts comes to the same manifest, byte for byte, as in one: any number
  * of parts, any order, any cuts; and parts that do not make a stream are refused by name.
  */
+#include "place.h"
 #include "scan_support.h"
 
 #define PARTS_MAX 9u
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static void test_ranges(void **state) {
     static const uint64_t sizes[] = {0, 1, 3, 4, 5, 8, 9, 15, 16, 17, 1000003, UINT64_MAX};

@@ -4,7 +4,7 @@
  * the same tokens from memory, however they lie in files; every way it can end early ends it:
  * a bad token, a file that shrank, a caller who has had enough, no memory for the ring.
  */
-#include "support.h"
+#include "engine_support.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -37,14 +37,6 @@ static iron_config some_config(void) {
     c.threads = 2;
     c.with_seal = 1;
     return c;
-}
-
-static iron_engine *create(const iron_config *c) {
-    iron_engine *e = NULL;
-    iron_error err;
-
-    assert_ok(iron_engine_create(c, &e, &err), &err);
-    return e;
 }
 
 static iron_source *open_source(iron_dtype dtype, const char *const *paths, size_t count) {

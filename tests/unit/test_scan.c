@@ -3,24 +3,11 @@
  * test_scan.c: iron_scan against the reference of the seal, a loop over values, and the definition
  * of marks: every width, odd sizes, several files, ranges, chunks, threads, pipes, refusals.
  */
+#include "place.h"
 #include "scan_support.h"
 
 #include <pthread.h>
 #include <signal.h>
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static void test_sizes_and_chunks(void **state) {
     static const size_t sizes[] = {0, 1, 3, 4, 5, 15, 16, 17, 1023, 1024, 1029, 4099, 70001};

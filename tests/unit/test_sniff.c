@@ -4,20 +4,14 @@
  * of raw files by their values, always called one; liars with the problem and what they look like.
  */
 #include "format_support.h"
+#include "place.h"
 
-static folder place;
 static file_name name;
 
 static int set_up(void **state) {
     (void)state;
     folder_make(&place);
     name = name_in(&place, "file");
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
     return 0;
 }
 
@@ -232,7 +226,7 @@ static void liars(void **state) {
     assert_refused(iron_sniff(name.path, NULL, &err), IRON_E_ARG, &err);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

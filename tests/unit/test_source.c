@@ -4,21 +4,8 @@
  * guessed: odd sizes, headers of other formats, missing shards, files that shrink while being read.
  * Pipes and standard input are in test_source_pipes.c.
  */
+#include "place.h"
 #include "source_support.h"
-
-static folder place;
-
-static int set_up(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static void refuse(iron_dtype dtype, const char *format, const char *path, iron_status expected,
                    const char *word) {
@@ -245,7 +232,7 @@ static void growing_files_are_read_as_they_were(void **state) {
     iron_source_close(s);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, make_place, remove_place)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -9,27 +9,13 @@
  * cannot be. Both are tried on bytes in memory (iron__state_parse), some through the file
  * system.
  */
-#include "support.h"
+#include "place.h"
 
 #include "engine/state_file.h"
 
 #include <math.h>
 
 #define NODES 5u
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static iron_config small_config(void) {
     iron_config c;

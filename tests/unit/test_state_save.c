@@ -4,27 +4,14 @@
  * only where a state may go. What is in the file, and what is believed of it, is in
  * test_state_file.c.
  */
-#include "support.h"
+#include "engine_support.h"
+#include "place.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 /* Has seen 47 tokens; its batches are closed. */
 static iron_engine *small_engine(void) {
@@ -43,13 +30,6 @@ static iron_engine *small_engine(void) {
     assert_ok(iron_engine_feed(e, tokens, COUNT(tokens), &err), &err);
     assert_ok(iron_engine_end_batch(e, &err), &err);
     return e;
-}
-
-static iron_report report_of(iron_engine *e) {
-    iron_report r = {.struct_size = sizeof r};
-
-    assert_int_equal(iron_engine_report(e, &r, NULL), IRON_OK);
-    return r;
 }
 
 /* The file at `path` holds the state of `e`. */

@@ -2,22 +2,9 @@
 /*
  * test_store_devices.c: an engine whose device was taken out is shown as it was, and not fed.
  */
+#include "place.h"
 #include "store/inside.h"
 #include "store_support.h"
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 /* What was written for this machine is read on one without the device. */
 static void move_to_cuda(const char *name) {

@@ -5,26 +5,12 @@
  */
 #include "store/inside.h"
 #include "store/upload.h"
+#include "store_rows.h"
 #include "store_support.h"
 
 #include <pthread.h>
-#include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/wait.h>
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static void names_are_checked(void **state) {
     static const char *const good[] = {"a", "Z9", "0", "a.b_c-d", "aa..--__"};
@@ -162,23 +148,6 @@ static void plans_are_refused(void **state) {
     store = store_at_with(&place, (iron__store_options){.engines_max = 1, .nodes_max = 10});
     assert_int_equal(iron__store_list(store, NULL, 0), 2);
     iron__store_close(store);
-}
-
-static uint64_t count_rows(const char *table) {
-    file_name path = name_in(&place, "iron.db");
-    sqlite3 *db = NULL;
-    sqlite3_stmt *s = NULL;
-    char sql[64];
-    uint64_t rows;
-
-    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
-    assert_int_equal(sqlite3_open_v2(path.path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
-    rows = (uint64_t)sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    sqlite3_close(db);
-    return rows;
 }
 
 /* Waits for the writer to be idle: what it sweeps is gone after a while. */

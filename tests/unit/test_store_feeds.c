@@ -4,25 +4,12 @@
  * an engine that was fed directly; what is refused and leaves nothing behind; what is there again
  * after the store was closed, or was not.
  */
+#include "place.h"
 #include "store_support.h"
 
 #include <sys/wait.h>
 
 #define LARGE_TOKENS (IRON_SMALL_BODY / 4 + 1234)
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 /* Bodies of many lengths, small and large, each answered as the oracle says; and all of it is there
  * after closing and opening. */

@@ -3,26 +3,14 @@
  * test_store_forks.c: the private engines that large bodies are reduced on: there is a limit to
  * them all together, those that idle stand in nobody's way, and what is read needs none of them.
  */
+#include "place.h"
 #include "store/inside.h"
 #include "store_support.h"
 
 #define BODY    ((size_t)128 << 10) /* a large one */
 #define ENGINES 3
 
-static folder place;
 static const unsigned char body[BODY];
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 /* A store in which all forks together have room for two engines' nodes, and engines for three. */
 static iron__store *store_with_few_forks(iron__kept *engines[ENGINES]) {

@@ -5,24 +5,11 @@
  * goes on too as soon as it can be made anew.
  */
 #include "gpu_support.h"
+#include "place.h"
 #include "store/inside.h"
 #include "store_support.h"
 
 #define LARGE_TOKENS ((size_t)40000)
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static iron__plan gpu_plan(const char *name) {
     iron__plan plan = small_plan(name);

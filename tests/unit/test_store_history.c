@@ -5,26 +5,13 @@
  * written.
  */
 #include "engine/state_file.h"
+#include "place.h"
 #include "store/inside.h"
 #include "store_support.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 /* All batches, read in portions of `portion`; free() them. */
 static iron__batch_row *history_of(iron__kept *kept, size_t portion, size_t *count) {

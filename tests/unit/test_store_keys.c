@@ -3,25 +3,12 @@
  * test_store_keys.c: a key makes a feed happen once. Repeated it gets the first answer, with other
  * tokens it is refused, whatever the size of the bodies, in one process and in the next.
  */
+#include "place.h"
 #include "store_support.h"
 
 #include <pthread.h>
 
 #define LARGE_TOKENS ((size_t)50000)
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
 
 static void assert_repeats(iron__kept *kept, feeding how, const void *body, size_t bytes,
                            const iron__feed_answer *first) {

@@ -3,41 +3,10 @@
  * test_store_sweep.c: what was deleted is swept up also while the writer is never idle.
  */
 #include "store/inside.h"
+#include "store_rows.h"
 #include "store_support.h"
 
 #include <pthread.h>
-#include <sqlite3.h>
-
-static folder place;
-
-static int make_place(void **state) {
-    (void)state;
-    folder_make(&place);
-    return 0;
-}
-
-static int remove_place(void **state) {
-    (void)state;
-    folder_remove(&place);
-    return 0;
-}
-
-static uint64_t count_rows(const char *table) {
-    file_name path = name_in(&place, "iron.db");
-    sqlite3 *db = NULL;
-    sqlite3_stmt *s = NULL;
-    char sql[64];
-    uint64_t rows;
-
-    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
-    assert_int_equal(sqlite3_open_v2(path.path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
-    rows = (uint64_t)sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    sqlite3_close(db);
-    return rows;
-}
 
 typedef struct crowd {
     iron__kept *kept;

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* place.h: a folder that each test of a file has to itself: `place`, made before it and removed
+ * with all that is in it after. */
+#ifndef TESTS_UNIT_PLACE_H
+#define TESTS_UNIT_PLACE_H
+
+#include "support.h"
+
+static folder place;
+
+static inline int make_place(void **state) {
+    (void)state;
+    folder_make(&place);
+    return 0;
+}
+
+static inline int remove_place(void **state) {
+    (void)state;
+    folder_remove(&place);
+    return 0;
+}
+
+#endif
