@@ -6,28 +6,7 @@
  */
 #include "core/fail.h"
 #include "ops/seal/seal_op.h"
-#include "ops/tokens/tokens_gpu.h"
-
-#include <stdlib.h>
-
-struct iron__gpu_work {
-    iron__gpu_device *device; /* borrowed */
-    const iron__problem *problem;
-    iron_lattice *lattice;
-    iron__nodes nodes; /* one, which nobody looks at */
-    iron__tokens_gpu *tokens;
-    iron__gpu_event *fed; /* the piece before this one */
-};
-
-static void destroy(iron__gpu_work *w) {
-    if (!w)
-        return;
-    iron__gpu_event_destroy(w->device, w->fed);
-    iron__tokens_gpu_destroy(w->tokens);
-    iron__nodes_deinit(&w->nodes);
-    iron_lattice_destroy(w->lattice);
-    free(w);
-}
+#include "ops/tokens/tokens_race.h"
 
 /* A row's own: what sets it apart. */
 static const uint32_t as_one = 0, apart = IRON_LANE_APART;
@@ -38,7 +17,8 @@ static uint32_t lanes_of(const iron__contender *row, const iron__case *c) {
            (iron__seal_has_contribution(c) ? 0 : (uint32_t)IRON_LANE_ALONE);
 }
 
-static iron_status fill(iron__gpu_work *w, const iron__contender *row, iron_error *err) {
+/* One node, which nobody looks at. */
+static iron_status make_tokens(iron__gpu_work *w, const iron__contender *row, iron_error *err) {
     const iron_allocator *a = iron__allocator_default();
     const iron__case *c = &w->problem->c;
     iron__tokens_gpu_config config = {.row = iron__tokens_gpu_row_find("champion"),
@@ -53,48 +33,14 @@ static iron_status fill(iron__gpu_work *w, const iron__contender *row, iron_erro
     IRON_TRY(iron_lattice_create(NULL, 0, &w->lattice, err));
     IRON_TRY(iron__nodes_init(&w->nodes, 1, w->lattice, NULL, a, err));
     config.lattice = w->lattice;
-    IRON_TRY(iron__gpu_event_create(w->device, &w->fed, err));
     return iron__tokens_gpu_create(w->device, &config, &w->tokens, err);
 }
 
 static iron_status create(iron__gpu_device *device, const iron__contender *row,
                           const iron__problem *problem, uint32_t parts, iron__gpu_work **out,
                           iron_error *err) {
-    iron__gpu_work *w = calloc(1, sizeof *w);
-    iron_status status;
-
     (void)parts;
-    *out = NULL;
-    if (!w)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
-    w->device = device;
-    w->problem = problem;
-    status = fill(w, row, err);
-    if (status != IRON_OK)
-        destroy(w);
-    else
-        *out = w;
-    return status;
-}
-
-static iron_status finish(iron__gpu_work *w, const iron__gpu_data *data, iron__gpu_queue *queue,
-                          iron_error *err) {
-    (void)data;
-    return iron__tokens_gpu_settle(w->tokens, queue, err);
-}
-
-static iron_status run(iron__gpu_work *w, const iron__gpu_data *data, iron__gpu_queue *queue,
-                       iron_error *err) {
-    IRON_TRY(iron__tokens_gpu_feed(w->tokens, queue, data->inputs[0], 0, w->problem->c.rows, err));
-    return finish(w, data, queue, err);
-}
-
-static iron_status run_part(iron__gpu_work *w, const iron__gpu_data *data, iron__gpu_part part,
-                            iron__gpu_queue *queue, iron_error *err) {
-    if (part.index > 0)
-        IRON_TRY(iron__gpu_event_follow(queue, w->fed, err));
-    IRON_TRY(iron__tokens_gpu_feed(w->tokens, queue, data->inputs[0], part.first, part.count, err));
-    return iron__gpu_event_record(queue, w->fed, err);
+    return iron__tokens_race_create(device, row, problem, make_tokens, out, err);
 }
 
 static iron_status reset(iron__gpu_work *w, iron__gpu_queue *queue, iron_error *err) {
@@ -119,13 +65,8 @@ static iron_status fetch(iron__gpu_work *w, iron__gpu_queue *queue, void *output
     return IRON_OK;
 }
 
-static const iron__gpu_way way = {.create = create,
-                                  .destroy = destroy,
-                                  .run = run,
-                                  .run_part = run_part,
-                                  .finish = finish,
-                                  .reset = reset,
-                                  .fetch = fetch};
+static const iron__gpu_way way = {
+    .create = create, IRON_TOKENS_RACE_WAY, .reset = reset, .fetch = fetch};
 
 static bool is_for_all(const iron__contender *row, const iron__case *c) {
     (void)row;
