@@ -8,4 +8,4 @@ IRON_GPU_EMBEDDED(tokens)
  * of the seal (quads.k). Left alone, NVIDIA's OpenCL gives them more, and fewer loads are under
  * way. */
 const iron__gpu_image iron__tokens_image =
-    IRON_GPU_IMAGE_WITHIN(tokens, 65536 / (QUADS_WG * QUADS_UNIT_GROUPS));
+    IRON_GPU_IMAGE_WITHIN(tokens, 65536 / (QUADS_THREADS * QUADS_UNIT_GROUPS));
