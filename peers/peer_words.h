@@ -23,4 +23,19 @@ static inline size_t peer_float_bytes(const iron_peer_case *c) {
     return strcmp(c->dtype, "f32") == 0 ? sizeof(float) : 0;
 }
 
+/* The same where the arrays are there in full; 0 with `why` filled if not. */
+static inline size_t peer_element(const iron_peer_case *c,
+                                  int (*is_whole)(const iron_peer_case *c, size_t element),
+                                  const char *otherwise, char *why, size_t why_size) {
+    size_t element = peer_float_bytes(c);
+
+    if (element == 0)
+        peer_refuse(why, why_size, "this row has f32 and f64");
+    else if (!is_whole(c, element))
+        peer_refuse(why, why_size, otherwise);
+    else
+        return element;
+    return 0;
+}
+
 #endif

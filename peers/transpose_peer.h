@@ -15,15 +15,8 @@ static inline int transpose_is_whole(const iron_peer_case *c, size_t element) {
 
 /* Bytes of an element, where A and B are there in full; 0 with `why` filled if not. */
 static inline size_t transpose_element(const iron_peer_case *c, char *why, size_t why_size) {
-    size_t element = peer_float_bytes(c);
-
-    if (element == 0)
-        peer_refuse(why, why_size, "this row has f32 and f64");
-    else if (!transpose_is_whole(c, element))
-        peer_refuse(why, why_size, "the arrays are not A and B of transpose");
-    else
-        return element;
-    return 0;
+    return peer_element(c, transpose_is_whole, "the arrays are not A and B of transpose", why,
+                        why_size);
 }
 
 #endif
