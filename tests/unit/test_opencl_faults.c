@@ -7,13 +7,13 @@
  * Every test opens a device of its own: a mark stays. Without a device the tests are skipped with
  * the reason.
  */
+#include "opencl_planted.h"
 #include "opencl_support.h"
 
 #include "gpu/opencl/opencl_loader.h"
 
 static iron__opencl_api *api, real;
 static iron__gpu_queue *queue;
-static int32_t planted;    /* the code that planted functions answer with */
 static size_t memory_held; /* buffers created and not released */
 
 static int32_t bad_queue_call(iron__cl_queue *q) {
@@ -112,19 +112,6 @@ static iron__cl_queue *bad_queue(iron__cl_context *context, iron__cl_device *id,
     (void)context;
     (void)id;
     (void)properties;
-    *code = planted;
-    return NULL;
-}
-
-static iron__cl_context *bad_context(const intptr_t *properties, uint32_t count,
-                                     iron__cl_device *const *devices,
-                                     iron__cl_context_callback callback, void *user,
-                                     int32_t *code) {
-    (void)properties;
-    (void)count;
-    (void)devices;
-    (void)callback;
-    (void)user;
     *code = planted;
     return NULL;
 }

@@ -8,6 +8,7 @@
  * every test all that was made must be released. The cache on disk is off, or it would answer in
  * place of the open device. Without a device the tests are skipped with the reason.
  */
+#include "opencl_planted.h"
 #include "place.h"
 
 #include "gpu/opencl/opencl.h"
@@ -27,7 +28,6 @@ static iron_error reason; /* status IRON_OK: there is a device */
 static iron__opencl_api *api, real;
 static atomic_size_t contexts_made, contexts_released, builds;
 static atomic_size_t programs_taken, programs_released; /* made or retained */
-static int32_t planted; /* the code that planted functions answer with */
 
 /* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
 const char *__lsan_default_suppressions(void);
@@ -90,19 +90,6 @@ static int32_t bad_retain(iron__cl_program *program) {
 static int32_t bad_finish(iron__cl_queue *queue) {
     (void)queue;
     return planted;
-}
-
-static iron__cl_context *bad_context(const intptr_t *properties, uint32_t count,
-                                     iron__cl_device *const *devices,
-                                     iron__cl_context_callback callback, void *user,
-                                     int32_t *code) {
-    (void)properties;
-    (void)count;
-    (void)devices;
-    (void)callback;
-    (void)user;
-    *code = planted;
-    return NULL;
 }
 
 static iron__cl_queue *bad_queue(iron__cl_context *context, iron__cl_device *id, uint64_t flags,
