@@ -3,19 +3,20 @@
  * ring.c: reader threads fill slots, the caller takes them in order.
  *
  * The stream is cut into stretches of a slot's capacity, numbered by tickets: ticket t is stretch t
- * and goes into slot t % slots. A reader waits for room, takes the next ticket, and reads its
- * stretch while others read theirs; files allow that, a pipe has one reader. Memory is the slots,
- * however long the stream.
+ * and goes into slot t % slots. A stretch is read in pieces, which are numbered through: a reader
+ * waits for room, takes the next piece, and reads it while others read theirs; files allow that, a
+ * pipe has one reader and takes a stretch at once. Memory is the slots, however long the stream.
  *
  *     tickets   ... freed ......... given ............. next ...
  *                     held by the     full or being       not begun
  *                     caller          read
  *
- * Invariants, under the mutex: 1. freed <= given <= next <= freed + slots; slots of tickets
- * freed ... given-1 are the caller's, of given ... next-1 the readers' until they are full.
- * 2. `end` is the first ticket known to hold nothing: behind the stream, or failed; `status` and
- * `error` are that ticket's. It only goes down, and never below `given`: so the error that is
- * reported is the stream's first, after every slot before it.
+ * Invariants, under the mutex, `next` and `end` counted in tickets: 1. freed <= given <= next <=
+ * freed + slots; slots of tickets freed ... given-1 are the caller's, of given ... next-1 the
+ * readers' until they are full. 2. `end` is the first piece known to hold nothing: behind the
+ * stream, or failed; `status` and `error` are that piece's. It only goes down, and never below the
+ * pieces of `given`: so the error that is reported is the stream's first, after every slot before
+ * it, once the pieces before it in its own slot have been read.
  */
 #include "feed/ring.h"
 
@@ -26,76 +27,107 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define PIECES_MAX  64u /* of a slot: bits of a word */
+#define READERS_MAX 64u
+
 struct iron__ring {
     const iron_allocator *allocator;
     iron_source *source;
     iron__source_at *at; /* NULL: the source is read in order, by one thread */
     uint64_t begin;      /* with `at`: where the source stood, and how many tokens follow */
     uint64_t tokens;
+    size_t width;
     size_t capacity; /* tokens a slot holds */
+    size_t piece;    /* tokens a reader takes at a time */
+    size_t pieces;   /* of a slot, the last of them may be shorter */
     size_t slot_count;
     void *slots[IRON_RING_SLOTS_MAX];
 
     pthread_mutex_t mutex;
     pthread_cond_t room, full;
-    uint64_t freed, given, next, end;
-    size_t counts[IRON_RING_SLOTS_MAX]; /* tokens of a full slot, 0 of any other */
+    uint64_t freed, given;              /* tickets */
+    uint64_t next, end;                 /* pieces */
+    uint64_t read[IRON_RING_SLOTS_MAX]; /* of a slot that is being read: bit k is piece k */
+    size_t counts[IRON_RING_SLOTS_MAX]; /* and its tokens so far */
     iron_status status;
     iron_error error;
     atomic_bool stop;
 
     uint32_t started;
-    pthread_t readers[IRON_RING_SLOTS_MAX];
+    pthread_t readers[READERS_MAX];
 };
 
-/* Waits for a free slot; false when there is nothing left to read, or nobody to read it for. */
-static bool take_ticket(iron__ring *r, uint64_t *ticket) {
+/* Waits for room; false when there is nothing left to read, or nobody to read it for. */
+static bool take_piece(iron__ring *r, uint64_t *piece) {
     bool go_on;
 
     pthread_mutex_lock(&r->mutex);
-    while (r->next - r->freed == r->slot_count && r->next < r->end && !atomic_load(&r->stop))
+    while (r->next / r->pieces - r->freed == r->slot_count && r->next < r->end &&
+           !atomic_load(&r->stop))
         pthread_cond_wait(&r->room, &r->mutex);
     go_on = r->next < r->end && !atomic_load(&r->stop);
     if (go_on)
-        *ticket = r->next++;
+        *piece = r->next++;
     pthread_mutex_unlock(&r->mutex);
     return go_on;
 }
 
-static iron_status fill(iron__ring *r, uint64_t ticket, size_t *count, iron_error *err) {
-    void *slot = r->slots[ticket % r->slot_count];
-    uint64_t first = ticket * r->capacity;
+static iron_status fill(iron__ring *r, uint64_t piece, size_t *count, iron_error *err) {
+    uint64_t ticket = piece / r->pieces;
+    size_t begin = (size_t)(piece % r->pieces) * r->piece;
+    char *to = (char *)r->slots[ticket % r->slot_count] + begin * r->width;
+    uint64_t first = ticket * r->capacity + begin;
+    uint64_t most = r->capacity - begin < r->piece ? r->capacity - begin : r->piece;
 
     if (!r->at)
-        return iron__source_read(r->source, slot, r->capacity, count, &r->stop, err);
-    *count = r->tokens - first < r->capacity ? (size_t)(r->tokens - first) : r->capacity;
-    return iron__source_at_read(r->at, first, slot, *count, &r->stop, err);
+        return iron__source_read(r->source, to, r->capacity, count, &r->stop, err);
+    *count = (size_t)(r->tokens - first < most ? r->tokens - first : most);
+    return iron__source_at_read(r->at, first, to, *count, &r->stop, err);
 }
 
-static void publish(iron__ring *r, uint64_t ticket, size_t count, iron_status status,
+/* With the mutex held: how many pieces there are of the slot whose turn it is. */
+static size_t pieces_due(const iron__ring *r) {
+    uint64_t first = r->given * r->pieces, left = r->end > first ? r->end - first : 0;
+
+    return left < r->pieces ? (size_t)left : r->pieces;
+}
+
+/* And have all of them been read, so that it is known what has become of the slot? */
+static bool is_settled(const iron__ring *r) {
+    size_t due = pieces_due(r);
+    uint64_t all = due == 64 ? UINT64_MAX : ((uint64_t)1 << due) - 1;
+
+    return (r->read[r->given % r->slot_count] & all) == all;
+}
+
+static void publish(iron__ring *r, uint64_t piece, size_t count, iron_status status,
                     const iron_error *error) {
+    size_t slot = (size_t)(piece / r->pieces % r->slot_count);
+
     pthread_mutex_lock(&r->mutex);
     if (status == IRON_OK && count > 0) {
-        r->counts[ticket % r->slot_count] = count;
-    } else if (ticket < r->end) {
-        r->end = ticket;
+        r->read[slot] |= (uint64_t)1 << piece % r->pieces;
+        r->counts[slot] += count;
+    } else if (piece < r->end) {
+        r->end = piece;
         r->status = status;
         r->error = *error;
     }
-    pthread_cond_signal(&r->full);
+    if (is_settled(r))
+        pthread_cond_signal(&r->full);
     pthread_mutex_unlock(&r->mutex);
 }
 
 static void *reader_main(void *argument) {
     iron__ring *r = argument;
-    uint64_t ticket;
+    uint64_t piece;
 
-    while (take_ticket(r, &ticket)) {
+    while (take_piece(r, &piece)) {
         iron_error error = {0};
         size_t count = 0;
-        iron_status status = fill(r, ticket, &count, &error);
+        iron_status status = fill(r, piece, &count, &error);
 
-        publish(r, ticket, count, status, &error);
+        publish(r, piece, count, status, &error);
     }
     return NULL;
 }
@@ -110,27 +142,43 @@ static iron_status check_options(const iron__ring_options *o, iron_error *err) {
     return IRON_OK;
 }
 
+/* Pieces are what was asked for, but no more than the bits of a word. */
+static void cut_slots(iron__ring *r, size_t piece_bytes) {
+    size_t least = (r->capacity + PIECES_MAX - 1) / PIECES_MAX;
+
+    r->piece = piece_bytes / r->width;
+    if (piece_bytes == 0 || r->piece > r->capacity)
+        r->piece = r->capacity;
+    if (r->piece < least)
+        r->piece = least;
+    r->pieces = (r->capacity + r->piece - 1) / r->piece;
+}
+
 /* A source of files can be cut into stretches beforehand. */
-static iron_status open_files(iron__ring *r, uint64_t most, iron_error *err) {
+static iron_status open_files(iron__ring *r, size_t piece_bytes, uint64_t most, iron_error *err) {
     r->end = UINT64_MAX;
+    r->pieces = 1;
     if (!iron__source_is_seekable(r->source))
         return IRON_OK;
+    cut_slots(r, piece_bytes);
     IRON_TRY(iron__source_at_open(r->source, r->allocator, &r->at, err));
     r->begin = iron__source_position(r->source);
     r->tokens = iron__source_at_tokens(r->at);
     if (most > 0 && most < r->tokens)
         r->tokens = most;
-    r->end = r->tokens / r->capacity + (r->tokens % r->capacity != 0);
+    r->end = r->tokens / r->capacity * r->pieces;
+    r->end += (r->tokens % r->capacity + r->piece - 1) / r->piece;
     return IRON_OK;
 }
 
-/* More readers than slots or stretches would have nothing to do. */
+/* More readers than pieces, of the stream or of the slots, would have nothing to do. */
 static iron_status start_readers(iron__ring *r, uint32_t wanted, iron_error *err) {
-    uint64_t useful = r->at ? r->end : 1;
+    uint64_t useful = r->at ? r->end : 1, room = r->slot_count * r->pieces;
     uint64_t count = wanted > 0 ? wanted : 1;
 
-    useful = useful < r->slot_count ? useful : r->slot_count;
+    useful = useful < room ? useful : room;
     count = count < useful ? count : useful;
+    count = count < READERS_MAX ? count : READERS_MAX;
     for (; r->started < count; r->started++) {
         int code = iron__thread_start(&r->readers[r->started], reader_main, r);
 
@@ -154,13 +202,14 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
         return IRON_E_NOMEM;
     r->allocator = options->allocator;
     r->source = options->source;
-    r->capacity = options->slot_bytes / iron_dtype_bytes(iron_source_dtype(options->source));
+    r->width = iron_dtype_bytes(iron_source_dtype(options->source));
+    r->capacity = options->slot_bytes / r->width;
     r->slot_count = options->slot_count;
     memcpy(r->slots, options->slots, options->slot_count * sizeof *r->slots);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->room, NULL);
     pthread_cond_init(&r->full, NULL);
-    status = open_files(r, options->tokens, err);
+    status = open_files(r, options->piece_bytes, options->tokens, err);
     if (status == IRON_OK)
         status = start_readers(r, options->readers, err);
     if (status != IRON_OK) {
@@ -199,18 +248,19 @@ void iron__ring_destroy(iron__ring *ring) {
 
 /* The status of taking, with the mutex held. */
 static iron_status take_full(iron__ring *r, size_t *slot, size_t *count, iron_error *err) {
-    size_t index = (size_t)(r->given % r->slot_count);
+    size_t index = (size_t)(r->given % r->slot_count), due = pieces_due(r);
 
-    if (r->given == r->end) {
+    IRON_FAIL_IF(!is_settled(r), err, IRON_E_STATE,
+                 "all %zu slots of the reading ring are held; give one back first", r->slot_count);
+    if (due == 0 || (due < r->pieces && r->status != IRON_OK)) {
         if (r->status != IRON_OK && err)
             *err = r->error;
         return r->status;
     }
-    IRON_FAIL_IF(r->counts[index] == 0, err, IRON_E_STATE,
-                 "all %zu slots of the reading ring are held; give one back first", r->slot_count);
     *slot = index;
     *count = r->counts[index];
     r->counts[index] = 0;
+    r->read[index] = 0;
     r->given++;
     return IRON_OK;
 }
@@ -220,8 +270,7 @@ iron_status iron__ring_next(iron__ring *ring, size_t *slot, size_t *count, iron_
 
     *count = 0;
     pthread_mutex_lock(&ring->mutex);
-    while (ring->given < ring->end && ring->given - ring->freed < ring->slot_count &&
-           ring->counts[ring->given % ring->slot_count] == 0)
+    while (!is_settled(ring) && ring->given - ring->freed < ring->slot_count)
         pthread_cond_wait(&ring->full, &ring->mutex);
     status = take_full(ring, slot, count, err);
     pthread_mutex_unlock(&ring->mutex);
@@ -232,6 +281,9 @@ void iron__ring_free(iron__ring *ring) {
     pthread_mutex_lock(&ring->mutex);
     if (ring->freed < ring->given)
         ring->freed++;
-    pthread_cond_signal(&ring->room);
+    if (ring->pieces > 1)
+        pthread_cond_broadcast(&ring->room); /* a slot is work for several */
+    else
+        pthread_cond_signal(&ring->room);
     pthread_mutex_unlock(&ring->mutex);
 }

@@ -30,6 +30,7 @@ typedef struct iron__ring_options {
     size_t slot_bytes;   /* of each; at least a token */
     uint64_t tokens;     /* 0, or of files: so many at most */
     uint32_t readers;    /* threads wanted; what is no file on a disk is read by one */
+    size_t piece_bytes;  /* of files: what a reader takes of a slot at a time; 0: all of it */
     const iron_allocator *allocator;
 } iron__ring_options;
 

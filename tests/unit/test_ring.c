@@ -69,9 +69,16 @@ typedef struct rig {
 
 #define GUARD 0xABCD
 
+/* `piece`: tokens a reader takes at a time; 0: a slot of them. */
 static iron_status rig_try(rig *r, iron_source *s, uint32_t readers, size_t slots, size_t capacity,
-                           iron_error *err) {
-    iron__ring_options o = {s, r->slots, slots, capacity * 2, 0, readers, &r->allocator};
+                           size_t piece, iron_error *err) {
+    iron__ring_options o = {.source = s,
+                            .slots = r->slots,
+                            .slot_count = slots,
+                            .slot_bytes = capacity * 2,
+                            .readers = readers,
+                            .piece_bytes = piece * 2,
+                            .allocator = &r->allocator};
 
     r->allocator = ledger_allocator(&r->books);
     r->capacity = capacity;
@@ -84,11 +91,16 @@ static iron_status rig_try(rig *r, iron_source *s, uint32_t readers, size_t slot
     return iron__ring_create(&o, &r->ring, err);
 }
 
-static void rig_open(rig *r, iron_source *s, uint32_t readers, size_t slots, size_t capacity) {
+static void rig_cut(rig *r, iron_source *s, uint32_t readers, size_t slots, size_t capacity,
+                    size_t piece) {
     iron_error err;
 
     memset(r, 0, sizeof *r);
-    assert_ok(rig_try(r, s, readers, slots, capacity, &err), &err);
+    assert_ok(rig_try(r, s, readers, slots, capacity, piece, &err), &err);
+}
+
+static void rig_open(rig *r, iron_source *s, uint32_t readers, size_t slots, size_t capacity) {
+    rig_cut(r, s, readers, slots, capacity, 0);
 }
 
 static void rig_close(rig *r) {
@@ -144,6 +156,64 @@ static void any_readers_and_slots_give_the_stream(void **state) {
     shards_free(&files);
 }
 
+/* Slots that several readers fill, in pieces that go into them evenly or do not, are more than a
+ * slot or more than 64 of them. */
+static void slots_can_be_read_in_pieces(void **state) {
+    static const size_t capacities[] = {2, 100, 4096, 20000}, pieces[] = {1, 7, 50, 1024, 5000};
+    shards files = write_many();
+
+    (void)state;
+    for (size_t c = 0; c < COUNT(capacities); c++)
+        for (size_t p = 0; p < COUNT(pieces); p++)
+            for (size_t n = 0; n < COUNT(reader_counts); n++) {
+                iron_source *s = shards_open(&files);
+                rig r;
+
+                rig_cut(&r, s, reader_counts[n], 1 + (p + n) % 3, capacities[c], pieces[p]);
+                assert_rest(&r, tokens, 0, TOKENS);
+                rig_close(&r);
+                assert_stream(s, NULL, 0, 10);
+                iron_source_close(s);
+            }
+    shards_free(&files);
+}
+
+static size_t threads(void) {
+    static const folder tasks = {"/proc/self/task"};
+
+    return folder_entries(&tasks);
+}
+
+/* The stream is longer than the slots: readers that were started stay, waiting for room. One that
+ * has ended may be listed for a moment longer; the watchdog looks after those that do not go. */
+static void check_threads(iron_source *s, uint32_t readers, size_t piece, size_t expected) {
+    size_t before = threads();
+    rig r;
+
+    rig_cut(&r, s, readers, 1, 1000, piece);
+    assert_int_equal(threads(), before + expected);
+    rig_close(&r);
+    while (threads() > before)
+        usleep(1000);
+}
+
+/* Beside a ring that stays: a sanitizer starts a thread of its own with the first one. */
+static void a_slot_is_work_for_as_many_as_it_has_pieces(void **state) {
+    shards files = write_many();
+    iron_source *s = shards_open(&files), *first = shards_open(&files);
+    rig staying;
+
+    (void)state;
+    rig_open(&staying, first, 1, 1, 1000);
+    check_threads(s, 8, 300, 4);
+    check_threads(s, 3, 300, 3);
+    check_threads(s, 8, 0, 1);
+    rig_close(&staying);
+    iron_source_close(first);
+    iron_source_close(s);
+    shards_free(&files);
+}
+
 /* Part in order, part through a ring that is given up, and so on. */
 static void a_ring_leaves_the_source_where_it_was_taken_to(void **state) {
     shards files = write_many();
@@ -160,7 +230,7 @@ static void a_ring_leaves_the_source_where_it_was_taken_to(void **state) {
         assert_ok(iron_source_read(s, piece, 5, &count, &err), &err);
         assert_memory_equal(piece, tokens + done, count * sizeof *piece);
         done += count;
-        rig_open(&r, s, 1 + turn % 5, 4, 31);
+        rig_cut(&r, s, 1 + turn % 5, 4, 31, turn % 3 * 5);
         for (uint32_t k = 0; k < turn % 9; k++) {
             done += take(&r, tokens, done, TOKENS);
             if (turn % 2)
@@ -189,14 +259,14 @@ static void take_failure(rig *r, iron_status expected, const char *word) {
 
 /* Reads as far as is good, then fails; afterwards reading in order fails the same way. */
 static void check_failure(iron_source *s, size_t good, const char *word) {
-    static const size_t capacities[] = {1, 16, 333};
+    static const size_t capacities[] = {1, 16, 333, 333, 5000}, pieces[] = {0, 3, 0, 50, 80};
 
     for (size_t c = 0; c < COUNT(capacities); c++)
         for (size_t n = 0; n < COUNT(reader_counts); n++) {
             rig r;
 
             iron__source_seek(s, 0);
-            rig_open(&r, s, reader_counts[n], 5, capacities[c]);
+            rig_cut(&r, s, reader_counts[n], 5, capacities[c], pieces[c]);
             for (size_t done = 0; good - done >= capacities[c];) {
                 done += take(&r, tokens, done, TOKENS);
                 iron__ring_free(r.ring);
@@ -263,6 +333,31 @@ static void quick_failures_wait_for_slow_slots(void **state) {
     free(many);
 }
 
+/* The same within a slot: the first of its pieces to fail is the one that is told. */
+static void quick_failures_wait_for_slow_pieces(void **state) {
+    enum { LONG = 1 << 18 };
+    static const size_t sizes[] = {LONG, LONG, LONG, LONG};
+    uint16_t *many = grab(4 * LONG * sizeof *many);
+
+    (void)state;
+    fill_u16(many, 4 * LONG);
+    for (int turn = 0; turn < 20; turn++) {
+        shards files = shards_write(&place, many, sizes, COUNT(sizes));
+        iron_source *s = shards_open(&files);
+        rig r;
+
+        assert_int_equal(truncate(files.paths[1], 2), 0);
+        assert_int_equal(unlink(files.paths[2]), 0);
+        assert_int_equal(truncate(files.paths[3], 4), 0);
+        rig_cut(&r, s, 4, 1 + (size_t)turn % 2, 4 * LONG, LONG);
+        take_failure(&r, IRON_E_IO, "f1 ended at byte 2 of ");
+        rig_close(&r);
+        iron_source_close(s);
+        shards_free(&files);
+    }
+    free(many);
+}
+
 /* Slots that are held keep their tokens, whatever the readers do meanwhile. */
 static void several_slots_can_be_held(void **state) {
     enum { SLOTS = 5, CAPACITY = 13 };
@@ -276,7 +371,7 @@ static void several_slots_can_be_held(void **state) {
         dice d = {7 + n};
         rig r;
 
-        rig_open(&r, s, reader_counts[n], SLOTS, CAPACITY);
+        rig_cut(&r, s, reader_counts[n], SLOTS, CAPACITY, n % 2 * 4);
         iron__ring_free(r.ring); /* none is held: nothing happens */
         while (freed * CAPACITY < TOKENS) {
             if (taken * CAPACITY < TOKENS && taken - freed < SLOTS && roll_below(&d, 3) > 0) {
@@ -345,7 +440,7 @@ static void rings_can_be_given_up(void **state) {
         size_t done = 0;
         rig r;
 
-        rig_open(&r, s, reader_counts[turn % 4], 1 + turn % 7, 1 + turn % 11);
+        rig_cut(&r, s, reader_counts[turn % 4], 1 + turn % 7, 1 + turn % 11, turn % 5);
         for (uint32_t k = 0; k < turn % 13; k++) {
             done += take(&r, tokens, done, TOKENS);
             iron__ring_free(r.ring);
@@ -470,7 +565,11 @@ static void options_are_checked(void **state) {
     shards files = write_many();
     iron_source *s = shards_open(&files);
     void *slots[IRON_RING_SLOTS_MAX + 1] = {0};
-    iron__ring_options o = {s, slots, 0, 2, 0, 1, iron__allocator_default()};
+    iron__ring_options o = {.source = s,
+                            .slots = slots,
+                            .slot_bytes = 2,
+                            .readers = 1,
+                            .allocator = iron__allocator_default()};
     iron__ring *ring = (iron__ring *)&o;
     iron_error err;
 
@@ -500,7 +599,7 @@ static void no_memory(void **state) {
     while (has_failed) {
         rig r = {.books.fail_at = failures + 1};
         iron_error err = {0};
-        iron_status status = rig_try(&r, s, 3, 4, 50, &err);
+        iron_status status = rig_try(&r, s, 3, 4, 50, 9, &err);
 
         has_failed = status != IRON_OK;
         if (has_failed) {
@@ -541,7 +640,7 @@ static int too_many_threads(const shards *files) {
 
     if (setrlimit(RLIMIT_AS, &limit) != 0)
         return 1;
-    if (rig_try(&r, s, 8, 16, 7, &err) != IRON_E_NOMEM || r.ring || r.books.out != 0)
+    if (rig_try(&r, s, 8, 16, 7, 2, &err) != IRON_E_NOMEM || r.ring || r.books.out != 0)
         return 2;
     if (!strstr(err.text, "cannot start 8 reading threads") || iron__source_position(s) != 0)
         return 3;
@@ -577,11 +676,14 @@ static void no_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(no_threads), /* first: later, stacks of ended threads are lying about */
+        CASE(a_slot_is_work_for_as_many_as_it_has_pieces), /* first: it counts threads */
         CASE(any_readers_and_slots_give_the_stream),
+        CASE(slots_can_be_read_in_pieces),
         CASE(a_ring_leaves_the_source_where_it_was_taken_to),
         CASE(files_that_shrink_fail_in_their_turn),
         CASE(files_that_go_fail_in_their_turn),
         CASE(quick_failures_wait_for_slow_slots),
+        CASE(quick_failures_wait_for_slow_pieces),
         CASE(several_slots_can_be_held),
         CASE(the_end_needs_no_free_slot),
         CASE(empty_sources_end_at_once),
