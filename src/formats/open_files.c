@@ -22,6 +22,8 @@
 
 #define FREE SIZE_MAX
 
+static const iron__open_file free_place = {.index = FREE, .fd = -1, .direct.fd = -1};
+
 iron_status iron__open_files_init(iron__open_files *t, const iron_source *source,
                                   const iron_allocator *allocator, iron_error *err) {
     *t = (iron__open_files){.source = source, .allocator = allocator};
@@ -30,7 +32,7 @@ iron_status iron__open_files_init(iron__open_files *t, const iron_source *source
     if (!t->seen)
         return IRON_E_NOMEM;
     for (size_t k = 0; k < IRON_OPEN_FILES_MAX; k++)
-        t->places[k] = (iron__open_file){.index = FREE, .fd = -1};
+        t->places[k] = free_place;
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->changed, NULL);
     return IRON_OK;
@@ -42,8 +44,9 @@ static void close_place(const iron__open_files *t, iron__open_file *place) {
     if (place->index != FREE) {
         file.path = iron_source_file(t->source, place->index);
         iron__source_file_close(&file);
+        iron__direct_close(&place->direct);
     }
-    *place = (iron__open_file){.index = FREE, .fd = -1};
+    *place = free_place;
 }
 
 void iron__open_files_deinit(iron__open_files *t) {
@@ -149,11 +152,13 @@ static iron_status fill_place(iron__open_files *t, iron__open_file *place, iron_
     iron__source_file file;
     struct stat info = {0};
     iron_status status = open_file(t, index, &file, &info, err);
+    iron__direct_file direct = iron__direct_open(file.fd, t->how);
 
     pthread_mutex_lock(&t->mutex);
     if (status == IRON_OK) {
         status = check_identity(&t->seen[index], file.path, &info, err);
         place->fd = file.fd;
+        place->direct = direct;
     }
     if (status != IRON_OK)
         close_place(t, place);
@@ -162,7 +167,8 @@ static iron_status fill_place(iron__open_files *t, iron__open_file *place, iron_
     return status;
 }
 
-iron_status iron__open_files_take(iron__open_files *t, size_t index, int *fd, iron_error *err) {
+iron_status iron__open_files_take(iron__open_files *t, size_t index, int *fd,
+                                  iron__direct_file *direct, iron_error *err) {
     iron__open_file *place;
     bool is_open;
 
@@ -179,7 +185,8 @@ iron_status iron__open_files_take(iron__open_files *t, size_t index, int *fd, ir
         pthread_cond_wait(&t->changed, &t->mutex);
     }
     if (!is_open) {
-        *place = (iron__open_file){.index = index, .fd = -1};
+        *place = free_place;
+        place->index = index;
         t->seen[index].place = (uint32_t)(place - t->places);
     }
     place->users++;
@@ -188,6 +195,7 @@ iron_status iron__open_files_take(iron__open_files *t, size_t index, int *fd, ir
     if (!is_open)
         IRON_TRY(fill_place(t, place, err));
     *fd = place->fd;
+    *direct = place->direct;
     return IRON_OK;
 }
 

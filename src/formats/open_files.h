@@ -7,7 +7,7 @@
 #ifndef IRON_FORMATS_OPEN_FILES_H
 #define IRON_FORMATS_OPEN_FILES_H
 
-#include <iron/iron.h>
+#include "formats/direct.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -19,6 +19,7 @@
 typedef struct iron__open_file {
     size_t index; /* the file, or SIZE_MAX: the place is free */
     int fd;       /* -1: somebody is opening it */
+    iron__direct_file direct;
     unsigned users;
     uint64_t last_use;
 } iron__open_file;
@@ -33,6 +34,7 @@ typedef struct iron__first_seen {
 
 typedef struct iron__open_files {
     const iron_source *source;
+    iron__direct how; /* of files that are opened from now on; NEVER at first */
     const iron_allocator *allocator;
     iron__first_seen *seen;
     pthread_mutex_t mutex;
@@ -45,9 +47,11 @@ iron_status iron__open_files_init(iron__open_files *t, const iron_source *source
                                   const iron_allocator *allocator, iron_error *err);
 void iron__open_files_deinit(iron__open_files *t);
 
-/* A descriptor of the file for reading by place, until it is given back. A file that is not the one
- * that was opened first any more is refused. */
-iron_status iron__open_files_take(iron__open_files *t, size_t index, int *fd, iron_error *err);
+/* A descriptor of the file for reading by place, until it is given back, and one for reading
+ * directly, if there is one. A file that is not the one that was opened first any more is refused.
+ */
+iron_status iron__open_files_take(iron__open_files *t, size_t index, int *fd,
+                                  iron__direct_file *direct, iron_error *err);
 void iron__open_files_give_back(iron__open_files *t, size_t index);
 
 #endif

@@ -11,7 +11,7 @@
 #ifndef IRON_FORMATS_SOURCE_H
 #define IRON_FORMATS_SOURCE_H
 
-#include <iron/iron.h>
+#include "formats/direct.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -59,6 +59,11 @@ typedef struct iron__source_at iron__source_at;
 iron_status iron__source_at_open(const iron_source *source, const iron_allocator *allocator,
                                  iron__source_at **out, iron_error *err);
 void iron__source_at_close(iron__source_at *at);
+
+/* Whether files are read past the page cache: said before the first read; NEVER if it is not. And
+ * how many bytes were. */
+void iron__source_at_direct(iron__source_at *at, iron__direct how);
+uint64_t iron__source_at_direct_bytes(const iron__source_at *at);
 
 /* How many tokens there are from the position on. */
 uint64_t iron__source_at_tokens(const iron__source_at *at);
