@@ -3,43 +3,36 @@
  * scan_gpu.c: a whole stream on a GPU: the ring's readers fill page-locked slots, the device seals
  * what they hold. What has no page-locked slots is fed from ordinary ones.
  */
-#include "core/cpu.h"
 #include "core/fail.h"
 #include "digest/scan.h"
 #include "digest/seal_device.h"
 #include "feed/ring.h"
 
-/* As the engine's (pipeline.c says why). */
-#define READERS_MAX 8u
-
 typedef struct gpu_scan {
     iron__scan *scan;
     iron__team *team;
     iron__seal_device device;
-    void *slots[IRON_GPU_SLOTS];
+    void *slots[IRON_FEED_SLOTS_MAX];
     char *memory; /* of slots that are not the device's */
     iron__ring *ring;
     uint64_t done;
 } gpu_scan;
 
 static iron_status open_ring(gpu_scan *g, iron_error *err) {
-    uint32_t cpus = iron__cpu_threads();
-    iron__ring_options o = {.source = g->scan->source,
-                            .slots = g->slots,
-                            .slot_count = IRON_GPU_SLOTS,
-                            .slot_bytes = IRON_GPU_SLOT_BYTES,
-                            .readers = cpus < 2 * READERS_MAX ? (cpus + 1) / 2 : READERS_MAX,
-                            .allocator = iron__allocator_default()};
+    iron__ring_options o = {
+        .source = g->scan->source, .slots = g->slots, .allocator = iron__allocator_default()};
 
+    iron__ring_take_shape(&o, iron__gpu_feed_shape(g->device.feed));
+    o.slot_bytes = iron__gpu_feed_slot_bytes(g->device.feed, g->scan->dtype);
     if (iron__gpu_feed_has_slots(g->device.feed)) {
         IRON_TRY(iron__gpu_feed_slots(g->device.feed, g->slots, err));
         return iron__ring_create(&o, &g->ring, err);
     }
-    g->memory = iron__allocate(o.allocator, IRON_GPU_SLOTS, IRON_GPU_SLOT_BYTES, "slots", err);
+    g->memory = iron__allocate(o.allocator, o.slot_count, o.slot_bytes, "slots", err);
     if (!g->memory)
         return IRON_E_NOMEM;
-    for (size_t k = 0; k < IRON_GPU_SLOTS; k++)
-        g->slots[k] = g->memory + k * IRON_GPU_SLOT_BYTES;
+    for (size_t k = 0; k < o.slot_count; k++)
+        g->slots[k] = g->memory + k * o.slot_bytes;
     return iron__ring_create(&o, &g->ring, err);
 }
 

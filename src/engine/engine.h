@@ -131,7 +131,7 @@ iron_status iron__gpu_engine_begin(iron_engine *engine, iron_error *err);
 iron_status iron__gpu_engine_feed(iron_engine *engine, const iron__tokens_view *view,
                                   iron_error *err);
 /* The engine's page-locked slots, for a reader to fill. */
-iron_status iron__gpu_engine_slots(iron_engine *engine, void *slots[IRON_GPU_SLOTS],
+iron_status iron__gpu_engine_slots(iron_engine *engine, void *slots[IRON_FEED_SLOTS_MAX],
                                    iron_error *err);
 /* A page-locked slot of the engine's; *released: how many of those fed may be filled again. */
 iron_status iron__gpu_engine_feed_slot(iron_engine *engine, size_t slot,

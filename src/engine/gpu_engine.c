@@ -158,7 +158,8 @@ void *iron_engine_native_context(const iron_engine *engine) {
 
 /* Tokens that have collected are sent first, and if that fails they are lost; not getting memory
  * for slots costs nothing. */
-iron_status iron__gpu_engine_slots(iron_engine *e, void *slots[IRON_GPU_SLOTS], iron_error *err) {
+iron_status iron__gpu_engine_slots(iron_engine *e, void *slots[IRON_FEED_SLOTS_MAX],
+                                   iron_error *err) {
     iron_error error = {0};
 
     IRON_TRY(check_alive(e, err));
@@ -167,7 +168,7 @@ iron_status iron__gpu_engine_slots(iron_engine *e, void *slots[IRON_GPU_SLOTS], 
 }
 
 iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
-    void *slots[IRON_GPU_SLOTS];
+    void *slots[IRON_FEED_SLOTS_MAX];
 
     if (!engine->gpu || !iron__gpu_feed_has_slots(engine->gpu))
         return IRON_OK;

@@ -11,7 +11,6 @@
  * they are sent; but not while somebody listens to its batches, since each is waited for then.
  * Otherwise a slot is free again as soon as it was fed.
  */
-#include "core/cpu.h"
 #include "core/fail.h"
 #include "engine/engine.h"
 #include "feed/ring.h"
@@ -27,15 +26,11 @@
  * one reader copies out of the page cache. */
 #define MANY_THREADS 8u
 
-/* Eight readers bring a page-cached file at 42 to 53 GB/s on a Xeon, as fast as PCIe 5 takes it;
- * one brings 5. */
-#define GPU_READERS_MAX 8u
-
 /* A feed from a source. */
 typedef struct pipeline {
     iron_engine *engine;
     bool is_lent; /* the slots are the GPU's */
-    void *slots[IRON_GPU_SLOTS];
+    void *slots[IRON_FEED_SLOTS_MAX];
     char *memory; /* of slots that are not */
     iron__ring *ring;
 } pipeline;
@@ -94,14 +89,12 @@ static iron_status consume(const pipeline *p, const iron_source *source, uint64_
 
 static iron_status take_slots(pipeline *p, iron__ring_options *options, iron_error *err) {
     iron_engine *e = p->engine;
-    uint32_t cpus = iron__cpu_threads();
 
     p->is_lent = e->gpu && !e->heard && iron__gpu_feed_has_slots(e->gpu);
     options->slots = p->slots;
     if (p->is_lent) {
-        options->slot_count = IRON_GPU_SLOTS;
-        options->slot_bytes = IRON_GPU_SLOT_BYTES;
-        options->readers = cpus < 2 * GPU_READERS_MAX ? (cpus + 1) / 2 : GPU_READERS_MAX;
+        iron__ring_take_shape(options, iron__gpu_feed_shape(e->gpu));
+        options->slot_bytes = iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(options->source));
         return iron__gpu_engine_slots(e, p->slots, err);
     }
     options->slot_count = SLOTS;

@@ -54,6 +54,7 @@ iron_status iron__gpu_feed_create(const iron__gpu_feed_config *config, iron__gpu
     f->allocator = a;
     f->team = config->team;
     f->batch = config->tokens.batch;
+    f->shape = iron__feed_shape_default();
     status = build(f, config, err);
     if (status != IRON_OK) {
         iron__gpu_feed_destroy(f);
@@ -75,7 +76,7 @@ void iron__gpu_feed_destroy(iron__gpu_feed *f) {
         iron__gpu_event_destroy(f->device, f->lanes[k].sent);
         iron__gpu_event_destroy(f->device, f->lanes[k].used);
     }
-    for (size_t k = 0; k < IRON_GPU_SLOTS; k++)
+    for (size_t k = 0; k < IRON_FEED_SLOTS_MAX; k++)
         iron__gpu_buffer_destroy(f->slots[k]);
     while (f->loans)
         iron__gpu_feed_take_back(f, f->loans->buffer->host);
@@ -89,6 +90,30 @@ void iron__gpu_feed_destroy(iron__gpu_feed *f) {
 }
 
 const iron__gpu_info *iron__gpu_feed_info(const iron__gpu_feed *f) { return &f->device->info; }
+
+const iron__feed_shape *iron__gpu_feed_shape(const iron__gpu_feed *f) { return &f->shape; }
+
+iron_status iron__gpu_feed_reshape(iron__gpu_feed *f, const iron__feed_shape *shape,
+                                   iron_error *err) {
+    IRON_FAIL_IF(f->collected > 0, err, IRON_E_STATE,
+                 "%zu tokens are in a slot; slots are shaped while they are empty", f->collected);
+    IRON_FAIL_IF(shape->slot_count < IRON_FEED_SLOTS_MIN || shape->slot_count > IRON_FEED_SLOTS_MAX,
+                 err, IRON_E_ARG, "%zu slots; there must be %u to %u", shape->slot_count,
+                 IRON_FEED_SLOTS_MIN, IRON_FEED_SLOTS_MAX);
+    IRON_FAIL_IF(shape->slot_bytes == 0 || shape->slot_bytes % sizeof(uint64_t) != 0 ||
+                     shape->slot_bytes > IRON_GPU_LANE_BYTES,
+                 err, IRON_E_ARG, "slots of %zu bytes; they must have a multiple of 8 up to %zu",
+                 shape->slot_bytes, IRON_GPU_LANE_BYTES);
+    IRON_TRY(iron__gpu_feed_release(f, err));
+    for (size_t k = 0; k < IRON_FEED_SLOTS_MAX; k++) {
+        iron__gpu_buffer_destroy(f->slots[k]);
+        f->slots[k] = NULL;
+    }
+    iron__release(f->allocator, f->pageable_slot);
+    f->pageable_slot = NULL;
+    f->shape = *shape;
+    return IRON_OK;
+}
 
 const char *iron__gpu_feed_memory(const iron__gpu_feed *f) {
     return iron__gpu_strategy_name(f->strategy);

@@ -15,6 +15,7 @@
 #define IRON_FEED_GPU_FEED_H
 
 #include "core/team.h"
+#include "feed/shape.h"
 #include "formats/dtype.h"
 #include "ops/tokens/tokens_gpu.h"
 
@@ -75,14 +76,20 @@ iron__tokens_gpu_progress iron__gpu_feed_progress(const iron__gpu_feed *f);
 iron_status iron__gpu_feed_lend(iron__gpu_feed *f, size_t bytes, void **out, iron_error *err);
 void iron__gpu_feed_take_back(iron__gpu_feed *f, void *memory);
 
-/* Page-locked slots for a reader to fill in order, IRON_GPU_SLOTS of them; false where the strategy
- * sends from ordinary memory. */
-#define IRON_GPU_SLOTS      16u
-#define IRON_GPU_SLOT_BYTES ((size_t)4 << 20)
+/* How files are to be read for it. Another shape is for measuring; no tokens may be collecting. */
+const iron__feed_shape *iron__gpu_feed_shape(const iron__gpu_feed *f);
+iron_status iron__gpu_feed_reshape(iron__gpu_feed *f, const iron__feed_shape *shape,
+                                   iron_error *err);
+
+/* Page-locked slots for a reader to fill in order, as many as the shape says; false where the
+ * strategy sends from ordinary memory. */
 bool iron__gpu_feed_has_slots(const iron__gpu_feed *f);
+/* Bytes of such tokens that a slot takes: no more than a lane does once they are 32 bits wide. */
+size_t iron__gpu_feed_slot_bytes(const iron__gpu_feed *f, iron_dtype dtype);
 /* Sends what has collected. Always before slots are asked for. */
 iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err);
-iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_GPU_SLOTS], iron_error *err);
+iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_FEED_SLOTS_MAX],
+                                 iron_error *err);
 /* Sends a slot that a reader has filled. *released: how many slots, the oldest first, the reader
  * may fill again. */
 iron_status iron__gpu_feed_slot(iron__gpu_feed *f, size_t slot, iron_dtype dtype, size_t count,

@@ -21,7 +21,7 @@ static iron_status settle_sends(iron__gpu_feed *f, iron_status status, iron_erro
 
 /* Sends what has collected in the slot that is being filled. */
 iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err) {
-    iron__gpu_buffer *slot = f->slots[f->sends % IRON_GPU_SLOTS];
+    iron__gpu_buffer *slot = f->slots[f->sends % f->shape.slot_count];
     size_t count = f->collected;
 
     if (count == 0)
@@ -37,16 +37,16 @@ iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err) {
 
 /* Where the host collects tokens; valid until the next flush. */
 static iron_status slot_to_fill(iron__gpu_feed *f, char **memory, iron_error *err) {
-    iron__gpu_buffer **slot = &f->slots[f->sends % IRON_GPU_SLOTS];
+    iron__gpu_buffer **slot = &f->slots[f->sends % f->shape.slot_count];
 
     if (f->strategy == IRON_GPU_PAGEABLE) {
         if (!f->pageable_slot)
             f->pageable_slot =
-                iron__allocate(f->allocator, 1, IRON_GPU_SLOT_BYTES, "a slot of tokens", err);
+                iron__allocate(f->allocator, 1, f->shape.slot_bytes, "a slot of tokens", err);
         *memory = f->pageable_slot;
         return *memory ? IRON_OK : IRON_E_NOMEM;
     }
-    IRON_TRY(iron__gpu_feed_ensure_slot(f, f->sends % IRON_GPU_SLOTS, err));
+    IRON_TRY(iron__gpu_feed_ensure_slot(f, f->sends % f->shape.slot_count, err));
     if (!iron__gpu_feed_is_copied(f) && f->collected == 0) {
         /* not every device lets the host touch managed memory while a kernel runs */
         if (f->strategy == IRON_GPU_UVM)
@@ -74,7 +74,7 @@ static void copy_piece(void *context, size_t index) {
 static iron_status collect(iron__gpu_feed *f, const iron__tokens_view *view, size_t *taken,
                            iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
-    size_t capacity = IRON_GPU_SLOT_BYTES / width, room;
+    size_t capacity = iron__gpu_feed_slot_bytes(f, view->dtype) / width, room;
     copying c;
     char *memory;
 
@@ -148,7 +148,7 @@ iron_status iron__gpu_feed_host(iron__gpu_feed *f, const iron__tokens_view *view
     size_t bytes = view->count * iron_dtype_bytes(view->dtype);
     iron__tokens_view rest = *view;
 
-    if (bytes >= IRON_GPU_SLOT_BYTES &&
+    if (bytes >= f->shape.slot_bytes &&
         (f->strategy == IRON_GPU_PAGEABLE ||
          (iron__gpu_feed_is_copied(f) &&
           (is_lent(f, view->data) || iron__gpu_is_pinned(f->device, view->data, bytes)))))

@@ -19,7 +19,7 @@
 
 #define IRON_GPU_LANES      4u
 #define IRON_GPU_QUEUES     4u
-#define IRON_GPU_LANE_BYTES ((size_t)16 << 20) /* a slot of u8 tokens becomes so many */
+#define IRON_GPU_LANE_BYTES ((size_t)16 << 20)
 
 /* A device's buffer on its turn, and the host's part in it. */
 typedef struct iron__gpu_lane {
@@ -46,7 +46,8 @@ struct iron__gpu_feed {
     iron__gpu_event *turn; /* orders queue 0 and the caller's */
     iron__gpu_lane lanes[IRON_GPU_LANES];
     size_t sends; /* how many there were: lane and slot of the next */
-    iron__gpu_buffer *slots[IRON_GPU_SLOTS];
+    iron__feed_shape shape;
+    iron__gpu_buffer *slots[IRON_FEED_SLOTS_MAX];
     void *pageable_slot; /* ordinary memory: one is enough, sending it waits */
     iron_dtype dtype;    /* of the tokens that collect */
     size_t collected;    /* tokens in the slot that is being filled */

@@ -25,7 +25,7 @@ iron_status iron__gpu_feed_ensure(iron__gpu_feed *f, iron__gpu_memory memory, si
 }
 
 iron_status iron__gpu_feed_ensure_slot(iron__gpu_feed *f, size_t slot, iron_error *err) {
-    return iron__gpu_feed_ensure(f, slot_memory(f), IRON_GPU_SLOT_BYTES, &f->slots[slot], err);
+    return iron__gpu_feed_ensure(f, slot_memory(f), f->shape.slot_bytes, &f->slots[slot], err);
 }
 
 /* Waits until what the lane was sent has left the host's memory. */
@@ -103,9 +103,17 @@ bool iron__gpu_feed_has_slots(const iron__gpu_feed *f) {
     return f->strategy == IRON_GPU_PINNED || f->strategy == IRON_GPU_STREAMS;
 }
 
-iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_GPU_SLOTS], iron_error *err) {
+size_t iron__gpu_feed_slot_bytes(const iron__gpu_feed *f, iron_dtype dtype) {
+    size_t width = iron_dtype_bytes(dtype);
+    size_t most = IRON_GPU_LANE_BYTES / (width > sizeof(uint32_t) ? width : sizeof(uint32_t));
+
+    return f->shape.slot_bytes / width < most ? f->shape.slot_bytes : most * width;
+}
+
+iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_FEED_SLOTS_MAX],
+                                 iron_error *err) {
     IRON_TRY(iron__gpu_feed_release(f, err));
-    for (size_t k = 0; k < IRON_GPU_SLOTS; k++) {
+    for (size_t k = 0; k < f->shape.slot_count; k++) {
         IRON_TRY(iron__gpu_feed_ensure_slot(f, k, err));
         slots[k] = f->slots[k]->host;
     }

@@ -132,6 +132,14 @@ static void *reader_main(void *argument) {
     return NULL;
 }
 
+void iron__ring_take_shape(iron__ring_options *options, const iron__feed_shape *shape) {
+    options->readers = shape->readers;
+    options->slot_count = shape->slot_count;
+    options->slot_bytes = shape->slot_bytes;
+    options->piece_bytes = shape->piece_bytes;
+    options->direct = shape->direct;
+}
+
 static iron_status check_options(const iron__ring_options *o, iron_error *err) {
     size_t width = iron_dtype_bytes(iron_source_dtype(o->source));
 
@@ -155,17 +163,18 @@ static void cut_slots(iron__ring *r, size_t piece_bytes) {
 }
 
 /* A source of files can be cut into stretches beforehand. */
-static iron_status open_files(iron__ring *r, size_t piece_bytes, uint64_t most, iron_error *err) {
+static iron_status open_files(iron__ring *r, const iron__ring_options *o, iron_error *err) {
     r->end = UINT64_MAX;
     r->pieces = 1;
     if (!iron__source_is_seekable(r->source))
         return IRON_OK;
-    cut_slots(r, piece_bytes);
+    cut_slots(r, o->piece_bytes);
     IRON_TRY(iron__source_at_open(r->source, r->allocator, &r->at, err));
     r->begin = iron__source_position(r->source);
     r->tokens = iron__source_at_tokens(r->at);
-    if (most > 0 && most < r->tokens)
-        r->tokens = most;
+    iron__source_at_direct(r->at, o->direct);
+    if (o->tokens > 0 && o->tokens < r->tokens)
+        r->tokens = o->tokens;
     r->end = r->tokens / r->capacity * r->pieces;
     r->end += (r->tokens % r->capacity + r->piece - 1) / r->piece;
     return IRON_OK;
@@ -209,7 +218,7 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->room, NULL);
     pthread_cond_init(&r->full, NULL);
-    status = open_files(r, options->piece_bytes, options->tokens, err);
+    status = open_files(r, options, err);
     if (status == IRON_OK)
         status = start_readers(r, options->readers, err);
     if (status != IRON_OK) {

@@ -17,7 +17,7 @@
 #ifndef IRON_FEED_RING_H
 #define IRON_FEED_RING_H
 
-#include <iron/iron.h>
+#include "feed/shape.h"
 
 #define IRON_RING_SLOTS_MAX 64u
 
@@ -31,8 +31,12 @@ typedef struct iron__ring_options {
     uint64_t tokens;     /* 0, or of files: so many at most */
     uint32_t readers;    /* threads wanted; what is no file on a disk is read by one */
     size_t piece_bytes;  /* of files: what a reader takes of a slot at a time; 0: all of it */
+    iron__direct direct; /* of files: whether they are read past the page cache */
     const iron_allocator *allocator;
 } iron__ring_options;
+
+/* Readers, slots and pieces as a GPU's feed wants them. */
+void iron__ring_take_shape(iron__ring_options *options, const iron__feed_shape *shape);
 
 iron_status iron__ring_create(const iron__ring_options *options, iron__ring **out, iron_error *err);
 

@@ -180,7 +180,8 @@ static iron_source *source_of(const char *path, iron_dtype dtype) {
  * fill the slots soonest. */
 static void feeds_from_files(void **state) {
     file_name path = name_in(&gpu_place, "tokens");
-    size_t count = ((size_t)(IRON_GPU_SLOTS + 2) * IRON_GPU_SLOT_BYTES + 12345) / sizeof(int64_t);
+    const iron__feed_shape shape = iron__feed_shape_default();
+    size_t count = ((shape.slot_count + 2) * shape.slot_bytes + 12345) / sizeof(int64_t);
     dice d = {21};
     int64_t *tokens;
 
