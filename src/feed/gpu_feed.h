@@ -86,7 +86,7 @@ iron_status iron__gpu_feed_reshape(iron__gpu_feed *f, const iron__feed_shape *sh
 bool iron__gpu_feed_has_slots(const iron__gpu_feed *f);
 /* Bytes of such tokens that a slot takes: no more than a lane does once they are 32 bits wide. */
 size_t iron__gpu_feed_slot_bytes(const iron__gpu_feed *f, iron_dtype dtype);
-/* Sends what has collected. Always before slots are asked for. */
+/* Sends what has collected. Always before slots are asked for; with them, lanes are there too. */
 iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err);
 iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_FEED_SLOTS_MAX],
                                  iron_error *err);

@@ -28,6 +28,10 @@ iron_status iron__gpu_feed_ensure_slot(iron__gpu_feed *f, size_t slot, iron_erro
     return iron__gpu_feed_ensure(f, slot_memory(f), f->shape.slot_bytes, &f->slots[slot], err);
 }
 
+static iron_status ensure_lane(iron__gpu_feed *f, iron__gpu_lane *l, iron_error *err) {
+    return iron__gpu_feed_ensure(f, IRON_GPU_MEMORY_DEVICE, IRON_GPU_LANE_BYTES, &l->tokens, err);
+}
+
 /* Waits until what the lane was sent has left the host's memory. */
 static iron_status wait_for(iron__gpu_feed *f, iron__gpu_lane *l, size_t *released,
                             iron_error *err) {
@@ -69,8 +73,7 @@ iron_status iron__gpu_feed_send(iron__gpu_feed *f, const void *tokens, iron_dtyp
     iron__gpu_copy copy = {.from_host = tokens, .bytes = count * iron_dtype_bytes(dtype)};
 
     IRON_TRY(wait_for(f, l, released, err));
-    IRON_TRY(
-        iron__gpu_feed_ensure(f, IRON_GPU_MEMORY_DEVICE, IRON_GPU_LANE_BYTES, &l->tokens, err));
+    IRON_TRY(ensure_lane(f, l, err));
     copy.to = l->tokens;
     IRON_TRY(iron__gpu_event_follow(sender, l->used, err));
     IRON_TRY(iron__gpu_copy_bytes(sender, &copy, err));
@@ -113,6 +116,8 @@ size_t iron__gpu_feed_slot_bytes(const iron__gpu_feed *f, iron_dtype dtype) {
 iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_FEED_SLOTS_MAX],
                                  iron_error *err) {
     IRON_TRY(iron__gpu_feed_release(f, err));
+    for (size_t k = 0; k < IRON_GPU_LANES; k++)
+        IRON_TRY(ensure_lane(f, &f->lanes[k], err));
     for (size_t k = 0; k < f->shape.slot_count; k++) {
         IRON_TRY(iron__gpu_feed_ensure_slot(f, k, err));
         slots[k] = f->slots[k]->host;
