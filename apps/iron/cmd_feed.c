@@ -24,8 +24,9 @@ static void warn_if_slow(iron_engine *e, uint64_t tokens) {
                 iron_engine_mode(e), seconds / 60);
 }
 
-/* Feeds, saves, prints; in this order, so that a printed result is a saved one. */
-static iron_status feed(const feed_options *o, iron_engine *e, iron_source *source,
+/* Feeds, saves, prints; in this order, so that a printed result is a saved one. `begun`: when the
+ * engine was asked for. */
+static iron_status feed(const feed_options *o, iron_engine *e, iron_source *source, double begun,
                         iron_error *err) {
     size_t width = iron_dtype_bytes(iron_source_dtype(source));
     iron_report before = {.struct_size = sizeof before};
@@ -41,6 +42,7 @@ static iron_status feed(const feed_options *o, iron_engine *e, iron_source *sour
     if ((status = iron_engine_prepare(e, err)) != IRON_OK)
         return status;
     started = seconds_now();
+    f.setup = started - begun;
     status = iron_engine_feed_source(e, source, progress_tell, &p, err);
     if (status == IRON_OK)
         status = iron_engine_end_batch(e, err);
@@ -61,6 +63,7 @@ static iron_status run_planned(const feed_options *o, feed_plan *plan, const arg
                                iron_error *err) {
     iron_source *source = NULL;
     iron_engine *engine = NULL;
+    double begun = seconds_now();
     iron_status status = feed_engine_make(o, plan, &engine, err);
 
     if (status == IRON_OK && o->state)
@@ -68,7 +71,7 @@ static iron_status run_planned(const feed_options *o, feed_plan *plan, const arg
     if (status == IRON_OK)
         status = feed_source_open(o, a, &source, err);
     if (status == IRON_OK)
-        status = feed(o, engine, source, err);
+        status = feed(o, engine, source, begun, err);
     iron_source_close(source);
     iron_engine_destroy(engine);
     return status;

@@ -54,6 +54,8 @@ void feed_show_json(const feed_findings *f) {
     json_text(&j, "memory", iron_engine_memory(e));
     json_real(&j, "seconds", "%.6f", f->seconds);
     json_real(&j, "gb_per_s", "%.6f", f->rate);
+    if (f->setup > 0)
+        json_real(&j, "setup_seconds", "%.6f", f->setup);
     if (f->ranks > 0)
         json_number(&j, "ranks", f->ranks);
     json_open(&j, "files", '[');

@@ -12,6 +12,7 @@ typedef struct feed_findings {
     const iron_source *source;
     iron_report report;
     double seconds, rate;
+    double setup;   /* seconds before that: device, kernels, slots; 0: nothing to say of it */
     uint64_t ranks; /* 0: one process, and nothing to say of it */
 } feed_findings;
 

@@ -58,7 +58,7 @@ CPU_MODES = ("auto", "scalar", "vector", "threads", "champion", "node", "hybrid"
 NODE_MODES = ("node", "hybrid")  # work grows with nodes x tokens: small cases only
 REPORT_KEYS = ("tokens", "batches", "xor", "sum", "state")
 FEED_KEYS = REPORT_KEYS + ("mode", "mode_reason", "backend", "device", "memory", "seconds",
-                           "gb_per_s")
+                           "gb_per_s", "setup_seconds")
 
 # struct letters of the raw token widths, and the largest token each can hold.
 DTYPES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "i64": "q"}

@@ -93,7 +93,7 @@ class FeedReport(IronTest):
         self.assertEqual(report["backend"], "cpu")
         self.assertIsInstance(report["device"], str)
         self.assertTrue(report["mode_reason"])
-        for key in ("seconds", "gb_per_s"):
+        for key in ("seconds", "gb_per_s", "setup_seconds"):
             self.assertIsInstance(report[key], (int, float))
             self.assertGreaterEqual(report[key], 0)
 

@@ -37,7 +37,7 @@ MPI_ENVIRONMENT = {
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
-TIMES = ("seconds", "gb_per_s")
+TIMES = ("seconds", "gb_per_s", "setup_seconds")
 OTHER_FOLDER = '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" != 1 ] || cd other || exit 3\nexec "$@"\n'
 
 
