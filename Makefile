@@ -19,7 +19,10 @@ deps:                   ## installs what building and testing need (Debian; as r
 deps-build:
 	@scripts/deps build
 
-demo: deps-build build  ## the main job, on the CPU
+demo: deps-build        ## the main job and a short race on the CPU, in minutes; iron-demo/report.html
+	@cmake -S . -B build-demo -DIRON_BUILD_TESTS=OFF -DIRON_BUILD_BENCH=OFF -DIRON_PEERS=OFF \
+	    -DIRON_MPI=OFF -DIRON_CUDA=OFF --log-level=NOTICE
+	@cmake --build build-demo --target iron -j $(JOBS)
 	@scripts/demo
 
 test: deps              ## everything that CI runs, in build-ci and others; CTest comes last
@@ -55,4 +58,4 @@ deb: build              ## Debian packages of this build: build/iron_*.deb, buil
 	@scripts/deb
 
 clean:
-	@rm -rf build build-ci build-dev build-tsan build-clang build-cross build-fuzz build-gpu
+	@rm -rf build build-ci build-demo build-dev build-tsan build-clang build-cross build-fuzz build-gpu iron-demo

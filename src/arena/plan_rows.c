@@ -174,15 +174,17 @@ void iron__plan_pass_over_slow(iron__planning *p) {
         const iron__plan_device *d = &p->plan->devices[row->device_index];
         const iron__contender *c = &row->contender;
         double one;
+        char about[32];
 
         if (row->reason[0] || !c->seconds)
             continue;
         one =
             c->seconds(c, &p->plan->cases[row->case_index].c, d->is_cpu ? NULL : &d->info, threads);
-        if (one > race / shares)
-            snprintf(row->reason, sizeof row->reason,
-                     "one run would take about %.2g s; use a smaller --size, or --time %.0f or "
-                     "more",
-                     one, one * shares + 0.5);
+        if (one <= race / shares)
+            continue;
+        snprintf(about, sizeof about, one < 10 ? "%.2g" : "%.0f", one);
+        snprintf(row->reason, sizeof row->reason,
+                 "one run would take about %s s; use a smaller --size, or --time %.0f or more",
+                 about, one * shares + 0.5);
     }
 }

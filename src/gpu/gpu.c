@@ -31,7 +31,7 @@ static const struct {
     {"cuda", NULL, "not part of this build"},
 #elif !IRON_CUDA_KERNELS
     {"cuda", &iron__cuda_ops,
-     "this build has no CUDA kernels, since nvcc was not found when it was made"},
+     "this build has no CUDA kernels: it was made without nvcc, or with IRON_CUDA=OFF"},
 #else
     {"cuda", &iron__cuda_ops, NULL},
 #endif

@@ -18,9 +18,11 @@ function headline(model) {
       .filter(r => r.kernel.percent_of_ceiling);
   if (!model.rows.length) return "Nothing was raced";
   if (!best.length) return "The race, without a ceiling to compare with";
-  const top =
-    best.reduce((a, b) => b.kernel.percent_of_ceiling > a.kernel.percent_of_ceiling ? b : a);
-  return `${top.op} reaches ${top.kernel.percent_of_ceiling.toFixed(0)} % of what the memory of ${
+  // What the cache gives says nothing of the memory: such rows speak only where there are no others.
+  const fromMemory = best.filter(r => !r.cache_resident);
+  const top = (fromMemory.length ? fromMemory : best)
+                .reduce((a, b) => b.kernel.percent_of_ceiling > a.kernel.percent_of_ceiling ? b : a);
+  return `${top.op}${top.cache_resident ? ", with its data in the cache," : ""} reaches ${top.kernel.percent_of_ceiling.toFixed(0)} % of what the memory of ${
     shortDevice(top.device)} gives`;
 }
 
@@ -58,7 +60,8 @@ function bestCard(group) {
     best.speedup && !best.isBaseline ? `${times(best.speedup)} as fast as ${best.baseline}` : "",
     peer && peer !== best ?
       `${times(peer.kernel.median_ms / best.kernel.median_ms)} as fast as ${peer.contender}` :
-      ""
+      "",
+    best.cache_resident ? "data fit into the cache" : ""
   ].filter(Boolean);
   return html(
     "div", {class: "card " + hueOf(best.backend)},
