@@ -308,5 +308,5 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     return r.explained ? arena_explain(r.explained, err) : work(&r, err);
 }
 
-const command command_arena = {"arena", "race ways of doing memory-bound work, against the limit",
+const command command_arena = {"arena", "races ways of doing memory-bound work, beside the limit",
                                help, run};

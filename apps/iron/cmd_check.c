@@ -110,7 +110,8 @@ static iron_status check_lines(const check_options *o, FILE *from, const char *n
     if (good == 0)
         return usage(err,
                      "%.120s has no line of the form <seal>  <file>, and is no manifest (which "
-                     "is a regular file, not a pipe)",
+                     "is a regular file, not a pipe); give what iron sum printed, or wrote with "
+                     "--manifest",
                      name);
     return check_conclude(tally, name, err);
 }

@@ -115,6 +115,7 @@ const command command_feed = {
     "  --batch B           tokens in a batch (default 786432)\n"
     "  --positions P       stream: positions count through (default); batch: restart with each\n"
     "  --lattice A,B,...   2 to 64 strictly increasing points in 1 to 65535\n"
+    "                      (default 7,15,23,31,47,63,95,127,191,255,383,511)\n"
     "  --activations F     a .npy file of N numbers (default (j+1)/N)\n"
     "  --backend B         cpu, cuda, opencl, or auto (default): the first CUDA GPU, else the\n"
     "                      first OpenCL GPU, else the CPU; iron info lists what is here\n"

@@ -29,8 +29,16 @@ static iron_status check_output(const merge_options *o, const args *a, iron_erro
 static iron_status read_parts(const args *a, iron_manifest **parts, iron_error *err) {
     iron_status status = IRON_OK;
 
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
-        status = iron_manifest_read(a->values[k], &parts[k], err);
+    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
+        const char *path = a->values[k];
+        struct stat info;
+
+        /* token files, say; what a pipe brings cannot be looked at beforehand */
+        if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && !iron_manifest_is_one(path))
+            return usage(
+                err, "%.120s is no part of a stream; name files that iron sum --part wrote", path);
+        status = iron_manifest_read(path, &parts[k], err);
+    }
     return status;
 }
 

@@ -170,6 +170,7 @@ const command command_selftest = {
     "here is skipped, and why is said. Exit status 1 if anything differs or a device fails.\n\n"
     "  --quick     the same with smaller sizes\n"
     "  --only T    only checks whose names contain T, cuda.champion for one\n"
-    "  --verbose   every check, as it passes\n\n"
+    "  --verbose   every check, as it passes\n"
+    "  --json      one JSON document\n\n"
     "example: iron selftest --quick\n",
     run};

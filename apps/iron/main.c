@@ -85,6 +85,17 @@ static const command *find_command(const char *name) {
     return NULL;
 }
 
+/* iron help is iron --help, and iron help COMMAND is iron COMMAND --help. */
+static void understand_help(int argc, char **argv) {
+    static char flag[] = "--help";
+
+    if (argc < 2 || strcmp(argv[1], "help") != 0)
+        return;
+    argv[1] = argc > 2 ? argv[2] : flag;
+    if (argc > 2)
+        argv[2] = flag;
+}
+
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
 
@@ -112,6 +123,7 @@ int main(int argc, char **argv) {
 
     open_standard_streams();
     catch_signals();
+    understand_help(argc, argv);
     status = run(argc, argv, &err);
     if (!finish_output(&status, &err))
         return 2;

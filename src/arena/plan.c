@@ -82,6 +82,37 @@ static void list_axes(iron__planning *p, char *text, size_t size) {
                                      p->op->axes[a].name, p->op->name);
 }
 
+/* The types of elements that the chosen ops have. */
+static void list_types(iron__planning *p, char *text, size_t size) {
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
+        if (!is_touched(p))
+            continue;
+        for (iron__element e = 0; e < IRON_ELEMENTS && used < size; e++)
+            if (p->op->elements & IRON_BIT(e))
+                used += (size_t)snprintf(text + used, size - used, "%s ", iron__element_name(e));
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, "(%s) ", p->op->name);
+    }
+    if (used > 0 && used < size)
+        text[used - 1] = '\0';
+}
+
+/* Sizes and types were asked for that no chosen op has. */
+static iron_status refuse_cases(iron__planning *p, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    char types[160];
+
+    list_types(p, types, sizeof types);
+    IRON_FAIL(err, IRON_E_ARG,
+              "no chosen op has %s%.40s%s%s%.10s; iron arena --list shows sizes, types are %s",
+              o->sizes ? "size " : "", o->sizes ? o->sizes : "",
+              o->sizes && o->dtype ? " with " : "", o->dtype ? "dtype " : "",
+              o->dtype ? o->dtype : "", types);
+}
+
 static iron_status check_used(iron__planning *p, iron_error *err) {
     const iron_arena_options *o = p->o;
     char names[160];
@@ -101,7 +132,6 @@ static iron_status check_used(iron__planning *p, iron_error *err) {
 }
 
 static iron_status add_ops(iron__planning *p, iron_error *err) {
-    const iron_arena_options *o = p->o;
     bool is_touched_any = false;
 
     for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
@@ -112,10 +142,8 @@ static iron_status add_ops(iron__planning *p, iron_error *err) {
     }
     IRON_TRY(check_used(p, err));
     IRON_FAIL_IF(!is_touched_any, err, IRON_E_UNSUPPORTED, "this build has no ops to race");
-    IRON_FAIL_IF(p->plan->case_count == 0, err, IRON_E_ARG,
-                 "no chosen op has size %.40s with dtype %.10s; iron arena --list shows sizes and "
-                 "types",
-                 o->sizes ? o->sizes : "(its own)", o->dtype ? o->dtype : "(its own)");
+    if (p->plan->case_count == 0)
+        return refuse_cases(p, err);
     IRON_FAIL_IF(p->plan->row_count == 0 && p->passed_over, err, IRON_E_UNSUPPORTED,
                  "nobody can race: %.200s", p->passed_over->reason);
     IRON_FAIL_IF(p->plan->row_count == 0, err, IRON_E_ARG,

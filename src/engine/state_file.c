@@ -23,9 +23,12 @@ static iron_status check_file(const char *name, const unsigned char *data, size_
                               iron__state_header *h, iron_error *err) {
     uint64_t checksum;
 
-    IRON_FAIL_IF(bytes < sizeof h->magic || memcmp(data, IRON_STATE_MAGIC, sizeof h->magic) != 0,
-                 err, IRON_E_FORMAT, "%.80s is not an iron state file: it does not begin with %s",
-                 name, IRON_STATE_MAGIC);
+    IRON_FAIL_IF(
+        bytes < sizeof h->magic || memcmp(data, IRON_STATE_MAGIC, sizeof h->magic) != 0, err,
+        IRON_E_FORMAT,
+        "%.80s is not an iron state file, since it does not begin with %s; name one that iron "
+        "feed --state wrote",
+        name, IRON_STATE_MAGIC);
     IRON_FAIL_IF(bytes < HEADER_BYTES, err, IRON_E_FORMAT,
                  "%.80s is truncated: %zu bytes, and the header alone has %zu", name, bytes,
                  HEADER_BYTES);

@@ -316,6 +316,7 @@ class Refusals(ArenaTest):
     def test_dtypes(self):
         self.refused_each("--dtype", ("", "f16", "F32", "f32,f64", "float", "u32"), says="dtype")
         self.refused_each("--dtype", ("f32",), "tokens.cpu.scalar", says="dtype")
+        self.refused_each("--dtype", ("u16",), says=("dtype u16", r"f32 f64 \(atax\)"))
 
     def test_memory(self):
         self.refused_each("--memory", ("", "fast", "Pinned", "pinned,", ",pinned", "pinned,fast"),

@@ -51,6 +51,12 @@ class Help(IronTest):
                 self.assertRegex(text.lower(), "usage")
                 self.assertIn(f"iron {name}", text)
 
+    def test_help_is_a_command_too(self):
+        self.assertEqual(self.succeeds("help").text, self.succeeds("--help").text)
+        for name in SUBCOMMANDS:
+            self.assertEqual(self.succeeds("help", name).text, self.succeeds(name, "--help").text)
+        self.refused("help", "frobnicate", says="frobnicate")
+
     def test_help_of_feed_names_its_options(self):
         text = self.succeeds("feed", "--help").text
         for option in ("--vocab", "--nodes", "--batch", "--positions", "--lattice",

@@ -293,6 +293,11 @@ class StateTargets(ErrorTest):
         bad = self.write_tokens("bad.bin", [1, 2, -3], "i32")
         self.refused("feed", bad, "--dtype", "i32", "--nodes", 4, "--state", "run.state")
 
+    def test_what_is_no_state(self):
+        for command in (["state", self.tokens],
+                        ["feed", self.tokens, "--dtype", "u32", "--resume", self.tokens]):
+            self.refused(*command, says="iron feed --state")
+
     def test_reading_out_into_a_wrong_place(self):
         self.feed(self.tokens, "--dtype", "u32", "--nodes", 4, "--state", "run.state")
         self.refused("state", "run.state", "--npy", self.tokens)

@@ -244,7 +244,7 @@ class Lists(IronTest):
                 self.assertEqual(result.text, "corpus/part-1.bin: OK\n")
                 self.assertRegex(result.message, r"\Airon: 1 line is improperly formatted\n\Z")
                 self.refused("check", self.write("bad", bad.encode()), "--dtype", "u16")
-        self.refused("check", self.write("empty", b""), "--dtype", "u16", says="no line")
+        self.refused("check", self.write("empty", b""), "--dtype", "u16", says="no line.*iron sum")
         self.refused("check", self.write("binary", bytes(range(256)) * 100), "--dtype", "u16")
         self.refused("check", "nothing", says="nothing")
         self.refused("check", "corpus", says="corpus")
@@ -589,7 +589,7 @@ class Parts(IronTest):
         self.refused("merge", "p1-3", "p1-2", says="number of parts")
         self.refused("merge", "whole", says="whole")
         self.refused("merge", "p1-3", "nothing", says="nothing")
-        self.refused("merge", "a.bin", says="a.bin")
+        self.refused("merge", "a.bin", says="a.bin.*iron sum --part")
         self.refused("merge", says="no parts")
         text = (self.dir / "p2-3").read_text()
         first = json.loads(text)["first"]

@@ -236,7 +236,7 @@ class Pages(unittest.TestCase):
                              "h.textContent)")
 
     def test_columns_that_nobody_fills_are_not_there(self):
-        more = ["parameters", "regs", "local B", "spill B", "occupancy"]
+        more = ["parameters", "end to end", "regs", "local B", "spill B", "occupancy"]
         self.assertEqual([t for t in self.titles(self.open("usual")) if t in more], more)
         self.assertEqual([t for t in self.titles(self.open("tiny")) if t in more], [])
 

@@ -60,6 +60,7 @@ const COLUMNS = [
   {
     title: "end to end",
     kind: "n",
+    isOptional: true,
     value: r => r.scopes.end_to_end?.median_ms,
     text: r => figure(r.scopes.end_to_end?.median_ms)
   },
