@@ -62,6 +62,11 @@ static size_text size_of(uint64_t bytes) {
     return s;
 }
 
+/* A container without /sys does not tell. */
+static size_text cache_of(uint64_t bytes) {
+    return bytes ? size_of(bytes) : (size_text){"unknown"};
+}
+
 static void print_cpu(const iron_cpu_info *cpu) {
     char line[400];
 
@@ -69,8 +74,8 @@ static void print_cpu(const iron_cpu_info *cpu) {
              cpu->threads == 1 ? "" : "s", cpu->features[0] ? ", " : "", cpu->features);
     printf("  %-8s ", "cpu");
     put_wrapped(TEXT_COLUMN, TEXT_COLUMN, line);
-    snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s, memory %s", size_of(cpu->l1d_bytes).text,
-             size_of(cpu->l2_bytes).text, size_of(cpu->l3_bytes).text,
+    snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s, memory %s", cache_of(cpu->l1d_bytes).text,
+             cache_of(cpu->l2_bytes).text, cache_of(cpu->l3_bytes).text,
              size_of(cpu->memory_bytes).text);
     put_line(line);
 }
