@@ -183,7 +183,12 @@ static iron_status write_all(const char *folder, iron_error *err) {
     return status;
 }
 
+/* As man(1) is asked: iron, iron-feed; or by the command's name alone. */
 static iron_status print_page(const char *name, iron_error *err) {
+    if (strcmp(name, "iron") == 0)
+        return put(stdout, NULL, err);
+    if (strncmp(name, "iron-", 5) == 0)
+        name += 5;
     for (size_t k = 0; command_at(k); k++)
         if (strcmp(command_at(k)->name, name) == 0)
             return put(stdout, command_at(k), err);

@@ -67,9 +67,11 @@ static iron_status take_dtype(const iron__candidate *c, const iron__npy_header *
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         if (strcmp(h->descr, kinds[k].descr) == 0)
             *dtype = kinds[k].dtype;
-    IRON_FAIL_IF(*dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
-                 "%.100s: NumPy type '%s'%s, expected |u1, <u2, <u4, <i4 or <i8", c->name, h->descr,
-                 h->descr[0] == '>' ? ", big-endian" : "");
+    IRON_FAIL_IF(
+        *dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
+        "%.100s: NumPy type '%s'%s, expected |u1, <u2, <u4, <i4 or <i8; save it with one of "
+        "these (astype)",
+        c->name, h->descr, h->descr[0] == '>' ? ", big-endian" : "");
     iron__because(c, "its header's descr '%s' is %s", h->descr, iron_dtype_name(*dtype));
     return IRON_OK;
 }

@@ -131,6 +131,10 @@ class Pages(ManualTest):
         for name in names:
             self.assertRegex(page, rf"(?m)^ +{name}\b")
 
+    def test_pages_have_the_names_that_man_knows(self):
+        self.assertEqual(self.succeeds("man", "iron").text, self.succeeds("man").text)
+        self.assertEqual(self.succeeds("man", "iron-feed").text, self.succeeds("man", "feed").text)
+
     def test_refusals(self):
         self.refused("man", "frobnicate", says=("frobnicate", "--help"))
         self.refused("man", "man", says="man")
