@@ -18,12 +18,15 @@ function headline(model) {
       .filter(r => r.kernel.percent_of_ceiling);
   if (!model.rows.length) return "Nothing was raced";
   if (!best.length) return "The race, without a ceiling to compare with";
-  // What the cache gives says nothing of the memory: such rows speak only where there are no others.
+  // What the cache gives says nothing of the memory: such rows speak only where there are no
+  // others.
   const fromMemory = best.filter(r => !r.cache_resident);
-  const top = (fromMemory.length ? fromMemory : best)
-                .reduce((a, b) => b.kernel.percent_of_ceiling > a.kernel.percent_of_ceiling ? b : a);
-  return `${top.op}${top.cache_resident ? ", with its data in the cache," : ""} reaches ${top.kernel.percent_of_ceiling.toFixed(0)} % of what the memory of ${
-    shortDevice(top.device)} gives`;
+  const top =
+    (fromMemory.length ? fromMemory : best)
+      .reduce((a, b) => b.kernel.percent_of_ceiling > a.kernel.percent_of_ceiling ? b : a);
+  return `${top.op}${top.cache_resident ? ", with its data in the cache," : ""} reaches ${
+    top.kernel.percent_of_ceiling.toFixed(
+      0)} % of what the memory of ${shortDevice(top.device)} gives`;
 }
 
 function shortDevice(name) {
