@@ -235,6 +235,23 @@ class Pages(unittest.TestCase):
         return page.evaluate("[...document.querySelectorAll('#all-rows th')].map(h => "
                              "h.textContent)")
 
+    def test_the_headline_is_about_memory(self):
+        page = self.open("tiny")
+
+        def headline(*shares):  # percent of the ceiling, and whether the data fit into the cache
+            groups = [{"isLargest": True,
+                       "ok": [{"op": f"op{share}", "device": "a card", "cache_resident": cached,
+                               "kernel": {"percent_of_ceiling": share}}]}
+                      for share, cached in shares]
+            model = json.dumps({"rows": [g["ok"][0] for g in groups], "groups": groups})
+            return page.evaluate(f"headline({model})")
+
+        memory = "of what the memory of a card gives"
+        self.assertEqual(headline((300, True), (80, False), (70, False)),
+                         f"op80 reaches 80 % {memory}")
+        self.assertEqual(headline((300, True), (200, True)),
+                         f"op300, with its data in the cache, reaches 300 % {memory}")
+
     def test_columns_that_nobody_fills_are_not_there(self):
         more = ["parameters", "end to end", "regs", "local B", "spill B", "occupancy"]
         self.assertEqual([t for t in self.titles(self.open("usual")) if t in more], more)
