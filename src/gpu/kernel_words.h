@@ -240,14 +240,20 @@ typedef float k_f32;
 typedef uint4 k_u32x4;
 typedef float4 k_f32x4;
 
-#define K_KERNEL(n)          __kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
-#define K_KERNEL_2D(x, y)    __kernel __attribute__((reqd_work_group_size(x, y, 1))) void
+#define K_KERNEL(n)       __kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
+#define K_KERNEL_2D(x, y) __kernel __attribute__((reqd_work_group_size(x, y, 1))) void
+/* NVIDIA's compiler takes a limit of registers for a whole text (gpu.h, most_registers), and heeds it
+ * in kernels that do not say how many threads a group has. */
+#ifdef K_REGISTERS_ARE_LIMITED
+#define K_KERNEL_DENSE(n, m) __kernel void
+#else
 #define K_KERNEL_DENSE(n, m) K_KERNEL(n)
-#define K_WORD               static __attribute__((unused)) /* a program needs some of them */
-#define K_GLOBAL             __global
-#define K_LOCAL_VAR          __local
-#define K_LOCAL_PTR          __local
-#define K_RESTRICT           restrict
+#endif
+#define K_WORD      static __attribute__((unused)) /* a program needs some of them */
+#define K_GLOBAL    __global
+#define K_LOCAL_VAR __local
+#define K_LOCAL_PTR __local
+#define K_RESTRICT  restrict
 
 #define K_THREAD    ((k_u32)get_local_id(0))
 #define K_THREAD_Y  ((k_u32)get_local_id(1))

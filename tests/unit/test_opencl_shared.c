@@ -482,7 +482,7 @@ static int32_t see_options(iron__cl_program *program, uint32_t count,
 
     snprintf(options_seen, sizeof options_seen, "%s", options);
     snprintf(kept, sizeof kept, "%s", options);
-    limit = strstr(kept, " -cl-nv-maxrregcount=");
+    limit = strstr(kept, " -DK_REGISTERS_ARE_LIMITED -cl-nv-maxrregcount=");
     if (limit)
         *limit = '\0';
     return real.clBuildProgram(program, count, devices, kept, callback, user);

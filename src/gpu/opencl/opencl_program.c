@@ -24,7 +24,7 @@
 #define KEY_START "iron opencl program 1"
 
 typedef struct build_options {
-    char text[128];
+    char text[160];
 } build_options;
 
 static build_options options_for(const iron__opencl_device *d, const iron__gpu_image *image) {
@@ -35,7 +35,7 @@ static build_options options_for(const iron__opencl_device *d, const iron__gpu_i
 
     if (d->has_register_limit && image->most_registers > 0)
         snprintf(options.text + length, sizeof options.text - (size_t)length,
-                 " -cl-nv-maxrregcount=%u", image->most_registers);
+                 " -DK_REGISTERS_ARE_LIMITED -cl-nv-maxrregcount=%u", image->most_registers);
     return options;
 }
 
