@@ -242,8 +242,8 @@ typedef float4 k_f32x4;
 
 #define K_KERNEL(n)       __kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
 #define K_KERNEL_2D(x, y) __kernel __attribute__((reqd_work_group_size(x, y, 1))) void
-/* NVIDIA's compiler takes a limit of registers for a whole text (gpu.h, most_registers), and heeds it
- * in kernels that do not say how many threads a group has. */
+/* NVIDIA's compiler takes a limit of registers for a whole text (gpu.h, most_registers), and heeds
+ * it in kernels that do not say how many threads a group has. */
 #ifdef K_REGISTERS_ARE_LIMITED
 #define K_KERNEL_DENSE(n, m) __kernel void
 #else
