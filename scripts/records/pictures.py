@@ -107,6 +107,11 @@ def ticks_of(low, high):
     return [10.0 ** e for e in range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)]
 
 
+def is_a_line(series):
+    """One size is no line."""
+    return len({x for _, points in series for x, _ in points}) > 1
+
+
 def draw_lines(title, across, up, series, spell_x, note="", is_log_up=True):
     """Series are (name, [(x, y)]); x is logarithmic."""
     left, top, width, height = 70, 44, 600, 300
@@ -154,7 +159,7 @@ def draw_batches(record):
         if points:
             series.append((f"{name}, {backend}", sorted(points)))
     ceiling = (record["benches"].get("cuda") or {}).get("ceiling_gb_s")
-    if not series:
+    if not is_a_line(series):
         return None
     if ceiling:
         series.append(("ceiling, no launch", [(x, x / ceiling / 1000.0) for x, _ in series[0][1]]))
@@ -172,7 +177,7 @@ def draw_atax(record):
                 points.append((int(row["size"].split("x")[0]), faster))
         if points:
             series.append((name, sorted(points)))
-    if not series:
+    if not is_a_line(series):
         return None
     return draw_lines("ATAX f32: times as fast as cuBLAS's two gemv", "rows and columns", "×", series,
                       lambda x: f"{x:.0f}²", is_log_up=False)

@@ -135,7 +135,7 @@ def profile_table(record):
     for p in record["profiles"]:
         moved = (p["bytes_read"] or 0) + (p["bytes_written"] or 0)
         waits = ", ".join(f"{name} {share:.0f} %" for name, share in list(p["waits"].items())[:3])
-        rows.append([f"{p['name']} ({p['kernel']})", f"{p['time_us']:.1f}", spelled(int(p["useful_bytes"])) if p["useful_bytes"] else "", spelled(int(moved)),
+        rows.append([f"{p['name']} ({p['kernel']})", f"{p['time_us']:.1f}" if p["time_us"] is not None else "", spelled(int(p["useful_bytes"])) if p["useful_bytes"] else "", spelled(int(moved)),
                      percent(p["memory_percent"]), percent(p["compute_percent"]), percent(p["occupancy_percent"]),
                      short(p["registers"]), waits])
     return ("By the hardware counters",
