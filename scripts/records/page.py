@@ -34,8 +34,13 @@ def table(title, words, head, rows):
     return "\n".join(parts + ["</table></div>"])
 
 
+def device_words(machine):
+    """Each card with its driver: "NVIDIA H200, driver 580.159.04"."""
+    return "; ".join(", driver ".join(gpu.strip().split(", ", 1)) for gpu in machine["gpus"].split(";") if gpu.strip())
+
+
 def machine_words(machine):
-    return " · ".join(str(x) for x in (machine["gpus"], f"{machine['cores']} cores, {machine['cpu']}", machine["nvcc"],
+    return " · ".join(str(x) for x in (device_words(machine), f"{machine['cores']} cores, {machine['cpu']}", machine["nvcc"],
                                        machine["kernel"]) if x)
 
 

@@ -50,12 +50,12 @@ def records(root):
 
 
 def index_page(found):
-    rows = [[f"[{name}]({name}/README.md)", r["machine"]["gpus"] or r["machine"]["cpu"], r["machine"]["commit"][:12],
+    rows = [[f"[{name}]({name}/README.md)", page.device_words(r["machine"]) or r["machine"]["cpu"], r["machine"]["commit"][:12],
              page.verdict(r)] for name, r in found]
     return ("<!-- Made by scripts/record; not to be changed by hand. -->\n"
             "# Results\n\nEach folder is one run of `scripts/gpu-check --profile`, published with `scripts/record publish`:\n"
             "`record.json` is what was measured ([schema](../schema/record-1.json)), the rest is made of it.\n\n"
-            + markdown_table("Records", "", ["record", "device, driver", "commit", "figures asked for"], rows)).rstrip() + "\n"
+            + markdown_table("Records", "", ["record", "device", "commit", "figures asked for"], rows)).rstrip() + "\n"
 
 
 def readme_rows(record):
@@ -79,7 +79,7 @@ def readme_block(found):
     ceiling = (record["benches"].get("cuda") or {}).get("ceiling_gb_s")
     lines = [BEGIN, "", "    scripts/gpu-check --profile                          # builds, checks, races; leaves record.tar.gz",
              "    scripts/record publish build-gpu/results/record.tar.gz", "",
-             f"{machine['gpus']}, {machine['date'][:10]}" + (f", read ceiling {ceiling:.0f} GB/s" if ceiling else "") +
+             f"{page.device_words(machine) or machine['cpu']}, {machine['date'][:10]}" + (f", read ceiling {ceiling:.0f} GB/s" if ceiling else "") +
              f": {page.verdict(record)} ([all of it]({FOLDER}/{name}/README.md), [what stands between](docs/limits.md)).", "",
              "| | in one run |", "|---|---:|"]
     lines += [f"| {a} | {b} |" for a, b in readme_rows(record)]
