@@ -117,6 +117,14 @@ export class Visit {
     return this.page.getByTestId(id);
   }
 
+  // Again if the page moved below the pointer, as it does when rows arrive.
+  async pick(id) {
+    await until(`${id} is picked`, async () => {
+      await this.at(id).check().catch(() => {});
+      return this.at(id).isChecked();
+    });
+  }
+
   async click(id) {
     await this.at(id).click();
   }

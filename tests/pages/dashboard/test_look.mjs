@@ -46,7 +46,7 @@ async function states(server, visit, judge) {
   await untilEqual("batches", () => visit.text("batches"), "12");
   await visit.page.locator("#history-rows tr").first().waitFor();
   await judge("a fed engine");
-  await visit.at("map-by-potential").check();
+  await visit.pick("map-by-potential");
   await judge("potentials");
   await visit.click("delete-engine");
   await visit.seen("delete-form");

@@ -31,10 +31,10 @@ scenario("points and potentials are coloured differently", {}, async ({server, v
   await fed(server, visit);
   const byPoint = await visit.pixels(), words = visit.page.locator(".map-words");
   const sentence = await words.textContent();
-  await visit.at("map-by-potential").check();
+  await visit.pick("map-by-potential");
   const byPotential = await visit.mapDrawn(byPoint);
   await until("other words", async () => await words.textContent() !== sentence);
-  await visit.at("map-by-point").check();
+  await visit.pick("map-by-point");
   await visit.mapDrawn(byPotential);
   assert.equal(await visit.pixels(), byPoint);
 });
