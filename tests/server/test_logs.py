@@ -93,6 +93,7 @@ class Logs(ServerTest):
         client = self.api(server)
         for _ in range(50):
             client.get("/v1/info")
+        self.logged(server, 50)  # a line comes after its answer, the last one maybe after a stop
         server.stop()
         events = [parsed(line) for line in server.lines]
         self.assertEqual([e["event"] for e in events],
