@@ -42,11 +42,6 @@ def times_faster(record, race, contender, peer, backend="cuda", **wanted):
     return min(ratios, default=None)
 
 
-def microseconds(record, race, contender, **wanted):
-    found = rows(record, race, contender, **wanted)
-    return 1000.0 * kernel(found[0])["median_ms"] if found else None
-
-
 def bench_row(record, name, backend="cuda"):
     bench = record["benches"].get(backend) or {"rows": []}
     return next((r for r in bench["rows"] if r["name"] == name and r["verified"]), None)

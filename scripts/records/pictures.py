@@ -96,7 +96,7 @@ def draw_limits(record):
         parts += [text(left - 8, y + 14, label, "", "end"),
                   f'<rect x="{left}" y="{y + 3}" width="{share * scale:.1f}" height="{high - 8}" rx="2" class="own"/>',
                   text(left + max(share, 100) * scale + 8, y + 14, f"{share:.1f} %")]
-        for name, at in peers:
+        for _, at in peers:
             x = left + at * scale
             parts += [line(x, y + 1, x, y + high - 3, "mark")]
     parts.append(text(left, bottom + 34, "orange marks: CUB, cuBLAS, the second paper's reduce, where they race along", "small"))

@@ -307,13 +307,13 @@ static void files_that_go_fail_in_their_turn(void **state) {
     shards_free(&files);
 }
 
-/* The first slot takes a while to read; those after it fail at once, each with words of its own. */
-static void quick_failures_wait_for_slow_slots(void **state) {
+/* The first file takes a while to read; those after it fail at once, each with words of its own. A
+ * slot has one of them, or all as pieces: the first to fail is the one that is told. */
+static void check_quick_failures(bool has_pieces) {
     enum { LONG = 1 << 18 };
     static const size_t sizes[] = {LONG, LONG, LONG, LONG};
     uint16_t *many = grab(4 * LONG * sizeof *many);
 
-    (void)state;
     fill_u16(many, 4 * LONG);
     for (int turn = 0; turn < 20; turn++) {
         shards files = shards_write(&place, many, sizes, COUNT(sizes));
@@ -323,8 +323,12 @@ static void quick_failures_wait_for_slow_slots(void **state) {
         assert_int_equal(truncate(files.paths[1], 2), 0);
         assert_int_equal(unlink(files.paths[2]), 0);
         assert_int_equal(truncate(files.paths[3], 4), 0);
-        rig_open(&r, s, 4, 4, LONG);
-        assert_int_equal(take(&r, many, 0, 4 * LONG), LONG);
+        if (has_pieces) {
+            rig_cut(&r, s, 4, 1 + (size_t)turn % 2, 4 * LONG, LONG);
+        } else {
+            rig_open(&r, s, 4, 4, LONG);
+            assert_int_equal(take(&r, many, 0, 4 * LONG), LONG);
+        }
         take_failure(&r, IRON_E_IO, "f1 ended at byte 2 of ");
         rig_close(&r);
         iron_source_close(s);
@@ -333,29 +337,14 @@ static void quick_failures_wait_for_slow_slots(void **state) {
     free(many);
 }
 
-/* The same within a slot: the first of its pieces to fail is the one that is told. */
-static void quick_failures_wait_for_slow_pieces(void **state) {
-    enum { LONG = 1 << 18 };
-    static const size_t sizes[] = {LONG, LONG, LONG, LONG};
-    uint16_t *many = grab(4 * LONG * sizeof *many);
-
+static void quick_failures_wait_for_slow_slots(void **state) {
     (void)state;
-    fill_u16(many, 4 * LONG);
-    for (int turn = 0; turn < 20; turn++) {
-        shards files = shards_write(&place, many, sizes, COUNT(sizes));
-        iron_source *s = shards_open(&files);
-        rig r;
+    check_quick_failures(false);
+}
 
-        assert_int_equal(truncate(files.paths[1], 2), 0);
-        assert_int_equal(unlink(files.paths[2]), 0);
-        assert_int_equal(truncate(files.paths[3], 4), 0);
-        rig_cut(&r, s, 4, 1 + (size_t)turn % 2, 4 * LONG, LONG);
-        take_failure(&r, IRON_E_IO, "f1 ended at byte 2 of ");
-        rig_close(&r);
-        iron_source_close(s);
-        shards_free(&files);
-    }
-    free(many);
+static void quick_failures_wait_for_slow_pieces(void **state) {
+    (void)state;
+    check_quick_failures(true);
 }
 
 /* Slots that are held keep their tokens, whatever the readers do meanwhile. */
