@@ -9,7 +9,7 @@
 #ifndef TESTS_UNIT_GPU_SUPPORT_H
 #define TESTS_UNIT_GPU_SUPPORT_H
 
-#include "support.h"
+#include "engine_support.h"
 
 #include "engine/engine.h"
 
@@ -75,20 +75,10 @@ static inline iron_config as_on_cpu(iron_config c) {
 }
 
 static inline iron_engine *engine_of(const iron_config *c) {
-    iron_engine *e = NULL;
-    iron_error err;
+    iron_engine *e = create(c);
 
-    assert_ok(iron_engine_create(c, &e, &err), &err);
     assert_string_equal(iron_engine_backend(e), c->backend);
     return e;
-}
-
-static inline iron_report report_of(iron_engine *e) {
-    iron_report r = {.struct_size = sizeof r};
-    iron_error err;
-
-    assert_ok(iron_engine_report(e, &r, &err), &err);
-    return r;
 }
 
 /* In everything that can be seen. */
