@@ -133,7 +133,7 @@ iron_status iron__histogram_plan_packed(const iron__gpu_info *info, const iron__
     out->threads = HISTOGRAM_PACKED_THREADS;
     out->turn_bytes = (size_t)HISTOGRAM_PACKED_THREADS * HISTOGRAM_PACKED_LOADS * QUAD;
     out->local_bytes = (out->pairs + HISTOGRAM_PACKED_SPARE) * sizeof(k_u32);
-    out->groups = groups_of(info, out->local_bytes, HISTOGRAM_PACKED_GROUPS);
+    out->groups = HISTOGRAM_PACKED_GROUPS;
     return IRON_OK;
 }
 
