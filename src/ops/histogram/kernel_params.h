@@ -40,13 +40,14 @@
 
 /* Two counters of 16 bits a word. Between two barriers a group counts one turn or more of
  * HISTOGRAM_PACKED_THREADS times LOADS times 16 bytes, and histogram_packed.k proves why that must
- * stay below 65,536 - HISTOGRAM_PACKED_FULL elements. One group a unit: two tables of 50,000 bins
- * would fit, the registers of two groups do not, and the second one would have to wait for the
- * first to end (97 % of an H200's read ceiling, with two 94). */
+ * not exceed HISTOGRAM_PACKED_MOST elements. One group a unit: two tables of 50,000 bins would fit,
+ * the registers of two groups do not, and the second one would have to wait for the first to end
+ * (97 % of an H200's read ceiling, with two 93). */
 #define HISTOGRAM_PACKED_THREADS 1024
 #define HISTOGRAM_PACKED_GROUPS  1
 #define HISTOGRAM_PACKED_LOADS   4
 #define HISTOGRAM_PACKED_FULL    16384u
+#define HISTOGRAM_PACKED_MOST    (65535 - HISTOGRAM_PACKED_FULL)
 #define HISTOGRAM_PACKED_SPARE   32u /* words behind the counters */
 
 /* Two counters of 16 bits a word, swept before one could overflow: see histogram_swept.k. One group
