@@ -4,7 +4,9 @@
  *
  * A document of 1 MiB takes 13 MiB while it is read. So that many clients at once do not fill the
  * memory, large ones may have DOCUMENTS_MAX together while they come, and are read one at a time.
- * Small ones, as all that make engines are, wait for nobody.
+ * A large one gets all of its room or none: were it to grow, many that come together would fill the
+ * room with beginnings, and none could end. Small ones, as all that make engines are, wait for
+ * nobody.
  */
 #include "server/talk.h"
 
@@ -12,27 +14,31 @@
 #include <string.h>
 
 #define SMALL_MAX     ((size_t)4 << 10)
-#define DOCUMENTS_MAX ((uint64_t)64 << 20)
+#define WHOLE_MAX     (IRON_JSON_BODY_MAX + 1) /* with the zero at the end */
+#define DOCUMENTS_MAX ((uint64_t)64 * WHOLE_MAX)
 
 static uint64_t counted(size_t room) { return room > SMALL_MAX ? room : 0; }
 
+/* What is refused is never counted, not even for a moment: it would take the place of others. */
 static bool reserve(iron__talk *talk, size_t room) {
     uint64_t more = counted(room) - counted(talk->body_room);
     atomic_uint_fast64_t *all = &talk->server->document_bytes;
+    uint_fast64_t now = atomic_load(all);
 
-    if (atomic_fetch_add(all, more) + more <= DOCUMENTS_MAX)
-        return true;
-    atomic_fetch_sub(all, more);
-    return false;
+    do {
+        if (now + more > DOCUMENTS_MAX)
+            return false;
+    } while (!atomic_compare_exchange_weak(all, &now, now + more));
+    return true;
 }
 
-/* A room that grows by doubling, and has a place for the zero at the end. */
+/* A small one, and then all that it may need: as much as it said, if it said so. */
 static size_t room_for(const iron__talk *talk, size_t need) {
-    size_t room = talk->body_room ? talk->body_room : 1024;
+    uint64_t said = talk->x.expected_bytes;
 
-    while (room < need)
-        room *= 2;
-    return room <= IRON_JSON_BODY_MAX ? room : IRON_JSON_BODY_MAX + 1;
+    if (need <= SMALL_MAX)
+        return SMALL_MAX;
+    return said < IRON_JSON_BODY_MAX && need <= said + 1 ? (size_t)said + 1 : WHOLE_MAX;
 }
 
 static bool make_room(iron__talk *talk, size_t count) {
