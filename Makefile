@@ -1,15 +1,13 @@
-# The door to everything: each target says what it does and does it in a few lines. `make` alone
-# builds. Building needs a C compiler and CMake and no network; `make deps` installs what is missing
-# on Debian.
+# `make` builds the product. Building needs a C compiler and CMake, and no network; `make deps`
+# installs what is missing on Debian. `make test` is for every change, CI also runs `make test-all`.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 DESTDIR ?=
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build deps deps-build demo test test-release test-dev test-tsan test-clang test-cross \
-        test-long lint bench install deb fuzz clean
+.PHONY: build deps deps-build demo test test-all test-long test-cross lint bench install deb fuzz clean
 
-build:                  ## the library and the command: build/iron, build/iron-mpi, build/libiron.*
+build:                  ## the library and the commands: build/iron, build/iron-mpi, build/libiron.*
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DIRON_WERROR=OFF --log-level=NOTICE
 	@cmake --build build -j $(JOBS)
 
@@ -19,36 +17,33 @@ deps:                   ## installs what building and testing need (Debian; as r
 deps-build:
 	@scripts/deps build
 
-demo: deps-build        ## the main job and a short race on the CPU, in minutes; iron-demo/report.html
+demo: deps-build        ## a short demonstration and race on the CPU, in minutes; iron-demo/report.html
 	@cmake -S . -B build-demo -DIRON_BUILD_TESTS=OFF -DIRON_BUILD_BENCH=OFF -DIRON_PEERS=OFF \
 	    -DIRON_MPI=OFF -DIRON_CUDA=OFF --log-level=NOTICE
 	@cmake --build build-demo --target iron -j $(JOBS)
 	@scripts/demo
 
-test: deps              ## everything that CI runs, in build-ci and others; CTest comes last
-	@scripts/test
+test: deps              ## the tests to run before sending a change; about 11 minutes on two cores
+	@scripts/test quick
 
-test-long: deps build   ## the sweeps that take longer than CI should
+test-all: deps          ## the rest of CI: other compilers, sanitizers, full counts, browser, package
+	@scripts/test all
+
+test-long: deps build   ## sweeps, kill tests and fuzzing that are too long for CI
+	@cmake --build build -j $(JOBS) --target tests
 	@scripts/test-long
-
-test-release: build
-	@ctest --preset release -j $(JOBS)
-
-test-dev test-tsan test-clang: test-%:
-	@cmake --preset $* --log-level=NOTICE
-	@cmake --build --preset $* -j $(JOBS)
-	@ctest --preset $* -j $(JOBS)
 
 test-cross: build       ## the other architecture's selftest, under qemu
 	@scripts/cross-selftest
 
-lint: build             ## format, tidy, cppcheck, dependency law, headers, sizes
+lint: build             ## format, tidy, cppcheck, dependency law, headers
 	@scripts/lint
 
-bench: build            ## the CPU variants beside the ceiling of this machine's memory
+bench: build            ## CPU variants compared with the measured memory bandwidth of this machine
+	@cmake --build build -j $(JOBS) --target bench-tokens
 	@build/bench-tokens --json build/bench.json
 
-fuzz:                   ## libFuzzer, a minute each
+fuzz:                   ## libFuzzer, one minute per harness
 	@scripts/fuzz
 
 install: build          ## make install [PREFIX=/usr/local] [DESTDIR=]

@@ -1,10 +1,10 @@
 # Dashboard.cmake: the page at /, bundled from web/dashboard by esbuild (web/build.mjs) and embedded
-# twice, as it is and packed with gzip. What it is made of comes from npm (scripts/deps page) and is
-# shared by all builds. Building needs no network: where node or the packages are missing, or are not
-# those of web/package-lock.json, the page is left out and said so, and GET / says it too.
+# twice, plain and compressed with gzip. Its packages come from npm (scripts/deps page) and are shared by
+# all builds. Building needs no network: if node or the packages are missing, or the packages do not match
+# web/package-lock.json, the page is left out; CMake and GET / report the reason.
 #
-# Sets dashboard_sources to what is compiled in: iron__dashboard_{html,js,css}[_gz] with their lengths,
-# all empty when the page is left out, and iron__dashboard_why, which is empty when it is not.
+# Sets dashboard_sources to the sources to compile: iron__dashboard_{html,js,css}[_gz] with their lengths,
+# all empty if the page is left out, and iron__dashboard_why, the reason (empty if there is a page).
 
 set(web "${CMAKE_CURRENT_SOURCE_DIR}/web")
 set(stamp "${web}/node_modules/.of-lock") # scripts/deps: the lock file that they were installed from
@@ -14,17 +14,17 @@ mark_as_advanced(IRON_NODE)
 set(dashboard_why "")
 file(SHA256 "${web}/package-lock.json" lock)
 if(NOT IRON_NODE)
-  set(dashboard_why "node is not found (Debian: nodejs); scripts/deps page installs it")
+  set(dashboard_why "node was not found (Debian: nodejs); scripts/deps page installs it")
 elseif(NOT EXISTS "${stamp}")
-  set(dashboard_why "web/node_modules is not there; scripts/deps page installs it")
+  set(dashboard_why "web/node_modules does not exist; scripts/deps page installs it")
 else()
   file(STRINGS "${stamp}" installed LIMIT_COUNT 1)
   if(NOT installed STREQUAL lock)
-    set(dashboard_why "web/node_modules is not what web/package-lock.json asks for; scripts/deps page renews it")
+    set(dashboard_why "web/node_modules does not match web/package-lock.json; scripts/deps page updates it")
   else()
     execute_process(COMMAND "${IRON_NODE}" "${web}/build.mjs" --try RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
     if(failed)
-      set(dashboard_why "esbuild in web/node_modules does not run here; scripts/deps page renews it")
+      set(dashboard_why "esbuild in web/node_modules does not run on this machine; scripts/deps page updates it")
     endif()
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${stamp}")

@@ -1,13 +1,13 @@
-# Pages: the HTML, the style and the script of a folder in web/ become one text, which needs nothing
-# besides itself, embedded by the assembler's .incbin under a hidden symbol, ended by a zero.
+# Pages: the HTML, the style sheet and the scripts of a folder in web/ become one self-contained text,
+# embedded by the assembler's .incbin under a hidden symbol, with a terminating zero.
 #
-#   iron_page(NAME FOLDER)     sets NAME_page to what is compiled in: iron__NAME_page, from
+#   iron_page(NAME FOLDER)     sets NAME_page to the source to compile: iron__NAME_page, from
 #                              FOLDER/NAME.html with FOLDER/NAME.css and FOLDER/NAME*.js
-#   iron_embed(SYMBOL FILE)    sets SYMBOL_source to what is compiled in: iron__SYMBOL, the file as it is,
-#                              and iron__SYMBOL_bytes, a uint64_t, since a file may hold zeros
+#   iron_embed(SYMBOL FILE)    sets SYMBOL_source to the source to compile: iron__SYMBOL, the file's bytes,
+#                              and iron__SYMBOL_bytes, a uint64_t, since a file may contain zeros
 #
-# Run as a script (cmake -P), this file joins them: the lines {{style}} and {{script}} of the HTML
-# are where they go. {{data}} and {{ops}} are left for the program.
+# Run as a script (cmake -P), this file joins the parts: they replace the lines {{style}} and {{script}}
+# of the HTML. The program fills in {{data}} and {{ops}}.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${HTML}" page)
   file(READ "${CSS}" style)
@@ -35,7 +35,7 @@ endif()
 function(iron_embed symbol file)
   set(assembly "${CMAKE_CURRENT_BINARY_DIR}/generated/pages/${symbol}.S")
   file(CONFIGURE OUTPUT "${assembly}" CONTENT [[
-/* A file, ended by a zero, and its length without that. */
+/* A file with a terminating zero, and its length without the zero. */
   .section .rodata
   .global iron__@symbol@
   .hidden iron__@symbol@

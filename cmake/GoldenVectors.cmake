@@ -1,11 +1,11 @@
 # GoldenVectors.cmake: turns tests/golden/engine.json into C tables, with CMake's own JSON reader, so
-# that a machine with a compiler and cmake alone can build the selftest. Run as a script:
-#   cmake -DJSON=engine.json -DOUTPUT=golden_vectors.inc -P GoldenVectors.cmake
+# that building the selftest needs only a compiler and CMake. Run as a script:
+#   cmake -DJSON=engine.json -DOUTPUT=golden_vectors.c -P GoldenVectors.cmake
 cmake_minimum_required(VERSION 3.24)
 file(READ "${JSON}" text)
-set(c "/* Made from engine.json by GoldenVectors.cmake. */\n")
+set(c "/* Made from engine.json by GoldenVectors.cmake. */\n#include \"selftest/golden.h\"\n\n")
 
-# The JSON array at a path as the inside of a C initializer; empty if it is absent.
+# The JSON array at a path as the contents of a C initializer; empty if it is absent.
 function(list_of out)
   string(JSON kind ERROR_VARIABLE absent TYPE "${text}" ${ARGN})
   set(items "")
@@ -88,7 +88,7 @@ foreach(k RANGE ${last})
   string(APPEND row "${field}")
   string(APPEND rows "${row}},\n")
 endforeach()
-set(c "${c}static const golden_case golden_cases[] = {\n${rows}};\n")
+set(c "${c}static const iron__golden_case golden_cases[] = {\n${rows}};\n")
 
 string(JSON count LENGTH "${text}" seals)
 math(EXPR last "${count} - 1")
@@ -109,7 +109,7 @@ foreach(k RANGE ${last})
   array_field(field uint32_t seal_${k}_tokens tokens "${values}")
   string(APPEND rows "${row}${field}},\n")
 endforeach()
-set(c "${c}static const golden_seal golden_seals[] = {\n${rows}};\n")
+set(c "${c}static const iron__golden_seal golden_seals[] = {\n${rows}};\n")
 
 # Tables of [input, result]; the quads' numbers are strings and nested.
 function(pair_table out type name key)
@@ -123,9 +123,9 @@ function(pair_table out type name key)
   endforeach()
   set(${out} "${c}static const ${type} ${name}[] = {${rows}};\n" PARENT_SCOPE)
 endfunction()
-pair_table(c golden_pair_u64 golden_quantize_xor quantize_xor)
-pair_table(c golden_pair_real golden_quantize_real quantize_real)
-pair_table(c golden_pair_u64 golden_position_hash position_hash)
+pair_table(c iron__golden_number golden_quantize_xor quantize_xor)
+pair_table(c iron__golden_real golden_quantize_real quantize_real)
+pair_table(c iron__golden_number golden_position_hash position_hash)
 
 string(JSON count LENGTH "${text}" seal_quad)
 math(EXPR last "${count} - 1")
@@ -137,5 +137,17 @@ foreach(k RANGE ${last})
   string(JSON b GET "${text}" seal_quad ${k} 2 1)
   string(APPEND rows "    {${quad}u, {${tokens}}, ${a}u, ${b}u},\n")
 endforeach()
-set(c "${c}static const golden_quad golden_quads[] = {\n${rows}};\n")
+set(c "${c}static const iron__golden_quad golden_quads[] = {\n${rows}};\n")
+
+# All of it, in one struct.
+string(APPEND c "const iron__golden iron__golden_vectors = {\n")
+foreach(field case seal quad)
+  string(APPEND c "    .${field}s = golden_${field}s, "
+    ".${field}_count = sizeof golden_${field}s / sizeof golden_${field}s[0],\n")
+endforeach()
+foreach(field quantize_xor quantize_real position_hash)
+  string(APPEND c "    .${field} = golden_${field}, "
+    ".${field}_count = sizeof golden_${field} / sizeof golden_${field}[0],\n")
+endforeach()
+string(APPEND c "};\n")
 file(WRITE "${OUTPUT}" "${c}")

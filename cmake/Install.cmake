@@ -1,5 +1,5 @@
-# Install.cmake: what `make install` puts where: the command, both libraries, the headers, a
-# relocatable pkg-config file and the CMake package iron::iron (iron::iron_static for the other).
+# Install.cmake: installs the command, both libraries, the headers, a relocatable pkg-config file and
+# the CMake package iron::iron (iron::iron_static for the static library).
 include(CMakePackageConfigHelpers)
 
 if(TARGET iron-mpi)
@@ -9,9 +9,10 @@ install(TARGETS iron RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS iron_shared iron_static EXPORT iron-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# iron_server.h is of libraries that are not installed: the server and the client are the command's.
+# iron_server.h belongs to libraries that are not installed (the command's server and client), and
+# iron_json.h is only for the commands.
 install(DIRECTORY include/iron DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-  PATTERN iron_server.h EXCLUDE)
+  PATTERN iron_server.h EXCLUDE PATTERN iron_json.h EXCLUDE)
 
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/iron)
 install(EXPORT iron-targets NAMESPACE iron:: DESTINATION ${cmake_dir})
@@ -30,8 +31,8 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/iron.pc" DESTINATION ${CMAKE_INSTALL_
 if(IRON_WITH_SERVER)
   include(cmake/Service.cmake)
 endif()
-# What the command says of itself must be run to be had, and a build for the other architecture cannot be;
-# one with a sanitizer is not what users install.
+# The command prints its own manual, so it has to run: a cross build cannot, and a build with a sanitizer is
+# not installed by users.
 if(NOT CMAKE_CROSSCOMPILING AND NOT IRON_SANITIZE)
   include(cmake/Manual.cmake)
 endif()

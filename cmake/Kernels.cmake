@@ -1,6 +1,6 @@
-# Kernels: one text for OpenCL and one fatbin for CUDA a program, embedded by the assembler's .incbin
-# under hidden symbols. A fatbin does not depend on the host, so any nvcc makes it; without one the
-# CUDA kernels are left out, and the build says so.
+# Kernels: for each program one text for OpenCL and one fatbin for CUDA, embedded by the assembler's
+# .incbin under hidden symbols. A fatbin does not depend on the host, so any nvcc can build it; without
+# nvcc the CUDA kernels are left out, and CMake reports it.
 #
 #   IRON_CUDA         AUTO (where nvcc works), ON (an error without it), OFF
 #   IRON_CUDA_ARCHS   machine code for these (80;90;100;120)
@@ -18,8 +18,8 @@ foreach(level IN LISTS IRON_CUDA_PTX)
   list(APPEND cuda_targets "-gencode=arch=compute_${level},code=compute_${level}")
 endforeach()
 
-# Does this nvcc make code for all that is asked for, and know loads of 128 bits (12.3 and later)? It
-# also needs a C++ compiler to lean on.
+# Checks that nvcc supports all requested architectures and 128-bit loads (12.3 and later). It also needs a
+# C++ compiler.
 function(iron_check_nvcc result)
   set(probe "${CMAKE_CURRENT_BINARY_DIR}/nvcc-probe")
   file(WRITE "${probe}.cu" [[
@@ -55,8 +55,8 @@ if(NOT IRON_CUDA STREQUAL "OFF" AND EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/
   endif()
 endif()
 
-# iron_kernels(NAME SOURCES a.k ... [CUDA_ONLY b.cu ...]): sets NAME_kernels to what is compiled in.
-# Sources are named from the project's folder on, whoever calls.
+# iron_kernels(NAME SOURCES a.k ... [CUDA_ONLY b.cu ...]): sets NAME_kernels to the source to compile.
+# Source paths are relative to the project's root, in any calling directory.
 function(iron_kernels name)
   cmake_parse_arguments(KERNELS "" "" "SOURCES;CUDA_ONLY" ${ARGN})
   set(folder "${PROJECT_BINARY_DIR}/generated/kernels")

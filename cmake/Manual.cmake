@@ -1,5 +1,5 @@
-# Manual.cmake: the manual pages and completions, which the command makes of its help texts (`iron man`,
-# `iron completion`), and where the system and the shells look for them.
+# Manual.cmake: the manual pages and completions, which the command prints from its option tables (`iron man`,
+# `iron completion`), and the folders where man and the shells look for them.
 set(manual "${PROJECT_BINARY_DIR}/manual")
 add_custom_command(OUTPUT "${manual}/made"
   COMMAND ${CMAKE_COMMAND} -E rm -rf "${manual}"

@@ -1,18 +1,18 @@
-# Mpi.cmake: iron-mpi, the one program that links MPI; the library and `iron` never do. Where MPI is
-# not found, or what is found is not for the machine that is built for, it is left out and said so.
+# Mpi.cmake: iron-mpi, the only program that links MPI; the library and `iron` never do. If MPI is not
+# found, or is for another architecture, iron-mpi is left out and CMake reports the reason.
 set(mpi_why "")
 if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/apps/iron-mpi")
-  set(mpi_why "apps/iron-mpi is not there")
+  set(mpi_why "apps/iron-mpi does not exist")
 elseif(NOT IRON_MPI)
   set(mpi_why "IRON_MPI is OFF")
 elseif(IRON_STATIC_COMMAND)
-  set(mpi_why "a command without shared libraries cannot have MPI")
+  set(mpi_why "a command without shared libraries cannot use MPI")
 elseif(CMAKE_CROSSCOMPILING)
-  set(mpi_why "the MPI here is not the other architecture's")
+  set(mpi_why "the installed MPI is for another architecture")
 else()
   find_package(MPI QUIET COMPONENTS C)
   if(NOT MPI_C_FOUND)
-    set(mpi_why "MPI is not found (Debian: libopenmpi-dev)")
+    set(mpi_why "MPI was not found (Debian: libopenmpi-dev)")
   endif()
 endif()
 
@@ -22,7 +22,7 @@ else()
   file(GLOB mpi_sources CONFIGURE_DEPENDS apps/iron-mpi/*.c)
   add_executable(iron-mpi ${mpi_sources})
   target_link_libraries(iron-mpi PRIVATE iron_apps iron_static iron_flags MPI::MPI_C)
-  # Another library's header is not ours to warn about.
+  # No warnings about another library's header.
   get_target_property(mpi_headers MPI::MPI_C INTERFACE_INCLUDE_DIRECTORIES)
   if(mpi_headers)
     target_include_directories(iron-mpi SYSTEM PRIVATE ${mpi_headers})

@@ -1,21 +1,21 @@
 # Server.cmake: the store (SQLite), the server on it (libmicrohttpd) and the client (libcurl). They are
-# libraries of their own, which only the command links: libiron needs libc and threads alone. What is
-# not found is left out and said so; `iron serve` and `iron push` then say why they cannot work.
+# separate libraries that only the command links: libiron needs only libc and threads. Parts whose library
+# is not found are left out; CMake, `iron serve` and `iron push` report the reason.
 #
 # Sets IRON_WITH_SERVER and IRON_WITH_CLIENT, and the targets iron_store, iron_server, iron_client.
 
-# iron_part(<part> <what needs it> <header> <library> <Debian's package>): sets <part>_why, "" if all is there.
+# iron_part(<part> <what needs it> <header> <library> <Debian's package>): sets <part>_why to the reason why it is left out, or "".
 function(iron_part part folder header library package)
   set(why "")
   file(GLOB sources src/${folder}/*.c)
   if(NOT sources)
-    set(why "src/${folder} is not there")
+    set(why "src/${folder} does not exist")
   elseif(NOT IRON_SERVER)
     set(why "IRON_SERVER is OFF")
   elseif(IRON_STATIC_COMMAND)
-    set(why "a command without shared libraries cannot have ${library}")
+    set(why "a command without shared libraries cannot use ${library}")
   elseif(CMAKE_CROSSCOMPILING)
-    set(why "the ${library} here is not the other architecture's")
+    set(why "the installed ${library} is for another architecture")
   else()
     find_path(IRON_${part}_INCLUDE ${header})
     find_library(IRON_${part}_LIBRARY ${library})
@@ -33,7 +33,7 @@ function(iron_part_library target folder part)
   add_library(${target} STATIC ${sources} ${${target}_more})
   set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden LINKER_LANGUAGE C)
   target_include_directories(${target} PUBLIC src "${generated}")
-  target_include_directories(${target} SYSTEM PRIVATE "${IRON_${part}_INCLUDE}")
+  target_include_directories(${target} SYSTEM PUBLIC "${IRON_${part}_INCLUDE}")
   target_compile_definitions(${target} PRIVATE IRON_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${target} PUBLIC ${ARGN} iron_static iron_flags "${IRON_${part}_LIBRARY}")
 endfunction()

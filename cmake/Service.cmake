@@ -1,6 +1,6 @@
-# Service.cmake: the systemd units of `iron serve`, and samples (drop-ins, Prometheus, Grafana) in
-# share/iron. The unit names the command by its full path, which only the installation knows: the prefix
-# may be given there (cmake --install --prefix), so the file is made then.
+# Service.cmake: installs the systemd units of `iron serve`, and samples (drop-ins, Prometheus, Grafana) in
+# share/iron. The unit contains the command's full path, which is known only at install time because of
+# cmake --install --prefix, so the file is generated then.
 install(CODE "
   set(IRON_COMMAND \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/iron\")
   configure_file(\"${PROJECT_SOURCE_DIR}/deploy/systemd/iron.service.in\"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// build.mjs: makes the dashboard of its sources: one page, one script, one style, each also packed
-// with gzip, for cmake/Dashboard.cmake to embed. The same sources give the same bytes.
+// build.mjs: builds the dashboard from its sources: one page, one script, one style sheet, each
+// also compressed with gzip, for cmake/Dashboard.cmake to embed. The same sources give the same
+// bytes.
 //
 //   node web/build.mjs FOLDER     writes index.html, dashboard.js, dashboard.css and *.gz there
-//   node web/build.mjs --try      only tells whether what it needs is here and works
+//   node web/build.mjs --try      only checks that the required packages are installed and work
 import * as esbuild from "esbuild";
 import {mkdirSync, readFileSync, writeFileSync} from "node:fs";
 import {dirname, join} from "node:path";
@@ -13,7 +14,7 @@ import {constants, gzipSync} from "node:zlib";
 
 const sources = join(dirname(fileURLToPath(import.meta.url)), "dashboard");
 
-// What comes from others is copied into the page, and so is its licence.
+// Third-party code is copied into the page together with its licence.
 function licences() {
   const text = readFileSync(join(sources, "..", "node_modules", "uplot", "LICENSE"), "utf8");
   return `/*! uPlot\n${text.trim()} */`;
@@ -35,7 +36,7 @@ function bundle(from) {
   return made.outputFiles[0].contents;
 }
 
-// gzip with nothing in its header that is of a machine or a moment: the tenth byte would name the
+// gzip with a header that does not depend on machine or time: the tenth byte would name the
 // operating system.
 function pack(bytes) {
   const packed = gzipSync(bytes, {level: constants.Z_BEST_COMPRESSION});

@@ -2,24 +2,181 @@
 /*
  * mpi_feed.c: `iron-mpi feed`: the engine over ranks.
  *
- * Every rank makes the same two engines: one for its own batches, and one that stands where the
- * stream stands (new, or from --resume). Rank 0's second one takes what all ranks did; it is
- * reported and saved, and is bit for bit that of `iron feed`.
+ * Every rank creates the same two engines: one for its own batches, and one that is at the start
+ * of the stream (new, or from --resume). The second engine of rank 0 takes the effects of all
+ * ranks; its state is reported and saved, and equals that of `iron feed` bit for bit.
+ *
+ * There are two ways to combine the work of the ranks:
+ *
+ * - Sums, if no potential can pass 2^24: every rank feeds one range of whole batches. The effects
+ *   of the ranges are joined and their additions to potentials added up, by one reduction of a few
+ *   kilobytes.
+ *
+ * - Ordered, otherwise: float additions round, so rank 0 applies the batches one by one in stream
+ *   order. The ranks do the expensive part, reading and reducing, and send eight bytes per batch.
+ *   The stream is cut into blocks, which are dealt out in turn; a round is one block per rank:
+ *
+ *       round 0: rank 0 | rank 1 | rank 2      round 1: rank 0 | rank 1 | ...
+ *
+ *   At the end of a round rank 0 applies all blocks in order while the others start the next
+ *   round. No rank ever keeps more than the batches of one block, however long the stream.
+ *
+ * Ranges and blocks start at multiples of four batches, so that no quad of the seal is divided.
  */
-#include "mpi_feed.h"
-
-#include "feed_plan.h"
-#include "feed_show.h"
-#include "mpi_command.h"
+#include "output.h"
+#include "ranks.h"
+#include "reading.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-/* Whoever does not say gets the CPU: many ranks on a machine would all take its first GPU. */
-static void choose_backend(feed_plan *plan) {
-    if (!plan->config.backend)
-        plan->config.backend = "cpu";
+#define GRID 4u /* batches */
+/* 64 MiB of 16-bit tokens: processing a block takes much longer than starting to read it. */
+#define BLOCK_TOKENS (UINT64_C(1) << 25)
+/* Limits a block of tiny batches to 4 MiB of records. */
+#define BLOCK_BATCHES_MAX (UINT64_C(1) << 19)
+
+typedef struct rank_feed {
+    const ranks *ranks;
+    iron_source *source;
+    iron_engine *whole; /* the whole stream; only on rank 0 it takes the effects of all ranks */
+    iron_engine *mine;  /* the batches of this rank */
+    uint64_t base;      /* position of the first token: not 0 after --resume */
+    uint64_t tokens;    /* in the files */
+    uint64_t batches;
+    uint64_t batch;              /* tokens of each batch but the last */
+    progress progress;           /* of rank 0 */
+    uint64_t done_before, total; /* tokens counted before the current range, and of all */
+} rank_feed;
+
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static int update_progress(void *context, uint64_t done, uint64_t total) {
+    rank_feed *f = context;
+
+    (void)total;
+    return progress_update(&f->progress, f->done_before + done, f->total);
+}
+
+/* Feeds batches first ... first+count-1 of the files, as far as they exist. `room`: NULL, or
+ * `count` places where the batches are recorded. */
+static iron_status feed_batches(rank_feed *f, uint64_t first, uint64_t count,
+                                iron_batch_effect *room, iron_error *err) {
+    uint64_t begin = first < f->batches ? first * f->batch : f->tokens;
+    uint64_t end =
+        first < f->batches && count < f->batches - first ? (first + count) * f->batch : f->tokens;
+    iron_status status;
+
+    /* an empty range may start anywhere, but for the seal at a multiple of 4 */
+    status = iron_engine_begin_at(f->mine, f->base + (begin < end ? begin : 0), err);
+    if (status == IRON_OK && room)
+        status = iron_engine_record(f->mine, room, (size_t)count, err);
+    if (status == IRON_OK)
+        status =
+            iron_engine_feed_range(f->mine, f->source, begin, end - begin, update_progress, f, err);
+    return status == IRON_OK ? iron_engine_end_batch(f->mine, err) : status;
+}
+
+static iron_status feed_share(rank_feed *f, iron_effect *effect, int32_t *additions,
+                              iron_error *err) {
+    uint64_t fours = f->batches / GRID + (f->batches % GRID != 0);
+    uint64_t rank = (uint64_t)f->ranks->rank, count = (uint64_t)f->ranks->count;
+    uint64_t first = fours / count * rank + smaller(rank, fours % count);
+    uint64_t share = fours / count + (rank < fours % count);
+    iron_status status;
+
+    f->total = f->tokens / count + 1;
+    status = feed_batches(f, first * GRID, share * GRID, NULL, err);
+    return status == IRON_OK ? iron_engine_effect(f->mine, effect, additions, err) : status;
+}
+
+static iron_status feed_sums(rank_feed *f, iron_error *err) {
+    size_t nodes = (size_t)iron_engine_config(f->mine)->nodes;
+    iron_effect effect = {.struct_size = sizeof effect};
+    int32_t *additions = malloc(nodes * sizeof *additions);
+    iron_status status = additions ? feed_share(f, &effect, additions, err)
+                                   : usage(err, "out of memory for %zu additions", nodes);
+
+    status = ranks_agree(f->ranks, status, err);
+    if (status == IRON_OK)
+        status = ranks_join_effects(f->ranks, &effect, additions, nodes, err);
+    if (status == IRON_OK && f->ranks->rank == 0)
+        status = iron_engine_apply(f->whole, &effect, additions, err);
+    free(additions);
+    return status;
+}
+
+typedef struct rounds {
+    rank_feed *feed;
+    uint64_t block; /* batches per block */
+    uint64_t blocks;
+    iron_effect effect;
+    iron_batch_effect *batches; /* room for one block */
+} rounds;
+
+/* Batches per block; small enough that a short stream has a block for every rank. */
+static uint64_t block_size(const rank_feed *f) {
+    uint64_t share = f->batches / (uint64_t)f->ranks->count / GRID * GRID + GRID;
+    uint64_t block = smaller(BLOCK_TOKENS / f->batch / GRID * GRID, BLOCK_BATCHES_MAX);
+
+    return smaller(block > GRID ? block : GRID, share);
+}
+
+/* Feeds the block of this rank; past the last block it feeds nothing. */
+static iron_status feed_block(rounds *r, uint64_t index, iron_error *err) {
+    rank_feed *f = r->feed;
+    iron_status status;
+
+    f->done_before = index < r->blocks ? index * r->block * f->batch : f->tokens;
+    f->total = f->tokens;
+    status = feed_batches(f, index < r->blocks ? index * r->block : f->batches, r->block,
+                          r->batches, err);
+    return status == IRON_OK ? iron_engine_effect(f->mine, &r->effect, NULL, err) : status;
+}
+
+static iron_status apply_block(rounds *r, int from, iron_status status, iron_error *err) {
+    if (from != 0) {
+        ranks_receive(from, &r->effect, sizeof r->effect);
+        ranks_receive(from, r->batches, (size_t)r->effect.batches * sizeof *r->batches);
+    }
+    if (status != IRON_OK)
+        return status;
+    return iron_engine_apply_batches(r->feed->whole, &r->effect, r->batches, err);
+}
+
+/* Rank 0 applies the blocks of all ranks in order; the other ranks send theirs. */
+static iron_status apply_round(rounds *r, iron_error *err) {
+    const ranks *all = r->feed->ranks;
+    iron_status status = IRON_OK;
+
+    if (all->rank == 0) {
+        for (int from = 0; from < all->count; from++)
+            status = apply_block(r, from, status, err);
+        return status;
+    }
+    ranks_send(&r->effect, sizeof r->effect);
+    ranks_send(r->batches, (size_t)r->effect.batches * sizeof *r->batches);
+    return IRON_OK;
+}
+
+static iron_status feed_ordered(rank_feed *f, iron_error *err) {
+    uint64_t count = (uint64_t)f->ranks->count;
+    rounds r = {.feed = f, .block = block_size(f), .effect.struct_size = sizeof r.effect};
+    iron_status status = IRON_OK, before = IRON_OK;
+
+    r.blocks = f->batches / r.block + (f->batches % r.block != 0);
+    r.batches = malloc((size_t)r.block * sizeof *r.batches);
+    if (!r.batches)
+        status = usage(err, "out of memory for %zu batches", (size_t)r.block);
+    status = ranks_agree(f->ranks, status, err);
+    for (uint64_t first = 0; first < r.blocks && status == IRON_OK; first += count) {
+        status = before == IRON_OK ? feed_block(&r, first + (uint64_t)f->ranks->rank, err) : before;
+        status = ranks_agree(f->ranks, status, err);
+        if (status == IRON_OK)
+            before = apply_round(&r, err);
+    }
+    free(r.batches);
+    return status == IRON_OK ? before : status;
 }
 
 static iron_status open_feed(const feed_options *o, feed_plan *plan, const args *a, rank_feed *f,
@@ -44,18 +201,19 @@ static iron_status open_feed(const feed_options *o, feed_plan *plan, const args 
     if (iron_engine_config(f->whole)->with_seal && f->base % 4 != 0)
         return usage(err,
                      "the state in %.100s is at position %" PRIu64
-                     ", no multiple of 4, where ranks could seal on; resume it with iron feed",
+                     ", which is not a multiple of 4: ranks cannot continue its seal; resume it "
+                     "with iron feed",
                      o->resume, f->base);
     return IRON_OK;
 }
 
-/* Feeds, saves, and only then prints. */
+/* Saves the state before it prints the result. */
 static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
     size_t width = iron_dtype_bytes(iron_source_dtype(f->source));
-    feed_findings found = {.engine = f->whole,
-                           .source = f->source,
-                           .ranks = (uint64_t)f->ranks->count,
-                           .report.struct_size = sizeof found.report};
+    feed_result found = {.engine = f->whole,
+                         .source = f->source,
+                         .ranks = (uint64_t)f->ranks->count,
+                         .report.struct_size = sizeof found.report};
     bool is_exact = f->batches <= iron_engine_exact_batches(f->whole),
          is_first = f->ranks->rank == 0;
     double started = seconds_now();
@@ -63,7 +221,7 @@ static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
 
     f->progress = progress_start(width);
     f->progress.is_shown = f->progress.is_shown && is_first;
-    status = (is_exact ? rank_feed_sums : rank_feed_ordered)(f, err);
+    status = (is_exact ? feed_sums : feed_ordered)(f, err);
     if (status == IRON_OK && is_first)
         status = iron_engine_report(f->whole, &found.report, err);
     found.seconds = seconds_now() - started;
@@ -73,32 +231,32 @@ static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
     status = ranks_agree(f->ranks, status, err);
     if (status != IRON_OK || !is_first)
         return status;
-    found.rate = (double)f->tokens * (double)width / found.seconds * 1e-9;
-    (o->wants_json ? feed_show_json : feed_show_text)(&found);
+    found.gb_per_s = (double)f->tokens * (double)width / found.seconds * 1e-9;
+    feed_print(&found, o->wants_json);
     return IRON_OK;
 }
 
-static iron_status run(const ranks *r, int argc, char **argv, iron_error *err) {
+static iron_status run(int argc, char **argv, iron_error *err) {
     feed_options o = {0};
-    option options[FEED_OPTIONS];
-    args a = {.options = options, .option_count = COUNT(options)};
     feed_plan plan = {0};
-    rank_feed f = {.ranks = r};
+    ranks r = ranks_here();
+    rank_feed f = {.ranks = &r};
     rank_view view = rank_view_begin(mpi_command_feed.name, argc, argv);
     iron_status status;
+    args a;
     bool is_done;
 
-    feed_option_table(&o, options);
-    status = mpi_command_args(&mpi_command_feed, r, &a, argc, argv, &is_done, err);
+    status = ranks_parse(&r, &mpi_command_feed, &o, &a, argc, argv, &is_done, err);
     if (is_done)
         return status;
+    if (!o.reading.backend)
+        o.reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
     status = feed_plan_make(&o, &plan, err);
-    choose_backend(&plan);
     if (status == IRON_OK)
         status = open_feed(&o, &plan, &a, &f, err);
     if (status == IRON_OK)
         status = rank_view_add(&view, f.source, err);
-    status = ranks_same_view(r, status, &view, err);
+    status = ranks_same_view(&r, status, &view, err);
     if (status == IRON_OK)
         status = feed(&o, &f, err);
     iron_source_close(f.source);
@@ -108,11 +266,15 @@ static iron_status run(const ranks *r, int argc, char **argv, iron_error *err) {
     return status;
 }
 
-const mpi_command mpi_command_feed = {
-    "feed", "runs token files through the engine",
-    "usage: mpirun -n RANKS iron-mpi feed FILE... [OPTIONS]\n\n"
-    "What iron feed does, with the same options and the same result. Every rank reads its own\n"
-    "batches; rank 0 saves the state and prints. Each rank takes the CPU unless --backend says\n"
-    "otherwise, and every CPU it may use unless --threads does.\n\n"
-    "example: mpirun -n 16 iron-mpi feed shards/ --dtype u16 --state run.state\n",
-    run};
+const command mpi_command_feed = {
+    .name = "feed",
+    .summary = "runs token files through the engine",
+    .synopsis = "FILE... [OPTIONS]",
+    .description =
+        "Does what iron feed does, with the same options and the same result. Every rank reads its "
+        "own batches; rank 0 saves the state and prints. Each rank uses the CPU unless --backend "
+        "is given, and all CPUs it may use unless --threads is given.",
+    .groups = {FEED_GROUPS},
+    .examples = "mpirun -n 16 iron-mpi feed shards/ --dtype u16 --state run.state",
+    .run = run,
+};

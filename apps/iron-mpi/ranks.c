@@ -1,32 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ranks.c: begin and end, agreeing on errors, and the check that all ranks were given the same
- * work. MPI's own errors end the job: that is what its default error handler does.
+ * ranks.c: everything that calls MPI: start and end, agreement on errors, the check that all ranks
+ * work on the same files, and the reductions. An error inside MPI ends the job, which is what its
+ * default error handler does.
+ *
+ * Digests merge in any order, effects of neighbouring ranges in their order: two operations of our
+ * own, which MPI_Allreduce applies as a tree over the ranks. Such an operation cannot fail, so a
+ * result that does not fit is marked with a struct_size of 0, which every later call refuses.
+ *
+ * Statistics have no fixed length (a histogram, lengths of documents). They are sent up a tree of
+ * our own, to the left neighbour at distance 1, 2, 4, ..., so that what is appended always follows
+ * directly:
+ *
+ *     0 1 2 3 4 5 6     0 <- 1, 2 <- 3, 4 <- 5;  0 <- 2, 4 <- 6;  0 <- 4
  */
 #include "ranks.h"
 
 #include <mpi.h>
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-ranks ranks_begin(int *argc, char ***argv) {
-    ranks r;
+void ranks_begin(int *argc, char ***argv) {
     int provided;
 
-    /* the library's threads never call MPI */
+    /* the threads of the library never call MPI */
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+}
+
+void ranks_end(void) { MPI_Finalize(); }
+
+ranks ranks_here(void) {
+    ranks r;
+
     MPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &r.count);
     return r;
 }
 
-void ranks_end(void) { MPI_Finalize(); }
-
 iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err) {
-    /* the first rank that failed, and -1 if there is one that did not */
+    /* minimum over the ranks: the first rank that failed, and -1 if a rank did not fail */
     int mine[2] = {status == IRON_OK ? r->count : r->rank, status == IRON_OK ? -1 : 0}, all[2];
     iron_error first = *err;
 
@@ -41,7 +56,17 @@ iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err) {
     return first.status;
 }
 
-/* FNV-1a, the end of each text included. */
+iron_status ranks_parse(const ranks *r, const command *c, void *into, args *a, int argc,
+                        char **argv, bool *is_done, iron_error *err) {
+    iron_status status = ranks_agree(r, options_parse(c->groups, into, a, argc, argv, err), err);
+
+    *is_done = status != IRON_OK || a->wants_help;
+    if (status == IRON_OK && a->wants_help && r->rank == 0)
+        command_help(stdout, "mpirun -n RANKS iron-mpi", c);
+    return status;
+}
+
+/* FNV-1a, including the zero at the end of each text. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
     do
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
@@ -56,27 +81,20 @@ static uint64_t hash_number(uint64_t hash, uint64_t number) {
     return hash_text(hash, digits);
 }
 
-static iron_status fail(iron_error *err, const char *text) {
-    *err = (iron_error){.status = IRON_E_ARG};
-    snprintf(err->text, sizeof err->text, "%s", text);
-    return IRON_E_ARG;
-}
-
 static iron_status check_regular(const char *path, iron_error *err) {
     bool is_stdin = strcmp(path, "-") == 0;
     struct stat info;
-    char text[240];
 
     if (!is_stdin && stat(path, &info) == 0 && S_ISREG(info.st_mode))
         return IRON_OK;
-    snprintf(text, sizeof text,
-             "%.120s is no file on a disk, and ranks read ranges of files; iron reads pipes",
-             is_stdin ? "standard input" : path);
-    return fail(err, text);
+    return usage(err,
+                 "%.120s is not a regular file, and ranks read ranges of files; use iron for "
+                 "pipes",
+                 is_stdin ? "standard input" : path);
 }
 
-rank_view rank_view_begin(const char *command, int argc, char **argv) {
-    rank_view v = {.hash = hash_text(UINT64_C(0xCBF29CE484222325), command)};
+rank_view rank_view_begin(const char *command_name, int argc, char **argv) {
+    rank_view v = {.hash = hash_text(UINT64_C(0xCBF29CE484222325), command_name)};
 
     for (int k = 0; k < argc; k++)
         v.hash = hash_text(v.hash, argv[k]);
@@ -101,19 +119,16 @@ iron_status rank_view_add(rank_view *view, const iron_source *source, iron_error
 iron_status ranks_same_view(const ranks *r, iron_status status, const rank_view *view,
                             iron_error *err) {
     rank_view first = *view;
-    char text[240];
 
-    status = ranks_agree(r, status, err); /* whoever failed has seen nothing to compare */
+    status = ranks_agree(r, status, err); /* a rank that failed has no view to compare */
     if (status != IRON_OK)
         return status;
     MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (memcmp(view, &first, sizeof first) != 0) {
-        snprintf(text, sizeof text,
-                 "sees other files or arguments than rank 0: %" PRIu64 " files of %" PRIu64
-                 " tokens, rank 0 %" PRIu64 " of %" PRIu64 "; give all the same",
-                 view->files, view->tokens, first.files, first.tokens);
-        status = fail(err, text);
-    }
+    if (memcmp(view, &first, sizeof first) != 0)
+        status = usage(err,
+                       "has other files or arguments than rank 0: %" PRIu64 " files with %" PRIu64
+                       " tokens, rank 0 has %" PRIu64 " with %" PRIu64 "; give all ranks the same",
+                       view->files, view->tokens, first.files, first.tokens);
     return ranks_agree(r, status, err);
 }
 
@@ -123,4 +138,147 @@ void ranks_send(const void *data, size_t bytes) {
 
 void ranks_receive(int from, void *data, size_t bytes) {
     MPI_Recv(data, (int)bytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static iron_status check_fits(uint32_t struct_size, iron_error *err) {
+    if (struct_size > 0)
+        return IRON_OK;
+    usage(err, "the results of the ranks do not fit together; use the same version on all ranks");
+    return err->status = IRON_E_STATE;
+}
+
+/* Replaces `mine` by the values of all ranks, combined in rank order. */
+static void combine(void *mine, size_t count, size_t bytes, MPI_User_function *with,
+                    int is_commutative) {
+    MPI_Datatype type;
+    MPI_Op operation;
+
+    MPI_Type_contiguous((int)bytes, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(with, is_commutative, &operation);
+    MPI_Allreduce(MPI_IN_PLACE, mine, (int)count, type, operation, MPI_COMM_WORLD);
+    MPI_Op_free(&operation);
+    MPI_Type_free(&type);
+}
+
+/* Two functions of the type MPI_User_function: *length elements; `lower` comes from lower ranks. */
+static void add_results(void *lower, void *higher, int *length, MPI_Datatype *type) {
+    const iron_digest_result *from = lower;
+    iron_digest_result *to = higher;
+
+    (void)type;
+    for (int k = 0; k < *length; k++)
+        if (iron_digest_result_add(&to[k], &from[k], NULL) != IRON_OK)
+            to[k].struct_size = 0;
+}
+
+static void join_effects(void *lower, void *higher, int *length, MPI_Datatype *type) {
+    const iron_effect *before = lower;
+    iron_effect *after = higher;
+
+    (void)type;
+    for (int k = 0; k < *length; k++) {
+        iron_effect joined = before[k];
+
+        if (iron_effect_join(&joined, &after[k], NULL) != IRON_OK)
+            joined.struct_size = 0;
+        after[k] = joined;
+    }
+}
+
+iron_status ranks_add_results(const ranks *r, iron_digest_result *results, size_t count,
+                              iron_error *err) {
+    iron_status status = IRON_OK;
+
+    combine(results, count, sizeof *results, add_results, 1);
+    for (size_t k = 0; k < count && status == IRON_OK; k++)
+        status = check_fits(results[k].struct_size, err);
+    return ranks_agree(r, status, err);
+}
+
+void ranks_largest(double *numbers, size_t count) {
+    MPI_Allreduce(MPI_IN_PLACE, numbers, (int)count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+
+iron_status ranks_join_effects(const ranks *r, iron_effect *effect, int32_t *additions,
+                               size_t nodes, iron_error *err) {
+    combine(effect, 1, sizeof *effect, join_effects, 0);
+    MPI_Allreduce(MPI_IN_PLACE, additions, (int)nodes, MPI_INT32_T, MPI_SUM, MPI_COMM_WORLD);
+    return ranks_agree(r, check_fits(effect->struct_size, err), err);
+}
+
+/* MPI counts words in an int, which allows 16 GiB; a histogram has at most half a GiB. */
+static iron_status send_stat(int to, const iron_stat *stat, iron_error *err) {
+    uint64_t count = stat ? iron_stat_words(stat, NULL, 0) : 0;
+    uint64_t *words = count ? malloc((size_t)count * sizeof *words) : NULL;
+    bool has_room = words || count == 0;
+
+    if (words)
+        iron_stat_words(stat, words, (size_t)count);
+    else
+        count = 0;
+    MPI_Send(&count, 1, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
+    if (count > 0)
+        MPI_Send(words, (int)count, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
+    free(words);
+    if (has_room)
+        return IRON_OK;
+    usage(err, "out of memory: %zu bytes of statistics to send",
+          (size_t)iron_stat_words(stat, NULL, 0) * sizeof *words);
+    return err->status = IRON_E_NOMEM;
+}
+
+/* Appends to *stat, or sets it if it is NULL. */
+static iron_status take_words(iron_stat **stat, const uint64_t *words, size_t count,
+                              iron_error *err) {
+    iron_stat *next = NULL;
+    iron_status status = iron_stat_from_words(words, count, &next, err);
+
+    if (status == IRON_OK && !*stat) {
+        *stat = next;
+        return IRON_OK;
+    }
+    if (status == IRON_OK)
+        status = iron_stat_append(*stat, next, err);
+    iron_stat_destroy(next);
+    return status;
+}
+
+/* Always receives, because the sender waits; appends only if nothing has failed so far. */
+static iron_status receive_stat(int from, iron_stat **stat, iron_status status, iron_error *err) {
+    uint64_t count, *words;
+
+    MPI_Recv(&count, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (count == 0)
+        return status;
+    words = malloc((size_t)count * sizeof *words);
+    if (!words) {
+        fprintf(stderr, "iron-mpi: out of memory for the statistics of rank %d\n", from);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+        return IRON_E_NOMEM;
+    }
+    MPI_Recv(words, (int)count, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (status == IRON_OK)
+        status = take_words(stat, words, (size_t)count, err);
+    free(words);
+    return status;
+}
+
+iron_status ranks_append_stats(const ranks *r, iron_stat **stat, iron_error *err) {
+    iron_status status = IRON_OK;
+
+    for (int step = 1; step < r->count; step *= 2) {
+        if (r->rank % (2 * step) != 0) {
+            if (status == IRON_OK)
+                status = send_stat(r->rank - step, *stat, err);
+            else
+                send_stat(r->rank - step, NULL, err);
+            iron_stat_destroy(*stat);
+            *stat = NULL;
+            break;
+        }
+        if (r->rank + step < r->count)
+            status = receive_stat(r->rank + step, stat, status, err);
+    }
+    return ranks_agree(r, status, err);
 }

@@ -1,137 +1,231 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_arena.c: `iron arena`: races contenders over memory-bound work on this machine, beside what
- * its memory can give, and says what paid.
+ * cmd_arena.c: `iron arena`: benchmarks contenders for memory-bound operations on this machine
+ * next to the measured bandwidth of its memory.
  *
- * The table goes to standard output unless a report does ("-"); reports go to files, each whole or
- * not at all. They are written before a wrong result or a slowdown ends the command with 1. What
- * would keep them or a comparison from being made is looked for before the race: a minute is long.
+ * The table goes to standard output unless a report does ("-"). Report files appear only when they
+ * are complete, and they are written before a wrong result or a slowdown ends the command with
+ * status 1. Whether reports can be written and an old report can be read is checked before the
+ * race, which may take minutes.
  */
-#include "arena_show.h"
 #include "command.h"
-#include "progress.h"
 
 #include <iron/iron_arena.h>
 
+#include <fnmatch.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define TEXT_COLUMNS 96  /* of explanations */
+#define FILE_COLUMNS 140 /* of the table in a file or pipe: all columns */
+
 typedef struct request {
     iron_arena_options options;
     bool wants_list, wants_plan;
     const char *explained, *compared;
-    const char *reports[5]; /* by format; the table has none */
-    const char *time, *threshold;
+    const char *reports[5]; /* by format; the first, the table, is unused */
+    double threshold;
     text_list params;
-    uint64_t vocab, device, threads, streams, seed, runs;
-    bool has_device, has_time, has_runs, has_vocab, has_seed, has_threads, has_streams;
+    bool has_device, has_time, has_runs;
 } request;
 
-static const char help[] =
-    "usage: iron arena [GLOB...] [OPTIONS]\n"
-    "\n"
-    "Races every way of doing memory-bound work on this machine: each result is verified before "
-    "and\n"
-    "after it is timed, turns go round in random order, and every rate stands beside what the "
-    "memory\n"
-    "gave in the same run. Contenders are op.backend.name; globs choose among them. A GPU's take "
-    "part\n"
-    "once for each memory strategy; of ops that are about kernels alone, with pageable memory and\n"
-    "without the copies, unless --memory and --scope say otherwise. Rows of a GPU tell what their\n"
-    "kernels take of it: registers, local memory, spills, occupancy.\n"
-    "\n"
-    "  --list            the contenders, sizes and parameters that there are; races nothing\n"
-    "                    (with --json F: all that is known of them, as JSON)\n"
-    "  --dry-run         who would race over what, or why not; races nothing\n"
-    "  --explain OP      what an op computes, what its race shows, when it pays; '*' for all\n"
-    "  --size S,...      NAME, SET:NAME, 'SET:*', ROWSxCOLS or a count of elements\n"
-    "  --dtype T         f32, f64, u8, u16 or u32\n"
-    "  --param NAME=V,...\n"
-    "                    values of a parameter of the ops, such as data=zipf; once for each name.\n"
-    "                    Otherwise all of its values, or its first where there is no GLOB\n"
-    "  --memory M,...    pageable, pinned, streams, uvm, uvm-prefetch, zero-copy (all)\n"
-    "  --scope S,...     kernel, transfer, end_to_end (all; kernel always)\n"
-    "  --streams N       queues of the strategy streams (4)\n"
-    "  --vocab V         vocabulary, for ops over tokens (50257)\n"
-    "  --device K        that device of each GPU backend (the first GPU)\n"
-    "  --threads T       threads on the CPU (all)\n"
-    "  --seed S          of the data and of the order of turns (1)\n"
-    "  --time S          seconds for all turns together (60): a row ends when its median is known "
-    "to\n"
-    "                    1 %, or when its share is spent\n"
-    "  --runs N          N samples of everything instead\n"
-    "  --json F, --csv F, --md F, --html F\n"
-    "                    reports; - is standard output. The HTML file needs nothing but itself\n"
-    "  --compare OLD     against an earlier race's JSON: same, faster, slower or unclear, a row "
-    "each;\n"
-    "                    exit status 1 if one is slower by more than noise and threshold\n"
-    "  --threshold P     percent (5)\n"
-    "\n"
-    "examples:\n"
-    "  iron arena --list\n"
-    "  iron arena 'atax.*' --size STANDARD --html report.html\n"
-    "  iron arena 'tokens.cpu.*' --size 'batch:*' --time 20\n"
-    "  iron arena 'histogram.*' --param data=zipf,sorted --dtype u32 --vocab 50257\n"
-    "  iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --json race.json\n"
-    "  iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --compare race.json --threshold "
-    "50\n";
+static const option arena_table[] = {
+    OPTION("list", OPTION_FLAG, NULL, request, wants_list,
+           "list contenders, sizes and parameters without a race; with --json F everything known "
+           "about them, as JSON"),
+    OPTION("dry-run", OPTION_FLAG, NULL, request, wants_plan,
+           "show what would race, or why not, without a race"),
+    OPTION("explain", OPTION_TEXT, "OP", request, explained,
+           "explain what an operation computes, what its race shows and when it pays off; '*' "
+           "explains all"),
+    OPTION("size", OPTION_TEXT, "S,...", request, options.sizes,
+           "NAME, SET:NAME, 'SET:*', ROWSxCOLS or a number of elements"),
+    OPTION("dtype", OPTION_TEXT, "T", request, options.dtype, "element type",
+           .choices = "f32 f64 u8 u16 u32"),
+    OPTION("param", OPTION_LIST, "NAME=V,...", request, params,
+           "values of one parameter, such as data=zipf; repeat it for other parameters. Without "
+           "it all values race, or only the first if no GLOB is given"),
+    OPTION("memory", OPTION_TEXT, "M,...", request, options.memory, "memory strategies of GPUs",
+           .choices = "pageable pinned streams uvm uvm-prefetch zero-copy", .standard = "all"),
+    OPTION("scope", OPTION_TEXT, "S,...", request, options.scopes,
+           "what is timed; kernel is always included", .choices = "kernel transfer end_to_end",
+           .standard = "all"),
+    OPTION("streams", OPTION_NUMBER, "N", request, options.streams,
+           "queues of the memory strategy streams", .min = 1, .max = 32, .standard = "4"),
+    OPTION("vocab", OPTION_NUMBER, "V", request, options.vocab,
+           "vocabulary size for operations on tokens", .min = 2, .max = UINT32_C(1) << 31,
+           .standard = "50257"),
+    OPTION("device", OPTION_NUMBER, "K", request, options.device,
+           "device number within each GPU backend", .standard = "the first GPU",
+           GIVEN(request, has_device)),
+    OPTION("threads", OPTION_NUMBER, "T", request, options.threads, "number of CPU threads",
+           .min = 1, .standard = "all available CPUs"),
+    OPTION("seed", OPTION_NUMBER, "S", request, options.seed,
+           "seed of the data and of the order of turns", .standard = "1"),
+    OPTION("time", OPTION_REAL, "S", request, options.seconds,
+           "seconds for all turns together; a row ends when its median is known to 1 % or when "
+           "its share of the time is used up",
+           .standard = "60", GIVEN(request, has_time)),
+    OPTION("runs", OPTION_NUMBER, "N", request, options.runs,
+           "take N samples of each row instead of --time", .min = 1, GIVEN(request, has_runs)),
+};
 
-static iron_status parse_seconds(request *r, iron_error *err) {
-    if (!r->has_time)
-        return IRON_OK;
-    if (r->has_runs)
-        return usage(err, "--time and --runs exclude each other; use one");
-    if (parse_real(r->time, &r->options.seconds, err) != IRON_OK ||
-        !(r->options.seconds > 0 && r->options.seconds <= 86400))
-        return usage(err, "--time is %.40s; it must be above 0, at most 86400 seconds", r->time);
-    return IRON_OK;
+static const option report_table[] = {
+    OPTION("json", OPTION_TEXT, "F", request, reports[IRON_REPORT_JSON],
+           "write a JSON report to F; - is standard output"),
+    OPTION("csv", OPTION_TEXT, "F", request, reports[IRON_REPORT_CSV], "write a CSV report"),
+    OPTION("md", OPTION_TEXT, "F", request, reports[IRON_REPORT_MARKDOWN],
+           "write a Markdown report"),
+    OPTION("html", OPTION_TEXT, "F", request, reports[IRON_REPORT_HTML],
+           "write an HTML report, a single file without external references"),
+    OPTION("compare", OPTION_TEXT, "OLD", request, compared,
+           "compare with the JSON report of an earlier race: each row is same, faster, slower or "
+           "unclear"),
+    OPTION("threshold", OPTION_REAL, "P", request, threshold,
+           "with --compare: how many percent slower a row may be", .standard = "5"),
+};
+
+static bool row_at(const iron_arena *a, size_t index, iron_arena_row *row) {
+    row->struct_size = sizeof *row;
+    return iron_arena_at(a, index, row, NULL) == IRON_OK;
 }
 
-static iron_status to_u32(const char *name, uint64_t value, uint32_t *out, iron_error *err) {
-    if (value > UINT32_MAX)
-        return usage(err, "--%s is %" PRIu64 "; it must be below 2^32", name, value);
-    *out = (uint32_t)value;
-    return IRON_OK;
+static void print_remarks(const iron_arena *a) {
+    for (size_t k = 0; iron_arena_remark(a, k); k++)
+        printf("%sunavailable: %s\n", k == 0 ? "\n" : "", iron_arena_remark(a, k));
 }
 
-static iron_status convert(request *r, iron_error *err) {
-    const struct {
-        const char *name;
-        uint64_t value;
-        uint32_t *target;
-    } numbers[] = {{"vocab", r->vocab, &r->options.vocab},
-                   {"device", r->device, &r->options.device},
-                   {"threads", r->threads, &r->options.threads},
-                   {"streams", r->streams, &r->options.streams},
-                   {"runs", r->runs, &r->options.runs}};
+/* Was a row with this name printed before? Names repeat for each memory, size and parameter. */
+static bool is_shown(const iron_arena *a, const char *name, size_t before) {
+    iron_arena_row row;
 
-    for (size_t k = 0; k < COUNT(numbers); k++) {
-        iron_status status = to_u32(numbers[k].name, numbers[k].value, numbers[k].target, err);
+    for (size_t k = 0; k < before && row_at(a, k, &row); k++)
+        if (strcmp(row.name, name) == 0)
+            return true;
+    return false;
+}
 
-        if (status != IRON_OK)
-            return status;
+static void print_sizes(void) {
+    char sizes[1024];
+
+    printf("\nsizes\n");
+    for (size_t k = 0; iron_arena_op_at(k); k++) {
+        iron_arena_sizes(iron_arena_op_at(k), sizes, sizeof sizes);
+        for (char *line = strtok(sizes, "\n"); line; line = strtok(NULL, "\n"))
+            printf("%-10s %s\n", iron_arena_op_at(k), line);
     }
-    if (r->has_runs && r->runs == 0)
-        return usage(err, "--runs is 0; it must be 1 or more");
-    if (r->has_threads && r->threads == 0)
-        return usage(err, "--threads is 0; it must be 1 or more");
-    if (r->has_streams && r->streams == 0)
-        return usage(err, "--streams is 0; it must be 1 to 32");
-    if (r->has_vocab && r->vocab < 2)
-        return usage(err, "--vocab is %" PRIu64 "; it must be 2 to 2147483648", r->vocab);
-    if (r->has_seed)
-        r->options.seed = r->seed;
-    r->options.has_device = r->has_device;
-    return parse_seconds(r, err);
 }
 
-/* A file or a pipe has room for all columns, what kernels take among them. */
-#define FILE_COLUMNS 140
+static void print_params(void) {
+    iron_arena_axis axis = {.struct_size = sizeof axis};
+    bool is_first = true;
+
+    for (size_t k = 0; iron_arena_op_at(k); k++)
+        for (size_t n = 0; iron_arena_axis_at(iron_arena_op_at(k), n, &axis); n++) {
+            if (is_first)
+                printf("\nparameters\n");
+            is_first = false;
+            printf("%-10s %s: %s (%s)\n", iron_arena_op_at(k), axis.name, axis.values, axis.about);
+        }
+}
+
+/* Prints each contender once with its idea, then sizes and parameters. */
+static void print_list(const iron_arena *a) {
+    iron_arena_row row;
+
+    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++)
+        if (!is_shown(a, row.name, k))
+            printf("%-34s %s%s%s\n", row.name, row.is_peer ? "peer: " : "", row.idea,
+                   row.device[0] ? "" : " (unavailable)");
+    print_sizes();
+    print_params();
+    print_remarks(a);
+}
+
+/* Prints every row: what it would race over, or why it is skipped. */
+static void print_plan(const iron_arena *a) {
+    iron_arena_row row;
+
+    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++) {
+        printf("%-34s %-12s %-12s %-4s %10.1f MB  %s%s", row.name, row.memory, row.size, row.dtype,
+               (double)row.bytes * 1e-6, row.params, row.params[0] ? "; " : "");
+        if (row.reason[0])
+            printf("skipped: %s\n", row.reason);
+        else
+            printf("%s\n", row.device);
+    }
+    print_remarks(a);
+}
+
+/* Prints a wrapped text after `column` characters that are already on the line. */
+static void print_text(const char *text, int column, size_t indent) {
+    print_wrapped(stdout, text, (size_t)column, indent, TEXT_COLUMNS);
+}
+
+static void explain_notes(const char *op) {
+    for (iron_note note = IRON_NOTE_WHY; iron_arena_note_title(note); note++) {
+        const char *title = iron_arena_note_title(note), *text = iron_arena_note(op, note);
+
+        if (!text)
+            continue;
+        printf("\n");
+        print_text(text, title[0] ? printf("%s: ", title) : 0, 0);
+    }
+}
+
+static void explain_axes(const char *op) {
+    iron_arena_axis axis = {.struct_size = sizeof axis};
+
+    for (size_t k = 0; iron_arena_axis_at(op, k, &axis); k++) {
+        if (k == 0)
+            printf("\nParameters (--param NAME=VALUE,...):\n");
+        print_text(axis.about, printf("  %-12s ", axis.name), 15);
+        print_text(axis.values, printf("%15s", ""), 15);
+        if (strncmp(axis.takes, "numbers", 7) == 0 || strncmp(axis.takes, "whole", 5) == 0)
+            print_text(axis.takes, printf("%15sor other ", ""), 15);
+    }
+}
+
+static void explain_contenders(const char *op) {
+    iron_arena_contender row = {.struct_size = sizeof row};
+
+    printf("\nContenders:\n");
+    for (size_t k = 0; iron_arena_contender_at(op, k, &row); k++) {
+        char text[400];
+
+        snprintf(text, sizeof text, "%s%s%s%s", row.idea, row.beats[0] ? " (improves on " : "",
+                 row.beats, row.beats[0] ? ")" : "");
+        print_text(text, printf("  %-24s %-13s ", row.name, row.backends), 41);
+    }
+}
+
+static void explain_op(const char *op) {
+    print_text(iron_arena_note(op, IRON_NOTE_CONTRACT), printf("%s: ", op), 0);
+    explain_notes(op);
+    explain_axes(op);
+    explain_contenders(op);
+}
+
+/* Explains the operations that match the glob. */
+static iron_status explain(const char *glob, iron_error *err) {
+    bool is_any = false;
+
+    for (size_t k = 0; iron_arena_op_at(k); k++) {
+        if (fnmatch(glob, iron_arena_op_at(k), 0) != 0)
+            continue;
+        if (is_any)
+            printf("\n\n");
+        explain_op(iron_arena_op_at(k));
+        is_any = true;
+    }
+    if (!is_any)
+        return usage(err, "unknown op '%.40s'; iron arena --list shows all", glob);
+    return IRON_OK;
+}
 
 static int terminal_columns(void) {
     struct winsize size;
@@ -160,16 +254,8 @@ static iron_status write_reports(const request *r, const iron_arena *a, iron_err
     return IRON_OK;
 }
 
-static iron_status compare(const request *r, const iron_arena *a, iron_error *err) {
-    double threshold = 5;
-
-    if (r->threshold && parse_real(r->threshold, &threshold, err) != IRON_OK)
-        return IRON_E_ARG;
-    return iron_arena_compare(a, r->compared, threshold, err);
-}
-
-/* Everything that can be shown is shown before the outcome is told. The old report is read before
- * the new one is written, since that may take its place. */
+/* Prints and writes everything before it returns the outcome. The old report is read before the new
+ * one is written, because both may be the same file. */
 static iron_status race(const request *r, iron_arena *a, iron_error *err) {
     const char *no_color = getenv("NO_COLOR");
     bool is_terminal = isatty(STDOUT_FILENO) && !(no_color && no_color[0]);
@@ -182,7 +268,7 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
     if (!is_stdout_taken(r))
         iron_arena_print(a, is_terminal, terminal_columns());
     if (r->compared) {
-        status = compare(r, a, &other);
+        status = iron_arena_compare(a, r->compared, r->threshold, &other);
         if (outcome == IRON_OK) {
             outcome = status;
             *err = other;
@@ -195,7 +281,7 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
     return status;
 }
 
-/* Pipes and devices are not opened twice: whoever reads would take that for the end. */
+/* Does not open pipes and devices: closing them would look like the end to their reader. */
 static iron_status check_writable(const char *path, iron_error *err) {
     iron_output *probe = NULL;
     struct stat info;
@@ -216,7 +302,7 @@ static iron_status check_reports(const request *r, iron_error *err) {
 
         for (size_t other = 0; r->reports[k] && other < k; other++)
             if (r->reports[other] && strcmp(r->reports[k], r->reports[other]) == 0)
-                return usage(err, "two reports cannot both go to %.120s; name another file",
+                return usage(err, "two reports cannot both be written to %.120s; name another file",
                              r->reports[k]);
         if (r->reports[k])
             status = check_writable(r->reports[k], err);
@@ -227,86 +313,83 @@ static iron_status check_reports(const request *r, iron_error *err) {
 }
 
 static iron_status check_request(const request *r, iron_error *err) {
-    double threshold = 0;
     iron_status status;
 
-    if (r->threshold && (parse_real(r->threshold, &threshold, err) != IRON_OK ||
-                         !(threshold >= 0 && threshold <= 1e6)))
-        return usage(err, "--threshold is %.40s; it must be 0 to 1000000 percent", r->threshold);
+    if (r->has_time && r->has_runs)
+        return usage(err, "--time and --runs exclude each other; use one");
+    if (r->has_time && !(r->options.seconds > 0 && r->options.seconds <= 86400))
+        return usage(err, "--time is %g; it must be above 0, at most 86400 seconds",
+                     r->options.seconds);
+    if (!(r->threshold >= 0 && r->threshold <= 1e6))
+        return usage(err, "--threshold is %g; it must be 0 to 1000000 percent", r->threshold);
+    if (r->explained)
+        return IRON_OK;
     if (r->compared && is_stdout_taken(r))
-        return usage(err, "--compare prints to standard output, as the report - does; name a file");
+        return usage(err, "--compare and the report - both use standard output; name a file");
     status = r->compared ? iron_arena_compare_check(r->compared, err) : IRON_OK;
     return status == IRON_OK ? check_reports(r, err) : status;
 }
 
-static iron_status work(request *r, iron_error *err) {
-    progress p;
-    iron_arena *a = NULL;
-    iron_status status = check_request(r, err);
-
-    if (status != IRON_OK)
-        return status;
-    r->options.is_listing = r->wants_list;
-    p = progress_start(0);
-    r->options.progress = progress_tell;
-    r->options.context = &p;
-    status = iron_arena_open(&r->options, &a, err);
-    if (status != IRON_OK)
-        return status;
-    if (r->wants_list && r->reports[IRON_REPORT_JSON])
-        status = iron_arena_registry(r->reports[IRON_REPORT_JSON], err);
-    else if (r->wants_list)
-        arena_show_list(a);
-    else if (r->wants_plan)
-        arena_show_plan(a);
-    else
-        status = race(r, a, err);
-    iron_arena_close(a);
-    return status;
-}
-
 static iron_status run(int argc, char **argv, iron_error *err) {
-    request r = {.wants_list = false};
-    const option options[] = {
-        {"list", OPTION_FLAG, &r.wants_list, NULL},
-        {"dry-run", OPTION_FLAG, &r.wants_plan, NULL},
-        {"explain", OPTION_TEXT, &r.explained, NULL},
-        {"size", OPTION_TEXT, &r.options.sizes, NULL},
-        {"dtype", OPTION_TEXT, &r.options.dtype, NULL},
-        {"param", OPTION_LIST, &r.params, NULL},
-        {"memory", OPTION_TEXT, &r.options.memory, NULL},
-        {"scope", OPTION_TEXT, &r.options.scopes, NULL},
-        {"streams", OPTION_NUMBER, &r.streams, &r.has_streams},
-        {"vocab", OPTION_NUMBER, &r.vocab, &r.has_vocab},
-        {"device", OPTION_NUMBER, &r.device, &r.has_device},
-        {"threads", OPTION_NUMBER, &r.threads, &r.has_threads},
-        {"seed", OPTION_NUMBER, &r.seed, &r.has_seed},
-        {"time", OPTION_TEXT, &r.time, &r.has_time},
-        {"runs", OPTION_NUMBER, &r.runs, &r.has_runs},
-        {"json", OPTION_TEXT, &r.reports[IRON_REPORT_JSON], NULL},
-        {"csv", OPTION_TEXT, &r.reports[IRON_REPORT_CSV], NULL},
-        {"md", OPTION_TEXT, &r.reports[IRON_REPORT_MARKDOWN], NULL},
-        {"html", OPTION_TEXT, &r.reports[IRON_REPORT_HTML], NULL},
-        {"compare", OPTION_TEXT, &r.compared, NULL},
-        {"threshold", OPTION_TEXT, &r.threshold, NULL},
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
+    request r = {.threshold = 5};
+    iron_arena *arena = NULL;
     iron_status status;
+    progress p;
+    args a;
     bool is_done;
 
     iron_arena_options_init(&r.options);
-    status = command_args(&command_arena, &a, argc, argv, &is_done, err);
-    if (is_done)
+    status = command_parse(&command_arena, &r, &a, argc, argv, &is_done, err);
+    if (is_done || (status = check_request(&r, err)) != IRON_OK)
         return status;
+    if (r.explained)
+        return explain(r.explained, err);
+    p = progress_start(0);
     r.options.globs = (const char *const *)a.values;
     r.options.glob_count = a.value_count;
     r.options.params = r.params.texts;
     r.options.param_count = r.params.count;
-    status = convert(&r, err);
-    if (status != IRON_OK)
+    r.options.has_device = r.has_device;
+    r.options.is_listing = r.wants_list;
+    r.options.progress = progress_update;
+    r.options.context = &p;
+    if ((status = iron_arena_open(&r.options, &arena, err)) != IRON_OK)
         return status;
-    return r.explained ? arena_explain(r.explained, err) : work(&r, err);
+    if (r.wants_list && r.reports[IRON_REPORT_JSON])
+        status = iron_arena_registry(r.reports[IRON_REPORT_JSON], err);
+    else if (r.wants_list)
+        print_list(arena);
+    else if (r.wants_plan)
+        print_plan(arena);
+    else
+        status = race(&r, arena, err);
+    iron_arena_close(arena);
+    return status;
 }
 
-const command command_arena = {"arena", "races ways of doing memory-bound work, beside the limit",
-                               help, run};
+const command command_arena = {
+    .name = "arena",
+    .summary = "benchmarks memory-bound algorithms against the memory's bandwidth",
+    .synopsis = "[GLOB...] [OPTIONS]",
+    .description =
+        "Races different algorithms for memory-bound operations on this machine. Every result is "
+        "verified before and after it is timed, the rows take turns in random order, and every "
+        "rate is shown next to the memory bandwidth measured in the same run. Contenders are named "
+        "op.backend.name; globs select among them.\n\n"
+        "GPU contenders race once for each memory strategy. Operations that are only about kernels "
+        "race with pageable memory and without copies, unless --memory or --scope is given. GPU "
+        "rows also show the registers, local memory, spills and occupancy of their kernels.",
+    .groups = {{NULL, arena_table, COUNT(arena_table), 0},
+               {"Reports", report_table, COUNT(report_table), 0}},
+    .exit_status = "0: success; 1: a result is wrong, or with --compare a row is slower by more "
+                   "than noise and threshold; 2: error.",
+    .environment = DRIVER_VARIABLES " IRON_NVML_LIBRARY IRON_PEERS NO_COLOR",
+    .examples = "iron arena --list\n"
+                "iron arena 'atax.*' --size STANDARD --html report.html\n"
+                "iron arena 'tokens.cpu.*' --size 'batch:*' --time 20\n"
+                "iron arena 'histogram.*' --param data=zipf,sorted --dtype u32 --vocab 50257\n"
+                "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --json race.json\n"
+                "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --compare race.json "
+                "--threshold 50",
+    .run = run,
+};

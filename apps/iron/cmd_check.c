@@ -1,30 +1,138 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_check.c: `iron check`: are the files still what a list or a manifest says? A list is verified
- * line by line as it is read, a manifest as one stream by the library.
+ * cmd_check.c: `iron check`: verifies files against a list of seals or a manifest. A list is
+ * verified line by line while it is read; a manifest is verified as one stream by the library.
  */
-#include "check_show.h"
 #include "command.h"
-#include "progress.h"
-#include "reading.h"
-#include "seal_list.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A name has at most 4095 bytes, and may be escaped; a longer line is no line of ours. */
+/* A name has at most 4095 bytes and may be escaped; a longer line is not a line of a list. */
 #define LINE_ROOM 16384u
 
 typedef struct check_options {
     reading reading;
-    bool is_quiet, is_silent, takes_missing, wants_json;
+    bool is_quiet, is_silent, ignores_missing, wants_json;
 } check_options;
 
-/* Reads up to a newline; what does not fit is passed over. False: there was nothing more. */
+static const option check_table[] = {
+    OPTION("quiet", OPTION_FLAG, NULL, check_options, is_quiet,
+           "hide OK lines; partly checked files are still shown"),
+    OPTION("status", OPTION_FLAG, NULL, check_options, is_silent,
+           "print nothing; the exit status is the result"),
+    OPTION("ignore-missing", OPTION_FLAG, NULL, check_options, ignores_missing,
+           "ignore files that do not exist"),
+    OPTION("json", OPTION_FLAG, NULL, check_options, wants_json,
+           "print one JSON document with file, status, reason, expected and found of each file"),
+};
+
+/* The results so far. */
+typedef struct check_tally {
+    const check_options *options;
+    bool has_begun; /* the JSON array */
+    iron_json_writer j;
+    size_t right, failed, missing, unread, unchecked, partly, bad_lines;
+    iron_status error; /* the last error that is not about a file's content */
+} check_tally;
+
+static void count_file(check_tally *t, const iron_check_file *file, iron_status status) {
+    size_t *const counts[] = {&t->right,  &t->failed,    &t->missing,
+                              &t->unread, &t->unchecked, &t->partly};
+
+    ++*counts[file->state];
+    /* a damaged file is a result; a missing option, memory or device is an error */
+    if (status == IRON_E_ARG || status == IRON_E_NOMEM || status == IRON_E_UNSUPPORTED)
+        t->error = status;
+}
+
+static void print_json(check_tally *t, const iron_check_file *file) {
+    static const char *const names[] = {"ok", "failed", "missing", "error", "unchecked", "partly"};
+    iron_json_writer *j = &t->j;
+
+    if (!t->has_begun)
+        iron_json_open(j, NULL, '[');
+    t->has_begun = true;
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "file", file->path);
+    iron_json_text(j, "status", names[file->state]);
+    iron_json_text(j, "reason", file->reason[0] ? file->reason : NULL);
+    iron_json_text(j, "expected", file->expected[0] ? file->expected : NULL);
+    iron_json_text(j, "found", file->found[0] ? file->found : NULL);
+    iron_json_close(j, '}');
+}
+
+static void print_line(const iron_check_file *file) {
+    static const char *const words[] = {
+        "OK", "FAILED", "FAILED open or read", "FAILED open or read", "not checked", "OK in part"};
+    iron_error err = {IRON_E_IO, 0, ""};
+
+    if (file->state == IRON_CHECK_MISSING)
+        snprintf(err.text, sizeof err.text, "%.120s: %.100s", file->path, file->reason);
+    else if (file->state == IRON_CHECK_ERROR)
+        snprintf(err.text, sizeof err.text, "%s", file->reason);
+    if (err.text[0])
+        command_complain(&err);
+    seal_name_print(file->path);
+    printf(": %s", words[file->state]);
+    if (file->reason[0] && !err.text[0])
+        printf(" (%s)", file->reason);
+    putchar('\n');
+}
+
+/* Counts a file and prints its line. `status` is the error if the file could not be read. */
+static void add_file(check_tally *t, const iron_check_file *file, iron_status status) {
+    const check_options *o = t->options;
+
+    count_file(t, file, status);
+    if ((o->ignores_missing && file->state == IRON_CHECK_MISSING) || o->is_silent)
+        return;
+    if (o->wants_json)
+        print_json(t, file);
+    else if (!o->is_quiet || file->state != IRON_CHECK_OK)
+        print_line(file);
+}
+
+/* Appends "3 files differ" or the like, after a comma if there is text already. */
+static void append_count(iron_error *err, size_t number, const char *one, const char *many) {
+    size_t length = strlen(err->text);
+
+    if (number > 0)
+        snprintf(err->text + length, sizeof err->text - length, "%s%zu %s",
+                 err->text[0] ? ", " : "", number, number == 1 ? one : many);
+}
+
+/* Ends the JSON array and fills err with one line about all failures: IRON_E_MISMATCH. */
+static iron_status conclude(check_tally *t, const char *list, iron_error *err) {
+    const check_options *o = t->options;
+
+    if (t->has_begun) {
+        iron_json_close(&t->j, ']');
+        iron_json_end(&t->j);
+    } else if (o->wants_json && !o->is_silent) {
+        puts("[]");
+    }
+    *err = (iron_error){IRON_E_MISMATCH, 0, ""};
+    append_count(err, t->failed, "file differs", "files differ");
+    append_count(err, t->missing * !o->ignores_missing, "file is missing", "files are missing");
+    append_count(err, t->unread, "file could not be read", "files could not be read");
+    append_count(err, t->bad_lines, "line is improperly formatted",
+                 "lines are improperly formatted");
+    if (!err->text[0] && o->ignores_missing && t->right + t->partly == 0 && t->missing > 0)
+        snprintf(err->text, sizeof err->text, "%.120s: no file was verified", list);
+    if (t->error != IRON_OK)
+        err->status = t->error;
+    else if (!err->text[0])
+        err->status = IRON_OK;
+    if (o->is_silent)
+        err->text[0] = '\0';
+    return err->status;
+}
+
+/* Reads a line; bytes that do not fit are dropped. False at the end. */
 static bool read_line(FILE *from, char line[LINE_ROOM], size_t *length, bool *is_whole) {
     int c = EOF;
 
@@ -39,12 +147,7 @@ static bool read_line(FILE *from, char line[LINE_ROOM], size_t *length, bool *is
     return c != EOF || *length > 0 || !*is_whole;
 }
 
-static void fail_with(iron_check_file *file, iron_check_state state, const char *reason) {
-    file->state = state;
-    snprintf(file->reason, sizeof file->reason, "%s", reason);
-}
-
-/* The seal of what is there under the name now. */
+/* The current seal of a file. */
 static iron_status seal_now(const check_options *o, const char *name, char seal[33],
                             iron_error *err) {
     iron_digest_result r = {.struct_size = sizeof r};
@@ -55,10 +158,10 @@ static iron_status seal_now(const check_options *o, const char *name, char seal[
     iron_status status = reading_open(&o->reading, &name, 1, &source, err);
 
     iron_scan_options_init(&scan);
-    scan.threads = (uint32_t)o->reading.threads;
-    scan.device = (uint32_t)o->reading.device;
+    scan.threads = o->reading.threads;
+    scan.device = o->reading.device;
     scan.backend = o->reading.backend;
-    scan.progress = progress_tell;
+    scan.progress = progress_update;
     scan.context = &p;
     if (status == IRON_OK)
         status = iron_scan(source, &scan, &m, err);
@@ -79,13 +182,15 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
 
     snprintf(file.expected, sizeof file.expected, "%s", line->seal);
     if (strcmp(line->name, "-") != 0 && access(line->name, F_OK) != 0 && errno == ENOENT) {
-        fail_with(&file, IRON_CHECK_MISSING, "the file is not there");
+        file.state = IRON_CHECK_MISSING;
+        snprintf(file.reason, sizeof file.reason, "file not found");
     } else if ((status = seal_now(o, line->name, file.found, &why)) != IRON_OK) {
-        fail_with(&file, IRON_CHECK_ERROR, why.text);
+        file.state = IRON_CHECK_ERROR;
+        memcpy(file.reason, why.text, sizeof file.reason);
     } else if (strcmp(file.found, file.expected) != 0) {
         file.state = IRON_CHECK_FAILED;
     }
-    check_show(tally, &file, status);
+    add_file(tally, &file, status);
 }
 
 static iron_status check_lines(const check_options *o, FILE *from, const char *name,
@@ -108,12 +213,13 @@ static iron_status check_lines(const check_options *o, FILE *from, const char *n
     if (ferror(from))
         return usage(err, "cannot read %.120s: %s", name, strerror(errno));
     if (good == 0)
-        return usage(err,
-                     "%.120s has no line of the form <seal>  <file>, and is no manifest (which "
-                     "is a regular file, not a pipe); give what iron sum printed, or wrote with "
-                     "--manifest",
-                     name);
-    return check_conclude(tally, name, err);
+        return usage(
+            err,
+            "%.120s has no line of the form <seal>  <file>, and is not a manifest (which must "
+            "be a regular file); give the output of iron sum, or a file that it wrote with "
+            "--manifest",
+            name);
+    return conclude(tally, name, err);
 }
 
 static iron_status check_list(const check_options *o, const char *path, check_tally *tally,
@@ -130,7 +236,7 @@ static iron_status check_list(const check_options *o, const char *path, check_ta
     return status;
 }
 
-/* What is given along must say what the manifest says. */
+/* --dtype and --format must agree with the manifest. */
 static iron_status check_flags(const check_options *o, const iron_manifest *m, iron_error *err) {
     iron_manifest_file f = {.struct_size = sizeof f};
     const char *format = o->reading.format;
@@ -150,11 +256,11 @@ static iron_status check_files(const check_options *o, const iron_manifest *m, i
                                iron_error *err) {
     progress p = progress_start(0);
     iron_check_options options = {.struct_size = sizeof options,
-                                  .threads = (uint32_t)o->reading.threads,
-                                  .device = (uint32_t)o->reading.device,
+                                  .threads = o->reading.threads,
+                                  .device = o->reading.device,
                                   .backend = o->reading.backend,
-                                  .takes_missing = o->takes_missing,
-                                  .progress = progress_tell,
+                                  .takes_missing = o->ignores_missing,
+                                  .progress = progress_update,
                                   .context = &p};
     iron_status status = iron_check_run(m, &options, check, err);
 
@@ -177,10 +283,10 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
 
         status = iron_check_file_at(check, k, &file, err);
         if (status == IRON_OK)
-            check_show(tally, &file, IRON_OK);
+            add_file(tally, &file, IRON_OK);
     }
     if (status == IRON_OK)
-        status = check_conclude(tally, path, err);
+        status = conclude(tally, path, err);
     iron_check_destroy(check);
     iron_manifest_destroy(m);
     return status;
@@ -188,47 +294,41 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
 
 static iron_status run(int argc, char **argv, iron_error *err) {
     check_options o = {0};
-    const option options[] = {
-        {"quiet", OPTION_FLAG, &o.is_quiet, NULL},
-        {"status", OPTION_FLAG, &o.is_silent, NULL},
-        {"ignore-missing", OPTION_FLAG, &o.takes_missing, NULL},
-        {"json", OPTION_FLAG, &o.wants_json, NULL},
-        READING_OPTIONS(o.reading),
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
-    check_tally tally = {0};
+    check_tally tally = {.options = &o, .j = JSON_OUTPUT};
     iron_status status;
+    args a;
     bool is_done;
 
-    status = command_args(&command_check, &a, argc, argv, &is_done, err);
+    status = command_parse(&command_check, &o, &a, argc, argv, &is_done, err);
     if (is_done)
         return status;
     if (a.value_count != 1)
-        return usage(err, "check takes one list or manifest, and has %zu; see iron check --help",
+        return usage(err,
+                     "check takes one list or manifest, but %zu are given; see iron check "
+                     "--help",
                      a.value_count);
     if ((status = reading_check(&o.reading, err)) != IRON_OK)
         return status;
     o.reading.is_for_raw = true;
-    tally = (check_tally){.is_json = o.wants_json,
-                          .is_quiet = o.is_quiet,
-                          .is_silent = o.is_silent,
-                          .takes_missing = o.takes_missing};
     return (iron_manifest_is_one(a.values[0]) ? check_manifest : check_list)(&o, a.values[0],
                                                                              &tally, err);
 }
 
 const command command_check = {
-    "check", "verifies files against a list of seals or a manifest",
-    "usage: iron check FILE [OPTIONS]\n\n"
-    "FILE is what iron sum printed (- is standard input), or a manifest. Prints <file>: OK or\n"
-    "FAILED for each, as sha256sum -c does; of a manifest, also which positions differ. Names are\n"
-    "as they were given to iron sum: run it from the same folder, or keep a manifest beside its\n"
-    "files. Exit status: 0 all is well; 1 a file differs, is missing or cannot be read, or a line\n"
-    "is damaged; 2 nothing could be verified.\n\n"
-    "  --quiet             print no OK lines (those of files that were not checked whole, still)\n"
-    "  --status            print nothing: the exit status tells\n"
-    "  --ignore-missing    files that are not there do not count\n"
-    "  --json              one JSON document: file, status, reason, expected, found\n"
-    "Of files in a list; a manifest knows the first two:\n" READING_HELP
-    "\nexample: iron check corpus.manifest\n",
-    run};
+    .name = "check",
+    .summary = "verifies files against a list of seals or a manifest",
+    .synopsis = "FILE [OPTIONS]",
+    .description =
+        "FILE is the output of iron sum (- is standard input) or a manifest. Prints <file>: OK or "
+        "FAILED for each file, like sha256sum -c; for a manifest also the positions that differ. "
+        "File names are the ones given to iron sum: run check in the same directory, or keep a "
+        "manifest next to its files.\n\n"
+        "--dtype and --format are needed only for a list; a manifest contains both.",
+    .groups = {{NULL, check_table, COUNT(check_table), 0}, READING_GROUP(check_options, reading)},
+    .exit_status = "0: all files are unchanged; 1: a file differs, is missing or cannot be read, "
+                   "or a line is malformed; 2: error, nothing could be verified.",
+    .environment = DRIVER_VARIABLES,
+    .examples = "iron check corpus.manifest\n"
+                "iron sum shards/ --dtype u16 | iron check - --dtype u16",
+    .run = run,
+};

@@ -1,19 +1,214 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_completion.c: `iron completion`: the script that makes a shell complete this command. */
+/*
+ * cmd_completion.c: `iron completion`: prints the script that makes a shell complete this command.
+ *
+ * All three scripts are printed from the tables of the commands: commands with their summaries,
+ * options with their help, the choices of an option, and files for every other value.
+ */
 #include "command.h"
-#include "completion.h"
 
 #include <string.h>
 
-static const struct shell {
-    const char *name;
-    void (*put)(FILE *to);
-} shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+/* Calls `put` for every option of a command, --help included. */
+static void each_option(FILE *to, const command *c,
+                        void (*put)(FILE *to, const command *c, const option *o)) {
+    static const option help = {.name = "help", .help = "show this help"};
+
+    for (const option_group *g = c->groups; g->options; g++)
+        for (size_t k = 0; k < g->count; k++)
+            put(to, c, &g->options[k]);
+    put(to, c, &help);
+}
+
+/* bash splits words at =, so that a value after = is a word of its own. An empty answer lets bash
+ * offer files. */
+static const char bash_head[] =
+    "# bash completion for iron: printed by `iron completion bash`\n"
+    "_iron() {\n"
+    "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+    "    local options='' values='' arguments=''\n"
+    "    COMPREPLY=()\n"
+    "    if [ \"$previous\" = = ]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+    "    if [ \"$current\" = = ]; then current=''; fi\n"
+    "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W '";
+
+static const char bash_tail[] =
+    "    *) return ;;\n"
+    "    esac\n"
+    "    if [ -n \"$values\" ]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$current\")\n"
+    "    elif [[ $current == -* ]]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$current\")\n"
+    "    elif [ -n \"$arguments\" ]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$arguments\" -- \"$current\")\n"
+    "    fi\n"
+    "}\n"
+    "complete -o bashdefault -o default -F _iron iron\n";
+
+static void bash_name(FILE *to, const command *c, const option *o) {
+    (void)c;
+    if (o->letter)
+        fprintf(to, "-%c ", o->letter);
+    fprintf(to, "--%s ", o->name);
+}
+
+static void bash_value(FILE *to, const command *c, const option *o) {
+    (void)c;
+    if (!o->argument)
+        return;
+    fputs("        ", to);
+    if (o->letter)
+        fprintf(to, "-%c | ", o->letter);
+    if (o->choices)
+        fprintf(to, "--%s) values='%s' ;;\n", o->name, o->choices);
+    else
+        fprintf(to, "--%s) return ;;\n", o->name);
+}
+
+static void print_bash(FILE *to) {
+    const command *c;
+
+    fputs(bash_head, to);
+    for (size_t k = 0; (c = command_at(k)); k++)
+        fprintf(to, "%s ", c->name);
+    fputs("--help --version' -- \"$current\")\n        return\n    fi\n"
+          "    case ${COMP_WORDS[1]} in\n",
+          to);
+    for (size_t k = 0; (c = command_at(k)); k++) {
+        fprintf(to, "    %s)\n        options='", c->name);
+        each_option(to, c, bash_name);
+        fputs("'\n", to);
+        if (c->arguments)
+            fprintf(to, "        arguments='%s'\n", c->arguments);
+        fputs("        case $previous in\n", to);
+        each_option(to, c, bash_value);
+        fputs("        esac ;;\n", to);
+    }
+    fputs(bash_tail, to);
+}
+
+/* Puts a text inside single quotes; characters in `special` get a backslash. */
+static void zsh_quote(FILE *to, const char *text, const char *special) {
+    for (const char *at = text; *at; at++) {
+        if (*at == '\'')
+            fputs("'\\'", to);
+        else if (strchr(special, *at))
+            fputc('\\', to);
+        fputc(*at, to);
+    }
+}
+
+/* '*--name=[help]:VALUE:(a b c)': any number of times, with = or a blank. */
+static void zsh_option(FILE *to, const command *c, const option *o) {
+    (void)c;
+    for (int is_long = o->letter ? 0 : 1; is_long < 2; is_long++) {
+        if (is_long)
+            fprintf(to, " \\\n            '*--%s%s[", o->name, o->argument ? "=" : "");
+        else
+            fprintf(to, " \\\n            '*-%c[", o->letter);
+        zsh_quote(to, o->help, "[]\\");
+        fputc(']', to);
+        if (o->argument) {
+            fputc(':', to);
+            zsh_quote(to, o->argument, ":\\");
+            if (o->choices)
+                fprintf(to, ":(%s)", o->choices);
+            else
+                fputs(":_files", to);
+        }
+        fputc('\'', to);
+    }
+}
+
+static void print_zsh(FILE *to) {
+    const command *c;
+
+    fputs("#compdef iron\n"
+          "# zsh completion for iron: printed by `iron completion zsh`\n"
+          "_iron() {\n"
+          "    local -a commands\n"
+          "    if (( CURRENT == 2 )); then\n"
+          "        commands=(\n",
+          to);
+    for (size_t k = 0; (c = command_at(k)); k++) {
+        fprintf(to, "            '%s:", c->name);
+        zsh_quote(to, c->summary, "\\");
+        fputs("'\n", to);
+    }
+    fputs("            '--help:lists the commands'\n"
+          "            '--version:prints the version'\n"
+          "        )\n"
+          "        _describe command commands\n"
+          "        return\n"
+          "    fi\n"
+          "    shift words\n"
+          "    (( CURRENT-- ))\n"
+          "    case $words[1] in\n",
+          to);
+    for (size_t k = 0; (c = command_at(k)); k++) {
+        fprintf(to, "    %s)\n        _arguments -S", c->name);
+        each_option(to, c, zsh_option);
+        if (c->arguments)
+            fprintf(to, " \\\n            '1:argument:(%s)' ;;\n", c->arguments);
+        else
+            fputs(" \\\n            '*:file:_files' ;;\n", to);
+    }
+    fputs("    esac\n}\n"
+          "if [[ $funcstack[1] == _iron ]]; then _iron \"$@\"; else compdef _iron iron; fi\n",
+          to);
+}
+
+static void fish_quote(FILE *to, const char *text) {
+    fputs(" -d '", to);
+    for (const char *at = text; *at; at++) {
+        if (*at == '\'' || *at == '\\')
+            fputc('\\', to);
+        fputc(*at, to);
+    }
+    fputs("'\n", to);
+}
+
+/* -x: a value that is not a file; -r: a value that may be one. */
+static void fish_option(FILE *to, const command *c, const option *o) {
+    fprintf(to, "complete -c iron -n '__fish_seen_subcommand_from %s'", c->name);
+    if (o->letter)
+        fprintf(to, " -s %c", o->letter);
+    fprintf(to, " -l %s", o->name);
+    if (o->choices)
+        fprintf(to, " -x -a '%s'", o->choices);
+    else if (o->argument)
+        fputs(" -r", to);
+    fish_quote(to, o->help);
+}
+
+static void print_fish(FILE *to) {
+    const command *c;
+
+    fputs("# fish completion for iron: printed by `iron completion fish`\n"
+          "complete -c iron -n __fish_use_subcommand -f -l help -d 'lists the commands'\n"
+          "complete -c iron -n __fish_use_subcommand -f -l version -d 'prints the version'\n",
+          to);
+    for (size_t k = 0; (c = command_at(k)); k++) {
+        fprintf(to, "complete -c iron -n __fish_use_subcommand -f -a %s", c->name);
+        fish_quote(to, c->summary);
+    }
+    for (size_t k = 0; (c = command_at(k)); k++) {
+        each_option(to, c, fish_option);
+        if (c->arguments)
+            fprintf(to, "complete -c iron -n '__fish_seen_subcommand_from %s' -f -a '%s'\n",
+                    c->name, c->arguments);
+    }
+}
 
 static iron_status run(int argc, char **argv, iron_error *err) {
-    args a = {.options = NULL};
+    static const struct {
+        const char *name;
+        void (*print)(FILE *to);
+    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+    args a;
     bool is_done;
-    iron_status status = command_args(&command_completion, &a, argc, argv, &is_done, err);
+    iron_status status = command_parse(&command_completion, NULL, &a, argc, argv, &is_done, err);
 
     if (is_done)
         return status;
@@ -21,19 +216,23 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return usage(err, "completion takes the name of one shell; give bash, zsh or fish");
     for (size_t k = 0; k < COUNT(shells); k++)
         if (strcmp(shells[k].name, a.values[0]) == 0) {
-            shells[k].put(stdout);
+            shells[k].print(stdout);
             return IRON_OK;
         }
     return usage(err, "no completion for the shell '%.60s'; give bash, zsh or fish", a.values[0]);
 }
 
 const command command_completion = {
-    "completion", "prints a script that makes a shell complete this command",
-    "usage: iron completion bash|zsh|fish\n\n"
-    "Prints the script of a shell: commands and options with what they do, the values that an\n"
-    "option may have, and files. make install and the Debian package put all three where the\n"
-    "shells look; where they are not there, the line of yours goes into its start-up file.\n\n"
-    "examples: source <(iron completion bash)     # ~/.bashrc\n"
-    "          source <(iron completion zsh)      # ~/.zshrc, after compinit\n"
-    "          iron completion fish | source      # ~/.config/fish/config.fish\n",
-    run};
+    .name = "completion",
+    .summary = "prints a script that makes a shell complete this command",
+    .synopsis = "bash|zsh|fish",
+    .description =
+        "Prints the completion script of a shell: commands and options with their descriptions, "
+        "the possible values of an option, and files. make install and the Debian package install "
+        "all three. Otherwise, add the line for your shell to its start-up file.",
+    .arguments = "bash zsh fish",
+    .examples = "source <(iron completion bash)     # ~/.bashrc\n"
+                "source <(iron completion zsh)      # ~/.zshrc, after compinit\n"
+                "iron completion fish | source      # ~/.config/fish/config.fish",
+    .run = run,
+};

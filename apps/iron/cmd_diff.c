@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_diff.c: `iron diff`: where two token streams differ, and what happened between them.
+ * cmd_diff.c: `iron diff`: where two token streams differ, and how.
+ *
+ * Each side is a set of token files, standard input, or a manifest. The files of a manifest are
+ * opened too if they still exist, by their names relative to the current directory or else to the
+ * manifest's; the library finds out whether they still match the manifest. The text output shows
+ * the first ten differing ranges, the JSON output all of them.
  */
 #include "command.h"
-#include "diff_open.h"
-#include "diff_show.h"
-#include "progress.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define RANGES_SHOWN 10u
+#define DTYPE_ROOM   8
 
 typedef struct diff_options {
     reading reading;
@@ -17,9 +23,320 @@ typedef struct diff_options {
     bool has_chunk, wants_json;
 } diff_options;
 
-#define DTYPE_ROOM 8
+static const option diff_table[] = {
+    OPTION("chunk", OPTION_NUMBER, "TOKENS", diff_options, chunk,
+           "size of the chunks that are reported as different; a multiple of 4, at least 1024",
+           .standard = "that of the manifest, otherwise 1048576", GIVEN(diff_options, has_chunk)),
+    OPTION("json", OPTION_FLAG, NULL, diff_options, wants_json,
+           "print one JSON document with all ranges"),
+};
 
-/* --dtype u16,u32 is one for each side: which of the two is copied to `name`. */
+/* One side of the comparison. */
+typedef struct diff_input {
+    const char *path;
+    iron_manifest *manifest; /* or NULL */
+    iron_source *source;     /* or NULL */
+} diff_input;
+
+/* Paths of the files of a manifest. */
+typedef struct file_names {
+    char **paths;
+    size_t count;
+} file_names;
+
+static void free_names(file_names *n) {
+    for (size_t k = 0; k < n->count; k++)
+        free(n->paths[k]);
+    free(n->paths);
+    *n = (file_names){0};
+}
+
+/* Joins the first `length` bytes of `folder`, which end with a slash, and a path. */
+static char *joined(const char *folder, size_t length, const char *path) {
+    size_t room = length + strlen(path) + 1;
+    char *name = malloc(room);
+
+    if (name)
+        snprintf(name, room, "%.*s%s", (int)length, folder, path);
+    return name;
+}
+
+/* Lists the paths of all files; false if one does not exist or is not a regular file, or if memory
+ * is short. */
+static bool name_files(const iron_manifest *m, size_t count, const char *folder, size_t length,
+                       file_names *n) {
+    n->paths = calloc(count + 1, sizeof *n->paths);
+    for (size_t k = 0; k < count && n->paths; k++) {
+        iron_manifest_file file = {.struct_size = sizeof file};
+        struct stat info;
+        char *name;
+
+        if (iron_manifest_file_at(m, k, &file, NULL) != IRON_OK)
+            return false;
+        name = joined(folder, file.path[0] == '/' ? 0 : length, file.path);
+        if (!name)
+            return false;
+        n->paths[n->count++] = name;
+        if (strcmp(name, "-") == 0 || stat(name, &info) != 0 || !S_ISREG(info.st_mode))
+            return false;
+    }
+    return n->paths && count > 0;
+}
+
+/* The format of all files; NULL if they have several, which are then detected. */
+static const char *common_format(const iron_manifest *m, size_t count) {
+    iron_manifest_file first = {.struct_size = sizeof first}, next = first;
+
+    if (iron_manifest_file_at(m, 0, &first, NULL) != IRON_OK)
+        return NULL;
+    for (size_t k = 1; k < count; k++)
+        if (iron_manifest_file_at(m, k, &next, NULL) != IRON_OK ||
+            strcmp(first.format, next.format) != 0)
+            return NULL;
+    return first.format;
+}
+
+static iron_source *open_names(const iron_manifest *m, const file_names *n) {
+    iron_manifest_file first = {.struct_size = sizeof first};
+    iron_source_options o = {.struct_size = sizeof o};
+    iron_source *source = NULL;
+
+    if (iron_manifest_file_at(m, 0, &first, NULL) != IRON_OK)
+        return NULL;
+    o.dtype = first.dtype;
+    o.format = common_format(m, n->count);
+    o.paths = (const char *const *)n->paths;
+    o.path_count = n->count;
+    return iron_source_open(&o, &source, NULL) == IRON_OK ? source : NULL;
+}
+
+/* Opens the files relative to a directory. They replace those opened before if they have the length
+ * that the manifest says. */
+static void try_folder(diff_input *input, const iron_manifest_info *info, size_t folder_length) {
+    file_names names = {0};
+    iron_source *source = NULL;
+
+    if (name_files(input->manifest, info->file_count, input->path, folder_length, &names))
+        source = open_names(input->manifest, &names);
+    free_names(&names);
+    if (source && (!input->source || iron_source_tokens(source) == info->tokens)) {
+        iron_source_close(input->source);
+        input->source = source;
+    } else {
+        iron_source_close(source);
+    }
+}
+
+static iron_status open_manifest(diff_input *input, iron_error *err) {
+    iron_manifest_info info = {.struct_size = sizeof info};
+    const char *slash = strrchr(input->path, '/');
+    iron_status status = iron_manifest_read(input->path, &input->manifest, err);
+
+    if (status == IRON_OK)
+        status = iron_manifest_describe(input->manifest, &info, err);
+    if (status != IRON_OK || info.parts > 0)
+        return status;
+    try_folder(input, &info, 0);
+    if (slash && (!input->source || iron_source_tokens(input->source) != info.tokens))
+        try_folder(input, &info, (size_t)(slash - input->path) + 1);
+    return IRON_OK;
+}
+
+static iron_status open_input(const char *path, const reading *r, diff_input *input,
+                              iron_error *err) {
+    input->path = path;
+    if (strcmp(path, "-") != 0 && iron_manifest_is_one(path))
+        return open_manifest(input, err);
+    return reading_open(r, &path, 1, &input->source, err);
+}
+
+static void close_input(diff_input *input) {
+    iron_source_close(input->source);
+    iron_manifest_destroy(input->manifest);
+}
+
+static const char *place_in_source(const iron_source *source, uint64_t position, uint64_t *token) {
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        uint64_t tokens = iron_source_file_tokens(source, k);
+
+        *token = position;
+        if (tokens == IRON_COUNT_UNKNOWN) /* a pipe: nothing is known about what follows it */
+            return k == 0 ? iron_source_file(source, k) : NULL;
+        if (position < tokens)
+            return iron_source_file(source, k);
+        position -= tokens;
+    }
+    return NULL;
+}
+
+/* The file that contains a position, and the index of the token in that file; NULL: unknown. */
+static const char *find_place(const diff_input *input, uint64_t position, uint64_t *token) {
+    iron_manifest_file file = {.struct_size = sizeof file};
+
+    if (!input->manifest)
+        return place_in_source(input->source, position, token);
+    for (size_t k = 0; iron_manifest_file_at(input->manifest, k, &file, NULL) == IRON_OK; k++) {
+        *token = position - file.first;
+        if (position >= file.first && *token < file.tokens)
+            return file.path;
+    }
+    return NULL;
+}
+
+static const char *kind_name(iron_diff_kind kind) {
+    switch (kind) {
+    case IRON_DIFF_SAME:
+        return "same";
+    case IRON_DIFF_CHANGED:
+        return "changed";
+    case IRON_DIFF_CUT:
+        return "cut";
+    case IRON_DIFF_EXTENDED:
+        return "extended";
+    case IRON_DIFF_INSERTED:
+        return "inserted";
+    case IRON_DIFF_DELETED:
+        return "deleted";
+    case IRON_DIFF_REORDERED:
+        return "reordered";
+    case IRON_DIFF_REPEATED:
+        return "repeated";
+    }
+    return "unknown";
+}
+
+/* Prints the seal if a manifest has it. */
+static void print_seal(const diff_input inputs[2]) {
+    iron_digest_result result = {.struct_size = sizeof result};
+
+    for (int side = 0; side < 2; side++)
+        if (inputs[side].manifest &&
+            iron_manifest_digest(inputs[side].manifest, &result, NULL) == IRON_OK) {
+            printf(", seal %s", result.seal);
+            return;
+        }
+}
+
+static void print_value(const iron_diff_report *r, int side) {
+    if (r->has_value[side])
+        printf("%" PRIu32, r->value[side]);
+    else
+        fputs(r->first < r->tokens[side] ? "unknown" : "the end", stdout);
+}
+
+static void print_first(const iron_diff_report *r) {
+    if (r->first_end - r->first > 1) {
+        printf("first difference in positions %" PRIu64 " to %" PRIu64
+               ": the exact position is not in the manifests\n",
+               r->first, r->first_end - 1);
+        return;
+    }
+    printf("first difference at position %" PRIu64 ": ", r->first);
+    print_value(r, 0);
+    fputs(" | ", stdout);
+    print_value(r, 1);
+    putchar('\n');
+}
+
+static void print_places(const iron_diff_report *r, const diff_input inputs[2]) {
+    for (int side = 0; side < 2; side++) {
+        uint64_t token = 0;
+        const char *file =
+            r->first < r->tokens[side] ? find_place(&inputs[side], r->first, &token) : NULL;
+
+        printf("  %s ", side ? "B" : "A");
+        if (file)
+            printf("%s, %stoken %" PRIu64 "\n", file, r->first_end - r->first > 1 ? "from " : "",
+                   token);
+        else if (r->first < r->tokens[side])
+            printf("%s\n", inputs[side].path);
+        else
+            printf("%s has ended: %" PRIu64 " tokens\n", inputs[side].path, r->tokens[side]);
+    }
+}
+
+static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
+    uint64_t first, end;
+
+    printf("%" PRIu64 " of %" PRIu64 " chunks of %" PRIu64 " tokens differ: positions ",
+           r->differing_chunks, r->chunks, r->chunk_tokens);
+    for (size_t k = 0; k < RANGES_SHOWN && iron_diff_range(d, k, &first, &end) == 0; k++)
+        printf("%s%" PRIu64 "-%" PRIu64, k ? ", " : "", first, end - 1);
+    if (r->range_count > RANGES_SHOWN)
+        printf(" and %zu more", r->range_count - RANGES_SHOWN);
+    putchar('\n');
+}
+
+static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
+    if (r->kind == IRON_DIFF_SAME) {
+        printf("same: %" PRIu64 " tokens", r->tokens[0]);
+        print_seal(inputs);
+        putchar('\n');
+        return;
+    }
+    print_first(r);
+    print_places(r, inputs);
+    print_ranges(d, r);
+    printf("%s: %s\n", kind_name(r->kind), r->text);
+}
+
+static void put_first(iron_json_writer *j, const iron_diff_report *r) {
+    if (r->first == IRON_COUNT_UNKNOWN) {
+        iron_json_null(j, "first_difference");
+        return;
+    }
+    iron_json_open(j, "first_difference", '{');
+    iron_json_number(j, "position", r->first);
+    iron_json_number(j, "end", r->first_end);
+    iron_json_open(j, "values", '[');
+    for (int side = 0; side < 2; side++) {
+        if (r->has_value[side])
+            iron_json_number(j, NULL, r->value[side]);
+        else
+            iron_json_null(j, NULL);
+    }
+    iron_json_close(j, ']');
+    iron_json_close(j, '}');
+}
+
+static void put_ranges(iron_json_writer *j, const iron_diff *d) {
+    uint64_t first, end;
+
+    iron_json_open(j, "ranges", '[');
+    for (size_t k = 0; iron_diff_range(d, k, &first, &end) == 0; k++) {
+        iron_json_open(j, NULL, '[');
+        iron_json_number(j, NULL, first);
+        iron_json_number(j, NULL, end);
+        iron_json_close(j, ']');
+    }
+    iron_json_close(j, ']');
+}
+
+static void print_json(const iron_diff *d, const iron_diff_report *r) {
+    iron_json_writer j = JSON_OUTPUT;
+
+    iron_json_open(&j, NULL, '{');
+    iron_json_bool(&j, "same", r->kind == IRON_DIFF_SAME);
+    iron_json_text(&j, "kind", kind_name(r->kind));
+    iron_json_open(&j, "tokens", '[');
+    iron_json_number(&j, NULL, r->tokens[0]);
+    iron_json_number(&j, NULL, r->tokens[1]);
+    iron_json_close(&j, ']');
+    put_first(&j, r);
+    iron_json_number(&j, "chunk_tokens", r->chunk_tokens);
+    iron_json_number(&j, "chunks", r->chunks);
+    iron_json_number(&j, "differing_chunks", r->differing_chunks);
+    put_ranges(&j, d);
+    iron_json_number(&j, "shift", r->shift);
+    iron_json_number(&j, "shift_at", r->shift_at);
+    iron_json_number(&j, "moved", r->moved);
+    iron_json_bool(&j, "verified", r->is_verified);
+    iron_json_text(&j, "text", r->text);
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
+}
+
+/* --dtype u16,u32 gives one type for each side; the one of this side is copied to `name`. */
 static iron_status side_reading(const reading *given, int side, char name[DTYPE_ROOM], reading *out,
                                 iron_error *err) {
     const char *comma = given->dtype_name ? strchr(given->dtype_name, ',') : NULL;
@@ -27,7 +344,7 @@ static iron_status side_reading(const reading *given, int side, char name[DTYPE_
     size_t length = comma && !side ? (size_t)(comma - from) : strlen(comma ? from : "");
 
     *out = *given;
-    out->is_for_raw = !comma; /* of two streams one may say its width, and not the other */
+    out->is_for_raw = !comma; /* one stream may have a header and the other none */
     if (comma) {
         if (length >= DTYPE_ROOM)
             return usage(err, "--dtype %.40s: use one of u8, u16, u32, i32 and i64, or two: A,B",
@@ -43,15 +360,15 @@ static iron_status check(const diff_options *o, const args *a, iron_error *err) 
     const char *backend = o->reading.backend;
 
     if (a->value_count != 2)
-        return usage(err, "diff takes two streams, and got %zu; see iron diff --help",
+        return usage(err, "diff takes two streams, but %zu are given; see iron diff --help",
                      a->value_count);
     if (strcmp(a->values[0], "-") == 0 && strcmp(a->values[1], "-") == 0)
         return usage(err, "standard input (-) can be one of the two streams, not both");
     if (backend && strcmp(backend, "auto") != 0 && strcmp(backend, "cpu") != 0)
-        return usage(err, "--backend %.40s: streams are compared on the CPU; leave it out",
+        return usage(err, "--backend %.40s: streams are compared on the CPU; leave the option out",
                      backend);
     if (o->has_chunk && o->chunk == 0)
-        return usage(err, "chunks of 0 tokens; they must be a multiple of 4, at least 1024");
+        return usage(err, "--chunk is 0; it must be a multiple of 4, at least 1024");
     return IRON_OK;
 }
 
@@ -63,20 +380,19 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
         iron_status status = side_reading(&o->reading, side, name, &r, err);
 
         if (status == IRON_OK)
-            status = diff_input_open(a->values[side], &r, &inputs[side], err);
+            status = open_input(a->values[side], &r, &inputs[side], err);
         if (status != IRON_OK)
             return status;
     }
     return IRON_OK;
 }
 
-/* A finding is no failure: it has no error line, and the exit status of a difference. */
+/* A difference is a result, not a failure: exit status 1 without an error line. */
 static iron_status compare(const diff_options *o, const diff_input inputs[2], iron_error *err) {
     const iron_diff_side a = {inputs[0].manifest, inputs[0].source, inputs[0].path};
     const iron_diff_side b = {inputs[1].manifest, inputs[1].source, inputs[1].path};
     progress p = progress_start(0);
-    iron_diff_options options = {sizeof options, (uint32_t)o->reading.threads, o->chunk,
-                                 progress_tell, &p};
+    iron_diff_options options = {sizeof options, o->reading.threads, o->chunk, progress_update, &p};
     iron_diff_report r = {.struct_size = sizeof r};
     iron_diff *d = NULL;
     iron_status status = iron_diff_run(&a, &b, &options, &d, err);
@@ -86,9 +402,9 @@ static iron_status compare(const diff_options *o, const diff_input inputs[2], ir
         status = iron_diff_describe(d, &r, err);
     if (status == IRON_OK) {
         if (o->wants_json)
-            diff_print_json(d, &r);
+            print_json(d, &r);
         else
-            diff_print_text(d, &r, inputs);
+            print_text(d, &r, inputs);
         if (r.kind != IRON_DIFF_SAME) {
             status = IRON_E_MISMATCH;
             err->text[0] = '\0';
@@ -100,15 +416,10 @@ static iron_status compare(const diff_options *o, const diff_input inputs[2], ir
 
 static iron_status run(int argc, char **argv, iron_error *err) {
     diff_options o = {0};
-    const option options[] = {
-        {"chunk", OPTION_NUMBER, &o.chunk, &o.has_chunk},
-        {"json", OPTION_FLAG, &o.wants_json, NULL},
-        READING_OPTIONS(o.reading),
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
     diff_input inputs[2] = {{0}};
+    args a;
     bool is_done;
-    iron_status status = command_args(&command_diff, &a, argc, argv, &is_done, err);
+    iron_status status = command_parse(&command_diff, &o, &a, argc, argv, &is_done, err);
 
     if (is_done)
         return status;
@@ -117,24 +428,27 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         status = open_inputs(&o, &a, inputs, err);
     if (status == IRON_OK)
         status = compare(&o, inputs, err);
-    diff_input_close(&inputs[0]);
-    diff_input_close(&inputs[1]);
+    close_input(&inputs[0]);
+    close_input(&inputs[1]);
     return status;
 }
 
 const command command_diff = {
-    "diff", "tells where two token streams differ, and how",
-    "usage: iron diff A B [OPTIONS]\n\n"
-    "Compares two streams token by token, whatever the formats and widths: files, directories\n"
-    "(their files as one stream), - for standard input, or manifests of iron sum. Tells the first\n"
-    "difference, which chunks differ, and what happened if that can be seen: one was cut, tokens\n"
-    "were inserted or deleted, parts were reordered or repeated. Manifests are compared without\n"
-    "their files; where those are still there, the first difference is shown exactly.\n\n"
-    "  --chunk TOKENS      size of the chunks that are told as different (default: that of a\n"
-    "                      manifest, else 1048576); a multiple of 4, at least 1024\n"
-    "  --json              one JSON document, with all ranges\n" READING_HELP
-    "  --dtype D,E         one for each side: --dtype u16,u32; one alone is for files that do not\n"
-    "                      say it themselves\n\n"
-    "Exit status: 0 the same, 1 different, 2 could not tell.\n\n"
-    "example: iron diff corpus.manifest shards/\n",
-    run};
+    .name = "diff",
+    .summary = "shows where and how two token streams differ",
+    .synopsis = "A B [OPTIONS]",
+    .description =
+        "Compares two streams token by token, whatever their formats and token widths. A and B are "
+        "files, directories (all files as one stream), manifests of iron sum, or - for standard "
+        "input. Reports the first difference, the chunks that differ and, if it can be recognised, "
+        "what happened: a stream was cut, tokens were inserted or deleted, parts were reordered or "
+        "repeated. Manifests are compared without their files; if the files still exist, the first "
+        "difference is exact.\n\n"
+        "--dtype may give two types, one for each side: --dtype u16,u32. A single type applies to "
+        "headerless files. Comparisons run on the CPU.",
+    .groups = {{NULL, diff_table, COUNT(diff_table), 0}, READING_GROUP(diff_options, reading)},
+    .exit_status = "0: the streams are equal; 1: they differ; 2: error.",
+    .environment = DRIVER_VARIABLES,
+    .examples = "iron diff corpus.manifest shards/",
+    .run = run,
+};

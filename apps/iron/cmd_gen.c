@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_gen.c: `iron gen`: the generator's stream as raw tokens. */
+/* cmd_gen.c: `iron gen`: writes the generator's stream as raw tokens. */
 #include "command.h"
-#include "progress.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define CHUNK_TOKENS 65536u
@@ -14,27 +13,21 @@ typedef struct gen_options {
     bool has_seed, has_count, has_limit;
 } gen_options;
 
-static iron_status check(const gen_options *o, iron_dtype *dtype, iron_error *err) {
-    if (!o->has_seed || !o->has_count || !o->has_limit || !o->output)
-        return usage(err, "gen needs %s; see iron gen --help",
-                     !o->has_seed    ? "--seed S"
-                     : !o->has_count ? "--count N"
-                     : !o->has_limit ? "--limit L"
-                                     : "-o FILE (or -o - for standard output)");
-    if (iron_dtype_parse(o->dtype, dtype, err) != IRON_OK)
-        return err->status;
-    if (*dtype != IRON_DTYPE_U16 && *dtype != IRON_DTYPE_U32)
-        return usage(err, "gen cannot write dtype %s; use u16 or u32", o->dtype);
-    if (o->limit < 1 || o->limit > UINT64_C(1) << 32)
-        return usage(err, "limit is %llu; it must be 1 to 4294967296",
-                     (unsigned long long)o->limit);
-    if (*dtype == IRON_DTYPE_U16 && o->limit > 65536)
-        return usage(err, "limit %llu is above 65536, what u16 can hold; use --dtype u32",
-                     (unsigned long long)o->limit);
-    return IRON_OK;
-}
+static const option gen_table[] = {
+    OPTION("seed", OPTION_NUMBER, "S", gen_options, seed, "seed, any 64-bit number",
+           GIVEN(gen_options, has_seed)),
+    OPTION("count", OPTION_NUMBER, "N", gen_options, count, "number of tokens",
+           GIVEN(gen_options, has_count)),
+    OPTION("limit", OPTION_NUMBER, "L", gen_options, limit, "all tokens are below L", .min = 1,
+           .max = UINT64_C(1) << 32, GIVEN(gen_options, has_limit)),
+    OPTION("dtype", OPTION_CHOICE, "D", gen_options, dtype, "token type", .choices = "u16 u32",
+           .standard = "u32"),
+    OPTION("output", OPTION_TEXT, "FILE", gen_options, output,
+           "output file, or - for standard output; the file appears when it is complete",
+           .letter = 'o'),
+};
 
-/* Tokens in place become 16 bits wide; the buffer is read ahead of where it is written. */
+/* Packs tokens to 16 bits in place. */
 static void narrow(uint32_t *tokens, size_t count) {
     unsigned char *to = (unsigned char *)tokens;
 
@@ -61,7 +54,7 @@ static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_out
         if (status == IRON_OK)
             status = iron_output_write(output, tokens, some * iron_dtype_bytes(dtype), err);
         done += some;
-        progress_tell(&p, done, o->count);
+        progress_update(&p, done, o->count);
     }
     progress_clear(&p);
     return status;
@@ -69,26 +62,29 @@ static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_out
 
 static iron_status run(int argc, char **argv, iron_error *err) {
     gen_options o = {.dtype = "u32"};
-    const option options[] = {
-        {"seed", OPTION_NUMBER, &o.seed, &o.has_seed},
-        {"count", OPTION_NUMBER, &o.count, &o.has_count},
-        {"limit", OPTION_NUMBER, &o.limit, &o.has_limit},
-        {"dtype", OPTION_TEXT, &o.dtype, NULL},
-        {"output", OPTION_TEXT, &o.output, NULL},
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
     iron_output *output = NULL;
     iron_dtype dtype = IRON_DTYPE_NONE;
     iron_status status;
+    args a;
     bool is_done;
 
-    status = command_args(&command_gen, &a, argc, argv, &is_done, err);
+    status = command_parse(&command_gen, &o, &a, argc, argv, &is_done, err);
     if (is_done)
         return status;
     if (a.value_count > 0)
         return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a.values[0]);
-    if ((status = check(&o, &dtype, err)) != IRON_OK ||
-        (status = iron_output_open(o.output, &output, err)) != IRON_OK)
+    if (!o.has_seed || !o.has_count || !o.has_limit || !o.output)
+        return usage(err, "gen needs %s; see iron gen --help",
+                     !o.has_seed    ? "--seed S"
+                     : !o.has_count ? "--count N"
+                     : !o.has_limit ? "--limit L"
+                                    : "-o FILE (or -o - for standard output)");
+    if ((status = iron_dtype_parse(o.dtype, &dtype, err)) != IRON_OK)
+        return status;
+    if (dtype == IRON_DTYPE_U16 && o.limit > 65536)
+        return usage(err, "--limit %" PRIu64 " is above 65536, the limit of u16; use --dtype u32",
+                     o.limit);
+    if ((status = iron_output_open(o.output, &output, err)) != IRON_OK)
         return status;
     command_guard_file(iron_output_temporary(output));
     status = write_stream(&o, dtype, output, err);
@@ -101,14 +97,13 @@ static iron_status run(int argc, char **argv, iron_error *err) {
 }
 
 const command command_gen = {
-    "gen", "writes the generator's token stream, for tests and demos",
-    "usage: iron gen --seed S --count N --limit L [--dtype u16|u32] -o FILE|-\n\n"
-    "Writes N tokens of the generator as raw little-endian numbers. Token k is\n"
-    "mix64(S + (k+1) * 0x9E3779B97F4A7C15) mod L, so the stream is the same everywhere.\n\n"
-    "  --seed S      any 64-bit number\n"
-    "  --count N     how many tokens\n"
-    "  --limit L     tokens are below L; 1 to 4294967296\n"
-    "  --dtype D     u16 or u32 (default u32)\n"
-    "  -o FILE       where to; appears whole or not at all; - is standard output\n\n"
-    "example: iron gen --seed 1 --count 1000000 --limit 50257 --dtype u16 -o tokens.bin\n",
-    run};
+    .name = "gen",
+    .summary = "writes the generator's token stream, for tests and demos",
+    .synopsis = "--seed S --count N --limit L [--dtype u16|u32] -o FILE|-",
+    .description = "Writes N tokens of the generator as raw little-endian numbers. Token k is "
+                   "mix64(S + (k+1) * 0x9E3779B97F4A7C15) mod L, so the stream is the same on "
+                   "every machine.",
+    .groups = {{NULL, gen_table, COUNT(gen_table), 0}},
+    .examples = "iron gen --seed 1 --count 1000000 --limit 50257 --dtype u16 -o tokens.bin",
+    .run = run,
+};

@@ -1,89 +1,663 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_info.c: `iron info`: what is here, and with --measure what its memory can give. Everything is
- * found and measured before the first line is printed.
+ * cmd_info.c: `iron info`: the backends, devices, caches and modes of this machine, and with
+ * --measure the bandwidth of its memory.
+ *
+ * Everything is collected and measured before the first line is printed. Looking at a backend
+ * loads its driver, so a backend that was not asked for is not looked at. Text output has at most
+ * 100 columns, however long the names and messages of drivers are.
  */
-#include "info.h"
+#include "command.h"
+
+#include <iron/iron_arena.h>
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define WIDTH       100u
+#define TEXT_COLUMN 11u /* where descriptions of backends start */
+
 typedef struct info_options {
-    bool wants_measure, wants_json, has_threads, has_device;
-    uint64_t threads, device;
+    bool wants_measure, wants_json, has_device;
+    uint32_t threads, device;
     const char *backend; /* NULL: all */
 } info_options;
 
-static iron_status check(info_options *o, iron_error *err) {
-    if (o->has_threads && (o->threads < 1 || o->threads > 1024))
-        return usage(err, "threads is %" PRIu64 "; it must be 1 to 1024", o->threads);
-    if (o->backend && strcmp(o->backend, "auto") == 0)
-        o->backend = NULL;
-    if (o->has_device && !o->backend)
-        return usage(err, "--device %" PRIu64 " is of no backend; add --backend cuda or opencl",
-                     o->device);
+static const option info_table[] = {
+    OPTION("measure", OPTION_FLAG, NULL, info_options, wants_measure,
+           "measure read, write and copy bandwidth of memory, the limit for every other rate: on "
+           "the CPU with one thread and with all, and on every GPU. GPUs are calibrated as well, "
+           "for --mode auto"),
+    OPTION("backend", OPTION_TEXT, "B", info_options, backend,
+           "show one backend; auto shows all. --measure then measures one of its devices, even if "
+           "it is not a GPU. With cpu no driver is loaded",
+           .choices = "auto cpu cuda opencl", .standard = "auto"),
+    OPTION("device", OPTION_NUMBER, "K", info_options, device,
+           "device to measure, counted from 0; needs --backend", .standard = "0",
+           GIVEN(info_options, has_device)),
+    OPTION("threads", OPTION_NUMBER, "T", info_options, threads,
+           "number of CPU threads for --measure", .min = 1, .max = 1024,
+           .standard = "all available CPUs"),
+    OPTION("json", OPTION_FLAG, NULL, info_options, wants_json, JSON_HELP),
+};
+
+typedef struct info_device {
+    iron_device_info info;
+    bool is_measured;
+    iron_device_ceilings ceilings;
+    bool is_calibrated;
+    char reason[240]; /* why a measured device is not calibrated */
+} info_device;
+
+typedef struct info_backend {
+    const char *name;
+    bool is_available;
+    char reason[240]; /* why it is not available, or "" */
+    info_device *devices;
+    size_t device_count;
+} info_backend;
+
+typedef struct inventory {
+    iron_cpu_info cpu;
+    bool is_cpu_measured;
+    iron_ceilings ceilings;
+    info_backend *backends;
+    size_t backend_count;
+    char cache_folder[4096]; /* "": none */
+} inventory;
+
+static bool is_cpu(const char *backend) { return strcmp(backend, "cpu") == 0; }
+
+static iron_status no_memory(iron_error *err) {
+    err->status = IRON_E_NOMEM;
+    snprintf(err->text, sizeof err->text, "out of memory for a list of devices");
+    return IRON_E_NOMEM;
+}
+
+static iron_status find_devices(info_backend *b, iron_error *err) {
+    size_t count = iron_device_count(b->name);
+
+    b->devices = calloc(count + 1, sizeof *b->devices);
+    if (!b->devices)
+        return no_memory(err);
+    for (size_t k = 0; k < count; k++) {
+        iron_device_info *info = &b->devices[k].info;
+        iron_error why = {IRON_OK, 0, ""};
+
+        info->struct_size = sizeof *info;
+        if (iron_device_at(b->name, k, info, &why) != IRON_OK)
+            snprintf(info->name, sizeof info->name, "%.95s", why.text);
+        b->device_count++;
+    }
     return IRON_OK;
 }
 
-/* The backend may be absent: then it has no devices to count. */
+static iron_status find_all(inventory *v, iron_error *err) {
+    size_t count = iron_backend_count();
+    iron_status status = IRON_OK;
+
+    v->backends = calloc(count, sizeof *v->backends);
+    if (!v->backends)
+        return no_memory(err);
+    for (size_t k = 0; k < count && status == IRON_OK; k++) {
+        iron_backend_info info = {.struct_size = sizeof info};
+        info_backend *b = &v->backends[k];
+
+        if ((status = iron_backend_at(k, &info, err)) != IRON_OK)
+            break;
+        b->name = info.name;
+        b->is_available = info.is_available;
+        memcpy(b->reason, info.reason, sizeof b->reason);
+        v->backend_count++;
+        if (!is_cpu(b->name))
+            status = find_devices(b, err);
+    }
+    return status;
+}
+
+/* iron_backend_at would also load the drivers of the backends before this one. */
+static iron_status find_one(inventory *v, const char *name, iron_error *err) {
+    iron_device_info first = {.struct_size = sizeof first};
+    iron_error why = {IRON_OK, 0, ""};
+    info_backend *b;
+
+    if (iron_mode_count(name) == 0)
+        return usage(err, "unknown backend '%.40s'; use auto, cpu, cuda or opencl", name);
+    b = v->backends = calloc(1, sizeof *v->backends);
+    if (!b)
+        return no_memory(err);
+    v->backend_count = 1;
+    b->name = name;
+    b->is_available = is_cpu(name) || iron_device_at(name, 0, &first, &why) == IRON_OK;
+    memcpy(b->reason, why.text, sizeof b->reason);
+    return is_cpu(name) ? IRON_OK : find_devices(b, err);
+}
+
+/* Finds all backends, or only the one named. */
+static iron_status inventory_init(inventory *v, const char *backend, iron_error *err) {
+    iron_status status;
+
+    *v = (inventory){.cpu = {.struct_size = sizeof v->cpu}};
+    (void)iron_cache_folder(v->cache_folder, sizeof v->cache_folder, NULL); /* "" if it fails */
+    if ((status = iron_cpu_describe(&v->cpu, err)) != IRON_OK)
+        return status;
+    return backend ? find_one(v, backend, err) : find_all(v, err);
+}
+
+static void inventory_deinit(inventory *v) {
+    for (size_t k = 0; k < v->backend_count; k++)
+        free(v->backends[k].devices);
+    free(v->backends);
+}
+
+static iron_status measure_cpu(inventory *v, uint32_t threads, iron_error *err) {
+    progress p = progress_start(0);
+    iron_measure_options options = {.threads = threads, .progress = progress_update, .context = &p};
+    iron_status status = iron_measure_ceilings(&options, &v->ceilings, err);
+
+    progress_clear(&p);
+    v->is_cpu_measured = status == IRON_OK;
+    return status;
+}
+
+/* One line, even if the driver's message has several. */
+static void note(const char *what, const info_backend *b, size_t index, const char *why) {
+    fprintf(stderr, "iron: note: %s %s device %zu: ", what, b->name, index);
+    for (; *why; why++)
+        fputc((unsigned char)*why < 0x20 ? ' ' : *why, stderr);
+    fputc('\n', stderr);
+}
+
+/* A calibration that cannot be saved is not a failure. */
+static iron_status calibrate(const inventory *v, const info_backend *b, size_t index,
+                             iron_error *err) {
+    info_device *d = &b->devices[index];
+    iron_error why = {IRON_OK, 0, "there is no cache folder; set IRON_CACHE_DIR"};
+    iron_status status = IRON_E_IO;
+
+    if (v->cache_folder[0]) {
+        progress p = progress_start(0);
+
+        status = iron_calibrate(b->name, (uint32_t)index, progress_update, &p, &why);
+        progress_clear(&p);
+    }
+    d->is_calibrated = status == IRON_OK;
+    if (status == IRON_E_IO) {
+        memcpy(d->reason, why.text, sizeof d->reason);
+        note("calibration not saved for", b, index, d->reason);
+        return IRON_OK;
+    }
+    if (status != IRON_OK)
+        *err = why;
+    return status;
+}
+
+static iron_status measure_device(const inventory *v, const info_backend *b, size_t index,
+                                  iron_error *err) {
+    info_device *d = &b->devices[index];
+    progress p = progress_start(0);
+    iron_measure_options options = {.progress = progress_update, .context = &p};
+    iron_status status = iron_measure_device(b->name, (uint32_t)index, &options, &d->ceilings, err);
+
+    progress_clear(&p);
+    d->is_measured = status == IRON_OK;
+    return status == IRON_OK ? calibrate(v, b, index, err) : status;
+}
+
+/* Measures real GPUs; one that cannot be measured does not stop the others. */
+static iron_status measure_gpus(const inventory *v, const info_backend *b, iron_error *err) {
+    for (size_t k = 0; k < b->device_count; k++) {
+        iron_status status = IRON_OK;
+
+        if (b->devices[k].info.is_gpu)
+            status = measure_device(v, b, k, err);
+        if (status == IRON_E_UNSUPPORTED)
+            note("cannot measure", b, k, err->text);
+        else if (status != IRON_OK)
+            return status;
+    }
+    return IRON_OK;
+}
+
+static iron_status measure_one(inventory *v, uint32_t device, iron_error *err) {
+    const info_backend *b = &v->backends[0];
+
+    if (!b->is_available || !b->devices)
+        return usage(err, "backend %s is absent: %.180s", b->name, b->reason);
+    return measure_device(v, b, device, err);
+}
+
+/* Measures the CPU (threads 0: all) and every GPU, or one device of the backend that is named. */
+static iron_status inventory_measure(inventory *v, const char *backend, uint32_t device,
+                                     uint32_t threads, iron_error *err) {
+    iron_status status = IRON_OK;
+
+    if (backend && !is_cpu(backend))
+        return measure_one(v, device, err);
+    status = measure_cpu(v, threads, err);
+    for (size_t k = 0; k < v->backend_count && status == IRON_OK; k++)
+        status = measure_gpus(v, &v->backends[k], err);
+    return status;
+}
+
+#define KIB 1024.0
+#define MIB (1024.0 * 1024)
+#define GIB (1024.0 * 1024 * 1024)
+
+/* Prints a line that starts at a column; line breaks in driver messages become blanks. */
+static void print_text(size_t column, size_t indent, const char *text) {
+    char line[5000];
+    size_t used = 0;
+
+    for (const char *at = text; *at && used + 1 < sizeof line; at++) {
+        bool is_blank = *at == ' ' || *at == '\t' || *at == '\n';
+
+        if (!is_blank || (used > 0 && line[used - 1] != ' '))
+            line[used++] = is_blank ? ' ' : *at;
+    }
+    while (used > 0 && line[used - 1] == ' ')
+        used--;
+    line[used] = '\0';
+    print_wrapped(stdout, line, column, indent, WIDTH);
+}
+
+/* A line about a backend or a device. */
+static void print_line(const char *text) {
+    printf("%*s", (int)TEXT_COLUMN, "");
+    print_text(TEXT_COLUMN, TEXT_COLUMN, text);
+}
+
+typedef struct size_text {
+    char text[32];
+} size_text;
+
+static size_text size_of(uint64_t bytes) {
+    double size = (double)bytes;
+    size_text s;
+
+    if (size >= GIB)
+        snprintf(s.text, sizeof s.text, "%.1f GiB", size / GIB);
+    else if (size >= MIB)
+        snprintf(s.text, sizeof s.text, "%.4g MiB", size / MIB);
+    else
+        snprintf(s.text, sizeof s.text, "%.4g KiB", size / KIB);
+    return s;
+}
+
+/* Unknown in a container without /sys. */
+static size_text cache_of(uint64_t bytes) {
+    return bytes ? size_of(bytes) : (size_text){"unknown"};
+}
+
+static void print_cpu(const iron_cpu_info *cpu) {
+    char line[400];
+
+    snprintf(line, sizeof line, "%s, %u thread%s%s%s", cpu->name, cpu->threads,
+             cpu->threads == 1 ? "" : "s", cpu->features[0] ? ", " : "", cpu->features);
+    printf("  %-8s ", "cpu");
+    print_text(TEXT_COLUMN, TEXT_COLUMN, line);
+    snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s, memory %s", cache_of(cpu->l1d_bytes).text,
+             cache_of(cpu->l2_bytes).text, cache_of(cpu->l3_bytes).text,
+             size_of(cpu->memory_bytes).text);
+    print_line(line);
+}
+
+/* What the version number of a backend means. */
+static const char *version_word(const char *backend) {
+    static const struct {
+        const char *backend, *word;
+    } words[] = {{"cuda", "compute capability"}, {"opencl", "OpenCL"}};
+
+    for (size_t k = 0; k < COUNT(words); k++)
+        if (strcmp(backend, words[k].backend) == 0)
+            return words[k].word;
+    return "version";
+}
+
+static void print_device(const char *backend, const iron_device_info *d, size_t index) {
+    char line[400], cache[64] = "";
+
+    snprintf(line, sizeof line, "%s%s", d->name,
+             d->is_gpu ? "" : " (not a GPU: --backend auto skips it)");
+    printf("    %-6zu ", index);
+    print_text(TEXT_COLUMN, TEXT_COLUMN, line);
+    print_line(d->driver);
+    if (d->cache_bytes)
+        snprintf(cache, sizeof cache, ", cache %s", size_of(d->cache_bytes).text);
+    snprintf(line, sizeof line, "%s %u.%u, %u unit%s%s, memory %s", version_word(backend),
+             d->version / 100, d->version / 10 % 10, d->units, d->units == 1 ? "" : "s", cache,
+             size_of(d->memory_bytes).text);
+    print_line(line);
+    snprintf(line, sizeof line, "memory strategies: %s", d->memory);
+    print_line(line);
+}
+
+static void print_backend(const inventory *v, const info_backend *b) {
+    const char *reason = b->reason;
+    size_t length = strlen(b->name);
+    char line[300];
+
+    if (strcmp(b->name, "cpu") == 0) {
+        print_cpu(&v->cpu);
+        return;
+    }
+    printf("  %-8s ", b->name);
+    if (!b->is_available) {
+        if (strncmp(reason, b->name, length) == 0 && reason[length] == ':')
+            reason += length + 1; /* the line already starts with the name */
+        snprintf(line, sizeof line, "absent: %s", reason + strspn(reason, " "));
+        print_text(TEXT_COLUMN, TEXT_COLUMN, line);
+        return;
+    }
+    printf("%zu device%s\n", b->device_count, b->device_count == 1 ? "" : "s");
+    for (size_t k = 0; k < b->device_count; k++)
+        print_device(b->name, &b->devices[k].info, k);
+}
+
+static void print_cpu_modes(void) {
+    printf("\nmodes of cpu\n");
+    for (size_t k = 0; k < iron_mode_count("cpu"); k++) {
+        iron_mode_info mode = {.struct_size = sizeof mode};
+
+        if (iron_mode_at("cpu", k, &mode, NULL) != IRON_OK)
+            continue;
+        printf("  %-9s %-27s ", mode.name, mode.variant);
+        print_text(40, 40, mode.idea);
+    }
+}
+
+/* All GPU backends have the same modes: print them once. */
+static void print_gpu_modes(const inventory *v) {
+    const char *first = NULL;
+
+    for (size_t k = 0; k < v->backend_count; k++) {
+        const info_backend *b = &v->backends[k];
+
+        if (!b->is_available || strcmp(b->name, "cpu") == 0)
+            continue;
+        printf(first ? " and %s" : "\nmodes of %s", b->name);
+        first = first ? first : b->name;
+    }
+    if (first)
+        putchar('\n');
+    for (size_t k = 0; first && k < iron_mode_count(first); k++) {
+        iron_mode_info mode = {.struct_size = sizeof mode};
+
+        if (iron_mode_at(first, k, &mode, NULL) != IRON_OK)
+            continue;
+        printf("  %-14s ", mode.name);
+        print_text(17, 17, mode.idea);
+    }
+}
+
+static void print_cpu_ceilings(const iron_ceilings *c) {
+    const struct {
+        const char *name;
+        const iron_ceiling *ceiling;
+    } rows[] = {{"read", &c->read}, {"write", &c->write}, {"copy", &c->copy}};
+
+    printf("\nceilings of cpu: medians of %u passes over %s; copy counts read + written\n",
+           c->passes, size_of(c->buffer_bytes).text);
+    printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads, c->threads == 1 ? "" : "s");
+    for (size_t k = 0; k < COUNT(rows); k++)
+        printf("  %-8s %5.1f GB/s   %6.1f GB/s\n", rows[k].name, rows[k].ceiling->one_thread_gb_s,
+               rows[k].ceiling->all_threads_gb_s);
+}
+
+static void print_device_ceilings(const char *backend, size_t index, const info_device *d) {
+    const iron_device_ceilings *c = &d->ceilings;
+    const struct {
+        const char *name;
+        double gb_s;
+        const char *remark;
+    } rows[] = {{"read", c->read_gb_s, c->read_shape},
+                {"write", c->write_gb_s, ""},
+                {"copy", c->copy_gb_s, "read + written"},
+                {"to the device", c->to_device_pageable_gb_s, "from pageable memory"},
+                {"", c->to_device_pinned_gb_s, "from pinned memory"},
+                {"from the device", c->from_device_pinned_gb_s, "to pinned memory"},
+                {"zero-copy", c->zero_copy_gb_s, "kernels that read host memory"}};
+    char line[400];
+
+    snprintf(line, sizeof line, "ceilings of %s device %zu, %s: medians of %u passes over %s",
+             backend, index, d->info.name, c->passes, size_of(c->buffer_bytes).text);
+    putchar('\n');
+    print_text(0, 2, line);
+    for (size_t k = 0; k < COUNT(rows); k++)
+        if (rows[k].gb_s > 0)
+            printf("  %-15s %7.1f GB/s%s%s\n", rows[k].name, rows[k].gb_s,
+                   rows[k].remark[0] ? "   " : "", rows[k].remark);
+}
+
+static void print_calibration(const inventory *v, const info_device *d) {
+    char line[5000];
+
+    if (d->is_calibrated)
+        snprintf(line, sizeof line, "saved in %s; --mode auto uses it", v->cache_folder);
+    else
+        snprintf(line, sizeof line, "not saved: %s", d->reason);
+    printf("  %-15s ", "calibration");
+    print_text(18, 18, line);
+}
+
+static void print_measured(const inventory *v, const info_backend *b) {
+    for (size_t k = 0; k < b->device_count; k++) {
+        if (!b->devices[k].is_measured)
+            continue;
+        print_device_ceilings(b->name, k, &b->devices[k]);
+        print_calibration(v, &b->devices[k]);
+    }
+}
+
+static void print_inventory(const inventory *v) {
+    bool has_cpu = false;
+
+    printf("iron %s\n\nbackends\n", iron_version());
+    for (size_t k = 0; k < v->backend_count; k++) {
+        print_backend(v, &v->backends[k]);
+        has_cpu = has_cpu || strcmp(v->backends[k].name, "cpu") == 0;
+    }
+    if (has_cpu)
+        print_cpu_modes();
+    print_gpu_modes(v);
+    printf("\ncache folder: %s\n",
+           v->cache_folder[0] ? v->cache_folder : "none; set IRON_CACHE_DIR to use one");
+    if (v->is_cpu_measured)
+        print_cpu_ceilings(&v->ceilings);
+    for (size_t k = 0; k < v->backend_count; k++)
+        print_measured(v, &v->backends[k]);
+}
+
+static void put_ceiling(iron_json_writer *j, const char *name, iron_ceiling c) {
+    iron_json_open(j, name, '{');
+    iron_json_real_format(j, "one_thread_gb_s", "%.3f", c.one_thread_gb_s);
+    iron_json_real_format(j, "all_threads_gb_s", "%.3f", c.all_threads_gb_s);
+    iron_json_close(j, '}');
+}
+
+static void put_ceilings(iron_json_writer *j, const iron_ceilings *c) {
+    iron_json_open(j, "ceilings", '{');
+    iron_json_number(j, "threads", c->threads);
+    iron_json_number(j, "passes", c->passes);
+    iron_json_number(j, "buffer_bytes", c->buffer_bytes);
+    put_ceiling(j, "read", c->read);
+    put_ceiling(j, "write", c->write);
+    put_ceiling(j, "copy", c->copy);
+    iron_json_close(j, '}');
+}
+
+static void put_cpu(iron_json_writer *j, const iron_cpu_info *cpu) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "name", cpu->name);
+    iron_json_number(j, "threads", cpu->threads);
+    iron_json_text(j, "features", cpu->features);
+    iron_json_open(j, "caches", '{');
+    iron_json_number(j, "l1d_bytes", cpu->l1d_bytes);
+    iron_json_number(j, "l2_bytes", cpu->l2_bytes);
+    iron_json_number(j, "l3_bytes", cpu->l3_bytes);
+    iron_json_close(j, '}');
+    iron_json_number(j, "memory_bytes", cpu->memory_bytes);
+    iron_json_close(j, '}');
+}
+
+static void put_device_ceilings(iron_json_writer *j, const iron_device_ceilings *c) {
+    iron_json_open(j, "ceilings", '{');
+    iron_json_number(j, "passes", c->passes);
+    iron_json_number(j, "buffer_bytes", c->buffer_bytes);
+    iron_json_real_format(j, "read_gb_s", "%.3f", c->read_gb_s);
+    iron_json_text(j, "read_shape", c->read_shape);
+    iron_json_real_format(j, "write_gb_s", "%.3f", c->write_gb_s);
+    iron_json_real_format(j, "copy_gb_s", "%.3f", c->copy_gb_s);
+    iron_json_real_format(j, "to_device_pageable_gb_s", "%.3f", c->to_device_pageable_gb_s);
+    iron_json_real_format(j, "to_device_pinned_gb_s", "%.3f", c->to_device_pinned_gb_s);
+    iron_json_real_format(j, "from_device_pinned_gb_s", "%.3f", c->from_device_pinned_gb_s);
+    iron_json_real_format(j, "zero_copy_gb_s", "%.3f", c->zero_copy_gb_s);
+    iron_json_close(j, '}');
+}
+
+static void put_calibration(iron_json_writer *j, const inventory *v, const info_device *d) {
+    iron_json_open(j, "calibration", '{');
+    iron_json_bool(j, "kept", d->is_calibrated);
+    if (d->is_calibrated)
+        iron_json_text(j, "folder", v->cache_folder);
+    else
+        iron_json_text(j, "reason", d->reason);
+    iron_json_close(j, '}');
+}
+
+/* The words of a list separated by blanks. */
+static void put_words(iron_json_writer *j, const char *name, const char *list) {
+    iron_json_open(j, name, '[');
+    for (const char *at = list; *at;) {
+        size_t length = strcspn(at, " ");
+        char word[64];
+
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (length > 0)
+            iron_json_text(j, NULL, word);
+        at += length + (at[length] == ' ');
+    }
+    iron_json_close(j, ']');
+}
+
+static void put_device(iron_json_writer *j, const inventory *v, const info_device *d,
+                       size_t index) {
+    const iron_device_info *i = &d->info;
+    char version[32];
+
+    snprintf(version, sizeof version, "%u.%u", i->version / 100, i->version / 10 % 10);
+    iron_json_open(j, NULL, '{');
+    iron_json_number(j, "index", index);
+    iron_json_text(j, "name", i->name);
+    iron_json_text(j, "driver", i->driver);
+    iron_json_number(j, "units", i->units);
+    iron_json_text(j, "version", version);
+    iron_json_number(j, "memory_bytes", i->memory_bytes);
+    iron_json_number(j, "cache_bytes", i->cache_bytes);
+    iron_json_bool(j, "is_gpu", i->is_gpu);
+    put_words(j, "memory", i->memory);
+    if (d->is_measured) {
+        put_device_ceilings(j, &d->ceilings);
+        put_calibration(j, v, d);
+    }
+    iron_json_close(j, '}');
+}
+
+static void put_modes(iron_json_writer *j, const char *backend) {
+    iron_json_open(j, "modes", '[');
+    for (size_t k = 0; k < iron_mode_count(backend); k++) {
+        iron_mode_info mode = {.struct_size = sizeof mode};
+
+        if (iron_mode_at(backend, k, &mode, NULL) != IRON_OK)
+            continue;
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", mode.name);
+        iron_json_text(j, "variant", mode.variant);
+        iron_json_text(j, "idea", mode.idea);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+}
+
+static void put_backend(iron_json_writer *j, const inventory *v, const info_backend *b) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "name", b->name);
+    iron_json_bool(j, "available", b->is_available);
+    iron_json_text(j, "reason", b->reason);
+    iron_json_open(j, "devices", '[');
+    if (strcmp(b->name, "cpu") == 0)
+        put_cpu(j, &v->cpu);
+    for (size_t k = 0; k < b->device_count; k++)
+        put_device(j, v, &b->devices[k], k);
+    iron_json_close(j, ']');
+    put_modes(j, b->name);
+    iron_json_close(j, '}');
+}
+
+static void print_json(const inventory *v) {
+    iron_json_writer j = JSON_OUTPUT;
+
+    iron_json_open(&j, NULL, '{');
+    iron_json_text(&j, "iron", iron_version());
+    iron_json_open(&j, "backends", '[');
+    for (size_t k = 0; k < v->backend_count; k++)
+        put_backend(&j, v, &v->backends[k]);
+    iron_json_close(&j, ']');
+    iron_json_text(&j, "cache_folder", v->cache_folder);
+    if (v->is_cpu_measured)
+        put_ceilings(&j, &v->ceilings);
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
+}
+
+/* An absent backend has no devices to compare with. */
 static iron_status check_device(const info_options *o, const info_backend *b, iron_error *err) {
     if (o->has_device && o->device > 0 && strcmp(b->name, "cpu") == 0)
-        return usage(err, "device %" PRIu64 " does not exist; backend cpu has device 0 alone",
+        return usage(err, "device %" PRIu32 " does not exist; backend cpu has only device 0",
                      o->device);
     if (o->has_device && b->device_count > 0 && o->device >= b->device_count)
-        return usage(err, "device %" PRIu64 " does not exist; backend %s has %zu, counted from 0",
+        return usage(err, "device %" PRIu32 " does not exist; backend %s has %zu, counted from 0",
                      o->device, b->name, b->device_count);
     return IRON_OK;
 }
 
-static iron_status tell(const info_options *o, iron_error *err) {
-    inventory v;
-    iron_status status = inventory_init(&v, o->backend, err);
-
-    if (status == IRON_OK)
-        status = check_device(o, &v.backends[0], err);
-    if (status == IRON_OK && o->wants_measure)
-        status = inventory_measure(&v, o->backend, o->device, o->threads, err);
-    if (status == IRON_OK)
-        (o->wants_json ? info_print_json : info_print_text)(&v);
-    inventory_deinit(&v);
-    return status;
-}
-
 static iron_status run(int argc, char **argv, iron_error *err) {
     info_options o = {0};
-    const option options[] = {
-        {"measure", OPTION_FLAG, &o.wants_measure, NULL},
-        {"json", OPTION_FLAG, &o.wants_json, NULL},
-        {"threads", OPTION_NUMBER, &o.threads, &o.has_threads},
-        {"backend", OPTION_TEXT, &o.backend, NULL},
-        {"device", OPTION_NUMBER, &o.device, &o.has_device},
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
+    inventory v;
+    args a;
     bool is_done;
-    iron_status status = command_args(&command_info, &a, argc, argv, &is_done, err);
+    iron_status status = command_parse(&command_info, &o, &a, argc, argv, &is_done, err);
 
     if (is_done)
         return status;
     if (a.value_count > 0)
         return usage(err, "info takes no argument '%.60s'", a.values[0]);
-    status = check(&o, err);
-    return status == IRON_OK ? tell(&o, err) : status;
+    if (o.backend && strcmp(o.backend, "auto") == 0)
+        o.backend = NULL;
+    if (o.has_device && !o.backend)
+        return usage(err, "--device %" PRIu32 " needs a backend; add --backend cuda or opencl",
+                     o.device);
+    status = inventory_init(&v, o.backend, err);
+    if (status == IRON_OK)
+        status = check_device(&o, &v.backends[0], err);
+    if (status == IRON_OK && o.wants_measure)
+        status = inventory_measure(&v, o.backend, o.device, o.threads, err);
+    if (status == IRON_OK)
+        (o.wants_json ? print_json : print_inventory)(&v);
+    inventory_deinit(&v);
+    return status;
 }
 
 const command command_info = {
-    "info", "devices, caches and modes; with --measure the memory's ceilings",
-    "usage: iron info [--measure] [--backend B [--device K]] [--threads T] [--json]\n\n"
-    "Tells which backends are here and why one is absent, their devices, the processor's caches,\n"
-    "the modes, and the folder in which built kernels and calibrations are kept.\n\n"
-    "  --measure     also the rates at which memory is read, written and copied: the limit that\n"
-    "                every other figure should be seen against. On the CPU by one thread and by\n"
-    "                all; on every GPU, which is calibrated as well: --mode auto uses that\n"
-    "  --backend B   cpu, cuda or opencl alone (default auto: all of them). --measure then\n"
-    "                measures one device of it, even if that is no GPU; with cpu no driver is\n"
-    "                loaded\n"
-    "  --device K    which one, counted from 0 (default 0)\n"
-    "  --threads T   what `all` means (default: every CPU this process may use)\n"
-    "  --json        one JSON document\n\n"
-    "example: iron info --measure\n",
-    run};
+    .name = "info",
+    .summary = "shows devices, caches and modes; --measure measures memory bandwidth",
+    .synopsis = "[--measure] [--backend B [--device K]] [--threads T] [--json]",
+    .description =
+        "Shows the available backends and why others are absent, their devices, the caches of the "
+        "processor, the modes, and the folder where compiled kernels and calibrations are saved.",
+    .groups = {{NULL, info_table, COUNT(info_table), 0}},
+    .environment = DRIVER_VARIABLES,
+    .examples = "iron info --measure",
+    .run = run,
+};

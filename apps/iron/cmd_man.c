@@ -1,222 +1,285 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_man.c: `iron man`: the manual pages iron(1) and iron-COMMAND(1), made of the help texts. The
- * build runs it, and installs what it writes.
+ * cmd_man.c: `iron man`: prints the manual pages iron(1) and iron-COMMAND(1) from the tables of
+ * the commands, in the macros of man(7). The build runs it and installs the pages.
  *
- * What a help text does not say is here: the environment, and which pages belong together.
+ * Paragraphs are filled by troff, so that a page is as wide as the reader's terminal; examples
+ * keep their lines.
  */
 #include "command.h"
-#include "roff.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATH_ROOM 4096
+#define TEXT_ROOM 1024
 
-/* Who reads a variable; NULL is for the overview alone. */
-#define LOADERS " info sum check diff feed serve arena selftest "
-
+/* The names are those of command.environment; iron(1) lists all. */
 static const struct variable {
-    const char *name, *readers, *text;
+    const char *name, *text;
 } variables[] = {
-    {"IRON_CACHE_DIR", LOADERS,
-     "The folder in which built kernels and calibrations are kept. Otherwise iron in "
-     "XDG_CACHE_HOME."},
-    {"XDG_CACHE_HOME", LOADERS,
-     "The user's folder for such things; ignored unless absolute. Otherwise .cache in HOME."},
-    {"HOME", LOADERS, "The user's folder; ignored unless absolute. Without any, nothing is kept."},
-    {"IRON_CUDA_LIBRARY", LOADERS,
-     "The CUDA driver (libcuda.so.1). A name that does not exist, none for one, keeps it away."},
-    {"IRON_OPENCL_LIBRARY", LOADERS,
-     "The OpenCL loader (libOpenCL.so.1). A name that does not exist keeps it away."},
-    {"IRON_OPENCL_CACHE", LOADERS, "0: kernels that OpenCL has built are not kept."},
-    {"IRON_NVML_LIBRARY", " arena ",
-     "What tells clocks and throttling of NVIDIA's cards (libnvidia-ml.so.1)."},
-    {"IRON_PEERS", " arena ",
-     "The folder with plug-ins of other libraries that race along; none: without them."},
-    {"NO_COLOR", " arena ", "Not empty: tables have no colours on a terminal."},
-    {"LISTEN_FDS", " serve ", "1: the socket to serve is descriptor 3, if LISTEN_PID is right."},
-    {"LISTEN_PID", " serve ", "The process that LISTEN_FDS is meant for."},
-    {"NOTIFY_SOCKET", " serve ", "Where a service manager hears of readiness and of the state."},
-    {"WATCHDOG_USEC", " serve ",
-     "Within how many microseconds it wants to hear that commits make progress."},
-    {"WATCHDOG_PID", " serve ", "The process that WATCHDOG_USEC is meant for; any, if not there."},
+    {"IRON_CACHE_DIR", "Folder for compiled kernels and calibrations; default: iron in "
+                       "XDG_CACHE_HOME."},
+    {"XDG_CACHE_HOME",
+     "The user's cache folder; ignored unless absolute; default: .cache in HOME."},
+    {"HOME", "The user's home folder; ignored unless absolute. If no folder is set, nothing is "
+             "saved."},
+    {"IRON_CUDA_LIBRARY", "Path of the CUDA driver; default: libcuda.so.1. A name that does not "
+                          "exist, such as none, disables CUDA."},
+    {"IRON_OPENCL_LIBRARY", "Path of the OpenCL loader; default: libOpenCL.so.1. A name that does "
+                            "not exist disables OpenCL."},
+    {"IRON_OPENCL_CACHE", "0: do not save kernels compiled by OpenCL."},
+    {"IRON_NVML_LIBRARY", "Path of the library that reports clocks and throttling of NVIDIA cards; "
+                          "default: libnvidia-ml.so.1."},
+    {"IRON_PEERS", "Folder of the plug-ins that race other libraries; none: race without them."},
+    {"NO_COLOR", "If not empty, tables on a terminal have no colours."},
+    {"LISTEN_FDS", "1: serve the socket in descriptor 3, if LISTEN_PID is this process."},
+    {"LISTEN_PID", "The process that LISTEN_FDS is for."},
+    {"NOTIFY_SOCKET", "Socket of the service manager that is told about readiness and state."},
+    {"WATCHDOG_USEC", "Interval in microseconds within which the service manager must hear that "
+                      "commits make progress."},
+    {"WATCHDOG_PID", "The process that WATCHDOG_USEC is for; default: any."},
 };
 
-static span span_of(const char *text) { return (span){text, strlen(text)}; }
-
-static bool reads(const char *name, const struct variable *v) {
-    const char *at = strstr(v->readers, name);
-
-    return at && at[-1] == ' ' && at[strlen(name)] == ' ';
-}
-
-/* Of the command `name`, or all if it is NULL. */
-static void put_environment(FILE *to, const char *name) {
-    bool is_begun = false;
-
-    for (size_t k = 0; k < COUNT(variables); k++) {
-        if (name && !reads(name, &variables[k]))
-            continue;
-        if (!is_begun)
-            fputs(".SH ENVIRONMENT\n", to);
-        is_begun = true;
-        fprintf(to, ".TP\n.B %s\n", variables[k].name);
-        roff_line(to, span_of(variables[k].text));
+static void put_character(FILE *to, char c) {
+    switch (c) {
+    case '\\':
+        fputs("\\e", to);
+        break;
+    case '-': /* a minus, which can be pasted into a shell; a bare - becomes a hyphen */
+        fputs("\\-", to);
+        break;
+    case '\'':
+        fputs("\\(aq", to);
+        break;
+    case '`':
+        fputs("\\(ga", to);
+        break;
+    case '^':
+        fputs("\\(ha", to);
+        break;
+    case '~':
+        fputs("\\(ti", to);
+        break;
+    default:
+        fputc(c, to);
     }
 }
 
-/* Does the help speak of `iron NAME`? */
-static bool mentions(const char *help, const char *name) {
+static void put_text(FILE *to, const char *text, size_t length) {
+    if (length > 0 && text[0] == '.') /* would be a request at the start of a line */
+        fputs("\\&", to);
+    for (size_t k = 0; k < length; k++)
+        put_character(to, text[k]);
+}
+
+static void put_line(FILE *to, const char *text) {
+    put_text(to, text, strlen(text));
+    fputc('\n', to);
+}
+
+/* Lines; an empty one starts a new paragraph, or stays empty in text that is not filled. */
+static void put_lines(FILE *to, const char *text, const char *paragraph) {
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+
+        put_text(to, text, length);
+        fputs(length ? "\n" : paragraph, to);
+        text += length + (text[length] == '\n');
+    }
+}
+
+/* A synopsis or the term of an option: options bold, words in capitals italic. */
+static void put_term(FILE *to, const char *term) {
+    while (*term) {
+        size_t length = 0, capitals = 0;
+        char font = 'R';
+
+        while (isalnum((unsigned char)term[length]) || term[length] == '-' || term[length] == '_')
+            capitals += isupper((unsigned char)term[length++]) != 0;
+        if (length == 0) {
+            put_character(to, *term++);
+            continue;
+        }
+        if (term[0] == '-' && length > 1)
+            font = 'B';
+        else if (capitals == length)
+            font = 'I';
+        if (font != 'R')
+            fprintf(to, "\\f%c", font);
+        for (size_t k = 0; k < length; k++)
+            put_character(to, term[k]);
+        if (font != 'R')
+            fputs("\\fR", to);
+        term += length;
+    }
+    fputc('\n', to);
+}
+
+static void put_options(FILE *to, const command *c) {
+    char text[TEXT_ROOM];
+
+    for (const option_group *g = c->groups; g->options; g++) {
+        if (g == c->groups)
+            fputs(".SH OPTIONS\n", to);
+        if (g->heading) {
+            fputs(".SS ", to);
+            put_line(to, g->heading);
+        }
+        for (size_t k = 0; k < g->count; k++) {
+            fputs(".TP\n", to);
+            option_term(&g->options[k], text, sizeof text);
+            put_term(to, text);
+            option_text(&g->options[k], text, sizeof text);
+            put_line(to, text);
+        }
+    }
+}
+
+static void put_environment(FILE *to, const command *c) {
+    bool is_program = !c->name[0];
+
+    if (is_program || c->environment)
+        fputs(".SH ENVIRONMENT\n", to);
+    for (size_t k = 0; k < COUNT(variables); k++)
+        if (is_program || (c->environment && has_word(c->environment, variables[k].name))) {
+            fprintf(to, ".TP\n.B %s\n", variables[k].name);
+            put_line(to, variables[k].text);
+        }
+}
+
+/* Does a text mention `iron NAME`? */
+static bool mentions(const char *text, const char *name) {
     char words[64];
     int length = snprintf(words, sizeof words, "iron %s", name);
 
-    for (const char *at = strstr(help, words); at; at = strstr(at + 1, words))
+    for (const char *at = text ? strstr(text, words) : NULL; at; at = strstr(at + 1, words))
         if (!isalpha((unsigned char)at[length]))
             return true;
     return false;
 }
 
-/* All pages, or those that the help of `c` speaks of. */
-static void put_see_also(FILE *to, const command *c) {
-    fprintf(to, ".SH SEE ALSO\n%s", c ? ".BR iron (1)" : "");
-    for (size_t k = 0; command_at(k); k++) {
-        const char *name = command_at(k)->name;
+static bool refers_to(const command *c, const char *name) {
+    for (const option_group *g = c->groups; g->options; g++)
+        for (size_t k = 0; k < g->count; k++)
+            if (mentions(g->options[k].help, name))
+                return true;
+    return mentions(c->description, name) || mentions(c->examples, name);
+}
 
-        if (c && (command_at(k) == c || !mentions(c->help, name)))
-            continue;
-        fprintf(to, "%s.BR iron\\-%s (1)", c || k > 0 ? ",\n" : "", name);
-    }
+/* All pages for iron(1), else those of the commands that the page mentions. */
+static void put_see_also(FILE *to, const command *c) {
+    bool is_program = !c->name[0];
+
+    fprintf(to, ".SH SEE ALSO\n%s", is_program ? "" : ".BR iron (1)");
+    for (size_t k = 0; command_at(k); k++)
+        if (is_program || (command_at(k) != c && refers_to(c, command_at(k)->name)))
+            fprintf(to, "%s.BR iron\\-%s (1)", is_program && k == 0 ? "" : ",\n",
+                    command_at(k)->name);
     fputc('\n', to);
 }
 
-static void put_title(FILE *to, const char *dash, const char *name) {
-    fputs(".TH IRON", to);
-    for (const char *at = dash; *at; at++)
-        fputs("\\-", to);
-    for (const char *at = name; *at; at++)
+static void put_page(FILE *to, const command *c) {
+    const char *dash = c->name[0] ? "\\-" : "";
+
+    fprintf(to, ".TH IRON%s", dash);
+    for (const char *at = c->name; *at; at++)
         fputc(toupper((unsigned char)*at), to);
-    fprintf(to, " 1 \"\" \"iron %s\" \"iron\"\n", iron_version());
-}
-
-static void put_usage(FILE *to, const char *help) {
-    help_reader reader = help_open(help);
-    help_line line;
-
-    fputs(".SH SYNOPSIS\n.nh\n", to);
-    while (help_next(&reader, &line) && line.section == HELP_USAGE)
-        roff_term(to, line.text);
-    fputs(".hy\n", to);
-}
-
-static void put_page(FILE *to, const command *c, const char *overview) {
-    put_title(to, "-", c->name);
-    fprintf(to, ".SH NAME\niron\\-%s \\- ", c->name);
-    roff_line(to, span_of(c->summary));
-    put_usage(to, c->help);
-    roff_section(to, c->help, HELP_DESCRIPTION, "DESCRIPTION");
-    roff_section(to, c->help, HELP_ITEMS, "OPTIONS");
-    if (!roff_section(to, c->help, HELP_EXIT_STATUS, "EXIT STATUS"))
-        roff_section(to, overview, HELP_EXIT_STATUS, "EXIT STATUS");
-    put_environment(to, c->name);
-    roff_section(to, c->help, HELP_EXAMPLES, "EXAMPLES");
+    fprintf(to, " 1 \"\" \"iron %s\" \"iron\"\n.SH NAME\niron%s%s \\- ", iron_version(), dash,
+            c->name);
+    put_line(to, c->summary);
+    fprintf(to, ".SH SYNOPSIS\n.nh\niron %s%s", c->name, c->name[0] ? " " : "");
+    put_term(to, c->synopsis);
+    fputs(".hy\n.SH DESCRIPTION\n", to);
+    put_lines(to, c->description, ".PP\n");
+    if (c->command_count > 0)
+        fputs(".SH COMMANDS\n", to);
+    for (size_t k = 0; k < c->command_count; k++) {
+        fprintf(to, ".TP\n%s\n", c->commands[k]->name);
+        put_line(to, c->commands[k]->summary);
+    }
+    put_options(to, c);
+    fputs(".SH EXIT STATUS\n", to);
+    put_line(to, c->exit_status ? c->exit_status : USUAL_EXIT_STATUS);
+    put_environment(to, c);
+    if (c->examples) {
+        fputs(".SH EXAMPLES\n.nf\n", to);
+        put_lines(to, c->examples, "\n");
+        fputs(".fi\n", to);
+    }
     put_see_also(to, c);
-}
-
-static void put_overview(FILE *to, const char *overview) {
-    put_title(to, "", "");
-    fputs(".SH NAME\niron \\- reads token streams at the speed of memory\n", to);
-    put_usage(to, overview);
-    fputs(".SH DESCRIPTION\n"
-          "Tells what token streams are: same tokens, same order, whatever the container and the\n"
-          "width, and if not, where; runs them through the IRON engine; and races ways of doing\n"
-          "memory\\-bound work on this machine. Each command has a page of its own.\n",
-          to);
-    roff_section(to, overview, HELP_ITEMS, "COMMANDS");
-    roff_section(to, overview, HELP_EXIT_STATUS, "EXIT STATUS");
-    put_environment(to, NULL);
-    put_see_also(to, NULL);
-}
-
-/* iron(1) if `c` is NULL. */
-static iron_status put(FILE *to, const command *c, iron_error *err) {
-    char *overview = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&overview, &bytes);
-
-    if (!memory)
-        return usage(err, "no memory for a manual page: %s", strerror(errno));
-    command_overview(memory);
-    fclose(memory);
-    if (c)
-        put_page(to, c, overview);
-    else
-        put_overview(to, overview);
-    free(overview);
-    return IRON_OK;
 }
 
 static iron_status write_page(const char *folder, const command *c, iron_error *err) {
     char path[PATH_ROOM];
     FILE *file;
-    iron_status status;
-    bool is_bad;
+    bool has_failed;
 
-    snprintf(path, sizeof path, "%s/iron%s%s.1", folder, c ? "-" : "", c ? c->name : "");
+    snprintf(path, sizeof path, "%s/iron%s%s.1", folder, c->name[0] ? "-" : "", c->name);
     file = fopen(path, "w");
     if (!file)
         return usage(err, "cannot write '%.150s': %s", path, strerror(errno));
-    status = put(file, c, err);
-    is_bad = ferror(file) != 0;
-    if ((fclose(file) != 0 || is_bad) && status == IRON_OK)
+    put_page(file, c);
+    has_failed = ferror(file) != 0;
+    if (fclose(file) != 0 || has_failed)
         return usage(err, "cannot write '%.150s': %s", path, strerror(errno));
-    return status;
+    return IRON_OK;
 }
 
-static iron_status write_all(const char *folder, iron_error *err) {
-    iron_status status = write_page(folder, NULL, err);
-
-    for (size_t k = 0; status == IRON_OK && command_at(k); k++)
-        status = write_page(folder, command_at(k), err);
-    return status;
-}
-
-/* As man(1) is asked: iron, iron-feed; or by the command's name alone. */
-static iron_status print_page(const char *name, iron_error *err) {
+/* The page that man(1) would find by this name: iron, iron-feed; or the name of a command. */
+static const command *find_page(const char *name) {
     if (strcmp(name, "iron") == 0)
-        return put(stdout, NULL, err);
+        return &command_iron;
     if (strncmp(name, "iron-", 5) == 0)
         name += 5;
     for (size_t k = 0; command_at(k); k++)
         if (strcmp(command_at(k)->name, name) == 0)
-            return put(stdout, command_at(k), err);
-    return usage(err, "no manual page for '%.60s'; iron --help lists the commands", name);
+            return command_at(k);
+    return NULL;
 }
 
+typedef struct man_options {
+    const char *folder;
+} man_options;
+
+static const option man_table[] = {
+    OPTION("output", OPTION_TEXT, "DIR", man_options, folder,
+           "write all pages into DIR instead: iron.1, iron-feed.1, ...", .letter = 'o'),
+};
+
 static iron_status run(int argc, char **argv, iron_error *err) {
-    const char *folder = NULL;
-    const option options[] = {{"output", OPTION_TEXT, &folder, NULL}};
-    args a = {.options = options, .option_count = COUNT(options)};
+    man_options o = {0};
+    const command *page = &command_iron;
+    args a;
     bool is_done;
-    iron_status status = command_args(&command_man, &a, argc, argv, &is_done, err);
+    iron_status status = command_parse(&command_man, &o, &a, argc, argv, &is_done, err);
 
     if (is_done)
         return status;
-    if (a.value_count > (folder ? 0u : 1u))
+    if (a.value_count > (o.folder ? 0u : 1u))
         return usage(err, "man takes no argument '%.60s'; see iron man --help",
                      a.values[a.value_count - 1]);
-    if (folder)
-        return write_all(folder, err);
-    return a.value_count ? print_page(a.values[0], err) : put(stdout, NULL, err);
+    if (o.folder) {
+        status = write_page(o.folder, &command_iron, err);
+        for (size_t k = 0; status == IRON_OK && command_at(k); k++)
+            status = write_page(o.folder, command_at(k), err);
+        return status;
+    }
+    if (a.value_count > 0 && !(page = find_page(a.values[0])))
+        return usage(err, "no manual page for '%.60s'; iron --help lists the commands",
+                     a.values[0]);
+    put_page(stdout, page);
+    return IRON_OK;
 }
 
 const command command_man = {
-    "man", "prints the source of a manual page",
-    "usage: iron man [COMMAND] [-o DIR]\n\n"
-    "Prints the source of iron(1), or of the page of a command, in the macros of man(7). An\n"
-    "installed iron has them all: man iron, man iron-feed.\n\n"
-    "  -o DIR   writes all pages into DIR instead: iron.1, iron-feed.1, ...\n\n"
-    "example: iron man feed | man -l -\n",
-    run};
+    .name = "man",
+    .summary = "prints the source of a manual page",
+    .synopsis = "[COMMAND] [-o DIR]",
+    .description = "Prints the source of iron(1), or of the page of a command, in the macros of "
+                   "man(7). An installed iron has all pages: man iron, man iron-feed.",
+    .groups = {{NULL, man_table, COUNT(man_table), 0}},
+    .examples = "iron man feed | man -l -",
+    .run = run,
+};

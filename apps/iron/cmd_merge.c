@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_merge.c: `iron merge`: the parts of a stream become the manifest of the whole. */
+/* cmd_merge.c: `iron merge`: joins the parts of a stream to the manifest of the whole stream. */
 #include "command.h"
-#include "reading.h"
-#include "sum_show.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,7 +10,15 @@ typedef struct merge_options {
     bool wants_json;
 } merge_options;
 
-/* The result must not replace a part before all is known to be well. */
+static const option merge_table[] = {
+    OPTION("output", OPTION_TEXT, "MANIFEST", merge_options, output,
+           "write the manifest of the whole stream; the file appears when it is complete",
+           .letter = 'o'),
+    OPTION("json", OPTION_FLAG, NULL, merge_options, wants_json,
+           "print one JSON document, like iron sum"),
+};
+
+/* The output must not replace one of the parts. */
 static iron_status check_output(const merge_options *o, const args *a, iron_error *err) {
     struct stat target, part;
 
@@ -33,16 +39,17 @@ static iron_status read_parts(const args *a, iron_manifest **parts, iron_error *
         const char *path = a->values[k];
         struct stat info;
 
-        /* token files, say; what a pipe brings cannot be looked at beforehand */
+        /* a token file, for example; a pipe cannot be checked in advance */
         if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && !iron_manifest_is_one(path))
-            return usage(
-                err, "%.120s is no part of a stream; name files that iron sum --part wrote", path);
+            return usage(err,
+                         "%.120s is not a part of a stream; name files that iron sum --part wrote",
+                         path);
         status = iron_manifest_read(path, &parts[k], err);
     }
     return status;
 }
 
-/* The names of a manifest's files, with blanks between them; free() it. */
+/* The names of the files in a manifest, joined by blanks; free() it. */
 static char *name_files(const iron_manifest *m, iron_error *err) {
     iron_manifest_info info = {.struct_size = sizeof info};
     const char **names;
@@ -61,51 +68,22 @@ static char *name_files(const iron_manifest *m, iron_error *err) {
         if (iron_manifest_file_at(m, k, &f, err) == IRON_OK)
             names[k] = f.path;
     }
-    all = sum_join_names(names, info.file_count, err);
+    all = join_names(names, info.file_count, err);
     free(names);
     return all;
 }
 
-static iron_status show(const merge_options *o, const iron_manifest *whole, iron_error *err) {
-    char *name = name_files(whole, err);
-    sum_result result = {.name = name, .manifest = whole, .is_stream = true};
-    sum_printer to = {.is_json = o->wants_json};
-    iron_status status = err->status;
-
-    if (name)
-        status = sum_show(&to, &result, err);
-    sum_show_end(&to);
-    free(name);
-    return status;
-}
-
-static iron_status merge(const merge_options *o, const args *a, iron_manifest **parts,
-                         iron_error *err) {
-    iron_manifest *whole = NULL;
-    iron_status status = read_parts(a, parts, err);
-
-    if (status == IRON_OK)
-        status = iron_manifest_merge(parts, a->value_count, &whole, err);
-    if (status == IRON_OK && o->output)
-        status = iron_manifest_write(whole, o->output, err);
-    if (status == IRON_OK)
-        status = show(o, whole, err);
-    iron_manifest_destroy(whole);
-    return status;
-}
-
 static iron_status run(int argc, char **argv, iron_error *err) {
     merge_options o = {0};
-    const option options[] = {
-        {"output", OPTION_TEXT, &o.output, NULL},
-        {"json", OPTION_FLAG, &o.wants_json, NULL},
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
-    iron_manifest **parts;
+    iron_manifest **parts = NULL, *whole = NULL;
+    sum_result result = {.is_stream = true};
+    sum_printer to = {0};
+    char *name = NULL;
     iron_status status;
+    args a;
     bool is_done;
 
-    status = command_args(&command_merge, &a, argc, argv, &is_done, err);
+    status = command_parse(&command_merge, &o, &a, argc, argv, &is_done, err);
     if (is_done)
         return status;
     if (a.value_count == 0)
@@ -115,20 +93,39 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     parts = calloc(a.value_count, sizeof(void *));
     if (!parts)
         return usage(err, "out of memory for %zu parts", a.value_count);
-    status = merge(&o, &a, parts, err);
+    if ((status = read_parts(&a, parts, err)) != IRON_OK ||
+        (status = iron_manifest_merge(parts, a.value_count, &whole, err)) != IRON_OK)
+        goto done;
+    if (o.output && (status = iron_manifest_write(whole, o.output, err)) != IRON_OK)
+        goto done;
+    name = name_files(whole, err);
+    status = err->status;
+    if (!name)
+        goto done;
+    result.name = name;
+    result.manifest = whole;
+    to.is_json = o.wants_json;
+    status = sum_print(&to, &result, err);
+    sum_print_end(&to);
+done:
     for (size_t k = 0; k < a.value_count; k++)
         iron_manifest_destroy(parts[k]);
+    iron_manifest_destroy(whole);
     free(parts);
+    free(name);
     return status;
 }
 
 const command command_merge = {
-    "merge", "joins the parts of a stream that sum --part wrote",
-    "usage: iron merge PART... [-o MANIFEST] [--json]\n\n"
-    "Takes all parts of one stream, in any order, and prints <seal>  <files>: the same seal, and\n"
-    "the same manifest, as one iron sum --manifest over the whole stream gives. A part that is\n"
-    "missing, there twice, overlapping or of another stream is named, and the exit status is 2.\n\n"
-    "  -o MANIFEST         where the manifest goes; appears whole or not at all\n"
-    "  --json              one JSON document, as iron sum prints it\n\n"
-    "example: iron merge part-*.json -o corpus.manifest\n",
-    run};
+    .name = "merge",
+    .summary = "joins the parts of a stream that sum --part wrote",
+    .synopsis = "PART... [-o MANIFEST] [--json]",
+    .description =
+        "Takes all parts of one stream, in any order, and prints <seal>  <files>. Seal and "
+        "manifest are the same as those of iron sum --manifest over the whole stream. If a part "
+        "is missing, repeated, overlapping or from another stream, the message names it and the "
+        "exit status is 2.",
+    .groups = {{NULL, merge_table, COUNT(merge_table), 0}},
+    .examples = "iron merge part-*.json -o corpus.manifest",
+    .run = run,
+};

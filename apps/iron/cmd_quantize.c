@@ -1,20 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_quantize.c: `iron quantize`: values to lattice points, a line each. */
+/* cmd_quantize.c: `iron quantize`: prints the lattice point of each value, one per line. */
 #include "command.h"
-#include "json.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WORD_ROOM 512u
 
+typedef struct quantize_options {
+    const char *kind, *lattice;
+    bool wants_json;
+} quantize_options;
+
+static const option quantize_table[] = {
+    OPTION("kind", OPTION_CHOICE, "K", quantize_options, kind,
+           "real: 0 for 0, otherwise the point nearest to |value|, with the sign of the value; a "
+           "tie goes to the lower point. xor: a 32-bit number folded into the range of the "
+           "lattice, then the nearest point",
+           .choices = "real xor", .standard = "real"),
+    OPTION("lattice", OPTION_TEXT, "A,B,...", quantize_options, lattice, LATTICE_HELP,
+           .standard = LATTICE_STANDARD),
+    OPTION("json", OPTION_FLAG, NULL, quantize_options, wants_json, JSON_HELP),
+};
+
 typedef struct quantizer {
     const iron_lattice *lattice;
     bool is_xor;
     bool wants_json;
-    double *values, *points; /* what JSON prints at the end */
+    double *values, *points; /* for JSON, which is printed at the end */
     size_t count, capacity;
 } quantizer;
 
@@ -24,7 +38,7 @@ static iron_status quantize_one(const quantizer *q, const char *text, double *va
     uint64_t number;
 
     if (!q->is_xor) {
-        status = parse_real(text, value, err);
+        status = parse_real("value", text, value, err);
         if (status == IRON_OK)
             *point = iron_lattice_quantize_real(q->lattice, *value);
         return status;
@@ -54,7 +68,7 @@ static bool grow(quantizer *q) {
     return true;
 }
 
-/* A line now, or an entry for JSON later. */
+/* Prints a line, or keeps the value for JSON. */
 static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
     double value = 0, point = 0;
     iron_status status = quantize_one(q, text, &value, &point, err);
@@ -74,7 +88,7 @@ static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
 
 static bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/* The next word of standard input; *length is 0 at the end, WORD_ROOM when it does not fit. */
+/* Reads the next word of standard input; *length is 0 at the end, WORD_ROOM if it is too long. */
 static void next_word(char word[WORD_ROOM], size_t *length) {
     int c;
 
@@ -94,7 +108,7 @@ static iron_status take_stdin(quantizer *q, iron_error *err) {
 
     for (next_word(word, &length); length > 0 && status == IRON_OK; next_word(word, &length)) {
         if (length == WORD_ROOM || strlen(word) != length)
-            return usage(err, "value '%.40s...' is no number; give decimals with blanks between",
+            return usage(err, "value '%.40s...' is not a number; give decimals separated by blanks",
                          word);
         status = take_value(q, word, err);
     }
@@ -103,7 +117,7 @@ static iron_status take_stdin(quantizer *q, iron_error *err) {
     return status;
 }
 
-/* Arguments are all checked before the first line is printed. */
+/* Checks all arguments before it prints the first line. */
 static iron_status take_arguments(quantizer *q, const args *a, iron_error *err) {
     iron_status status = IRON_OK;
 
@@ -118,75 +132,63 @@ static iron_status take_arguments(quantizer *q, const args *a, iron_error *err) 
 }
 
 static void print_json(const quantizer *q) {
-    json j = {0};
+    iron_json_writer j = JSON_OUTPUT;
 
-    json_open(&j, NULL, '{');
-    json_text(&j, "kind", q->is_xor ? "xor" : "real");
-    json_open(&j, "values", '[');
+    iron_json_open(&j, NULL, '{');
+    iron_json_text(&j, "kind", q->is_xor ? "xor" : "real");
+    iron_json_open(&j, "values", '[');
     for (size_t k = 0; k < q->count; k++)
-        json_real(&j, NULL, "%.17g", q->values[k]);
-    json_close(&j, ']');
-    json_open(&j, "points", '[');
+        iron_json_real_format(&j, NULL, "%.17g", q->values[k]);
+    iron_json_close(&j, ']');
+    iron_json_open(&j, "points", '[');
     for (size_t k = 0; k < q->count; k++)
-        json_real(&j, NULL, "%.0f", q->points[k]);
-    json_close(&j, ']');
-    json_close(&j, '}');
-    json_end(&j);
-}
-
-static iron_status quantize_all(quantizer *q, const args *a, iron_error *err) {
-    bool is_stdin = a->value_count == 1 && strcmp(a->values[0], "-") == 0;
-    iron_status status = is_stdin ? take_stdin(q, err) : take_arguments(q, a, err);
-
-    if (status == IRON_OK && q->wants_json)
-        print_json(q);
-    free(q->values);
-    free(q->points);
-    return status;
+        iron_json_real_format(&j, NULL, "%.0f", q->points[k]);
+    iron_json_close(&j, ']');
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
 }
 
 static iron_status run(int argc, char **argv, iron_error *err) {
-    const char *kind = "real", *lattice_text = NULL;
+    quantize_options o = {.kind = "real"};
     quantizer q = {0};
-    const option options[] = {
-        {"kind", OPTION_TEXT, &kind, NULL},
-        {"lattice", OPTION_TEXT, &lattice_text, NULL},
-        {"json", OPTION_FLAG, &q.wants_json, NULL},
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
     uint32_t points[LATTICE_ROOM], count = 0;
     iron_lattice *lattice = NULL;
     iron_status status;
+    args a;
     bool is_done;
 
-    status = command_args(&command_quantize, &a, argc, argv, &is_done, err);
+    status = command_parse(&command_quantize, &o, &a, argc, argv, &is_done, err);
     if (is_done)
         return status;
-    q.is_xor = strcmp(kind, "xor") == 0;
-    if (!q.is_xor && strcmp(kind, "real") != 0)
-        return usage(err, "kind '%.40s' is unknown; use real or xor", kind);
     if (a.value_count == 0)
         return usage(err, "no values; give some, or - to read them from standard input");
-    if (lattice_text && (status = parse_lattice(lattice_text, points, &count, err)) != IRON_OK)
+    if (o.lattice && (status = parse_lattice(o.lattice, points, &count, err)) != IRON_OK)
         return status;
-    status = iron_lattice_create(lattice_text ? points : NULL, count, &lattice, err);
+    status = iron_lattice_create(o.lattice ? points : NULL, count, &lattice, err);
     if (status != IRON_OK)
         return status;
     q.lattice = lattice;
-    status = quantize_all(&q, &a, err);
+    q.is_xor = strcmp(o.kind, "xor") == 0;
+    q.wants_json = o.wants_json;
+    if (a.value_count == 1 && strcmp(a.values[0], "-") == 0)
+        status = take_stdin(&q, err);
+    else
+        status = take_arguments(&q, &a, err);
+    if (status == IRON_OK && q.wants_json)
+        print_json(&q);
+    free(q.values);
+    free(q.points);
     iron_lattice_destroy(lattice);
     return status;
 }
 
 const command command_quantize = {
-    "quantize", "prints the lattice point of each value",
-    "usage: iron quantize [--kind real|xor] [--lattice A,B,...] [--json] VALUE...|-\n\n"
-    "Prints a line a value: its lattice point.\n\n"
-    "  --kind real       0 for 0, else the point nearest to |value|, with its sign (default);\n"
-    "                    a tie goes to the lower point\n"
-    "  --kind xor        a 32-bit number folded into the lattice's range, then the nearest point\n"
-    "  --lattice A,B,... 2 to 64 strictly increasing points in 1 to 65535\n"
-    "                    (default 7,15,23,31,47,63,95,127,191,255,383,511)\n"
-    "  -                 reads values from standard input\n\n"
-    "example: iron quantize -11.5 446.9 1e9\n",
-    run};
+    .name = "quantize",
+    .summary = "prints the lattice point of each value",
+    .synopsis = "[--kind real|xor] [--lattice A,B,...] [--json] VALUE...|-",
+    .description = "Prints the lattice point of each value, one per line. With - the values are "
+                   "read from standard input, separated by blanks or line breaks.",
+    .groups = {{NULL, quantize_table, COUNT(quantize_table), 0}},
+    .examples = "iron quantize -11.5 446.9 1e9",
+    .run = run,
+};

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_state.c: `iron state`: a saved state read out, as text, JSON, CSV or NumPy files. */
+/* cmd_state.c: `iron state`: prints a saved state as text, JSON, CSV or NumPy files. */
 #include "command.h"
-#include "json.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+
+typedef struct state_options {
+    bool wants_json, wants_csv;
+    const char *npy;
+} state_options;
+
+static const option state_table[] = {
+    OPTION("json", OPTION_FLAG, NULL, state_options, wants_json,
+           "print one JSON document with xor_accumulators, potentials and activations"),
+    OPTION("csv", OPTION_FLAG, NULL, state_options, wants_csv, "print one line per node"),
+    OPTION("npy", OPTION_TEXT, "DIR", state_options, npy,
+           "write xor_accumulators.npy, potentials.npy and activations.npy into DIR"),
+};
 
 typedef struct saved {
     iron_engine *engine;
@@ -23,7 +34,7 @@ static iron_status load(const char *path, saved *s, iron_error *err) {
     iron_status status;
 
     iron_config_init(&run);
-    run.backend = "cpu"; /* no GPU is opened to print a file */
+    run.backend = "cpu"; /* printing a file needs no GPU */
     run.threads = 1;
     status = iron_engine_load(path, &run, &s->engine, err);
     if (status != IRON_OK)
@@ -51,51 +62,49 @@ static void print_text(const saved *s) {
         printf("seal       %s\n", r->seal);
 }
 
-static void json_header(json *j, const saved *s) {
+static void put_header(iron_json_writer *j, const saved *s) {
     const iron_report *r = &s->report;
-    char sum[24];
 
-    json_number(j, "nodes", s->config.nodes);
-    json_number(j, "vocab", s->config.vocab);
-    json_number(j, "batch", s->config.batch);
-    json_text(j, "positions", positions_name(s->config.positions));
-    json_open(j, "lattice", '[');
+    iron_json_number(j, "nodes", s->config.nodes);
+    iron_json_number(j, "vocab", s->config.vocab);
+    iron_json_number(j, "batch", s->config.batch);
+    iron_json_text(j, "positions", positions_name(s->config.positions));
+    iron_json_open(j, "lattice", '[');
     for (uint32_t k = 0; k < s->config.lattice_count; k++)
-        json_number(j, NULL, s->config.lattice[k]);
-    json_close(j, ']');
-    json_number(j, "tokens", r->tokens);
-    json_number(j, "batches", r->batches);
-    json_hex(j, "xor", r->xor_total, 8);
-    snprintf(sum, sizeof sum, "%" PRIu64, r->sum);
-    json_text(j, "sum", sum);
-    json_hex(j, "state", r->state, 16);
+        iron_json_number(j, NULL, s->config.lattice[k]);
+    iron_json_close(j, ']');
+    iron_json_number(j, "tokens", r->tokens);
+    iron_json_number(j, "batches", r->batches);
+    iron_json_hex(j, "xor", r->xor_total, 8);
+    json_decimal(j, "sum", r->sum);
+    iron_json_hex(j, "state", r->state, 16);
     if (r->has_seal)
-        json_text(j, "seal", r->seal);
+        iron_json_text(j, "seal", r->seal);
 }
 
-static void json_floats(json *j, const char *name, const float *values, uint64_t count) {
-    json_open(j, name, '[');
+static void put_floats(iron_json_writer *j, const char *name, const float *values, uint64_t count) {
+    iron_json_open(j, name, '[');
     for (uint64_t k = 0; k < count; k++)
-        json_real(j, NULL, "%.9g", (double)values[k]);
-    json_close(j, ']');
+        iron_json_real_format(j, NULL, "%.9g", (double)values[k]);
+    iron_json_close(j, ']');
 }
 
 static void print_json(const saved *s) {
-    json j = {0};
+    iron_json_writer j = JSON_OUTPUT;
 
-    json_open(&j, NULL, '{');
-    json_header(&j, s);
-    json_open(&j, "xor_accumulators", '[');
+    iron_json_open(&j, NULL, '{');
+    put_header(&j, s);
+    iron_json_open(&j, "xor_accumulators", '[');
     for (uint64_t k = 0; k < s->config.nodes; k++)
-        json_number(&j, NULL, s->xors[k]);
-    json_close(&j, ']');
-    json_floats(&j, "potentials", s->potentials, s->config.nodes);
-    json_floats(&j, "activations", s->activations, s->config.nodes);
-    json_close(&j, '}');
-    json_end(&j);
+        iron_json_number(&j, NULL, s->xors[k]);
+    iron_json_close(&j, ']');
+    put_floats(&j, "potentials", s->potentials, s->config.nodes);
+    put_floats(&j, "activations", s->activations, s->config.nodes);
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
 }
 
-/* %.9g gives back the same float when read. */
+/* %.9g is enough digits to read back the same float. */
 static void print_csv(const saved *s) {
     printf("node,xor_accumulators,potentials,activations\n");
     for (uint64_t k = 0; k < s->config.nodes; k++)
@@ -104,45 +113,36 @@ static void print_csv(const saved *s) {
 }
 
 static iron_status run(int argc, char **argv, iron_error *err) {
-    bool wants_json = false, wants_csv = false, is_done;
-    const char *npy = NULL;
-    const option options[] = {
-        {"json", OPTION_FLAG, &wants_json, NULL},
-        {"csv", OPTION_FLAG, &wants_csv, NULL},
-        {"npy", OPTION_TEXT, &npy, NULL},
-    };
-    args a = {.options = options, .option_count = COUNT(options)};
+    state_options o = {0};
     saved s = {0};
-    iron_status status = command_args(&command_state, &a, argc, argv, &is_done, err);
+    args a;
+    bool is_done;
+    iron_status status = command_parse(&command_state, &o, &a, argc, argv, &is_done, err);
 
     if (is_done)
         return status;
     if (a.value_count != 1)
-        return usage(err, "state takes one file, and got %zu; see iron state --help",
+        return usage(err, "state takes one file, but %zu are given; see iron state --help",
                      a.value_count);
-    if (wants_json + wants_csv + (npy != NULL) > 1)
+    if (o.wants_json + o.wants_csv + (o.npy != NULL) > 1)
         return usage(err, "choose one of --json, --csv and --npy");
     status = load(a.values[0], &s, err);
     if (status == IRON_OK) {
-        if (npy)
-            status = iron_engine_export_npy(s.engine, npy, err);
-        else if (wants_json)
-            print_json(&s);
-        else if (wants_csv)
-            print_csv(&s);
+        if (o.npy)
+            status = iron_engine_export_npy(s.engine, o.npy, err);
         else
-            print_text(&s);
+            (o.wants_json ? print_json : o.wants_csv ? print_csv : print_text)(&s);
     }
     iron_engine_destroy(s.engine);
     return status;
 }
 
 const command command_state = {
-    "state", "reads a saved state out",
-    "usage: iron state FILE [--json|--csv|--npy DIR]\n\n"
-    "Prints a saved state's configuration and totals, or all of it:\n\n"
-    "  --json      one JSON document with xor_accumulators, potentials and activations\n"
-    "  --csv       a line a node\n"
-    "  --npy DIR   xor_accumulators.npy, potentials.npy and activations.npy in DIR\n\n"
-    "example: iron state run.state --csv > nodes.csv\n",
-    run};
+    .name = "state",
+    .summary = "prints a saved state",
+    .synopsis = "FILE [--json|--csv|--npy DIR]",
+    .description = "Prints the configuration and the totals of a saved state, or all of it.",
+    .groups = {{NULL, state_table, COUNT(state_table), 0}},
+    .examples = "iron state run.state --csv > nodes.csv",
+    .run = run,
+};

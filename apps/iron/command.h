@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.h: what a subcommand is: a name, a line for the overview, its help, and a function that
- * takes the arguments after its name and fills an error if it fails.
+ * command.h: the commands of `iron`, and what main.c offers to them.
  */
 #ifndef APPS_IRON_COMMAND_H
 #define APPS_IRON_COMMAND_H
 
-#include "args.h"
-
-#include <stdio.h>
-
-typedef struct command {
-    const char *name;
-    const char *summary;
-    const char *help;
-    iron_status (*run)(int argc, char **argv, iron_error *err);
-} command;
+#include "output.h"
+#include "reading.h"
 
 extern const command command_info, command_gen, command_sniff, command_sum, command_check,
     command_diff, command_merge, command_stat, command_feed, command_state, command_quantize,
     command_arena, command_selftest, command_serve, command_push, command_completion, command_man;
 
-/* The commands that users are told of, in the order of the overview; NULL beyond the last. */
+/* Describes the program itself, for `iron --help` and iron(1). */
+extern const command command_iron;
+
+/* The documented commands in the order of the overview; NULL after the last. */
 const command *command_at(size_t index);
 
-/* What `iron --help` prints. */
-void command_overview(FILE *to);
+/* Parses the command line of a command into the struct of its table. Handles --help. *is_done: the
+ * command has nothing more to do. */
+iron_status command_parse(const command *c, void *into, args *a, int argc, char **argv,
+                          bool *is_done, iron_error *err);
 
-/* Parses into `a`; answers --help itself. *is_done tells that nothing is left to do. */
-iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,
-                         iron_error *err);
-
-/* Prints an error as a line on standard error, for commands that go on after one. */
+/* Prints an error line, for commands that continue after an error. */
 void command_complain(const iron_error *err);
 
-/* A signal that ends the process removes this file first; NULL: there is none any more. */
+/* Names a file that must be removed if a signal ends the process; NULL: no file. */
 void command_guard_file(const char *temporary);
+
+#define USUAL_EXIT_STATUS                                                                          \
+    "0: success; 1: a comparison found a difference; 2: error, with one line on standard error."
+
+/* Variables read by every command that may load a GPU driver; for command.environment. */
+#define DRIVER_VARIABLES                                                                           \
+    "IRON_CACHE_DIR XDG_CACHE_HOME HOME IRON_CUDA_LIBRARY IRON_OPENCL_LIBRARY IRON_OPENCL_CACHE"
 
 #endif

@@ -1,32 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c: the command `iron`: finds the subcommand, and turns its outcome into one line on standard
- * error and an exit status: 0 done, 1 a comparison found a difference, 2 anything else.
+ * main.c: the command `iron`: finds the subcommand, runs it, and turns the result into an exit
+ * status and at most one error line.
  */
 #include "command.h"
-#include "outcome.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* As the overview lists them: what is here, what files are, what they hold, the engine, the
- * server, races. */
+/* The overview leaves out the last two: a user needs completion once, and the build calls man. */
 static const command *const commands[] = {
-    &command_info,     &command_gen,   &command_sniff, &command_sum,   &command_check,
-    &command_diff,     &command_merge, &command_stat,  &command_feed,  &command_state,
-    &command_quantize, &command_serve, &command_push,  &command_arena, &command_selftest,
+    &command_info,       &command_gen,   &command_sniff, &command_sum,   &command_check,
+    &command_diff,       &command_merge, &command_stat,  &command_feed,  &command_state,
+    &command_quantize,   &command_serve, &command_push,  &command_arena, &command_selftest,
+    &command_completion, &command_man,
 };
 
-/* Known, but not in the overview: one is asked for once in the life of an installation, the other
- * by the build. */
-static const command *const tools[] = {&command_completion, &command_man};
+const command command_iron = {
+    .name = "",
+    .summary = "reads token streams at the speed of memory",
+    .synopsis = "COMMAND [OPTIONS]",
+    .commands = commands,
+    .command_count = COUNT(commands) - 2,
+    .description = "Compares token streams independently of file format and token width, finds "
+                   "where they differ, runs them through the IRON engine, and benchmarks "
+                   "memory-bound algorithms on this machine.\n\n"
+                   "iron COMMAND --help describes a command; iron --version prints the version.",
+    .exit_status = USUAL_EXIT_STATUS,
+};
 
-/* Written by the command, read by the signal handler. */
+/* Set by the command, read by the signal handler. */
 static const char *volatile guarded_file;
 
-static void die_cleanly(int signal_number) {
+static void remove_file_and_die(int signal_number) {
     if (guarded_file)
         unlink(guarded_file);
     signal(signal_number, SIG_DFL);
@@ -37,56 +44,35 @@ void command_guard_file(const char *temporary) { guarded_file = temporary; }
 
 static void catch_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = die_cleanly};
+    struct sigaction action = {.sa_handler = remove_file_and_die};
 
     for (size_t k = 0; k < COUNT(signals); k++) {
         struct sigaction before;
 
-        /* started with nohup or in the background: what was ignored stays ignored */
+        /* signals that were ignored at start (nohup, background jobs) stay ignored */
         if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(signals[k], &action, NULL);
     }
 }
 
 const command *command_at(size_t index) {
-    if (index < COUNT(commands))
-        return commands[index];
-    return index == COUNT(commands) ? &command_completion : NULL;
+    return commands[index] == &command_man ? NULL : commands[index];
 }
 
-void command_overview(FILE *to) {
-    fprintf(to, "usage: iron COMMAND [OPTIONS]\n\n");
-    for (size_t k = 0; k < COUNT(commands); k++)
-        fprintf(to, "  %-10s %s\n", commands[k]->name, commands[k]->summary);
-    fprintf(to, "\niron COMMAND --help tells more; iron --version prints the version.\n"
-                "Exit status: 0 done; 1 a comparison found a difference; 2 anything that kept the\n"
-                "command from its answer, with one line on standard error.\n");
-}
-
-iron_status command_args(const command *c, args *a, int argc, char **argv, bool *is_done,
-                         iron_error *err) {
-    iron_status status = args_parse(a, argc, argv, err);
+iron_status command_parse(const command *c, void *into, args *a, int argc, char **argv,
+                          bool *is_done, iron_error *err) {
+    iron_status status = options_parse(c->groups, into, a, argc, argv, err);
 
     *is_done = status != IRON_OK || a->wants_help;
     if (a->wants_help) {
-        fputs(c->help, stdout);
+        command_help(stdout, "iron", c);
         return IRON_OK;
     }
     return status;
 }
 
-static const command *find_command(const char *name) {
-    for (size_t k = 0; k < COUNT(commands); k++)
-        if (strcmp(commands[k]->name, name) == 0)
-            return commands[k];
-    for (size_t k = 0; k < COUNT(tools); k++)
-        if (strcmp(tools[k]->name, name) == 0)
-            return tools[k];
-    return NULL;
-}
-
-/* iron help is iron --help, and iron help COMMAND is iron COMMAND --help. */
-static void understand_help(int argc, char **argv) {
+/* Turns `iron help` into `iron --help` and `iron help COMMAND` into `iron COMMAND --help`. */
+static void rewrite_help(int argc, char **argv) {
     static char flag[] = "--help";
 
     if (argc < 2 || strcmp(argv[1], "help") != 0)
@@ -106,16 +92,16 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return IRON_OK;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        command_overview(stdout);
+        command_help(stdout, "iron", &command_iron);
         return IRON_OK;
     }
-    c = find_command(argv[1]);
+    c = command_find(commands, COUNT(commands), argv[1]);
     if (!c)
         return usage(err, "unknown command '%.60s'; iron --help lists the commands", argv[1]);
     return c->run(argc - 2, argv + 2, err);
 }
 
-void command_complain(const iron_error *err) { print_error("iron", err); }
+void command_complain(const iron_error *err) { report_error("iron", err); }
 
 int main(int argc, char **argv) {
     iron_error err = {IRON_OK, 0, ""};
@@ -123,7 +109,7 @@ int main(int argc, char **argv) {
 
     open_standard_streams();
     catch_signals();
-    understand_help(argc, argv);
+    rewrite_help(argc, argv);
     status = run(argc, argv, &err);
     if (!finish_output(&status, &err))
         return 2;

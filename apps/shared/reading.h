@@ -1,52 +1,110 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reading.h: the options of every command that reads tokens: what the files are, and what reads
- * them.
- *
- *     reading r = {0};
- *     const option options[] = {{"vocab", ...}, READING_OPTIONS(r)};
- *     ...
- *     if ((status = reading_check(&r, err)) != IRON_OK || (status = reading_open(&r, ...
+ * reading.h: commands that read tokens: the options that all of them have (reading.c), and the
+ * parts of `feed` (feed.c) and `stat` (token_stats.c) that iron and iron-mpi share.
  */
 #ifndef APPS_SHARED_READING_H
 #define APPS_SHARED_READING_H
 
-#include "args.h"
+#include "options.h"
+
+#include <iron/iron_digest.h>
 
 typedef struct reading {
     const char *format, *dtype_name, *backend;
-    uint64_t threads, device;
-    bool has_threads;
-    iron_dtype dtype; /* set by reading_check; IRON_DTYPE_NONE: none was given */
-    bool is_for_raw;  /* several streams: --dtype is for files that do not say it themselves */
+    uint32_t threads, device;
+    iron_dtype dtype; /* set by reading_check; IRON_DTYPE_NONE: not given */
+    bool is_for_raw;  /* several streams: --dtype applies only to files without a header */
 } reading;
 
-#define READING_OPTIONS(r)                                                                         \
-    {"format", OPTION_TEXT, &(r).format, NULL}, {"dtype", OPTION_TEXT, &(r).dtype_name, NULL},     \
-        {"backend", OPTION_TEXT, &(r).backend, NULL},                                              \
-        {"device", OPTION_NUMBER, &(r).device, NULL}, {                                            \
-        "threads", OPTION_NUMBER, &(r).threads, &(r).has_threads                                   \
-    }
+enum { READING_FORMAT_COUNT = 2, READING_COUNT = 5 }; /* --dtype and --format come first */
 
-#define READING_HELP                                                                               \
-    "  --dtype D           u8, u16, u32, i32 or i64: raw tokens do not say, other files must\n"    \
-    "                      agree; iron sniff FILE guesses\n"                                       \
-    "  --format F          raw, llmc, megatron, npy, ds, litpkds, or auto (default): looked for\n" \
-    "                      in each file; raw takes every byte for tokens\n"                        \
-    "  --threads T         the CPU's threads (default: every CPU this process may use)\n"          \
-    "  --backend B         cpu, cuda, opencl, or auto (default)\n"                                 \
-    "  --device K          which device of the backend, counted from 0 (default 0)\n"
+extern const option reading_options[READING_COUNT];
 
-/* Checks the texts and numbers; what only the library can know is checked there. */
+#define READING_GROUP(type, member)                                                                \
+    { "Reading options", reading_options, READING_COUNT, offsetof(type, member) }
+
+/* Checks --dtype; the library checks the format, the backend and the device. */
 iron_status reading_check(reading *r, iron_error *err);
 iron_status reading_open(const reading *r, const char *const *paths, size_t count,
                          iron_source **out, iron_error *err);
 
-/* An output must not replace what it is made of: refuses a path that is an input's. */
+/* Refuses an output path that is one of the input files. `path` may be NULL. */
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,
                           iron_error *err);
-
-/* Could a file be written there? A regular one or none yet, in a folder that takes files. */
+/* Checks that a file can be written there: a regular file or a new one. */
 iron_status reading_target(const char *option_name, const char *path, iron_error *err);
+
+/* feed: the options, the engine and the input they ask for, and the report. */
+
+typedef struct feed_options {
+    reading reading;
+    uint64_t vocab, nodes, batch;
+    const char *positions, *lattice, *activations, *mode, *memory, *state, *resume;
+    bool has_vocab, has_nodes, has_batch;
+    bool wants_seal, wants_json;
+} feed_options;
+
+enum { FEED_COUNT = 12 };
+
+extern const option feed_table[FEED_COUNT];
+
+#define FEED_GROUPS {NULL, feed_table, FEED_COUNT, 0}, READING_GROUP(feed_options, reading)
+
+/* The configuration that the options describe. */
+typedef struct feed_plan {
+    iron_config config;
+    uint32_t points[LATTICE_ROOM];
+    float *activations; /* owned: free() it, also after a failure */
+} feed_plan;
+
+iron_status feed_plan_make(feed_options *o, feed_plan *plan, iron_error *err);
+
+/* Creates an engine, or loads the state that --resume names. */
+iron_status feed_engine_make(const feed_options *o, feed_plan *plan, iron_engine **e,
+                             iron_error *err);
+
+/* Opens the files; refuses a --state that is one of them. */
+iron_status feed_source_open(const feed_options *o, const args *a, iron_source **source,
+                             iron_error *err);
+
+typedef struct feed_result {
+    const iron_engine *engine;
+    const iron_source *source;
+    iron_report report;
+    double seconds, gb_per_s;
+    double setup_seconds; /* device, kernels and buffers, before the first token; 0: not shown */
+    uint64_t ranks;       /* 0: not an MPI job */
+} feed_result;
+
+void feed_print(const feed_result *f, bool as_json);
+
+/* stat: the options and the report. */
+
+typedef struct stat_options {
+    reading reading;
+    uint64_t vocab, top;
+    uint32_t eos;
+    bool has_vocab, has_eos, has_top;
+    bool wants_histogram, wants_json;
+} stat_options;
+
+enum { STAT_COUNT = 5 };
+
+extern const option stat_table[STAT_COUNT];
+
+#define STAT_GROUPS {NULL, stat_table, STAT_COUNT, 0}, READING_GROUP(stat_options, reading)
+#define STAT_CPU_ONLY                                                                              \
+    "Statistics run on the CPU: --backend accepts only auto and cpu, --device only 0."
+
+/* Checks the options and opens the files. */
+iron_status stat_source_open(stat_options *o, const args *a, iron_source **source, iron_error *err);
+
+/* The library's options for the whole stream. */
+iron_stat_options stat_scan_options(const stat_options *o);
+
+/* Prints the statistics. `ranks`: 0 unless this is an MPI job. */
+iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_source *source,
+                       double seconds, uint64_t ranks, iron_error *err);
 
 #endif

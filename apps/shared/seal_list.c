@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* seal_list.c: see seal_list.h. */
-#include "seal_list.h"
+/*
+ * seal_list.c: lists of seals. Reads the lines that `iron check` verifies, and prints the results
+ * of sum and merge as such lines or as JSON.
+ */
+#include "output.h"
+
+#include "options.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Undoes \\, \n and \r in place; false: another character follows a backslash, or none. */
+/* Undoes the escapes \\, \n and \r in place; false if another character, or nothing, follows a
+ * backslash. */
 static bool unescape(char *name) {
     char *to = name;
 
@@ -40,7 +49,7 @@ seal_line_kind seal_line_read(char *line, size_t length, seal_line *out) {
     length -= length > 0 && line[length - 1] == '\r';
     line[length] = '\0';
     if (length == 0 || line[0] == '#')
-        return SEAL_LINE_NOTHING;
+        return SEAL_LINE_EMPTY;
     is_escaped = line[0] == '\\';
     if (is_escaped) {
         line++;
@@ -74,10 +83,155 @@ void seal_name_print(const char *name) {
     print_escaped(name);
 }
 
-void seal_line_print(const char *seal, const char *name) {
+static void print_line(const char *seal, const char *name) {
     if (needs_escape(name))
         putchar('\\');
     printf("%s  ", seal);
     print_escaped(name);
     putchar('\n');
+}
+
+char *join_names(const char *const *names, size_t count, iron_error *err) {
+    size_t length = 1;
+    char *all, *at;
+
+    for (size_t k = 0; k < count; k++)
+        length += strlen(names[k]) + 1;
+    all = at = malloc(length);
+    if (!all) {
+        usage(err, "out of memory for %zu names", count);
+        return NULL;
+    }
+    *at = '\0';
+    for (size_t k = 0; k < count; k++)
+        at += sprintf(at, "%s%s", k ? " " : "", names[k]);
+    return all;
+}
+
+/* Fills what a result with a manifest leaves to be looked up there. */
+static iron_status read_result(const sum_result *result, iron_digest_result *digest,
+                               iron_manifest_info *info, iron_error *err) {
+    iron_status status;
+
+    if (!result->manifest) {
+        *digest = *result->digest;
+        *info = (iron_manifest_info){
+            .file_count = result->source ? iron_source_file_count(result->source) : 1};
+        return IRON_OK;
+    }
+    digest->struct_size = sizeof *digest;
+    info->struct_size = sizeof *info;
+    status = iron_manifest_digest(result->manifest, digest, err);
+    return status == IRON_OK ? iron_manifest_describe(result->manifest, info, err) : status;
+}
+
+/* A part has no seal of its own: its line shows the range and the four words to add. */
+static void print_part(const iron_manifest_info *info, const iron_digest_result *r) {
+    printf("part %" PRIu32 "/%" PRIu32 ": ", info->part, info->parts);
+    if (info->tokens == 0) {
+        puts("no tokens");
+        return;
+    }
+    printf("positions %" PRIu64 " to %" PRIu64 " of %" PRIu64 ", words %" PRIu64 " %" PRIu64
+           " %" PRIu64 " %" PRIu64 "\n",
+           info->first, info->first + info->tokens - 1, info->stream_tokens, r->words[0],
+           r->words[1], r->words[2], r->words[3]);
+}
+
+/* Lists the files of a stream; *bytes is the size of a token. */
+static iron_status print_json_files(iron_json_writer *j, const sum_result *result, size_t count,
+                                    uint64_t *bytes, iron_error *err) {
+    iron_status status = IRON_OK;
+
+    if (result->is_stream)
+        iron_json_open(j, "files", '[');
+    for (size_t k = 0; k < count; k++) {
+        iron_manifest_file f = {.struct_size = sizeof f,
+                                .path = result->source ? iron_source_file(result->source, k)
+                                                       : result->name,
+                                .dtype = result->dtype};
+
+        if (result->manifest &&
+            (status = iron_manifest_file_at(result->manifest, k, &f, err)) != IRON_OK)
+            break;
+        *bytes = iron_dtype_bytes(f.dtype);
+        if (result->is_stream)
+            iron_json_text(j, NULL, f.path);
+    }
+    if (result->is_stream)
+        iron_json_close(j, ']');
+    return status;
+}
+
+static iron_status print_json(iron_json_writer *j, const sum_result *result,
+                              const iron_digest_result *r, const iron_manifest_info *info,
+                              iron_error *err) {
+    uint64_t bytes = 0;
+    iron_status status;
+
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "file", result->name);
+    iron_json_text(j, "seal", r->seal);
+    iron_json_number(j, "seal_version", r->seal_version);
+    iron_json_open(j, "words", '[');
+    for (size_t k = 0; k < 4; k++)
+        json_decimal(j, NULL, r->words[k]);
+    iron_json_close(j, ']');
+    iron_json_number(j, "tokens", r->tokens);
+    json_number_or_null(j, "min", r->tokens > 0, r->min);
+    json_number_or_null(j, "max", r->tokens > 0, r->max);
+    iron_json_number(j, "out_of_vocab", r->out_of_vocab);
+    if (r->out_of_vocab > 0) {
+        iron_json_open(j, "first_out_of_vocab", '{');
+        iron_json_number(j, "position", r->first_out_position);
+        iron_json_number(j, "value", r->first_out_value);
+        iron_json_close(j, '}');
+    } else {
+        iron_json_null(j, "first_out_of_vocab");
+    }
+    iron_json_number(j, "vocab", r->vocab);
+    status = print_json_files(j, result, info->file_count, &bytes, err);
+    if (info->parts > 0) {
+        iron_json_number(j, "part", info->part);
+        iron_json_number(j, "parts", info->parts);
+        iron_json_number(j, "first", info->first);
+        iron_json_number(j, "stream_tokens", info->stream_tokens);
+    }
+    if (result->seconds > 0) {
+        iron_json_real_format(j, "seconds", "%.6f", result->seconds);
+        iron_json_real_format(j, "gb_per_s", "%.6f",
+                              (double)r->tokens * (double)bytes / result->seconds * 1e-9);
+    }
+    if (result->ranks > 0)
+        iron_json_number(j, "ranks", result->ranks);
+    iron_json_close(j, '}');
+    return status;
+}
+
+iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err) {
+    iron_digest_result digest;
+    iron_manifest_info info;
+    iron_status status = read_result(result, &digest, &info, err);
+
+    if (printer->is_json && !printer->has_begun) {
+        printer->j = (iron_json_writer)JSON_OUTPUT;
+        iron_json_open(&printer->j, NULL, '[');
+        printer->has_begun = true;
+    }
+    if (status != IRON_OK)
+        return status;
+    if (printer->is_json)
+        return print_json(&printer->j, result, &digest, &info, err);
+    if (info.parts > 0)
+        print_part(&info, &digest);
+    else
+        print_line(digest.seal, result->name);
+    return IRON_OK;
+}
+
+void sum_print_end(sum_printer *printer) {
+    if (!printer->has_begun)
+        return;
+    iron_json_close(&printer->j, ']');
+    iron_json_end(&printer->j);
 }

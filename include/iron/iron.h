@@ -2,10 +2,10 @@
 /*
  * iron: reads token streams at the speed of memory.
  *
- * A stream of unsigned 32-bit tokens goes in; what comes out is the state of the IRON engine's
- * lattice of nodes, the (xor, sum) of all batches and, on request, the stream's seal. Results are
- * defined bit for bit (docs/semantics.md): every mode, thread count and way of cutting the stream
- * into calls gives the same ones.
+ * An engine takes a stream of unsigned 32-bit tokens and computes the state of its lattice of
+ * nodes, the (xor, sum) of all batches and, on request, the stream's seal. Results are defined bit
+ * for bit (docs/semantics.md): they do not depend on the mode, the number of threads, or how the
+ * stream is split into calls.
  *
  * A complete program:
  *
@@ -38,9 +38,9 @@
  *
  * Build it with: cc program.c $(pkg-config --cflags --libs iron)
  *
- * Errors. Every call that can fail returns an iron_status; 0 is success. The last parameter, always
- * nullable, receives what happened, with which value, and what to do. On failure *out is NULL and
- * nothing leaks. No call ends the process or prints.
+ * Errors. Every call that can fail returns an iron_status; 0 is success. The last parameter, which
+ * may be NULL, receives a message: what happened, with which value, and what to do. On failure *out
+ * is NULL and nothing leaks. No call ends the process or prints.
  *
  * Ownership.
  *     iron_engine_create, iron_engine_load    caller owns; iron_engine_destroy
@@ -52,10 +52,10 @@
  *     pointers in iron_config                 borrowed for the call, copied where kept (the
  *                                             allocator's table: borrowed for the object's life)
  *     pointers returned by accessors          borrowed until the object's next non-const call
- * destroy, close and abandon take NULL and do nothing then.
+ * destroy, close and abandon accept NULL and do nothing then.
  *
- * Structs. Those with a struct_size grow at their end only; set it to the size you were compiled
- * with, and a library that knows other fields refuses it instead of guessing.
+ * Structs. Those with a struct_size only grow at their end. Set it to sizeof the struct; a library
+ * with a different version of the struct refuses it.
  *
  * Threads. Different objects may be used from different threads at once; one object from one thread
  * at a time. A lattice is immutable and may be shared.
@@ -97,10 +97,10 @@ typedef enum iron_status {
 #undef IRON_STATUS_ENUM
 } iron_status;
 
-/* What went wrong, by value, so that it can cross threads and outlive what failed. */
+/* What went wrong; a plain value, so that it can be passed between threads and kept. */
 typedef struct iron_error {
     iron_status status;
-    int native; /* errno or a driver's code; 0 if there is none */
+    int native; /* errno or a driver's error code, or 0 */
     char text[240];
 } iron_error;
 
@@ -114,9 +114,9 @@ IRON_API const char *iron_version(void);
 
 /* Memory. */
 
-/* Where an engine's memory comes from: its nodes, queues, threads and reading ring. alloc returns
- * `bytes` aligned to `align` (a power of two, at least sizeof(void *)), or NULL; release takes what
- * alloc returned. Called from the thread that calls the library, never from its workers. */
+/* Allocates an engine's memory: nodes, queues, threads and read-ahead ring. alloc returns `bytes`
+ * aligned to `align` (a power of two, at least sizeof(void *)), or NULL; release frees what alloc
+ * returned. Called on the thread that calls the library, never on its worker threads. */
 typedef struct iron_allocator {
     void *(*alloc)(void *context, size_t bytes, size_t align);
     void (*release)(void *context, void *memory);
@@ -154,7 +154,7 @@ IRON_API void iron_lattice_destroy(iron_lattice *lattice);
 IRON_API uint32_t iron_lattice_count(const iron_lattice *lattice);
 IRON_API const uint32_t *iron_lattice_points(const iron_lattice *lattice);
 IRON_API uint32_t iron_lattice_quantize_xor(const iron_lattice *lattice, uint32_t value);
-/* Of a finite number: 0 for 0, else the nearest point to its magnitude, with its sign. */
+/* For a finite number: 0 for 0, else the point nearest to its magnitude, with its sign. */
 IRON_API double iron_lattice_quantize_real(const iron_lattice *lattice, double value);
 
 /* The engine. */
@@ -173,18 +173,18 @@ typedef struct iron_config {
     uint64_t batch;           /* 786,432 tokens; 1 ... , and batch * vocab <= 2^62 */
     const uint32_t *lattice;  /* NULL: the default twelve points */
     uint32_t lattice_count;
-    uint32_t with_seal;              /* nonzero: carry the seal of the stream too */
-    const float *activations;        /* NULL, or `nodes` numbers, finite, none in 0 < |a| < 2^-96 */
+    uint32_t with_seal;              /* nonzero: compute the seal of the stream too */
+    const float *activations;        /* NULL, or `nodes` finite numbers, 0 or |a| >= 2^-96 */
     const char *backend;             /* NULL or "auto", "cpu", "cuda", "opencl" */
     const char *mode;                /* NULL or "auto", or one of iron_mode_at's names */
-    uint32_t device;                 /* 0; counted as iron_device_at does */
+    uint32_t device;                 /* 0; an index for iron_device_at */
     uint32_t threads;                /* 0: every CPU this process may use; at most 1024 */
     const iron_allocator *allocator; /* NULL: malloc */
-    const char *memory;              /* how tokens come to a GPU: NULL or "auto", "pageable",
+    const char *memory;              /* how tokens get to a GPU: NULL or "auto", "pageable",
                                         "pinned", "streams", "uvm", "uvm-prefetch", "zero-copy" */
 } iron_config;
 
-/* What an engine has seen: closed batches only; tokens of the open one are in open_tokens. */
+/* What an engine has computed, over closed batches; open_tokens counts those of the open batch. */
 typedef struct iron_report {
     uint32_t struct_size; /* set by the caller: sizeof(iron_report) */
     uint32_t xor_total;   /* of all batches merged */
@@ -193,7 +193,7 @@ typedef struct iron_report {
     uint64_t sum;
     uint64_t state;         /* FNV-1a over xor_accumulators, then potentials */
     uint64_t open_tokens;   /* fed, but in a batch that is not closed yet */
-    uint32_t has_seal;      /* the seal covers every token fed, open ones too */
+    uint32_t has_seal;      /* the seal covers every token fed, also in the open batch */
     char seal[33];          /* 32 hex digits */
     uint64_t seal_words[4]; /* count, T, A, B */
 } iron_report;
@@ -201,22 +201,21 @@ typedef struct iron_report {
 typedef struct iron_engine iron_engine;
 typedef struct iron_source iron_source;
 
-/* Called now and then during long work with what is done and what there is in all (UINT64_MAX when
- * nobody knows). A nonzero answer cancels: the call returns IRON_E_CANCELLED. */
+/* Called now and then during long work with the amount done and the total (UINT64_MAX if unknown).
+ * A nonzero return value cancels: the call returns IRON_E_CANCELLED. */
 typedef int (*iron_progress)(void *context, uint64_t done, uint64_t total);
 
-/* The defaults above. A macro, so that the caller's idea of the struct's size goes along. */
+/* Sets the defaults above. A macro, so that it passes the struct size of the caller's build. */
 #define iron_config_init(config) iron_config_init_sized((config), sizeof(iron_config))
 IRON_API void iron_config_init_sized(iron_config *config, size_t struct_size);
 IRON_API iron_status iron_engine_create(const iron_config *config, iron_engine **out,
                                         iron_error *err);
 IRON_API void iron_engine_destroy(iron_engine *engine);
 
-/* Feeding. The stream may come in pieces of any length; batches are cut from the stream, not from
- * the calls. Tokens are aligned to their width. end_batch closes the open, shorter batch (there may
- * be none: then it does nothing). A call that fails on a bad token leaves the engine as it was
- * before the call, except for feed_source, after which the engine has taken an unspecified part of
- * the source. */
+/* Feeding. The stream may be fed in pieces of any length; batches are cut from the stream, not from
+ * the calls. Tokens must be aligned to their width. end_batch closes the open batch early; it does
+ * nothing if no batch is open. A call that fails on a bad token leaves the engine as it was before
+ * the call; only after feed_source has the engine taken an unspecified part of the source. */
 IRON_API iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t count,
                                       iron_error *err);
 IRON_API iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
@@ -226,65 +225,65 @@ IRON_API iron_status iron_engine_feed_source(iron_engine *engine, iron_source *s
                                              iron_error *err);
 IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err);
 
-/* 32-bit tokens that are in the GPU's memory already, in the order of the caller's stream and
- * without a copy. `tokens` is a CUDA device pointer, aligned to 4 bytes, of the engine's device;
- * or a cl_mem made in iron_engine_native_context. `stream` is a CUstream (NULL: the default
- * stream) or a cl_command_queue of that context. Does not wait for the stream: the tokens must
- * stay as they are until it has passed this call. Only for engines on a GPU. */
+/* Feeds 32-bit tokens that are already in GPU memory, in the order of the caller's stream and
+ * without copying. `tokens` is a CUDA device pointer on the engine's device, aligned to 4 bytes, or
+ * a cl_mem created in iron_engine_native_context. `stream` is a CUstream (NULL: the default stream)
+ * or a cl_command_queue of that context. Does not wait for the stream: the tokens must not change
+ * until the stream has passed this call. Only for engines on a GPU. */
 IRON_API iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t count,
                                       void *stream, iron_error *err);
-/* The CUcontext or cl_context that an engine works in; NULL on the CPU. */
+/* The CUcontext or cl_context of an engine; NULL on the CPU. */
 IRON_API void *iron_engine_native_context(const iron_engine *engine);
 
-/* Takes now what feeding from sources needs (page-locked memory), so that the first feed does not
- * have to. Never needed for a right result. */
+/* Allocates the page-locked memory that feeding from sources needs, so that the first feed does not
+ * have to. Optional. */
 IRON_API iron_status iron_engine_prepare(iron_engine *engine, iron_error *err);
 
-/* Memory from which this engine takes tokens fastest: page-locked for one on a GPU. Free it before
- * the engine is destroyed. */
+/* Memory from which this engine reads tokens fastest: page-locked for an engine on a GPU. Free it
+ * before the engine is destroyed. */
 IRON_API iron_status iron_engine_tokens_alloc(iron_engine *engine, size_t bytes, void **out,
                                               iron_error *err);
 IRON_API void iron_engine_tokens_free(iron_engine *engine, void *memory);
 
-/* Looking. The three arrays have config.nodes entries; NULL when the engine's device has failed,
- * and iron_engine_report says why. After such a failure an engine is good for nothing but being
- * destroyed. */
+/* Results. The three arrays have config.nodes entries. After a device failure xor_accumulators and
+ * potentials return NULL: check for it on a GPU. iron_engine_report and every later call then
+ * return the device's error, and the engine can only be destroyed. */
 IRON_API iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_error *err);
 IRON_API const uint32_t *iron_engine_xor_accumulators(iron_engine *engine);
 IRON_API const float *iron_engine_potentials(iron_engine *engine);
 IRON_API const float *iron_engine_activations(iron_engine *engine);
-/* The configuration in force, borrowed from the engine like its pointers. */
+/* The configuration in use, with defaults filled in; borrowed from the engine. */
 IRON_API const iron_config *iron_engine_config(const iron_engine *engine);
 IRON_API const char *iron_engine_backend(const iron_engine *engine);     /* "cpu" */
 IRON_API const char *iron_engine_device(const iron_engine *engine);      /* the device's name */
 IRON_API const char *iron_engine_mode(const iron_engine *engine);        /* "champion" */
 IRON_API const char *iron_engine_mode_reason(const iron_engine *engine); /* a sentence */
 IRON_API const char *iron_engine_memory(const iron_engine *engine);      /* "streams" */
-/* About how many seconds so many tokens will take if the mode is one of those in which every node
- * reads every token; 0 for the others, which take as long as reading does. */
+/* Estimated seconds for so many tokens in the modes in which every node reads every token; 0 for
+ * the other modes, which take as long as reading the tokens. */
 IRON_API double iron_engine_seconds_estimate(const iron_engine *engine, uint64_t tokens);
 
-/* Saved states. save needs every batch closed; it writes all of the file or leaves what was there.
- * load takes the configuration from the file and backend, device, mode, threads and allocator from
- * `run` (NULL: defaults). */
+/* Saved states. save needs every batch closed; it writes the complete file or leaves the old one in
+ * place. load takes the configuration from the file, and backend, device, mode, memory, threads and
+ * allocator from `run` (NULL: defaults). */
 IRON_API iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err);
 IRON_API iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
                                       iron_error *err);
-/* Would save find a place there? A regular file or nothing yet, in a folder that can be written. */
+/* Checks that save could write there: a regular file or a new name in a writable folder. */
 IRON_API iron_status iron_state_path_check(const char *path, iron_error *err);
 /* Writes xor_accumulators.npy, potentials.npy and activations.npy into a directory, which is
- * created if it is not there. */
+ * created if it does not exist. */
 IRON_API iron_status iron_engine_export_npy(iron_engine *engine, const char *directory,
                                             iron_error *err);
 /* Reads exactly `count` activations from a one-dimensional .npy file of <f4 or <f8. */
 IRON_API iron_status iron_activations_read(const char *path, float *activations, uint64_t count,
                                            iron_error *err);
 
-/* Ranks: one stream, many processes (docs/scale.md). */
+/* One stream split over many processes, or ranks (docs/scale.md). */
 
-/* Each process feeds a range of whole batches into an engine of its own and tells their effect:
- * what they do to any lattice, as plain numbers that may be sent to others. An engine that applies
- * the effects in the stream's order is bit for bit as if it had been fed everything.
+/* Each process feeds a range of whole batches into its own engine and gets their effect: what they
+ * do to any lattice, as plain numbers that can be sent to other processes. An engine that applies
+ * the effects in the stream's order equals, bit for bit, an engine that was fed everything.
  *
  *     iron_engine_begin_at(mine, first, &err)                            every rank
  *     iron_engine_feed_range(mine, source, first, count, NULL, NULL, &err)
@@ -292,19 +291,20 @@ IRON_API iron_status iron_activations_read(const char *path, float *activations,
  *     iron_engine_effect(mine, &effect, additions, &err)
  *     iron_engine_apply(whole, &effect, additions, &err)                 one of them, in order
  *
- * Potentials are floats, in which sums are exact below 2^24 only. Where so many batches could pass
- * that (iron_engine_exact_batches), they are recorded and applied one by one, in their order. */
+ * Potentials are floats, in which sums are exact only below 2^24. If a range has so many batches
+ * that it could pass that (iron_engine_exact_batches), record the batches and apply them one by
+ * one. */
 typedef struct iron_effect {
     uint32_t struct_size; /* set by the caller: sizeof(iron_effect) */
     uint32_t xor_total;
     uint64_t position; /* of the first token */
     uint64_t tokens, batches, sum;
-    uint64_t kind;          /* hash of the configuration: effects of another are refused */
-    uint64_t seal_words[4]; /* with a seal, of whole quads; the up to three tokens after them: */
+    uint64_t kind;          /* hash of the configuration; effects of another one are refused */
+    uint64_t seal_words[4]; /* with a seal, of whole quads; then up to three tokens: */
     uint32_t seal_carry[3];
     uint32_t seal_carried;
-    uint32_t has_map; /* zero: the batches were recorded */
-    uint8_t map[64];  /* point k of the lattice goes to point map[k] */
+    uint32_t has_map; /* 0 if the batches were recorded */
+    uint8_t map[64];  /* point k of the lattice moves to point map[k] */
 } iron_effect;
 
 /* What one batch does: its XOR, and its potential before activations scale it. */
@@ -313,44 +313,45 @@ typedef struct iron_batch_effect {
     float potential;
 } iron_batch_effect;
 
-/* Makes the engine as new, with its first token at this position of the stream (with a seal: a
- * multiple of 4), where a batch begins. From then on its report is of what it was fed itself. On a
- * GPU an engine needs at least as many nodes as its lattice has points. */
+/* Resets the engine so that its first token is at this position of the stream, where a batch begins
+ * (with a seal: a multiple of 4). From then on it reports only what it is fed itself. On a GPU the
+ * engine needs at least as many nodes as its lattice has points. */
 IRON_API iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_error *err);
-/* Tokens first ... first+count-1 of a source of files; progress is told of these alone. */
+/* Feeds tokens first ... first+count-1 of a source of files; progress counts only these. */
 IRON_API iron_status iron_engine_feed_range(iron_engine *engine, iron_source *source,
                                             uint64_t first, uint64_t count, iron_progress progress,
                                             void *context, iron_error *err);
-/* From the next batch to close on, batches are written to `room` (borrowed until the next begin_at)
- * and not applied to the engine's own nodes. Directly after begin_at; more batches than `capacity`
- * are refused before their tokens are taken. Engines on the CPU only. */
+/* From now on closed batches are written to `room` (borrowed until the next begin_at) instead of
+ * being applied to the engine's own nodes. Must follow begin_at directly. Tokens that would close
+ * more than `capacity` batches are refused. Only for engines on the CPU. */
 IRON_API iron_status iron_engine_record(iron_engine *engine, iron_batch_effect *room,
                                         size_t capacity, iron_error *err);
-/* Of all batches since begin_at, which are closed; `additions` are what they add to the nodes'
- * potentials (config.nodes whole numbers). NULL if they were recorded. */
+/* The effect of all batches since begin_at; every batch must be closed. `additions` receives what
+ * they add to each node's potential (config.nodes whole numbers); NULL if the batches were
+ * recorded. */
 IRON_API iron_status iron_engine_effect(iron_engine *engine, iron_effect *effect,
                                         int32_t *additions, iron_error *err);
-/* Puts the effect of the range that follows on top; additions add up, node by node. */
+/* Joins the effect of the range that follows; the caller adds the additions, node by node. */
 IRON_API iron_status iron_effect_join(iron_effect *effect, const iron_effect *next,
                                       iron_error *err);
-/* So many more batches may be taken as sums. */
+/* How many more batches can be applied as sums. */
 IRON_API uint64_t iron_engine_exact_batches(iron_engine *engine);
-/* The effect must begin where the engine stands. A call that fails leaves the engine as it was. */
+/* The effect must begin at the engine's position. A call that fails leaves the engine as it was. */
 IRON_API iron_status iron_engine_apply(iron_engine *engine, const iron_effect *effect,
                                        const int32_t *additions, iron_error *err);
-/* The same with the batches themselves, effect->batches of them, in the stream's order. */
+/* The same with recorded batches: effect->batches of them, in the stream's order. */
 IRON_API iron_status iron_engine_apply_batches(iron_engine *engine, const iron_effect *effect,
                                                const iron_batch_effect *batches, iron_error *err);
 
-/* The digest: are these the same tokens, in the same order? */
+/* The digest: tells whether two streams have the same tokens in the same order. */
 
 #define IRON_SEAL_VERSION 1u
 
-/* A stream's seal and the statistics of its values, made of pieces that may come in any order and
- * at any position, from any number of digests that are merged. It knows which positions it has
- * seen: a piece that was seen before is refused, a gap that is left is named. Memory: a few words
- * for every gap between pieces, which go when it closes. A checksum against accidents, not against
- * an adversary. */
+/* A stream's seal and the statistics of its values. Pieces may be added in any order and at any
+ * position, and digests can be merged. A digest knows which positions it has seen: it refuses a
+ * piece that it has seen before and names a gap that is left. Memory: a few words per gap between
+ * pieces, freed when the gap closes. The seal is a checksum against accidents, not against an
+ * adversary. */
 typedef struct iron_digest {
     void *own; /* NULL: not initialised */
 } iron_digest;
@@ -359,8 +360,8 @@ typedef struct iron_digest_options {
     uint32_t struct_size;            /* sizeof(iron_digest_options) */
     uint32_t threads;                /* 0: every CPU this process may use; at most 1024 */
     uint64_t vocab;                  /* 1 ... 2^32; 0: 50,257. Tokens at or above are counted */
-    uint32_t device;                 /* of update_device: which, as iron_device_at counts */
-    const char *backend;             /* of update_device: NULL or "auto", "cuda", "opencl" */
+    uint32_t device;                 /* for update_device: an index for iron_device_at */
+    const char *backend;             /* for update_device: NULL or "auto", "cuda", "opencl" */
     const iron_allocator *allocator; /* NULL: malloc */
 } iron_digest_options;
 
@@ -372,41 +373,42 @@ typedef struct iron_digest_result {
     uint64_t tokens;
     uint64_t vocab;
     uint64_t out_of_vocab;
-    uint64_t first_out_position; /* IRON_COUNT_UNKNOWN: there is none */
+    uint64_t first_out_position; /* IRON_COUNT_UNKNOWN if all are in the vocabulary */
     uint32_t first_out_value;
-    uint32_t min, max; /* of no tokens: 4294967295 and 0 */
+    uint32_t min, max; /* without tokens: 4294967295 and 0 */
 } iron_digest_result;
 
 /* options: NULL for the defaults. */
 IRON_API iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *options,
                                       iron_error *err);
 IRON_API void iron_digest_deinit(iron_digest *digest);
-/* `count` tokens of the stream from `position` on, in memory, aligned to their width. A call that
- * fails leaves the digest as it was. */
+/* Adds `count` tokens in memory, aligned to their width, that are at `position` in the stream. A
+ * call that fails leaves the digest as it was. */
 IRON_API iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtype dtype,
                                         const void *tokens, size_t count, iron_error *err);
-/* The same for tokens in a GPU's memory: a CUDA device pointer, or a cl_mem made in
+/* The same for tokens in GPU memory: a CUDA device pointer, or a cl_mem created in
  * iron_digest_native_context; `stream` is a CUstream (NULL: the default stream) or a
- * cl_command_queue. Waits until the tokens were read. */
+ * cl_command_queue. Waits until the tokens have been read. */
 IRON_API iron_status iron_digest_update_device(iron_digest *digest, uint64_t position,
                                                iron_dtype dtype, const void *tokens, uint64_t count,
                                                void *stream, iron_error *err);
 IRON_API void *iron_digest_native_context(iron_digest *digest, iron_error *err);
-/* Takes in what `other` has seen; they must have the same vocab and no position in common. */
+/* Adds everything `other` has seen; both must have the same vocab and no position in common. */
 IRON_API iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other,
                                        iron_error *err);
-/* The result so far; the digest may go on. IRON_E_STATE: a gap before the last position seen. */
+/* The result so far; more can be added later. IRON_E_STATE: a gap before the last position seen. */
 IRON_API iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *result,
                                        iron_error *err);
-/* Adds what was found of another part of the same stream, at other positions, as a scan of a range
- * gives it: words add up, statistics merge, and the seal is made anew. In any order. */
+/* Adds the result of another part of the same stream, at other positions, such as a scan of a
+ * range: words are added, statistics merged, and the seal is recomputed. The order does not
+ * matter. */
 IRON_API iron_status iron_digest_result_add(iron_digest_result *result,
                                             const iron_digest_result *other, iron_error *err);
-/* The first position that was not seen, and where the gap ends (IRON_COUNT_UNKNOWN: nothing was
- * seen behind it, so it is no gap but the end). */
+/* The first position that was not seen, and where the gap ends (IRON_COUNT_UNKNOWN: nothing after
+ * it was seen, so it is the end and not a gap). */
 IRON_API void iron_digest_gap(const iron_digest *digest, uint64_t *first, uint64_t *end);
-/* Everything there is to know, as bytes that any machine can read: *bytes is how many. With
- * `buffer` NULL only that is told. A newer version's bytes are refused by name. */
+/* Saves the digest as bytes that any machine can read; *bytes is how many. If `buffer` is NULL,
+ * only *bytes is set. load refuses bytes of a newer version and names it. */
 IRON_API iron_status iron_digest_save(const iron_digest *digest, void *buffer, size_t room,
                                       size_t *bytes, iron_error *err);
 IRON_API iron_status iron_digest_load(iron_digest *digest, const iron_digest_options *options,
@@ -419,15 +421,15 @@ IRON_API iron_status iron_digest_load(iron_digest *digest, const iron_digest_opt
 /* The formats are raw llmc megatron npy ds litpkds (docs/formats.md). */
 typedef struct iron_source_options {
     uint32_t struct_size;     /* sizeof(iron_source_options) */
-    iron_dtype dtype;         /* raw data does not say: IRON_DTYPE_NONE is refused for it; what a
-                                 file says of itself must agree with what is given */
-    const char *format;       /* NULL or "auto": looked for in each file; or a format's name */
+    iron_dtype dtype;         /* required for raw data; otherwise IRON_DTYPE_NONE, or it must match
+                                 the file's header */
+    const char *format;       /* NULL or "auto": detected per file; or a format's name */
     const char *const *paths; /* files, directories (their files in natural order), "-": stdin */
     size_t path_count;
-    uint32_t dtype_is_for_raw; /* nonzero: files that say their width themselves need not agree */
+    uint32_t dtype_is_for_raw; /* nonzero: files with a header need not match dtype */
 } iron_source_options;
 
-/* Checks everything that can be checked before the first token is read. All files must hold tokens
+/* Checks everything that can be checked before the first token is read. All files must have tokens
  * of one width. */
 IRON_API iron_status iron_source_open(const iron_source_options *options, iron_source **out,
                                       iron_error *err);
@@ -438,28 +440,26 @@ IRON_API size_t iron_source_file_count(const iron_source *source);
 IRON_API const char *iron_source_file(const iron_source *source, size_t index);
 IRON_API const char *iron_source_file_format(const iron_source *source, size_t index); /* "npy" */
 IRON_API uint64_t iron_source_file_tokens(const iron_source *source, size_t index);
-/* Up to `capacity` tokens in the source's own width; *count is 0 at the end. */
+/* Reads up to `capacity` tokens in the source's own width; *count is 0 at the end. */
 IRON_API iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity,
                                       size_t *count, iron_error *err);
 
-/* What a file is, and why: read from its first bytes, its size, its neighbours and, where nothing
- * says it, guessed from the values of a sample. */
+/* What a file is, and why: from its first bytes, its size and the files beside it, or else guessed
+ * from a sample of its values. */
 typedef struct iron_sniff_report {
     uint32_t struct_size; /* set by the caller: sizeof(iron_sniff_report) */
-    uint32_t is_guess;    /* nothing in the file says it */
-    iron_dtype dtype;     /* IRON_DTYPE_NONE: not even a guess */
+    uint32_t is_guess;    /* the file itself does not say */
+    iron_dtype dtype;     /* IRON_DTYPE_NONE: could not be guessed */
     char format[16];
     uint64_t bytes;
     uint64_t data_offset; /* of the first token */
     uint64_t tokens;
-    uint64_t documents; /* of formats that count them; else IRON_COUNT_UNKNOWN */
+    uint64_t documents; /* IRON_COUNT_UNKNOWN if the format does not count them */
     size_t reason_count;
     char reasons[12][160]; /* sentences */
 } iron_sniff_report;
 
 IRON_API iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err);
-
-/* Whole files or none. */
 
 /* An output file that appears under its name complete and synced, or not at all. "-" is standard
  * output; an existing device or pipe is written directly; a directory is refused. */
@@ -468,45 +468,45 @@ typedef struct iron_output iron_output;
 IRON_API iron_status iron_output_open(const char *path, iron_output **out, iron_error *err);
 IRON_API iron_status iron_output_write(iron_output *output, const void *data, size_t bytes,
                                        iron_error *err);
-/* Takes the output, also when it fails. */
+/* Frees the output, also when it fails. */
 IRON_API iron_status iron_output_commit(iron_output *output, iron_error *err);
 IRON_API void iron_output_abandon(iron_output *output);
-/* The temporary name that a signal handler should unlink, or NULL when nothing has a name yet. */
+/* The temporary name that a signal handler should unlink, or NULL if there is none yet. */
 IRON_API const char *iron_output_temporary(const iron_output *output);
 
-/* What is here. */
+/* Backends, devices and modes of this machine. */
 
 typedef struct iron_backend_info {
     uint32_t struct_size; /* set by the caller */
     uint32_t is_available;
     const char *name; /* "cpu", "cuda", "opencl" */
-    char reason[240]; /* why not, or "" */
+    char reason[240]; /* why it is not available, or "" */
 } iron_backend_info;
 
 typedef struct iron_device_info {
     uint32_t struct_size; /* set by the caller */
-    uint32_t is_gpu;      /* `auto` takes no others */
+    uint32_t is_gpu;      /* `auto` only uses GPUs */
     uint32_t units;       /* multiprocessors, compute units */
     uint32_t version;     /* compute capability or OpenCL version, 9.0 as 900 */
     uint64_t memory_bytes;
     uint64_t cache_bytes; /* last level; 0 unknown */
     char name[96];
     char driver[96];
-    char memory[200]; /* strategies that it offers, "pageable pinned streams" */
+    char memory[200]; /* supported strategies, "pageable pinned streams" */
 } iron_device_info;
 
 typedef struct iron_mode_info {
     uint32_t struct_size; /* set by the caller */
     uint32_t is_available;
     const char *name;    /* "champion" */
-    const char *variant; /* the registry row it stands for here: "tokens.cpu.champion.neon" */
+    const char *variant; /* its registry row here: "tokens.cpu.champion.neon" */
     const char *idea;
 } iron_mode_info;
 
 typedef struct iron_cpu_info {
     uint32_t struct_size;                   /* set by the caller */
     uint32_t threads;                       /* CPUs this process may use */
-    uint64_t l1d_bytes, l2_bytes, l3_bytes; /* as the first CPU sees them; 0 unknown */
+    uint64_t l1d_bytes, l2_bytes, l3_bytes; /* of the first CPU; 0 unknown */
     uint64_t memory_bytes;
     char name[96];
     char features[96]; /* "neon sha3" */
@@ -514,11 +514,11 @@ typedef struct iron_cpu_info {
 
 IRON_API size_t iron_backend_count(void);
 IRON_API iron_status iron_backend_at(size_t index, iron_backend_info *info, iron_error *err);
-/* Devices of "cuda" and "opencl"; the CPU has iron_cpu_describe. */
+/* Devices of "cuda" and "opencl"; for the CPU see iron_cpu_describe. */
 IRON_API size_t iron_device_count(const char *backend);
 IRON_API iron_status iron_device_at(const char *backend, size_t index, iron_device_info *info,
                                     iron_error *err);
-/* Modes of a backend, `auto` not among them. */
+/* Modes of a backend, without `auto`. */
 IRON_API size_t iron_mode_count(const char *backend);
 IRON_API iron_status iron_mode_at(const char *backend, size_t index, iron_mode_info *info,
                                   iron_error *err);

@@ -2,7 +2,7 @@
 /*
  * iron_arena.h: measuring this machine and testing the library on it.
  *
- * Unlike iron.h this header makes no promise of a stable ABI: it grows with the arena.
+ * Unlike iron.h this header does not promise a stable ABI: it grows with the arena.
  */
 #ifndef IRON_IRON_ARENA_H
 #define IRON_IRON_ARENA_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Bytes a second, in GB (10^9), with one thread and with all. Copy counts bytes read + written. */
+/* GB (10^9 bytes) per second, with one thread and with all. Copy counts bytes read + written. */
 typedef struct iron_ceiling {
     double one_thread_gb_s;
     double all_threads_gb_s;
@@ -33,31 +33,31 @@ typedef struct iron_measure_options {
     void *context;
 } iron_measure_options;
 
-/* The memory's ceilings on the CPU, medians of several passes. */
+/* Measures the bandwidth of the host's memory: medians of several passes. */
 IRON_API iron_status iron_measure_ceilings(const iron_measure_options *options, iron_ceilings *out,
                                            iron_error *err);
 
-/* A device's own memory, and the ways to it from the host's. */
+/* Bandwidth of a device's own memory, and between it and the host's. */
 typedef struct iron_device_ceilings {
     uint32_t passes;       /* timed passes behind each median */
     uint64_t buffer_bytes; /* working set of read and write; copy uses two halves */
     double read_gb_s, write_gb_s, copy_gb_s;
     double to_device_pageable_gb_s, to_device_pinned_gb_s, from_device_pinned_gb_s;
-    double zero_copy_gb_s; /* kernels reading the host's memory; 0: the device cannot */
-    char read_shape[40];   /* whose rate it is: "4 x 512 threads a unit, contiguous" */
+    double zero_copy_gb_s; /* kernels reading the host's memory; 0: not supported */
+    char read_shape[40];   /* the best shape for reading: "8 x 256 threads a unit, contiguous" */
 } iron_device_ceilings;
 
-/* The memory's ceilings on a device of "cuda" or "opencl": medians, each the best of several ways
- * to do it. Takes seconds. IRON_E_MISMATCH when the device reads what was not written. */
+/* Measures the bandwidths of a device of "cuda" or "opencl": medians, each the best of several
+ * ways. Takes seconds. IRON_E_MISMATCH when the device reads other data than was written. */
 IRON_API iron_status iron_measure_device(const char *backend, uint32_t device,
                                          const iron_measure_options *options,
                                          iron_device_ceilings *out, iron_error *err);
 
-/* The folder in which built kernels and calibrations are kept, whether it is there yet or not.
- * IRON_E_UNSUPPORTED where the environment names none. */
+/* The folder for compiled kernels and calibrations, whether it exists yet or not.
+ * IRON_E_UNSUPPORTED if the environment names none. */
 IRON_API iron_status iron_cache_folder(char *path, size_t size, iron_error *err);
 
-/* Measures every mode on a GPU over batch sizes and numbers of nodes, and keeps the result in the
+/* Measures every mode on a GPU over batch sizes and numbers of nodes, and saves the result in the
  * user's cache folder, where mode `auto` finds it. Takes seconds. */
 IRON_API iron_status iron_calibrate(const char *backend, uint32_t device, iron_progress progress,
                                     void *context, iron_error *err);
@@ -65,27 +65,28 @@ IRON_API iron_status iron_calibrate(const char *backend, uint32_t device, iron_p
 /* The arena: races of contenders, each a kernel and a memory strategy, over problems of a size. */
 typedef struct iron_arena_options {
     uint32_t struct_size;     /* set by iron_arena_options_init */
-    const char *const *globs; /* over op.backend.contender; none: everything */
+    const char *const *globs; /* matched with op.backend.contender; none: everything */
     size_t glob_count;
-    const char *sizes; /* "STANDARD", "acc:LARGE,4096x8192", "batch:*"; NULL: each op's own */
-    const char *dtype; /* "f32"; NULL: each op's own */
-    /* "data=zipf,uniform", each of another name. Axes that are not named: all of their values, or
-     * the first alone where there are no globs. */
+    const char *sizes; /* "STANDARD", "acc:LARGE,4096x8192", "batch:*"; NULL: each op's default */
+    const char *dtype; /* "f32"; NULL: each op's default */
+    /* "data=zipf,uniform", each with another name. Axes that are not named: all of their values, or
+     * only one if there are no globs. */
     const char *const *params;
     size_t param_count;
-    /* Strategies with commas between them. NULL: all; ops whose race is about kernels: pageable */
+    /* Comma-separated strategies. NULL: all, or pageable for ops whose race is about kernels */
     const char *memory;
-    /* Of kernel, transfer, end_to_end; NULL: all, or those ops' kernel. kernel is always timed */
+    /* Of kernel, transfer, end_to_end; NULL: all, or kernel for those ops. kernel is always
+     * timed */
     const char *scopes;
-    uint32_t vocab;   /* 0: each op's own */
+    uint32_t vocab;   /* 0: each op's default */
     uint32_t device;  /* number of the device on each backend */
     int has_device;   /* 0: the first GPU of each */
     uint32_t threads; /* CPU; 0: all */
     uint32_t streams; /* queues of the strategy `streams`; 0: 4 */
-    uint64_t seed;    /* of data and order */
-    double seconds;   /* for all turns of the race; 0: 60 */
-    uint32_t runs;    /* 0: by precision and time; else so many samples each */
-    int is_listing;   /* rows of backends that are not here are planned too, with the reason */
+    uint64_t seed;    /* of the data and the order */
+    double seconds;   /* for all samples of the race; 0: 60 */
+    uint32_t runs;    /* 0: by precision and time; else so many samples per scope */
+    int is_listing;   /* rows of absent backends are planned too, with the reason */
     iron_progress progress;
     void *context;
 } iron_arena_options;
@@ -94,32 +95,32 @@ IRON_API void iron_arena_options_init(iron_arena_options *options);
 
 typedef struct iron_arena iron_arena;
 
-/* Finds out who would race over what: devices are looked for, nothing is measured. IRON_E_ARG with
- * a sentence for a glob without a match, an unknown size, dtype, parameter or strategy. */
+/* Plans the race: devices are looked for, nothing is measured. IRON_E_ARG with a message for a glob
+ * without a match, an unknown size, dtype, parameter or strategy. */
 IRON_API iron_status iron_arena_open(const iron_arena_options *options, iron_arena **out,
                                      iron_error *err);
 IRON_API void iron_arena_close(iron_arena *arena);
 
-/* One contender of the plan. Strings live as long as the arena. */
+/* One row of the plan. Strings live as long as the arena. */
 typedef struct iron_arena_row {
     uint32_t struct_size; /* set by the caller */
     const char *name;     /* "atax.cuda.single-pass" */
     const char *memory, *device, *size, *size_name, *dtype, *idea;
-    const char *params; /* where it stands on the op's axes: "data zipf"; "" where it has none */
+    const char *params; /* the case's values on the op's axes: "data zipf"; "" if it has none */
     int is_peer;
     const char *reason; /* why it will be skipped; "" if it will race */
-    uint64_t bytes;     /* useful ones */
+    uint64_t bytes;     /* useful bytes */
 } iron_arena_row;
 
 IRON_API size_t iron_arena_count(const iron_arena *arena);
 IRON_API iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row *row,
                                    iron_error *err);
-/* Lines about what is not there: backends without a device, peers that cannot be loaded; NULL past
+/* Remarks about what is absent: backends without a device, peers that cannot be loaded; NULL past
  * the last. */
 IRON_API const char *iron_arena_remark(const iron_arena *arena, size_t index);
 
 /* Measures the ceilings of all devices that take part, then races. IRON_E_MISMATCH when a contender
- * was wrong: the report is complete nevertheless. */
+ * was wrong: the report is still complete. */
 IRON_API iron_status iron_arena_race(iron_arena *arena, iron_error *err);
 /* Is there a report? Also after a race that had wrong or failed rows. */
 IRON_API int iron_arena_has_raced(const iron_arena *arena);
@@ -132,25 +133,25 @@ typedef enum iron_report_format {
     IRON_REPORT_HTML = 4
 } iron_report_format;
 
-/* Writes what the race came to, whole or not at all; "-" is standard output. */
+/* Writes the report, whole or not at all; "-" is standard output. */
 IRON_API iron_status iron_arena_report(const iron_arena *arena, iron_report_format format,
                                        const char *path, iron_error *err);
 /* The table, for a terminal of so many columns. */
 IRON_API void iron_arena_print(const iron_arena *arena, int is_terminal, int columns);
 
-/* Is this an earlier race's JSON, as iron_arena_compare needs it? To be asked before the race. */
+/* Is this the JSON of an earlier race, as iron_arena_compare needs it? Call it before the race. */
 IRON_API iron_status iron_arena_compare_check(const char *path, iron_error *err);
-/* Prints how the race compares with an earlier one's JSON. IRON_E_MISMATCH when a row is slower by
+/* Prints a comparison with the JSON of an earlier race. IRON_E_MISMATCH when a row is slower by
  * more than noise and threshold (percent). */
 IRON_API iron_status iron_arena_compare(const iron_arena *arena, const char *path,
                                         double threshold_percent, iron_error *err);
 
 /* The ops of this build; NULL past the last. */
 IRON_API const char *iron_arena_op_at(size_t index);
-/* Its named sizes, a line each set: "talk: MINI 32x32, SMALL 500x500 ..." */
+/* Its named sizes, one line per set: "talk: MINI (32x32) SMALL (500x500) ..." */
 IRON_API void iron_arena_sizes(const char *op, char *text, size_t size);
 
-/* What there is to say of an op, in the order in which it is said. */
+/* Texts about an op, in the order in which they are printed. */
 typedef enum iron_note {
     IRON_NOTE_CONTRACT = 0, /* what it computes, in one sentence */
     IRON_NOTE_WHY = 1,      /* what its race shows */
@@ -160,21 +161,21 @@ typedef enum iron_note {
     IRON_NOTE_MEASURED = 5  /* what was measured, where and when */
 } iron_note;
 
-/* NULL: there is no such op, or nothing to say. Paragraphs are separated by an empty line. */
+/* NULL: there is no such op or text. Paragraphs are separated by an empty line. */
 IRON_API const char *iron_arena_note(const char *op, iron_note note);
-/* What stands before a note: "Bytes moved"; "" for the first two; NULL past the last. */
+/* The title of a text: "Bytes moved"; "" for the first two; NULL past the last. */
 IRON_API const char *iron_arena_note_title(iron_note note);
 
 /* Writes the registry as one JSON document ("iron.registry/1"), whole or not at all: every op and
- * contender with all that is said of them here. "-" is standard output. */
+ * contender with their texts. "-" is standard output. */
 IRON_API iron_status iron_arena_registry(const char *path, iron_error *err);
 
 /* One axis of an op: a parameter that a race goes through. */
 typedef struct iron_arena_axis {
     uint32_t struct_size; /* set by the caller */
     const char *name, *about;
-    char values[400]; /* those that are raced unless others are asked for: "uniform, zipf" */
-    char takes[400];  /* what may be asked for: "uniform or zipf", "numbers from 0 to 1" */
+    char values[400]; /* that are raced unless others are requested: "uniform, zipf" */
+    char takes[400];  /* what may be requested: "uniform or zipf", "numbers from 0 to 1" */
 } iron_arena_axis;
 
 /* 0: there is no such op, or it has no more axes. */
@@ -198,15 +199,15 @@ typedef enum iron_verdict {
     IRON_VERDICT_SKIPPED = 2
 } iron_verdict;
 
-/* One check of a selftest: what was tested, and "" if it passed, else how the result differs, what
- * a driver said, or why the check was skipped. */
+/* One check of a selftest: what was tested, and "" if it passed, else how the result differs, the
+ * driver's message, or why the check was skipped. */
 typedef void (*iron_selftest_line)(void *context, iron_verdict verdict, const char *what,
                                    const char *text);
 
 typedef struct iron_selftest_options {
     int is_quick;            /* the same with smaller sizes */
     const char *only;        /* NULL, or: only checks whose names contain this */
-    iron_selftest_line line; /* NULL: nobody wants to know */
+    iron_selftest_line line; /* may be NULL */
     void *context;
 } iron_selftest_options;
 
@@ -214,9 +215,9 @@ typedef struct iron_selftest_result {
     uint64_t passed, failed, skipped;
 } iron_selftest_result;
 
-/* Golden vectors and every variant on this machine against the reference: on the CPU, and on every
- * device of every GPU backend in every mode and memory strategy. IRON_E_MISMATCH when something
- * differs. */
+/* Checks golden vectors, and every variant on this machine against the reference: on the CPU,
+ * and on every device of every GPU backend in every mode and memory strategy. IRON_E_MISMATCH
+ * when something differs. */
 IRON_API iron_status iron_selftest(const iron_selftest_options *options,
                                    iron_selftest_result *result, iron_error *err);
 

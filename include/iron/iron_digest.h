@@ -2,9 +2,10 @@
 /*
  * iron_digest.h: whole streams of files: scans, manifests, parts, differences, statistics.
  *
- * What the commands sum, check, diff, merge and stat are made of. The rules are iron.h's: a status
- * is returned, err may be NULL, objects are destroyed by their maker, NULL may be destroyed. The
- * stable digest of tokens in memory is in iron.h; this header may change from version to version.
+ * The commands sum, check, diff, merge and stat use these functions. The rules are those of iron.h:
+ * functions return a status, err may be NULL, the creator of an object destroys it, NULL may be
+ * destroyed. The stable digest of tokens in memory is in iron.h; this header may change from
+ * version to version.
  *
  *     iron_scan_options o;
  *     iron_manifest *m = NULL;
@@ -28,7 +29,7 @@ extern "C" {
 
 /* Names. */
 
-/* The files that a name stands for: itself, or a directory's in natural order. */
+/* The files of a path: the file itself, or those of a directory in natural order. */
 typedef struct iron_file_names iron_file_names;
 
 IRON_API iron_status iron_file_names_list(const char *path, iron_file_names **out, iron_error *err);
@@ -44,13 +45,13 @@ typedef struct iron_scan_options {
     uint32_t struct_size;
     uint32_t threads;       /* 0: every CPU */
     uint64_t vocab;         /* 50,257; 1 ... 2^32 */
-    uint64_t chunk_tokens;  /* 0: no chunks are kept; else a multiple of 4, at least 1024 */
-    uint64_t first;         /* of the range: a multiple of 4; other than 0 only for files */
-    uint64_t count;         /* IRON_COUNT_UNKNOWN: to the end; else a multiple of 4, or up to it */
-    uint32_t part, parts;   /* 0, or the range is part 1 ... parts of the stream: recorded */
+    uint64_t chunk_tokens;  /* 0: no chunks; else a multiple of 4, at least 1024 */
+    uint64_t first;         /* of the range: a multiple of 4; 0 for pipes */
+    uint64_t count;         /* a multiple of 4, or up to the end; IRON_COUNT_UNKNOWN: to the end */
+    uint32_t part, parts;   /* 0, or the range is this part (1 ... parts); recorded only */
     uint32_t device;        /* 0 */
     const char *backend;    /* NULL or "auto", "cpu", "cuda", "opencl" */
-    iron_progress progress; /* NULL, or told tokens done and in all */
+    iron_progress progress; /* NULL, or called with the tokens done and the total */
     void *context;
 } iron_scan_options;
 
@@ -62,17 +63,17 @@ typedef struct iron_manifest iron_manifest;
 
 IRON_API iron_status iron_scan(iron_source *source, const iron_scan_options *options,
                                iron_manifest **out, iron_error *err);
-/* Range of part 1 ... parts of a stream: equal but for the grid of 4. */
+/* Range of part 1 ... parts of a stream: of equal length, rounded to multiples of 4. */
 IRON_API iron_status iron_part_range(uint64_t tokens, uint32_t part, uint32_t parts,
                                      uint64_t *first, uint64_t *count, iron_error *err);
 
-/* Manifests: what a scan found, as an object and as a readable JSON file "iron.manifest/1". */
+/* Manifests: the result of a scan, as an object and as a readable JSON file "iron.manifest/1". */
 
 typedef struct iron_manifest_info {
     uint32_t struct_size; /* set by the caller */
     uint32_t part, parts; /* 0: the whole stream */
     uint64_t first;       /* position of the first token that was scanned */
-    uint64_t tokens;      /* that were scanned */
+    uint64_t tokens;      /* how many were scanned */
     uint64_t stream_tokens;
     uint64_t chunk_tokens; /* 0: no chunks */
     uint64_t chunk_count;
@@ -94,17 +95,17 @@ IRON_API iron_status iron_manifest_describe(const iron_manifest *manifest, iron_
                                             iron_error *err);
 IRON_API iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
                                            iron_manifest_file *file, iron_error *err);
-/* Of what was scanned; a part's words merge with the others' by addition. */
+/* The digest of what was scanned; the words of parts add up. */
 IRON_API iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_result *result,
                                           iron_error *err);
-/* All of the file or what was there before. */
+/* Replaces the file completely or not at all. */
 IRON_API iron_status iron_manifest_write(const iron_manifest *manifest, const char *path,
                                          iron_error *err);
 IRON_API iron_status iron_manifest_read(const char *path, iron_manifest **out, iron_error *err);
-/* Nonzero: the file begins like one of ours, whatever its version. */
+/* Nonzero: the file looks like a manifest, of any version. */
 IRON_API int iron_manifest_is_one(const char *path);
 /* Joins the parts of one stream, given in any order. Gaps, overlaps, parts of other streams:
- * IRON_E_FORMAT, with which and where. */
+ * IRON_E_FORMAT; the message says which and where. */
 IRON_API iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count,
                                          iron_manifest **out, iron_error *err);
 
@@ -112,18 +113,18 @@ IRON_API iron_status iron_manifest_merge(iron_manifest *const *parts, size_t cou
 
 typedef enum iron_check_state {
     IRON_CHECK_OK = 0,
-    IRON_CHECK_FAILED = 1,    /* other tokens, another number of them, or no such file any more */
-    IRON_CHECK_MISSING = 2,   /* the file is not there */
-    IRON_CHECK_ERROR = 3,     /* it could not be opened or read */
-    IRON_CHECK_UNCHECKED = 4, /* all of it shares chunks with files that are not there */
-    IRON_CHECK_PARTLY = 5     /* some of it does; the rest is what it was */
+    IRON_CHECK_FAILED = 1,  /* other tokens, another number of them, or not such a file any more */
+    IRON_CHECK_MISSING = 2, /* the file does not exist */
+    IRON_CHECK_ERROR = 3,   /* it could not be opened or read */
+    IRON_CHECK_UNCHECKED = 4, /* all of its chunks are shared with missing files */
+    IRON_CHECK_PARTLY = 5     /* some of them are; the rest is unchanged */
 } iron_check_state;
 
 typedef struct iron_check_options {
     uint32_t struct_size;
     uint32_t threads;       /* 0: every CPU */
-    uint32_t takes_missing; /* nonzero: what shares a chunk with a missing file is not checked;
-                               else it fails */
+    uint32_t takes_missing; /* nonzero: chunks shared with a missing file are not checked; else
+                               the files that share them fail */
     uint32_t device;
     const char *backend; /* as in a scan */
     iron_progress progress;
@@ -134,16 +135,16 @@ typedef struct iron_check_file {
     uint32_t struct_size; /* set by the caller */
     iron_check_state state;
     const char *path;             /* as the manifest has it; borrowed from the check */
-    char reason[240];             /* a sentence; "" if there is nothing to say */
+    char reason[240];             /* a sentence, or "" */
     char expected[48], found[48]; /* the first difference: tokens, or seals of a chunk; or "" */
 } iron_check_file;
 
 typedef struct iron_check iron_check;
 
-/* Looks for each file under its name, then beside the manifest. A chunk belongs to every file that
- * it overlaps; all of them fail if it differs. A manifest whose chunks are all right, but whose
- * seal, statistics or marks are not those of its files, is damaged: it follows behind its files as
- * one more that failed. Fails itself only if it could not be done. */
+/* Searches for each file under its name, then beside the manifest. A chunk belongs to every file
+ * that it overlaps; all of them fail if it differs. A manifest whose chunks are all right, but
+ * whose seal, statistics or marks do not match its files, is damaged: it is listed after its
+ * files as one more failed file. The function fails only if the check could not be done. */
 IRON_API iron_status iron_check_run(const iron_manifest *manifest,
                                     const iron_check_options *options, iron_check **out,
                                     iron_error *err);
@@ -156,8 +157,8 @@ IRON_API iron_status iron_check_file_at(const iron_check *check, size_t index,
 
 /* One of two streams: a manifest, or files, or both (then the manifest is of those files). */
 typedef struct iron_diff_side {
-    const iron_manifest *manifest; /* NULL: none; borrowed for the call */
-    iron_source *source;           /* NULL: the files are not there; borrowed for the call */
+    const iron_manifest *manifest; /* or NULL; borrowed for the call */
+    iron_source *source;           /* NULL: no files; borrowed for the call */
     const char *name;              /* for messages */
 } iron_diff_side;
 
@@ -169,7 +170,7 @@ typedef enum iron_diff_kind {
     IRON_DIFF_INSERTED = 4,  /* the second has `shift` tokens more from `shift_at` on */
     IRON_DIFF_DELETED = 5,   /* the second lacks `shift` tokens from `shift_at` on */
     IRON_DIFF_REORDERED = 6, /* the same chunks in another order */
-    IRON_DIFF_REPEATED = 7   /* chunks of the first stand in the second more often */
+    IRON_DIFF_REPEATED = 7   /* chunks of the first occur in the second more often */
 } iron_diff_kind;
 
 typedef struct iron_diff_options {
@@ -186,17 +187,17 @@ typedef struct iron_diff_report {
     uint64_t tokens[2];
     uint64_t first;        /* first position that differs, or IRON_COUNT_UNKNOWN: none does */
     uint64_t first_end;    /* first + 1; more where only the chunk is known, not the token */
-    uint32_t has_value[2]; /* the token there is known (not past the end, files at hand) */
+    uint32_t has_value[2]; /* the token there is known (not past the end, files available) */
     uint32_t value[2];
     uint64_t chunk_tokens;
     uint64_t chunks; /* of the longer stream */
     uint64_t differing_chunks;
     size_t range_count;   /* of neighbouring chunks that differ */
-    uint64_t shift;       /* INSERTED, DELETED: so many tokens */
+    uint64_t shift;       /* INSERTED, DELETED: how many tokens */
     uint64_t shift_at;    /* at about this position of the first stream (exactly, with files) */
-    uint64_t moved;       /* REORDERED, REPEATED: so many chunks */
-    uint32_t is_verified; /* shift or order were seen token by token, or chunk by chunk throughout;
-                             else they are what the manifests suggest */
+    uint64_t moved;       /* REORDERED, REPEATED: how many chunks */
+    uint32_t is_verified; /* shift or order were verified by all tokens or chunks; else they are
+                             what the manifests suggest */
     char text[240];       /* the finding, in a sentence */
 } iron_diff_report;
 
@@ -211,7 +212,7 @@ IRON_API iron_status iron_diff_describe(const iron_diff *diff, iron_diff_report 
 /* Range `index` of differing chunks, as positions first ... end-1; nonzero past the last. */
 IRON_API int iron_diff_range(const iron_diff *diff, size_t index, uint64_t *first, uint64_t *end);
 
-/* Statistics of a stream, beyond what a digest carries. */
+/* Statistics of a stream, beyond those of a digest. */
 
 #define IRON_STAT_PLACES 8u
 
@@ -219,8 +220,8 @@ typedef struct iron_stat_options {
     uint32_t struct_size;
     uint32_t threads;
     uint64_t vocab;           /* 1 ... 2^32 */
-    uint64_t eos;             /* IRON_COUNT_UNKNOWN: documents are not looked for */
-    uint32_t wants_histogram; /* then vocab is 2^26 at most */
+    uint64_t eos;             /* ends a document; IRON_COUNT_UNKNOWN: no documents */
+    uint32_t wants_histogram; /* then vocab must be at most 2^26 */
     uint64_t first, count;    /* the range, as in a scan */
     iron_progress progress;
     void *context;
@@ -242,22 +243,22 @@ typedef struct iron_stat_report {
     uint32_t min, max;
     uint64_t tokens, zeros;
     uint64_t out_of_vocab;
-    size_t place_count; /* of the first that are out of the vocabulary */
+    size_t place_count; /* of the first tokens that are out of the vocabulary */
     iron_stat_place places[IRON_STAT_PLACES];
     uint64_t run_length, run_position; /* the longest run of one value, the first of its length */
     uint32_t run_value;
     /* With eos: a document ends with it, or with the stream. The median is the length that at least
      * half of the documents do not exceed, p95 the one that 95 of 100 do not: lengths that occur,
-     * no means of two. Both are exact up to 2^20 tokens; above, they are at most the true length,
-     * and short of it by less than a 1024th. Everything else is exact. */
+     * not means of two. Both are exact up to 2^20 tokens; above, they are at most the true length,
+     * and less than 1/1024 below it. Everything else is exact. */
     uint64_t documents, document_min, document_max, document_median, document_p95;
-    uint64_t empty_documents; /* of the eos alone */
+    uint64_t empty_documents; /* only an eos */
     double document_mean;     /* lengths count the eos */
     uint32_t is_last_open;    /* the stream does not end with the eos */
     /* With a histogram. */
     uint64_t used_ids, unused_ids;
-    double entropy_bits;       /* a token, of those in the vocabulary */
-    double entropy_limit_bits; /* if all ids were used alike: log2(vocab) */
+    double entropy_bits;       /* per token, of those in the vocabulary */
+    double entropy_limit_bits; /* if all ids were equally frequent: log2(vocab) */
 } iron_stat_report;
 
 IRON_API iron_status iron_stat_source(iron_source *source, const iron_stat_options *options,
@@ -267,10 +268,10 @@ IRON_API iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report 
                                         iron_error *err);
 /* Counts of ids 0 ... vocab-1, or NULL without a histogram. */
 IRON_API const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids);
-/* The `next` range follows directly on this one. */
+/* Appends the range that follows this one directly. */
 IRON_API iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error *err);
-/* As words that other processes can take, in the machine's own order. Returns how many words there
- * are; with less room (or NULL and 0) what is written is of no use. */
+/* As words for other processes, in the machine's own byte order. Returns how many words there are;
+ * if `room` is less (or NULL and 0), what was written is incomplete. */
 IRON_API size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t room);
 IRON_API iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
                                           iron_error *err);

@@ -31,12 +31,12 @@ extern "C" {
 typedef struct iron_service {
     uint32_t struct_size; /* sizeof(iron_service) */
     uint32_t listen_fd;   /* a listening socket; 0: none */
-    uint64_t watchdog_us; /* so often it wants to hear that all is well; 0: never */
-    char notify[112];     /* the socket where it is told: a path, or @ and a name; "": nowhere */
+    uint64_t watchdog_us; /* period in which it expects a sign of life; 0: none */
+    char notify[112];     /* the socket for messages to it: a path, or @ and a name; "": none */
 } iron_service;
 
-/* Takes it out of the environment, so it is called once, before there are threads. Refuses with a
- * sentence what is not right. */
+/* Reads the variables and removes them from the environment, so call it once, before there are
+ * threads. Refuses invalid ones with a message. */
 IRON_API iron_status iron_service_take(iron_service *service, iron_error *err);
 
 /* Zero and NULL mean the default. */
@@ -45,10 +45,10 @@ typedef struct iron_server_options {
     uint32_t max_engines;           /* 256 */
     const char *listen;             /* "127.0.0.1:8080"; "[::1]:0": any free port */
     const char *data;               /* "iron-data" */
-    const char *token_file;         /* the token alone on a line; nobody else may read the file */
+    const char *token_file;         /* the token alone on a line; not readable by others */
     const char *tls_cert, *tls_key; /* PEM; both or none */
     const char *report;             /* a page of the arena, shown at /report */
-    const char *const *hosts;       /* further names that requests may be for */
+    const char *const *hosts;       /* further names that requests may use */
     size_t host_count;
     uint64_t max_body;        /* bytes; 1 TiB */
     uint32_t max_connections; /* 512 */
@@ -56,11 +56,11 @@ typedef struct iron_server_options {
     uint32_t max_uploads;     /* large bodies at once; 64 */
     uint32_t header_seconds;  /* for a request's header to arrive, also while idle; 15 */
     uint32_t request_seconds; /* for a whole request; 3600 */
-    uint32_t grace_seconds;   /* for what is in flight when the server is stopped; 10 */
-    uint64_t min_body_rate;   /* bytes a second, after ten seconds of grace; 1024 */
-    const char *log;          /* what standard error gets: "text", or a line of "json" a request */
+    uint32_t grace_seconds;   /* for requests in flight when the server is stopped; 10 */
+    uint64_t min_body_rate;   /* bytes per second, after ten seconds of grace; 1024 */
+    const char *log;          /* on standard error: "text", or "json" with one line per request */
     const char *log_level;    /* "debug", "info", "warning" or "error"; "info" */
-    const iron_service *service; /* NULL: none. Its socket is taken, in the place of `listen` */
+    const iron_service *service; /* NULL: none. Its socket replaces `listen` */
 } iron_server_options;
 
 typedef struct iron_server iron_server;
@@ -69,11 +69,11 @@ IRON_API iron_status iron_server_start(const iron_server_options *options, iron_
                                        iron_error *err);
 IRON_API const char *iron_server_url(const iron_server *server); /* "http://127.0.0.1:8080" */
 IRON_API uint64_t iron_server_engines(const iron_server *server);
-/* Finishes or refuses what is in flight, takes snapshots, frees the server; an error says what
+/* Finishes or refuses requests in flight, takes snapshots, frees the server; an error says what
  * could not be written (nothing that was acknowledged is lost). */
 IRON_API iron_status iron_server_stop(iron_server *server, iron_error *err);
-/* Writes an error where and as a server with these options writes its log: for those of start and
- * stop, after which there is none. False: it could not be. */
+/* Writes an error as a server with these options logs: for errors of start and stop, when there is
+ * no server. False: that failed. */
 IRON_API bool iron_server_complain(const iron_server_options *options, const iron_error *err);
 
 /* Feeding a file to a server, and resuming exactly. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier_cub.cu: the op `barrier` by CUB: DeviceReduce for the sum of all, DeviceSegmentedReduce
- * for a sum of every 1024 elements. Segments of one length are told by that length where CUB knows
- * such (3.1 and later), and a shorter last one is then reduced by itself; before that by offsets,
- * which are computed and not stored, with 32 bits where that is enough.
+ * barrier_cub.cu: CUB for the op `barrier`: DeviceReduce for the sum of everything,
+ * DeviceSegmentedReduce for a sum of every 1024 elements. CUB 3.1 and later takes the length of
+ * equal segments, and a shorter last one is reduced by itself; older versions take offsets, which
+ * are computed and not stored, with 32 bits where that is enough.
  */
 #include "cub_peer.h"
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-const int SEGMENT = 1024; /* what the op's contract says */
+const int SEGMENT = 1024; /* by the op's contract */
 
 const uint32_t *line_of(const iron_peer_case &c) {
     return static_cast<const uint32_t *>(c.inputs[0]);
@@ -20,7 +20,7 @@ const uint32_t *line_of(const iron_peer_case &c) {
 
 cudaStream_t stream_of(const iron_peer_case &c) { return static_cast<cudaStream_t>(c.stream); }
 
-/* CUB adds up in the wider of the input's and the output's type: no sum is lost. */
+/* CUB adds in the wider of the input's and the output's type: no overflow. */
 cudaError_t reduce_all(const iron_peer_case &c, void *workspace, size_t &workspace_bytes) {
     return cub::DeviceReduce::Sum(workspace, workspace_bytes, line_of(c),
                                   static_cast<unsigned long long *>(c.output),
@@ -77,12 +77,12 @@ cudaError_t reduce_segments(const iron_peer_case &c, void *workspace, size_t &wo
 #endif
 
 int open_barrier(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    const bool is_grid = cub_case_says(c, "reach=grid");
+    const bool is_grid = cub_has_param(c, "reach=grid");
     const uint64_t sums = (c->rows + SEGMENT - 1) / SEGMENT;
     const uint64_t bytes = is_grid ? sizeof(uint64_t) : sums * sizeof(uint32_t);
 
     *state = nullptr;
-    if (!is_grid && !cub_case_says(c, "reach=block"))
+    if (!is_grid && !cub_has_param(c, "reach=block"))
         return cub_refuse(why, why_size, "the case does not say how far a sum reaches");
     if (c->input_count < 1 || c->input_bytes[0] / sizeof(uint32_t) < c->rows ||
         c->output_bytes != bytes)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cub_peer.h: what the rows around CUB share. A row is a function that calls CUB; its work, the
- * workspace among it, is opened, run and closed by the functions here, and its own `open` only
- * looks at the arrays and chooses the call.
+ * cub_peer.h: for the rows of CUB. A row is a function that calls CUB; the functions here open, run
+ * and close its work with the workspace. Its own `open` only checks the arrays and chooses the
+ * call.
  *
- * A row more: write it in <op>_cub.cu, declare it below, name it in cub_list.cu, and name the file
- * in peers/CMakeLists.txt.
+ * To add a row: write it in <op>_cub.cu, declare it below, add it to the list in tokens_cub.cu, and
+ * the file to peers/CMakeLists.txt.
  */
 #ifndef IRON_PEERS_CUB_PEER_H
 #define IRON_PEERS_CUB_PEER_H
@@ -22,12 +22,12 @@
 #include <cstring>
 #include <new>
 
-/* All rows, each in its op's file. */
+/* All rows, each in the file of its op. */
 extern const iron_peer cub_tokens_row, cub_tokens_sum_row;
 extern const iron_peer cub_barrier_row;
 extern const iron_peer cub_histogram_row, cub_histogram_pieces_row;
 
-/* A call of CUB: with workspace NULL it only says how much it needs. */
+/* A call of CUB: with workspace NULL it only returns the size that it needs. */
 typedef cudaError_t (*cub_call)(const iron_peer_case &c, void *workspace, size_t &workspace_bytes);
 
 struct cub_work {
@@ -44,7 +44,7 @@ inline int cub_refuse(char *why, size_t size, const char *text) {
 }
 
 /* Does the case say "name=value"? */
-inline bool cub_case_says(const iron_peer_case *c, const char *param) {
+inline bool cub_has_param(const iron_peer_case *c, const char *param) {
     const size_t length = strlen(param);
 
     if (c->struct_size < offsetof(iron_peer_case, params) + sizeof c->params)
@@ -64,12 +64,12 @@ inline void cub_close(void *state) {
 }
 
 inline int cub_take_workspace(cub_work *w, char *why, size_t why_size) {
-    if (cuda_enter_device_of(w->c.output, &w->device, why, why_size) ||
-        cuda_says(w->call(w->c, nullptr, w->workspace_bytes), "CUB", why, why_size))
+    if (cuda_set_device_of(w->c.output, &w->device, why, why_size) ||
+        cuda_check(w->call(w->c, nullptr, w->workspace_bytes), "CUB", why, why_size))
         return 1;
-    /* A workspace of no bytes would be NULL, and that asks for the size again. */
-    return cuda_says(cudaMalloc(&w->workspace, w->workspace_bytes + 1), "cudaMalloc", why,
-                     why_size);
+    /* A workspace of no bytes would be NULL, which asks for the size again. */
+    return cuda_check(cudaMalloc(&w->workspace, w->workspace_bytes + 1), "cudaMalloc", why,
+                      why_size);
 }
 
 inline int cub_open(const iron_peer_case *c, cub_call call, void **state, char *why,
@@ -92,9 +92,9 @@ inline int cub_open(const iron_peer_case *c, cub_call call, void **state, char *
 inline int cub_run(void *state, char *why, size_t why_size) {
     cub_work *w = static_cast<cub_work *>(state);
 
-    if (cuda_says(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
+    if (cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
         return 1;
-    return cuda_says(w->call(w->c, w->workspace, w->workspace_bytes), "CUB", why, why_size);
+    return cuda_check(w->call(w->c, w->workspace, w->workspace_bytes), "CUB", why, why_size);
 }
 
 #endif

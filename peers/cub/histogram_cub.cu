@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram_cub.cu: what a good engineer would pick for the op `histogram`: CUB's
- * DeviceHistogram::HistogramEven with a bin a value, in two rows.
+ * histogram_cub.cu: CUB for the op `histogram`: DeviceHistogram::HistogramEven with one bin per
+ * value, in two rows.
  *
- *   cub         one call, its count a 64-bit number, as one writes it
- *   cub-pieces  calls for pieces below 2^31 elements, their counts an int: CUB's offsets are ints
+ *   cub         one call with a 64-bit count, as one would write it
+ *   cub-pieces  calls for pieces below 2^31 elements with an int count: CUB's offsets are ints
  *               then, and its kernel is faster
  *
- * Counters have 32 bits: that is what CUB is tuned for, and with 64 its additions in shared memory
- * would be loops. A kernel of a line widens them, and adds them up where there are several calls.
- * 2^32 elements or more could be one value, and its counter would wrap: `cub` takes as few elements
- * as it can (a multiple of 16, so that the rest begins where wide loads can) in a call before, and
- * the rest in calls of 2^32 - 16 at most.
+ * Counters have 32 bits: CUB is tuned for that, and 64-bit additions in shared memory would be
+ * loops. A small kernel widens them, and adds them up where there are several calls. 2^32 elements
+ * or more could all have one value, and its counter would wrap: `cub` takes as few elements as
+ * possible (a multiple of 16, so that the rest is aligned for wide loads) in a first call, and the
+ * rest in calls of 2^32 - 16 at most.
  */
 #include "cub_peer.h"
 
 namespace {
 
-/* Elements of a call, multiples of 16: what a counter can hold, and what an int can number. */
+/* Most elements of a call, multiples of 16: for a 32-bit counter, and for an int index. */
 constexpr uint64_t COUNTED_MOST = 0xFFFFFFF0;
 constexpr uint64_t NUMBERED_MOST = 0x7FFFFFF0;
 constexpr unsigned THREADS = 256;
@@ -27,7 +27,7 @@ struct work {
     int device;
     int bins;
     uint64_t head, piece; /* elements of the first call, and of others at most */
-    /* A call of CUB: with workspace NULL it only says how much it needs. */
+    /* A call of CUB: with workspace NULL it only returns the size that it needs. */
     cudaError_t (*count)(work &w, uint64_t first, uint64_t count);
     unsigned *counts;
     void *workspace;
@@ -66,12 +66,13 @@ void close_work(void *state) {
     delete w;
 }
 
-/* The longest call need not be the one that needs most: short ones may be another kernel's. */
+/* The longest call need not need the largest workspace: short ones may use another kernel. */
 int ask_for_bytes(work *w, char *why, size_t why_size) {
     size_t most = 0;
 
     for (uint64_t count : {w->head, w->piece}) {
-        if (cuda_says(w->count(*w, 0, count < w->c.rows ? count : w->c.rows), "CUB", why, why_size))
+        if (cuda_check(w->count(*w, 0, count < w->c.rows ? count : w->c.rows), "CUB", why,
+                       why_size))
             return 1;
         most = w->workspace_bytes > most ? w->workspace_bytes : most;
     }
@@ -80,20 +81,20 @@ int ask_for_bytes(work *w, char *why, size_t why_size) {
 }
 
 int take(work *w, char *why, size_t why_size) {
-    if (cuda_enter_device_of(w->c.output, &w->device, why, why_size) ||
+    if (cuda_set_device_of(w->c.output, &w->device, why, why_size) ||
         ask_for_bytes(w, why, why_size) ||
-        cuda_says(cudaMalloc(&w->counts, static_cast<size_t>(w->bins) * sizeof *w->counts),
-                  "cudaMalloc", why, why_size))
+        cuda_check(cudaMalloc(&w->counts, static_cast<size_t>(w->bins) * sizeof *w->counts),
+                   "cudaMalloc", why, why_size))
         return 1;
-    /* A workspace of no bytes would be NULL, and that asks for the size again. */
-    return cuda_says(cudaMalloc(&w->workspace, w->workspace_bytes + 1), "cudaMalloc", why,
-                     why_size);
+    /* A workspace of no bytes would be NULL, which asks for the size again. */
+    return cuda_check(cudaMalloc(&w->workspace, w->workspace_bytes + 1), "cudaMalloc", why,
+                      why_size);
 }
 
 uint64_t up_to_16(uint64_t count) { return (count + 15) / 16 * 16; }
 
-/* As few calls as can be: of one length, or all but the first as long as can be. */
-void deal(work *w, bool is_pieces) {
+/* As few calls as possible: of equal length, or all but the first of the greatest length. */
+void split_calls(work *w, bool is_pieces) {
     const uint64_t most = is_pieces ? NUMBERED_MOST : COUNTED_MOST, rows = w->c.rows;
     const uint64_t calls = (rows + most - 1) / most;
 
@@ -117,7 +118,7 @@ int open_work(const iron_peer_case *c, bool is_pieces, void **state, char *why, 
     memcpy(&w->c, c, c->struct_size < sizeof w->c ? c->struct_size : sizeof w->c);
     w->bins = static_cast<int>(bins);
     w->count = is_pieces ? count_for<int>(element) : count_for<long long>(element);
-    deal(w, is_pieces);
+    split_calls(w, is_pieces);
     if (take(w, why, why_size)) {
         close_work(w);
         return 1;
@@ -138,17 +139,17 @@ int run_work(void *state, char *why, size_t why_size) {
     work *w = static_cast<work *>(state);
     unsigned groups = (static_cast<unsigned>(w->bins) + THREADS - 1) / THREADS;
 
-    if (cuda_says(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
+    if (cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
         return 1;
     for (uint64_t first = 0, count; first < w->c.rows; first += count) {
         const uint64_t left = w->c.rows - first, most = first == 0 ? w->head : w->piece;
 
         count = left < most ? left : most;
-        if (cuda_says(w->count(*w, first, count), "CUB", why, why_size))
+        if (cuda_check(w->count(*w, first, count), "CUB", why, why_size))
             return 1;
         add_counts<<<groups, THREADS, 0, static_cast<cudaStream_t>(w->c.stream)>>>(
             w->counts, static_cast<unsigned long long *>(w->c.output), w->bins, first == 0);
-        if (cuda_says(cudaGetLastError(), "the addition of counts", why, why_size))
+        if (cuda_check(cudaGetLastError(), "the addition of counts", why, why_size))
             return 1;
     }
     return 0;

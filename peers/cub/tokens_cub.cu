@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokens_cub.cu: what a good engineer would write in ten lines for the op `tokens`: CUB's
- * device-wide reduction of the same monoid, (xor, sum of p mod vocab), with a plain % by a number
- * known at run time. Beside it CUB's plain sum of the tokens, which answers another question (and
- * checks itself): what CUB reads where nothing is to be computed.
+ * tokens_cub.cu: CUB for the op `tokens`: its device-wide reduction of the same monoid, (xor, sum
+ * of p mod vocab), with a plain % by a number known at run time. Beside it CUB's plain sum of the
+ * tokens, which computes something else (and checks itself): how fast CUB reads when it computes
+ * almost nothing. And the list of all rows of this plug-in.
  *
  * bench-gpu calls the reduction without the rest of the plug-in:
  *
  *   int iron_peer_tokens_cub(tokens, count, vocab, workspace, &workspace_bytes, result, stream)
  *
- * With workspace NULL it only says how much it needs. result: {uint64 sum, uint32 xor} in device
- * memory. Positions begin at 0: a first position as a third member of the functor costs CUB a third
- * of its speed. Returns a cudaError_t.
+ * With workspace NULL it only returns the size that it needs. result: {uint64 sum, uint32 xor} in
+ * device memory. Positions begin at 0: a first position as a third member of the functor costs CUB
+ * a third of its speed. Returns a cudaError_t.
  */
 #include "cub_peer.h"
 
@@ -27,16 +27,16 @@ struct contribution {
     unsigned int xors;
 };
 
-/* What the op takes for an answer. CUB's result covers sum and xors; a state of the engine's nodes
- * is not computed, which has_state = 0 says. */
+/* The op's answer. CUB computes sum and xors; has_state = 0 says that it does not compute the state
+ * of the engine's nodes. */
 struct answer {
     uint64_t sum;
     uint32_t xors, has_state;
     uint64_t state;
 };
 
-static_assert(offsetof(contribution, sum) == offsetof(answer, sum), "one lies on the other");
-static_assert(offsetof(contribution, xors) == offsetof(answer, xors), "one lies on the other");
+static_assert(offsetof(contribution, sum) == offsetof(answer, sum), "same layout");
+static_assert(offsetof(contribution, xors) == offsetof(answer, xors), "same layout");
 
 struct positioned {
     const uint32_t *tokens;
@@ -78,13 +78,13 @@ cudaError_t reduce_monoid(const iron_peer_case &c, void *workspace, size_t &work
 
     if (code != cudaSuccess || !workspace)
         return code;
-    /* After the reduction, whose store of a whole struct may reach into these bytes. */
+    /* After the reduction, whose store of a whole struct may overwrite these bytes. */
     return cudaMemsetAsync(static_cast<char *>(c.output) + offsetof(answer, has_state), 0,
                            sizeof(answer) - offsetof(answer, has_state),
                            static_cast<cudaStream_t>(c.stream));
 }
 
-/* CUB adds up in the wider of the input's and the output's type: no sum is lost. */
+/* CUB adds in the wider of the input's and the output's type: no overflow. */
 cudaError_t reduce_sum(const iron_peer_case &c, void *workspace, size_t &workspace_bytes) {
     return cub::DeviceReduce::Sum(
         workspace, workspace_bytes, static_cast<const uint32_t *>(c.inputs[0]),
@@ -142,3 +142,17 @@ const iron_peer cub_tokens_sum_row = {sizeof(iron_peer),
                                       cub_run,
                                       cub_close,
                                       check_sum};
+
+extern "C" const iron_peer_list *iron_peer_list_get(void) {
+    static const iron_peer rows[] = {
+        cub_tokens_row,    cub_tokens_sum_row,       cub_barrier_row,
+        cub_histogram_row, cub_histogram_pieces_row,
+    };
+    static char version[32];
+    static const iron_peer_list list = {IRON_PEER_ABI, "CUB", version, rows,
+                                        sizeof rows / sizeof rows[0]};
+
+    snprintf(version, sizeof version, "%d.%d.%d", CUB_MAJOR_VERSION, CUB_MINOR_VERSION,
+             CUB_SUBMINOR_VERSION);
+    return &list;
+}

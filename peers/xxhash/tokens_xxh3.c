@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokens_xxh3.c: XXH3 of the tokens' bytes, in one thread: what a user picks who wants a
- * fingerprint of data as fast as a processor reads it. It answers another question than the op, and
- * so checks itself: the streaming interface, fed in uneven pieces, must come to the same hash.
+ * tokens_xxh3.c: XXH3 of the tokens' bytes, in one thread: the usual choice for a fingerprint of
+ * data at the speed of memory. It computes something else than the op, and so checks itself: the
+ * streaming interface, fed in uneven pieces, must give the same hash.
  *
- * Compiled in here with this build's flags: half again as fast as Debian's shared library.
+ * Compiled in with this build's flags: half again as fast as Debian's shared library.
  */
-#include <iron/iron_peer.h>
+#include "peer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define XXH_INLINE_ALL
 #pragma GCC diagnostic push
@@ -32,20 +30,16 @@ typedef struct work {
     void *output;
 } work;
 
-static int refuse(char *why, size_t size, const char *text) {
-    snprintf(why, size, "%s", text);
-    return 1;
-}
-
 static int open_hash(const iron_peer_case *c, void **state, char *why, size_t why_size) {
     work *w;
 
     *state = NULL;
     if (c->input_count < 1 || c->output_bytes < sizeof(XXH64_hash_t))
-        return refuse(why, why_size, "there are no tokens, or no 8 bytes for their hash");
+        return peer_refuse(why, why_size,
+                           "there are no tokens, or fewer than 8 bytes for their hash");
     w = malloc(sizeof *w);
     if (!w)
-        return refuse(why, why_size, "out of memory");
+        return peer_refuse(why, why_size, "out of memory");
     *w = (work){c->inputs[0], c->input_bytes[0], c->output};
     *state = w;
     return 0;
@@ -61,7 +55,7 @@ static int run_hash(void *state, char *why, size_t why_size) {
     return 0;
 }
 
-/* Pieces of 1, 8, 57, 400 ... bytes: none ends where the hash's own blocks do. */
+/* Pieces of 1, 8, 57, 400 ... bytes: they do not end where the hash's own blocks do. */
 static XXH64_hash_t hash_in_pieces(XXH3_state_t *state, const char *bytes, size_t count) {
     size_t piece = 1;
 
@@ -84,7 +78,7 @@ static int check_hash(const iron_peer_case *host, const void *output, char *why,
     XXH64_hash_t want, got;
 
     if (!state)
-        return refuse(why, why_size, "out of memory");
+        return peer_refuse(why, why_size, "out of memory");
     want = hash_in_pieces(state, host->inputs[0], host->input_bytes[0]);
     XXH3_freeState(state);
     memcpy(&got, output, sizeof got);

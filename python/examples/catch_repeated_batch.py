@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A data loader that repeats a batch after a resume is caught, in two ways.
+"""Two ways to detect a data loader that repeats a batch after a resume.
 
-A run is stopped and resumed from a checkpoint.  The loader's bug is the common one: its position
-was saved before the batch in flight was counted, so that batch comes twice.
+A run is stopped and resumed from a checkpoint.  The loader has a common bug: it saves its position
+before the batch in flight is counted, so that batch is delivered twice.
 
- 1. By position.  The digest is saved in the checkpoint with everything else, and knows what the
-    run has seen: the repeated batch is refused when it comes, and its positions are named.
- 2. By the seal.  A loader that does not tell positions appends; at the end its seal is not the
-    corpus's, whose seal was taken once, when the corpus was made.
+ 1. By position.  The digest is saved in the checkpoint and knows which positions the run has seen:
+    the repeated batch is refused at once, with its positions.
+ 2. By the seal.  A loader that does not report positions appends; at the end, its seal differs from
+    the seal of the corpus, which was computed once, when the corpus was made.
 
     python3 python/examples/catch_repeated_batch.py     # exit 0: caught both times
 """
@@ -32,7 +32,7 @@ def make_corpus():
 
 
 class Loader:
-    """Batches in order, with a position that can be saved; buggy ones forget the last batch."""
+    """Yields batches in order; state() is the position to save, one batch short if is_buggy."""
 
     def __init__(self, corpus, is_buggy, batch=0):
         self.corpus, self.is_buggy, self.batch = corpus, is_buggy, batch
@@ -48,7 +48,7 @@ class Loader:
 
 
 def train(corpus, is_buggy, tells_positions):
-    """One run, stopped after STOP batches and resumed from a checkpoint; its seal."""
+    """Stops a run after STOP batches, resumes it from a checkpoint, and returns its seal."""
     loader, digest = Loader(corpus, is_buggy), Digest()
     for first, tokens in loader:
         digest.update(tokens, first if tells_positions else None)
@@ -70,7 +70,7 @@ def main():
     print(f"the corpus: {len(corpus)} tokens, seal {want}")
 
     right = train(corpus, is_buggy=False, tells_positions=True)
-    print(f"a loader that resumes rightly:  seal {right}: "
+    print(f"correct loader:                 seal {right}: "
           f"{'the same' if right == want else 'NOT the same'}")
 
     caught = None
@@ -78,10 +78,10 @@ def main():
         train(corpus, is_buggy=True, tells_positions=True)
     except IronError as error:
         caught = str(error)
-    print(f"one that repeats a batch, with positions: {caught or 'NOT caught'}")
+    print(f"repeated batch, with positions: {caught or 'NOT caught'}")
 
     wrong = train(corpus, is_buggy=True, tells_positions=False)
-    print(f"the same, without positions:    seal {wrong}: "
+    print(f"repeated batch, no positions:   seal {wrong}: "
           f"{'NOT caught' if wrong == want else 'not the corpus, caught'}")
 
     first = (STOP - 1) * BATCH

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The same data read by 1, 2, 3 and 8 ranks gives one seal; a loader with a bug does not.
+"""The same data read by 1, 2, 3 and 8 ranks gives the same seal, unless the loader has a bug.
 
-Each rank digests what it reads, wherever its pieces lie, and the digests are merged, in any order:
-by one process here, by an all-gather of state_dict() in a real run.  Three ways of sharding are
-shown: blocks (rank r has the r-th part), turns (piece k goes to rank k mod world) and shuffled
-pieces.  The buggy loader drops the last pieces where their number is no multiple of the world
-size, as many do to keep ranks in step: nothing looks wrong, until the seals are compared.
+Each rank digests the pieces it reads, and the digests are merged in any order: by one process here,
+by an all-gather of state_dict() in a real run.  Three ways of sharding are shown: blocks (rank r
+has the r-th part), turns (piece k goes to rank k mod world) and shuffled pieces.  The buggy loader
+drops the last pieces if their number is not a multiple of the world size, as many loaders do to
+keep ranks in step; only the seal shows it.
 
-    python3 python/examples/compare_world_sizes.py      # exit 0: one seal for all, the bug caught
+    python3 python/examples/compare_world_sizes.py      # exit 0: equal seals, and the bug caught
 """
 
 import array
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed once 
 
 from iron_tokens import Digest, IronError
 
-PIECE, PIECES = 999, 250  # pieces do not end where the seal's quads of tokens do
+PIECE, PIECES = 999, 250  # 999: pieces do not end at the seal's groups of four tokens
 WORLDS = (1, 2, 3, 8)
 
 
@@ -48,12 +48,12 @@ def shuffled(pieces, rank, world):
 
 
 def dropping(pieces, rank, world):
-    """The bug: all ranks get equally many pieces, and the rest goes nowhere."""
+    """The bug: all ranks get the same number of pieces, and the rest is dropped."""
     return pieces[:len(pieces) // world * world][rank::world]
 
 
 def read_by_all(corpus, shard, world):
-    """The seal of what all ranks together have read."""
+    """Returns the seal of the tokens that all ranks together have read."""
     states = []
     for rank in range(world):
         with Digest(vocab=128256, threads=1) as digest:
@@ -83,7 +83,7 @@ def main():
         print(f"{'dropping':9} {world} ranks: {found}{'' if found in seals else '  <- differs'}")
     is_caught = {world for world, found in buggy.items() if found not in seals}
     is_buggy = {world for world in WORLDS if len(pieces_of(corpus)) % world}
-    print(f"right loaders: {len(seals)} seal; the buggy one is caught with "
+    print(f"correct loaders: {len(seals)} seal; the buggy one is caught with "
           f"{', '.join(map(str, sorted(is_caught)))} ranks")
     return 0 if len(seals) == 1 and is_caught == is_buggy and is_caught else 1
 

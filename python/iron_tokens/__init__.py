@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""iron_tokens: are these the same tokens, in the same order?
+"""iron_tokens: checks that two token streams contain the same tokens in the same order.
 
-A Digest takes pieces of a token stream, in any order and from any number of processes, and gives
-the stream's seal: 32 hex digits that depend on the tokens and their order alone, not on how they
-were stored, cut, sharded or read.  It knows which positions it has seen: a piece that comes twice
-is refused, one that is missing is named.  A checksum against accidents, not against an adversary.
+A Digest takes pieces of a token stream, in any order and from any number of processes, and returns
+the stream's seal: 32 hex digits that depend only on the tokens and their order, not on how they
+were stored, split, sharded or read.  It records which positions it has seen, so repeated and missing
+pieces are errors.  The seal is a checksum against accidents, not against an adversary.
 
     from iron_tokens import Digest
 
@@ -13,12 +13,12 @@ is refused, one that is missing is named.  A checksum against accidents, not aga
         digest.update(batch.tokens, position=batch.first_token)
     print(digest.hexdigest())
 
-Everything is done by iron's C library, libiron.so.0, without a build step.  It is looked for
+The package uses iron's C library, libiron.so.0, and needs no build step.  The library is loaded from
 
- 1. at the path in the environment variable IRON_LIBRARY, and nowhere else if that is set;
- 2. next to this package's files;
- 3. in build/ of the checkout that this package lies in;
- 4. by the system's loader (an installed libiron; ldconfig, LD_LIBRARY_PATH).
+ 1. the path in the environment variable IRON_LIBRARY; if that is set, nothing else is tried;
+ 2. the directory of this package;
+ 3. build/ of the checkout that contains this package;
+ 4. the system's library path (an installed libiron; ldconfig, LD_LIBRARY_PATH).
 """
 
 from ._library import IronError, library_path, version

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Tokens in whatever holds them: where they are, how many, and how wide.
+"""Finds the address, count and type of the tokens in an array, tensor or buffer.
 
-In this order an object is asked for the buffer protocol, __array_interface__, __dlpack__ (which
-makes sure that a GPU has written the tokens before they are read) and __cuda_array_interface__.
-Several dimensions are taken in C order.  Memory is read in place; only a buffer that is not
-contiguous, or not aligned, is copied first.
+The protocols are tried in this order: buffer protocol, __array_interface__, __dlpack__ (which makes
+sure that a GPU has written the tokens before they are read), __cuda_array_interface__.  Several
+dimensions are read in C order.  Memory is read in place; only buffers that are not contiguous or
+not aligned are copied first.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from typing import Optional
 from . import _dlpack
 from ._library import DTYPE_I32, DTYPE_I64, DTYPE_U8, DTYPE_U16, DTYPE_U32
 
-# (is signed, bytes).  uint64 has the bits of int64 wherever its value is one of a token; where it
-# is not, both are refused.
+# (is signed, bytes).  uint64 is read as int64: valid token ids have the same bits in both types, and
+# all other values are refused in both.
 DTYPES = {(False, 1): DTYPE_U8, (False, 2): DTYPE_U16, (False, 4): DTYPE_U32, (True, 4): DTYPE_I32,
           (True, 8): DTYPE_I64, (False, 8): DTYPE_I64}
 
@@ -29,20 +29,20 @@ OTHER_KINDS = {"f": "float", "c": "complex", "b": "bool", "M": "datetime", "m": 
 
 @dataclass
 class Tokens:
-    """`count` tokens of a width at an address, in memory or on a CUDA device."""
+    """`count` tokens of type `dtype` at an address, in host memory or on a CUDA device."""
 
     dtype: int
     address: Optional[int]
     count: int
     is_uint64: bool = False
     on_device: bool = False
-    device: Optional[int] = None  # which, if the array says
-    stream: Optional[int] = None  # on which the tokens were made
+    device: Optional[int] = None  # the device's number, if known
+    stream: Optional[int] = None  # the stream that produces the tokens
 
 
 def refuse(what):
-    raise TypeError(f"{what} values are no tokens; convert them to uint8, uint16, uint32, int32 "
-                    "or int64")
+    raise TypeError(f"{what} values are not token ids; convert them to uint8, uint16, uint32, "
+                    "int32 or int64")
 
 
 def dtype_of(signed, size, name=None):
@@ -52,7 +52,7 @@ def dtype_of(signed, size, name=None):
 
 
 def dtype_of_format(code, size):
-    """Of a buffer's format, such as 'H' or '<i'."""
+    """The type for a buffer's format, such as 'H' or '<i'."""
     plain = code.lstrip("@=<")
     if plain[:1] in (">", "!"):
         if size > 1:
@@ -64,7 +64,7 @@ def dtype_of_format(code, size):
 
 
 def dtype_of_typestr(typestr):
-    """Of an array interface's typestr, such as '<u2'."""
+    """The type for an array interface's typestr, such as '<u2'."""
     order, kind, size = typestr[:1], typestr[1:2], typestr[2:]
     if kind not in "iu" or not size.isdigit():
         bits = str(8 * int(size)) if kind in "fc" and size.isdigit() else ""
@@ -75,7 +75,7 @@ def dtype_of_typestr(typestr):
 
 
 def is_compact(shape, strides, step):
-    """Is this C order without gaps? `step` is what an element counts in the strides."""
+    """Whether the array is C-contiguous; `step` is the size of an element in units of `strides`."""
     if strides is None or 0 in shape:
         return True
     for length, stride in zip(reversed(shape), reversed(strides)):
@@ -106,7 +106,7 @@ _release_buffer = ctypes.PYFUNCTYPE(None, ctypes.POINTER(PyBuffer))(
 
 
 def aligned_copy(data, size):
-    """A copy whose address suits any width; keep it while the address is used."""
+    """A copy that is aligned for any token type; keep it alive while its address is used."""
     copy = (ctypes.c_uint64 * (size // 8 + 1))()
     ctypes.memmove(copy, data, size)
     return copy
@@ -124,7 +124,7 @@ def of_buffer(view):
         yield Tokens(dtype, ctypes.addressof(copy), count, is_uint64)
         return
     raw = PyBuffer()
-    _get_buffer(view, ctypes.byref(raw), 0)  # the only way to the address of read-only memory
+    _get_buffer(view, ctypes.byref(raw), 0)  # the only way to get the address of read-only memory
     try:
         address, copy = raw.buf, None
         if address % view.itemsize:
@@ -137,16 +137,16 @@ def of_buffer(view):
 
 
 def of_interface(interface, on_device):
-    """An __array_interface__, or CUDA's, which is made after it."""
+    """Tokens from an __array_interface__ or a __cuda_array_interface__, which have the same fields."""
     name = "__cuda_array_interface__" if on_device else "__array_interface__"
     least = 2 if on_device else 3
     if interface.get("version", 0) < least:
         raise TypeError(f"{name} has version {interface.get('version')}; {least} or newer is "
                         "needed")
     if interface.get("mask") is not None:
-        raise TypeError(f"{name} has a mask; tokens are all there or not: fill them in first")
+        raise TypeError(f"{name} has a mask; fill the masked values first")
     if not isinstance(interface.get("data"), tuple):
-        raise TypeError(f"{name} tells no address; convert the array first")
+        raise TypeError(f"{name} has no address; convert the array first")
     shape, typestr = interface["shape"], interface["typestr"]
     dtype, is_uint64 = dtype_of_typestr(typestr)
     require_compact(shape, interface.get("strides"), int(typestr[2:]))
@@ -158,10 +158,10 @@ def of_interface(interface, on_device):
 def of_dlpack(array):
     kind, device = array.__dlpack_device__()
     if kind not in (_dlpack.CPU, _dlpack.CUDA, _dlpack.CUDA_HOST):
-        raise TypeError(f"tokens on a device of kind {_dlpack.DEVICE_NAMES.get(kind, int(kind))} "
-                        "cannot be read; copy them to the CPU or to CUDA")
+        raise TypeError(f"cannot read tokens on a device of kind "
+                        f"{_dlpack.DEVICE_NAMES.get(kind, int(kind))}; copy them to the CPU or to CUDA")
     on_device = kind == _dlpack.CUDA
-    # 1 is CUDA's default stream: the producer makes it wait until the tokens are there
+    # 1 is CUDA's default stream: the producer makes it wait until the tokens are written
     capsule = array.__dlpack__(stream=1) if on_device else array.__dlpack__()
     managed = _dlpack.consume(capsule)
     try:
@@ -181,10 +181,10 @@ def of_dlpack(array):
 
 
 def tokens_of(array):
-    """A context in which the array's tokens can be read: Tokens."""
+    """A context manager that yields the array's Tokens and keeps their memory valid."""
     mask = getattr(array, "mask", None)
-    if hasattr(mask, "any") and mask.any():  # NumPy's masked arrays show all to the protocol
-        raise TypeError("the array has a mask; tokens are all there or not: fill them in first")
+    if hasattr(mask, "any") and mask.any():  # the buffer protocol ignores NumPy's masks
+        raise TypeError("the array has a mask; fill the masked values first")
     try:
         view = memoryview(array)
     except (TypeError, ValueError, BufferError):
@@ -199,5 +199,5 @@ def tokens_of(array):
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is not None:
         return contextlib.nullcontext(of_interface(interface, on_device=True))
-    raise TypeError(f"{type(array).__name__} holds no tokens that can be read; give a NumPy array, "
-                    "a tensor, bytes or array.array('I', ...)")
+    raise TypeError(f"cannot read tokens from {type(array).__name__}; use a NumPy array, a tensor, "
+                    "bytes or array.array('I', ...)")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""DLPack: tensors of other libraries, taken over without a copy.
+"""DLPack: reads tensors of other libraries without a copy.
 
-A producer hands out a capsule named "dltensor" that holds a DLManagedTensor.  Who consumes it
-renames it to "used_dltensor", so that the capsule's own destructor leaves it alone, and calls the
-tensor's deleter when done.  Only the plain structs are needed here, not the producer's library.
+A producer returns a capsule named "dltensor" that holds a DLManagedTensor.  The consumer renames it
+to "used_dltensor", so that the capsule's destructor does not free the tensor, and calls the tensor's
+deleter when done.  Only the plain structs are needed here, not the producer's library.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ class DLManagedTensor(ctypes.Structure):
     pass
 
 
-# PYFUNCTYPE keeps the interpreter's lock: deleters release Python objects.
+# PYFUNCTYPE keeps the interpreter lock, because deleters release Python objects.
 Deleter = ctypes.PYFUNCTYPE(None, POINTER(DLManagedTensor))
 DLManagedTensor._fields_ = [("tensor", DLTensor), ("manager", c_void_p), ("deleter", c_void_p)]
 
@@ -49,7 +49,7 @@ _set_name = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, c_char_p)(("PyCapsule_Set
 def consume(capsule):
     """Takes the tensor out of the capsule: a DLManagedTensor that the caller must release."""
     if not _is_valid(capsule, FRESH):
-        raise TypeError(f"__dlpack__ gave {capsule!r}, no capsule named 'dltensor'; "
+        raise TypeError(f"__dlpack__ returned {capsule!r}, expected a capsule named 'dltensor'; "
                         "was it used before?")
     managed = DLManagedTensor.from_address(_get_pointer(capsule, FRESH))
     _set_name(capsule, USED)
@@ -66,7 +66,7 @@ def shape_of(tensor):
 
 
 def strides_of(tensor):
-    """In elements; None if the producer left them out, which means C order."""
+    """Strides in elements; None if the producer omitted them, which means C order."""
     if not tensor.strides:
         return None
     return tuple(tensor.strides[k] for k in range(tensor.ndim))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The C library: where it is, what its calls look like, and how their failures become exceptions.
+"""Loads the C library, declares its functions, and turns its errors into exceptions.
 
-The structs repeat include/iron/iron.h; struct_size lets the library refuse them if they differ.
+The structs mirror include/iron/iron.h; struct_size lets the library detect a mismatch.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ DTYPE_U8, DTYPE_U16, DTYPE_U32, DTYPE_I32, DTYPE_I64 = 1, 2, 3, 4, 5
 
 
 class IronError(ValueError):
-    """What the library refused, in its own sentence; `status` is its name for the kind."""
+    """An error with the library's message; `status` is the name of its status code."""
 
     def __init__(self, text, status="IRON_E_ARG"):
         super().__init__(text)
@@ -58,7 +58,7 @@ class SourceOptions(ctypes.Structure):
                 ("dtype_is_for_raw", c_uint32)]
 
 
-# Result and parameters of every call that is used; those that can fail end in an error.
+# Result and parameter types of every function used; the last parameter of fallible ones is an Error.
 CALLS = {
     "iron_version": (c_char_p, []),
     "iron_status_name": (c_char_p, [c_int]),
@@ -96,7 +96,7 @@ def candidates():
 
 @functools.lru_cache(maxsize=None)
 def library():
-    """The loaded library, with the types of its calls; the same one for the whole process."""
+    """Loads the library once per process and sets the types of its functions."""
     tried = []
     for path in candidates():
         try:
@@ -112,7 +112,7 @@ def library():
 
 
 def library_path():
-    """Where the library in use was found, or its name if the system's loader found it."""
+    """Path of the loaded library, or its name if the system's loader found it."""
     return library()._name
 
 
@@ -121,7 +121,7 @@ def version():
 
 
 def call(name, *arguments):
-    """Calls what can fail; IronError with the library's sentence if it does."""
+    """Calls a function that can fail; raises IronError with the library's message if it does."""
     err = Error()
     status = getattr(library(), name)(*arguments, byref(err))
     if status:

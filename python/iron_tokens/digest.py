@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Digest: a stream's seal and statistics, made of pieces."""
+"""Digest: computes a stream's seal and statistics from pieces."""
 
 import base64
 import ctypes
@@ -18,18 +18,18 @@ STATE_FORMAT, STATE_VERSION = "iron.digest", 1
 
 @dataclass(frozen=True)
 class DigestResult:
-    """What a digest has found; also readable like a dict: result["seal"], dict(result)."""
+    """Result of a digest; also works like a dict: result["seal"], dict(result)."""
 
     seal: str  # 32 hex digits
     seal_version: int
-    words: tuple  # count, T, A, B: what the seal is made of
+    words: tuple  # count, T, A, B: the words that the seal is computed from
     tokens: int
     vocab: int
-    min: Optional[int]  # None: there are no tokens
+    min: Optional[int]  # None if there are no tokens
     max: Optional[int]
-    out_of_vocab: int  # how many tokens are not below vocab,
-    first_out_position: Optional[int]  # where the first of them is,
-    first_out_value: Optional[int]  # and which
+    out_of_vocab: int  # number of tokens that are not below vocab
+    first_out_position: Optional[int]  # position of the first of them
+    first_out_value: Optional[int]  # its value
 
     def keys(self):
         return asdict(self).keys()
@@ -50,15 +50,15 @@ def _result_of(raw):
 
 
 class Digest:
-    """Takes pieces of a token stream, in any order; see the package's own words.
+    """Takes pieces of a token stream, in any order; see the package's docstring.
 
     vocab    tokens at or above it are counted, not refused
     threads  0: every CPU this process may use
-    device   which CUDA or OpenCL device tokens on a GPU are on; None: the first
-    backend  None or "auto", "cuda", "opencl": of such tokens
+    device   number of the CUDA or OpenCL device for tokens on a GPU; None: the first
+    backend  None, "auto", "cuda" or "opencl", for tokens on a GPU
 
-    A call that fails raises IronError, with the reason, and changes nothing.  May be used from
-    several threads; closes itself, or at the end of a with block.
+    A call that fails raises IronError and leaves the digest unchanged.  A digest may be used from
+    several threads.  It is closed by close(), at the end of a with block, or when garbage-collected.
     """
 
     def __init__(self, vocab=50257, threads=0, device=None, backend=None):
@@ -81,7 +81,7 @@ class Digest:
 
     def _open(self):
         if not self._handle.own:
-            raise IronError("the digest is closed; make another", "IRON_E_STATE")
+            raise IronError("the digest is closed; create a new one", "IRON_E_STATE")
         return byref(self._handle)
 
     @property
@@ -90,11 +90,11 @@ class Digest:
 
     @property
     def end(self):
-        """Where update appends: the position behind the last one seen."""
+        """The position after the last one seen, where update appends."""
         return self._end
 
     def update(self, array, position=None):
-        """Takes the array's tokens as those from `position` on; None: behind the last one seen."""
+        """Adds the array's tokens, starting at `position`; None: append after the last one seen."""
         with tokens_of(array) as tokens, self._lock:
             at = self._end if position is None else operator.index(position)
             if at not in range(2**64):
@@ -111,24 +111,24 @@ class Digest:
                 return
             own = self._setup[2] or 0
             if tokens.device not in (None, own):
-                raise IronError(f"the tokens are on CUDA device {tokens.device} and the digest "
-                                f"reads device {own}; make it with device={tokens.device}")
+                raise IronError(f"the tokens are on CUDA device {tokens.device}, but the digest "
+                                f"uses device {own}; create it with device={tokens.device}")
             call("iron_digest_update_device", self._open(), *place, tokens.stream)
         except IronError as error:
             if not tokens.is_uint64:
                 raise
-            # The library read the bits as int64: beyond 2^63 it names a negative number.
+            # The library reads the bits as int64, so it reports values from 2^63 on as negative.
             text = re.sub(r" is (-\d+);", lambda m: f" is {int(m[1]) + 2**64};", str(error))
             raise IronError(text, error.status) from None
 
     def merge(self, other):
-        """Takes in what the other digest has seen; no position may be in both."""
-        with other.copy() as theirs, self._lock:  # a copy: two locks at once could wait forever
+        """Adds everything the other digest has seen; no position may be in both."""
+        with other.copy() as theirs, self._lock:  # a copy: holding both locks could deadlock
             call("iron_digest_merge", self._open(), theirs._open())
             self._end = max(self._end, theirs._end)
 
     def result(self):
-        """The DigestResult so far; the digest may go on.  A gap before the end is an error."""
+        """The DigestResult so far; more updates may follow.  A gap before the end is an error."""
         raw = Result(struct_size=ctypes.sizeof(Result))
         with self._lock:
             call("iron_digest_final", self._open(), byref(raw))
@@ -137,12 +137,12 @@ class Digest:
     final = result
 
     def hexdigest(self):
-        """The seal alone, as hashlib names it."""
+        """The seal; named as in hashlib."""
         return self.result().seal
 
     def gap(self):
-        """(first, end) of the first positions that are missing before others that were seen; None
-        if nothing is."""
+        """(first, end) of the first missing range before the last position seen; None if there is
+        no gap."""
         first, end = ctypes.c_uint64(), ctypes.c_uint64()
         with self._lock:
             library().iron_digest_gap(self._open(), byref(first), byref(end))
@@ -157,13 +157,13 @@ class Digest:
             return buffer.raw, self._end
 
     def state_dict(self):
-        """Everything there is to know, as a plain dict that json and torch.save can store."""
+        """The complete state, as a plain dict that json and torch.save can store."""
         state, end = self._state()
         return {"format": STATE_FORMAT, "version": STATE_VERSION, "vocab": self.vocab, "end": end,
                 "state": base64.b64encode(state).decode()}
 
     def load_state_dict(self, state_dict):
-        """Becomes what was saved; the vocab must be the same."""
+        """Restores a saved state; the vocab must be the same."""
         state, end = _checked(state_dict)
         self._load(state, end)
 
@@ -178,7 +178,7 @@ class Digest:
 
     @classmethod
     def from_state_dict(cls, state_dict, threads=0, device=None, backend=None):
-        """A new digest of what was saved, with its vocab."""
+        """Creates a digest from a saved state, with the vocab of that state."""
         state, end = _checked(state_dict)
         made = cls(state_dict["vocab"], threads, device, backend)
         made._load(state, end)
@@ -209,13 +209,13 @@ class Digest:
 
 
 def _checked(state_dict):
-    """The bytes and the end in a state_dict, if it is one that this version can read."""
+    """Returns the bytes and the end of a state_dict, or raises if this version cannot read it."""
     if not isinstance(state_dict, dict) or state_dict.get("format") != STATE_FORMAT:
-        raise IronError(f"this is no digest's state_dict: its format is not '{STATE_FORMAT}'",
+        raise IronError(f"not a state_dict of a digest: its format is not '{STATE_FORMAT}'",
                         "IRON_E_FORMAT")
     if state_dict.get("version") != STATE_VERSION:
-        raise IronError(f"the state_dict has version {state_dict.get('version')}, and this "
-                        f"iron_tokens reads {STATE_VERSION}; read it with a newer one",
+        raise IronError(f"the state_dict has version {state_dict.get('version')}, but this "
+                        f"iron_tokens reads {STATE_VERSION}; use a newer iron_tokens",
                         "IRON_E_FORMAT")
     try:
         state = base64.b64decode(state_dict["state"], validate=True)

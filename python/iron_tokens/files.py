@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Token files, read by the library: every format that `iron sum` knows."""
+"""Digests of token files, in every format that `iron sum` reads."""
 
 import ctypes
 import os
@@ -19,10 +19,10 @@ def _dtype_number(name):
 
 
 def sum_file(*paths, dtype=None, format=None, vocab=50257, threads=0):
-    """The DigestResult of one stream: the tokens of all files, one after the other.
+    """The DigestResult of one stream: the tokens of all files in the given order.
 
-    Raw files do not say how wide their tokens are: dtype must, "u16" for example.  A directory
-    stands for its files, in natural order.
+    Raw files do not record their token type and need dtype, for example "u16".  A directory stands
+    for its files in natural order.
     """
     names = (ctypes.c_char_p * len(paths))(*(os.fsencode(path) for path in paths))
     options = SourceOptions(ctypes.sizeof(SourceOptions), _dtype_number(dtype),

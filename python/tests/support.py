@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the package share: its path, and the oracle as the judge of results.
+"""Shared by the tests: sets the package's path and compares results with the oracle.
 
-The library under test is the one in IRON_LIBRARY, else the checkout's own build.  No GPU is looked
-for: what these tests say of GPU tokens is what a machine without one says.
+The library under test is IRON_LIBRARY, or the checkout's own build.  GPUs are not searched for: the
+tests with GPU tokens expect the errors of a machine without one.
 """
 
 import os
@@ -41,7 +41,7 @@ class DigestTest(unittest.TestCase):
             self.assert_digest(digest, tokens)
 
     def assert_refused(self, array, error, words):
-        """The array is refused in these words, and the digest is as before."""
+        """The array is refused with this message, and the digest is unchanged."""
         with iron_tokens.Digest() as digest:
             digest.update(b"ab")
             before = digest.state_dict()

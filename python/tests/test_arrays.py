@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whatever holds tokens: buffers, NumPy's arrays, array interfaces; and what holds none."""
+"""Reading tokens from buffers, NumPy arrays and array interfaces; refusing everything else."""
 
 import array
 import ctypes
@@ -17,7 +17,7 @@ TOKENS = oracle.gen(11, 60, 120)
 
 
 class Interface:
-    """An object with nothing but an array interface."""
+    """An object that has only an array interface."""
 
     def __init__(self, name, interface, keep=None):
         setattr(self, name, interface)
@@ -49,20 +49,20 @@ class Buffers(DigestTest):
         data = b"x" + array.array("I", TOKENS).tobytes()
         self.assert_taken(numpy.frombuffer(data, "<u4", offset=1), TOKENS)
 
-    def test_a_buffer_is_let_go(self):
+    def test_buffer_is_released(self):
         data = bytearray(TOKENS)
         self.assert_taken(data, TOKENS)
-        data.append(1)  # BufferError while somebody has it
+        data.append(1)  # BufferError if the buffer were still held
 
-    def test_what_is_no_token(self):
+    def test_invalid_values_are_refused(self):
         for code, name in (("b", "int8"), ("h", "int16"), ("f", "float32"), ("d", "float64")):
             self.assert_refused(array.array(code, [1, 2]), TypeError, f"{name} values")
         self.assert_refused(array.array("i", [1, -2]), IronError, "position 3 is -2;")
         self.assert_refused(array.array("q", [2**32]), IronError, "is 4294967296;")
         self.assert_refused(array.array("Q", [1, 2**64 - 5]), IronError,
                             "position 3 is 18446744073709551611;")
-        self.assert_refused([1, 2, 3], TypeError, "list holds no tokens")
-        self.assert_refused("text", TypeError, "str holds no tokens")
+        self.assert_refused([1, 2, 3], TypeError, "cannot read tokens from list")
+        self.assert_refused("text", TypeError, "cannot read tokens from str")
         self.assert_refused(None, TypeError, "NoneType")
 
 
@@ -88,7 +88,7 @@ class NumPy(DigestTest):
     def test_scalars(self):
         self.assert_taken(numpy.uint16(9), [9])
 
-    def test_what_is_no_token(self):
+    def test_invalid_values_are_refused(self):
         for dtype, name in (("f2", "float16"), ("f4", "float32"), ("f8", "float64"),
                             ("?", "bool"), ("i1", "int8"), ("i2", "int16"), ("c8", "Zf"),
                             (">u4", "big-endian"), (">i8", "big-endian"),
@@ -128,20 +128,20 @@ class Interfaces(DigestTest):
 
 
 class CudaInterfaces(DigestTest):
-    """There is no GPU here: what is well formed gets as far as the library's refusal."""
+    """Without a GPU, a well-formed interface gets as far as the library's error."""
 
     def fake(self, **changes):
         interface = {"shape": (4,), "typestr": "<i8", "data": (4096, False), "version": 3,
                      "strides": None, "stream": 1}
         return Interface("__cuda_array_interface__", {**interface, **changes})
 
-    def test_the_librarys_refusal(self):
+    def test_library_error_is_raised(self):
         for changes in ({}, {"version": 2, "stream": None}, {"shape": (2, 2), "strides": (16, 8)},
                         {"typestr": "<u2"}, {"stream": 2}):
             self.assert_refused(self.fake(**changes), IronError,
-                                "no CUDA or OpenCL GPU is here; copy the tokens to memory")
+                                "no CUDA or OpenCL GPU was found; copy the tokens to memory")
 
-    def test_nothing_needs_no_gpu(self):
+    def test_empty_array_needs_no_gpu(self):
         self.assert_taken(self.fake(shape=(0,), data=(0, False)), [])
 
     def test_refused_interfaces(self):

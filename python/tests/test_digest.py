@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Digests: results as the oracle's, pieces in any order, refusals, states."""
+"""Digests: results match the oracle's; pieces in any order, errors, saved states."""
 
 import array
 import json
@@ -39,7 +39,7 @@ class Results(DigestTest):
                 self.assert_digest(digest, STREAM[:count])
                 self.assertEqual(digest.hexdigest(), oracle.seal(STREAM[:count]))
 
-    def test_the_vocabulary_is_the_callers(self):
+    def test_vocabulary_is_configurable(self):
         for vocab in (1, 100, 2**32):
             with Digest(vocab=vocab) as digest:
                 digest.update(u32(STREAM))
@@ -96,7 +96,7 @@ class Refusals(DigestTest):
         self.assertEqual(caught.exception.status, status)
         self.assertIsInstance(caught.exception, ValueError)
 
-    def test_what_was_seen_before(self):
+    def test_repeated_positions_are_refused(self):
         with Digest() as digest:
             digest.update(u32(STREAM[:128]))
             before = digest.state_dict()
@@ -106,7 +106,7 @@ class Refusals(DigestTest):
                               lambda: digest.merge(digest))
             self.assertEqual(digest.state_dict(), before)
 
-    def test_what_is_missing(self):
+    def test_gaps_are_reported(self):
         with Digest() as digest:
             digest.update(u32(STREAM[:4]))
             digest.update(u32(STREAM[8:9]), 8)
@@ -133,7 +133,7 @@ class Refusals(DigestTest):
         with Digest() as one, Digest(vocab=100) as other:
             self.assert_fails("vocab 50257 and 100", "IRON_E_ARG", lambda: one.merge(other))
 
-    def test_a_closed_digest(self):
+    def test_closed_digest(self):
         digest = Digest()
         digest.close()
         digest.close()
@@ -214,7 +214,7 @@ class Surroundings(DigestTest):
             with self.assertRaisesRegex(IronError, "missing"):
                 iron_tokens.sum_file(Path(folder) / "missing", dtype="u32")
 
-    def test_the_library_is_found_or_missed_in_words(self):
+    def test_missing_library_is_reported(self):
         def run(**environment):
             code = "import iron_tokens; print(iron_tokens.library_path(), iron_tokens.version())"
             return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,

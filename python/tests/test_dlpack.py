@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""DLPack: NumPy's own capsules, and capsules made by hand, whose deleter must run exactly once."""
+"""DLPack: capsules from NumPy and hand-made ones, whose deleter must run exactly once."""
 
 import ctypes
 import gc
@@ -21,7 +21,7 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
 
 
 class OnlyDLPack:
-    """NumPy's array, seen through __dlpack__ alone."""
+    """A NumPy array that offers only __dlpack__."""
 
     def __init__(self, array):
         self.array = array
@@ -82,7 +82,7 @@ class NumPys(DigestTest):
             self.assert_taken(OnlyDLPack(array[5:9]), TOKENS[5:9])
             self.assert_taken(OnlyDLPack(array[:0]), [])
 
-    def test_what_is_refused(self):
+    def test_invalid_capsules_are_refused(self):
         array = numpy.array(TOKENS, "u4")
         self.assert_refused(OnlyDLPack(array[::2]), TypeError, "not contiguous")
         self.assert_refused(OnlyDLPack(array.reshape(4, 6).T), TypeError, "not contiguous")
@@ -90,7 +90,7 @@ class NumPys(DigestTest):
         self.assert_refused(OnlyDLPack(array.astype("i2")), TypeError, "int16 values")
         self.assert_refused(OnlyDLPack(numpy.array([3, -4])), IronError, "position 3 is -4;")
 
-    def test_arrays_are_let_go(self):
+    def test_arrays_are_released(self):
         import sys
         array = numpy.array(TOKENS, "u4")
         before = sys.getrefcount(array)
@@ -132,7 +132,7 @@ class HandMades(DigestTest):
             self.assert_refused(made, TypeError, words)
             self.assert_released(made)
 
-    def test_other_devices_are_named_and_not_asked(self):
+    def test_other_devices_are_refused(self):
         for device, words in (((8, 0), "Metal"), ((10, 0), "ROCm"), ((77, 0), "kind 77")):
             made = HandMade(device=device)
             self.assert_refused(made, TypeError, words)
@@ -140,14 +140,14 @@ class HandMades(DigestTest):
 
     def test_cuda_goes_to_the_device(self):
         made = HandMade(device=(2, 0))
-        self.assert_refused(made, IronError, "no CUDA or OpenCL GPU is here")
+        self.assert_refused(made, IronError, "no CUDA or OpenCL GPU was found")
         self.assert_released(made)
         self.assertEqual(made.streams, [1])
-        self.assert_refused(HandMade(device=(2, 1)), IronError, "CUDA device 1 and the digest")
+        self.assert_refused(HandMade(device=(2, 1)), IronError, "CUDA device 1, but the digest")
         with Digest(device=1) as digest, self.assertRaisesRegex(IronError, "no GPU has that number"):
             digest.update(HandMade(device=(2, 1)))
 
-    def test_a_capsule_serves_once(self):
+    def test_capsule_can_be_used_once(self):
         made = HandMade()
         self.assert_taken(made, TOKENS)
 

@@ -1,2 +1,2 @@
-"""The parts of scripts/record: collect reads what was measured, claims looks at it, page, tables and
-pictures show it, publish puts it where the docs are."""
+"""The modules of scripts/record: collect reads the measurements, claims checks them, page, tables and
+pictures render them, publish writes them into the docs."""

@@ -1,4 +1,4 @@
-"""claims: what is asked of the product on a large GPU, and what a record says to it.
+"""claims: performance requirements on a large GPU, checked against a record.
 
 A claim is a row: what, the bar, an aim beyond it where there is one, and how the figure is found in
 a record. Figures are ratios within one run wherever they can be: to the ceiling that the run
@@ -76,14 +76,14 @@ def fed(dtype):
 
 
 def on_opencl(record, race, contender, **wanted):
-    """Of CUDA's rate in the same race, or in the same run where the two raced apart."""
+    """Share of CUDA's rate in the same race, or in the same run if the two raced separately."""
     own = rows(record, race, contender, "opencl", **wanted)
     other = rows(record, race, contender, "cuda", **wanted)
     return ratio(kernel(own[0])["gb_s"], kernel(other[0])["gb_s"]) if own and other else None
 
 
 def cpu_champion(vocab):
-    """Of the row that the product takes there: rows of a mode stand best first."""
+    """Of the row that the product uses in that case: rows of a mode are sorted best first."""
     def figure(record):
         bench = record["benches"].get("tokens") or {"rows": []}
         return next((r["of_ceiling"] for r in bench["rows"]
@@ -92,7 +92,7 @@ def cpu_champion(vocab):
 
 
 def adaptive_gap(record):
-    """How far auto is behind the best contender, at worst over the densities."""
+    """How far auto is behind the best contender, in the worst case over the densities."""
     worst = None
     for own in rows(record, "adaptive", "auto"):
         best = min(kernel(r)["median_ms"] for r in record["races"]["adaptive"]["results"]
@@ -111,7 +111,7 @@ def sanitizer_errors(record):
 
 
 def claim(op, what, unit, bar, figure, aim=None):
-    """Units that end in 'or less' are better small."""
+    """For units that end in 'or less', smaller is better."""
     return {"op": op, "what": what, "unit": unit, "bar": bar, "aim": aim, "figure": figure}
 
 

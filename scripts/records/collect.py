@@ -1,8 +1,8 @@
-"""collect: from the files that scripts/gpu-check leaves in a folder to one document, iron.record/1.
+"""collect: combines the files that scripts/gpu-check writes into one document, iron.record/1.
 
-Races are kept whole but for their single samples, which are ten times the rest; the archive has them.
-Nothing is computed here but claims: a record is what the programs wrote, put together. A run may have
-been cut off: a file that is missing or ends in the middle was not measured.
+Races are kept except for their single samples, which take ten times the space of the rest; the archive has
+them. Only the claims are computed here; everything else is copied from the programs' output. A run may have
+been interrupted: missing and truncated files count as not measured.
 """
 import json
 import os
@@ -13,7 +13,7 @@ SCHEMA = "iron.record/1"
 
 
 def parse(text):
-    """A record from its text; ValueError if it is none."""
+    """Parses a record; ValueError if the text is not a valid record."""
     record = json.loads(text)
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
@@ -32,7 +32,7 @@ def read_json(folder, name, missing=None):
 
 
 def read_lines(folder, name):
-    """A document a line; a line that holds a list of documents is those."""
+    """One document per line; a line may also contain a list of documents."""
     path, found = os.path.join(folder, name), []
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -54,7 +54,7 @@ def without_samples(node):
 
 
 def by_op(document):
-    """A race of several ops as one of each."""
+    """Splits a race of several ops into one race per op."""
     return {op: {**document, "results": [r for r in document["results"] if r["op"] == op]}
             for op in dict.fromkeys(r["op"] for r in document["results"])}
 
@@ -100,7 +100,7 @@ def collect(folder):
 
 
 def rounded(node):
-    """Seven digits: what was measured is not known to more, and the document is half as long."""
+    """Seven digits: measurements are not more precise, and the document is half as long."""
     if isinstance(node, float):
         return float(f"{node:.7g}")
     if isinstance(node, dict):
@@ -111,7 +111,7 @@ def rounded(node):
 
 
 def text_of(record):
-    """A line a row, so that a change of one shows as one."""
+    """One line per row, so that a changed row is one changed line in a diff."""
     def lay_out(node, depth):
         flat = json.dumps(node, ensure_ascii=False)
         if depth == 0 or not isinstance(node, (dict, list)) or not node or len(flat) < 100:

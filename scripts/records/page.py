@@ -1,4 +1,4 @@
-"""page: a record as one HTML file that needs nothing but itself."""
+"""page: a record as one self-contained HTML file."""
 import html
 
 from . import pictures, tables

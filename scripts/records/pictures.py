@@ -1,7 +1,7 @@
-"""pictures: a record as drawings, SVG by hand, legible on light and dark pages.
+"""pictures: draws a record as SVG, legible on light and dark pages.
 
-Three of them: how near each op comes to its limit, how the time of a batch grows with its length, and
-what reading a matrix once is worth over cuBLAS by its size.
+There are three pictures: the share of its limit that each op reaches, the time of a batch by its length, and
+the speedup over cuBLAS from reading a matrix only once, by its size.
 """
 import html
 import math
@@ -108,7 +108,7 @@ def ticks_of(low, high):
 
 
 def is_a_line(series):
-    """One size is no line."""
+    """A line needs more than one size."""
     return len({x for _, points in series for x, _ in points}) > 1
 
 
@@ -184,7 +184,7 @@ def draw_atax(record):
 
 
 def all_pictures(record):
-    """name -> SVG; what the record has no figures for is left out."""
+    """name -> SVG; pictures without figures in the record are omitted."""
     drawn = {"limits": draw_limits(record) if limit_rows(record) else None, "batches": draw_batches(record),
              "atax": draw_atax(record)}
     return {name: picture for name, picture in drawn.items() if picture}

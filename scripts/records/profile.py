@@ -1,4 +1,4 @@
-"""profile: what Nsight Compute's counters said of one launch of each champion.
+"""profile: Nsight Compute's counters for one launch of each champion.
 
 The tool writes a table with a row of names, a row of units and a row for each launch; units change
 with the size of the figure, so they are read, never assumed.
@@ -25,7 +25,7 @@ FIGURES = {  # our name: the counter's; times are microseconds
     "threads": "launch__block_size",
 }
 STALL = "smsp__average_warps_issue_stalled_"
-# What a warp waits for, in words; of the counters' names those that were seen to matter.
+# What a warp waits for, in words; only the counters that were seen to matter.
 WAITS = {"long_scoreboard": "memory", "short_scoreboard": "local memory's answer", "barrier": "a barrier",
          "math_pipe_throttle": "the arithmetic units", "mio_throttle": "the way to local memory",
          "lg_throttle": "the way to memory", "wait": "its own last instruction", "not_selected": "its turn",

@@ -1,7 +1,7 @@
-"""publish: a record where the docs are: docs/results/NAME, the index of all, and the README's figures.
+"""publish: writes a record into the docs: docs/results/NAME, the index, and the README's figures.
 
-Everything but record.json is made of record.json, so that it can be made again and compared: a figure
-that was changed by hand, or a page that lags behind, is found by `scripts/record check`.
+Everything but record.json is generated from record.json, so that `scripts/record check` can generate it
+again and detect edited figures and outdated pages.
 """
 import os
 import re
@@ -31,7 +31,7 @@ def results_page(record):
     text = ("<!-- Made by scripts/record from record.json; not to be changed by hand. -->\n"
             f"# The record of {machine['date'][:10]}\n\n{page.machine_words(machine)}\n\n"
             f"{machine['date']}, commit `{machine['commit']}`, by `scripts/gpu-check --profile`. Every row was verified before and\n"
-            f"after it was timed. {page.verdict(record)}; [limits.md](../../limits.md) says what stands between.\n\n")
+            f"after it was timed. {page.verdict(record)}; [limits.md](../../limits.md) says what limits each op.\n\n")
     text += "".join(f"![{name}]({name}.svg)\n\n" for name in pictures.all_pictures(record))
     text += "".join(markdown_table(*t) for t in tables.all_tables(record))
     return text.rstrip() + "\n"
@@ -80,7 +80,7 @@ def readme_block(found):
     lines = [BEGIN, "", "    scripts/gpu-check --profile                          # builds, checks, races; leaves record.tar.gz",
              "    scripts/record publish build-gpu/results/record.tar.gz", "",
              f"{page.device_words(machine) or machine['cpu']}, {machine['date'][:10]}" + (f", read ceiling {ceiling:.0f} GB/s" if ceiling else "") +
-             f": {page.verdict(record)} ([all of it]({FOLDER}/{name}/README.md), [what stands between](docs/limits.md)).", "",
+             f": {page.verdict(record)} ([all of it]({FOLDER}/{name}/README.md), [what limits it](docs/limits.md)).", "",
              "| | in one run |", "|---|---:|"]
     lines += [f"| {a} | {b} |" for a, b in readme_rows(record)]
     return "\n".join(lines + ["", f"![Share of the measured limit, op by op]({FOLDER}/{name}/limits.svg)", "", END])
@@ -126,7 +126,7 @@ def refresh(root):
 
 def add(root, record, name):
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
-        raise SystemExit(f"record: '{name}' is no name for a folder; use small letters, digits, '-' and '.'")
+        raise SystemExit(f"record: invalid folder name '{name}'; use lowercase letters, digits, '-' and '.'")
     folder = os.path.join(root, FOLDER, name)
     os.makedirs(folder, exist_ok=True)
     collect.write(record, os.path.join(folder, "record.json"))

@@ -1,7 +1,7 @@
-"""tables: a record's figures as rows of text, for the page and for Markdown alike.
+"""tables: a record's figures as rows of text, for the page and for Markdown.
 
-A table is (title, words, head, rows): cells are plain text; what is written after it is up to the
-writer. The first column is text, the others are figures.
+A table is (title, words, head, rows) with cells of plain text. The first column is text, the others are
+figures.
 """
 from . import claims
 
@@ -59,7 +59,7 @@ def batch_table(record):
 
 
 def sizes_table(record, race, title, words, unit=microseconds):
-    """Contenders down, sizes across, the median of each."""
+    """One row per contender, one column per size, with medians."""
     document = record["races"].get(race)
     if not document:
         return None
@@ -84,7 +84,7 @@ def case_words(row):
 
 
 def race_table(record, race, title, backend="cuda"):
-    """The first of ours and the peers of each case."""
+    """Our fastest contender and the peers of each case."""
     document = record["races"].get(race)
     if not document:
         return None

@@ -1,25 +1,1381 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena.c: the arena's face to the outside (iron_arena.h): a plan is made, shown, raced, reported,
- * compared. The work is done elsewhere; here the pieces are held together and given back.
+ * arena.c: opens an arena, which makes the plan of a race; lists its rows; closes it. In reading
+ * order: parameters, peers, the plan, the arena. The other functions of iron_arena.h are in run.c,
+ * report.c, compare.c and device_*.c.
+ *
+ * Parameters of a case are compared as they are written: a report on disk has nine digits, and a
+ * new race must match it.
+ *
+ * Peers are plug-ins of other libraries (iron/iron_peer.h). Each is kept with its rows, or with the
+ * reason why it cannot be used. Folders, in this order: that of the running program;
+ * <libdir>/iron/peers of the installation that the program belongs to; the configured one. A file
+ * name that was seen in an earlier folder is not loaded again, so a build uses its own plug-ins.
+ * IRON_PEERS names the only folder to search; IRON_PEERS=none loads nothing. A plug-in is checked
+ * before it is called: it must load with everything it needs (RTLD_NOW: a missing library is found
+ * here and not in the middle of a race), export the one function, match this contract's version
+ * (abi, struct_size), and have complete rows with valid names. One bad row rejects the whole
+ * plug-in. RTLD_LOCAL: two peers may bring different versions of the same library. A statically
+ * linked command has no loader and no peers.
+ *
+ * The plan comes from the options of the command: which ops, sizes and parameters (cases), on which
+ * devices, with which contenders and peers (rows), and whether each row can race or why not.
+ * Remarks say what is absent, and why. First come the options as users write them (globs, sizes,
+ * scopes, memory strategies, values of parameters), then devices, the rows of a case, the cases of
+ * an op, all ops. Parsing is strict: a word that is not understood is refused with a message that
+ * says what would be accepted. An op has a case for every requested size and every combination of
+ * values of its axes. A combination that the op cannot do at that size is passed over, as long as
+ * every value that was requested by name is in another combination that it can do.
  */
-#include "arena/arena.h"
-
-#include "arena/compare.h"
-#include "arena/compare_old.h"
-#include "arena/report_words.h"
+#include "arena/arena_internal.h"
+#include "core/cpu.h"
 #include "core/fail.h"
+#include "core/files.h"
 
-#include <inttypes.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#if IRON_WITH_PEERS
+#include <dlfcn.h>
+#endif
+
+iron__param_value iron__param_text(const iron__param *param) {
+    iron__param_value v;
+
+    if (!param->word[0])
+        return iron__param_number(param->number);
+    snprintf(v.text, sizeof v.text, "%s", param->word);
+    return v;
+}
+
+static const iron__param *find(const iron__params *params, const char *name) {
+    for (size_t k = 0; k < params->count; k++)
+        if (strcmp(params->list[k].name, name) == 0)
+            return &params->list[k];
+    return NULL;
+}
+
+bool iron__params_are_same(const iron__params *a, const iron__params *b) {
+    if (a->count != b->count)
+        return false;
+    for (size_t k = 0; k < a->count; k++) {
+        const iron__param *other = find(b, a->list[k].name);
+
+        if (!other || strcmp(iron__param_text(&a->list[k]).text, iron__param_text(other).text) != 0)
+            return false;
+    }
+    return true;
+}
+
+iron__params_line iron__params_text(const iron__params *params, bool is_axis) {
+    iron__params_line line = {""};
+    size_t used = 0;
+
+    for (size_t k = 0; k < params->count; k++) {
+        const iron__param *p = &params->list[k];
+
+        if (p->is_axis != is_axis)
+            continue;
+        snprintf(line.text + used, sizeof line.text - used, "%s%s %s", used > 0 ? ", " : "",
+                 p->name, iron__param_text(p).text);
+        used = strlen(line.text);
+    }
+    return line;
+}
+
+#define VARIABLE       "IRON_PEERS"
+#define PREFIX         "libiron-peer-"
+#define SUFFIX         ".so"
+#define ENTRY          "iron_peer_list_get"
+#define PATH_MAX_BYTES 4096
+
+/* Row number `index` over all plug-ins, and whose it is (may be NULL); NULL past the last. */
+static const iron_peer *peers_at(const iron__peers *peers, size_t index,
+                                 const iron__peer_library **library) {
+    for (size_t k = 0; k < peers->count; k++) {
+        const iron_peer_list *list = peers->libraries[k].list;
+        size_t rows = list ? list->count : 0;
+
+        if (index < rows) {
+            if (library)
+                *library = &peers->libraries[k];
+            return &list->rows[index];
+        }
+        index -= rows;
+    }
+    return NULL;
+}
+
+/* Fills the reason and returns false. */
+static bool refuse(char *reason, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool refuse(char *reason, size_t size, const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(reason, size, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* Length of the name's next part: lower-case letters, digits, - and _. */
+static size_t part_length(const char *name) {
+    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
+}
+
+/* Is it op.backend.library? */
+static bool is_name(const char *name) {
+    static const char *const backends[] = {"cpu", "cuda", "opencl"};
+    size_t op = part_length(name), backend;
+    bool is_known = false;
+
+    if (op == 0 || name[op] != '.')
+        return false;
+    name += op + 1;
+    backend = part_length(name);
+    for (size_t k = 0; k < sizeof backends / sizeof backends[0]; k++)
+        is_known |= strlen(backends[k]) == backend && strncmp(name, backends[k], backend) == 0;
+    if (!is_known || name[backend] != '.')
+        return false;
+    name += backend + 1;
+    return name[0] && name[part_length(name)] == '\0';
+}
+
+static bool is_row_valid(const iron_peer *row, size_t index, char *reason, size_t size) {
+    if (row->struct_size != sizeof *row)
+        return refuse(reason, size, "row %zu has struct_size %u, this iron's is %zu; rebuild it",
+                      index, (unsigned)row->struct_size, sizeof *row);
+    if (!row->name || !is_name(row->name))
+        return refuse(reason, size,
+                      "row %zu is named '%.60s', which is not op.backend.library with a backend of "
+                      "cpu, cuda, opencl",
+                      index, row->name ? row->name : "(null)");
+    if (!row->idea || !row->dtypes || !row->open || !row->run || !row->close)
+        return refuse(reason, size,
+                      "row %.60s is incomplete: it needs idea, dtypes, open, run, "
+                      "close",
+                      row->name);
+    return true;
+}
+
+/* Does the list keep to the contract? If not, reason says what is wrong. */
+static bool is_list_valid(const iron_peer_list *list, char *reason, size_t size) {
+    if (!list)
+        return refuse(reason, size, ENTRY " returned NULL");
+    if (list->abi != IRON_PEER_ABI)
+        return refuse(reason, size, "it has abi %u, this iron has %u; rebuild it",
+                      (unsigned)list->abi, IRON_PEER_ABI);
+    if (!list->library || !list->version || !list->rows || list->count == 0)
+        return refuse(reason, size, "its list has no library, no version or no rows");
+    for (size_t k = 0; k < list->count; k++)
+        if (!is_row_valid(&list->rows[k], k, reason, size))
+            return false;
+    return true;
+}
+
+#if IRON_WITH_PEERS
+
+static const char *const cannot_load = NULL;
+
+static void copy_fault(char *reason, size_t size) {
+    const char *fault = dlerror();
+
+    snprintf(reason, size, "%s", fault ? fault : "it cannot be loaded");
+}
+
+/* The rows of a plug-in, which stay as long as the process; or NULL with the reason. */
+static const iron_peer_list *load_library(const char *path, char *reason, size_t size) {
+    const iron_peer_list *(*get)(void) = NULL;
+    const iron_peer_list *list;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *symbol;
+
+    if (!library) {
+        copy_fault(reason, size);
+        return NULL;
+    }
+    symbol = dlsym(library, ENTRY);
+    if (!symbol) {
+        copy_fault(reason, size);
+        dlclose(library);
+        return NULL;
+    }
+    memcpy(&get, &symbol, sizeof get); /* ISO C has no cast from object to function pointer */
+    list = get();
+    if (is_list_valid(list, reason, size))
+        return list;
+    dlclose(library);
+    return NULL;
+}
+
+#else
+
+static const char *const cannot_load =
+    "this build of iron loads no plug-ins; build it without IRON_STATIC_COMMAND";
+
+static const iron_peer_list *load_library(const char *path, char *reason, size_t size) {
+    (void)path;
+    snprintf(reason, size, "%s", cannot_load);
+    return NULL;
+}
+
+#endif
+
+static iron_status no_memory(iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, 0, "out of memory while listing peers");
+}
+
+/* Adds an entry without rows; NULL: out of memory. */
+static iron__peer_library *add(iron__peers *p, const char *path) {
+    iron__peer_library *grown = realloc(p->libraries, (p->count + 1) * sizeof *grown), *c;
+
+    if (!grown)
+        return NULL;
+    p->libraries = grown;
+    c = &grown[p->count];
+    *c = (iron__peer_library){.path = strdup(path)};
+    if (!c->path)
+        return NULL;
+    p->count++;
+    return c;
+}
+
+static iron_status add_unusable(iron__peers *p, const char *path, const char *reason,
+                                iron_error *err) {
+    iron__peer_library *c = add(p, path);
+
+    if (!c)
+        return no_memory(err);
+    snprintf(c->reason, sizeof c->reason, "%s", reason);
+    return IRON_OK;
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static bool is_seen(const iron__peers *p, const char *name) {
+    for (size_t k = 0; k < p->count; k++)
+        if (strcmp(base_name(p->libraries[k].path), name) == 0)
+            return true;
+    return false;
+}
+
+static iron_status add_library(iron__peers *p, const char *path, iron_error *err) {
+    iron__peer_library *c = add(p, path);
+    const iron__peer_library *owner;
+    const iron_peer_list *list;
+    const iron_peer *row;
+
+    if (!c)
+        return no_memory(err);
+    list = load_library(path, c->reason, sizeof c->reason);
+    for (size_t k = 0; list && k < list->count; k++)
+        for (size_t n = 0; (row = peers_at(p, n, &owner)); n++)
+            if (strcmp(row->name, list->rows[k].name) == 0) {
+                snprintf(c->reason, sizeof c->reason, "%.60s has the row %.60s already",
+                         base_name(owner->path), row->name);
+                return IRON_OK;
+            }
+    c->list = list;
+    return IRON_OK;
+}
+
+static int is_plugin(const struct dirent *entry) {
+    size_t length = strlen(entry->d_name), least = sizeof PREFIX - 1 + sizeof SUFFIX - 1;
+
+    return length > least && strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 &&
+           strcmp(entry->d_name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
+}
+
+/* By bytes: the order of alphasort depends on the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static iron_status search(iron__peers *p, const char *in, bool is_required, iron_error *err) {
+    struct dirent **entries = NULL;
+    int count = scandir(in, &entries, is_plugin, by_name);
+    iron_status status = IRON_OK;
+
+    if (count < 0 && errno == ENOMEM)
+        return no_memory(err);
+    if (count < 0)
+        return is_required ? add_unusable(p, in, strerror(errno), err) : IRON_OK;
+    for (int k = 0; k < count; k++) {
+        char path[PATH_MAX_BYTES];
+
+        snprintf(path, sizeof path, "%s/%s", in, entries[k]->d_name);
+        if (status == IRON_OK && !is_seen(p, entries[k]->d_name))
+            status = add_library(p, path, err);
+        free(entries[k]);
+    }
+    free(entries);
+    return status;
+}
+
+/* The folder of the running program; "" if the system does not say. */
+static void find_own_folder(char *path, size_t size) {
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    char *slash;
+
+    path[length > 0 ? length : 0] = '\0';
+    slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+static iron_status search_default_folders(iron__peers *p, iron_error *err) {
+    char own[PATH_MAX_BYTES], installed[PATH_MAX_BYTES + sizeof IRON_PEERS_FROM_COMMAND];
+
+    find_own_folder(own, sizeof own);
+    if (own[0]) {
+        snprintf(installed, sizeof installed, "%s/%s", own, IRON_PEERS_FROM_COMMAND);
+        IRON_TRY(search(p, own, false, err));
+        IRON_TRY(search(p, installed, false, err));
+    }
+    return search(p, IRON_PEERS_FOLDER, false, err);
+}
+
+/* Takes a struct of zeros, too. */
+static void peers_close(iron__peers *peers) {
+    for (size_t k = 0; k < peers->count; k++)
+        free(peers->libraries[k].path);
+    free(peers->libraries);
+    *peers = (iron__peers){.count = 0};
+}
+
+/* Loads all plug-ins. One that cannot be used is not an error. IRON_E_NOMEM. */
+static iron_status peers_open(iron__peers *out, iron_error *err) {
+    /* secure_getenv: not for a program with more rights than its caller */
+    const char *named = secure_getenv(VARIABLE);
+    iron_status status;
+
+    *out = (iron__peers){.count = 0};
+    if (named && strcmp(named, "none") == 0)
+        return IRON_OK;
+    if (cannot_load)
+        status = add_unusable(out, "", cannot_load, err);
+    else if (named && named[0])
+        status = search(out, named, true, err);
+    else
+        status = search_default_folders(out, err);
+    if (status != IRON_OK)
+        peers_close(out);
+    return status;
+}
+
+/* "reach=grid": the case's values on the axes of its op, and other facts that the op states. */
+static void write_params(const iron__case *c, char *text, size_t size) {
+    const char *name;
+    double value;
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t k = 0; k < c->op->axis_count; k++) {
+        const iron__axis *axis = &c->op->axes[k];
+
+        if (axis->words)
+            snprintf(text + used, size - used, " %s=%s", axis->name, axis->words[(size_t)c->at[k]]);
+        else
+            snprintf(text + used, size - used, " %s=%.15g", axis->name, c->at[k]);
+        used = strlen(text);
+    }
+    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
+        snprintf(text + used, size - used, " %s=%.15g", name, value);
+        used = strlen(text);
+    }
+    if (used > 0)
+        memmove(text, text + 1, used); /* drops the first blank */
+}
+
+iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, uint32_t threads) {
+    iron_peer_case c = {.struct_size = sizeof c,
+                        .threads = threads,
+                        .dtype = iron__element_name(problem->c.element),
+                        .rows = problem->c.rows,
+                        .cols = problem->c.cols,
+                        .vocab = problem->c.vocab,
+                        .input_count = (uint32_t)problem->input_count,
+                        .output = output,
+                        .output_bytes = problem->output_bytes};
+
+    for (size_t k = 0; k < problem->input_count; k++) {
+        c.inputs[k] = problem->inputs[k].data;
+        c.input_bytes[k] = problem->inputs[k].bytes;
+    }
+    write_params(&problem->c, c.params, sizeof c.params);
+    return c;
+}
+
+#define WORD_ROOM       64u
+#define SIZES_MAX       64u
+#define AXIS_VALUES_MAX 64u
+#define REMARKS_MAX     32u
+
+/* A race of more cases would take too long. */
+#define CASES_MAX 4096u
+
+/* A run that is expected to take longer than this part of a case's time is not started. */
+#define RUNS_PER_CASE 8.0
+
+#define NO_GPU "%s has no GPU here, only %s; name %s in a glob to race on that"
+
+/* Marks the elements of a peer as known: a peer with no matching dtype knows no type, while a
+ * contender with no elements knows all. */
+#define NO_ELEMENT IRON_BIT(IRON_ELEMENTS)
+
+/* A requested size. */
+typedef struct chosen_size {
+    uint64_t rows, cols;
+    char name[40];     /* "talk:STANDARD"; "" for plain numbers */
+    const char *dtype; /* that belongs to the named size; NULL */
+} chosen_size;
+
+/* The values of one axis that an op is raced with. */
+typedef struct axis_values {
+    double at[AXIS_VALUES_MAX]; /* as iron__case has them */
+    size_t count;
+    bool is_asked; /* requested by name; else they are the op's own */
+} axis_values;
+
+/* The values of all axes, and the number of their combinations. */
+typedef struct grid {
+    axis_values axes[IRON_OP_AXES];
+    size_t count;
+} grid;
+
+/* A plan that is being made. */
+typedef struct planner {
+    iron__race_plan *plan;
+    const iron_arena_options *o;
+    uint32_t memory, scopes;              /* bits of the requested strategies and scopes */
+    const iron__op *op;                   /* the current one */
+    bool *is_used;                        /* per glob: it chose something */
+    bool *is_known;                       /* per parameter: a chosen op has it */
+    const iron__race_plan_device *absent; /* globs chose rows of it without its name */
+} planner;
+
+/* Does the glob choose op.backend.contender? `*` also matches dots. A glob that ends at a dot of
+ * the name chooses everything below: tokens.cpu.champion also means tokens.cpu.champion.neon. */
+static bool glob_matches(const char *glob, const char *name) {
+    char front[128];
+
+    if (fnmatch(glob, name, 0) == 0)
+        return true;
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+        snprintf(front, sizeof front, "%.*s", (int)(dot - name), name);
+        if (fnmatch(glob, front, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the next word of a comma-separated list, which becomes NULL after the last; words may be
+ * empty. A word that is too long is cut, and therefore unknown. */
+static bool next_word(const char **list, char word[WORD_ROOM]) {
+    const char *end;
+
+    if (!*list)
+        return false;
+    end = strchr(*list, ',');
+    if (!end)
+        end = *list + strlen(*list);
+    snprintf(word, WORD_ROOM, "%.*s", (int)(end - *list), *list);
+    *list = *end ? end + 1 : NULL;
+    return true;
+}
+
+/* A plain decimal number at *text, which is moved behind it; 0 if there is none. */
+static uint64_t number_at(const char **text) {
+    char *end = NULL;
+    unsigned long long value;
+
+    if (**text < '1' || **text > '9')
+        return 0;
+    errno = 0;
+    value = strtoull(*text, &end, 10);
+    *text = end;
+    return errno == 0 ? value : 0;
+}
+
+/* "4096x8192" or "1000000": *cols is 0 for a plain count. */
+static bool parse_numbers(const char *word, uint64_t *rows, uint64_t *cols) {
+    *rows = number_at(&word);
+    *cols = 0;
+    if (*rows > 0 && *word == 'x') {
+        word++;
+        *cols = number_at(&word);
+        return *cols > 0 && *word == '\0';
+    }
+    return *rows > 0 && *word == '\0';
+}
+
+static bool is_size(const iron__size *s, const char *word) {
+    const char *colon = strchr(word, ':');
+    size_t length = colon ? (size_t)(colon - word) : 0;
+
+    if (!colon)
+        return strcmp(s->name, word) == 0;
+    return strlen(s->set) == length && strncmp(s->set, word, length) == 0 &&
+           (strcmp(colon + 1, "*") == 0 || strcmp(colon + 1, s->name) == 0);
+}
+
+static iron_status add_size(chosen_size *out, size_t *count, chosen_size size, iron_error *err) {
+    IRON_FAIL_IF(*count == SIZES_MAX, err, IRON_E_ARG, "more than %u sizes; use fewer", SIZES_MAX);
+    out[(*count)++] = size;
+    return IRON_OK;
+}
+
+static iron_status add_named(const iron__op *op, const char *word, chosen_size *out, size_t *count,
+                             iron_error *err) {
+    for (size_t k = 0; k < op->size_count; k++) {
+        const iron__size *s = &op->sizes[k];
+        chosen_size size = {.rows = s->rows, .cols = s->cols, .dtype = s->dtype};
+
+        if (!is_size(s, word))
+            continue;
+        snprintf(size.name, sizeof size.name, "%s:%s", s->set, s->name);
+        IRON_TRY(add_size(out, count, size, err));
+        if (!strchr(word, ':'))
+            return IRON_OK; /* a bare name means the first set that has it */
+    }
+    return IRON_OK;
+}
+
+static bool is_known_size(const char *word) {
+    for (size_t k = 0; iron__op_at(k); k++)
+        for (size_t s = 0; s < iron__op_at(k)->size_count; s++)
+            if (is_size(&iron__op_at(k)->sizes[s], word))
+                return true;
+    return false;
+}
+
+/* The sizes of a list that the op knows: set:NAME, set:*, NAME, ROWSxCOLS or a count. A word that
+ * suits other ops is passed over; one that suits none is an error. */
+static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size *out,
+                               size_t *count, iron_error *err) {
+    char word[WORD_ROOM];
+    uint64_t rows, cols;
+
+    *count = 0;
+    IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no size; use a name, ROWSxCOLS or a count");
+    while (next_word(&list, word)) {
+        if (parse_numbers(word, &rows, &cols)) {
+            if (op->is_line == (cols == 0))
+                IRON_TRY(add_size(
+                    out, count, (chosen_size){.rows = rows, .cols = op->is_line ? 1 : cols}, err));
+            continue;
+        }
+        IRON_FAIL_IF(!is_known_size(word), err, IRON_E_ARG,
+                     "size '%s' is unknown; use a name that iron arena --list shows, ROWSxCOLS or "
+                     "a count of elements",
+                     word);
+        IRON_TRY(add_named(op, word, out, count, err));
+    }
+    return IRON_OK;
+}
+
+static iron__scope scope_named(const char *name) {
+    uint32_t k = IRON_SCOPE_KERNEL; /* prepare is always timed */
+
+    while (k < IRON_SCOPES && strcmp(iron__scope_name((iron__scope)k), name) != 0)
+        k++;
+    return (iron__scope)k;
+}
+
+/* A list of scopes, as bits of iron__scope; NULL: all. */
+static iron_status parse_scopes(const char *list, uint32_t *bits, iron_error *err) {
+    char word[WORD_ROOM];
+
+    *bits = IRON_BIT(IRON_SCOPES) - 1;
+    if (!list)
+        return IRON_OK;
+    *bits = IRON_BIT(IRON_SCOPE_KERNEL);
+    IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no scope; use kernel, transfer or end_to_end");
+    while (next_word(&list, word)) {
+        iron__scope scope = scope_named(word);
+
+        IRON_FAIL_IF(scope == IRON_SCOPES, err, IRON_E_ARG,
+                     "scope '%s' is unknown; use kernel, transfer or end_to_end", word);
+        *bits |= IRON_BIT(scope);
+    }
+    return IRON_OK;
+}
+
+/* A list of memory strategies, as bits; NULL: all. */
+static iron_status parse_memory(const char *list, uint32_t *bits, iron_error *err) {
+    char word[WORD_ROOM];
+
+    *bits = IRON_BIT(IRON_GPU_STRATEGIES) - 1;
+    if (!list || strcmp(list, "all") == 0)
+        return IRON_OK;
+    *bits = 0;
+    IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no memory strategy; use pageable, pinned ... or all");
+    while (next_word(&list, word)) {
+        iron__gpu_strategy strategy = iron__gpu_strategy_find(word);
+
+        IRON_FAIL_IF(strategy == IRON_GPU_STRATEGIES, err, IRON_E_ARG,
+                     "memory '%s' is unknown; use pageable, pinned, streams, uvm, uvm-prefetch, "
+                     "zero-copy or all",
+                     word);
+        *bits |= IRON_BIT(strategy);
+    }
+    return IRON_OK;
+}
+
+/* Length of NAME in NAME=V,V... */
+static size_t name_length(const char *param) { return strcspn(param, "="); }
+
+/* Are the params NAME=V,V..., each with another name? Whether an op has them is checked later. */
+static iron_status check_params(const char *const *params, size_t count, iron_error *err) {
+    for (size_t k = 0; k < count; k++) {
+        size_t length = name_length(params[k]);
+
+        IRON_FAIL_IF(length == 0 || params[k][length] == '\0' || params[k][length + 1] == '\0', err,
+                     IRON_E_ARG,
+                     "parameter '%.60s' is not NAME=VALUE; iron arena --list shows them",
+                     params[k]);
+        for (size_t other = 0; other < k; other++)
+            IRON_FAIL_IF(name_length(params[other]) == length &&
+                             strncmp(params[other], params[k], length) == 0,
+                         err, IRON_E_ARG,
+                         "parameter '%.*s' is given twice; put its values into one, with commas",
+                         length < 60 ? (int)length : 60, params[k]);
+    }
+    return IRON_OK;
+}
+
+/* Is `param` (NAME=V,V...) about that axis? */
+static bool is_about_axis(const char *param, const iron__axis *axis) {
+    size_t length = name_length(param);
+
+    return strlen(axis->name) == length && strncmp(param, axis->name, length) == 0;
+}
+
+void iron__axis_accepts(const iron__axis *axis, char *text, size_t size) {
+    text[0] = '\0';
+    if (!axis->words) {
+        snprintf(text, size, "%snumbers from %s to %s", axis->is_whole ? "whole " : "",
+                 iron__param_number(axis->least).text, iron__param_number(axis->most).text);
+        return;
+    }
+    for (size_t k = 0; k < axis->count; k++) {
+        const char *before = k == 0 ? "" : k + 1 == axis->count ? " or " : ", ";
+        size_t used = strlen(text);
+
+        snprintf(text + used, size - used, "%s%s", before, axis->words[k]);
+    }
+}
+
+static bool parse_word(const iron__axis *axis, const char *value, double *at) {
+    for (size_t k = 0; k < axis->count; k++)
+        if (strcmp(axis->words[k], value) == 0) {
+            *at = (double)k;
+            return true;
+        }
+    return false;
+}
+
+/* Decimal notation only: strtod would also accept hexadecimal, "inf" and blanks. */
+static bool parse_number(const iron__axis *axis, const char *value, double *at) {
+    char *end = NULL;
+
+    if (strspn(value, "+-.0123456789eE") != strlen(value) || !strpbrk(value, "0123456789"))
+        return false;
+    errno = 0;
+    *at = strtod(value, &end);
+    if (*end || errno != 0 || !(*at >= axis->least && *at <= axis->most))
+        return false;
+    return !axis->is_whole || iron__number_is_whole(*at);
+}
+
+static iron_status add_value(const iron__op *op, const iron__axis *axis, const char *value,
+                             axis_values *out, iron_error *err) {
+    double at = 0;
+    char accepts[200];
+
+    iron__axis_accepts(axis, accepts, sizeof accepts);
+    IRON_FAIL_IF(!(axis->words ? parse_word(axis, value, &at) : parse_number(axis, value, &at)),
+                 err, IRON_E_ARG, "%s: %s is '%.60s'; it must be %s", op->name, axis->name, value,
+                 accepts);
+    for (size_t k = 0; k < out->count; k++)
+        if (!(out->at[k] < at || out->at[k] > at))
+            return IRON_OK; /* named before */
+    IRON_FAIL_IF(out->count == AXIS_VALUES_MAX, err, IRON_E_ARG,
+                 "more than %u values of %s; use fewer", AXIS_VALUES_MAX, axis->name);
+    out->at[out->count++] = at;
+    return IRON_OK;
+}
+
+/* The values of an axis: the requested ones; else all of them (is_wide) or the telling one. A value
+ * that is named twice is raced once. */
+static iron_status choose_values(const iron__op *op, const iron__axis *axis,
+                                 const char *const *params, size_t param_count, bool is_wide,
+                                 axis_values *out, iron_error *err) {
+    char value[WORD_ROOM];
+    const char *list;
+
+    *out = (axis_values){.count = 0};
+    for (size_t k = 0; k < param_count; k++) {
+        if (!is_about_axis(params[k], axis))
+            continue;
+        out->is_asked = true;
+        list = params[k] + name_length(params[k]) + 1;
+        while (next_word(&list, value))
+            IRON_TRY(add_value(op, axis, value, out, err));
+        return IRON_OK;
+    }
+    for (size_t k = 0; k < axis->count && out->count < AXIS_VALUES_MAX; k++)
+        if (is_wide || k == axis->telling)
+            out->at[out->count++] = axis->words ? (double)k : axis->numbers[k];
+    return IRON_OK;
+}
+
+/* Does a glob name the backend, not only match it with a wildcard? */
+static bool is_named(const iron_arena_options *o, const char *backend) {
+    if (o->is_listing)
+        return true;
+    for (size_t k = 0; k < o->glob_count; k++)
+        if (strstr(o->globs[k], backend))
+            return true;
+    return false;
+}
+
+static void describe_cpu(iron__race_plan_device *d) {
+    *d = (iron__race_plan_device){.on = IRON_ON_CPU, .is_cpu = true, .is_available = true};
+    snprintf(d->backend, sizeof d->backend, "cpu");
+    iron__cpu_name(d->info.name, sizeof d->info.name);
+    d->cache_bytes = d->info.cache_bytes = iron__cpu_last_cache_bytes();
+}
+
+/* Finds the first GPU; the first device of any kind if the backend is named. */
+static bool find_device(iron__race_plan_device *d, size_t count, iron_error *err) {
+    for (int wants_gpu = 1; wants_gpu >= 0; wants_gpu--) {
+        for (uint32_t k = 0; k < count; k++) {
+            if (iron__gpu_describe(d->gpu_backend, k, &d->info, err) != IRON_OK)
+                continue;
+            d->index = k;
+            if (d->info.is_gpu || (!wants_gpu && d->is_named))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void choose_device(iron__race_plan_device *d, const iron_arena_options *o) {
+    iron_error err = {IRON_OK, 0, ""};
+    size_t count = 0;
+
+    if (iron__gpu_probe(d->gpu_backend, &count, &err) != IRON_OK) {
+        snprintf(d->reason, sizeof d->reason, "%s", err.text);
+        return;
+    }
+    if (o->has_device) {
+        d->index = o->device;
+        bool is_known = d->index < count &&
+                        iron__gpu_describe(d->gpu_backend, d->index, &d->info, &err) == IRON_OK;
+
+        d->is_available = is_known && (d->info.is_gpu || d->is_named);
+        if (is_known)
+            snprintf(d->reason, sizeof d->reason, NO_GPU, d->backend, d->info.name, d->backend);
+        else
+            snprintf(d->reason, sizeof d->reason, "%s has no device %u; it has %zu", d->backend,
+                     o->device, count);
+    } else {
+        d->is_available = find_device(d, count, &err);
+        snprintf(d->reason, sizeof d->reason, NO_GPU, d->backend,
+                 d->info.name[0] ? d->info.name : "nothing", d->backend);
+    }
+    if (d->is_available)
+        d->reason[0] = '\0';
+    d->cache_bytes = d->info.cache_bytes;
+}
+
+/* Fills devices and returns how many there are: the CPU first, then one per GPU backend, whether it
+ * can be used or not. */
+static size_t find_devices(const iron_arena_options *o,
+                           iron__race_plan_device devices[IRON_PLAN_DEVICES]) {
+    size_t count = 1;
+
+    describe_cpu(&devices[0]);
+    for (size_t k = 0; k < iron__gpu_backend_count() && count < IRON_PLAN_DEVICES; k++) {
+        iron__race_plan_device *d = &devices[count++];
+
+        *d = (iron__race_plan_device){.on = (uint32_t)IRON_ON_CUDA << k, .gpu_backend = k};
+        snprintf(d->backend, sizeof d->backend, "%s", iron__gpu_backend_name(k));
+        d->is_named = is_named(o, d->backend);
+        choose_device(d, o);
+    }
+    return count;
+}
+
+/* Is the name chosen by a glob? Marks all globs that choose it as used. */
+static bool is_chosen(const planner *p, const char *name) {
+    bool is_any = p->o->glob_count == 0;
+
+    for (size_t k = 0; k < p->o->glob_count; k++) {
+        if (glob_matches(p->o->globs[k], name)) {
+            p->is_used[k] = true;
+            is_any = true;
+        }
+    }
+    return is_any;
+}
+
+/* Makes room for one more element; NULL when memory is out. */
+static void *grow(void *array, size_t count, size_t *room, size_t size, iron_error *err) {
+    size_t more = *room ? 2 * *room : 32;
+    void *grown;
+
+    if (count < *room)
+        return array;
+    grown = realloc(array, more * size);
+    if (!grown) {
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a plan of %zu rows", more);
+        return NULL;
+    }
+    *room = more;
+    return grown;
+}
+
+static iron_status add_row(planner *p, const iron__race_plan_row *row, iron_error *err) {
+    iron__race_plan *plan = p->plan;
+    iron__race_plan_row *rows =
+        grow(plan->rows, plan->row_count, &plan->row_room, sizeof *rows, err);
+
+    if (!rows)
+        return IRON_E_NOMEM;
+    plan->rows = rows;
+    rows[plan->row_count++] = *row;
+    return IRON_OK;
+}
+
+/* Sets the reason why the row cannot race, if it cannot. Every problem is made in the host's memory
+ * first, and an eighth of that is left to others: where the system overcommits memory, using too
+ * much of it ends the process. */
+static void find_reason(const planner *p, iron__race_plan_row *row) {
+    const iron__race_plan_device *d = &p->plan->devices[row->device_index];
+    const iron__contender *c = &row->contender;
+    const iron__case *k = &p->plan->cases[row->case_index].c;
+    uint64_t bytes = k->op->host_bytes ? k->op->host_bytes(k) : k->op->useful_bytes(k);
+
+    row->reason[0] = '\0';
+    if (!d->is_available)
+        snprintf(row->reason, sizeof row->reason, "%s", d->reason);
+    else if (p->plan->host_bytes && bytes / 7 > p->plan->host_bytes / 8)
+        snprintf(row->reason, sizeof row->reason,
+                 "too large for this machine: %.1f GiB of data, and it has %.1f GiB of memory; use "
+                 "a smaller --size",
+                 (double)bytes / 0x1p30, (double)p->plan->host_bytes / 0x1p30);
+    else if (c->elements && !(c->elements & IRON_BIT(k->element)))
+        snprintf(row->reason, sizeof row->reason, "does not support %s",
+                 iron__element_name(k->element));
+    else if (d->is_cpu && (c->needs & ~iron__cpu_features()))
+        snprintf(row->reason, sizeof row->reason,
+                 "this processor lacks an instruction set that it needs");
+    else if (row->memory != IRON_GPU_STRATEGIES && d->info.lacks[row->memory][0])
+        snprintf(row->reason, sizeof row->reason, "%s: %.200s",
+                 iron__gpu_strategy_name(row->memory), d->info.lacks[row->memory]);
+}
+
+/* Rows of an absent backend are shown only if a glob names it. */
+static bool is_shown(planner *p, const iron__race_plan_device *d) {
+    if (!d->is_available && !d->is_named)
+        p->absent = d;
+    return d->is_available || d->is_named;
+}
+
+/* Adds one row per strategy on GPUs, one on the CPU. */
+static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory, iron_error *err) {
+    bool is_cpu = p->plan->devices[row.device_index].is_cpu;
+
+    for (uint32_t k = 0; k < IRON_GPU_STRATEGIES; k++) {
+        if (is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
+            continue;
+        row.memory = is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
+        find_reason(p, &row);
+        IRON_TRY(add_row(p, &row, err));
+    }
+    return IRON_OK;
+}
+
+/* An op whose race is about kernels uses pageable memory, unless strategies are requested. */
+static uint32_t memory_of(const planner *p) {
+    return p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
+}
+
+/* A list shows every contender, whatever the case. */
+static bool is_suited(const planner *p, const iron__contender *row, size_t case_index) {
+    return p->o->is_listing || !row->suits || row->suits(row, &p->plan->cases[case_index].c);
+}
+
+static iron_status add_contenders(planner *p, size_t case_index, size_t device, iron_error *err) {
+    const iron__race_plan_device *d = &p->plan->devices[device];
+    iron__race_plan_row row = {.case_index = case_index, .device_index = device};
+
+    for (size_t k = 0; p->op->contender_at(k, &row.contender); k++) {
+        if (!(row.contender.backends & d->on) || !is_suited(p, &row.contender, case_index))
+            continue;
+        snprintf(row.name, sizeof row.name, "%s.%s.%s", p->op->name, d->backend,
+                 row.contender.name);
+        if (is_chosen(p, row.name) && is_shown(p, d))
+            IRON_TRY(add_rows(p, row, memory_of(p), err));
+    }
+    return IRON_OK;
+}
+
+static uint32_t elements_of(const char *dtypes) {
+    uint32_t bits = 0;
+
+    for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
+        if (strstr(dtypes, iron__element_name((iron__element)k)))
+            bits |= IRON_BIT(k);
+    return bits;
+}
+
+/* Is it a peer for this op on this backend? */
+static bool is_peer_of(const iron_peer *peer, const iron__op *op, const iron__race_plan_device *d) {
+    char lead[40];
+
+    snprintf(lead, sizeof lead, "%s.%s.", op->name, d->backend);
+    return strncmp(peer->name, lead, strlen(lead)) == 0;
+}
+
+static iron_status add_peers(planner *p, size_t case_index, size_t device, iron_error *err) {
+    const iron__race_plan_device *d = &p->plan->devices[device];
+    /* a peer only computes, in device memory: two ways to copy the inputs are enough */
+    uint32_t memory = IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED);
+    const iron_peer *peer;
+
+    for (size_t k = 0; (peer = peers_at(&p->plan->peers, k, NULL)); k++) {
+        iron__race_plan_row row = {.case_index = case_index, .device_index = device, .peer = peer};
+
+        if (!is_peer_of(peer, p->op, d))
+            continue;
+        snprintf(row.name, sizeof row.name, "%s", peer->name);
+        row.contender.name = strchr(strchr(peer->name, '.') + 1, '.') + 1;
+        row.contender.idea = peer->idea;
+        row.contender.passes = peer->passes;
+        row.contender.elements = elements_of(peer->dtypes) | NO_ELEMENT;
+        if (is_chosen(p, row.name) && is_shown(p, d))
+            IRON_TRY(add_rows(p, row, memory & memory_of(p), err));
+    }
+    return IRON_OK;
+}
+
+/* Adds the rows of a case: contenders and peers, on all devices. */
+static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err) {
+    for (size_t d = 0; d < p->plan->device_count; d++) {
+        IRON_TRY(add_contenders(p, case_index, d, err));
+        IRON_TRY(add_peers(p, case_index, d, err));
+    }
+    return IRON_OK;
+}
+
+/* When all rows are there: skips those whose runs take too long for their case's share of the
+ * time. */
+static void skip_slow_rows(planner *p) {
+    double race = p->o->seconds > 0 ? p->o->seconds : IRON_SECONDS_DEFAULT;
+    double shares = RUNS_PER_CASE * (double)p->plan->case_count;
+    uint32_t threads = p->o->threads ? p->o->threads : iron__cpu_threads();
+
+    for (size_t k = 0; k < p->plan->row_count; k++) {
+        iron__race_plan_row *row = &p->plan->rows[k];
+        const iron__race_plan_device *d = &p->plan->devices[row->device_index];
+        const iron__contender *c = &row->contender;
+        double one;
+        char about[32];
+
+        if (row->reason[0] || !c->seconds)
+            continue;
+        one =
+            c->seconds(c, &p->plan->cases[row->case_index].c, d->is_cpu ? NULL : &d->info, threads);
+        if (one <= race / shares)
+            continue;
+        snprintf(about, sizeof about, one < 10 ? "%.2g" : "%.0f", one);
+        snprintf(row->reason, sizeof row->reason,
+                 "one run would take about %s s; use a smaller --size, or --time %.0f or more",
+                 about, one * shares + 0.5);
+    }
+}
+
+/* Does any glob choose something of the current op on that device? */
+static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
+    iron__contender c;
+    const iron_peer *peer;
+    bool is_any = false;
+    char name[80];
+
+    for (size_t k = 0; p->op->contender_at(k, &c); k++) {
+        if (!(c.backends & d->on))
+            continue;
+        snprintf(name, sizeof name, "%s.%s.%s", p->op->name, d->backend, c.name);
+        is_any = is_chosen(p, name) || is_any;
+    }
+    for (size_t k = 0; (peer = peers_at(&p->plan->peers, k, NULL)); k++)
+        if (is_peer_of(peer, p->op, d))
+            is_any = is_chosen(p, peer->name) || is_any;
+    return is_any;
+}
+
+/* The element type for a size; IRON_ELEMENTS: the op does not have the requested one. */
+static iron__element element_for(const planner *p, const chosen_size *size) {
+    iron__element e = p->op->usual;
+
+    if (p->o->dtype)
+        e = iron__element_find(p->o->dtype);
+    else if (size->dtype)
+        e = iron__element_find(size->dtype);
+    return e < IRON_ELEMENTS && (p->op->elements & IRON_BIT(e)) ? e : IRON_ELEMENTS;
+}
+
+/* The default size depends on the caches of the devices that take part. */
+static void set_default_size(const planner *p, chosen_size *size) {
+    uint64_t cache = 0;
+    bool has_gpu = false;
+    iron__element element = element_for(p, size);
+
+    for (size_t k = 0; k < p->plan->device_count; k++) {
+        const iron__race_plan_device *d = &p->plan->devices[k];
+
+        if (!d->is_available || !chooses_device(p, d))
+            continue;
+        has_gpu = has_gpu || d->info.is_gpu;
+        cache = d->cache_bytes > cache ? d->cache_bytes : cache;
+    }
+    p->op->usual_size(cache, has_gpu, element < IRON_ELEMENTS ? element : p->op->usual, &size->rows,
+                      &size->cols);
+}
+
+/* Without a glob a race is over everything, and each axis has its telling value only. */
+static iron_status make_grid(const planner *p, grid *g, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    bool is_wide = o->glob_count > 0 && !o->is_listing;
+
+    *g = (grid){.count = 1};
+    for (size_t k = 0; k < p->op->axis_count; k++) {
+        const iron__axis *axis = &p->op->axes[k];
+
+        IRON_TRY(choose_values(p->op, axis, o->params, o->param_count, is_wide, &g->axes[k], err));
+        g->count *= g->axes[k].count;
+        for (size_t n = 0; n < o->param_count; n++)
+            p->is_known[n] = p->is_known[n] || is_about_axis(o->params[n], axis);
+    }
+    return IRON_OK;
+}
+
+/* The value index of the last axis in combination number *index, which becomes that of the axes
+ * before it. The last axis changes fastest. */
+static size_t take_last(const axis_values *axis, size_t *index) {
+    size_t count = axis->count > 0 ? axis->count : 1, at = *index % count;
+
+    *index /= count;
+    return at;
+}
+
+/* Sets the values of combination number `index`. */
+static void set_values(const grid *g, size_t index, iron__case *c) {
+    for (size_t k = c->op->axis_count; k-- > 0;)
+        c->at[k] = g->axes[k].at[take_last(&g->axes[k], &index)];
+}
+
+/* An op whose race is about kernels times only them, unless scopes are requested. */
+static uint32_t scopes_of(const planner *p) {
+    return p->op->is_resident && !p->o->scopes ? IRON_BIT(IRON_SCOPE_KERNEL) : p->scopes;
+}
+
+/* Adds a parameter; NULL if there are too many, which the ops' tests would find. */
+static iron__param *add_param(iron__params *params, const char *name, bool is_axis) {
+    iron__param *p = &params->list[params->count];
+
+    if (params->count == IRON_PARAMS_MAX)
+        return NULL;
+    params->count++;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->is_axis = is_axis;
+    return p;
+}
+
+/* The case's value on each axis of its op, then the other facts that the op states. */
+static iron__params params_of(const iron__case *c) {
+    iron__params all = {.count = 0};
+    const char *name = "";
+    double value = 0;
+
+    for (size_t k = 0; k < c->op->axis_count; k++) {
+        const iron__axis *axis = &c->op->axes[k];
+        iron__param *p = add_param(&all, axis->name, true);
+
+        if (p && axis->words)
+            snprintf(p->word, sizeof p->word, "%s", axis->words[(size_t)c->at[k]]);
+        else if (p)
+            p->number = c->at[k];
+    }
+    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
+        iron__param *p = add_param(&all, name, false);
+
+        if (!p)
+            break;
+        p->number = value;
+    }
+    return all;
+}
+
+static iron_status add_case(planner *p, const chosen_size *size, const iron__case *c,
+                            iron_error *err) {
+    iron__race_plan *plan = p->plan;
+    iron__race_plan_case *cases =
+        grow(plan->cases, plan->case_count, &plan->case_room, sizeof *cases, err);
+    iron__race_plan_case *added;
+
+    if (!cases)
+        return IRON_E_NOMEM;
+    plan->cases = cases;
+    IRON_FAIL_IF(plan->case_count == CASES_MAX, err, IRON_E_ARG,
+                 "more than %u cases; use fewer sizes or values", CASES_MAX);
+    added = &cases[plan->case_count++];
+    *added = (iron__race_plan_case){.c = *c, .scopes = scopes_of(p), .params = params_of(c)};
+    memcpy(added->size_name, size->name, sizeof added->size_name);
+    iron__size_text(p->op, size->rows, size->cols, added->size, sizeof added->size);
+    added->axes = iron__params_text(&added->params, true);
+    return add_case_rows(p, plan->case_count - 1, err);
+}
+
+/* Values that some case was planned with. */
+typedef struct planned_values {
+    bool is_any, values[IRON_OP_AXES][AXIS_VALUES_MAX];
+} planned_values;
+
+/* There must be a case, and every value that was requested by name must be in one. If not, the op
+ * says why. */
+static iron_status check_planned(const planned_values *s, const grid *g, iron__case c,
+                                 iron_error *err) {
+    set_values(g, 0, &c);
+    if (!s->is_any)
+        return c.op->accept(&c, err);
+    for (size_t k = 0; k < c.op->axis_count; k++)
+        for (size_t v = 0; g->axes[k].is_asked && v < g->axes[k].count; v++) {
+            if (s->values[k][v])
+                continue;
+            c.at[k] = g->axes[k].at[v];
+            return c.op->accept(&c, err);
+        }
+    return IRON_OK;
+}
+
+static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
+                            iron__element element, iron_error *err) {
+    iron__case c = {.op = p->op,
+                    .rows = size->rows,
+                    .cols = size->cols,
+                    .element = element,
+                    .seed = p->o->seed};
+    planned_values s = {.is_any = false};
+    iron_error why;
+
+    if (p->op->vocab_usual && element == IRON_U32)
+        c.vocab = p->o->vocab ? p->o->vocab : p->op->vocab_usual;
+    for (size_t k = 0; k < g->count; k++) {
+        set_values(g, k, &c);
+        if (p->op->accept(&c, &why) != IRON_OK)
+            continue;
+        IRON_TRY(add_case(p, size, &c, err));
+        s.is_any = true;
+        for (size_t axis = p->op->axis_count, index = k; axis-- > 0;)
+            s.values[axis][take_last(&g->axes[axis], &index)] = true;
+    }
+    return check_planned(&s, g, c, err);
+}
+
+/* Adds the cases of the current op, each with its rows. */
+static iron_status add_cases(planner *p, iron_error *err) {
+    chosen_size sizes[SIZES_MAX] = {{0}};
+    size_t count = 1;
+    grid g;
+
+    IRON_TRY(make_grid(p, &g, err));
+    if (p->o->sizes)
+        IRON_TRY(parse_sizes(p->op, p->o->sizes, sizes, &count, err));
+    else
+        set_default_size(p, &sizes[0]);
+    for (size_t k = 0; k < count; k++) {
+        iron__element e = element_for(p, &sizes[k]);
+
+        if (e < IRON_ELEMENTS)
+            IRON_TRY(add_grid(p, &g, &sizes[k], e, err));
+    }
+    return IRON_OK;
+}
+
+static void add_remark(iron__race_plan *plan, const char *what, const char *reason) {
+    bool is_said = strncmp(reason, what, strlen(what)) == 0; /* many reasons begin with it */
+
+    if (plan->remark_count < REMARKS_MAX)
+        snprintf(plan->remarks[plan->remark_count++], sizeof plan->remarks[0], "%s%s%s",
+                 is_said ? "" : what, is_said ? "" : ": ", reason);
+}
+
+/* Does any glob choose something of the current op? */
+static bool chooses_op(const planner *p) {
+    bool is_any = false;
+
+    for (size_t d = 0; d < p->plan->device_count; d++)
+        is_any = chooses_device(p, &p->plan->devices[d]) || is_any;
+    return is_any;
+}
+
+/* Lists the axes of the chosen ops. */
+static void list_axes(planner *p, char *text, size_t size) {
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++)
+        for (size_t a = 0; chooses_op(p) && a < p->op->axis_count && used < size; a++)
+            used += (size_t)snprintf(text + used, size - used, "%s%s (%s)", used > 0 ? ", " : "",
+                                     p->op->axes[a].name, p->op->name);
+}
+
+/* Lists the element types of the chosen ops. */
+static void list_types(planner *p, char *text, size_t size) {
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
+        if (!chooses_op(p))
+            continue;
+        for (iron__element e = 0; e < IRON_ELEMENTS && used < size; e++)
+            if (p->op->elements & IRON_BIT(e))
+                used += (size_t)snprintf(text + used, size - used, "%s ", iron__element_name(e));
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, "(%s) ", p->op->name);
+    }
+    if (used > 0 && used < size)
+        text[used - 1] = '\0';
+}
+
+/* No chosen op has the requested sizes or types. */
+static iron_status refuse_cases(planner *p, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    char types[160];
+
+    list_types(p, types, sizeof types);
+    IRON_FAIL(err, IRON_E_ARG,
+              "no chosen op has %s%.40s%s%s%.10s; iron arena --list shows sizes, types are %s",
+              o->sizes ? "size " : "", o->sizes ? o->sizes : "",
+              o->sizes && o->dtype ? " with " : "", o->dtype ? "dtype " : "",
+              o->dtype ? o->dtype : "", types);
+}
+
+static iron_status check_used(planner *p, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    char names[160];
+
+    for (size_t k = 0; k < o->glob_count; k++)
+        IRON_FAIL_IF(!p->is_used[k], err, IRON_E_ARG,
+                     "no contender matches '%.60s'; iron arena --list shows them all", o->globs[k]);
+    for (size_t k = 0; k < o->param_count; k++) {
+        if (p->is_known[k])
+            continue;
+        list_axes(p, names, sizeof names);
+        IRON_FAIL(err, IRON_E_ARG, "no chosen op has the parameter '%.*s'; they have %s",
+                  (int)(strcspn(o->params[k], "=") < 40 ? strcspn(o->params[k], "=") : 40),
+                  o->params[k], names[0] ? names : "none");
+    }
+    return IRON_OK;
+}
+
+static iron_status add_ops(planner *p, iron_error *err) {
+    bool has_op = false;
+
+    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
+        if (!chooses_op(p))
+            continue;
+        has_op = true;
+        IRON_TRY(add_cases(p, err));
+    }
+    IRON_TRY(check_used(p, err));
+    IRON_FAIL_IF(!has_op, err, IRON_E_UNSUPPORTED, "this build has no ops to race");
+    if (p->plan->case_count == 0)
+        return refuse_cases(p, err);
+    IRON_FAIL_IF(p->plan->row_count == 0 && p->absent, err, IRON_E_UNSUPPORTED,
+                 "no contender can race: %.200s", p->absent->reason);
+    IRON_FAIL_IF(p->plan->row_count == 0, err, IRON_E_ARG,
+                 "no chosen contender is for these cases; use other globs, or another --param or "
+                 "--memory");
+    return IRON_OK;
+}
+
+static void add_remarks(iron__race_plan *plan) {
+    for (size_t k = 0; k < plan->device_count; k++)
+        if (!plan->devices[k].is_available)
+            add_remark(plan, plan->devices[k].backend, plan->devices[k].reason);
+    for (size_t k = 0; k < plan->peers.count; k++) {
+        const iron__peer_library *peer = &plan->peers.libraries[k];
+
+        if (!peer->list)
+            add_remark(plan, peer->path[0] ? peer->path : "peers", peer->reason);
+    }
+}
+
+static iron_status fill_plan(planner *p, iron_error *err) {
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+
+    IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
+    IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
+    IRON_FAIL_IF(p->o->dtype && iron__element_find(p->o->dtype) == IRON_ELEMENTS, err, IRON_E_ARG,
+                 "dtype '%.20s' is unknown; use f32, f64, u8, u16 or u32", p->o->dtype);
+    IRON_TRY(check_params(p->o->params, p->o->param_count, err));
+    IRON_TRY(peers_open(&p->plan->peers, err));
+    p->plan->remarks = calloc(REMARKS_MAX, sizeof p->plan->remarks[0]);
+    IRON_FAIL_IF(!p->plan->remarks, err, IRON_E_NOMEM, "out of memory: a plan");
+    p->plan->device_count = find_devices(p->o, p->plan->devices);
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        p->plan->host_bytes = cpu.memory_bytes;
+    IRON_TRY(add_ops(p, err));
+    skip_slow_rows(p);
+    add_remarks(p->plan);
+    return IRON_OK;
+}
+
+/* Takes a struct of zeros, too. */
+static void plan_deinit(iron__race_plan *plan) {
+    peers_close(&plan->peers);
+    free(plan->cases);
+    free(plan->rows);
+    free(plan->remarks);
+    *plan = (iron__race_plan){.op_at = NULL};
+}
+
+/* Plans a race over the ops of op_at: iron__op_at, except in tests. */
+static iron_status plan_make(iron__race_plan *plan, const iron_arena_options *options,
+                             iron__op_lister op_at, iron_error *err) {
+    planner p = {.plan = plan, .o = options};
+    iron_status status;
+
+    *plan = (iron__race_plan){.op_at = op_at};
+    p.is_used = calloc(options->glob_count + options->param_count + 1, sizeof *p.is_used);
+    if (!p.is_used)
+        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a plan");
+    p.is_known = p.is_used + options->glob_count;
+    status = fill_plan(&p, err);
+    free(p.is_used);
+    if (status != IRON_OK)
+        plan_deinit(plan);
+    return status;
+}
 
 void iron_arena_options_init(iron_arena_options *options) {
     *options = (iron_arena_options){.struct_size = sizeof *options, .seed = 1};
 }
 
-/* Adds a word to a text. */
+/* Appends to a text. */
 static void add_word(char *command, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -32,6 +1388,7 @@ static void add_word(char *command, size_t size, const char *format, ...) {
     va_end(list);
 }
 
+/* The command that repeats the race. */
 static void write_command(const iron_arena_options *o, char *command, size_t size) {
     snprintf(command, size, "iron arena");
     for (size_t k = 0; k < o->glob_count; k++)
@@ -62,9 +1419,10 @@ static void write_command(const iron_arena_options *o, char *command, size_t siz
 }
 
 static iron_status check_options(const iron_arena_options *o, iron_error *err) {
-    IRON_FAIL_IF(o->struct_size != sizeof *o, err, IRON_E_ARG,
-                 "arena options of %u bytes are of another version; call iron_arena_options_init",
-                 o->struct_size);
+    IRON_FAIL_IF(
+        o->struct_size != sizeof *o, err, IRON_E_ARG,
+        "arena options have %u bytes, which is another version; call iron_arena_options_init",
+        o->struct_size);
     IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
                  "threads is %u; it must be at most %u", o->threads, IRON_THREADS_MAX);
     IRON_FAIL_IF(o->streams > 32, err, IRON_E_ARG, "streams is %u; it must be 1 to 32", o->streams);
@@ -73,33 +1431,33 @@ static iron_status check_options(const iron_arena_options *o, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status fill(iron_arena *a, iron__op_lister op_at, iron_error *err) {
-    IRON_TRY(iron__plan_make(&a->plan, &a->options, op_at, err));
-    a->racers = calloc(a->plan.row_count + 1, sizeof *a->racers);
-    a->kernels = calloc(a->plan.row_count + 1, sizeof *a->kernels);
-    a->ceiling_samples = calloc(IRON_CEILINGS_MAX, sizeof *a->ceiling_samples);
-    a->report.ceilings = calloc(IRON_CEILINGS_MAX, sizeof *a->report.ceilings);
-    a->report.devices = calloc(IRON_PLAN_DEVICES, sizeof *a->report.devices);
-    a->report.rows = calloc(a->plan.row_count + 1, sizeof *a->report.rows);
-    IRON_FAIL_IF(!a->racers || !a->kernels || !a->ceiling_samples || !a->report.ceilings ||
-                     !a->report.devices || !a->report.rows,
-                 err, IRON_E_NOMEM, "out of memory: an arena of %zu rows", a->plan.row_count);
-    write_command(&a->options, a->report.command, sizeof a->report.command);
-    return IRON_OK;
-}
-
-iron_status iron__arena_open(const iron_arena_options *options, iron__op_lister op_at,
-                             iron_arena **out, iron_error *err) {
+/* iron_arena_open over the ops of op_at: tests bring their own. */
+static iron_status open_arena(const iron_arena_options *options, iron__op_lister op_at,
+                              iron_arena **out, iron_error *err) {
     iron_arena *a;
     iron_status status;
+    size_t rows;
 
     *out = NULL;
     IRON_TRY(check_options(options, err));
     a = calloc(1, sizeof *a);
-    if (!a)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an arena");
+    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory: an arena");
     a->options = *options;
-    status = fill(a, op_at, err);
+    status = plan_make(&a->plan, options, op_at, err);
+    if (status != IRON_OK)
+        goto done;
+    rows = a->plan.row_count;
+    a->race_rows = calloc(rows + 1, sizeof *a->race_rows);
+    a->kernels = calloc(rows + 1, sizeof *a->kernels);
+    a->ceiling_samples = calloc(IRON_CEILINGS_MAX, sizeof *a->ceiling_samples);
+    a->report.ceilings = calloc(IRON_CEILINGS_MAX, sizeof *a->report.ceilings);
+    a->report.devices = calloc(IRON_PLAN_DEVICES, sizeof *a->report.devices);
+    a->report.rows = calloc(rows + 1, sizeof *a->report.rows);
+    if (!a->race_rows || !a->kernels || !a->ceiling_samples || !a->report.ceilings ||
+        !a->report.devices || !a->report.rows)
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an arena of %zu rows", rows);
+    write_command(options, a->report.command, sizeof a->report.command);
+done:
     if (status != IRON_OK)
         iron_arena_close(a);
     else
@@ -108,23 +1466,23 @@ iron_status iron__arena_open(const iron_arena_options *options, iron__op_lister 
 }
 
 iron_status iron_arena_open(const iron_arena_options *options, iron_arena **out, iron_error *err) {
-    return iron__arena_open(options, iron__op_at, out, err);
+    return open_arena(options, iron__op_at, out, err);
 }
 
 void iron_arena_close(iron_arena *arena) {
     if (!arena)
         return;
-    if (arena->racers)
-        iron__racers_deinit(arena->racers, arena->plan.row_count);
+    for (size_t k = 0; arena->race_rows && k < arena->plan.row_count; k++)
+        iron__race_row_deinit(&arena->race_rows[k]);
     for (size_t k = 0; arena->ceiling_samples && k < IRON_CEILINGS_MAX; k++)
-        free(arena->ceiling_samples[k].ms);
+        iron__samples_deinit(&arena->ceiling_samples[k]);
     free(arena->ceiling_samples);
-    free(arena->racers);
+    free(arena->race_rows);
     free(arena->kernels);
     free(arena->report.ceilings);
     free(arena->report.devices);
     free(arena->report.rows);
-    iron__plan_deinit(&arena->plan);
+    plan_deinit(&arena->plan);
     free(arena);
 }
 
@@ -132,18 +1490,18 @@ size_t iron_arena_count(const iron_arena *arena) { return arena->plan.row_count;
 
 iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row *row,
                           iron_error *err) {
-    const iron__plan_row *r;
-    const iron__plan_case *c;
+    const iron__race_plan_row *r;
+    const iron__race_plan_case *c;
 
-    IRON_FAIL_IF(index >= arena->plan.row_count, err, IRON_E_ARG, "row %zu is none; there are %zu",
-                 index, arena->plan.row_count);
+    IRON_FAIL_IF(index >= arena->plan.row_count, err, IRON_E_ARG,
+                 "row %zu does not exist; there are %zu", index, arena->plan.row_count);
     IRON_FAIL_IF(row->struct_size != sizeof *row, err, IRON_E_ARG,
-                 "an arena row of %u bytes is of another version", row->struct_size);
+                 "an arena row has %u bytes, which is another version", row->struct_size);
     r = &arena->plan.rows[index];
     c = &arena->plan.cases[r->case_index];
     *row = (iron_arena_row){.struct_size = sizeof *row,
                             .name = r->name,
-                            .memory = iron__plan_memory_name(r),
+                            .memory = iron__race_plan_memory(r),
                             .device = arena->plan.devices[r->device_index].info.name,
                             .size = c->size,
                             .size_name = c->size_name,
@@ -160,144 +1518,19 @@ const char *iron_arena_remark(const iron_arena *arena, size_t index) {
     return index < arena->plan.remark_count ? arena->plan.remarks[index] : NULL;
 }
 
-/* "histogram.cpu.naive, data zipf" */
-static iron__words name_of(const iron__report_row *row) {
-    iron__params_line axes = iron__params_axes(&row->params);
-    iron__words w;
-
-    snprintf(w.text, sizeof w.text, "%s.%s.%s%s%.200s", row->op, row->backend, row->contender,
-             axes.text[0] ? ", " : "", axes.text);
-    return w;
-}
-
-/* What the rows say of the race as a whole. */
-static iron_status verdict(const iron_arena *a, iron_error *err) {
-    const iron__report_row *wrong = NULL, *failed = NULL;
-    size_t wrong_count = 0, failed_count = 0, ok_count = 0;
-
-    for (size_t k = 0; k < a->report.row_count; k++) {
-        const iron__report_row *r = &a->report.rows[k];
-
-        ok_count += r->status == IRON_ROW_OK;
-        wrong_count += r->status == IRON_ROW_WRONG;
-        failed_count += r->status == IRON_ROW_FAILED;
-        if (r->status == IRON_ROW_WRONG && !wrong)
-            wrong = r;
-        if (r->status == IRON_ROW_FAILED && !failed)
-            failed = r;
-    }
-    IRON_FAIL_IF(wrong, err, IRON_E_MISMATCH, "%zu wrong: %.100s: %.120s", wrong_count,
-                 name_of(wrong).text, wrong->reason);
-    IRON_FAIL_IF(failed, err, IRON_E_STATE, "%zu failed: %.100s: %.120s", failed_count,
-                 name_of(failed).text, failed->reason);
-    IRON_FAIL_IF(ok_count == 0, err, IRON_E_UNSUPPORTED, "nobody could race: %.180s",
-                 a->report.row_count ? a->report.rows[0].reason : "no row was chosen");
-    return IRON_OK;
-}
-
-iron_status iron_arena_race(iron_arena *arena, iron_error *err) {
-    IRON_FAIL_IF(arena->has_begun, err, IRON_E_STATE, "this arena has raced; open another");
-    arena->has_begun = true;
-    IRON_TRY(iron__arena_run(arena, err));
-    IRON_TRY(iron__arena_conclude(arena, err));
-    arena->has_raced = true;
-    return verdict(arena, err);
-}
-
-void iron_arena_print(const iron_arena *arena, int is_terminal, int columns) {
-    iron__report_table(&arena->report, stdout, is_terminal != 0, columns);
-}
-
-static void write_report(const iron__report *report, iron_report_format format, FILE *to) {
-    switch (format) {
-    case IRON_REPORT_TABLE:
-        iron__report_table(report, to, false, 100);
-        break;
-    case IRON_REPORT_MARKDOWN:
-        iron__report_markdown(report, to);
-        break;
-    case IRON_REPORT_CSV:
-        iron__report_csv(report, to);
-        break;
-    case IRON_REPORT_JSON:
-        iron__report_json(report, to);
-        break;
-    case IRON_REPORT_HTML:
-        iron__report_html(report, to);
-        break;
-    }
-}
-
-/* The whole report in memory first: a file is written whole or not at all. */
-static iron_status put_file(const char *path, const char *text, size_t bytes, iron_error *err) {
-    iron_output *output = NULL;
-    iron_status status;
-
-    IRON_TRY(iron_output_open(path, &output, err));
-    status = iron_output_write(output, text, bytes, err);
-    if (status == IRON_OK)
-        return iron_output_commit(output, err);
-    iron_output_abandon(output);
-    return status;
-}
-
-/* A document whose text is complete; "-" is standard output. */
-static iron_status put(const char *path, FILE *to, char **text, const size_t *bytes,
-                       iron_error *err) {
-    iron_status status = IRON_OK;
-
-    if (fclose(to) != 0)
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a report");
-    else if (strcmp(path, "-") == 0)
-        fwrite(*text, 1, *bytes, stdout); /* whether it got there is for the caller to ask */
-    else
-        status = put_file(path, *text, *bytes, err);
-    free(*text);
-    return status;
-}
-
-iron_status iron_arena_report(const iron_arena *arena, iron_report_format format, const char *path,
-                              iron_error *err) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to;
-
-    IRON_FAIL_IF(!arena->has_raced, err, IRON_E_STATE, "there is no report before the race");
-    to = open_memstream(&text, &bytes);
-    IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory: a report");
-    write_report(&arena->report, format, to);
-    return put(path, to, &text, &bytes, err);
-}
-
-iron_status iron_arena_registry(const char *path, iron_error *err) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to = open_memstream(&text, &bytes);
-
-    IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory: the registry");
-    iron__registry_json(to);
-    return put(path, to, &text, &bytes, err);
-}
-
-iron_status iron_arena_compare_check(const char *path, iron_error *err) {
-    iron__old_report old;
-
-    IRON_TRY(iron__old_report_read(path, &old, err));
-    iron__old_report_deinit(&old);
-    return IRON_OK;
-}
-
-iron_status iron_arena_compare(const iron_arena *arena, const char *path, double threshold_percent,
-                               iron_error *err) {
-    iron__comparison c;
-    size_t slower;
-
-    IRON_TRY(iron__compare(path, &arena->report, threshold_percent, &c, err));
-    iron__comparison_print(&c, stdout);
-    slower = c.slower_count;
-    iron__comparison_deinit(&c);
-    IRON_FAIL_IF(slower > 0, err, IRON_E_MISMATCH, "%zu slower than in %.120s", slower, path);
-    return IRON_OK;
-}
-
 int iron_arena_has_raced(const iron_arena *arena) { return arena->has_raced; }
+
+iron_status iron_cache_folder(char *path, size_t size, iron_error *err) {
+    char *found = iron__cache_folder();
+    size_t length = found ? strlen(found) : 0;
+    bool is_known = found != NULL, fits = length < size;
+
+    if (size > 0)
+        snprintf(path, size, "%s", is_known && fits ? found : "");
+    free(found);
+    IRON_FAIL_IF(!is_known, err, IRON_E_UNSUPPORTED,
+                 "no cache folder is known; set IRON_CACHE_DIR to one");
+    IRON_FAIL_IF(!fits, err, IRON_E_ARG, "the cache folder's name has %zu bytes, which do not fit",
+                 length);
+    return IRON_OK;
+}

@@ -1,25 +1,341 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare.c: see compare.h. Rows of now are matched with rows of the old report in order, each with
- * at most one; what is left over on either side is new or gone.
+ * compare.c: compares a race with the JSON report of an earlier one: what became slower, faster,
+ * broke, is new or gone.
  *
- * How sure a verdict is: the 95 % interval of a median says what other samples of the same minutes
- * would have given. It does not know that the clock rose or a neighbour came in between, so both
- * intervals are widened by the drift seen within each run: its samples, in the order of time, are
- * cut into up to five blocks of three or more, and half of the spread of the blocks' medians is
- * added on either side. Runs of fewer than three samples decide nothing.
+ * Two runs of the same program never have the same medians. A row is called slower or faster only
+ * if its median moved by more than the threshold, and the two medians' 95 % intervals, widened as
+ * below, do not overlap. If only the first holds it is unclear, and a longer race would tell.
+ *
+ * The interval of a median says what other samples of the same minutes would have given. It does
+ * not know that the clock rose or another process started in between, so both intervals are widened
+ * by the drift within each run: its samples, in time order, are cut into up to five blocks of three
+ * or more, and half of the spread of the blocks' medians is added on either side. Runs of fewer
+ * than three samples decide nothing.
+ *
+ * New rows are matched with old ones in order, each with at most one; what is left over on either
+ * side is new or gone.
+ *
+ * Everything that is read from the old report is checked when it is read: rows are objects with
+ * names, statuses are known words, samples are numbers that can be times, and not too many. Unknown
+ * members are ignored: a later report of the same schema may have more. Control characters in texts
+ * are replaced, since they will be printed to a terminal.
  */
-#include "arena/compare.h"
-
-#include "arena/compare_old.h"
+#include "arena/arena_internal.h"
 #include "core/fail.h"
+#include "core/json.h"
+#include "core/memory.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define SCHEMA "iron.arena/1"
+
+/* More than any race has, and few enough to bound the work that a malicious file causes. */
+#define ROWS_MAX 100000u
+
+#define WHAT_TO_DO "name a file that iron arena --json wrote"
 
 #define BLOCKS_MAX   5u
 #define BLOCK_MIN    3u
 #define DECIDING_MIN 3u
+
+typedef enum change_kind {
+    CHANGE_SAME,
+    CHANGE_FASTER,
+    CHANGE_SLOWER,
+    CHANGE_UNCLEAR, /* beyond the threshold, but within the variation of the runs */
+    CHANGE_BROKEN,  /* was ok, is wrong or failed */
+    CHANGE_NEW,     /* only in the new report */
+    CHANGE_GONE,    /* only in the old report */
+    CHANGES
+} change_kind;
+
+/* What identifies a row. */
+typedef struct row_key {
+    char op[24], contender[48], backend[12], memory[16], device[96], size[40], dtype[8];
+    uint32_t vocab;
+    iron__params params;
+} row_key;
+
+typedef struct comparison_row {
+    row_key key;
+    iron__scope scope; /* IRON_SCOPES: the row as a whole */
+    change_kind change;
+    double old_ms, new_ms; /* medians; 0: none */
+    double ratio;          /* new / old; 0: unknown */
+    char reason[256];      /* details of broken, new or gone; "" */
+} comparison_row;
+
+typedef struct comparison {
+    char path[256];
+    double threshold_percent;
+    comparison_row *rows; /* owned; in the order of the new report, then those that are gone */
+    size_t row_count;
+    size_t counts[CHANGES];
+    size_t slower_count; /* slower and broken: what makes a comparison fail */
+} comparison;
+
+typedef struct old_row {
+    row_key key;
+    /* UINT64_MAX: the report does not say, and any number matches */
+    uint64_t nodes, threads, streams;
+    iron__row_status status;
+    const iron__json *samples[IRON_SCOPES]; /* arrays of 1 ... IRON_SAMPLES_MAX numbers; or NULL */
+    bool is_matched;
+} old_row;
+
+typedef struct old_report {
+    const iron__json *root;
+    old_row *rows;
+    size_t row_count;
+} old_report;
+
+static iron_status read_open_file(const char *path, FILE *file, char **text, size_t *length,
+                                  iron_error *err) {
+    struct stat info;
+
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
+        IRON_FAIL(err, IRON_E_IO, "%s is not a regular file; " WHAT_TO_DO, path);
+    IRON_FAIL_IF((uint64_t)info.st_size > IRON_JSON_BYTES_MAX, err, IRON_E_FORMAT,
+                 "%s has %lld bytes; a report may have at most %zu; " WHAT_TO_DO, path,
+                 (long long)info.st_size, IRON_JSON_BYTES_MAX);
+    *text = malloc((size_t)info.st_size + 1);
+    IRON_FAIL_IF(!*text, err, IRON_E_NOMEM, "out of memory: %s has %lld bytes", path,
+                 (long long)info.st_size);
+    *length = fread(*text, 1, (size_t)info.st_size, file);
+    if (ferror(file))
+        return iron__fail(err, IRON_E_IO, errno, "%s cannot be read: %s", path, strerror(errno));
+    return IRON_OK;
+}
+
+/* The caller frees *text, also on failure. */
+static iron_status read_file(const char *path, char **text, size_t *length, iron_error *err) {
+    FILE *file = fopen(path, "rb");
+    iron_status status;
+
+    if (!file)
+        return iron__fail(err, IRON_E_IO, errno, "%s cannot be opened: %s; " WHAT_TO_DO, path,
+                          strerror(errno));
+    status = read_open_file(path, file, text, length, err);
+    fclose(file);
+    return status;
+}
+
+static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
+    char *text = NULL;
+    size_t length = 0;
+    iron_error why = {0};
+    iron_status status = read_file(path, &text, &length, err);
+
+    if (status == IRON_OK) {
+        status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
+        if (status != IRON_OK)
+            iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
+    }
+    free(text);
+    return status;
+}
+
+/* Copies what fits, with control characters replaced. */
+static void copy_text(char *to, size_t size, const char *from) {
+    snprintf(to, size, "%s", from);
+    for (; *to; to++)
+        if ((unsigned char)*to < 0x20 || *to == 0x7F)
+            *to = '?';
+}
+
+typedef struct key_field {
+    const char *name;
+    size_t offset, size;
+    bool is_needed;
+} key_field;
+
+#define KEY_FIELD(name, is_needed)                                                                 \
+    { #name, offsetof(row_key, name), sizeof((row_key *)0)->name, is_needed }
+
+static const key_field key_fields[] = {
+    KEY_FIELD(op, true),      KEY_FIELD(contender, true), KEY_FIELD(backend, true),
+    KEY_FIELD(memory, false), KEY_FIELD(device, false),   KEY_FIELD(size, false),
+    KEY_FIELD(dtype, false),
+};
+
+/* Returns the member that is missing or invalid, or NULL. Optional texts may be absent or null. */
+static const char *read_key(const iron__json *row, row_key *key) {
+    for (size_t k = 0; k < sizeof key_fields / sizeof key_fields[0]; k++) {
+        const key_field *f = &key_fields[k];
+        const iron__json *value = iron__json_member(row, f->name);
+        const char *text = iron__json_get_text(value);
+
+        if (value && !text && value->kind != IRON_JSON_NULL)
+            return f->name;
+        if (f->is_needed && !(text && text[0]))
+            return f->name;
+        copy_text((char *)key + f->offset, f->size, text ? text : "");
+    }
+    return NULL;
+}
+
+static bool read_status(const iron__json *row, iron__row_status *status) {
+    const char *text = iron__json_get_text(iron__json_member(row, "status"));
+
+    for (int k = IRON_ROW_OK; text && k <= IRON_ROW_FAILED; k++)
+        if (strcmp(text, iron__row_status_name((iron__row_status)k)) == 0) {
+            *status = (iron__row_status)k;
+            return true;
+        }
+    return false;
+}
+
+static bool are_samples(const iron__json *samples) {
+    double ms = 0;
+
+    if (samples->kind != IRON_JSON_ARRAY || samples->count > IRON_SAMPLES_MAX)
+        return false;
+    for (uint32_t k = 0; k < samples->count; k++)
+        if (!iron__json_get_number(&samples->items[k], &ms) || ms < 0)
+            return false;
+    return true;
+}
+
+static bool read_samples(const iron__json *row, old_row *out) {
+    const iron__json *scopes = iron__json_member(row, "scopes");
+
+    for (int k = 0; k < IRON_SCOPES; k++) {
+        const iron__json *scope = iron__json_member(scopes, iron__scope_name((iron__scope)k));
+        const iron__json *samples = iron__json_member(scope, "samples");
+
+        if (samples && !are_samples(samples))
+            return false;
+        out->samples[k] = iron__json_length(samples) > 0 ? samples : NULL;
+    }
+    return true;
+}
+
+/* Reads a number of the params, or `otherwise` if it is absent; false if it is not a number. */
+static bool read_param(const iron__json *row, const char *name, uint64_t otherwise, uint64_t *out) {
+    const iron__json *value = iron__json_member(iron__json_member(row, "params"), name);
+
+    *out = otherwise;
+    return !value || value->kind == IRON_JSON_NULL || iron__json_get_whole(value, UINT32_MAX, out);
+}
+
+/* Params that are not the case's: how the row was raced, and vocab, which has its own field. */
+static bool is_row_param(const char *name) {
+    static const char *const names[] = {"vocab", "nodes", "threads", "streams", "size_name"};
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (strcmp(names[k], name) == 0)
+            return true;
+    return false;
+}
+
+/* Reads a word or a number; false if it is something else. Whether it was an axis does not matter:
+ * it is only compared and printed. */
+static bool read_value(const iron__json *value, iron__param *out) {
+    const char *word = iron__json_get_text(value);
+    bool flag = false;
+
+    if (iron__json_get_bool(value, &flag))
+        word = flag ? "true" : "false";
+    copy_text(out->name, sizeof out->name, value->name);
+    copy_text(out->word, sizeof out->word, word ? word : "");
+    return word ? word[0] != '\0' : iron__json_get_number(value, &out->number);
+}
+
+/* Reads the parameters of the case; false if one is invalid, or there are too many. */
+static bool read_case_params(const iron__json *row, iron__params *out) {
+    const iron__json *params = iron__json_member(row, "params");
+    size_t count = params && params->kind == IRON_JSON_OBJECT ? params->count : 0;
+
+    for (size_t k = 0; k < count; k++) {
+        const iron__json *value = &params->items[k];
+
+        if (is_row_param(value->name) || value->kind == IRON_JSON_NULL)
+            continue;
+        if (out->count == IRON_PARAMS_MAX || !read_value(value, &out->list[out->count]))
+            return false;
+        out->count++;
+    }
+    return true;
+}
+
+/* Returns the member that is missing or invalid, or NULL. */
+static const char *read_row(const iron__json *row, old_row *out) {
+    const char *wrong = read_key(row, &out->key);
+    uint64_t vocab = 0;
+
+    if (wrong)
+        return wrong;
+    if (!read_status(row, &out->status))
+        return "status";
+    if (!read_param(row, "vocab", 0, &vocab))
+        return "params.vocab";
+    if (!read_param(row, "nodes", UINT64_MAX, &out->nodes))
+        return "params.nodes";
+    if (!read_param(row, "threads", UINT64_MAX, &out->threads))
+        return "params.threads";
+    if (!read_param(row, "streams", UINT64_MAX, &out->streams))
+        return "params.streams";
+    if (!read_case_params(row, &out->key.params))
+        return "params";
+    out->key.vocab = (uint32_t)vocab;
+    return read_samples(row, out) ? NULL : "scopes";
+}
+
+static iron_status read_rows(const char *path, const iron__json *results, old_report *out,
+                             iron_error *err) {
+    size_t count = iron__json_length(results);
+
+    IRON_FAIL_IF(!results || results->kind != IRON_JSON_ARRAY || count > ROWS_MAX, err,
+                 IRON_E_FORMAT, "%s: results must be an array of at most %u rows; " WHAT_TO_DO,
+                 path, ROWS_MAX);
+    out->rows = calloc(count + 1, sizeof *out->rows);
+    IRON_FAIL_IF(!out->rows, err, IRON_E_NOMEM, "out of memory: %zu rows of %s", count, path);
+    for (; out->row_count < count; out->row_count++) {
+        const char *wrong = read_row(&results->items[out->row_count], &out->rows[out->row_count]);
+
+        IRON_FAIL_IF(wrong, err, IRON_E_FORMAT,
+                     "%s: results[%zu].%s is missing or invalid; " WHAT_TO_DO, path, out->row_count,
+                     wrong);
+    }
+    return IRON_OK;
+}
+
+static iron_status check_schema(const char *path, const iron__json *root, iron_error *err) {
+    const char *schema = iron__json_get_text(iron__json_member(root, "schema"));
+    char shown[40];
+
+    IRON_FAIL_IF(!schema, err, IRON_E_FORMAT,
+                 "%s has no schema, so it is not a report of a race; " WHAT_TO_DO, path);
+    copy_text(shown, sizeof shown, schema);
+    IRON_FAIL_IF(strcmp(schema, SCHEMA) != 0, err, IRON_E_FORMAT,
+                 "%s has the schema '%s', but this iron reads %s; race again with this iron", path,
+                 shown, SCHEMA);
+    return IRON_OK;
+}
+
+static void old_report_deinit(old_report *report) {
+    free(report->rows);
+    iron__json_destroy(iron__allocator_default(), report->root);
+    *report = (old_report){0};
+}
+
+static iron_status old_report_read(const char *path, old_report *out, iron_error *err) {
+    iron_status status;
+
+    *out = (old_report){0};
+    status = parse_file(path, &out->root, err);
+    if (status == IRON_OK)
+        status = check_schema(path, out->root, err);
+    if (status == IRON_OK)
+        status = read_rows(path, iron__json_member(out->root, "results"), out, err);
+    if (status != IRON_OK)
+        old_report_deinit(out);
+    return status;
+}
 
 static const iron__scope compared[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
 
@@ -28,7 +344,7 @@ typedef struct span {
     double median, low, high;
 } span;
 
-/* Half of the spread of the medians of blocks in the order of time. */
+/* Half of the spread of the medians of blocks of samples, in time order. */
 static double drift_of(const double *ms, size_t count) {
     size_t blocks = count / BLOCK_MIN < BLOCKS_MAX ? count / BLOCK_MIN : BLOCKS_MAX;
     double low = 0, high = 0;
@@ -55,61 +371,61 @@ static span old_span(const iron__json *samples) {
     size_t count = iron__json_length(samples);
 
     for (size_t k = 0; k < count; k++)
-        iron__json_number(&samples->items[k], &ms[k]);
+        iron__json_get_number(&samples->items[k], &ms[k]);
     return span_of(ms, count);
 }
 
-static iron__change change_of(const span *old, const span *new, double threshold) {
+static change_kind change_of(const span *old, const span *new, double threshold) {
     bool is_slower = new->median > old->median *(1 + threshold);
     bool is_faster = old->median > new->median *(1 + threshold);
     bool is_sure = old->count >= DECIDING_MIN && new->count >= DECIDING_MIN;
 
     if (!is_slower && !is_faster)
-        return IRON_CHANGE_SAME;
+        return CHANGE_SAME;
     if (is_sure && is_slower && new->low > old->high)
-        return IRON_CHANGE_SLOWER;
+        return CHANGE_SLOWER;
     if (is_sure && is_faster && new->high < old->low)
-        return IRON_CHANGE_FASTER;
-    return IRON_CHANGE_UNCLEAR;
+        return CHANGE_FASTER;
+    return CHANGE_UNCLEAR;
 }
 
-/* out->rows grows; what is added is counted. */
-static iron_status add(iron__comparison *out, const iron__comparison_row *row, iron_error *err) {
+static iron_status add_change(comparison *out, const comparison_row *row, iron_error *err) {
     /* full at every power of two */
     if ((out->row_count & (out->row_count - 1)) == 0) {
         size_t room = out->row_count ? 2 * out->row_count : 1;
-        iron__comparison_row *rows = realloc(out->rows, room * sizeof *rows);
+        comparison_row *rows = realloc(out->rows, room * sizeof *rows);
 
         IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory: a comparison of %zu rows", room);
         out->rows = rows;
     }
     out->rows[out->row_count++] = *row;
     out->counts[row->change]++;
-    out->slower_count += row->change == IRON_CHANGE_SLOWER || row->change == IRON_CHANGE_BROKEN;
+    out->slower_count += row->change == CHANGE_SLOWER || row->change == CHANGE_BROKEN;
     return IRON_OK;
 }
 
-/* A change of the row as a whole; what it is (now or was) and its reason go along. */
-static iron_status add_whole(iron__comparison *out, const iron__row_key *key, iron__change change,
+/* Adds a change of the row as a whole. */
+static iron_status add_whole(comparison *out, const row_key *key, change_kind change,
                              const char *what, const char *reason, iron_error *err) {
-    iron__comparison_row row = {.key = *key, .scope = IRON_SCOPES, .change = change};
+    comparison_row row = {.key = *key, .scope = IRON_SCOPES, .change = change};
 
     snprintf(row.reason, sizeof row.reason, "%s%s", what, reason);
-    return add(out, &row, err);
+    return add_change(out, &row, err);
 }
 
-/* What stands before a row's reason. */
-static const char *told_status(iron__row_status status) {
-    static const char *const told[] = {"", "wrong: ", "skipped: ", "failed: "};
+/* Precedes the reason of a row. */
+static const char *status_prefix(iron__row_status status) {
+    static const char *const names[] = {"", "wrong: ", "skipped: ", "failed: "};
 
-    return told[status];
+    return names[status];
 }
 
-/* One scope of a row that is ok in both; where only one has samples it is new or gone. */
-static iron_status compare_scope(iron__comparison *out, const iron__row_key *key, iron__scope scope,
+/* Compares one scope of a row that is ok in both reports; with samples in only one of them, it is
+ * new or gone. */
+static iron_status compare_scope(comparison *out, const row_key *key, iron__scope scope,
                                  const iron__json *then, const iron__samples *now,
                                  iron_error *err) {
-    iron__comparison_row row = {.key = *key, .scope = scope, .change = IRON_CHANGE_NEW};
+    comparison_row row = {.key = *key, .scope = scope, .change = CHANGE_NEW};
     span old = {0}, new = {0};
 
     if (then)
@@ -124,42 +440,40 @@ static iron_status compare_scope(iron__comparison *out, const iron__row_key *key
         row.change = change_of(&old, &new, out->threshold_percent / 100);
         row.ratio = old.median > 0 ? new.median / old.median : 0;
     } else if (old.count > 0) {
-        row.change = IRON_CHANGE_GONE;
+        row.change = CHANGE_GONE;
     }
-    return add(out, &row, err);
+    return add_change(out, &row, err);
 }
 
-static iron_status compare_scopes(iron__comparison *out, const iron__row_key *key,
-                                  const iron__old_row *old, const iron__report_row *now,
-                                  iron_error *err) {
+static iron_status compare_scopes(comparison *out, const row_key *key, const old_row *old,
+                                  const iron__report_row *now, iron_error *err) {
     for (size_t k = 0; k < sizeof compared / sizeof compared[0]; k++) {
         const iron__report_scope *scope = &now->scopes[compared[k]];
 
         IRON_TRY(compare_scope(out, key, compared[k], old->samples[compared[k]],
-                               scope->is_there ? scope->samples : NULL, err));
+                               scope->is_measured ? scope->samples : NULL, err));
     }
     return IRON_OK;
 }
 
-/* Rows that are not ok in both are judged as a whole; not ok before and now says nothing new. */
-static iron_status compare_row(iron__comparison *out, const iron__row_key *key,
-                               const iron__old_row *old, const iron__report_row *now,
-                               iron_error *err) {
+/* A row that is not ok in both reports is compared as a whole; one that is ok in neither is
+ * ignored. */
+static iron_status compare_row(comparison *out, const row_key *key, const old_row *old,
+                               const iron__report_row *now, iron_error *err) {
     bool is_broken = now->status == IRON_ROW_WRONG || now->status == IRON_ROW_FAILED;
 
     if (old->status == IRON_ROW_OK && now->status == IRON_ROW_OK)
         return compare_scopes(out, key, old, now, err);
     if (old->status == IRON_ROW_OK)
-        return add_whole(out, key, is_broken ? IRON_CHANGE_BROKEN : IRON_CHANGE_GONE,
-                         told_status(now->status), now->reason, err);
+        return add_whole(out, key, is_broken ? CHANGE_BROKEN : CHANGE_GONE,
+                         status_prefix(now->status), now->reason, err);
     if (now->status == IRON_ROW_OK)
-        return add_whole(out, key, IRON_CHANGE_NEW, "it was ", iron__row_status_name(old->status),
-                         err);
+        return add_whole(out, key, CHANGE_NEW, "it was ", iron__row_status_name(old->status), err);
     return IRON_OK;
 }
 
-static iron__row_key key_of(const iron__report_row *row) {
-    iron__row_key key = {.vocab = row->vocab, .params = row->params};
+static row_key key_of(const iron__report_row *row) {
+    row_key key = {.vocab = row->vocab, .params = row->params};
 
     memcpy(key.op, row->op, sizeof key.op);
     memcpy(key.contender, row->contender, sizeof key.contender);
@@ -171,7 +485,7 @@ static iron__row_key key_of(const iron__report_row *row) {
     return key;
 }
 
-static bool is_same_key(const iron__row_key *a, const iron__row_key *b) {
+static bool is_same_key(const row_key *a, const row_key *b) {
     return strcmp(a->contender, b->contender) == 0 && strcmp(a->op, b->op) == 0 &&
            strcmp(a->backend, b->backend) == 0 && strcmp(a->memory, b->memory) == 0 &&
            strcmp(a->device, b->device) == 0 && strcmp(a->size, b->size) == 0 &&
@@ -179,64 +493,153 @@ static bool is_same_key(const iron__row_key *a, const iron__row_key *b) {
            iron__params_are_same(&a->params, &b->params);
 }
 
-static bool is_same_or_unsaid(uint64_t then, uint32_t now) {
+static bool is_same_or_unknown(uint64_t then, uint32_t now) {
     return then == now || then == UINT64_MAX;
 }
 
-static iron__old_row *find_old(iron__old_report *old, const iron__row_key *key,
-                               const iron__report_row *now) {
+static old_row *find_old(old_report *old, const row_key *key, const iron__report_row *now) {
     for (size_t k = 0; k < old->row_count; k++) {
-        iron__old_row *row = &old->rows[k];
+        old_row *row = &old->rows[k];
 
         if (!row->is_matched && is_same_key(&row->key, key) &&
-            is_same_or_unsaid(row->nodes, now->nodes) &&
-            is_same_or_unsaid(row->threads, now->threads) &&
-            is_same_or_unsaid(row->streams, now->streams))
+            is_same_or_unknown(row->nodes, now->nodes) &&
+            is_same_or_unknown(row->threads, now->threads) &&
+            is_same_or_unknown(row->streams, now->streams))
             return row;
     }
     return NULL;
 }
 
-static iron_status compare_rows(iron__comparison *out, iron__old_report *old,
-                                const iron__report *now, iron_error *err) {
+static iron_status compare_rows(comparison *out, old_report *old, const iron__report *now,
+                                iron_error *err) {
     for (size_t k = 0; k < now->row_count; k++) {
         const iron__report_row *row = &now->rows[k];
-        iron__row_key key = key_of(row);
-        iron__old_row *then = find_old(old, &key, row);
+        row_key key = key_of(row);
+        old_row *then = find_old(old, &key, row);
 
         if (then) {
             then->is_matched = true;
             IRON_TRY(compare_row(out, &key, then, row, err));
         } else {
             IRON_TRY(
-                add_whole(out, &key, IRON_CHANGE_NEW, told_status(row->status), row->reason, err));
+                add_whole(out, &key, CHANGE_NEW, status_prefix(row->status), row->reason, err));
         }
     }
     for (size_t k = 0; k < old->row_count; k++)
         if (!old->rows[k].is_matched)
-            IRON_TRY(add_whole(out, &old->rows[k].key, IRON_CHANGE_GONE, "it was ",
+            IRON_TRY(add_whole(out, &old->rows[k].key, CHANGE_GONE, "it was ",
                                iron__row_status_name(old->rows[k].status), err));
     return IRON_OK;
 }
 
-iron_status iron__compare(const char *path, const iron__report *now, double threshold_percent,
-                          iron__comparison *out, iron_error *err) {
-    iron__old_report old;
+static void comparison_deinit(comparison *c) {
+    free(c->rows);
+    *c = (comparison){0};
+}
+
+/* Reads the report at `path` and compares `now` with it, kernel and end_to_end. On failure *out is
+ * empty. */
+static iron_status compare_reports(const char *path, const iron__report *now,
+                                   double threshold_percent, comparison *out, iron_error *err) {
+    old_report old;
     iron_status status;
 
-    *out = (iron__comparison){.threshold_percent = threshold_percent};
-    snprintf(out->path, sizeof out->path, "%s", path);
+    *out = (comparison){.threshold_percent = threshold_percent};
+    snprintf(out->path, sizeof out->path, "%.*s", (int)sizeof out->path - 1, path);
     IRON_FAIL_IF(!(threshold_percent >= 0 && threshold_percent <= 1e6), err, IRON_E_ARG,
                  "the threshold is %g %%; it must be 0 or more", threshold_percent);
-    IRON_TRY(iron__old_report_read(path, &old, err));
+    IRON_TRY(old_report_read(path, &old, err));
     status = compare_rows(out, &old, now, err);
-    iron__old_report_deinit(&old);
+    old_report_deinit(&old);
     if (status != IRON_OK)
-        iron__comparison_deinit(out);
+        comparison_deinit(out);
     return status;
 }
 
-void iron__comparison_deinit(iron__comparison *comparison) {
-    free(comparison->rows);
-    *comparison = (iron__comparison){0};
+static const char *change_name(change_kind change) {
+    static const char *const names[CHANGES] = {"same",   "faster", "slower", "unclear",
+                                               "broken", "new",    "gone"};
+
+    return change < CHANGES ? names[change] : "";
+}
+
+static void print_key(const row_key *key, FILE *to) {
+    fprintf(to, "%s.%s.%s", key->op, key->backend, key->contender);
+    if (key->memory[0])
+        fprintf(to, " %s", key->memory);
+    if (key->size[0])
+        fprintf(to, " %s", key->size);
+    if (key->dtype[0])
+        fprintf(to, " %s", key->dtype);
+    if (key->vocab)
+        fprintf(to, " vocab %u", key->vocab);
+    for (size_t k = 0; k < key->params.count; k++)
+        fprintf(to, "%s%s %s", k > 0 || key->vocab ? ", " : " ", key->params.list[k].name,
+                iron__param_text(&key->params.list[k]).text);
+    if (key->device[0])
+        fprintf(to, " on %s", key->device);
+}
+
+static void print_times(const comparison_row *row, FILE *to) {
+    fprintf(to, ", %s:", iron__scope_name(row->scope));
+    if (row->change == CHANGE_NEW)
+        fprintf(to, " %.4g ms", row->new_ms);
+    else if (row->change == CHANGE_GONE)
+        fprintf(to, " was %.4g ms", row->old_ms);
+    else
+        fprintf(to, " %.4g ms -> %.4g ms", row->old_ms, row->new_ms);
+    if (row->ratio > 0)
+        fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
+}
+
+static void print_row(const comparison_row *row, FILE *to) {
+    fprintf(to, "%-8s ", change_name(row->change));
+    print_key(&row->key, to);
+    if (row->scope != IRON_SCOPES)
+        print_times(row, to);
+    if (row->reason[0])
+        fprintf(to, ": %s", row->reason);
+    fputc('\n', to);
+}
+
+/* One line per row and scope, then how many of each change there are:
+ *
+ *     slower   atax.cpu.naive 4096x4096 f32, kernel: 10.12 ms -> 11.20 ms, +10.7 %
+ *     broken   atax.cuda.tree pinned 4096x4096 f32 on NVIDIA H200: wrong: kernel: y[3] is 0
+ *     against old.json: 41 same, 1 slower, 1 broken (threshold 5 %) */
+static void comparison_print(const comparison *c, FILE *to) {
+    const char *between = " ";
+
+    for (size_t k = 0; k < c->row_count; k++)
+        print_row(&c->rows[k], to);
+    fprintf(to, "against %s:", c->path);
+    for (int k = 0; k < CHANGES; k++)
+        if (c->counts[k] > 0) {
+            fprintf(to, "%s%zu %s", between, c->counts[k], change_name((change_kind)k));
+            between = ", ";
+        }
+    if (c->row_count == 0)
+        fputs(" nothing to compare", to);
+    fprintf(to, " (threshold %g %%)\n", c->threshold_percent);
+}
+
+iron_status iron_arena_compare_check(const char *path, iron_error *err) {
+    old_report old;
+
+    IRON_TRY(old_report_read(path, &old, err));
+    old_report_deinit(&old);
+    return IRON_OK;
+}
+
+iron_status iron_arena_compare(const iron_arena *arena, const char *path, double threshold_percent,
+                               iron_error *err) {
+    comparison c;
+    size_t slower;
+
+    IRON_TRY(compare_reports(path, &arena->report, threshold_percent, &c, err));
+    comparison_print(&c, stdout);
+    slower = c.slower_count;
+    comparison_deinit(&c);
+    IRON_FAIL_IF(slower > 0, err, IRON_E_MISMATCH, "%zu slower than in %.120s", slower, path);
+    return IRON_OK;
 }

@@ -1,109 +1,759 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * push.c: iron_push: a file goes to an engine on a server, piece by piece, and whatever happens on
- * the way, every token goes in once.
+ * push.c: iron_push: sends a file to an engine on a server, piece by piece, so that every token is
+ * fed exactly once, also after lost connections and restarts.
  *
- * The engine's position is the one truth: it is asked at the beginning and whenever a piece's fate
- * is not known. push_steps.h decides; here it is done.
+ * A piece is sent with the position where it belongs (`at`), so the server takes it there or not at
+ * all: sending it again can never feed it twice. The engine's position is the truth: it is read at
+ * the beginning, and whenever it is not known whether a piece was taken.
+ *
+ *     send a piece -- taken ------------------------------> the next piece
+ *          ^  `- unknown, or try later: pause, read the engine -.
+ *          |                                                    v
+ *          `-- at the piece's beginning -- where is the engine? -- at its end: check whose tokens
+ *                                          |                       it holds --> the next piece
+ *                                          `- elsewhere: another client feeds it: give up
+ *
+ * The parts in order: the address, responses, the request's body, HTTP (the only part that knows
+ * libcurl), the seal of a prefix, what to do after a response, and the push itself. Decisions are
+ * functions of a response alone, without network or clock.
  */
-#include "client/push_http.h"
-#include "client/push_prefix.h"
-#include "client/push_steps.h"
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/files.h"
+#include "core/hash.h"
+#include "core/json.h"
 #include "core/memory.h"
-#include "core/mix.h"
+#include "core/seal.h"
+#include "formats/dtype.h"
+#include "formats/source.h"
 
+#include <iron/iron_digest.h>
 #include <iron/iron_server.h>
 
+#include <assert.h>
+#include <curl/curl.h>
+
+#include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+/* The address of an engine: http://HOST[:PORT]/v1/engines/NAME[/feed]
+ *
+ * No user, no query, no percent signs: an engine's name needs none, and an address that could be
+ * decoded twice, or read by the server as another path, cannot be written. Anything else is refused
+ * before a request is sent. */
+
+#define URL_BYTES  512u
+#define NAME_BYTES 65u
+#define ENGINES    "/v1/engines/"
+#define DIGITS     "0123456789"
+#define LETTERS    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+typedef struct engine_url {
+    char engine[URL_BYTES]; /* without /feed */
+    char name[NAME_BYTES];
+    bool is_loopback; /* this machine, by definition: no proxy is used */
+} engine_url;
+
+/* The text after `word`, which is compared without case; NULL: it is not there. */
+static const char *after_word(const char *text, const char *word) {
+    for (; *word; text++, word++)
+        if ((*text | 0x20) != (*word | 0x20))
+            return NULL;
+    return text;
+}
+
+static const char *after_scheme(const char *text) {
+    const char *rest = after_word(text, "http");
+
+    if (rest && (*rest == 's' || *rest == 'S'))
+        rest++;
+    return rest && strncmp(rest, "://", 3) == 0 ? rest + 3 : NULL;
+}
+
+/* A name, an IPv4 address, or an IPv6 address in brackets. */
+static const char *after_host(const char *host) {
+    size_t length;
+
+    if (*host == '[') {
+        length = strspn(host + 1, DIGITS "abcdefABCDEF:.");
+        return length > 0 && host[1 + length] == ']' ? host + length + 2 : NULL;
+    }
+    length = strspn(host, LETTERS DIGITS ".-_");
+    return length > 0 ? host + length : NULL;
+}
+
+/* ":1" to ":65535", or nothing. */
+static const char *after_port(const char *text) {
+    size_t digits;
+    unsigned port = 0;
+
+    if (*text != ':')
+        return text;
+    digits = strspn(text + 1, DIGITS);
+    for (size_t k = 1; k <= digits && port <= 65535; k++)
+        port = 10 * port + (unsigned)(text[k] - '0');
+    return port >= 1 && port <= 65535 ? text + 1 + digits : NULL;
+}
+
+/* As in the server: letters, digits, . _ -, beginning with a letter or digit. */
+static const char *after_name(const char *name) {
+    size_t length = strspn(name, LETTERS DIGITS "._-");
+
+    if (length == 0 || length >= NAME_BYTES || strchr("._-", name[0]))
+        return NULL;
+    return name + length;
+}
+
+/* localhost, ::1 and 127.0.0.0/8. */
+static bool is_loopback(const char *host, size_t length) {
+    static const char *const names[] = {"localhost", "[::1]"};
+    size_t digits_and_dots = strspn(host, DIGITS ".");
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (length == strlen(names[k]) && after_word(host, names[k]))
+            return true;
+    return digits_and_dots == length && strncmp(host, "127.", 4) == 0;
+}
+
+static bool split_url(const char *text, engine_url *url) {
+    const char *host = after_scheme(text), *host_end, *path, *name, *end;
+
+    if (!host || !(host_end = after_host(host)) || !(path = after_port(host_end)) ||
+        strncmp(path, ENGINES, sizeof ENGINES - 1) != 0)
+        return false;
+    name = path + sizeof ENGINES - 1;
+    end = after_name(name);
+    if (!end || (*end && strcmp(end, "/feed") != 0) || end - text >= (int)URL_BYTES)
+        return false;
+    memcpy(url->engine, text, (size_t)(end - text));
+    memcpy(url->name, name, (size_t)(end - name));
+    url->is_loopback = is_loopback(host, (size_t)(host_end - host));
+    return true;
+}
+
+static iron_status parse_url(const char *text, engine_url *url, iron_error *err) {
+    *url = (engine_url){0};
+    IRON_FAIL_IF(!split_url(text, url), err, IRON_E_ARG,
+                 "'%.100s' is not the address of an engine; it looks like "
+                 "http://127.0.0.1:8080/v1/engines/NAME (https:// for a server with TLS)",
+                 text);
+    return IRON_OK;
+}
+
+/* Responses. The server is not trusted: every field is checked, and text for the terminal has no
+ * control characters. */
+
+#define RESPONSE_BYTES_MAX ((size_t)1 << 20)   /* no expected response is longer */
+#define JSON_WHOLE_MAX     (UINT64_C(1) << 53) /* JSON numbers are exact up to here */
+#define READ_ONLY          "urn:iron:problem:read-only"
+
+typedef struct engine_state {
+    uint64_t tokens, batches, sum, state;
+    uint64_t batch; /* tokens per batch; 0: not in the response */
+    uint32_t xors;
+    char seal[33];
+} engine_state;
+
+typedef struct response {
+    unsigned status;   /* HTTP status; 0: no complete response */
+    bool is_lost;      /* with status 0: the connection failed; it may come back */
+    bool has_engine;   /* a 200 with the engine's state */
+    bool is_read_only; /* a 503 that stays until the server is restarted */
+    bool has_retry_after;
+    uint64_t retry_after_s;
+    engine_state engine;
+    char reason[200]; /* without an engine: why, in one line */
+} response;
+
+/* Exactly `digits` digits 0-9a-f. */
+static bool read_hex(const iron__json *value, size_t digits, uint64_t *out) {
+    const char *text = iron__json_get_text(value);
+
+    if (!text || strlen(text) != digits || strspn(text, "0123456789abcdef") != digits)
+        return false;
+    *out = strtoull(text, NULL, 16);
+    return true;
+}
+
+/* A decimal number below 2^64, as a string. */
+static bool read_decimal(const iron__json *value, uint64_t *out) {
+    const char *text = iron__json_get_text(value);
+
+    if (!text || !text[0] || strspn(text, DIGITS) != strlen(text))
+        return false;
+    errno = 0;
+    *out = strtoull(text, NULL, 10);
+    return errno == 0;
+}
+
+static bool read_seal(const iron__json *value, char seal[33]) {
+    const char *text = iron__json_get_text(value);
+
+    if (!text || strlen(text) != 32 || strspn(text, "0123456789abcdef") != 32)
+        return false;
+    memcpy(seal, text, 33);
+    return true;
+}
+
+static bool read_engine(const iron__json *root, engine_state *e) {
+    const iron__json *batch = iron__json_member(root, "batch");
+    uint64_t xors = 0;
+    double number = 0;
+    bool is_complete =
+        iron__json_get_whole(iron__json_member(root, "tokens"), JSON_WHOLE_MAX, &e->tokens) &&
+        iron__json_get_whole(iron__json_member(root, "batches"), JSON_WHOLE_MAX, &e->batches) &&
+        read_hex(iron__json_member(root, "xor"), 8, &xors) &&
+        read_decimal(iron__json_member(root, "sum"), &e->sum) &&
+        read_hex(iron__json_member(root, "state"), 16, &e->state) &&
+        read_seal(iron__json_member(root, "seal"), e->seal);
+
+    e->xors = (uint32_t)xors;
+    /* a batch above what is exact in JSON is longer than any file, too */
+    if (!iron__json_get_whole(batch, JSON_WHOLE_MAX, &e->batch))
+        e->batch = iron__json_get_number(batch, &number) && number > (double)JSON_WHOLE_MAX
+                       ? JSON_WHOLE_MAX
+                       : 0;
+    return is_complete;
+}
+
+/* "There is no engine of this name (404): ...; ..." as far as the problem (RFC 9457) has it. */
+static void read_problem(const iron__json *root, response *r) {
+    const char *title = iron__json_get_text(iron__json_member(root, "title"));
+    const char *detail = iron__json_get_text(iron__json_member(root, "detail"));
+    const char *help = iron__json_get_text(iron__json_member(root, "help"));
+    const char *type = iron__json_get_text(iron__json_member(root, "type"));
+
+    r->is_read_only = type && strcmp(type, READ_ONLY) == 0;
+    if (title)
+        snprintf(r->reason, sizeof r->reason, "%.60s (%u)%s%.90s%s%.90s", title, r->status,
+                 detail ? ": " : "", detail ? detail : "", help ? "; " : "", help ? help : "");
+    for (char *at = r->reason; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7F)
+            *at = ' ';
+}
+
+/* Reads the body of a response, whatever its bytes are. */
+static void read_response(response *r, unsigned status, const char *body, size_t bytes) {
+    const iron__json *root = NULL;
+
+    *r = (response){.status = status};
+    snprintf(r->reason, sizeof r->reason,
+             "it answered %u, and not as iron serve does; check the address", status);
+    if (iron__json_parse(body, bytes, iron__allocator_default(), &root, NULL) != IRON_OK)
+        return;
+    if (status == 200)
+        r->has_engine = read_engine(root, &r->engine);
+    else
+        read_problem(root, r);
+    iron__json_destroy(iron__allocator_default(), root);
+}
+
+/* The body of a request: a piece of the file, read again from its beginning when the request is
+ * sent again. Tokens are read straight into libcurl's buffer: one copy out of the page cache, one
+ * into the socket, no extra thread. Files are read, not mapped: a file that is truncated meanwhile
+ * would kill the process instead of failing the push. */
+
+typedef struct push_progress {
+    iron_progress call; /* or NULL */
+    void *context;
+    uint64_t begin, total; /* tokens of the file: where pushing began, and how many from there */
+} push_progress;
+
+typedef struct request_body {
+    iron__parallel_source *at; /* the whole source */
+    size_t width;              /* of a token, at most 8 */
+    uint64_t first, tokens;
+    uint64_t taken; /* bytes */
+    const push_progress *progress;
+    iron_status status; /* why the body ended early, with its error */
+    iron_error error;
+} request_body;
+
+/* IRON_E_CANCELLED if the caller wants to stop. */
+static iron_status report_progress(const push_progress *p, uint64_t token, iron_error *err) {
+    uint64_t done = token - p->begin;
+
+    IRON_FAIL_IF(p->call && p->call(p->context, done, p->total), err, IRON_E_CANCELLED,
+                 "cancelled after %" PRIu64 " tokens", done);
+    return IRON_OK;
+}
+
+/* Up to `room` bytes more; 0 at the end, and after a failure: see status. */
+static size_t body_take(request_body *b, char *to, size_t room) {
+    uint64_t token = b->taken / b->width, left = b->tokens - token;
+    size_t skip = (size_t)(b->taken % b->width), count;
+    char cut[8];
+
+    if (b->status != IRON_OK || left == 0 || room == 0)
+        return 0;
+    b->status = report_progress(b->progress, b->first + token, &b->error);
+    if (b->status != IRON_OK)
+        return 0;
+    if (skip == 0 && room >= b->width) { /* whole tokens */
+        count = room / b->width < left ? room / b->width : (size_t)left;
+        b->status = iron__parallel_source_read(b->at, b->first + token, to, count, NULL, &b->error);
+        count *= b->width;
+    } else { /* part of a token */
+        assert(b->width <= sizeof cut);
+        count = b->width - skip < room ? b->width - skip : room;
+        b->status = iron__parallel_source_read(b->at, b->first + token, cut, 1, NULL, &b->error);
+        if (b->status == IRON_OK)
+            memcpy(to, cut + skip, count);
+    }
+    if (b->status != IRON_OK)
+        return 0;
+    b->taken += count;
+    return count;
+}
+
+/* HTTP: requests to one engine over one kept-alive connection.
+ *
+ * libcurl is told not to use other protocols than HTTP and HTTPS, not to follow redirects (the
+ * token would be sent to wherever they point), not to use proxies for this machine's own addresses,
+ * not to wait for "100 Continue", and not to use signals. HTTP/1.1 only: one body at a time needs
+ * no frames. It cannot restart a body by itself when a kept connection turns out to be dead (there
+ * is no seek function): resending is decided below. */
+
+/* Bytes read from the file and given to the socket at once: the most that libcurl takes. 64 KiB are
+ * a quarter slower. */
+#define SEND_BYTES (2L << 20)
+
+#define CONNECT_SECONDS 10L
+#define ASK_SECONDS     30L
+#define SILENT_SECONDS  60L /* without a byte: the connection is dead */
+
+typedef struct http_client {
+    CURL *curl;
+    struct curl_slist *headers;
+    const engine_url *url;
+    bool has_begun; /* curl_global_init was called */
+    char why[CURL_ERROR_SIZE];
+    char *text; /* of the response; reused for the next one */
+    size_t bytes, room;
+} http_client;
+
+static size_t receive(char *data, size_t size, size_t count, void *context) {
+    http_client *h = context;
+    size_t some = size * count, room = h->room ? h->room : 4096;
+    char *text;
+
+    if (some > RESPONSE_BYTES_MAX - h->bytes)
+        return 0;
+    while (room < h->bytes + some)
+        room *= 2;
+    text = room > h->room ? realloc(h->text, room) : h->text;
+    if (!text)
+        return 0;
+    h->text = text;
+    h->room = room;
+    memcpy(h->text + h->bytes, data, some);
+    h->bytes += some;
+    return some;
+}
+
+static size_t send_body(char *to, size_t size, size_t count, void *context) {
+    request_body *body = context;
+    size_t some = body_take(body, to, size * count);
+
+    return body->status == IRON_OK ? some : CURL_READFUNC_ABORT;
+}
+
+static bool add_header(http_client *h, const char *line) {
+    struct curl_slist *longer = curl_slist_append(h->headers, line);
+
+    if (longer)
+        h->headers = longer;
+    return longer != NULL;
+}
+
+static iron_status add_headers(http_client *h, const char *token_file, iron_error *err) {
+    char token[IRON_AUTH_TOKEN_SIZE], line[IRON_AUTH_TOKEN_SIZE + 32];
+    bool is_added = add_header(h, "Expect:") &&
+                    add_header(h, "Content-Type: application/octet-stream") &&
+                    add_header(h, "Accept: application/json, application/problem+json");
+
+    if (is_added && token_file) {
+        IRON_TRY(iron__auth_token_read(token_file, token, err));
+        snprintf(line, sizeof line, "Authorization: Bearer %s", token);
+        is_added = add_header(h, line);
+        explicit_bzero(token, sizeof token);
+        explicit_bzero(line, sizeof line);
+    }
+    IRON_FAIL_IF(!is_added, err, IRON_E_NOMEM, "out of memory: a request header");
+    return IRON_OK;
+}
+
+/* Options for all requests. */
+static bool set_options(http_client *h, const char *ca_file) {
+    CURL *c = h->curl;
+    char agent[64]; /* libcurl copies it */
+    bool is_set = curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+                  curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BYTES) == CURLE_OK &&
+                  curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers) == CURLE_OK;
+
+    snprintf(agent, sizeof agent, "iron/%s", iron_version());
+    if (ca_file)
+        is_set = is_set && curl_easy_setopt(c, CURLOPT_CAINFO, ca_file) == CURLE_OK &&
+                 curl_easy_setopt(c, CURLOPT_CAPATH, NULL) == CURLE_OK;
+    if (h->url->is_loopback)
+        is_set = is_set && curl_easy_setopt(c, CURLOPT_NOPROXY, "*") == CURLE_OK;
+    return is_set &&
+           curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_USERAGENT, agent) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->why) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, receive) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_WRITEDATA, h) == CURLE_OK &&
+           curl_easy_setopt(c, CURLOPT_READFUNCTION, send_body) == CURLE_OK;
+}
+
+static void http_close(http_client *http) {
+    if (!http)
+        return;
+    curl_easy_cleanup(http->curl);
+    curl_slist_free_all(http->headers);
+    if (http->has_begun)
+        curl_global_cleanup();
+    free(http->text);
+    free(http);
+}
+
+/* Both files may be NULL. Sends nothing yet. */
+static iron_status http_open(const engine_url *url, const char *token_file, const char *ca_file,
+                             http_client **out, iron_error *err) {
+    http_client *h = calloc(1, sizeof *h);
+    iron_status status;
+
+    *out = NULL;
+    IRON_FAIL_IF(!h, err, IRON_E_NOMEM, "out of memory: a connection");
+    h->url = url;
+    h->has_begun = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    h->curl = h->has_begun ? curl_easy_init() : NULL;
+    if (!h->curl) {
+        status = iron__fail(err, IRON_E_NOMEM, 0, "cannot start libcurl; is there memory left?");
+        goto done;
+    }
+    status = add_headers(h, token_file, err);
+    if (status == IRON_OK && !set_options(h, ca_file))
+        status = iron__fail(err, IRON_E_UNSUPPORTED, 0,
+                            "libcurl %s lacks an option that is needed; use 7.85 or newer",
+                            curl_version_info(CURLVERSION_NOW)->version);
+done:
+    if (status == IRON_OK)
+        *out = h;
+    else
+        http_close(h);
+    return status;
+}
+
+/* Errors that may go away. An untrusted certificate does not. */
+static bool is_temporary_error(CURLcode code) {
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SEND_FAIL_REWIND:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void perform(http_client *h, response *r) {
+    curl_off_t seconds = 0;
+    long status = 0;
+    CURLcode code;
+
+    h->bytes = 0;
+    h->why[0] = '\0';
+    code = curl_easy_perform(h->curl);
+    if (code == CURLE_OK) {
+        curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(h->curl, CURLINFO_RETRY_AFTER, &seconds);
+        read_response(r, (unsigned)status, h->text ? h->text : "", h->bytes);
+        r->has_retry_after = seconds > 0;
+        r->retry_after_s = seconds > 0 ? (uint64_t)seconds : 0;
+        return;
+    }
+    *r = (response){.is_lost = is_temporary_error(code)};
+    if (code == CURLE_SEND_FAIL_REWIND)
+        snprintf(r->reason, sizeof r->reason, "the connection was lost");
+    else if (code == CURLE_WRITE_ERROR)
+        snprintf(r->reason, sizeof r->reason,
+                 "its response is longer than %zu bytes; is it iron serve?", RESPONSE_BYTES_MAX);
+    else
+        snprintf(r->reason, sizeof r->reason, "%.190s",
+                 h->why[0] ? h->why : curl_easy_strerror(code));
+}
+
+/* Reads the state of the engine. Setting the options can fail for lack of memory only. */
+static void http_ask(http_client *http, response *r) {
+    CURL *c = http->curl;
+
+    if (curl_easy_setopt(c, CURLOPT_URL, http->url->engine) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_TIMEOUT, ASK_SECONDS) == CURLE_OK)
+        perform(http, r);
+    else
+        *r = (response){.reason = "out of memory: a request"};
+}
+
+/* Sends the body from its beginning. If the body fails there is no response: see its status. */
+static void http_send(http_client *http, iron_dtype dtype, uint64_t at, request_body *body,
+                      response *r) {
+    curl_off_t bytes = (curl_off_t)(body->tokens * body->width);
+    char url[URL_BYTES + 64];
+    CURL *c = http->curl;
+
+    snprintf(url, sizeof url, "%s/feed?dtype=%s&at=%" PRIu64, http->url->engine,
+             iron_dtype_name(dtype), at);
+    body->taken = 0;
+    if (curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_POST, 1L) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, bytes) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_READDATA, body) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_TIMEOUT, 0L) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, SILENT_SECONDS) == CURLE_OK)
+        perform(http, r);
+    else
+        *r = (response){.reason = "out of memory: a request"};
+}
+
+/* The seal of a prefix tells whether an engine holds the beginning of this file, without any of its
+ * tokens. A scan takes whole quads with all threads; the rest, at most three tokens, is what a seal
+ * carries over anyway. */
+
+static iron_status scan_quads(iron_source *source, uint64_t tokens, const push_progress *progress,
+                              iron__seal *seal, iron_error *err) {
+    iron_digest_result r = {.struct_size = sizeof r};
+    iron_manifest *manifest = NULL;
+    iron_scan_options options;
+    iron_status status;
+
+    iron_scan_options_init(&options);
+    options.backend = "cpu";
+    options.count = tokens;
+    options.progress = progress->call;
+    options.context = progress->context;
+    status = iron_scan(source, &options, &manifest, err);
+    if (status == IRON_OK)
+        status = iron_manifest_digest(manifest, &r, err);
+    iron_manifest_destroy(manifest);
+    seal->words = (iron__seal_words){r.words[0], r.words[1], r.words[2], r.words[3]};
+    return status;
+}
+
+/* The seal of the first `tokens` tokens of the source. */
+static iron_status seal_prefix(iron_source *source, iron__parallel_source *at, uint64_t tokens,
+                               const push_progress *progress, char text[IRON_SEAL_TEXT],
+                               iron_error *err) {
+    uint64_t stored[3]; /* of any width */
+    uint32_t wide[IRON_WIDEN_TOKENS];
+    size_t rest = (size_t)(tokens % 4);
+    iron__tokens_view view = {iron_source_dtype(source), stored, rest};
+    iron__seal seal = {0};
+
+    IRON_TRY(scan_quads(source, tokens - rest, progress, &seal, err));
+    if (rest > 0) {
+        IRON_TRY(iron__parallel_source_read(at, tokens - rest, stored, rest, NULL, err));
+        IRON_TRY(iron__view_check(&view, tokens - rest, err));
+        iron__seal_feed(&seal, iron__view_tokens(&view, 0, &rest, wide), rest);
+    }
+    iron__seal_text(iron__seal_total(&seal), text);
+    return IRON_OK;
+}
+
+/* Pieces: the tokens of one request. Batches never span request bodies, so a piece is a whole
+ * number of the engine's batches, except for the last: the engine then cuts its batches where
+ * `iron feed` of the whole file does, and gets the same state. */
+
+/* Default size of a piece. Losing one costs a tenth of a second; an acknowledgement, which waits
+ * for a disk, comes often enough to resume from, and rarely enough not to matter. */
+#define PIECE_BYTES ((uint64_t)256 << 20)
+
+typedef struct push_plan {
+    uint64_t base;   /* engine position of the file's first token */
+    uint64_t tokens; /* of the file */
+    uint64_t piece;  /* tokens per request */
+} push_plan;
+
+typedef struct file_piece {
+    uint64_t at;    /* engine position before it */
+    uint64_t first; /* its first token in the file */
+    uint64_t tokens;
+} file_piece;
+
+/* `wanted` tokens, or PIECE_BYTES for 0, as whole batches: at least one. */
+static uint64_t piece_tokens(uint64_t wanted, uint64_t batch, size_t width) {
+    uint64_t tokens = wanted ? wanted : PIECE_BYTES / width;
+
+    return tokens < batch ? batch : tokens / batch * batch;
+}
+
+/* The piece at the engine's position, which is base ... base + tokens. Empty at the end. */
+static file_piece piece_at(const push_plan *plan, uint64_t position) {
+    uint64_t first = position - plan->base;
+    uint64_t rest = plan->tokens - first;
+
+    return (file_piece){position, first, rest < plan->piece ? rest : plan->piece};
+}
+
+/* What to do after a response. */
+
+#define FIRST_PAUSE_MS    UINT64_C(200)
+#define PAUSE_MAX_MS      UINT64_C(30000)
+#define RETRY_AFTER_MAX_S UINT64_C(300)
+
+typedef enum next_step {
+    STEP_SEND,    /* send the piece (again) */
+    STEP_NEXT,    /* the piece is in the engine */
+    STEP_ASK,     /* pause, then read the engine's position */
+    STEP_REFUSED, /* for good; the response's reason says why */
+    STEP_CONFLICT /* another client feeds this engine */
+} next_step;
+
+/* May the same request get another response later? 408: the network was slow. 502 and 504 come
+ * from a proxy whose server is away. A read-only server answers 503 until it is restarted. */
+static bool is_temporary(const response *r) {
+    switch (r->status) {
+    case 0:
+        return r->is_lost;
+    case 408:
+    case 429:
+    case 502:
+    case 504:
+        return true;
+    case 503:
+        return !r->is_read_only;
+    default:
+        return r->status >= 500 && r->has_retry_after;
+    }
+}
+
+/* May the piece have been taken? No response, or one from a server that does not know either. */
+static bool may_be_taken(const response *r) {
+    return r->status == 0 || (r->status >= 500 && r->status != 503);
+}
+
+static next_step after_send(const response *r, const file_piece *piece) {
+    if (r->status == 200 && r->has_engine)
+        return r->engine.tokens == piece->at + piece->tokens ? STEP_NEXT : STEP_CONFLICT;
+    /* 409: the position has changed, by a request of ours whose response was lost, or by another
+     * client */
+    return r->status == 409 || is_temporary(r) ? STEP_ASK : STEP_REFUSED;
+}
+
+static next_step after_ask(const response *r, const file_piece *piece) {
+    if (r->status != 200 || !r->has_engine)
+        return is_temporary(r) ? STEP_ASK : STEP_REFUSED;
+    if (r->engine.tokens == piece->at + piece->tokens)
+        return STEP_NEXT;
+    return r->engine.tokens == piece->at ? STEP_SEND : STEP_CONFLICT;
+}
+
+/* Before attempt 1, 2, ...: doubles up to half a minute, less up to a half at random, so that
+ * clients that were disconnected together do not return together; at least what the server asked
+ * for (up to five minutes). */
+static uint64_t pause_ms(uint32_t attempt, uint64_t random, uint64_t retry_after_s) {
+    uint64_t asked = 1000 * (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S);
+    uint64_t pause = attempt > 8 ? PAUSE_MAX_MS : FIRST_PAUSE_MS << (attempt - 1);
+
+    pause = pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
+    pause -= random % (pause / 2);
+    return pause > asked ? pause : asked;
+}
+
+/* The push. */
+
 #define RETRIES        8u
-#define PAUSE_SLICE_MS UINT64_C(100) /* a caller that has enough waits no longer than this */
+#define PAUSE_SLICE_MS UINT64_C(100) /* cancelling takes effect within this time */
 
 typedef struct push {
     const iron_push_options *options;
     iron_source *source;
-    iron__source_at *at;
-    iron__push_http *http;
-    iron__push_url url;
-    iron__push_plan plan;
-    iron__push_teller teller;
-    iron__push_engine engine; /* as it was last seen */
+    iron__parallel_source *at;
+    http_client *http;
+    engine_url url;
+    push_plan plan;
+    push_progress progress;
+    engine_state engine; /* as last seen */
     uint32_t retries, retried;
-    bool is_unsure; /* the present piece may have been taken without an answer */
+    bool may_be_taken; /* the current piece may have been taken without a response */
 } push;
 
 static void note(const push *p, const char *sentence) {
     if (p->options->note)
-        p->options->note(p->teller.context, sentence);
+        p->options->note(p->progress.context, sentence);
 }
 
-static iron_status refuse(const push *p, const iron__push_answer *answer, iron_error *err) {
-    IRON_FAIL(err, answer->status ? IRON_E_STATE : IRON_E_IO, "engine %s: %s%s", p->url.name,
-              answer->words, answer->status == 413 ? "; --piece makes requests smaller" : "");
+static iron_status refuse(const push *p, const response *r, iron_error *err) {
+    IRON_FAIL(err, r->status ? IRON_E_STATE : IRON_E_IO, "engine %s: %s%s", p->url.name, r->reason,
+              r->status == 413 ? "; --piece makes requests smaller" : "");
 }
 
-static iron_status refuse_foreign(const push *p, const iron__push_answer *answer,
-                                  const iron__push_piece *piece, iron_error *err) {
-    IRON_FAIL(err, IRON_E_STATE,
-              "engine %s is at token %" PRIu64 " and not at %" PRIu64 " or %" PRIu64
-              ": somebody else feeds this engine; let one feed it at a time, then push again",
-              p->url.name, answer->engine.tokens, piece->at, piece->at + piece->tokens);
+static iron_status give_up(const push *p, const response *r, iron_error *err) {
+    IRON_FAIL(err, IRON_E_IO,
+              "engine %s: %.140s; tried %u times: push again later, it resumes where it stopped",
+              p->url.name, r->reason, p->retries);
 }
 
-/* Waits before attempt 1, 2, ...; while it waits, the caller may call it off. */
-static iron_status pause_before(const push *p, uint32_t attempt, const iron__push_answer *why,
+/* Waits before attempt 1, 2, ...; the caller may cancel meanwhile. */
+static iron_status pause_before(const push *p, uint32_t attempt, const response *why,
                                 uint64_t token, iron_error *err) {
-    uint64_t pause = iron__push_pause_ms(attempt, iron__mix64(iron__clock_ns()),
-                                         why->has_retry_after ? why->retry_after_s : 0);
+    uint64_t pause = pause_ms(attempt, iron__mix64(iron__clock_ns()),
+                              why->has_retry_after ? why->retry_after_s : 0);
     char sentence[320];
 
-    snprintf(sentence, sizeof sentence, "%s; trying again in %.1f s (%u of %u)", why->words,
+    snprintf(sentence, sizeof sentence, "%s; trying again in %.1f s (%u of %u)", why->reason,
              (double)pause / 1000, attempt, p->retries);
     note(p, sentence);
     while (pause > 0) {
         uint64_t some = pause < PAUSE_SLICE_MS ? pause : PAUSE_SLICE_MS;
         struct timespec slice = {.tv_nsec = (long)some * 1000000};
 
-        IRON_TRY(iron__push_tell(&p->teller, token, err));
+        IRON_TRY(report_progress(&p->progress, token, err));
         nanosleep(&slice, NULL);
         pause -= some;
     }
     return IRON_OK;
 }
 
-static iron_status refuse_tired(const push *p, const iron__push_answer *answer, iron_error *err) {
-    IRON_FAIL(err, IRON_E_IO,
-              "engine %s: %.140s; tried %u times: push again later, it goes on where it was",
-              p->url.name, answer->words, p->retries);
-}
-
-/* A server that is not there at the beginning is a mistake in the address more often than a
- * restart: that is said at once. One that is busy is waited for. */
+/* A server that cannot be reached at the beginning is a wrong address more often than a restart, so
+ * that is an error at once. A busy one is waited for. */
 static iron_status ask_first(push *p, iron_error *err) {
-    iron__push_answer answer;
+    response r;
 
     for (uint32_t attempt = 1;; attempt++) {
-        iron__push_http_ask(p->http, &answer);
-        if (answer.has_engine && answer.engine.batch > 0)
+        http_ask(p->http, &r);
+        if (r.has_engine && r.engine.batch > 0)
             break;
-        IRON_FAIL_IF(answer.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
-                     p->url.engine, answer.words);
-        if (!iron__push_is_passing(&answer))
-            return refuse(p, &answer, err);
+        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
+                     p->url.engine, r.reason);
+        if (!is_temporary(&r))
+            return refuse(p, &r, err);
         if (attempt > p->retries)
-            return refuse_tired(p, &answer, err);
-        IRON_TRY(pause_before(p, attempt, &answer, p->teller.begin, err));
+            return give_up(p, &r, err);
+        IRON_TRY(pause_before(p, attempt, &r, p->progress.begin, err));
     }
-    p->engine = answer.engine;
+    p->engine = r.engine;
     return IRON_OK;
 }
 
-/* The engine must hold the file's first tokens and nothing else. */
+/* The engine must hold the first tokens of the file and nothing else. */
 static iron_status check_prefix(const push *p, iron_error *err) {
     uint64_t held = p->engine.tokens;
     char seal[IRON_SEAL_TEXT];
@@ -114,8 +764,7 @@ static iron_status check_prefix(const push *p, iron_error *err) {
                  p->url.name, held, p->plan.tokens);
     if (held == 0)
         return IRON_OK;
-    IRON_TRY(iron__push_prefix_seal(p->source, p->at, held, p->teller.progress, p->teller.context,
-                                    seal, err));
+    IRON_TRY(seal_prefix(p->source, p->at, held, &p->progress, seal, err));
     IRON_FAIL_IF(strcmp(seal, p->engine.seal) != 0, err, IRON_E_STATE,
                  "engine %s holds %" PRIu64 " tokens that are not the beginning of %.40s (seal %s "
                  "against %s); use --append to add it behind them, or another engine",
@@ -123,94 +772,85 @@ static iron_status check_prefix(const push *p, iron_error *err) {
     return IRON_OK;
 }
 
-/* Where the file's first token belongs, and where to go on. */
+/* Where the file's first token belongs, and where to resume. */
 static iron_status find_beginning(push *p, iron_error *err) {
     uint64_t position = p->engine.tokens;
+    char sentence[80];
 
     p->plan.tokens = iron_source_tokens(p->source);
-    p->plan.piece = iron__push_piece_tokens(p->options->piece_tokens, p->engine.batch,
-                                            iron_dtype_bytes(iron_source_dtype(p->source)));
+    p->plan.piece = piece_tokens(p->options->piece_tokens, p->engine.batch,
+                                 iron_dtype_bytes(iron_source_dtype(p->source)));
     if (p->options->is_append)
         p->plan.base = position;
     else
         IRON_TRY(check_prefix(p, err));
-    p->teller.begin = position - p->plan.base;
-    p->teller.total = p->plan.tokens - p->teller.begin;
-    if (p->teller.begin > 0 && p->teller.total > 0) {
-        char sentence[80];
-
+    p->progress.begin = position - p->plan.base;
+    p->progress.total = p->plan.tokens - p->progress.begin;
+    if (p->progress.begin > 0 && p->progress.total > 0) {
         snprintf(sentence, sizeof sentence, "resuming at token %" PRIu64 " of %" PRIu64,
-                 p->teller.begin, p->plan.tokens);
+                 p->progress.begin, p->plan.tokens);
         note(p, sentence);
     }
     return IRON_OK;
 }
 
-static iron_status send_piece(push *p, const iron__push_piece *piece, iron__push_answer *answer,
-                              iron_error *err) {
+static iron_status send_piece(push *p, const file_piece *piece, response *r, iron_error *err) {
     iron_dtype dtype = iron_source_dtype(p->source);
-    iron__push_body body = {.at = p->at,
-                            .width = iron_dtype_bytes(dtype),
-                            .first = piece->first,
-                            .tokens = piece->tokens,
-                            .teller = &p->teller};
+    request_body body = {.at = p->at,
+                         .width = iron_dtype_bytes(dtype),
+                         .first = piece->first,
+                         .tokens = piece->tokens,
+                         .progress = &p->progress};
 
-    iron__push_http_send(p->http, dtype, piece->at, &body, answer);
+    http_send(p->http, dtype, piece->at, &body, r);
     if (body.status != IRON_OK && err)
         *err = body.error;
     return body.status;
 }
 
-/* One step: the piece is sent, or the engine asked, and what came of it decides the next. */
-static iron_status take_step(push *p, const iron__push_piece *piece, iron__push_step *step,
-                             uint32_t *attempt, iron__push_answer *answer, iron_error *err) {
-    if (*step == IRON_PUSH_SEND) {
-        p->retried += *attempt > 0;
-        IRON_TRY(send_piece(p, piece, answer, err));
-        p->is_unsure = p->is_unsure || iron__push_is_unsure(answer);
-        *step = iron__push_after_feed(answer, piece);
-        return IRON_OK;
-    }
-    if (*attempt == p->retries)
-        return refuse_tired(p, answer, err);
-    *attempt += 1;
-    IRON_TRY(pause_before(p, *attempt, answer, piece->first, err));
-    iron__push_http_ask(p->http, answer);
-    *step = iron__push_after_asking(answer, piece);
-    return IRON_OK;
-}
-
-/* The engine is where the piece ends, but no answer said that the piece was taken: somebody else
- * may have fed as many tokens. Behind --append no seal tells, but a request that was refused was
- * not taken. */
-static iron_status check_whose(const push *p, const iron__push_piece *piece, iron_error *err) {
-    if (!p->options->is_append)
-        return check_prefix(p, err);
-    IRON_FAIL_IF(!p->is_unsure, err, IRON_E_STATE,
-                 "engine %s: somebody else fed it from token %" PRIu64 " to %" PRIu64
-                 ", where this file was to go on; let one feed it at a time",
-                 p->url.name, piece->at, p->engine.tokens);
-    return IRON_OK;
-}
-
 static iron_status push_piece(push *p, iron_error *err) {
-    iron__push_piece piece = iron__push_piece_at(&p->plan, p->engine.tokens);
-    iron__push_step step = IRON_PUSH_SEND;
-    iron__push_answer answer = {0};
+    file_piece piece = piece_at(&p->plan, p->engine.tokens);
+    response r = {0};
+    next_step step = STEP_SEND;
     uint32_t attempt = 0;
     bool was_sent = true;
 
-    p->is_unsure = false;
-    while (step == IRON_PUSH_SEND || step == IRON_PUSH_AGAIN) {
-        was_sent = step == IRON_PUSH_SEND;
-        IRON_TRY(take_step(p, &piece, &step, &attempt, &answer, err));
+    p->may_be_taken = false;
+    while (step == STEP_SEND || step == STEP_ASK) {
+        was_sent = step == STEP_SEND;
+        if (was_sent) {
+            p->retried += attempt > 0;
+            IRON_TRY(send_piece(p, &piece, &r, err));
+            p->may_be_taken = p->may_be_taken || may_be_taken(&r);
+            step = after_send(&r, &piece);
+        } else {
+            if (attempt == p->retries)
+                return give_up(p, &r, err);
+            attempt++;
+            IRON_TRY(pause_before(p, attempt, &r, piece.first, err));
+            http_ask(p->http, &r);
+            step = after_ask(&r, &piece);
+        }
     }
-    if (step == IRON_PUSH_REFUSED)
-        return refuse(p, &answer, err);
-    if (step == IRON_PUSH_FOREIGN)
-        return refuse_foreign(p, &answer, &piece, err);
-    p->engine = answer.engine;
-    return was_sent ? IRON_OK : check_whose(p, &piece, err);
+    if (step == STEP_REFUSED)
+        return refuse(p, &r, err);
+    IRON_FAIL_IF(step == STEP_CONFLICT, err, IRON_E_STATE,
+                 "engine %s is at token %" PRIu64 " and not at %" PRIu64 " or %" PRIu64
+                 ": another client feeds this engine; let one feed it at a time, then push again",
+                 p->url.name, r.engine.tokens, piece.at, piece.at + piece.tokens);
+    p->engine = r.engine;
+    if (was_sent)
+        return IRON_OK;
+    /* The engine is where the piece ends, but no response said that the piece was taken: another
+     * client may have fed as many tokens. With --append no seal tells, but a request that was
+     * refused was not taken. */
+    if (!p->options->is_append)
+        return check_prefix(p, err);
+    IRON_FAIL_IF(!p->may_be_taken, err, IRON_E_STATE,
+                 "engine %s: another client fed it from token %" PRIu64 " to %" PRIu64
+                 ", where this file was to continue; let one feed it at a time",
+                 p->url.name, piece.at, p->engine.tokens);
+    return IRON_OK;
 }
 
 static iron_status run(push *p, iron_error *err) {
@@ -221,53 +861,48 @@ static iron_status run(push *p, iron_error *err) {
     return iron__source_check_unchanged(p->source, err);
 }
 
-/* Also when it failed: what was acknowledged is in. */
-static void tell_result(const push *p, iron_push_result *r) {
-    const iron__push_engine *e = &p->engine;
-
-    *r = (iron_push_result){.struct_size = sizeof *r,
-                            .retried = p->retried,
-                            .resumed_at = p->teller.begin,
-                            .tokens = e->tokens,
-                            .batches = e->batches,
-                            .sum = e->sum,
-                            .state = e->state,
-                            .xor_total = e->xors};
-    if (p->teller.total > 0)
-        r->pushed = e->tokens - p->plan.base - p->teller.begin;
-    memcpy(r->seal, e->seal, sizeof r->seal);
-    memcpy(r->engine, p->url.name, sizeof r->engine);
-}
-
-static iron_status check(const iron_push_options *o, const iron_source *source,
-                         const iron_push_result *result, iron_error *err) {
+static iron_status check_arguments(const iron_push_options *o, const iron_source *source,
+                                   const iron_push_result *result, iron_error *err) {
     IRON_FAIL_IF(!o || o->struct_size != sizeof *o || !o->url, err, IRON_E_ARG,
                  "iron_push_options.struct_size is not %zu, or there is no url", sizeof *o);
     IRON_FAIL_IF(!result || result->struct_size != sizeof *result, err, IRON_E_ARG,
                  "iron_push_result.struct_size is not %zu; set it to sizeof", sizeof *result);
     IRON_FAIL_IF(!iron__source_is_seekable(source), err, IRON_E_ARG,
-                 "what is pushed must be regular files, which can be sent again; save it to a "
-                 "file, or send it with curl");
+                 "a push needs regular files, which can be sent again; save it to a file, or "
+                 "send it with curl");
     return IRON_OK;
 }
 
 iron_status iron_push(const iron_push_options *options, iron_source *source, iron_progress progress,
                       void *context, iron_push_result *result, iron_error *err) {
-    push p = {.options = options, .source = source, .teller = {.progress = progress}};
+    push p = {.options = options, .source = source, .progress = {.call = progress}};
+    const engine_state *e = &p.engine;
     iron_status status;
 
-    IRON_TRY(check(options, source, result, err));
-    IRON_TRY(iron__push_url_parse(options->url, &p.url, err));
-    p.teller.context = context;
+    IRON_TRY(check_arguments(options, source, result, err));
+    IRON_TRY(parse_url(options->url, &p.url, err));
+    p.progress.context = context;
     p.retries = options->retries ? options->retries : RETRIES;
     iron__source_seek(source, 0);
-    status = iron__push_http_open(&p.url, options->token_file, options->ca_file, &p.http, err);
+    status = http_open(&p.url, options->token_file, options->ca_file, &p.http, err);
     if (status == IRON_OK)
-        status = iron__source_at_open(source, iron__allocator_default(), &p.at, err);
+        status = iron__parallel_source_open(source, iron__allocator_default(), &p.at, err);
     if (status == IRON_OK)
         status = run(&p, err);
-    tell_result(&p, result);
-    iron__source_at_close(p.at);
-    iron__push_http_close(p.http);
+    /* also after a failure: what was acknowledged is in the engine */
+    *result = (iron_push_result){.struct_size = sizeof *result,
+                                 .retried = p.retried,
+                                 .resumed_at = p.progress.begin,
+                                 .tokens = e->tokens,
+                                 .batches = e->batches,
+                                 .sum = e->sum,
+                                 .state = e->state,
+                                 .xor_total = e->xors};
+    if (p.progress.total > 0)
+        result->pushed = e->tokens - p.plan.base - p.progress.begin;
+    memcpy(result->seal, e->seal, sizeof result->seal);
+    memcpy(result->engine, p.url.name, sizeof result->engine);
+    iron__parallel_source_close(p.at);
+    http_close(p.http);
     return status;
 }

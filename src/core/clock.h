@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.h: time that only goes forward, and the time of the day. */
+/* clock.h: the monotonic clock and the time of day. */
 #ifndef IRON_CORE_CLOCK_H
 #define IRON_CORE_CLOCK_H
 
 #include <stdint.h>
 
-/* Only goes forward, from an arbitrary start. */
+/* Monotonic time since an arbitrary start. */
 uint64_t iron__clock_ns(void);
-/* Milliseconds since 1970, as far as anybody has set the clock right. */
+/* Time of day: milliseconds since 1970, as accurate as the system clock is set. */
 uint64_t iron__now_ms(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock_posix.c: the clocks of POSIX systems. */
+/* clock_posix.c: clock.h on POSIX systems. */
 #include "core/clock.h"
 
 #include <time.h>

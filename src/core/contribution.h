@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * contribution.h: what a run of tokens comes down to.
+ * contribution.h: the reduced values of a run of tokens: (count, xor, sum), and statistics of the
+ * token values.
  *
- * (count, xor, sum) with merge is a commutative monoid: parts may be reduced anywhere, in any order
- * and grouping, and merged. That is the reason why every mode gives the same bits.
+ * Both are commutative monoids under merge: parts may be reduced anywhere, in any order and
+ * grouping, and merged. That is why every mode gives the same bits.
  */
 #ifndef IRON_CORE_CONTRIBUTION_H
 #define IRON_CORE_CONTRIBUTION_H
@@ -31,6 +32,26 @@ static inline float iron__contribution_potential(iron__contribution c, uint32_t 
     double inverse = 1.0 / (double)half;
 
     return (float)((double)(int64_t)(c.sum - c.count * half) * inverse);
+}
+
+/* The range of the token values, and the tokens outside the vocabulary. */
+typedef struct iron__token_stats {
+    uint64_t out_of_vocab;   /* number of tokens outside the vocabulary */
+    uint64_t first_position; /* stream position of the first one; UINT64_MAX if there are none */
+    uint32_t first_value;
+    uint32_t min, max; /* UINT32_MAX and 0 if there are no tokens */
+} iron__token_stats;
+
+static inline iron__token_stats iron__token_stats_neutral(void) {
+    return (iron__token_stats){0, UINT64_MAX, 0, UINT32_MAX, 0};
+}
+
+static inline iron__token_stats iron__token_stats_merge(iron__token_stats a, iron__token_stats b) {
+    const iron__token_stats *first = a.first_position <= b.first_position ? &a : &b;
+
+    return (iron__token_stats){a.out_of_vocab + b.out_of_vocab, first->first_position,
+                               first->first_value, a.min < b.min ? a.min : b.min,
+                               a.max > b.max ? a.max : b.max};
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpu.h: what this processor can do and what it looks like. Features are detected at run time, from
- * the processor and from the operating system's word that it saves the registers; one binary holds
- * the code for all of them.
+ * cpu.h: what this processor supports, its caches and its clock. Features are detected at run time,
+ * both from the processor and from whether the operating system saves the registers; one binary
+ * holds the code for all of them.
  */
 #ifndef IRON_CORE_CPU_H
 #define IRON_CORE_CPU_H
@@ -13,19 +13,32 @@ typedef enum iron__cpu_feature {
     IRON_CPU_NEON = 1 << 0,
     IRON_CPU_AVX2 = 1 << 1,
     IRON_CPU_AVX512 = 1 << 2, /* F, BW, DQ and VL together */
-    IRON_CPU_FMA = 1 << 3,    /* fused multiply-add of AVX's vectors */
+    IRON_CPU_FMA = 1 << 3,    /* fused multiply-add of AVX vectors */
 } iron__cpu_feature;
 
-/* The features of this machine. */
+/* The features of this machine, a mask of iron__cpu_feature. */
 uint32_t iron__cpu_features(void);
 
-/* CPUs that this process may run on, at least 1. */
+/* Number of CPUs that this process may run on, at least 1. */
 uint32_t iron__cpu_threads(void);
 
-/* The processor's name, as the operating system tells it. */
+/* The processor's name as reported by the operating system. */
 void iron__cpu_name(char *name, size_t size);
 
-/* Bytes of all third-level caches; 32 MiB where the operating system tells of none. */
+/* Total bytes of all third-level caches; 32 MiB if the operating system reports none. */
 uint64_t iron__cpu_last_cache_bytes(void);
+
+/* The root folder for the clock and throttle counters; tests pass another one. */
+#define IRON_CPU_CLOCK_ROOT "/sys/devices/system/cpu"
+
+typedef struct iron__cpu_clock {
+    uint32_t
+        mhz; /* the fastest current clock of all CPUs; 0: unknown, as in most virtual machines */
+    /* Sum of the thermal throttling counters of all CPUs. Only a difference of two sums is
+     * meaningful. Only x86 has these counters; 0: unknown. */
+    uint64_t throttle_count;
+} iron__cpu_clock;
+
+iron__cpu_clock iron__cpu_clock_read(const char *root);
 
 #endif

@@ -1,24 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpu_linux.c: names, caches and counts, as Linux tells them in /proc and /sys. Whatever is missing
- * there is reported as 0 or unknown.
+ * cpu_linux.c: features, name, caches and clock of the processor. Features come from the compiler's
+ * builtins, which read CPUID and, for AVX, XGETBV (whether the operating system saves the
+ * registers); the rest comes from /proc and /sys. What Linux does not report is 0 or "unknown".
  */
 #include "core/cpu.h"
 
 #include "core/fail.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__AVX__)
+#error "build the dispatcher for the baseline processor: vector files get their flags one by one"
+#endif
+
 #define CPU_SETS_MAX 8192
 #define CACHES       "/sys/devices/system/cpu/cpu%u/cache/index%d/%s"
+#define PATH_BYTES   1024
 
-/* No third-level cache, or none that the system tells of: measure as if it were this large. */
+/* Assumed if the system reports no third-level cache. */
 #define UNKNOWN_CACHE_BYTES (UINT64_C(32) << 20)
+
+#if defined(__aarch64__)
+
+/* Advanced SIMD is part of the 64-bit Arm baseline. */
+uint32_t iron__cpu_features(void) { return IRON_CPU_NEON; }
+
+#elif defined(__x86_64__)
+
+uint32_t iron__cpu_features(void) {
+    uint32_t features = 0;
+
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2"))
+        features |= IRON_CPU_AVX2;
+    if (__builtin_cpu_supports("fma"))
+        features |= IRON_CPU_FMA;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        features |= IRON_CPU_AVX512;
+    return features;
+}
+
+#else
+
+uint32_t iron__cpu_features(void) { return 0; }
+
+#endif
 
 uint32_t iron__cpu_threads(void) {
     cpu_set_t *set = CPU_ALLOC(CPU_SETS_MAX);
@@ -32,7 +66,7 @@ uint32_t iron__cpu_threads(void) {
     return count > 0 ? (uint32_t)count : 1;
 }
 
-/* Reads the first line of a small file; "" if it cannot. */
+/* Reads the first line of a small file; "" on failure. */
 static void read_line(const char *path, char *line, size_t size) {
     FILE *file = fopen(path, "re");
 
@@ -77,7 +111,25 @@ static void read_caches(iron_cpu_info *info) {
     }
 }
 
-/* x86 kernels print a "model name"; Arm kernels print numbers, so the part is named here. */
+/* Each cache is counted at the first CPU that shares it: processors with several dies have several
+ * caches. */
+uint64_t iron__cpu_last_cache_bytes(void) {
+    uint64_t total = 0;
+
+    for (unsigned cpu = 0; cpu < CPU_SETS_MAX; cpu++) {
+        char shared[64], size[32];
+
+        read_cache_field(cpu, 3, "shared_cpu_list", shared, sizeof shared);
+        if (shared[0] == '\0')
+            break;
+        read_cache_field(cpu, 3, "size", size, sizeof size);
+        if (strtoul(shared, NULL, 10) == cpu)
+            total += parse_size(size);
+    }
+    return total ? total : UNKNOWN_CACHE_BYTES;
+}
+
+/* x86 kernels print a "model name"; Arm kernels print numbers, so the names are here. */
 static const char *arm_part_name(unsigned long part) {
     static const struct {
         unsigned part;
@@ -126,24 +178,6 @@ void iron__cpu_name(char *name, size_t size) {
         fclose(file);
 }
 
-/* A last-level cache counts once, at the first CPU that shares it: processors of several dies have
- * several. */
-uint64_t iron__cpu_last_cache_bytes(void) {
-    uint64_t total = 0;
-
-    for (unsigned cpu = 0; cpu < CPU_SETS_MAX; cpu++) {
-        char shared[64], size[32];
-
-        read_cache_field(cpu, 3, "shared_cpu_list", shared, sizeof shared);
-        if (shared[0] == '\0')
-            break;
-        read_cache_field(cpu, 3, "size", size, sizeof size);
-        if (strtoul(shared, NULL, 10) == cpu)
-            total += parse_size(size);
-    }
-    return total ? total : UNKNOWN_CACHE_BYTES;
-}
-
 static void name_features(char *text, size_t size) {
     uint32_t features = iron__cpu_features();
 
@@ -163,4 +197,52 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     iron__cpu_name(info->name, sizeof info->name);
     name_features(info->features, sizeof info->features);
     return IRON_OK;
+}
+
+/* The number in a small file; 0 if there is none. */
+static uint64_t read_number(const char *path) {
+    char line[32];
+
+    read_line(path, line, sizeof line);
+    return isdigit((unsigned char)line[0]) ? strtoull(line, NULL, 10) : 0;
+}
+
+static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t sum(uint64_t a, uint64_t b) { return a + b; }
+
+/* Combines the numbers in root/prefixN/file for every number N. */
+static uint64_t gather(const char *root, const char *prefix, const char *file,
+                       uint64_t (*join)(uint64_t, uint64_t)) {
+    DIR *folder = opendir(root);
+    size_t length = strlen(prefix);
+    uint64_t result = 0;
+    struct dirent *entry;
+
+    while (folder && (entry = readdir(folder))) {
+        char path[PATH_BYTES];
+
+        if (strncmp(entry->d_name, prefix, length) != 0 ||
+            !isdigit((unsigned char)entry->d_name[length]))
+            continue;
+        snprintf(path, sizeof path, "%.500s/%s/%s", root, entry->d_name, file);
+        result = join(result, read_number(path));
+    }
+    if (folder)
+        closedir(folder);
+    return result;
+}
+
+iron__cpu_clock iron__cpu_clock_read(const char *root) {
+    char policies[PATH_BYTES];
+    iron__cpu_clock clock;
+
+    /* Each cpufreq policy is a set of CPUs that share a clock. */
+    snprintf(policies, sizeof policies, "%.500s/cpufreq", root);
+    clock.mhz = (uint32_t)(gather(policies, "policy", "scaling_cur_freq", greater) / 1000);
+    /* Package events are counted once for each CPU of the package. That does not matter, because
+     * callers only compare two sums. */
+    clock.throttle_count = gather(root, "cpu", "thermal_throttle/core_throttle_count", sum) +
+                           gather(root, "cpu", "thermal_throttle/package_throttle_count", sum);
+    return clock;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * divisor.c: finds the constants of divisor.h. Runs once a configuration; divides freely.
+ * divisor.c: computes the constants of divisor.h, once per configuration.
  */
 #include "core/divisor.h"
 

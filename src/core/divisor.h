@@ -2,22 +2,22 @@
 /*
  * divisor.h: p mod vocab for any 32-bit p, without dividing.
  *
- * A divisor is prepared once a configuration. Reductions need not the remainders but their sum, and
- * sum(p mod V) = sum(p) - V * sum(floor(p / V)), so an exact quotient is all they ask for. There
- * are three ways to it; every divisor has `wide`, the others are cheaper where they exist:
+ * A divisor is prepared once per configuration. Reductions need the sum of the remainders only, and
+ * sum(p mod V) = sum(p) - V * sum(floor(p / V)), so they only need an exact quotient. There are
+ * three ways to compute it; every divisor has `wide`, the others are cheaper where they exist:
  *
  *   mask   V is a power of two: p mod V = p & (V - 1).
  *   wide   floor(p / V) = (p * multiplier + addend) >> shift, in 64 bits. With
- *          multiplier = ceil(2^shift / V) and addend 0 it is exact if the multiplier's excess is
- *          small enough; else multiplier = floor(2^shift / V) with addend = multiplier is. One of
- *          the two always is, with a multiplier of 32 bits (Robison, N-bit division by N-bit
- *          multiply-add, 2005).
+ *          multiplier = ceil(2^shift / V) and addend 0 it is exact if the rounding error of the
+ *          multiplier is small enough; otherwise multiplier = floor(2^shift / V) with
+ *          addend = multiplier is exact. A 32-bit multiplier always suffices (Robison, N-bit
+ *          division by N-bit multiply-add, 2005).
  *   half   V = 2^k * odd with k >= 1: floor(p / V) = floor((p >> k) / (V >> k)), and p >> k has 31
- *          bits or fewer, so a *signed* doubling multiply-high does it, which NEON has as one
- *          instruction for four lanes: ((p >> k) * half_multiplier >> 31) >> half_shift.
+ *          bits or fewer, so a *signed* doubling multiply-high computes it, which NEON has as one
+ *          instruction for four values: ((p >> k) * half_multiplier >> 31) >> half_shift.
  *
  * The quotient functions are monotone in p. So exactness at p = mV - 1 and p = mV for every m means
- * exactness for all p; that is what the tests check for whole vocabularies.
+ * exactness for all p; the tests check exactly this for whole vocabularies.
  */
 #ifndef IRON_CORE_DIVISOR_H
 #define IRON_CORE_DIVISOR_H

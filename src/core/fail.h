@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fail.h: how the library reports that something failed.
+ * fail.h: how the library reports errors.
  *
- * Three macros, each with a message: what, which value, what to do. They only return, so they are
- * for places that hold nothing; with resources held, fill the error with iron__fail and
+ * Each of the three macros needs a message: what, which value, what to do. The macros only return,
+ * so they are for places that hold no resources; with resources held, call iron__fail and
  * `goto done`.
  */
 #ifndef IRON_CORE_FAIL_H
@@ -11,7 +11,7 @@
 
 #include <iron/iron.h>
 
-/* Fills err (which may be NULL) and returns status, so that `return iron__fail(...)` reads well. */
+/* Fills err (which may be NULL) and returns status. `native` is errno or a driver's code, or 0. */
 iron_status iron__fail(iron_error *err, iron_status status, int native, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

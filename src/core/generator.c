@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * generator.c: the token stream of tests and demos, addressable at any position.
+ * generator.c: the pseudorandom token stream of tests and demos; any position can be generated
+ * directly.
  */
 #include "core/fail.h"
-#include "core/mix.h"
+#include "core/hash.h"
 
 #include <inttypes.h>
 

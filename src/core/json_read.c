@@ -1,34 +1,362 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json_read.c: the grammar of json_read.h; its words are in json_scan.c.
+ * json_read.c: the JSON parser and the lookups of json.h.
  *
- * Memory. Before reading, one look over the text bounds what it can need: every value but the first
- * comes after a comma or an opening bracket, takes two bytes with what separates it, and a string
- * takes no more bytes than it is written with, quotes included. So the tree is one block:
+ * Memory. One pass over the text before parsing gives an upper bound of what the tree needs: every
+ * value but the first follows a comma or an opening bracket and takes at least two bytes with its
+ * separator, and a string takes no more bytes than its source, quotes included. So the tree is one
+ * block:
  *
- *     | root | settled values ->      <- values of open brackets | bytes of strings -> |
+ *     | root | finished values ->      <- values of open brackets | bytes of strings -> |
  *
- * Values whose array or object is still open wait on a stack that grows from the right end of the
- * same row; when the bracket closes they are moved, as one run, behind the settled ones on the
- * left. Settled and waiting together are never more than there are values, so the two never meet. A
- * run is what makes looking fast: by index in arrays, by halving in objects, whose members are
- * sorted; sorting also brings equal names together, so nobody compares all with all.
+ * The values of arrays and objects that are still open lie on a stack that grows down from the
+ * right end of the same array. When a bracket closes, they move as one run to the end of the
+ * finished values on the left. Finished and open values together never exceed the total, so the two
+ * sides never meet. Runs make lookups fast: by index in arrays, by binary search in objects, whose
+ * members are sorted by name. Sorting also finds duplicate names without comparing all pairs.
  *
- * Depth is limited, so the recursion of the grammar is too.
+ * Depth is limited, so the parser's recursion is too.
+ *
+ * Strings are validated while they are copied: UTF-8 in its shortest form and without surrogates,
+ * no control characters, only the escapes of the RFC. The copy is never longer than the source (the
+ * six bytes of \u00e9 become two, the twelve of a surrogate pair four), so it always fits.
+ *
+ * Numbers are checked against the grammar and converted by strtod, which rounds correctly, in the C
+ * locale: the process may have set a locale with a decimal comma.
  */
-#include "core/json_scan.h"
+#include "core/json.h"
 
 #include "core/fail.h"
 #include "core/memory.h"
 
 #include <assert.h>
+#include <float.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts values and bytes of strings; never too few for what the reader takes in, also of a text
- * that goes wrong somewhere. */
+typedef struct reader {
+    const char *start, *at, *end;
+    uint32_t depth;
+    iron__json *finished, *open; /* the two ends of the free space between the values */
+    char *strings;               /* where the next string goes */
+} reader;
+
+/* IRON_E_FORMAT with the line and column of r->at. */
+static iron_status fail_at(const reader *r, iron_error *err, const char *why) {
+    size_t line = 1, column = 1;
+
+    for (const char *p = r->start; p < r->at; p++) {
+        if (*p == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)*p & 0xC0) != 0x80) { /* a character's first byte */
+            column++;
+        }
+    }
+    IRON_FAIL(err, IRON_E_FORMAT, "line %zu, column %zu: %s", line, column, why);
+}
+
+static void skip_blanks(reader *r) {
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t'))
+        r->at++;
+}
+
+/* Four hexadecimal digits at p, or -1. */
+static int32_t hex4(const char *p, const char *end) {
+    int32_t value = 0;
+
+    if (end - p < 4)
+        return -1;
+    for (int k = 0; k < 4; k++) {
+        char c = p[k];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+
+        if (digit < 0)
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+static void put_utf8(reader *r, uint32_t c) {
+    unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const unsigned char first[] = {0, 0xC0, 0xE0, 0xF0};
+
+    *r->strings++ = (char)(first[more] | c >> 6 * more);
+    while (more-- > 0)
+        *r->strings++ = (char)(0x80 | (c >> 6 * more & 0x3F));
+}
+
+/* A \u escape; r->at is behind the u. */
+static iron_status read_unicode(reader *r, iron_error *err) {
+    int32_t c = hex4(r->at, r->end), low;
+
+    if (c < 0)
+        return fail_at(r, err, "expected four hexadecimal digits after \\u");
+    if (c == 0)
+        return fail_at(r, err, "a zero character is not allowed in a string");
+    if (c >= 0xD800 && c <= 0xDFFF) {
+        bool has_pair = c < 0xDC00 && r->end - r->at >= 10 && r->at[4] == '\\' && r->at[5] == 'u';
+
+        low = has_pair ? hex4(r->at + 6, r->end) : -1;
+        if (low < 0xDC00 || low > 0xDFFF)
+            return fail_at(r, err, "unpaired surrogate");
+        c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+        r->at += 6;
+    }
+    r->at += 4;
+    put_utf8(r, (uint32_t)c);
+    return IRON_OK;
+}
+
+/* An escape; r->at is at the backslash. */
+static iron_status read_escape(reader *r, iron_error *err) {
+    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    const char *found;
+
+    r->at++;
+    if (r->at < r->end && *r->at == 'u') {
+        r->at++;
+        return read_unicode(r, err);
+    }
+    found = r->at < r->end && *r->at ? strchr(letters, *r->at) : NULL;
+    if (!found)
+        return fail_at(r, err, "unknown escape; use \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
+    r->at++;
+    *r->strings++ = meant[found - letters];
+    return IRON_OK;
+}
+
+/* Reads a string, from the opening quote to behind the closing one. */
+static iron_status read_string(reader *r, iron__json *out, iron_error *err) {
+    char *text = r->strings;
+
+    r->at++;
+    while (r->at < r->end && *r->at != '"') {
+        size_t length;
+
+        if (*r->at == '\\') {
+            IRON_TRY(read_escape(r, err));
+            continue;
+        }
+        if ((unsigned char)*r->at < 0x20)
+            return fail_at(r, err, "control character in a string; write it as \\u00..");
+        length = iron__utf8_length((const unsigned char *)r->at, (size_t)(r->end - r->at));
+        if (length == 0)
+            return fail_at(r, err, "invalid UTF-8");
+        memcpy(r->strings, r->at, length);
+        r->strings += length;
+        r->at += length;
+    }
+    if (r->at == r->end)
+        return fail_at(r, err, "expected '\"' at the end of the string");
+    r->at++;
+    *out = (iron__json){
+        .kind = IRON_JSON_STRING, .count = (uint32_t)(r->strings - text), .text = text};
+    *r->strings++ = '\0';
+    return IRON_OK;
+}
+
+/* The end of the digits at p. */
+static const char *skip_digits(const char *p, const char *end) {
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+/* The end of the number at p by the grammar of the RFC; or NULL, and *wrong is the offending
+ * place. */
+static const char *number_end(const char *p, const char *end, const char **wrong) {
+    const char *digits = p < end && *p == '-' ? p + 1 : p;
+
+    *wrong = digits;
+    p = skip_digits(digits, end);
+    if (p == digits || (*digits == '0' && p > digits + 1))
+        return NULL;
+    if (p < end && *p == '.') {
+        *wrong = ++p;
+        p = skip_digits(p, end);
+        if (p == *wrong)
+            return NULL;
+    }
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p += p + 1 < end && (p[1] == '+' || p[1] == '-') ? 2 : 1;
+        *wrong = p;
+        p = skip_digits(p, end);
+        if (p == *wrong)
+            return NULL;
+    }
+    return p;
+}
+
+static double convert(const char *digits, size_t length) {
+    char text[IRON_JSON_DIGITS_MAX + 1];
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* takes no memory in glibc */
+    double value;
+
+    memcpy(text, digits, length);
+    text[length] = '\0';
+    value = plain ? strtod_l(text, NULL, plain) : strtod(text, NULL);
+    if (plain)
+        freelocale(plain);
+    return value;
+}
+
+/* Reads a number. Any character that cannot start a value ends up here too. */
+static iron_status read_number(reader *r, iron__json *out, iron_error *err) {
+    const char *start = r->at, *wrong, *end = number_end(start, r->end, &wrong);
+    double value;
+
+    if (!end) {
+        r->at = wrong;
+        if (wrong < r->end && *wrong == '0')
+            return fail_at(r, err, "a number must not have leading zeros");
+        return fail_at(r, err, wrong == start ? "expected a value" : "expected a digit");
+    }
+    if (end - start > (ptrdiff_t)IRON_JSON_DIGITS_MAX)
+        return fail_at(r, err, "number is longer than 128 characters");
+    value = convert(start, (size_t)(end - start));
+    if (value > DBL_MAX || value < -DBL_MAX)
+        return fail_at(r, err, "number is out of range for a double");
+    r->at = end;
+    *out = (iron__json){.kind = IRON_JSON_NUMBER, .number = value};
+    return IRON_OK;
+}
+
+static iron_status read_value(reader *r, iron__json *out, iron_error *err);
+
+static void push(reader *r, const iron__json *value) {
+    assert(r->open > r->finished);
+    *--r->open = *value;
+}
+
+/* Closes a bracket: moves its values, the last `count` on the stack, to the finished ones. */
+static void finish(reader *r, iron__json *out, iron__json_kind kind, size_t count) {
+    memmove(r->finished, r->open, count * sizeof *r->finished);
+    *out = (iron__json){.kind = kind, .count = (uint32_t)count, .items = r->finished};
+    r->finished += count;
+    r->open += count;
+    r->depth--;
+}
+
+/* Reads an opening bracket, and the closing one if it follows directly: then *is_open is false. */
+static iron_status read_opening(reader *r, char close, bool *is_open, iron_error *err) {
+    if (++r->depth > IRON_JSON_DEPTH_MAX)
+        return fail_at(r, err, "nesting is deeper than 64 levels");
+    r->at++;
+    skip_blanks(r);
+    *is_open = r->at == r->end || *r->at != close;
+    if (!*is_open)
+        r->at++;
+    return IRON_OK;
+}
+
+/* Reads the comma between two values, or the closing bracket: then *is_open is false. */
+static iron_status read_separator(reader *r, char close, bool *is_open, iron_error *err) {
+    skip_blanks(r);
+    *is_open = r->at < r->end && *r->at == ',';
+    if (!*is_open && (r->at == r->end || *r->at != close))
+        return fail_at(r, err, close == ']' ? "expected ',' or ']'" : "expected ',' or '}'");
+    r->at++;
+    return IRON_OK;
+}
+
+static iron_status read_array(reader *r, iron__json *out, iron_error *err) {
+    bool is_open = false;
+    size_t count = 0;
+
+    IRON_TRY(read_opening(r, ']', &is_open, err));
+    for (; is_open; count++) {
+        iron__json value;
+
+        IRON_TRY(read_value(r, &value, err));
+        push(r, &value);
+        IRON_TRY(read_separator(r, ']', &is_open, err));
+    }
+    for (size_t k = 0; k < count / 2; k++) { /* the stack grows down, so the values are reversed */
+        iron__json value = r->open[k];
+
+        r->open[k] = r->open[count - 1 - k];
+        r->open[count - 1 - k] = value;
+    }
+    finish(r, out, IRON_JSON_ARRAY, count);
+    return IRON_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const iron__json *)a)->name, ((const iron__json *)b)->name);
+}
+
+static iron_status read_object(reader *r, iron__json *out, iron_error *err) {
+    bool is_open = false;
+    size_t count = 0;
+
+    IRON_TRY(read_opening(r, '}', &is_open, err));
+    for (; is_open; count++) {
+        iron__json name, member;
+
+        skip_blanks(r);
+        if (r->at == r->end || *r->at != '"')
+            return fail_at(r, err, "expected a member's name in quotes");
+        IRON_TRY(read_string(r, &name, err));
+        skip_blanks(r);
+        if (r->at == r->end || *r->at != ':')
+            return fail_at(r, err, "expected ':'");
+        r->at++;
+        IRON_TRY(read_value(r, &member, err));
+        member.name = name.text;
+        push(r, &member);
+        IRON_TRY(read_separator(r, '}', &is_open, err));
+    }
+    qsort(r->open, count, sizeof *r->open, by_name);
+    for (size_t k = 1; k < count; k++)
+        if (by_name(&r->open[k - 1], &r->open[k]) == 0) {
+            r->at--; /* the error points at the closing bracket */
+            return fail_at(r, err, "two members of this object have the same name");
+        }
+    finish(r, out, IRON_JSON_OBJECT, count);
+    return IRON_OK;
+}
+
+static iron_status read_word(reader *r, const char *word, iron__json_kind kind, iron__json *out,
+                             iron_error *err) {
+    size_t length = strlen(word);
+
+    if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length) != 0)
+        return fail_at(r, err, "expected a value");
+    r->at += length;
+    *out = (iron__json){.kind = kind};
+    return IRON_OK;
+}
+
+static iron_status read_value(reader *r, iron__json *out, iron_error *err) {
+    skip_blanks(r);
+    switch (r->at < r->end ? *r->at : '\0') {
+    case '{':
+        return read_object(r, out, err);
+    case '[':
+        return read_array(r, out, err);
+    case '"':
+        return read_string(r, out, err);
+    case 't':
+        return read_word(r, "true", IRON_JSON_TRUE, out, err);
+    case 'f':
+        return read_word(r, "false", IRON_JSON_FALSE, out, err);
+    case 'n':
+        return read_word(r, "null", IRON_JSON_NULL, out, err);
+    default:
+        return read_number(r, out, err);
+    }
+}
+
+/* Counts values and bytes of strings. The counts are upper bounds, for invalid texts too. */
 static void measure(const char *text, size_t length, size_t *values, size_t *bytes) {
-    /* Of what is closed, a value and its separator are two bytes; what is open is not deep. */
+    /* In closed brackets a value and its separator take two bytes; open brackets are limited by the
+     * depth. */
     size_t most = length / 2 + 2 + IRON_JSON_DEPTH_MAX;
     bool is_string = false;
 
@@ -52,178 +380,27 @@ static void measure(const char *text, size_t length, size_t *values, size_t *byt
         *values = most;
 }
 
-static iron_status read_value(iron__json_reader *r, iron__json *out, iron_error *err);
-
-static void push(iron__json_reader *r, const iron__json *value) {
-    assert(r->waiting > r->settled);
-    *--r->waiting = *value;
-}
-
-static void reverse(iron__json *run, size_t count) {
-    for (size_t k = 0; k < count / 2; k++) {
-        iron__json kept = run[k];
-
-        run[k] = run[count - 1 - k];
-        run[count - 1 - k] = kept;
-    }
-}
-
-/* Moves the run of the last `count` values from the stack to where it stays. */
-static void settle(iron__json_reader *r, iron__json *out, iron__json_kind kind, size_t count) {
-    memmove(r->settled, r->waiting, count * sizeof *r->settled);
-    *out = (iron__json){.kind = kind, .count = (uint32_t)count, .items = r->settled};
-    r->settled += count;
-    r->waiting += count;
-}
-
-/* Takes the comma between two values, or the closing bracket: *is_open says which. */
-static iron_status read_separator(iron__json_reader *r, char close, bool *is_open,
-                                  iron_error *err) {
-    iron__json_skip_blanks(r);
-    *is_open = r->at < r->end && *r->at == ',';
-    if (!*is_open && (r->at == r->end || *r->at != close))
-        return iron__json_refuse(r, err,
-                                 close == ']' ? "expected ',' or ']'" : "expected ',' or '}'");
-    r->at++;
-    return IRON_OK;
-}
-
-/* Takes the opening bracket, and the closing one if it follows. */
-static iron_status read_opening(iron__json_reader *r, char close, bool *is_open, iron_error *err) {
-    if (++r->depth > IRON_JSON_DEPTH_MAX)
-        return iron__json_refuse(r, err, "nested more than 64 deep");
-    r->at++;
-    iron__json_skip_blanks(r);
-    *is_open = r->at == r->end || *r->at != close;
-    if (!*is_open)
-        r->at++;
-    return IRON_OK;
-}
-
-static iron_status read_array(iron__json_reader *r, iron__json *out, iron_error *err) {
-    bool is_open = false;
-    size_t count = 0;
-
-    IRON_TRY(read_opening(r, ']', &is_open, err));
-    for (; is_open; count++) {
-        iron__json value;
-
-        IRON_TRY(read_value(r, &value, err));
-        push(r, &value);
-        IRON_TRY(read_separator(r, ']', &is_open, err));
-    }
-    reverse(r->waiting, count);
-    settle(r, out, IRON_JSON_ARRAY, count);
-    r->depth--;
-    return IRON_OK;
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const iron__json *)a)->name, ((const iron__json *)b)->name);
-}
-
-/* Sorts the members that wait; the error points at the bracket that ends the object. */
-static iron_status sort_members(iron__json_reader *r, size_t count, iron_error *err) {
-    qsort(r->waiting, count, sizeof *r->waiting, by_name);
-    for (size_t k = 1; k < count; k++)
-        if (by_name(&r->waiting[k - 1], &r->waiting[k]) == 0) {
-            r->at--;
-            return iron__json_refuse(r, err, "two members of this object have the same name");
-        }
-    return IRON_OK;
-}
-
-static iron_status read_member(iron__json_reader *r, iron__json *out, iron_error *err) {
-    iron__json name;
-
-    iron__json_skip_blanks(r);
-    if (r->at == r->end || *r->at != '"')
-        return iron__json_refuse(r, err, "expected a member's name in quotes");
-    IRON_TRY(iron__json_read_string(r, &name, err));
-    iron__json_skip_blanks(r);
-    if (r->at == r->end || *r->at != ':')
-        return iron__json_refuse(r, err, "expected ':'");
-    r->at++;
-    IRON_TRY(read_value(r, out, err));
-    out->name = name.text;
-    return IRON_OK;
-}
-
-static iron_status read_object(iron__json_reader *r, iron__json *out, iron_error *err) {
-    bool is_open = false;
-    size_t count = 0;
-
-    IRON_TRY(read_opening(r, '}', &is_open, err));
-    for (; is_open; count++) {
-        iron__json member;
-
-        IRON_TRY(read_member(r, &member, err));
-        push(r, &member);
-        IRON_TRY(read_separator(r, '}', &is_open, err));
-    }
-    IRON_TRY(sort_members(r, count, err));
-    settle(r, out, IRON_JSON_OBJECT, count);
-    r->depth--;
-    return IRON_OK;
-}
-
-static iron_status read_word(iron__json_reader *r, const char *word, iron__json_kind kind,
-                             iron__json *out, iron_error *err) {
-    size_t length = strlen(word);
-
-    if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length) != 0)
-        return iron__json_refuse(r, err, "expected a value");
-    r->at += length;
-    *out = (iron__json){.kind = kind};
-    return IRON_OK;
-}
-
-static iron_status read_value(iron__json_reader *r, iron__json *out, iron_error *err) {
-    iron__json_skip_blanks(r);
-    switch (r->at < r->end ? *r->at : '\0') {
-    case '{':
-        return read_object(r, out, err);
-    case '[':
-        return read_array(r, out, err);
-    case '"':
-        return iron__json_read_string(r, out, err);
-    case 't':
-        return read_word(r, "true", IRON_JSON_TRUE, out, err);
-    case 'f':
-        return read_word(r, "false", IRON_JSON_FALSE, out, err);
-    case 'n':
-        return read_word(r, "null", IRON_JSON_NULL, out, err);
-    default:
-        return iron__json_read_number(r, out, err);
-    }
-}
-
-static iron_status read_text(iron__json_reader *r, iron__json *root, iron_error *err) {
-    IRON_TRY(read_value(r, root, err));
-    iron__json_skip_blanks(r);
-    if (r->at < r->end)
-        return iron__json_refuse(r, err, "expected nothing more after the value");
-    return IRON_OK;
-}
-
 iron_status iron__json_parse(const char *text, size_t length, const iron_allocator *allocator,
                              const iron__json **out, iron_error *err) {
     size_t values, bytes;
     iron__json *block;
-    iron__json_reader r = {.start = text, .at = text, .end = text + length};
+    reader r = {.start = text, .at = text, .end = text + length};
     iron_status status;
 
     *out = NULL;
     IRON_FAIL_IF(length > IRON_JSON_BYTES_MAX, err, IRON_E_FORMAT,
-                 "a JSON text of %zu bytes is more than is read, %zu", length, IRON_JSON_BYTES_MAX);
+                 "JSON text has %zu bytes; the limit is %zu", length, IRON_JSON_BYTES_MAX);
     measure(text, length, &values, &bytes);
     block = iron__allocate(allocator, 1, values * sizeof *block + bytes, "a JSON tree", err);
     if (!block)
         return IRON_E_NOMEM;
-    r.settled = block + 1;
-    r.waiting = block + values;
+    r.finished = block + 1;
+    r.open = block + values;
     r.strings = (char *)(block + values);
-    status = read_text(&r, block, err);
+    status = read_value(&r, block, err);
+    skip_blanks(&r);
+    if (status == IRON_OK && r.at < r.end)
+        status = fail_at(&r, err, "unexpected text after the value");
     if (status == IRON_OK)
         *out = block;
     else
@@ -233,4 +410,59 @@ iron_status iron__json_parse(const char *text, size_t length, const iron_allocat
 
 void iron__json_destroy(const iron_allocator *allocator, const iron__json *root) {
     iron__release(allocator, (void *)(uintptr_t)root);
+}
+
+const iron__json *iron__json_member(const iron__json *object, const char *name) {
+    size_t low = 0, high = object && object->kind == IRON_JSON_OBJECT ? object->count : 0;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, object->items[middle].name);
+
+        if (order == 0)
+            return &object->items[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+size_t iron__json_length(const iron__json *array) {
+    return array && array->kind == IRON_JSON_ARRAY ? array->count : 0;
+}
+
+const iron__json *iron__json_at(const iron__json *array, size_t index) {
+    return index < iron__json_length(array) ? &array->items[index] : NULL;
+}
+
+const char *iron__json_get_text(const iron__json *value) {
+    return value && value->kind == IRON_JSON_STRING ? value->text : NULL;
+}
+
+bool iron__json_get_number(const iron__json *value, double *out) {
+    bool is_number = value && value->kind == IRON_JSON_NUMBER;
+
+    if (is_number)
+        *out = value->number;
+    return is_number;
+}
+
+bool iron__json_get_bool(const iron__json *value, bool *out) {
+    bool is_flag = value && (value->kind == IRON_JSON_TRUE || value->kind == IRON_JSON_FALSE);
+
+    if (is_flag)
+        *out = value->kind == IRON_JSON_TRUE;
+    return is_flag;
+}
+
+bool iron__json_get_whole(const iron__json *value, uint64_t max, uint64_t *out) {
+    double number;
+
+    if (!iron__json_get_number(value, &number) || !(number >= 0 && number <= (double)max) ||
+        (double)(uint64_t)number != number)
+        return false;
+    *out = (uint64_t)number;
+    return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lattice.c: checks a user's points and builds the look-up table of lattice.h; the public doors to
- * the two quantizers.
+ * lattice.c: checks a user's points, builds the lookup table of lattice.h, and implements the
+ * public functions on top.
  */
 #include "core/lattice.h"
 
@@ -18,8 +18,8 @@ iron_status iron__lattice_check(const uint32_t *points, uint32_t count, iron_err
         IRON_FAIL_IF(points[k] < 1 || points[k] > IRON_LATTICE_POINT_MAX, err, IRON_E_ARG,
                      "lattice point %u is %u; points must be 1 to 65535", k, points[k]);
         IRON_FAIL_IF(k > 0 && points[k] <= points[k - 1], err, IRON_E_ARG,
-                     "lattice point %u after %u does not rise; give strictly increasing points",
-                     points[k], points[k - 1]);
+                     "lattice point %u follows %u; give strictly increasing points", points[k],
+                     points[k - 1]);
     }
     return IRON_OK;
 }
@@ -43,9 +43,10 @@ iron_status iron__lattice_create(const uint32_t *points, uint32_t count,
     uint32_t span;
 
     *out = NULL;
-    IRON_FAIL_IF(!points && count > 0, err, IRON_E_ARG,
-                 "lattice has %u points but none are given; pass them, or 0 for the default",
-                 count);
+    IRON_FAIL_IF(
+        !points && count > 0, err, IRON_E_ARG,
+        "lattice points are NULL but the count is %u; pass the points, or 0 for the default",
+        count);
     if (!points) {
         points = default_points;
         count = sizeof default_points / sizeof default_points[0];

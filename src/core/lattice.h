@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lattice.h: the points that nodes live on, and the way from any number to its point.
+ * lattice.h: the points that node values are quantized to, and the two quantizers.
  *
- * Both quantizers are one table look-up, whatever the number of points. Points are whole numbers,
- * so the border between two neighbours a and b, where a tie goes to a, is (a + b) / 2: a multiple
- * of one half. A real v lies above it iff ceil(2v) > a + b; so ceil(2v) decides, and there are
- * 2 * (last - first) + 1 of those. The whole numbers that XOR values fold into are a part of them.
+ * Both quantizers are one table lookup, whatever the number of points. Points are whole numbers, so
+ * the border between two neighbours a and b, where a tie goes to a, is (a + b) / 2: a multiple of
+ * one half. A real v lies above it iff ceil(2v) > a + b, so ceil(2v) is the table index, and it has
+ * 2 * (last - first) + 1 values. The whole numbers that XOR values fold into are a subset of them.
  */
 #ifndef IRON_CORE_LATTICE_H
 #define IRON_CORE_LATTICE_H
@@ -28,7 +28,7 @@ struct iron_lattice {
     uint8_t nearest[]; /* index of the point nearest to first + k / 2, k = 0 ... 2 * (span - 1) */
 };
 
-/* Are these points a lattice? */
+/* Checks that the points are a valid lattice. */
 iron_status iron__lattice_check(const uint32_t *points, uint32_t count, iron_error *err);
 
 iron_status iron__lattice_create(const uint32_t *points, uint32_t count,
@@ -47,10 +47,10 @@ static inline uint32_t iron__lattice_xor(const iron_lattice *l, uint32_t x) {
     return l->points[iron__lattice_index_xor(l, x)];
 }
 
-/* The index of the point nearest to a magnitude that is not 0. Infinity is beyond the last. */
+/* The index of the point nearest to a nonzero magnitude; infinity gives the last point. */
 static inline uint32_t iron__lattice_index_magnitude(const iron_lattice *l, double magnitude) {
     double first = l->first, last = l->last;
-    /* written so that NaN, which nobody should pass, lands on the first point */
+    /* written so that NaN, which callers must not pass, gives the first point */
     double v = magnitude > first ? (magnitude < last ? magnitude : last) : first;
     double halves = 2 * (v - first); /* exact: both are multiples of the last place of v */
     uint32_t whole = (uint32_t)halves;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c: see memory.h. */
+/* memory.c: the allocators of memory.h. */
 #include "core/memory.h"
 
 #include "core/fail.h"
@@ -51,8 +51,8 @@ void iron__release(const iron_allocator *allocator, void *memory) {
         allocator->release(allocator->context, memory);
 }
 
-/* From here on memory comes from the system directly, in huge pages: walks down columns would spend
- * their time on page tables. */
+/* From this size on memory comes from mmap, in huge pages: walking down the columns of a matrix
+ * would otherwise spend its time in page tables. */
 #define LARGE_BYTES ((size_t)4 << 20)
 
 void *iron__allocate_large(size_t bytes, iron_error *err) {
@@ -62,10 +62,11 @@ void *iron__allocate_large(size_t bytes, iron_error *err) {
         return iron__allocate(iron__allocator_default(), bytes, 1, "an array", err);
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
-        iron__fail(err, IRON_E_NOMEM, errno, "out of memory: %zu bytes at once; use less", bytes);
+        iron__fail(err, IRON_E_NOMEM, errno, "out of memory: %zu bytes at once; use a smaller size",
+                   bytes);
         return NULL;
     }
-    madvise(memory, bytes, MADV_HUGEPAGE); /* without it, it is only slower */
+    madvise(memory, bytes, MADV_HUGEPAGE); /* only an optimization: failure is ignored */
     return memory;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory.h: the one door through which an engine takes memory, so that a user's allocator sees all
- * of it and tests can make the n-th request fail. Everything is aligned to a cache line and zeroed;
- * sizes that would overflow are refused like any other lack of memory. (Lists of files and names of
- * outputs, small and short-lived, come from malloc.)
+ * memory.h: all memory of an engine is allocated here, so that a user's allocator sees all of it
+ * and tests can make the n-th request fail. Memory is aligned to a cache line and zeroed; sizes
+ * that overflow are reported as out of memory. (Lists of files and names of outputs, which are
+ * small and short-lived, use malloc.)
  */
 #ifndef IRON_CORE_MEMORY_H
 #define IRON_CORE_MEMORY_H
@@ -12,7 +12,7 @@
 
 #define IRON_CACHE_LINE 64
 
-/* malloc's family, used when a configuration names no allocator. */
+/* posix_memalign and free, used when a configuration gives no allocator. */
 const iron_allocator *iron__allocator_default(void);
 
 /* count * size zeroed bytes, or NULL with err filled: "out of memory: <what> of <bytes>". */
@@ -20,9 +20,9 @@ void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size,
                      iron_error *err);
 void iron__release(const iron_allocator *allocator, void *memory);
 
-/* Memory by the gigabyte, for what is raced: zeroed, huge pages where the system has them, which
- * come when they are first touched. Little of it is taken from the default allocator, whose edges
- * sanitizers watch. NULL with err filled. */
+/* Large zeroed arrays for benchmarks, in huge pages where the system has them, committed on first
+ * touch. Small requests use the default allocator, so that sanitizers see out-of-bounds accesses.
+ * NULL with err filled on failure. */
 void *iron__allocate_large(size_t bytes, iron_error *err);
 void iron__release_large(void *memory, size_t bytes);
 

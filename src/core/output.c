@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.c: files that appear whole or not at all.
+ * output.c: output files that appear complete or not at all.
  *
- * The bytes go to a file without a name (O_TMPFILE) in the target's folder, so that nothing is left
+ * The bytes go to an unnamed file (O_TMPFILE) in the target's folder, so that nothing is left
  * behind however the process ends. Commit syncs it, links it under a temporary name, renames that
- * over the target and syncs the folder; interruptions wait meanwhile. Where a file system has no
- * nameless files, the temporary name exists from the start. Devices and pipes are written directly:
- * there is nothing to replace.
+ * to the target and syncs the folder; signals are blocked meanwhile. On file systems without
+ * O_TMPFILE the temporary name exists from the start. Devices and pipes are written directly.
  */
-#include "core/output.h"
+#include "core/files.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
@@ -27,55 +26,37 @@
 
 struct iron_output {
     int fd;
-    bool is_borrowed; /* standard output: not ours to close */
+    bool is_borrowed; /* standard output: do not close */
     bool is_direct;   /* standard output, a device, a pipe: no renaming */
-    char *target;     /* where it will appear */
+    char *target;     /* the path that commit creates */
     char *directory;  /* the target's folder */
-    char *temporary;  /* a name in that folder, while the file has it */
+    char *temporary;  /* a name in that folder, while the file has one */
 };
 
-void iron__interruptions_hold(sigset_t *before) {
-    sigset_t interruptions;
+void iron__signals_block(sigset_t *before) {
+    sigset_t signals;
 
-    sigemptyset(&interruptions);
-    sigaddset(&interruptions, SIGINT);
-    sigaddset(&interruptions, SIGTERM);
-    sigaddset(&interruptions, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &interruptions, before);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, before);
 }
 
-void iron__interruptions_release(const sigset_t *before) {
-    pthread_sigmask(SIG_SETMASK, before, NULL);
-}
+void iron__signals_restore(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
 
 static iron_status fail_path(iron_error *err, const char *what, const char *path, int code) {
     return iron__fail(err, IRON_E_IO, code, "cannot %s %.120s: %s", what, path, strerror(code));
 }
 
-static void destroy(iron_output *o) {
-    if (o->fd >= 0 && !o->is_borrowed)
-        close(o->fd);
-    free(o->target);
-    free(o->directory);
-    free(o->temporary);
-    free(o);
-}
-
-/* The target with symbolic links followed, so that a link keeps pointing at the new file. */
-static char *resolve(const char *path) {
-    char *real = realpath(path, NULL);
-
-    return real ? real : strdup(path);
-}
-
-static iron_status no_memory(iron_error *err, const char *path) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
-}
-
-static bool name_files(iron_output *o, const char *path) {
+/* Sets target and directory. Symbolic links are followed, so that a link keeps pointing at the new
+ * file. False: out of memory. */
+static bool set_paths(iron_output *o, const char *path) {
     char *slash;
 
-    o->target = resolve(path);
+    o->target = realpath(path, NULL);
+    if (!o->target)
+        o->target = strdup(path);
     o->directory = o->target ? strdup(o->target) : NULL;
     if (!o->directory)
         return false;
@@ -83,12 +64,12 @@ static bool name_files(iron_output *o, const char *path) {
     if (slash)
         slash[slash == o->directory] = '\0';
     else
-        memcpy(o->directory, ".", 2); /* a file's name has a character at least */
+        memcpy(o->directory, ".", 2); /* a file name has at least one character */
     return true;
 }
 
-/* Gives the file a short name that nobody has: long targets stay possible, and what a killed
- * process of the same number left behind is in nobody's way. Returns 0 or errno. */
+/* Gives the file an unused temporary name. It is short, so that long target names stay possible; a
+ * file left by a killed process with the same pid does not matter. Returns 0 or errno. */
 static int take_name(iron_output *o, int (*create)(iron_output *o, const char *name)) {
     char *name = NULL;
     int code;
@@ -107,17 +88,12 @@ static int take_name(iron_output *o, int (*create)(iron_output *o, const char *n
     return code;
 }
 
-static void drop_name(iron_output *o) {
-    free(o->temporary);
-    o->temporary = NULL;
-}
-
 static int create_named(iron_output *o, const char *name) {
     o->fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     return o->fd < 0 ? errno : 0;
 }
 
-static int link_nameless(iron_output *o, const char *name) {
+static int link_unnamed(iron_output *o, const char *name) {
     char link[64];
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", o->fd);
@@ -140,7 +116,7 @@ static iron_status open_target(iron_output *o, const char *path, iron_error *err
     struct stat info;
     bool is_there;
 
-    IRON_FAIL_IF(path[0] == '\0', err, IRON_E_ARG, "the output's name is empty; name a file");
+    IRON_FAIL_IF(path[0] == '\0', err, IRON_E_ARG, "the output name is empty; give a file name");
     if (strcmp(path, "-") == 0) {
         o->is_direct = o->is_borrowed = true;
         o->fd = STDOUT_FILENO;
@@ -156,10 +132,10 @@ static iron_status open_target(iron_output *o, const char *path, iron_error *err
         o->fd = open(path, O_WRONLY | O_CLOEXEC);
         return o->fd >= 0 ? IRON_OK : fail_path(err, "open", path, errno);
     }
-    if (!name_files(o, path))
-        return no_memory(err, path);
+    if (!set_paths(o, path))
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
     IRON_TRY(open_temporary(o, err));
-    /* a file that is replaced keeps its permissions; a new one has what the umask leaves */
+    /* a replaced file keeps its permissions; a new file gets them from the umask */
     if (is_there && fchmod(o->fd, info.st_mode & 07777) != 0)
         return fail_path(err, "set permissions of", path, errno);
     return IRON_OK;
@@ -184,8 +160,8 @@ iron_status iron_output_open(const char *path, iron_output **out, iron_error *er
 
 static const char *shown_name(const iron_output *o) { return o->target ? o->target : "the output"; }
 
-/* A pipe that was made non-blocking and is full: wait. False for any other error, errno kept. */
-static bool wait_for_room(const iron_output *o) {
+/* Waits if the output is a full non-blocking pipe. False for any other error, with errno kept. */
+static bool wait_until_writable(const iron_output *o) {
     struct pollfd end = {.fd = o->fd, .events = POLLOUT};
 
     return errno == EAGAIN && poll(&end, 1, -1) > 0;
@@ -198,7 +174,7 @@ iron_status iron_output_write(iron_output *output, const void *data, size_t byte
     while (bytes > 0) {
         ssize_t count = write(output->fd, at, bytes);
 
-        if (count < 0 && (errno == EINTR || wait_for_room(output)))
+        if (count < 0 && (errno == EINTR || wait_until_writable(output)))
             continue;
         if (count < 0)
             return fail_path(err, "write", shown_name(output), errno);
@@ -214,33 +190,33 @@ static iron_status sync_directory(const iron_output *o, iron_error *err) {
 
     if (fd < 0)
         return fail_path(err, "open", o->directory, errno);
-    /* EINVAL: a file system that cannot sync directories has nothing to lose there. */
+    /* EINVAL: this file system cannot sync directories and does not need it. */
     if (fsync(fd) != 0 && errno != EINVAL)
         code = errno;
     close(fd);
     return code ? fail_path(err, "sync", o->directory, code) : IRON_OK;
 }
 
-static iron_status replace_target(iron_output *o, iron_error *err) {
-    int code = o->temporary ? 0 : take_name(o, link_nameless);
-
-    if (code)
-        return fail_path(err, "write into", o->directory, code);
-    if (rename(o->temporary, o->target) != 0)
-        return fail_path(err, "rename to", o->target, errno);
-    drop_name(o);
-    return IRON_OK;
-}
-
+/* Syncs the file, renames it to the target and syncs the folder. */
 static iron_status publish(iron_output *o, iron_error *err) {
     sigset_t before;
-    iron_status status;
+    iron_status status = IRON_OK;
+    int code = 0;
 
     if (fsync(o->fd) != 0)
         return fail_path(err, "sync", o->target, errno);
-    iron__interruptions_hold(&before);
-    status = replace_target(o, err);
-    iron__interruptions_release(&before);
+    iron__signals_block(&before);
+    if (!o->temporary)
+        code = take_name(o, link_unnamed);
+    if (code) {
+        status = fail_path(err, "write into", o->directory, code);
+    } else if (rename(o->temporary, o->target) != 0) {
+        status = fail_path(err, "rename to", o->target, errno);
+    } else {
+        free(o->temporary);
+        o->temporary = NULL;
+    }
+    iron__signals_restore(&before);
     return status == IRON_OK ? sync_directory(o, err) : status;
 }
 
@@ -263,7 +239,12 @@ void iron_output_abandon(iron_output *output) {
         return;
     if (output->temporary)
         unlink(output->temporary);
-    destroy(output);
+    if (output->fd >= 0 && !output->is_borrowed)
+        close(output->fd);
+    free(output->target);
+    free(output->directory);
+    free(output->temporary);
+    free(output);
 }
 
 const char *iron_output_temporary(const iron_output *output) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seal.c: the reference implementation of the seal: keys of a quad, its two products of sums, the
- * carry between pieces, and the text.
+ * seal.c: the reference implementation of the seal: the keys of a quad, its two sums of products,
+ * the carry between pieces, and the text form.
  */
 #include "core/seal.h"
 
-#include "core/mix.h"
+#include "core/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>

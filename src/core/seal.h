@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seal.h: are these the same tokens, in the same order?
+ * seal.h: the checksum of a token stream: the same tokens in the same order have the same seal.
  *
- * The words (count, T, A, B) of parts that begin at multiples of four tokens merge by addition. A
- * stream that comes in other pieces carries at most three tokens over. A checksum against
- * accidents, not against an adversary.
+ * The words (count, T, A, B) of parts that begin at multiples of four tokens (quads) merge by
+ * addition. A stream that arrives in other pieces carries at most three tokens over to the next.
+ * The seal detects accidental damage; it does not protect against an adversary.
  */
 #ifndef IRON_CORE_SEAL_H
 #define IRON_CORE_SEAL_H
@@ -12,20 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IRON_SEAL_TEXT 33 /* 32 hex digits and the end */
+#define IRON_SEAL_TEXT 33 /* 32 hex digits and the terminating zero */
 
 typedef struct iron__seal_words {
     uint64_t count, t, a, b;
 } iron__seal_words;
 
-/* The words of whole quads only, and the 0 ... 3 tokens after them. */
+/* The words of all complete quads, and the 0 ... 3 tokens after them. */
 typedef struct iron__seal {
     iron__seal_words words;
     uint32_t carry[3];
     uint32_t carried;
 } iron__seal;
 
-/* The key W of the window that a quad lies in: lo32(q) runs through 2^32 quads under one. */
+/* The key W of the window that contains a quad: each window has 2^32 quads. */
 uint64_t iron__seal_window(uint64_t quad);
 
 /* Adds quads first_quad, first_quad + 1, ... of four tokens each to the words. */
@@ -36,10 +36,10 @@ static inline iron__seal_words iron__seal_merge(iron__seal_words x, iron__seal_w
     return (iron__seal_words){x.count + y.count, x.t + y.t, x.a + y.a, x.b + y.b};
 }
 
-/* Continues a stream with `count` more tokens. */
+/* Adds the next `count` tokens of the stream. */
 void iron__seal_feed(iron__seal *seal, const uint32_t *tokens, size_t count);
 
-/* The words with the carried tokens in, padded with zeros: those of the stream so far. */
+/* The words of the stream so far: the carried tokens are included, padded with zeros. */
 iron__seal_words iron__seal_total(const iron__seal *seal);
 void iron__seal_text(iron__seal_words words, char text[IRON_SEAL_TEXT]);
 

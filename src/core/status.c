@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status.c: names, sentences and codes of every iron_status, all from the one list in iron.h; and
- * the function that writes an iron_error.
+ * status.c: names, messages and codes of every iron_status, all from the one list in iron.h; and
+ * the function that fills an iron_error.
  */
 #include "core/fail.h"
 

@@ -1,19 +1,604 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * digest.c: iron_digest: made, merged, read out; and the one door through which pieces come in.
+ * digest.c: iron_digest: tokens in memory, in pieces that come in any order, become a seal.
  *
- * What a digest has seen is four things that always agree: which positions (coverage), the tokens
- * at the edges (open quads), the words of everything between, the statistics of all. They change
- * together, after everything that can fail, at the end of take_range, of merge and of loading.
+ * What a digest has seen is four things that always agree: which positions (`seen`), the tokens of
+ * quads that are not complete yet (`open`), the words of all complete quads, and the statistics of
+ * all tokens. They change together, after everything that can fail: a piece is added whole or not
+ * at all.
+ *
+ * The file begins with the sorted array that `seen` and `open` are kept in, then has these two, the
+ * pass over whole quads by all threads, and the public functions: adding tokens that are in memory
+ * or in a GPU's memory, merging, saving and loading.
  */
-#include "digest/digest_gpu.h"
+#include "digest/digest_internal.h"
 
 #include "core/cpu.h"
 #include "core/fail.h"
+#include "core/hash.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define VOCAB_DEFAULT UINT64_C(50257)
+#define VOCAB_MAX     (UINT64_C(1) << 32)
+
+/* A sorted array in blocks.
+ *
+ * A shuffled data loader leaves a gap after almost every piece: millions of entries, and each new
+ * one may lie anywhere among them. One sorted array would have to move half of its entries, tens of
+ * megabytes, for each. So entries lie in blocks of at most SORTED_BLOCK, and an array of slots, one
+ * per block, holds the first key of each block: an insertion moves part of one block. A full block
+ * is split in halves, or a new one is begun where keys only grow; neighbouring blocks that have
+ * become sparse are joined. Searching past the last key, as streams in order do, takes a few steps
+ * in the last block.
+ *
+ * Only the reserve functions allocate and can fail. */
+
+/* Entries are structs that begin with their key, a uint64_t; each key occurs once. */
+#define SORTED_BLOCK ((size_t)128)
+
+typedef struct sorted_slot {
+    uint64_t key; /* of the block's first entry */
+    unsigned char *entries;
+    size_t count; /* never 0 */
+} sorted_slot;
+
+typedef struct sorted_array {
+    const iron_allocator *allocator;
+    size_t entry_bytes; /* a multiple of 8 */
+    size_t count;       /* of all entries */
+    sorted_slot *slots;
+    size_t slot_count, slot_capacity;
+    void *spare; /* reserved blocks: each begins with a pointer to the next */
+    size_t spare_count;
+} sorted_array;
+
+/* Where an entry is; valid until the next insertion or removal. */
+typedef struct sorted_place {
+    size_t slot, index;
+} sorted_place;
+
+/* The first entry, and the one after a place, which moves on to it; NULL: there is none. */
+static void *sorted_first(const sorted_array *s, sorted_place *at) {
+    *at = (sorted_place){0, 0};
+    return s->slot_count ? s->slots[0].entries : NULL;
+}
+
+static void *sorted_next(const sorted_array *s, sorted_place *at) {
+    if (++at->index == s->slots[at->slot].count) {
+        at->slot++;
+        at->index = 0;
+    }
+    if (at->slot == s->slot_count)
+        return NULL;
+    return s->slots[at->slot].entries + at->index * s->entry_bytes;
+}
+
+/* Two neighbours that together have no more entries than this are joined: half a block, so that the
+ * next insertion does not split the result again. */
+#define SPARSE (SORTED_BLOCK / 2)
+
+static sorted_array sorted_make(size_t entry_bytes, const iron_allocator *allocator) {
+    return (sorted_array){.allocator = allocator, .entry_bytes = entry_bytes};
+}
+
+static void *take_spare(sorted_array *s) {
+    void *block = s->spare;
+
+    memcpy(&s->spare, block, sizeof s->spare);
+    s->spare_count--;
+    return block;
+}
+
+static void give_spare(sorted_array *s, void *block) {
+    memcpy(block, &s->spare, sizeof s->spare);
+    s->spare = block;
+    s->spare_count++;
+}
+
+static void sorted_deinit(sorted_array *s) {
+    for (size_t k = 0; k < s->slot_count; k++)
+        iron__release(s->allocator, s->slots[k].entries);
+    while (s->spare_count > 0)
+        iron__release(s->allocator, take_spare(s));
+    iron__release(s->allocator, s->slots);
+    *s = sorted_make(s->entry_bytes, s->allocator);
+}
+
+static iron_status grow_slots(sorted_array *s, size_t least, iron_error *err) {
+    size_t capacity = s->slot_capacity > 4 ? s->slot_capacity : 4;
+    sorted_slot *slots;
+
+    while (capacity < least)
+        capacity *= 2;
+    slots = iron__allocate(s->allocator, capacity, sizeof *slots, "the positions seen", err);
+    if (!slots)
+        return IRON_E_NOMEM;
+    if (s->slot_count)
+        memcpy(slots, s->slots, s->slot_count * sizeof *slots);
+    iron__release(s->allocator, s->slots);
+    s->slots = slots;
+    s->slot_capacity = capacity;
+    return IRON_OK;
+}
+
+static iron_status reserve_blocks(sorted_array *s, size_t blocks, iron_error *err) {
+    if (s->slot_capacity - s->slot_count < blocks) {
+        iron_status status = grow_slots(s, s->slot_count + blocks, err);
+
+        if (status != IRON_OK)
+            return status;
+    }
+    while (s->spare_count < blocks) {
+        void *block =
+            iron__allocate(s->allocator, SORTED_BLOCK, s->entry_bytes, "the positions seen", err);
+
+        if (!block)
+            return IRON_E_NOMEM;
+        give_spare(s, block);
+    }
+    return IRON_OK;
+}
+
+/* Releases the spare blocks beyond this number. */
+static void sorted_trim(sorted_array *s, size_t blocks) {
+    while (s->spare_count > blocks)
+        iron__release(s->allocator, take_spare(s));
+}
+
+/* Makes sure that so many insertions anywhere cannot fail: each splits at most one block. Blocks
+ * that became free when gaps closed are released here and not earlier, so that what was reserved
+ * stays reserved. */
+static iron_status sorted_reserve(sorted_array *s, size_t insertions, iron_error *err) {
+    sorted_trim(s, insertions + 2);
+    return reserve_blocks(s, insertions, err);
+}
+
+/* Makes sure that so many insertions in ascending order, after all entries, cannot fail. */
+static iron_status sorted_reserve_append(sorted_array *s, size_t insertions, iron_error *err) {
+    return reserve_blocks(s, insertions / SORTED_BLOCK + 1, err);
+}
+
+static unsigned char *entry_at(const sorted_array *s, size_t slot, size_t index) {
+    assert(s->slots);
+    return s->slots[slot].entries + index * s->entry_bytes;
+}
+
+static uint64_t key_of(const void *entry) {
+    uint64_t key;
+
+    memcpy(&key, entry, sizeof key);
+    return key;
+}
+
+/* The last slot whose key is not above `key`; there is one. */
+static size_t slot_upto(const sorted_array *s, uint64_t key) {
+    size_t low = 0, high = s->slot_count - 1;
+
+    if (s->slots[high].key <= key)
+        return high;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (s->slots[middle].key <= key)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The last entry whose key is not above `key`, and its place; NULL: there is none. */
+static void *sorted_upto(const sorted_array *s, uint64_t key, sorted_place *place) {
+    size_t slot, low = 0, high;
+
+    if (s->slot_count == 0 || s->slots[0].key > key)
+        return NULL;
+    slot = slot_upto(s, key);
+    for (high = s->slots[slot].count; high - low > 1;) {
+        size_t middle = low + (high - low) / 2;
+
+        if (key_of(entry_at(s, slot, middle)) <= key)
+            low = middle;
+        else
+            high = middle;
+    }
+    *place = (sorted_place){slot, low};
+    return entry_at(s, slot, low);
+}
+
+static void add_slot(sorted_array *s, size_t at) {
+    assert(s->slots); /* reserved before */
+    memmove(s->slots + at + 1, s->slots + at, (s->slot_count - at) * sizeof *s->slots);
+    s->slots[at] = (sorted_slot){0, take_spare(s), 0};
+    s->slot_count++;
+}
+
+static void drop_slot(sorted_array *s, size_t at) {
+    give_spare(s, s->slots[at].entries);
+    s->slot_count--;
+    memmove(s->slots + at, s->slots + at + 1, (s->slot_count - at) * sizeof *s->slots);
+}
+
+/* The upper half of a full block becomes a block of its own. */
+static void split_block(sorted_array *s, size_t at) {
+    size_t half = SORTED_BLOCK / 2, moved = s->slots[at].count - half;
+
+    add_slot(s, at + 1);
+    memcpy(s->slots[at + 1].entries, entry_at(s, at, half), moved * s->entry_bytes);
+    s->slots[at].count = half;
+    s->slots[at + 1].count = moved;
+    s->slots[at + 1].key = key_of(s->slots[at + 1].entries);
+}
+
+/* Makes sure that the place is in a block that is not full. */
+static void make_room(sorted_array *s, sorted_place *place) {
+    size_t count = s->slot_count ? s->slots[place->slot].count : SORTED_BLOCK;
+
+    if (count < SORTED_BLOCK)
+        return;
+    if (place->slot + 1 >= s->slot_count && (s->slot_count == 0 || place->index == count)) {
+        *place = (sorted_place){s->slot_count, 0};
+        add_slot(s, place->slot);
+        return;
+    }
+    split_block(s, place->slot);
+    if (place->index > s->slots[place->slot].count) {
+        place->index -= s->slots[place->slot].count;
+        place->slot++;
+    }
+}
+
+/* To be called when the key of an entry was changed in place; it must still be between those of its
+ * neighbours. */
+static void sorted_rekey(sorted_array *s, sorted_place place) {
+    assert(s->slots && s->slots[place.slot].entries);
+    s->slots[place.slot].key = key_of(s->slots[place.slot].entries);
+}
+
+/* Inserts a copy of an entry whose key is not there yet; must have been reserved. */
+static void sorted_insert(sorted_array *s, const void *entry) {
+    sorted_place place = {0, 0};
+    unsigned char *at;
+
+    if (sorted_upto(s, key_of(entry), &place))
+        place.index++;
+    make_room(s, &place);
+    at = entry_at(s, place.slot, place.index);
+    memmove(at + s->entry_bytes, at, (s->slots[place.slot].count - place.index) * s->entry_bytes);
+    memcpy(at, entry, s->entry_bytes);
+    s->slots[place.slot].count++;
+    s->count++;
+    sorted_rekey(s, place);
+}
+
+static void join_if_sparse(sorted_array *s, size_t at) {
+    sorted_slot *left = s->slots + at, *right = left + 1;
+
+    if (at + 1 >= s->slot_count || left->count + right->count > SPARSE)
+        return;
+    memcpy(left->entries + left->count * s->entry_bytes, right->entries,
+           right->count * s->entry_bytes);
+    left->count += right->count;
+    drop_slot(s, at + 1);
+}
+
+static void sorted_remove(sorted_array *s, sorted_place place) {
+    sorted_slot *slot = s->slots + place.slot;
+    unsigned char *at = entry_at(s, place.slot, place.index);
+
+    assert(slot);
+    slot->count--;
+    s->count--;
+    memmove(at, at + s->entry_bytes, (slot->count - place.index) * s->entry_bytes);
+    if (slot->count == 0) {
+        drop_slot(s, place.slot);
+        return;
+    }
+    sorted_rekey(s, place);
+    join_if_sparse(s, place.slot);
+    if (place.slot > 0)
+        join_if_sparse(s, place.slot - 1);
+}
+
+/* Coverage: the positions seen, as spans that neither overlap nor touch. A stream that comes in
+ * order is one span; each gap costs one more. */
+
+/* Positions first ... end-1; never empty. */
+typedef struct span {
+    uint64_t first, end;
+} span;
+
+/* The span that begins at or before a position, and the one after it; NULL: there is none. */
+typedef struct neighbours {
+    span *left, *right;
+    sorted_place right_at;
+} neighbours;
+
+static neighbours around(const sorted_array *c, uint64_t position) {
+    neighbours n;
+
+    n.left = sorted_upto(c, position, &n.right_at);
+    n.right = n.left ? sorted_next(c, &n.right_at) : sorted_first(c, &n.right_at);
+    return n;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static bool common(span a, span b, span *both) {
+    *both = (span){larger(a.first, b.first), smaller(a.end, b.end)};
+    return both->first < both->end;
+}
+
+/* Finds the first part of `piece` that is in c, a sorted array of spans. */
+static bool coverage_overlaps(const sorted_array *c, span piece, span *seen) {
+    neighbours n = around(c, piece.first);
+
+    return (n.left && common(*n.left, piece, seen)) || (n.right && common(*n.right, piece, seen));
+}
+
+/* Adds a piece that overlaps nothing; needs a reserved insertion. */
+static void coverage_add(sorted_array *c, span piece) {
+    neighbours n = around(c, piece.first);
+    bool joins_left = n.left && n.left->end == piece.first;
+    bool joins_right = n.right && n.right->first == piece.end;
+
+    if (joins_left && joins_right) {
+        n.left->end = n.right->end;
+        sorted_remove(c, n.right_at);
+    } else if (joins_left) {
+        n.left->end = piece.end;
+    } else if (joins_right) {
+        n.right->first = piece.first;
+        sorted_rekey(c, n.right_at);
+    } else {
+        sorted_insert(c, &piece);
+    }
+}
+
+/* The first span that both have seen. */
+static bool coverage_meets(const sorted_array *a, const sorted_array *b, span *both) {
+    sorted_place in_a, in_b;
+    const span *x = sorted_first(a, &in_a);
+    const span *y = sorted_first(b, &in_b);
+
+    while (x && y) {
+        if (common(*x, *y, both))
+            return true;
+        if (x->end < y->end)
+            x = sorted_next(a, &in_a);
+        else
+            y = sorted_next(b, &in_b);
+    }
+    return false;
+}
+
+/* Initialises *out with all of a and b, which do not overlap. On failure *out holds nothing. */
+static iron_status coverage_join(const sorted_array *a, const sorted_array *b, sorted_array *out,
+                                 iron_error *err) {
+    sorted_place in_a, in_b;
+    const span *x = sorted_first(a, &in_a);
+    const span *y = sorted_first(b, &in_b);
+    iron_status status;
+
+    *out = sorted_make(sizeof(span), a->allocator);
+    status = sorted_reserve_append(out, a->count + b->count, err);
+    if (status != IRON_OK) {
+        sorted_deinit(out);
+        return status;
+    }
+    while (x || y) {
+        if (x && (!y || x->first < y->first)) {
+            coverage_add(out, *x);
+            x = sorted_next(a, &in_a);
+        } else {
+            coverage_add(out, *y);
+            y = sorted_next(b, &in_b);
+        }
+    }
+    sorted_trim(out, 2);
+    return IRON_OK;
+}
+
+/* The first gap; its end is UINT64_MAX if nothing was seen after it. */
+static span coverage_gap(const sorted_array *c) {
+    span gap = {0, UINT64_MAX};
+    sorted_place at;
+    const span *next = sorted_first(c, &at);
+
+    if (next && next->first == 0) {
+        gap.first = next->end;
+        next = sorted_next(c, &at);
+    }
+    if (next)
+        gap.end = next->first;
+    return gap;
+}
+
+/* Open quads: the seal works on the four tokens at positions 4q ... 4q+3. A piece that begins or
+ * ends inside a quad leaves up to three tokens on either side; they wait here, sorted by quad,
+ * until the missing ones have come. There are at most two for every span seen. */
+
+#define QUAD_WHOLE 15u
+
+typedef struct open_quad {
+    uint64_t quad;
+    uint32_t tokens[4]; /* 0 where none has come */
+    uint32_t mask;      /* bit k: the token at 4 * quad + k has come; never 0, never all */
+} open_quad;
+
+static void unite(open_quad *into, const open_quad *part) {
+    for (uint32_t k = 0; k < 4; k++)
+        if (part->mask & 1u << k)
+            into->tokens[k] = part->tokens[k];
+    into->mask |= part->mask;
+}
+
+/* Adds tokens that were not there yet; needs a reserved insertion. A quad that becomes complete is
+ * removed, and added to the words. */
+static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal_words *words) {
+    sorted_place place;
+    open_quad *at = sorted_upto(open, part->quad, &place);
+
+    if (!at || at->quad != part->quad) {
+        sorted_insert(open, part);
+        return;
+    }
+    unite(at, part);
+    if (at->mask != QUAD_WHOLE)
+        return;
+    iron__seal_quads(words, at->tokens, at->quad, 1);
+    sorted_remove(open, place);
+}
+
+/* Initialises *out with all of a and b, which have no token in common; quads that become complete
+ * are added to the words. On failure *out holds nothing, and the words have not changed. */
+static iron_status open_quads_join(const sorted_array *a, const sorted_array *b, sorted_array *out,
+                                   iron__seal_words *words, iron_error *err) {
+    sorted_place in_a, in_b;
+    const open_quad *x = sorted_first(a, &in_a);
+    const open_quad *y = sorted_first(b, &in_b);
+    iron_status status;
+
+    *out = sorted_make(sizeof(open_quad), a->allocator);
+    status = sorted_reserve_append(out, a->count + b->count, err);
+    if (status != IRON_OK) {
+        sorted_deinit(out);
+        return status;
+    }
+    while (x || y) {
+        if (x && (!y || x->quad < y->quad)) {
+            open_quads_add(out, x, words);
+            x = sorted_next(a, &in_a);
+        } else {
+            open_quads_add(out, y, words);
+            y = sorted_next(b, &in_b);
+        }
+    }
+    sorted_trim(out, 2);
+    return IRON_OK;
+}
+
+typedef struct quads_sum {
+    iron__seal_words words;
+    iron__token_stats stats;
+    size_t bad; /* index of the first value outside 0 ... 2^32-1; SIZE_MAX: none */
+} quads_sum;
+
+typedef struct digest_data {
+    const iron_allocator *allocator;
+    uint64_t vocab;
+    uint32_t threads;
+    uint32_t device;         /* these two are for iron_digest_update_device */
+    char backend[16];        /* "auto", "cuda", "opencl" */
+    iron__seal_device *gpu;  /* NULL until a piece is on one */
+    pid_t gpu_owner;         /* the process that opened it: a fork can neither use nor close it */
+    iron__thread_pool *pool; /* NULL until a piece is long enough */
+    pid_t pool_owner;        /* the process whose threads they are: a fork has none of them */
+    quads_sum *sums;
+    iron__seal_words words;  /* of whole quads only */
+    iron__token_stats stats; /* of all tokens */
+    sorted_array seen;       /* of span: the positions of all tokens */
+    sorted_array open;       /* of open_quad */
+} digest_data;
+
+/* The pass over whole quads in memory.
+ *
+ * Memory is read once. Signed types are searched for values that are not tokens, and narrow ones
+ * widened, a few thousand at a time: the block is then in the first-level cache, where the sums
+ * read it again. Each task has a sum of its own; merging them takes a few nanoseconds each. */
+
+/* Tokens per task: 256 KiB of the usual width, part of the second-level cache; and tasks between
+ * two merges, which is how many sums a digest has memory for. */
+#define TASK_TOKENS ((size_t)65536)
+#define ROUND_TASKS ((size_t)256)
+
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
+typedef struct pass {
+    iron__tokens_view view;
+    uint64_t first_quad;
+    uint64_t vocab;
+    const iron__seal_variant *row;
+    quads_sum *sums;
+} pass;
+
+static quads_sum no_tokens(void) {
+    return (quads_sum){{0, 0, 0, 0}, iron__token_stats_neutral(), SIZE_MAX};
+}
+
+static void sum_task(void *context, size_t task) {
+    const pass *p = context;
+    size_t begin = task * TASK_TOKENS;
+    size_t end = min_size(begin + TASK_TOKENS, p->view.count);
+    quads_sum sum = no_tokens();
+    uint32_t wide[IRON_WIDEN_TOKENS];
+
+    if (p->view.dtype == IRON_DTYPE_U16 && p->row->take_u16) {
+        /* every value is a token, and the row reads 16 bits as they are stored */
+        iron__quads_run_u16 run = {(const uint16_t *)p->view.data + begin, (end - begin) / 4,
+                                   p->first_quad + begin / 4, p->vocab};
+
+        p->row->take_u16(&run, &sum.words, &sum.stats);
+        p->sums[task] = sum;
+        return;
+    }
+    while (begin < end && sum.bad == SIZE_MAX) {
+        iron__tokens_view block = iron__view_rest(&p->view, begin);
+        iron__quads_run run = {NULL, 0, p->first_quad + begin / 4, p->vocab};
+        size_t count = end - begin, good;
+
+        if (p->view.dtype != IRON_DTYPE_U32) /* u32 needs no check and no widening: all at once */
+            count = min_size(count, IRON_WIDEN_TOKENS);
+        block.count = count;
+        good = iron__view_first_bad(&block);
+        if (good < count)
+            sum.bad = begin + good;
+        run.tokens = iron__view_tokens(&block, 0, &count, wide);
+        run.quads = count / 4;
+        p->row->take(&run, &sum.words, &sum.stats);
+        begin += count;
+    }
+    p->sums[task] = sum;
+}
+
+/* Words and statistics of the quads of `view`, whose count is a multiple of 4, from quad
+ * `first_quad` of the stream on; and the first value that is not a token, in which case the rest
+ * means nothing. `pool` may be NULL for one thread. */
+static quads_sum sum_quads(const digest_data *d, const iron__tokens_view *view, uint64_t first_quad,
+                           iron__thread_pool *pool) {
+    const iron__seal_variant *row = iron__seal_variant_find("champion");
+    quads_sum total = no_tokens();
+
+    for (size_t done = 0; done < view->count && total.bad == SIZE_MAX;) {
+        pass p = {iron__view_rest(view, done), first_quad + done / 4, d->vocab, row, d->sums};
+        size_t tasks;
+
+        p.view.count = min_size(p.view.count, ROUND_TASKS * TASK_TOKENS);
+        tasks = (p.view.count + TASK_TOKENS - 1) / TASK_TOKENS;
+        if (pool)
+            iron__thread_pool_run(pool, sum_task, &p, tasks);
+        for (size_t k = 0; k < tasks; k++) {
+            if (!pool)
+                sum_task(&p, k);
+            total.words = iron__seal_merge(total.words, d->sums[k].words);
+            total.stats = iron__token_stats_merge(total.stats, d->sums[k].stats);
+            if (total.bad == SIZE_MAX && d->sums[k].bad != SIZE_MAX)
+                total.bad = done + d->sums[k].bad;
+        }
+        done += p.view.count;
+    }
+    return total;
+}
+
+/* Creating and destroying. */
 
 static iron_status check_options(const iron_digest_options *o, iron_error *err) {
     IRON_FAIL_IF(o->struct_size != sizeof *o, err, IRON_E_ARG,
@@ -21,7 +606,7 @@ static iron_status check_options(const iron_digest_options *o, iron_error *err) 
                  sizeof *o);
     IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
                  "threads is %u; it must be at most %u", o->threads, IRON_THREADS_MAX);
-    IRON_FAIL_IF(o->vocab > IRON_DIGEST_VOCAB_MAX, err, IRON_E_ARG,
+    IRON_FAIL_IF(o->vocab > VOCAB_MAX, err, IRON_E_ARG,
                  "vocab is %" PRIu64 "; it must be 1 to 4294967296, or 0 for 50257", o->vocab);
     IRON_FAIL_IF(o->backend && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "cuda") != 0 &&
                      strcmp(o->backend, "opencl") != 0,
@@ -34,7 +619,7 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
     static const iron_digest_options defaults = {.struct_size = sizeof defaults};
     const iron_digest_options *o = options ? options : &defaults;
     const iron_allocator *allocator;
-    iron__digest *d;
+    digest_data *d;
 
     digest->own = NULL;
     IRON_TRY(check_options(o, err));
@@ -43,14 +628,14 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
     if (!d)
         return IRON_E_NOMEM;
     d->allocator = allocator;
-    d->vocab = o->vocab ? o->vocab : IRON_DIGEST_VOCAB;
+    d->vocab = o->vocab ? o->vocab : VOCAB_DEFAULT;
     d->threads = o->threads ? o->threads : iron__cpu_threads();
     d->device = o->device;
     snprintf(d->backend, sizeof d->backend, "%s", o->backend ? o->backend : "auto");
     d->stats = iron__token_stats_neutral();
-    d->seen = iron__coverage_make(allocator);
-    d->open = iron__open_quads_make(allocator);
-    d->sums = iron__allocate(allocator, IRON_PASS_TASKS, sizeof *d->sums, "a digest's sums", err);
+    d->seen = sorted_make(sizeof(span), allocator);
+    d->open = sorted_make(sizeof(open_quad), allocator);
+    d->sums = iron__allocate(allocator, ROUND_TASKS, sizeof *d->sums, "a digest's sums", err);
     digest->own = d;
     if (!d->sums) {
         iron_digest_deinit(digest);
@@ -59,23 +644,40 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
     return IRON_OK;
 }
 
+/* Ends the threads, if they are this process's. */
+static void drop_pool(digest_data *d) {
+    if (d->pool && d->pool_owner == getpid())
+        iron__thread_pool_destroy(d->pool);
+    d->pool = NULL; /* a forked process has no such threads to end */
+}
+
+/* Closes the GPU, if there is one, unless it is another process's. */
+static void close_device(digest_data *d) {
+    if (d->gpu && d->gpu_owner == getpid()) {
+        iron__seal_device_close(d->gpu);
+        iron__release(d->allocator, d->gpu);
+    }
+    d->gpu = NULL;
+}
+
 void iron_digest_deinit(iron_digest *digest) {
-    iron__digest *d = digest ? digest->own : NULL;
+    digest_data *d = digest ? digest->own : NULL;
     const iron_allocator *allocator;
 
     if (!d)
         return;
     allocator = d->allocator;
-    iron__digest_gpu_leave(d);
-    iron__digest_team_leave(d);
-    iron__coverage_deinit(&d->seen);
-    iron__open_quads_deinit(&d->open);
+    close_device(d);
+    drop_pool(d);
+    sorted_deinit(&d->seen);
+    sorted_deinit(&d->open);
     iron__release(allocator, d->sums);
     iron__release(allocator, d);
     digest->own = NULL;
 }
 
-iron__digest *iron__digest_of(const iron_digest *digest, iron_error *err) {
+/* NULL with err filled: not initialised. */
+static digest_data *data_of(const iron_digest *digest, iron_error *err) {
     if (!digest || !digest->own) {
         iron__fail(err, IRON_E_STATE, 0, "the digest is not initialised; call iron_digest_init");
         return NULL;
@@ -83,7 +685,39 @@ iron__digest *iron__digest_of(const iron_digest *digest, iron_error *err) {
     return digest->own;
 }
 
-iron_status iron__digest_refuse_seen(iron__stretch seen, iron_error *err) {
+/* Adding pieces.
+ *
+ *     tokens      . . 2 3 | 4 5 6 7 | 8 9 . .        position 2, count 8
+ *     piece       head      quads     tail
+ *
+ * Whole quads are reduced to words and statistics where the tokens are: by threads or by a GPU. The
+ * edges, at most three tokens each, come along as tokens, and wait in `open` for their
+ * neighbours. */
+
+/* Tokens position ... position+count-1 of the stream. */
+typedef struct digest_piece {
+    uint64_t position, count;
+    uint32_t head[3], tail[3]; /* those before the first and after the last whole quad */
+    iron__seal_words words;    /* of the whole quads in between, at their places in the stream */
+    iron__token_stats stats;   /* of the same */
+} digest_piece;
+
+/* How many tokens of a piece are head, whole quads, and tail. A piece that reaches no quad's end is
+ * all tail if it begins where a quad does, otherwise all head. */
+typedef struct piece_split {
+    uint32_t head, tail;
+    uint64_t quads;
+} piece_split;
+
+static piece_split split_piece(uint64_t position, uint64_t count) {
+    uint64_t head = (4 - position % 4) % 4;
+
+    if (head > count)
+        head = count;
+    return (piece_split){(uint32_t)head, (uint32_t)((count - head) % 4), (count - head) / 4};
+}
+
+static iron_status refuse_seen(span seen, iron_error *err) {
     static const char *const advice = "was a batch repeated, or is its position wrong?";
 
     if (seen.end - seen.first == 1)
@@ -93,73 +727,303 @@ iron_status iron__digest_refuse_seen(iron__stretch seen, iron_error *err) {
               seen.first, seen.end - 1, advice);
 }
 
-iron_status iron__digest_check_range(const iron__digest *d, uint64_t position, uint64_t count,
-                                     iron_error *err) {
-    iron__stretch piece = {position, position + count}, seen;
+/* Refuses positions that were seen before and those beyond the last one. */
+static iron_status check_range(const digest_data *d, uint64_t position, uint64_t count,
+                               iron_error *err) {
+    span piece = {position, position + count}, seen;
 
     IRON_FAIL_IF(count > UINT64_MAX - position, err, IRON_E_ARG,
                  "%" PRIu64 " tokens from position %" PRIu64
                  " pass the last one, 18446744073709551614; check the position",
                  count, position);
-    if (count > 0 && iron__coverage_overlaps(&d->seen, piece, &seen))
-        return iron__digest_refuse_seen(seen, err);
+    if (count > 0 && coverage_overlaps(&d->seen, piece, &seen))
+        return refuse_seen(seen, err);
     return IRON_OK;
 }
 
-iron__digest_cuts iron__digest_cut(uint64_t position, uint64_t count) {
-    uint64_t head = (4 - position % 4) % 4;
-
-    if (head > count)
-        head = count;
-    return (iron__digest_cuts){(uint32_t)head, (uint32_t)((count - head) % 4), (count - head) / 4};
-}
-
 /* Tokens of one quad, which they do not fill. */
-static void take_edge(iron__digest *d, uint64_t position, const uint32_t *tokens, uint32_t count) {
-    iron__open_quad part = {.quad = position / 4};
+static void add_edge(digest_data *d, uint64_t position, const uint32_t *tokens, uint32_t count) {
+    open_quad part = {.quad = position / 4};
 
     if (count == 0)
         return;
     for (uint32_t k = 0; k < count; k++) {
         part.tokens[position % 4 + k] = tokens[k];
-        part.there |= 1u << (position % 4 + k);
+        part.mask |= 1u << (position % 4 + k);
     }
-    iron__open_quads_put(&d->open, &part, &d->words);
-    iron__stats_take(&d->stats, tokens, count, position, d->vocab);
+    open_quads_add(&d->open, &part, &d->words);
+    iron__stats_add(&d->stats, tokens, count, position, d->vocab);
 }
 
-iron_status iron__digest_take_range(iron__digest *d, const iron__digest_piece *piece,
-                                    iron_error *err) {
+/* Checks, then adds a piece that is not empty. On failure nothing has changed. */
+static iron_status add_piece(digest_data *d, const digest_piece *piece, iron_error *err) {
     uint64_t position = piece->position, end = position + piece->count;
-    iron__digest_cuts cuts = iron__digest_cut(position, piece->count);
+    piece_split split = split_piece(position, piece->count);
 
-    IRON_TRY(iron__digest_check_range(d, position, piece->count, err));
-    IRON_TRY(iron__coverage_reserve(&d->seen, err));
-    IRON_TRY(iron__open_quads_reserve(&d->open, err));
+    IRON_TRY(check_range(d, position, piece->count, err));
+    IRON_TRY(sorted_reserve(&d->seen, 1, err));
+    IRON_TRY(sorted_reserve(&d->open, 2, err));
 
-    iron__coverage_add(&d->seen, (iron__stretch){position, end});
+    coverage_add(&d->seen, (span){position, end});
     d->words = iron__seal_merge(d->words, piece->words);
     d->stats = iron__token_stats_merge(d->stats, piece->stats);
-    take_edge(d, position, piece->head, cuts.head);
-    take_edge(d, end - cuts.tail, piece->tail, cuts.tail);
+    add_edge(d, position, piece->head, split.head);
+    add_edge(d, end - split.tail, piece->tail, split.tail);
     return IRON_OK;
 }
 
-/* What both have seen, in memory of its own, which replaces the digest's. */
-static iron_status join(iron__digest *d, const iron__digest *other, iron_error *err) {
-    iron__seal_words words = iron__seal_merge(d->words, other->words);
-    iron__coverage seen;
-    iron__open_quads open;
+/* Threads are started when a piece is first long enough for two: most digests of a data loader see
+ * short pieces only. A loader may also fork its workers, and a fork has the digest but none of its
+ * threads; so the owning process is remembered, and another one starts its own. *out is NULL where
+ * one thread is enough. */
+static iron_status pool_for(digest_data *d, size_t tokens, iron__thread_pool **out,
+                            iron_error *err) {
+    *out = NULL;
+    if (tokens <= TASK_TOKENS || d->threads == 1)
+        return IRON_OK;
+    if (d->pool && d->pool_owner != getpid())
+        d->pool = NULL;
+    if (!d->pool) {
+        IRON_TRY(iron__thread_pool_create(d->threads, d->allocator, &d->pool, err));
+        d->pool_owner = getpid();
+    }
+    *out = d->pool;
+    return IRON_OK;
+}
+
+static iron_status check_view(const iron__tokens_view *view, iron_error *err) {
+    size_t width = iron_dtype_bytes(view->dtype);
+
+    IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
+                 (int)view->dtype);
+    IRON_FAIL_IF(!view->data, err, IRON_E_ARG, "%zu tokens at NULL; give their address",
+                 view->count);
+    IRON_FAIL_IF(view->count > SIZE_MAX / width, err, IRON_E_ARG,
+                 "%zu tokens of %zu bytes are more than memory can hold; check the count",
+                 view->count, width);
+    IRON_FAIL_IF((uintptr_t)view->data % width != 0, err, IRON_E_ARG,
+                 "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
+    return IRON_OK;
+}
+
+/* Up to three tokens at an edge of the view. Returns the index of the first value that is not a
+ * token, or SIZE_MAX. */
+static size_t read_edge(const iron__tokens_view *view, size_t begin, size_t count,
+                        uint32_t tokens[3]) {
+    for (size_t k = 0; k < count; k++) {
+        int64_t stored = iron__view_stored(view, begin + k);
+
+        if (stored < 0 || stored > UINT32_MAX)
+            return begin + k;
+        tokens[k] = (uint32_t)stored;
+    }
+    return SIZE_MAX;
+}
+
+/* Fills the piece from the tokens. Returns the index of the first value that is not a token, or
+ * SIZE_MAX. */
+static size_t read_piece(const digest_data *d, const iron__tokens_view *view,
+                         iron__thread_pool *pool, digest_piece *piece) {
+    piece_split split = split_piece(piece->position, piece->count);
+    iron__tokens_view quads = iron__view_rest(view, split.head);
+    quads_sum sum;
+    size_t bad = read_edge(view, 0, split.head, piece->head);
+
+    if (bad != SIZE_MAX)
+        return bad;
+    quads.count = 4 * (size_t)split.quads;
+    sum = sum_quads(d, &quads, (piece->position + split.head) / 4, pool);
+    if (sum.bad != SIZE_MAX)
+        return split.head + sum.bad;
+    piece->words = sum.words;
+    piece->stats = sum.stats;
+    return read_edge(view, view->count - split.tail, split.tail, piece->tail);
+}
+
+iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtype dtype,
+                               const void *tokens, size_t count, iron_error *err) {
+    digest_data *d = data_of(digest, err);
+    iron__tokens_view view = {dtype, tokens, count};
+    digest_piece piece = {.position = position, .count = count};
+    iron__thread_pool *pool = NULL;
+    size_t bad;
+
+    if (!d)
+        return IRON_E_STATE;
+    if (count == 0)
+        return IRON_OK;
+    IRON_TRY(check_view(&view, err));
+    IRON_TRY(check_range(d, position, count, err));
+    IRON_TRY(pool_for(d, count, &pool, err));
+    bad = read_piece(d, &view, pool, &piece);
+    IRON_FAIL_IF(bad != SIZE_MAX, err, IRON_E_FORMAT,
+                 "token at position %" PRIu64 " is %" PRId64
+                 "; tokens must be 0 to 4294967295: check the dtype",
+                 position + bad, iron__view_stored(&view, bad));
+    return add_piece(d, &piece, err);
+}
+
+/* Tokens in a GPU's memory.
+ *
+ * Whole quads are reduced where they are; the few tokens at the edges are copied to the host. A
+ * device is opened when the first piece needs it. Signed tokens have not been checked: negative
+ * 32-bit ones show as a maximum that is too large, values of more than 32 bits set a flag while
+ * they are narrowed; then the tokens are copied to the host in blocks until the first bad one is
+ * found, for the message. */
+
+/* Tokens that are checked on the host at a time, when one of them is bad. */
+#define CHECK_TOKENS 65536u
+
+/* The caller's tokens. */
+typedef struct resident {
+    uintptr_t tokens, stream;
+    iron_dtype dtype;
+} resident;
+
+static iron_status open_device(digest_data *d, iron_error *err) {
+    iron__seal_device_config config = {
+        .device = d->device, .vocab = d->vocab, .allocator = d->allocator};
     iron_status status;
 
-    IRON_TRY(iron__coverage_join(&d->seen, &other->seen, &seen, err));
-    status = iron__open_quads_join(&d->open, &other->open, &open, &words, err);
+    if (d->gpu && d->gpu_owner == getpid())
+        return IRON_OK;
+    IRON_TRY(iron__gpu_choose(d->backend, d->device, &config.backend, err));
+    IRON_FAIL_IF(config.backend == iron__gpu_backend_count(), err, IRON_E_UNSUPPORTED,
+                 "no CUDA or OpenCL GPU was found; copy the tokens to memory and use "
+                 "iron_digest_update");
+    d->gpu_owner = getpid();
+    d->gpu = iron__allocate(d->allocator, 1, sizeof *d->gpu, "a GPU's digest", err);
+    if (!d->gpu)
+        return IRON_E_NOMEM;
+    status = iron__seal_device_open(d->gpu, &config, err);
+    if (status != IRON_OK)
+        close_device(d);
+    return status;
+}
+
+/* Copies up to three tokens at an edge to the host. */
+static iron_status read_device_edge(digest_data *d, const resident *r, uint64_t first,
+                                    uint32_t count, uint64_t position, uint32_t *edge,
+                                    iron_error *err) {
+    uint64_t stored[3];
+    iron__tokens_view view = {r->dtype, stored, count};
+
+    if (count == 0)
+        return IRON_OK;
+    IRON_TRY(iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, first, count, r->stream,
+                                        stored, err));
+    IRON_TRY(iron__view_check(&view, position, err));
+    for (uint32_t k = 0; k < count; k++)
+        edge[k] = (uint32_t)iron__view_stored(&view, k);
+    return IRON_OK;
+}
+
+/* One of the values is not a token: fails with the first such value and its position. */
+static iron_status report_bad_token(digest_data *d, const resident *r, uint64_t count,
+                                    uint64_t position, iron_error *err) {
+    iron_status status = IRON_OK;
+    void *some = iron__allocate(d->allocator, CHECK_TOKENS, iron_dtype_bytes(r->dtype),
+                                "tokens to check", err);
+
+    if (!some)
+        return IRON_E_NOMEM;
+    for (uint64_t done = 0; status == IRON_OK && done < count; done += CHECK_TOKENS) {
+        iron__tokens_view view = {
+            r->dtype, some, count - done < CHECK_TOKENS ? (size_t)(count - done) : CHECK_TOKENS};
+
+        status = iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, done, view.count,
+                                            r->stream, some, err);
+        if (status == IRON_OK)
+            status = iron__view_check(&view, position + done, err);
+    }
+    iron__release(d->allocator, some);
+    if (status == IRON_OK) /* the memory was written to meanwhile */
+        return iron__fail(err, IRON_E_FORMAT, 0,
+                          "a token was not 0 to 4294967295, and has changed since");
+    return status;
+}
+
+static iron_status seal_quads(digest_data *d, const resident *r, const piece_split *split,
+                              digest_piece *piece, bool *is_bad, iron_error *err) {
+    iron__seal_device *gpu = d->gpu;
+
+    *is_bad = false;
+    if (split->quads == 0)
+        return IRON_OK;
+    IRON_TRY(iron__seal_device_begin(gpu, piece->position + split->head, err));
+    IRON_TRY(iron__gpu_feed_resident(gpu->feed, r->tokens, r->dtype, split->head, 4 * split->quads,
+                                     r->stream, err));
+    IRON_TRY(iron__seal_device_fetch(gpu, &piece->words, &piece->stats, err));
+    if (r->dtype == IRON_DTYPE_I32)
+        *is_bad = piece->stats.max > (uint32_t)INT32_MAX;
+    else if (r->dtype == IRON_DTYPE_I64)
+        return iron__gpu_feed_has_overflow(gpu->feed, is_bad, err);
+    return IRON_OK;
+}
+
+static iron_status add_resident(digest_data *d, const resident *r, digest_piece *piece,
+                                iron_error *err) {
+    piece_split split = split_piece(piece->position, piece->count);
+    uint64_t tail_at = split.head + 4 * split.quads;
+    bool is_bad;
+
+    IRON_TRY(seal_quads(d, r, &split, piece, &is_bad, err));
+    if (is_bad)
+        return report_bad_token(d, r, piece->count, piece->position, err);
+    IRON_TRY(read_device_edge(d, r, 0, split.head, piece->position, piece->head, err));
+    IRON_TRY(
+        read_device_edge(d, r, tail_at, split.tail, piece->position + tail_at, piece->tail, err));
+    return add_piece(d, piece, err);
+}
+
+iron_status iron_digest_update_device(iron_digest *digest, uint64_t position, iron_dtype dtype,
+                                      const void *tokens, uint64_t count, void *stream,
+                                      iron_error *err) {
+    digest_data *d = data_of(digest, err);
+    digest_piece piece = {
+        .position = position, .count = count, .stats = iron__token_stats_neutral()};
+    resident r = {(uintptr_t)tokens, (uintptr_t)stream, dtype};
+    iron_status status;
+
+    if (!d)
+        return IRON_E_STATE;
+    if (count == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(iron_dtype_bytes(dtype) == 0, err, IRON_E_ARG,
+                 "dtype %d is unknown; use an iron_dtype", (int)dtype);
+    IRON_FAIL_IF(!tokens, err, IRON_E_ARG, "the tokens are at NULL; give their address");
+    IRON_TRY(check_range(d, position, count, err));
+    IRON_TRY(open_device(d, err));
+    status = add_resident(d, &r, &piece, err);
+    if (status != IRON_OK && status != IRON_E_FORMAT)
+        close_device(d); /* a device that failed is not used again */
+    return status;
+}
+
+void *iron_digest_native_context(iron_digest *digest, iron_error *err) {
+    digest_data *d = data_of(digest, err);
+
+    if (!d || open_device(d, err) != IRON_OK)
+        return NULL;
+    return (void *)iron__gpu_feed_context(d->gpu->feed);
+}
+
+/* Merging and results. */
+
+/* What both have seen, in new memory that replaces the digest's. */
+static iron_status join(digest_data *d, const digest_data *other, iron_error *err) {
+    iron__seal_words words = iron__seal_merge(d->words, other->words);
+    sorted_array seen, open;
+    iron_status status;
+
+    IRON_TRY(coverage_join(&d->seen, &other->seen, &seen, err));
+    status = open_quads_join(&d->open, &other->open, &open, &words, err);
     if (status != IRON_OK) {
-        iron__coverage_deinit(&seen);
+        sorted_deinit(&seen);
         return status;
     }
-    iron__coverage_deinit(&d->seen);
-    iron__open_quads_deinit(&d->open);
+    sorted_deinit(&d->seen);
+    sorted_deinit(&d->open);
     d->seen = seen;
     d->open = open;
     d->words = words;
@@ -168,9 +1032,9 @@ static iron_status join(iron__digest *d, const iron__digest *other, iron_error *
 }
 
 iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other, iron_error *err) {
-    iron__digest *d = iron__digest_of(digest, err);
-    const iron__digest *o = d ? iron__digest_of(other, err) : NULL;
-    iron__stretch both;
+    digest_data *d = data_of(digest, err);
+    const digest_data *o = d ? data_of(other, err) : NULL;
+    span both;
 
     if (!d || !o)
         return IRON_E_STATE;
@@ -178,49 +1042,43 @@ iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other, iro
                  "digests with vocab %" PRIu64 " and %" PRIu64
                  " do not merge; make them with the same",
                  d->vocab, o->vocab);
-    if (iron__coverage_meets(&d->seen, &o->seen, &both))
-        return iron__digest_refuse_seen(both, err);
-    return o->seen.stretches.count ? join(d, o, err) : IRON_OK;
+    if (coverage_meets(&d->seen, &o->seen, &both))
+        return refuse_seen(both, err);
+    return o->seen.count ? join(d, o, err) : IRON_OK;
 }
 
 void iron_digest_gap(const iron_digest *digest, uint64_t *first, uint64_t *end) {
-    const iron__digest *d = iron__digest_of(digest, NULL);
-    iron__stretch gap = {0, IRON_COUNT_UNKNOWN};
+    const digest_data *d = data_of(digest, NULL);
+    span gap = {0, IRON_COUNT_UNKNOWN};
 
     if (d)
-        gap = iron__coverage_gap(&d->seen);
+        gap = coverage_gap(&d->seen);
     *first = gap.first;
     *end = gap.end;
 }
 
-/* Of a stream without a gap: at most its last quad is open, and is filled up with zeros. */
-static iron__seal_words total_words(const iron__digest *d, uint64_t tokens) {
-    iron__seal_words words = d->words;
-    iron__sorted_place at;
-    const iron__open_quad *last = iron__sorted_first(&d->open.quads, &at);
-
-    if (last)
-        iron__seal_quads(&words, last->tokens, last->quad, 1);
-    words.count = tokens;
-    return words;
-}
-
 iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *result,
                               iron_error *err) {
-    const iron__digest *d = iron__digest_of(digest, err);
-    iron__stretch gap;
+    const digest_data *d = data_of(digest, err);
+    const open_quad *last;
+    sorted_place at;
+    span gap;
     iron__seal_words w;
 
     if (!d)
         return IRON_E_STATE;
     IRON_FAIL_IF(!result || result->struct_size != sizeof *result, err, IRON_E_ARG,
                  "iron_digest_result.struct_size is not %zu; set it to sizeof", sizeof *result);
-    gap = iron__coverage_gap(&d->seen);
+    gap = coverage_gap(&d->seen);
     IRON_FAIL_IF(gap.end != IRON_COUNT_UNKNOWN, err, IRON_E_STATE,
                  "positions %" PRIu64 " to %" PRIu64
                  " were not seen, and later ones were; update or merge them first",
                  gap.first, gap.end - 1);
-    w = total_words(d, gap.first);
+    w = d->words;
+    last = sorted_first(&d->open, &at); /* without a gap, only the last quad can be open */
+    if (last)
+        iron__seal_quads(&w, last->tokens, last->quad, 1); /* its missing tokens are zeros */
+    w.count = gap.first;
     *result = (iron_digest_result){.struct_size = sizeof *result,
                                    .seal_version = IRON_SEAL_VERSION,
                                    .words = {w.count, w.t, w.a, w.b},
@@ -233,4 +1091,439 @@ iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *res
                                    .max = d->stats.max};
     iron__seal_text(w, result->seal);
     return IRON_OK;
+}
+
+static iron__token_stats stats_of(const iron_digest_result *r) {
+    return (iron__token_stats){r->out_of_vocab, r->first_out_position, r->first_out_value, r->min,
+                               r->max};
+}
+
+static iron_status check_result(const iron_digest_result *r, iron_error *err) {
+    IRON_FAIL_IF(!r || r->struct_size != sizeof *r, err, IRON_E_ARG,
+                 "iron_digest_result.struct_size is not %zu; set it to sizeof", sizeof *r);
+    IRON_FAIL_IF(r->seal_version != IRON_SEAL_VERSION, err, IRON_E_ARG,
+                 "a result of seal version %u; this library has %u", r->seal_version,
+                 IRON_SEAL_VERSION);
+    return IRON_OK;
+}
+
+/* A part's words are those of its tokens at the stream's positions, so they add up, like everything
+ * else here, in any order and grouping. */
+iron_status iron_digest_result_add(iron_digest_result *result, const iron_digest_result *other,
+                                   iron_error *err) {
+    iron__token_stats s;
+
+    IRON_TRY(check_result(result, err));
+    IRON_TRY(check_result(other, err));
+    IRON_FAIL_IF(result->vocab != other->vocab, err, IRON_E_ARG,
+                 "results for vocabularies of %" PRIu64 " and %" PRIu64 "; parts must have one",
+                 result->vocab, other->vocab);
+    s = iron__token_stats_merge(stats_of(result), stats_of(other));
+    for (size_t k = 0; k < 4; k++)
+        result->words[k] += other->words[k];
+    result->tokens += other->tokens;
+    result->out_of_vocab = s.out_of_vocab;
+    result->first_out_position = s.first_position;
+    result->first_out_value = s.first_value;
+    result->min = s.min;
+    result->max = s.max;
+    iron__seal_text(
+        (iron__seal_words){result->words[0], result->words[1], result->words[2], result->words[3]},
+        result->seal);
+    return IRON_OK;
+}
+
+/* A digest as bytes, the same on every machine, saved and loaded.
+ *
+ * Version 1, all numbers little-endian:
+ *
+ *     0    "IRONDGST"
+ *     8    u32 version, u32 seal version
+ *     16   u64 vocab
+ *     24   u64 count, T, A, B            of whole quads only
+ *     56   u64 out of vocab, position of the first
+ *     72   u32 its value, min, max, 0
+ *     88   u64 spans, u64 open quads
+ *     104  spans:       u64 first, u64 end
+ *          open quads:  u64 quad, u32 tokens[4], u32 mask, u32 0
+ *     -8   u64 FNV-1a of everything before it
+ *
+ * Loading checks magic, version, length, checksum and every value, in this order. A state that
+ * passes is one that some stream leaves, as far as sums can tell, and no later call can be
+ * surprised by it. */
+
+#define MAGIC          "IRONDGST"
+#define MAGIC_BYTES    8u
+#define VERSION        1u
+#define HEADER_BYTES   104u
+#define SPAN_BYTES     16u
+#define QUAD_BYTES     32u
+#define CHECKSUM_BYTES 8u
+
+typedef struct writer {
+    unsigned char *at;
+} writer;
+
+typedef struct reader {
+    const unsigned char *at;
+} reader;
+
+static void put(writer *w, uint64_t value, unsigned bytes) {
+    for (unsigned k = 0; k < bytes; k++)
+        *w->at++ = (unsigned char)(value >> 8 * k);
+}
+
+static uint64_t get(reader *r, unsigned bytes) {
+    uint64_t value = 0;
+
+    for (unsigned k = 0; k < bytes; k++)
+        value |= (uint64_t)*r->at++ << 8 * k;
+    return value;
+}
+
+static uint32_t get_u32(reader *r) { return (uint32_t)get(r, 4); }
+
+static void put_header(writer *w, const digest_data *d) {
+    memcpy(w->at, MAGIC, MAGIC_BYTES);
+    w->at += MAGIC_BYTES;
+    put(w, VERSION, 4);
+    put(w, IRON_SEAL_VERSION, 4);
+    put(w, d->vocab, 8);
+    put(w, d->words.count, 8);
+    put(w, d->words.t, 8);
+    put(w, d->words.a, 8);
+    put(w, d->words.b, 8);
+    put(w, d->stats.out_of_vocab, 8);
+    put(w, d->stats.first_position, 8);
+    put(w, d->stats.first_value, 4);
+    put(w, d->stats.min, 4);
+    put(w, d->stats.max, 4);
+    put(w, 0, 4);
+    put(w, d->seen.count, 8);
+    put(w, d->open.count, 8);
+}
+
+static void put_arrays(writer *w, const digest_data *d) {
+    sorted_place at;
+    const span *s = sorted_first(&d->seen, &at);
+    const open_quad *q;
+
+    for (; s; s = sorted_next(&d->seen, &at)) {
+        put(w, s->first, 8);
+        put(w, s->end, 8);
+    }
+    q = sorted_first(&d->open, &at);
+    for (; q; q = sorted_next(&d->open, &at)) {
+        put(w, q->quad, 8);
+        for (uint32_t i = 0; i < 4; i++)
+            put(w, q->tokens[i], 4);
+        put(w, q->mask, 4);
+        put(w, 0, 4);
+    }
+}
+
+iron_status iron_digest_save(const iron_digest *digest, void *buffer, size_t capacity,
+                             size_t *bytes, iron_error *err) {
+    const digest_data *d = data_of(digest, err);
+    writer w = {buffer};
+
+    *bytes = 0;
+    if (!d)
+        return IRON_E_STATE;
+    *bytes =
+        HEADER_BYTES + d->seen.count * SPAN_BYTES + d->open.count * QUAD_BYTES + CHECKSUM_BYTES;
+    if (!buffer)
+        return IRON_OK;
+    IRON_FAIL_IF(capacity < *bytes, err, IRON_E_ARG,
+                 "a digest's state takes %zu bytes and the buffer has %zu; ask for the size "
+                 "with a NULL buffer first",
+                 *bytes, capacity);
+    put_header(&w, d);
+    put_arrays(&w, d);
+    put(&w, iron__fnv(IRON_FNV_START, buffer, *bytes - CHECKSUM_BYTES), CHECKSUM_BYTES);
+    return IRON_OK;
+}
+
+/* Are these complete bytes that this version can read? */
+static iron_status check_frame(const unsigned char *data, size_t bytes, iron_error *err) {
+    const size_t least = HEADER_BYTES + CHECKSUM_BYTES;
+    reader r = {data + MAGIC_BYTES}, end;
+    uint32_t version, seal_version;
+
+    IRON_FAIL_IF(bytes < MAGIC_BYTES + 8 || memcmp(data, MAGIC, MAGIC_BYTES) != 0, err,
+                 IRON_E_FORMAT, "not a saved digest: its %zu bytes do not begin with " MAGIC,
+                 bytes);
+    version = get_u32(&r);
+    seal_version = get_u32(&r);
+    IRON_FAIL_IF(version > VERSION, err, IRON_E_FORMAT,
+                 "the digest's state has version %u, newer than %u; load it with a newer iron",
+                 version, VERSION);
+    IRON_FAIL_IF(seal_version > IRON_SEAL_VERSION, err, IRON_E_FORMAT,
+                 "the digest's state has seal version %u, newer than %u; load it with a newer iron",
+                 seal_version, IRON_SEAL_VERSION);
+    IRON_FAIL_IF(version < 1 || seal_version < 1, err, IRON_E_FORMAT,
+                 "the digest's state is damaged: version %u, seal version %u", version,
+                 seal_version);
+    IRON_FAIL_IF(bytes < least, err, IRON_E_FORMAT,
+                 "the digest's state is truncated: it has %zu bytes, and at least %zu are needed",
+                 bytes, least);
+    end.at = data + bytes - CHECKSUM_BYTES;
+    IRON_FAIL_IF(get(&end, 8) != iron__fnv(IRON_FNV_START, data, bytes - 8), err, IRON_E_FORMAT,
+                 "the digest's state is damaged or cut short: its checksum differs");
+    return IRON_OK;
+}
+
+/* How many entries the arrays have; together they fill the rest of the bytes. */
+typedef struct lengths {
+    uint64_t spans, quads;
+} lengths;
+
+static iron_status get_header(reader *r, size_t bytes, digest_data *d, lengths *n,
+                              iron_error *err) {
+    size_t left = bytes - HEADER_BYTES - CHECKSUM_BYTES;
+    uint32_t zero;
+
+    r->at += MAGIC_BYTES + 8;
+    d->vocab = get(r, 8);
+    d->words.count = get(r, 8);
+    d->words.t = get(r, 8);
+    d->words.a = get(r, 8);
+    d->words.b = get(r, 8);
+    d->stats.out_of_vocab = get(r, 8);
+    d->stats.first_position = get(r, 8);
+    d->stats.first_value = get_u32(r);
+    d->stats.min = get_u32(r);
+    d->stats.max = get_u32(r);
+    zero = get_u32(r);
+    n->spans = get(r, 8);
+    n->quads = get(r, 8);
+    IRON_FAIL_IF(zero != 0 || n->spans > left / SPAN_BYTES || n->quads > left / QUAD_BYTES ||
+                     n->spans * SPAN_BYTES + n->quads * QUAD_BYTES != left,
+                 err, IRON_E_FORMAT,
+                 "the digest's state is damaged: %" PRIu64 " spans and %" PRIu64
+                 " open quads do not take %zu bytes",
+                 n->spans, n->quads, left);
+    return IRON_OK;
+}
+
+/* Spans in order, with a gap before each but the first. */
+static iron_status get_spans(reader *r, uint64_t count, digest_data *d, iron_error *err) {
+    span s = {0, 0};
+
+    IRON_TRY(sorted_reserve_append(&d->seen, (size_t)count, err));
+    for (uint64_t k = 0; k < count; k++) {
+        uint64_t before = s.end;
+
+        s.first = get(r, 8);
+        s.end = get(r, 8);
+        IRON_FAIL_IF(s.first >= s.end || (k > 0 && s.first <= before), err, IRON_E_FORMAT,
+                     "the digest's state is invalid: span %" PRIu64 " of its positions, %" PRIu64
+                     " to %" PRIu64 ", is empty or out of order",
+                     k, s.first, s.end);
+        sorted_insert(&d->seen, &s);
+    }
+    return IRON_OK;
+}
+
+static iron_status get_quads(reader *r, uint64_t count, digest_data *d, iron_error *err) {
+    open_quad q = {0};
+
+    IRON_TRY(sorted_reserve_append(&d->open, (size_t)count, err));
+    for (uint64_t k = 0; k < count; k++) {
+        uint64_t before = q.quad;
+
+        q.quad = get(r, 8);
+        for (uint32_t i = 0; i < 4; i++)
+            q.tokens[i] = get_u32(r);
+        q.mask = get_u32(r);
+        IRON_FAIL_IF(get_u32(r) != 0 || (k > 0 && q.quad <= before), err, IRON_E_FORMAT,
+                     "the digest's state is invalid: open quad %" PRIu64
+                     " is out of order, or its last bytes are not zero",
+                     q.quad);
+        sorted_insert(&d->open, &q);
+    }
+    return IRON_OK;
+}
+
+/* The checks of values. Positions come first: everything else follows from them or is bounded by
+ * them. The edges of what was seen say which quads are open; from these follows how many tokens the
+ * words have; sums and statistics must be possible for so many tokens of such values. */
+
+static uint64_t total_seen(const sorted_array *c) {
+    sorted_place at;
+    const span *s = sorted_first(c, &at);
+    uint64_t total = 0;
+
+    for (; s; s = sorted_next(c, &at))
+        total += s->end - s->first;
+    return total;
+}
+
+/* Which of the four positions of a quad were seen: bit k is position 4 * quad + k. */
+static uint32_t seen_of_quad(const sorted_array *c, uint64_t quad) {
+    uint32_t mask = 0;
+
+    for (uint32_t k = 0; k < 4; k++) {
+        uint64_t position = 4 * quad + k;
+        span seen;
+
+        if (position != UINT64_MAX && coverage_overlaps(c, (span){position, position + 1}, &seen))
+            mask |= 1u << k;
+    }
+    return mask;
+}
+
+static bool matches_positions(const sorted_array *seen, const open_quad *q, uint64_t quad) {
+    if (q->quad != quad || q->mask != seen_of_quad(seen, quad))
+        return false;
+    for (uint32_t k = 0; k < 4; k++)
+        if (!(q->mask & 1u << k) && q->tokens[k] != 0)
+            return false;
+    return true;
+}
+
+/* Every edge inside a quad leaves that quad open, and nothing else does. */
+static iron_status check_open(const digest_data *d, iron_error *err) {
+    sorted_place at, quad_at;
+    const span *s = sorted_first(&d->seen, &at);
+    const open_quad *q = sorted_first(&d->open, &quad_at);
+    uint64_t last = UINT64_MAX;
+
+    for (; s; s = sorted_next(&d->seen, &at)) {
+        const uint64_t edges[2] = {s->first, s->end};
+
+        for (size_t e = 0; e < 2; e++) {
+            uint64_t quad = edges[e] / 4;
+
+            if (edges[e] % 4 == 0 || quad == last)
+                continue;
+            IRON_FAIL_IF(!q || !matches_positions(&d->seen, q, quad), err, IRON_E_FORMAT,
+                         "the digest's state is invalid: its tokens of quad %" PRIu64
+                         " do not match the positions it has seen",
+                         quad);
+            q = sorted_next(&d->open, &quad_at);
+            last = quad;
+        }
+    }
+    IRON_FAIL_IF(q, err, IRON_E_FORMAT,
+                 "the digest's state is invalid: quad %" PRIu64
+                 " is open, but no position seen leaves it open",
+                 q->quad);
+    return IRON_OK;
+}
+
+/* Statistics of the tokens in open quads, and how many there are. */
+static iron__token_stats stats_of_open(const digest_data *d, uint64_t *tokens) {
+    iron__token_stats stats = iron__token_stats_neutral();
+    sorted_place at;
+    const open_quad *q = sorted_first(&d->open, &at);
+
+    *tokens = 0;
+    for (; q; q = sorted_next(&d->open, &at)) {
+        for (uint32_t i = 0; i < 4; i++) {
+            if (!(q->mask & 1u << i))
+                continue;
+            iron__stats_add(&stats, &q->tokens[i], 1, 4 * q->quad + i, d->vocab);
+            ++*tokens;
+        }
+    }
+    return stats;
+}
+
+/* Is T possible for so many tokens between min and max? */
+static bool sum_is_possible(iron__seal_words w, const iron__token_stats *s) {
+    uint64_t least, most;
+
+    if (w.count == 0)
+        return w.t == 0 && w.a == 0 && w.b == 0;
+    if (__builtin_mul_overflow(w.count, (uint64_t)s->max, &most))
+        return true;
+    least = w.count * s->min;
+    return least <= w.t && w.t <= most;
+}
+
+static bool first_out_is_possible(const digest_data *d, const iron__token_stats *open) {
+    const iron__token_stats *s = &d->stats;
+    span at = {s->first_position, s->first_position + 1}, seen;
+
+    if (s->out_of_vocab == 0)
+        return s->first_position == UINT64_MAX && s->first_value == 0;
+    if (s->first_position == UINT64_MAX || !coverage_overlaps(&d->seen, at, &seen))
+        return false;
+    if (s->first_position > open->first_position)
+        return false;
+    if (s->first_position == open->first_position)
+        return s->first_value == open->first_value;
+    /* then it is in a whole quad: one in an open quad is in open->first_position */
+    return seen_of_quad(&d->seen, s->first_position / 4) == QUAD_WHOLE &&
+           s->first_value >= d->vocab && s->first_value >= s->min && s->first_value <= s->max;
+}
+
+static bool stats_are_possible(const digest_data *d, uint64_t total, uint64_t open_tokens,
+                               const iron__token_stats *open) {
+    const iron__token_stats *s = &d->stats;
+
+    if (total == 0)
+        return s->min == UINT32_MAX && s->max == 0 && s->out_of_vocab == 0;
+    if (s->min > s->max || s->min > open->min || s->max < open->max)
+        return false;
+    if (total == open_tokens && (s->min != open->min || s->max != open->max))
+        return false;
+    if (s->out_of_vocab < open->out_of_vocab ||
+        s->out_of_vocab - open->out_of_vocab > total - open_tokens)
+        return false;
+    return (s->max >= d->vocab) == (s->out_of_vocab > 0) &&
+           (s->min >= d->vocab) == (s->out_of_vocab == total);
+}
+
+static iron_status check_state(const digest_data *d, iron_error *err) {
+    iron__token_stats open;
+    uint64_t total, open_tokens;
+
+    IRON_FAIL_IF(d->vocab < 1 || d->vocab > VOCAB_MAX, err, IRON_E_FORMAT,
+                 "the digest's state is invalid: vocab is %" PRIu64 ", not 1 to 4294967296",
+                 d->vocab);
+    IRON_TRY(check_open(d, err));
+    total = total_seen(&d->seen);
+    open = stats_of_open(d, &open_tokens);
+    IRON_FAIL_IF(d->words.count != total - open_tokens, err, IRON_E_FORMAT,
+                 "the digest's state is invalid: its words are of %" PRIu64 " tokens, and %" PRIu64
+                 " were seen in whole quads",
+                 d->words.count, total - open_tokens);
+    IRON_FAIL_IF(
+        !stats_are_possible(d, total, open_tokens, &open) || !first_out_is_possible(d, &open), err,
+        IRON_E_FORMAT, "the digest's state is invalid: its statistics contradict each other");
+    IRON_FAIL_IF(!sum_is_possible(d->words, &d->stats), err, IRON_E_FORMAT,
+                 "the digest's state is invalid: tokens between %u and %u cannot have its sum",
+                 d->stats.min, d->stats.max);
+    return IRON_OK;
+}
+
+iron_status iron_digest_load(iron_digest *digest, const iron_digest_options *options,
+                             const void *buffer, size_t bytes, iron_error *err) {
+    reader r = {buffer};
+    iron_status status;
+    digest_data *d;
+    lengths n;
+
+    digest->own = NULL;
+    IRON_FAIL_IF(!buffer, err, IRON_E_ARG, "a digest's state at NULL; give its address");
+    IRON_TRY(check_frame(buffer, bytes, err));
+    IRON_TRY(iron_digest_init(digest, options, err));
+    d = digest->own;
+    status = get_header(&r, bytes, d, &n, err);
+    if (status == IRON_OK)
+        status = get_spans(&r, n.spans, d, err);
+    if (status == IRON_OK)
+        status = get_quads(&r, n.quads, d, err);
+    if (status == IRON_OK)
+        status = check_state(d, err);
+    if (status == IRON_OK && options && options->vocab && options->vocab != d->vocab)
+        status = iron__fail(err, IRON_E_ARG, 0,
+                            "the digest was saved with vocab %" PRIu64 ", not %" PRIu64
+                            "; give the same, or 0 for the saved one",
+                            d->vocab, options->vocab);
+    if (status != IRON_OK)
+        iron_digest_deinit(digest);
+    return status;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * parts.c: a stream in parts: where each begins, and joining what was found of each.
+ * parts.c: a stream in parts: where each part begins, and joining the manifests of all parts.
  *
  * Words and statistics merge in any order. A chunk that a cut goes through is in two parts, with
- * its own positions in both: its pieces add up, and the smaller mark is the chunk's. What comes out
- * is the same manifest that one scan of the whole stream gives.
+ * its own positions in both: its pieces add up, and the smaller mark is the chunk's. The result is
+ * the same manifest that one scan of the whole stream gives.
  */
 #include "core/fail.h"
-#include "digest/manifest.h"
-#include "digest/marks.h"
+#include "digest/digest_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,10 +24,10 @@ iron_status iron_part_range(uint64_t tokens, uint32_t part, uint32_t parts, uint
     IRON_FAIL_IF(part < 1 || part > parts, err, IRON_E_ARG,
                  "part %u of %u; parts count from 1 to their number", part, parts);
     share = quads / parts;
-    more = quads % parts; /* the first so many parts have a quad more */
+    more = quads % parts; /* that many parts at the beginning have one quad more */
     begin = share * (part - 1) + (part - 1 < more ? part - 1 : more);
     end = begin + share + (part - 1 < more);
-    if (begin == end) { /* more parts than quads: it has nothing, at the end */
+    if (begin == end) { /* more parts than quads: an empty part, at the end */
         *first = tokens / 4 * 4;
         return IRON_OK;
     }
@@ -37,7 +36,7 @@ iron_status iron_part_range(uint64_t tokens, uint32_t part, uint32_t parts, uint
     return IRON_OK;
 }
 
-/* How messages call a part. */
+/* The name of a part in messages. */
 typedef struct part_name {
     char text[80];
 } part_name;
@@ -65,7 +64,7 @@ static bool has_same_files(const iron_manifest *a, const iron_manifest *b) {
     return true;
 }
 
-/* What two parts differ in that parts of one stream have in common; NULL: nothing. */
+/* Something that two parts of one stream have in common, and these do not; NULL: nothing. */
 static const char *difference(const iron_manifest *a, const iron_manifest *b) {
     if (a->parts != b->parts)
         return "number of parts";
@@ -78,13 +77,13 @@ static const char *difference(const iron_manifest *a, const iron_manifest *b) {
     return has_same_files(a, b) ? NULL : "list of files";
 }
 
-static iron_status check_kin(iron_manifest *const *parts, size_t count, iron_error *err) {
-    IRON_FAIL_IF(count == 0, err, IRON_E_ARG, "no parts; give those that `sum --part` wrote");
+static iron_status check_same_stream(iron_manifest *const *parts, size_t count, iron_error *err) {
+    IRON_FAIL_IF(count == 0, err, IRON_E_ARG, "no parts; give those that `iron sum --part` wrote");
     for (size_t k = 0; k < count; k++) {
         const char *what = difference(parts[0], parts[k]);
 
         IRON_FAIL_IF(parts[k]->parts == 0, err, IRON_E_FORMAT,
-                     "%.100s is of a whole stream, not of a part of one",
+                     "%.100s is the manifest of a whole stream, not of a part",
                      parts[k]->origin ? parts[k]->origin : "a manifest");
         IRON_FAIL_IF(what, err, IRON_E_FORMAT,
                      "%s and %s are not of one stream: they differ in their %s",
@@ -93,8 +92,8 @@ static iron_status check_kin(iron_manifest *const *parts, size_t count, iron_err
     return IRON_OK;
 }
 
-/* Files of one name and size may still be others. Compared with the first part that has a sample:
- * not all need to have one. */
+/* Files with the same name and size may still differ. Samples are compared with the first part that
+ * has one: not all need to. */
 static iron_status check_samples(iron_manifest *const *parts, size_t count, iron_error *err) {
     for (size_t k = 0; k < parts[0]->file_count; k++) {
         const char *known = "";
@@ -111,8 +110,8 @@ static iron_status check_samples(iron_manifest *const *parts, size_t count, iron
     return IRON_OK;
 }
 
-/* Without tokens before with some, where both begin at one place. */
-static int by_place(const void *a, const void *b) {
+/* An empty part goes before one with tokens that begins at the same position. */
+static int by_position(const void *a, const void *b) {
     const iron_manifest *x = *(iron_manifest *const *)a, *y = *(iron_manifest *const *)b;
 
     if (x->first != y->first)
@@ -137,17 +136,17 @@ static iron_status check_numbers(iron_manifest **sorted, size_t count, iron_erro
                      "part %u of %u is there twice: %s and %s", sorted[k]->part, parts,
                      name_of(sorted[k - 1]).text, name_of(sorted[k]).text);
         IRON_FAIL_IF(sorted[k]->part > expected, err, IRON_E_FORMAT,
-                     "part %u of %u is missing; parts that are there: %zu", expected, parts, count);
+                     "part %u of %u is missing; %zu parts were given", expected, parts, count);
     }
     IRON_FAIL_IF(expected <= parts, err, IRON_E_FORMAT,
-                 "part %u of %u is missing; parts that are there: %zu", expected, parts, count);
+                 "part %u of %u is missing; %zu parts were given", expected, parts, count);
     return IRON_OK;
 }
 
-static iron_status check_places(iron_manifest **sorted, size_t count, iron_error *err) {
+static iron_status check_positions(iron_manifest **sorted, size_t count, iron_error *err) {
     uint64_t place = 0;
 
-    qsort(sorted, count, sizeof(void *), by_place);
+    qsort(sorted, count, sizeof(void *), by_position);
     for (size_t k = 0; k < count; k++) {
         const iron_manifest *m = sorted[k];
 
@@ -157,8 +156,8 @@ static iron_status check_places(iron_manifest **sorted, size_t count, iron_error
                      "nothing covers positions %" PRIu64 " to %" PRIu64 ", before %s", place,
                      m->first - 1, name_of(m).text);
         IRON_FAIL_IF(m->first < place, err, IRON_E_FORMAT,
-                     "%s overlaps what comes before it: it begins at position %" PRIu64
-                     ", and that ends at %" PRIu64,
+                     "%s overlaps the part before it: it begins at position %" PRIu64
+                     ", and the other ends at %" PRIu64,
                      name_of(m).text, m->first, place);
         place = m->first + m->tokens;
     }
@@ -183,7 +182,7 @@ static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron
     return IRON_OK;
 }
 
-static iron_status make_frame(const iron_manifest *like, iron_manifest *m, iron_error *err) {
+static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron_error *err) {
     m->tokens = m->stream_tokens = like->stream_tokens;
     m->vocab = like->vocab;
     m->chunk_tokens = like->chunk_tokens;
@@ -204,17 +203,17 @@ static void add_part(iron_manifest *m, const iron_manifest *part) {
         iron__chunk_add(&m->chunks[part->first / part->chunk_tokens + k], &part->chunks[k]);
 }
 
-static iron_status join(iron_manifest **sorted, size_t count, iron_manifest **out,
-                        iron_error *err) {
+static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manifest **out,
+                               iron_error *err) {
     iron_manifest *m;
     iron_status status;
 
     IRON_TRY(check_numbers(sorted, count, err));
-    IRON_TRY(check_places(sorted, count, err));
+    IRON_TRY(check_positions(sorted, count, err));
     m = calloc(1, sizeof *m);
     if (!m)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
-    status = make_frame(sorted[0], m, err);
+    status = init_joined(sorted[0], m, err);
     if (status != IRON_OK) {
         iron_manifest_destroy(m);
         return status;
@@ -231,13 +230,13 @@ iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count, iron_
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(check_kin(parts, count, err));
+    IRON_TRY(check_same_stream(parts, count, err));
     IRON_TRY(check_samples(parts, count, err));
     sorted = calloc(count, sizeof(void *));
     if (!sorted)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
     memcpy(sorted, parts, count * sizeof(void *));
-    status = join(sorted, count, out, err);
+    status = join_sorted(sorted, count, out, err);
     free(sorted);
     return status;
 }

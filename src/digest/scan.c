@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan.c: iron_scan: what is asked for is checked, the manifest's frame is made (files, ranges,
- * room for chunks), and one of the ways to run fills it.
+ * scan.c: iron_scan: one pass over a stream, or a range of it, that fills a manifest.
+ *
+ * Options are checked and the manifest is prepared; then the stream is processed in pieces of
+ * 256 KiB by all threads (core/thread_pool.h): in order, and the first bad token of the stream is
+ * the one reported. Each thread has a buffer and sums of its own, so nothing is shared while a
+ * piece is reduced.
+ *
+ *     files    every thread reads its pieces into its buffer, small enough to stay in the
+ *              second-level cache: memory is read once. Files are read, not mapped: one that is
+ *              truncated meanwhile would end the process instead of the scan.
+ *     pipes    a ring reads ahead (feed/ring.h); the threads share each slot.
+ *     GPU      whole streams without chunks (seal_device.c).
+ *
+ * Without chunks a piece is one call of the seal's fastest row. With chunks the piece is cut at
+ * their borders, and each cut goes block by block through the row twice: at the stream's positions,
+ * with statistics, and at the chunk's; then once through the marks.
  */
-#include "digest/scan.h"
+#include "digest/digest_internal.h"
 
 #include "core/cpu.h"
 #include "core/fail.h"
-#include "digest/marks.h"
+#include "core/hash.h"
 #include "formats/format.h"
 #include "formats/source.h"
 #include "gpu/gpu.h"
@@ -18,21 +32,128 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_TOKENS_MIN 1024u
+/* A manifest is JSON of at most 256 MiB; a chunk is a line of at most 96 bytes. */
+#define CHUNKS_MAX (UINT64_C(1) << 21)
+
+/* 64 Ki tokens. On a Neoverse V1 (1 MiB of second-level cache per core) 128 to 512 KiB are
+ * alike. */
+#define PIECE_BYTES ((size_t)256 << 10)
+
+/* Progress is reported every so many pieces: 4 MiB, a millisecond. */
+#define PROGRESS_PIECES 16u
+
+/* 32 KiB: what is read twice comes from the first-level cache the second time. */
+#define BLOCK_TOKENS ((size_t)8192)
+
+/* The buffer holds a piece and the tokens after it that windows reach. */
+#define AHEAD_TOKENS (IRON_MARK_TOKENS - 1)
+#define AHEAD_BYTES  ((size_t)IRON_MARK_TOKENS * 8)
+#define WIDE_BYTES   ((size_t)IRON_WIDEN_TOKENS * sizeof(uint32_t))
+
+/* Fast rows prefetch this far past what they read. Where no memory is mapped, a prefetch takes as
+ * long as everything else: so every buffer is followed by that much memory. */
+#define SLACK_BYTES ((size_t)IRON_PREFETCH_BYTES)
+
+/* Slots of a pipe, as the engine's: 16 MiB stay inside a server's last-level cache. */
+#define SLOTS       4u
+#define SLOT_BYTES  ((size_t)4 << 20)
+#define SLOT_STRIDE (SLOT_BYTES + SLACK_BYTES)
+
+typedef struct scan_job {
+    iron_source *source;
+    iron_scan_options options; /* checked */
+    uint32_t threads;          /* at least 1 */
+    size_t backend;            /* as gpu/gpu.h counts them; their count: the CPU */
+    iron_dtype dtype;
+    bool is_seekable;
+    uint64_t base;  /* where in the source position 0 lies */
+    uint64_t first; /* of the range */
+    uint64_t count; /* IRON_COUNT_UNKNOWN: known only at the end */
+    uint64_t stream_tokens;
+    iron_manifest *manifest; /* the result; memory for the chunks of a known range is reserved */
+    size_t chunk_capacity;
+    pthread_mutex_t chunk_mutex;   /* of chunks that several pieces belong to */
+    const iron__seal_variant *row; /* the fastest for this processor */
+} scan_job;
+
+/* What a thread has for itself. */
+typedef struct worker {
+    _Alignas(IRON_CACHE_LINE) iron__seal_words words;
+    iron__token_stats stats;
+    char *buffer;   /* of a piece read from files */
+    uint32_t *wide; /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
+} worker;
+
+/* The threads, and the tokens that they work on. */
+typedef struct workers {
+    scan_job *scan;
+    iron__thread_pool *pool;
+    worker *each;
+    size_t piece_tokens;
+    uint64_t first, count;     /* of the stream */
+    uint64_t ahead;            /* how many more tokens can be read after these */
+    iron__parallel_source *at; /* files; or NULL: */
+    const char *tokens;        /* in memory */
+} workers;
+
+/* Tokens in memory: `view` from position `first` on, a multiple of 4, followed by `ahead` tokens
+ * that only complete windows: 15, or all that the stream still has. Only the stream's last piece
+ * may have a count that is not a multiple of 4. */
+typedef struct piece {
+    iron__tokens_view view;
+    size_t ahead;
+    uint64_t first;
+} piece;
+
+/* The names of files. */
+
+struct iron_file_names {
+    iron__file_list list;
+};
+
+iron_status iron_file_names_list(const char *path, iron_file_names **out, iron_error *err) {
+    iron_file_names *names = calloc(1, sizeof *names);
+    iron_status status;
+
+    *out = NULL;
+    if (!names)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    status = iron__file_list_add(&names->list, path, err);
+    if (status == IRON_OK)
+        *out = names;
+    else
+        iron_file_names_destroy(names);
+    return status;
+}
+
+void iron_file_names_destroy(iron_file_names *names) {
+    if (!names)
+        return;
+    iron__file_list_clear(&names->list);
+    free(names);
+}
+
+size_t iron_file_names_count(const iron_file_names *names) { return names->list.count; }
+
+const char *iron_file_names_at(const iron_file_names *names, size_t index) {
+    return index < names->list.count ? names->list.paths[index] : NULL;
+}
+
+/* Options and ranges. */
 
 void iron_scan_options_init_sized(iron_scan_options *options, size_t struct_size) {
     memset(options, 0, struct_size);
     if (struct_size < sizeof *options)
-        return; /* an older caller: iron_scan says so */
+        return; /* an older caller: iron_scan refuses it */
     options->struct_size = (uint32_t)struct_size;
     options->vocab = 50257;
     options->count = IRON_COUNT_UNKNOWN;
 }
 
-/* `auto` is the CPU: files come no faster than it seals them, and a GPU's start costs more than
- * gigabytes do (8 GiB of page cache: 0.13 s by 16 Xeon cores, 0.47 s by an H200). Chunks and ranges
- * are the CPU's anyhow: a GPU would have to read twice for them. */
-static iron_status choose_backend(iron__scan *s, iron_error *err) {
+/* `auto` is the CPU: files are read no faster than it seals them, and starting a GPU costs more
+ * than gigabytes do (8 GiB of page cache: 0.13 s by 16 Xeon cores, 0.47 s by an H200). Chunks
+ * and ranges are scanned on the CPU anyhow: a GPU would have to read twice for them. */
+static iron_status choose_backend(scan_job *s, iron_error *err) {
     const iron_scan_options *o = &s->options;
     bool is_whole = o->first == 0 && o->count == IRON_COUNT_UNKNOWN && o->parts == 0;
     size_t cpu = iron__gpu_backend_count();
@@ -40,16 +161,7 @@ static iron_status choose_backend(iron__scan *s, iron_error *err) {
     IRON_TRY(iron__gpu_choose(iron__gpu_is_auto(o->backend) ? "cpu" : o->backend, o->device,
                               &s->backend, err));
     IRON_FAIL_IF(s->backend != cpu && (o->chunk_tokens || !is_whole), err, IRON_E_UNSUPPORTED,
-                 "manifests and parts are made on the CPU; leave --backend %s out", o->backend);
-    return IRON_OK;
-}
-
-iron_status iron__chunk_tokens_check(uint64_t chunk_tokens, iron_error *err) {
-    IRON_FAIL_IF(chunk_tokens != 0 && (chunk_tokens < CHUNK_TOKENS_MIN || chunk_tokens % 4 != 0 ||
-                                       chunk_tokens > IRON_MANIFEST_WHOLE_MAX),
-                 err, IRON_E_ARG,
-                 "chunks of %" PRIu64 " tokens; they must be a multiple of 4, at least %u",
-                 chunk_tokens, CHUNK_TOKENS_MIN);
+                 "manifests and parts are made on the CPU; omit --backend %s", o->backend);
     return IRON_OK;
 }
 
@@ -66,8 +178,8 @@ static iron_status check_options(const iron_scan_options *o, iron_error *err) {
     return iron__chunk_tokens_check(o->chunk_tokens, err);
 }
 
-/* A range must lie in the stream, begin on the grid of quads, and end there or with the stream. */
-static iron_status set_range(iron__scan *s, iron_error *err) {
+/* A range must lie in the stream, begin at a multiple of 4, and end at one or with the stream. */
+static iron_status set_range(scan_job *s, iron_error *err) {
     const iron_scan_options *o = &s->options;
     bool is_whole = o->first == 0 && o->count == IRON_COUNT_UNKNOWN && o->parts == 0;
 
@@ -76,7 +188,7 @@ static iron_status set_range(iron__scan *s, iron_error *err) {
     if (s->stream_tokens != IRON_COUNT_UNKNOWN)
         s->stream_tokens -= s->base;
     IRON_FAIL_IF(!s->is_seekable && !is_whole, err, IRON_E_ARG,
-                 "a part of a stream needs files on a disk; a pipe is scanned whole");
+                 "only files on a disk can be scanned in part; a pipe is scanned whole");
     if (!s->is_seekable) {
         s->count = IRON_COUNT_UNKNOWN;
         return IRON_OK;
@@ -97,56 +209,53 @@ static iron_status set_range(iron__scan *s, iron_error *err) {
     return IRON_OK;
 }
 
-/* How many chunks a known stream makes is known before it is read. Of a part, all of the stream's
- * count: a merge that cannot be written would come too late. */
-static iron_status check_chunk_count(const iron__scan *s, iron_error *err) {
-    uint64_t size = s->options.chunk_tokens, fits = CHUNK_TOKENS_MIN;
+/* How many chunks a known stream makes is known before it is read. For a part, all chunks of the
+ * stream count: otherwise only the merge would fail, too late. */
+static iron_status check_chunk_count(const scan_job *s, iron_error *err) {
+    uint64_t size = s->options.chunk_tokens, fits = IRON_CHUNK_TOKENS_MIN;
     uint64_t first = s->options.parts ? 0 : s->first;
     uint64_t tokens = s->options.parts ? s->stream_tokens : s->count;
 
     if (s->count == IRON_COUNT_UNKNOWN ||
-        iron__manifest_chunks_of(first, tokens, size) <= IRON_CHUNKS_MAX)
+        iron__manifest_chunks_of(first, tokens, size) <= CHUNKS_MAX)
         return IRON_OK;
-    while (iron__manifest_chunks_of(first, tokens, fits) > IRON_CHUNKS_MAX)
+    while (iron__manifest_chunks_of(first, tokens, fits) > CHUNKS_MAX)
         fits *= 2;
     IRON_FAIL(err, IRON_E_ARG,
               "chunks of %" PRIu64 " tokens make %" PRIu64 " chunks of this stream, and a manifest "
               "has at most %" PRIu64 "; use --chunk %" PRIu64,
-              size, iron__manifest_chunks_of(first, tokens, size), IRON_CHUNKS_MAX, fits);
+              size, iron__manifest_chunks_of(first, tokens, size), CHUNKS_MAX, fits);
 }
 
-iron_status iron__scan_reserve(iron__scan *scan, uint64_t end, iron_error *err) {
+/* Makes sure that there are chunks for tokens up to `end`; not while pieces are being processed. */
+static iron_status reserve_chunks(scan_job *scan, uint64_t end, iron_error *err) {
     iron_manifest *m = scan->manifest;
     uint64_t size = m->chunk_tokens;
     uint64_t needed = iron__manifest_chunks_of(scan->first, end - scan->first, size);
-    size_t room = scan->chunk_room;
+    size_t capacity = scan->chunk_capacity;
     iron__chunk *chunks;
 
-    IRON_FAIL_IF(needed > IRON_CHUNKS_MAX, err, IRON_E_ARG,
+    IRON_FAIL_IF(needed > CHUNKS_MAX, err, IRON_E_ARG,
                  "chunks of %" PRIu64 " tokens make more than %" PRIu64
                  " chunks of this stream; use larger ones (--chunk)",
-                 size, IRON_CHUNKS_MAX);
-    if (needed > room) {
-        /* a known range takes what it needs, a pipe twice what it had */
-        room = scan->count != IRON_COUNT_UNKNOWN || needed > 2 * room ? (size_t)needed : 2 * room;
-        chunks = realloc(m->chunks, room * sizeof *chunks);
+                 size, CHUNKS_MAX);
+    if (needed > capacity) {
+        /* a known range gets what it needs, a pipe twice as much as before */
+        capacity = scan->count != IRON_COUNT_UNKNOWN || needed > 2 * capacity ? (size_t)needed
+                                                                              : 2 * capacity;
+        chunks = realloc(m->chunks, capacity * sizeof *chunks);
         if (!chunks)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu chunks", room);
+            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu chunks", capacity);
         m->chunks = chunks;
-        scan->chunk_room = room;
+        scan->chunk_capacity = capacity;
     }
     for (; m->chunk_count < needed; m->chunk_count++)
         m->chunks[m->chunk_count] = iron__chunk_empty();
     return IRON_OK;
 }
 
-iron__chunk *iron__scan_chunk(const iron__scan *scan, uint64_t position) {
-    uint64_t size = scan->options.chunk_tokens;
-
-    return &scan->manifest->chunks[position / size - scan->first / size];
-}
-
-iron_status iron__scan_tell(const iron__scan *scan, uint64_t done, iron_error *err) {
+/* Reports progress; IRON_E_CANCELLED if the caller cancels. */
+static iron_status scan_progress(const scan_job *scan, uint64_t done, iron_error *err) {
     const iron_scan_options *o = &scan->options;
     uint64_t total = scan->count != IRON_COUNT_UNKNOWN ? scan->count : scan->stream_tokens;
 
@@ -155,22 +264,535 @@ iron_status iron__scan_tell(const iron__scan *scan, uint64_t done, iron_error *e
     return IRON_OK;
 }
 
-static iron_status take_sample(const iron__scan *s, size_t index, iron__manifest_entry *f,
+/* Marks: the mark of a chunk: its smallest window, by which content is found again elsewhere.
+ *
+ * This is part of the format "iron.manifest/1"; a change is a new version.
+ *
+ *   A window is IRON_MARK_TOKENS (16) consecutive tokens t0 ... t15 of the stream. It belongs to
+ *   the chunk in which it begins, and may reach into the next; at the stream's end it must be
+ *   complete.
+ *   It is a candidate if the top 7 bits of
+ *       t0 * 0x9E3779B1 + t1 * 0x85EBCA77 + t2 * 0xC2B2AE3D + t3 * 0x27D4EB2F + 0x165667B1
+ *   (32 bits, wrapping) are all 0: about one window in 128, whatever the tokens are like.
+ *   Its hash is mix64(s) >> 1 with s = the sum over j = 0 ... 7 of
+ *       (t[2j] + k[2j]) * (t[2j+1] + k[2j+1])
+ *   (32-bit sums that wrap, 64-bit products, 64-bit wrapping sum); k[j] is the upper half of
+ *   mix64((j + 1) * 0x9E3779B97F4A7C15); mix64 is the generator's.
+ *   The mark is the smallest hash of the chunk's candidates, and of those that have it the first.
+ *   A chunk without a candidate has no mark.
+ *
+ * So the mark of a chunk does not depend on how the chunk was cut into pieces. Four tokens decide
+ * whether a window is hashed, so that streams of bytes and streams in which one token is everywhere
+ * have candidates too; the test is a loop that compilers vectorise: one loop without branches
+ * computes the words of a block and whether a candidate is among them, and only then they are
+ * searched. The constant at the end of the word excludes windows of zeros, which padding consists
+ * of. */
+
+#define MARK_BLOCK     16u
+#define CANDIDATE_BITS 7u
+
+/* k[j] = mix64((j + 1) * IRON_GOLDEN_GAMMA) >> 32; a test computes them again. */
+static const uint32_t mark_keys[IRON_MARK_TOKENS] = {
+    0xE220A839, 0x6E789E6A, 0x06C45D18, 0xF88BB8A8, 0x1B39896A, 0x53CB9F0C, 0x2C829ABE, 0xC584133A,
+    0x3EE57890, 0xF3B8488C, 0x657EECDD, 0xC2D326E0, 0x8621A03F, 0x8E1F7555, 0xB54E0F16, 0x84BB3F97,
+};
+
+static inline uint32_t candidate_word(const uint32_t *t) {
+    return t[0] * UINT32_C(0x9E3779B1) + t[1] * UINT32_C(0x85EBCA77) + t[2] * UINT32_C(0xC2B2AE3D) +
+           t[3] * UINT32_C(0x27D4EB2F) + UINT32_C(0x165667B1);
+}
+
+static inline bool is_candidate(uint32_t word) { return word >> (32 - CANDIDATE_BITS) == 0; }
+
+static uint64_t window_hash(const uint32_t tokens[IRON_MARK_TOKENS]) {
+    uint64_t sum = 0;
+
+    for (size_t j = 0; j < IRON_MARK_TOKENS; j += 2) {
+        uint32_t x = tokens[j] + mark_keys[j], y = tokens[j + 1] + mark_keys[j + 1];
+
+        sum += (uint64_t)x * y;
+    }
+    return iron__mix64(sum) >> 1;
+}
+
+/* In a long run of one token each window equals the one before, which precedes it. */
+static inline bool repeats(const uint32_t *tokens, size_t at) {
+    return at > 0 && memcmp(tokens + at, tokens + at - 1, IRON_MARK_TOKENS * sizeof *tokens) == 0;
+}
+
+static void add_candidate(const uint32_t *tokens, size_t at, uint64_t offset, iron__chunk *chunk) {
+    uint64_t hash;
+
+    if (repeats(tokens, at))
+        return;
+    hash = window_hash(tokens + at);
+    if (hash < chunk->mark || (hash == chunk->mark && offset + at < chunk->mark_at)) {
+        chunk->mark = hash;
+        chunk->mark_at = offset + at;
+    }
+}
+
+/* Computes the words of a block; is one of them a candidate's? */
+static inline bool has_candidate(const uint32_t *tokens, uint32_t words[MARK_BLOCK]) {
+    uint32_t smallest = UINT32_MAX;
+
+    for (size_t k = 0; k < MARK_BLOCK; k++) {
+        uint32_t word = candidate_word(tokens + k);
+
+        words[k] = word;
+        smallest = word < smallest ? word : smallest;
+    }
+    return is_candidate(smallest);
+}
+
+static void add_windows(const uint32_t *tokens, size_t windows, uint64_t offset,
+                        iron__chunk *chunk) {
+    uint32_t words[MARK_BLOCK];
+    size_t at = 0;
+
+    for (; at + MARK_BLOCK <= windows; at += MARK_BLOCK) {
+        if (!has_candidate(tokens + at, words))
+            continue;
+        for (size_t k = 0; k < MARK_BLOCK; k++)
+            if (is_candidate(words[k]))
+                add_candidate(tokens, at + k, offset, chunk);
+    }
+    for (; at < windows; at++)
+        if (is_candidate(candidate_word(tokens + at)))
+            add_candidate(tokens, at, offset, chunk);
+}
+
+/* Adds the windows that begin at tokens `begin` ... `begin + windows - 1` of the view, which must
+ * hold IRON_MARK_TOKENS - 1 more, to the chunk's mark; token `begin` is at `offset` of the chunk.
+ * `wide` is scratch memory. */
+static void marks_add(const iron__tokens_view *view, size_t begin, size_t windows, uint64_t offset,
+                      uint32_t wide[IRON_WIDEN_TOKENS], iron__chunk *chunk) {
+    while (windows > 0) {
+        size_t count = windows + IRON_MARK_TOKENS - 1;
+        const uint32_t *tokens = iron__view_tokens(view, begin, &count, wide);
+        size_t some = count - (IRON_MARK_TOKENS - 1);
+
+        add_windows(tokens, some, offset, chunk);
+        begin += some;
+        offset += some;
+        windows -= some;
+    }
+}
+
+/* Pieces. */
+
+static size_t smaller(size_t a, uint64_t b) { return a < b ? a : (size_t)b; }
+
+/* The 1 ... 3 tokens of the stream's last quad; the seal pads them with zeros, statistics do
+ * not. */
+static void add_last_quad(const scan_job *scan, const uint32_t *tokens, size_t count,
+                          uint64_t first, iron__seal_words *words, iron__token_stats *stats) {
+    uint32_t quad[4] = {0, 0, 0, 0};
+    iron__quads_run run = {quad, 1, first / 4, scan->options.vocab};
+
+    memcpy(quad, tokens, count * sizeof *quad);
+    scan->row->take(&run, words, NULL);
+    words->count -= 4 - count;
+    if (stats)
+        iron__stats_add(stats, tokens, count, first, scan->options.vocab);
+}
+
+static void add_tokens(const scan_job *scan, const uint32_t *tokens, size_t count, uint64_t first,
+                       iron__seal_words *words, iron__token_stats *stats) {
+    iron__quads_run run = {tokens, count / 4, first / 4, scan->options.vocab};
+
+    if (run.quads > 0)
+        scan->row->take(&run, words, stats);
+    if (count % 4 != 0)
+        add_last_quad(scan, tokens + 4 * run.quads, count % 4, first + 4 * run.quads, words, stats);
+}
+
+/* Whole quads of 16-bit tokens as they are stored, if the row reads them; how many tokens. */
+static size_t add_narrow(const scan_job *scan, const piece *p, worker *w) {
+    iron__quads_run_u16 run = {p->view.data, p->view.count / 4, p->first / 4, scan->options.vocab};
+
+    if (p->view.dtype != IRON_DTYPE_U16 || !scan->row->take_u16 || run.quads == 0)
+        return 0;
+    scan->row->take_u16(&run, &w->words, &w->stats);
+    return 4 * run.quads;
+}
+
+static void add_plain(const scan_job *scan, const piece *p, worker *w) {
+    for (size_t begin = add_narrow(scan, p, w); begin < p->view.count;) {
+        size_t count = p->view.count - begin;
+        const uint32_t *tokens = iron__view_tokens(&p->view, begin, &count, w->wide);
+
+        add_tokens(scan, tokens, count, p->first + begin, &w->words, &w->stats);
+        begin += count;
+    }
+}
+
+/* Tokens begin ... end-1 of the piece, all of one chunk, the first of them at `offset` of it. */
+static iron__chunk scan_chunk_piece(const scan_job *scan, const piece *p, size_t begin, size_t end,
+                                    uint64_t offset, worker *w) {
+    iron__tokens_view with_ahead = p->view;
+    iron__seal_words words = {0, 0, 0, 0};
+    iron__chunk chunk = iron__chunk_empty();
+    size_t windows;
+
+    for (size_t at = begin; at < end;) {
+        size_t count = smaller(end - at, BLOCK_TOKENS);
+        const uint32_t *tokens = iron__view_tokens(&p->view, at, &count, w->wide);
+
+        add_tokens(scan, tokens, count, p->first + at, &w->words, &w->stats);
+        add_tokens(scan, tokens, count, offset + (at - begin), &words, NULL);
+        at += count;
+    }
+    with_ahead.count += p->ahead;
+    windows = with_ahead.count < IRON_MARK_TOKENS ? 0 : with_ahead.count - IRON_MARK_TOKENS + 1;
+    windows = smaller(windows, end);
+    if (windows > begin)
+        marks_add(&with_ahead, begin, windows - begin, offset, w->wide, &chunk);
+    chunk.t = words.t;
+    chunk.a = words.a;
+    chunk.b = words.b;
+    return chunk;
+}
+
+static void add_chunks(scan_job *scan, const piece *p, worker *w) {
+    uint64_t chunk_tokens = scan->options.chunk_tokens;
+
+    for (size_t begin = 0, end; begin < p->view.count; begin = end) {
+        uint64_t position = p->first + begin;
+        uint64_t offset = position % chunk_tokens;
+        iron__chunk *chunk =
+            &scan->manifest->chunks[position / chunk_tokens - scan->first / chunk_tokens];
+        iron__chunk found;
+
+        end = begin + smaller(p->view.count - begin, chunk_tokens - offset);
+        found = scan_chunk_piece(scan, p, begin, end, offset, w);
+        if (end - begin == chunk_tokens) {
+            *chunk = found; /* no other piece has a part of it */
+            continue;
+        }
+        pthread_mutex_lock(&scan->chunk_mutex);
+        iron__chunk_add(chunk, &found);
+        pthread_mutex_unlock(&scan->chunk_mutex);
+    }
+}
+
+iron_status iron__check_tokens(const iron_source *source, uint64_t base,
+                               const iron__tokens_view *view, uint64_t position, iron_error *err) {
+    size_t bad = iron__view_first_bad(view), file;
+    uint64_t byte;
+
+    if (bad == view->count)
+        return IRON_OK;
+    position += bad;
+    if (source && iron__source_locate(source, base + position, &file, &byte))
+        IRON_FAIL(err, IRON_E_FORMAT,
+                  "%.100s at byte %" PRIu64 ": token at position %" PRIu64 " is %" PRId64
+                  "; tokens must be 0 to 4294967295: check --dtype",
+                  iron_source_file(source, file), byte, position, iron__view_stored(view, bad));
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "token at position %" PRIu64 " is %" PRId64
+              "; tokens must be 0 to 4294967295: check --dtype",
+              position, iron__view_stored(view, bad));
+}
+
+static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
+                              const atomic_bool *stop, iron_error *err) {
+    const workers *all = context;
+    scan_job *scan = all->scan;
+    worker *w = &all->each[index];
+    uint64_t offset = piece_index * all->piece_tokens, left = all->count - offset;
+    size_t count = smaller(all->piece_tokens, left), ahead = 0;
+    piece p = {.first = all->first + offset};
+
+    if (scan->options.chunk_tokens)
+        ahead = smaller(AHEAD_TOKENS, left - count + all->ahead);
+    p.ahead = ahead;
+    p.view = (iron__tokens_view){scan->dtype, w->buffer, count};
+    if (all->at)
+        IRON_TRY(iron__parallel_source_read(all->at, scan->base + p.first, w->buffer, count + ahead,
+                                            stop, err));
+    else
+        p.view.data = all->tokens + offset * iron_dtype_bytes(scan->dtype);
+    IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
+                                p.first, err));
+    if (scan->options.chunk_tokens)
+        add_chunks(scan, &p, w);
+    else
+        add_plain(scan, &p, w);
+    return IRON_OK;
+}
+
+/* The threads. */
+
+static size_t piece_tokens_of(const scan_job *scan) {
+    size_t width = iron_dtype_bytes(scan->dtype);
+
+    return PIECE_BYTES / (width < 2 ? 2 : width);
+}
+
+static void workers_deinit(workers *all) {
+    for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++)
+        iron__release(iron__allocator_default(), all->each[k].buffer);
+    iron__release(iron__allocator_default(), all->each);
+    iron__thread_pool_destroy(all->pool);
+}
+
+/* At most `tokens` are scanned at a time. To be deinitialised whatever this returns. */
+static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files, iron_error *err) {
+    const iron_allocator *memory = iron__allocator_default();
+    size_t buffer_bytes = reads_files ? PIECE_BYTES + AHEAD_BYTES : 0;
+    uint64_t pieces;
+    uint32_t threads;
+
+    all->piece_tokens = piece_tokens_of(all->scan);
+    pieces = tokens / all->piece_tokens + 1;
+    threads = pieces < all->scan->threads ? (uint32_t)pieces : all->scan->threads;
+    IRON_TRY(iron__thread_pool_create(threads, memory, &all->pool, err));
+    all->each = iron__allocate(memory, threads, sizeof *all->each, "the sums of threads", err);
+    if (!all->each)
+        return IRON_E_NOMEM;
+    for (uint32_t k = 0; k < threads; k++) {
+        worker *w = &all->each[k];
+
+        w->stats = iron__token_stats_neutral();
+        w->buffer = iron__allocate(memory, 1, buffer_bytes + WIDE_BYTES + SLACK_BYTES,
+                                   "a reading buffer", err);
+        if (!w->buffer)
+            return IRON_E_NOMEM;
+        w->wide = (uint32_t *)(void *)(w->buffer + buffer_bytes);
+    }
+    return IRON_OK;
+}
+
+static iron_status report_progress(void *context, uint64_t piece_index, iron_error *err) {
+    const workers *all = context;
+    uint64_t done = (piece_index + 1) * all->piece_tokens;
+
+    if (piece_index % PROGRESS_PIECES != 0)
+        return IRON_OK;
+    done = done < all->count ? done : all->count;
+    return scan_progress(all->scan, all->first - all->scan->first + done, err);
+}
+
+/* Scans the tokens set in `all`, which follow those of the run before. */
+static iron_status workers_run(workers *all, iron_error *err) {
+    iron__ordered_run run = {.count = all->count / all->piece_tokens +
+                                      (all->count % all->piece_tokens != 0),
+                             .piece = scan_piece,
+                             .progress = report_progress,
+                             .context = all};
+
+    IRON_TRY(reserve_chunks(all->scan, all->first + all->count, err));
+    return iron__thread_pool_run_ordered(all->pool, &run, err);
+}
+
+/* Adds what all threads found to the manifest; once, after the last run. */
+static void workers_finish(const workers *all) {
+    iron_manifest *m = all->scan->manifest;
+
+    for (uint32_t k = 0; k < iron__thread_pool_threads(all->pool); k++) {
+        m->words = iron__seal_merge(m->words, all->each[k].words);
+        m->stats = iron__token_stats_merge(m->stats, all->each[k].stats);
+    }
+}
+
+static iron_status scan_files(scan_job *scan, iron_error *err) {
+    uint64_t before = iron__source_position(scan->source);
+    workers all = {.scan = scan,
+                   .first = scan->first,
+                   .count = scan->count,
+                   .ahead = scan->stream_tokens - scan->first - scan->count};
+    iron_status status;
+
+    /* positions are the stream's, whatever was read of it before */
+    iron__source_seek(scan->source, 0);
+    status = iron__parallel_source_open(scan->source, iron__allocator_default(), &all.at, err);
+    if (status == IRON_OK)
+        status = workers_init(&all, scan->count, true, err);
+    if (status == IRON_OK)
+        status = workers_run(&all, err);
+    if (status == IRON_OK)
+        workers_finish(&all);
+    workers_deinit(&all);
+    iron__parallel_source_close(all.at);
+    iron__source_seek(scan->source, before);
+    return status;
+}
+
+/* Pipes. A window that begins at the end of a slot ends in the next one. So a slot is scanned only
+ * when the next one is there, whose first tokens are copied after its own: every slot has memory
+ * for them. */
+
+typedef struct pipe_slot {
+    char *tokens;
+    size_t count; /* 0: the stream has ended */
+} pipe_slot;
+
+static iron_status next_slot(iron__ring *ring, char *memory, pipe_slot *s, iron_error *err) {
+    size_t index = 0;
+
+    s->count = 0;
+    IRON_TRY(iron__ring_next(ring, &index, &s->count, err));
+    s->tokens = memory + index * SLOT_STRIDE;
+    return IRON_OK;
+}
+
+static iron_status scan_slots(workers *all, iron__ring *ring, char *memory, iron_error *err) {
+    size_t width = iron_dtype_bytes(all->scan->dtype);
+    pipe_slot now, next;
+
+    IRON_TRY(next_slot(ring, memory, &now, err));
+    for (; now.count > 0; now = next) {
+        IRON_TRY(next_slot(ring, memory, &next, err));
+        all->tokens = now.tokens;
+        all->count = now.count;
+        all->ahead = smaller(AHEAD_TOKENS, next.count);
+        if (all->ahead > 0)
+            memcpy(now.tokens + now.count * width, next.tokens, (size_t)all->ahead * width);
+        IRON_TRY(workers_run(all, err));
+        all->first += now.count;
+        iron__ring_free(ring);
+        IRON_TRY(scan_progress(all->scan, all->first, err));
+    }
+    return IRON_OK;
+}
+
+static iron_status scan_pipe(scan_job *scan, iron_error *err) {
+    const iron_allocator *allocator = iron__allocator_default();
+    workers all = {.scan = scan};
+    void *slots[SLOTS];
+    iron__ring_options o = {.source = scan->source,
+                            .slots = slots,
+                            .slot_count = SLOTS,
+                            .slot_bytes = SLOT_BYTES,
+                            .readers = 1,
+                            .allocator = allocator};
+    iron__ring *ring = NULL;
+    char *memory = NULL;
+    iron_status status = workers_init(&all, SLOT_BYTES / iron_dtype_bytes(scan->dtype), false, err);
+
+    if (status == IRON_OK) {
+        memory = iron__allocate(allocator, SLOTS, SLOT_STRIDE, "reading slots", err);
+        status = memory ? IRON_OK : IRON_E_NOMEM;
+    }
+    for (size_t k = 0; memory && k < SLOTS; k++)
+        slots[k] = memory + k * SLOT_STRIDE;
+    if (status == IRON_OK)
+        status = iron__ring_create(&o, &ring, err);
+    if (status == IRON_OK)
+        status = scan_slots(&all, ring, memory, err);
+    if (status == IRON_OK) {
+        scan->count = all.first;
+        workers_finish(&all);
+    }
+    iron__ring_destroy(ring);
+    iron__release(allocator, memory);
+    workers_deinit(&all);
+    return status;
+}
+
+/* Whole streams on a GPU: the ring's readers fill page-locked slots, and the device seals what they
+ * hold. A strategy without page-locked slots is fed from ordinary ones. */
+
+typedef struct gpu_scan {
+    scan_job *scan;
+    iron__thread_pool *pool;
+    iron__seal_device device;
+    void *slots[IRON_FEED_SLOTS_MAX];
+    char *memory; /* of slots that are not the device's */
+    iron__ring *ring;
+    uint64_t done;
+} gpu_scan;
+
+static iron_status open_ring(gpu_scan *g, iron_error *err) {
+    iron__ring_options o = {
+        .source = g->scan->source, .slots = g->slots, .allocator = iron__allocator_default()};
+
+    iron__ring_set_shape(&o, iron__gpu_feed_shape(g->device.feed));
+    o.slot_bytes = iron__gpu_feed_slot_bytes(g->device.feed, g->scan->dtype);
+    if (iron__gpu_feed_has_slots(g->device.feed)) {
+        IRON_TRY(iron__gpu_feed_slots(g->device.feed, g->slots, err));
+        return iron__ring_create(&o, &g->ring, err);
+    }
+    g->memory = iron__allocate(o.allocator, o.slot_count, o.slot_bytes, "slots", err);
+    if (!g->memory)
+        return IRON_E_NOMEM;
+    for (size_t k = 0; k < o.slot_count; k++)
+        g->slots[k] = g->memory + k * o.slot_bytes;
+    return iron__ring_create(&o, &g->ring, err);
+}
+
+static iron_status feed_slot(gpu_scan *g, size_t slot, size_t count, iron_error *err) {
+    iron__tokens_view view = {g->scan->dtype, g->slots[slot], count};
+    size_t released = 1;
+
+    IRON_TRY(iron__view_check(&view, g->done, err));
+    if (g->memory)
+        IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
+    else
+        IRON_TRY(
+            iron__gpu_feed_send_slot(g->device.feed, slot, view.dtype, view.count, &released, err));
+    for (size_t k = 0; k < released; k++)
+        iron__ring_free(g->ring);
+    return IRON_OK;
+}
+
+static iron_status scan_gpu(scan_job *scan, iron_error *err) {
+    gpu_scan g = {.scan = scan};
+    iron_manifest *m = scan->manifest;
+    iron__seal_device_config config = {.backend = scan->backend,
+                                       .device = scan->options.device,
+                                       .vocab = scan->options.vocab,
+                                       .allocator = iron__allocator_default()};
+    iron_status status = iron__thread_pool_create(scan->threads, config.allocator, &g.pool, err);
+
+    config.pool = g.pool;
+    if (status == IRON_OK)
+        status = iron__seal_device_open(&g.device, &config, err);
+    if (status == IRON_OK)
+        status = iron__seal_device_begin(&g.device, 0, err);
+    if (status == IRON_OK)
+        status = open_ring(&g, err);
+    while (status == IRON_OK) {
+        size_t slot, count = 0;
+
+        status = iron__ring_next(g.ring, &slot, &count, err);
+        if (status != IRON_OK || count == 0)
+            break;
+        status = feed_slot(&g, slot, count, err);
+        if (status != IRON_OK)
+            break;
+        g.done += count;
+        status = scan_progress(scan, g.done, err);
+    }
+    if (status == IRON_OK)
+        status = iron__seal_device_fetch(&g.device, &m->words, &m->stats, err);
+    iron__ring_destroy(g.ring); /* its threads end before their slots are freed */
+    iron__seal_device_close(&g.device);
+    iron__thread_pool_destroy(g.pool);
+    iron__release(iron__allocator_default(), g.memory);
+    scan->count = g.done;
+    return status;
+}
+
+/* The manifest. */
+
+static iron_status note_sample(const scan_job *s, size_t index, iron__manifest_entry *f,
                                iron_error *err) {
-    bool is_there = false;
+    bool has_sample = false;
     uint64_t sample = 0;
 
-    IRON_TRY(iron__source_sample(s->source, index, &sample, &is_there, err));
-    if (is_there)
+    IRON_TRY(iron__source_sample(s->source, index, &sample, &has_sample, err));
+    if (has_sample)
         snprintf(f->sample, sizeof f->sample, "%016" PRIx64, sample);
     return IRON_OK;
 }
 
-/* After the scan: only then a pipe has shown what it is. */
-static iron_status list_files(const iron__scan *s, iron_error *err) {
+/* After the scan: only then the files of a pipe are known. */
+static iron_status list_files(const scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
     size_t count = iron_source_file_count(s->source);
-    uint64_t place = 0;
+    uint64_t next_first = 0;
 
     m->files = calloc(count ? count : 1, sizeof *m->files);
     if (!m->files)
@@ -184,22 +806,16 @@ static iron_status list_files(const iron__scan *s, iron_error *err) {
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
         strncpy(f->format, iron_source_file_format(s->source, m->file_count), sizeof f->format - 1);
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
-        f->first = place;
+        f->first = next_first;
         f->tokens = iron_source_file_tokens(s->source, m->file_count);
-        place += f->tokens;
+        next_first += f->tokens;
         m->file_count++;
-        IRON_TRY(take_sample(s, m->file_count - 1, f, err));
+        IRON_TRY(note_sample(s, m->file_count - 1, f, err));
     }
     return IRON_OK;
 }
 
-static iron_status run_scan(iron__scan *scan, iron_error *err) {
-    if (scan->backend != iron__gpu_backend_count())
-        return iron__scan_gpu(scan, err);
-    return scan->is_seekable ? iron__scan_files(scan, err) : iron__scan_pipe(scan, err);
-}
-
-static iron_status fill_manifest(iron__scan *s, iron_error *err) {
+static iron_status fill_manifest(scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
 
     m->first = s->first;
@@ -208,7 +824,12 @@ static iron_status fill_manifest(iron__scan *s, iron_error *err) {
     m->parts = s->options.parts;
     m->chunk_tokens = s->options.chunk_tokens;
     m->stats = iron__token_stats_neutral();
-    IRON_TRY(run_scan(s, err));
+    if (s->backend != iron__gpu_backend_count())
+        IRON_TRY(scan_gpu(s, err));
+    else if (s->is_seekable)
+        IRON_TRY(scan_files(s, err));
+    else
+        IRON_TRY(scan_pipe(s, err));
     IRON_TRY(iron__source_check_unchanged(s->source, err));
     if (!s->is_seekable)
         s->stream_tokens = s->count;
@@ -217,14 +838,9 @@ static iron_status fill_manifest(iron__scan *s, iron_error *err) {
     return s->base == 0 ? list_files(s, err) : IRON_OK;
 }
 
-iron_status iron_scan(iron_source *source, const iron_scan_options *options, iron_manifest **out,
-                      iron_error *err) {
-    return iron__scan_from(source, 0, options, out, err);
-}
-
 iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
                             iron_manifest **out, iron_error *err) {
-    iron__scan s = {.source = source, .base = base, .row = iron__seal_variant_find("champion")};
+    scan_job s = {.source = source, .base = base, .row = iron__seal_variant_find("champion")};
     iron_status status;
 
     *out = NULL;
@@ -247,4 +863,9 @@ iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_
     else
         iron_manifest_destroy(s.manifest);
     return status;
+}
+
+iron_status iron_scan(iron_source *source, const iron_scan_options *options, iron_manifest **out,
+                      iron_error *err) {
+    return iron__scan_from(source, 0, options, out, err);
 }

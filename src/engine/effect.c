@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * effect.c: what a range of batches does to any lattice, as plain numbers, so that the ranges of a
- * stream can be fed by different processes.
+ * effect.c: what a range of batches does to any lattice, as plain numbers, so that different
+ * processes can feed the ranges of one stream.
  *
- * Two things of a batch reach the nodes. Its XOR maps the lattice's points into themselves, and
- * maps compose (core/nodes.h): a range keeps one map. Its potential adds whole numbers to the
- * nodes' potentials: an engine that began with zeros has their sum as its own potentials, exactly,
- * while it stays below 2^24. Beyond that float addition rounds, so the order counts, and the
- * batches themselves (8 bytes each) must be handed over: they are written into the caller's memory
- * instead of going to the nodes.
+ * A batch acts on the nodes in two ways. Its XOR maps the lattice's points to points, and maps
+ * compose (core/nodes.h), so a range needs one map. Its potential adds whole numbers to the nodes'
+ * potentials: an engine that began with zeros has their sum in its own potentials, exactly, while
+ * it stays below 2^24. Beyond that float addition rounds and the order counts, so the batches
+ * themselves (8 bytes each) must be passed on: they are written to the caller's array instead of
+ * being applied to the nodes.
  *
- * An engine that begins at a position pretends to have closed all tokens before it: closed.count
- * and the seal's count are positions of the stream, and `origin` is taken off where somebody asks
- * what this engine was fed.
+ * An engine that begins at a position counts all tokens before it as closed: closed.count and the
+ * seal's count are positions in the stream, and `origin` is subtracted in reports.
  */
 #include "core/fail.h"
-#include "core/fnv.h"
+#include "core/hash.h"
 #include "engine/engine.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-_Static_assert(sizeof(((iron_effect *)0)->map) == IRON_LATTICE_MAX, "a place for every point");
+_Static_assert(sizeof(((iron_effect *)0)->map) == IRON_LATTICE_MAX, "one entry per point");
 
 static uint64_t hash_number(uint64_t hash, uint64_t number) {
     unsigned char bytes[8];
@@ -32,7 +31,7 @@ static uint64_t hash_number(uint64_t hash, uint64_t number) {
     return iron__fnv(hash, bytes, sizeof bytes);
 }
 
-/* Effects of engines that are not alike would compose to nonsense. */
+/* A hash of the configuration: effects of differently configured engines must not be composed. */
 static uint64_t kind_of(const iron_engine *e) {
     const iron_config *c = &e->config;
     uint64_t hash = hash_number(IRON_FNV_START, c->nodes);
@@ -46,40 +45,16 @@ static uint64_t kind_of(const iron_engine *e) {
     return iron__fnv(hash, c->activations, (size_t)c->nodes * sizeof *c->activations);
 }
 
-bool iron__range_take(iron_engine *e, iron_batch_effect effect) {
-    iron__range *r = &e->range;
-
-    if (r->record)
-        r->record[r->recorded++] = effect;
-    else if (r->is_begun)
-        iron__batches_compose(e->lattice, &effect, 1, r->map);
-    return r->record != NULL;
-}
-
-iron_status iron__range_check(const iron_engine *e, uint64_t tokens, iron_error *err) {
-    const iron__range *r = &e->range;
-    uint64_t batch = e->config.batch;
-    uint64_t closing = tokens / batch + (e->open.count + tokens % batch) / batch;
-
-    IRON_FAIL_IF(r->record && closing > r->room - r->recorded, err, IRON_E_STATE,
-                 "there is room to record %zu batches, and %" PRIu64 " would be there; begin anew",
-                 r->room, r->recorded + closing);
-    return IRON_OK;
-}
-
 iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_error *err) {
     IRON_FAIL_IF(engine->config.with_seal && position % 4 != 0, err, IRON_E_ARG,
-                 "position %" PRIu64 " is no multiple of 4; the seal of a range begins at one",
+                 "position %" PRIu64 " is not a multiple of 4, as a range with a seal needs",
                  position);
-    IRON_FAIL_IF(
-        engine->gpu && engine->nodes.count < engine->lattice->count, err, IRON_E_UNSUPPORTED,
-        "a GPU tells the effect of batches by nodes, and has %u for %u points; use the CPU",
-        engine->nodes.count, engine->lattice->count);
-    if (engine->failure.status != IRON_OK) {
-        if (err)
-            *err = engine->failure;
-        return engine->failure.status;
-    }
+    IRON_FAIL_IF(!engine->backend->sees_batches && engine->nodes.count < engine->lattice->count,
+                 err, IRON_E_UNSUPPORTED,
+                 "a GPU reads the effect of batches from its nodes, and %u nodes are too few for "
+                 "%u points; use the CPU",
+                 engine->nodes.count, engine->lattice->count);
+    IRON_TRY(iron__engine_check_failure(engine, err));
     engine->range = (iron__range){.is_begun = true, .origin = position};
     for (uint32_t k = 0; k < engine->lattice->count; k++)
         engine->range.map[k] = (uint8_t)k;
@@ -87,56 +62,27 @@ iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_er
     engine->closed = (iron__contribution){.count = position};
     engine->batches = 0;
     engine->seal = (iron__seal){.words = {.count = engine->config.with_seal ? position : 0}};
-    engine->queued = 0;
-    iron__per_node_clear(engine);
-    iron__nodes_restart(&engine->nodes);
-    return engine->gpu ? iron__gpu_engine_begin(engine, err) : IRON_OK;
+    iron__nodes_reset(&engine->nodes);
+    return engine->backend->restart(engine, err);
 }
 
 iron_status iron_engine_record(iron_engine *engine, iron_batch_effect *room, size_t capacity,
                                iron_error *err) {
-    IRON_FAIL_IF(engine->gpu, err, IRON_E_UNSUPPORTED,
-                 "batches are recorded on the CPU only; make the engine with backend cpu");
+    IRON_FAIL_IF(!engine->backend->sees_batches, err, IRON_E_UNSUPPORTED,
+                 "batches can be recorded on the CPU only; make the engine with backend cpu");
     IRON_FAIL_IF(!room || !engine->range.is_begun || engine->batches > 0 || engine->open.count > 0,
                  err, IRON_E_STATE,
-                 "batches are recorded from iron_engine_begin_at on; begin anew");
+                 "recording must start right after iron_engine_begin_at; call that again");
     engine->range.record = room;
-    engine->range.room = capacity;
+    engine->range.capacity = capacity;
     return IRON_OK;
-}
-
-/* Where the nodes that began on every point in turn are now; of the CPU we have noted it. */
-static void read_map(const iron_engine *e, iron_effect *effect) {
-    effect->has_map = e->range.record == NULL;
-    for (uint32_t k = 0; effect->has_map && k < e->lattice->count; k++)
-        effect->map[k] =
-            e->gpu ? (uint8_t)iron__lattice_index_xor(e->lattice, e->nodes.xor_accumulators[k])
-                   : e->range.map[k];
-}
-
-static void read_totals(const iron_engine *e, iron_effect *effect) {
-    const iron__seal *s = &e->seal;
-    uint64_t before = e->config.with_seal ? e->range.origin : 0;
-
-    *effect = (iron_effect){
-        .struct_size = sizeof *effect,
-        .xor_total = e->closed.xors,
-        .position = e->range.origin,
-        .tokens = e->closed.count - e->range.origin,
-        .batches = e->batches,
-        .sum = e->closed.sum,
-        .kind = kind_of(e),
-        .seal_words = {s->words.count - before, s->words.t, s->words.a, s->words.b},
-        .seal_carried = s->carried,
-    };
-    memcpy(effect->seal_carry, s->carry, s->carried * sizeof s->carry[0]);
 }
 
 static iron_status check_sums(const iron_engine *e, uint64_t batches, uint64_t exact,
                               iron_error *err) {
     IRON_FAIL_IF(batches > exact, err, IRON_E_STATE,
                  "%" PRIu64 " batches of up to %u may pass 2^24, where sums round (%" PRIu64
-                 " may not); record them and apply them in order",
+                 " batches cannot); record them and apply them in order",
                  batches, e->lattice->last, exact);
     return IRON_OK;
 }
@@ -144,40 +90,60 @@ static iron_status check_sums(const iron_engine *e, uint64_t batches, uint64_t e
 iron_status iron_engine_effect(iron_engine *engine, iron_effect *effect, int32_t *additions,
                                iron_error *err) {
     uint64_t exact = (uint64_t)(IRON_EXACT_LIMIT - 1) / engine->lattice->last;
+    uint64_t origin = engine->range.origin;
+    const iron__seal *s = &engine->seal;
 
     IRON_FAIL_IF(!effect || effect->struct_size != sizeof *effect, err, IRON_E_ARG,
                  "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *effect);
     IRON_FAIL_IF(!engine->range.is_begun, err, IRON_E_STATE,
-                 "the effect of batches is told from iron_engine_begin_at on; call that first");
+                 "effects are counted from iron_engine_begin_at on; call that first");
     IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
                  "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before",
                  engine->open.count);
     IRON_FAIL_IF(!additions != !!engine->range.record, err, IRON_E_ARG,
-                 "additions are for batches that were not recorded, and needed for those");
+                 "additions must be NULL if batches were recorded, and must not be otherwise");
     if (additions)
         IRON_TRY(check_sums(engine, engine->batches, exact, err));
-    IRON_TRY(iron__engine_settle(engine, err));
-    read_totals(engine, effect);
-    read_map(engine, effect);
+    IRON_TRY(iron__engine_sync(engine, err));
+    *effect = (iron_effect){
+        .struct_size = sizeof *effect,
+        .xor_total = engine->closed.xors,
+        .position = origin,
+        .tokens = engine->closed.count - origin,
+        .batches = engine->batches,
+        .sum = engine->closed.sum,
+        .kind = kind_of(engine),
+        .seal_words = {s->words.count - (engine->config.with_seal ? origin : 0), s->words.t,
+                       s->words.a, s->words.b},
+        .seal_carried = s->carried,
+        .has_map = engine->range.record == NULL,
+    };
+    memcpy(effect->seal_carry, s->carry, s->carried * sizeof s->carry[0]);
+    /* the first nodes began on the lattice's points in turn: where they are now is the map */
+    for (uint32_t k = 0; effect->has_map && k < engine->lattice->count; k++)
+        effect->map[k] = engine->backend->sees_batches
+                             ? engine->range.map[k]
+                             : (uint8_t)iron__lattice_index_xor(engine->lattice,
+                                                                engine->nodes.xor_accumulators[k]);
     for (uint32_t j = 0; additions && j < engine->nodes.count; j++)
         additions[j] = (int32_t)engine->nodes.potentials[j];
     return IRON_OK;
 }
 
-/* Does `next` follow where a range of this kind ends? */
+/* Fails unless `next` follows a range of this kind that ends at position `end`. */
 static iron_status check_next(const iron_effect *next, uint64_t kind, uint64_t end,
                               uint32_t carried, iron_error *err) {
     IRON_FAIL_IF(next->struct_size != sizeof *next, err, IRON_E_ARG,
                  "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *next);
     IRON_FAIL_IF(next->kind != kind, err, IRON_E_ARG,
-                 "the effect is of an engine with another configuration; use one for all ranges");
+                 "the effect is from an engine with another configuration; use one for all ranges");
     IRON_FAIL_IF(next->tokens > 0 && next->position != end, err, IRON_E_ARG,
-                 "the effect begins at position %" PRIu64 " and should at %" PRIu64
-                 "; take them in the stream's order",
+                 "the effect begins at position %" PRIu64 ", not at %" PRIu64
+                 "; apply effects in the stream's order",
                  next->position, end);
     IRON_FAIL_IF(next->tokens > 0 && carried > 0, err, IRON_E_ARG,
                  "the range before position %" PRIu64
-                 " does not end at a multiple of 4, as one with a seal must",
+                 " does not end at a multiple of 4, as a range with a seal must",
                  next->position);
     return IRON_OK;
 }
@@ -207,25 +173,25 @@ iron_status iron_effect_join(iron_effect *effect, const iron_effect *next, iron_
 }
 
 uint64_t iron_engine_exact_batches(iron_engine *engine) {
-    if (iron__engine_settle(engine, NULL) != IRON_OK)
+    if (iron__engine_sync(engine, NULL) != IRON_OK)
         return 0;
     return iron__nodes_exact_batches(&engine->nodes);
 }
 
 static iron_status check_apply(iron_engine *e, const iron_effect *effect, iron_error *err) {
-    IRON_FAIL_IF(!effect, err, IRON_E_ARG, "there is no effect to apply");
+    IRON_FAIL_IF(!effect, err, IRON_E_ARG, "effect is NULL; give the effect to apply");
     IRON_FAIL_IF(e->open.count > 0, err, IRON_E_STATE,
                  "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before",
                  e->open.count);
     IRON_FAIL_IF(e->range.record, err, IRON_E_STATE,
-                 "this engine records its batches; apply effects to another");
+                 "this engine records its batches; apply effects to another one");
     IRON_TRY(check_next(effect, kind_of(e), e->closed.count, e->seal.carried, err));
     IRON_FAIL_IF(effect->seal_carried > 3 || effect->batches > effect->tokens ||
                      effect->tokens > UINT64_MAX - e->closed.count,
                  err, IRON_E_ARG,
                  "%" PRIu64 " batches of %" PRIu64 " tokens, %u carried: the effect is damaged",
                  effect->batches, effect->tokens, effect->seal_carried);
-    return iron__engine_settle(e, err);
+    return iron__engine_sync(e, err);
 }
 
 static iron_status take_totals(iron_engine *e, const iron_effect *effect, iron_error *err) {
@@ -237,7 +203,7 @@ static iron_status take_totals(iron_engine *e, const iron_effect *effect, iron_e
                                           effect->seal_words[2], effect->seal_words[3]});
     e->seal.carried = effect->seal_carried;
     memcpy(e->seal.carry, effect->seal_carry, sizeof e->seal.carry);
-    return e->gpu ? iron__gpu_engine_begin(e, err) : IRON_OK;
+    return e->backend->restart(e, err);
 }
 
 static iron_status check_numbers(const iron_engine *e, const iron_effect *effect,
@@ -264,7 +230,7 @@ iron_status iron_engine_apply(iron_engine *engine, const iron_effect *effect,
     if (effect->tokens == 0)
         return IRON_OK;
     IRON_FAIL_IF(!additions || !effect->has_map, err, IRON_E_ARG,
-                 "batches that were recorded are applied with iron_engine_apply_batches");
+                 "the batches were recorded; apply them with iron_engine_apply_batches");
     IRON_TRY(check_sums(engine, effect->batches, iron__nodes_exact_batches(nodes), err));
     IRON_TRY(check_numbers(engine, effect, additions, err));
     for (uint32_t j = 0; j < nodes->count; j++) {
@@ -287,8 +253,6 @@ iron_status iron_engine_apply_batches(iron_engine *engine, const iron_effect *ef
         IRON_FAIL_IF(!isfinite(batches[k].potential), err, IRON_E_ARG,
                      "batch %" PRIu64 " has potential %g: the effect is damaged", k,
                      (double)batches[k].potential);
-    iron__nodes_apply(&engine->nodes, batches, (size_t)effect->batches, engine->team);
-    if (engine->range.is_begun)
-        iron__batches_compose(engine->lattice, batches, (size_t)effect->batches, engine->range.map);
+    iron__engine_apply_effects(engine, batches, (size_t)effect->batches);
     return take_totals(engine, effect, err);
 }

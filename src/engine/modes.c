@@ -1,19 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * modes.c: from a backend's and a mode's name to a registry row, and the lists that `iron info` and
- * error messages show.
+ * modes.c: lists backends, devices and modes, and chooses the registry row that runs an engine.
  *
- * Backends are counted: 0 is the CPU, the others are those of gpu/gpu.h in their order. `auto` is
- * the first of those with a GPU that has the mode, else the CPU; asking for the CPU looks at
- * nothing else.
+ * Backend 0 is the CPU; the others are those of gpu/gpu.h, in their order. `auto` takes the first
+ * backend with a GPU that has the mode, else the CPU; with `cpu` no other backend is probed.
+ *
+ * Mode `auto` on a GPU uses a calibration: iron_calibrate (called by `iron info --measure`)
+ * measures every mode once per device over batch sizes and numbers of nodes, and the result is kept
+ * in the user's cache folder. The nearest measured case decides. A device without a calibration
+ * gets `champion`, which is right for all but tiny work.
+ *
+ * A calibration is a text file:
+ *
+ *     iron calibration 1
+ *     key cuda|NVIDIA H200|CUDA 13.0, driver 580.159.04|0.1.0
+ *     modes atomic2d node hybrid ...
+ *     786432 4096 0 0 1523.1 ... 2471.0
+ *     end
+ *
+ * One line per case: tokens in a batch, nodes, and nanoseconds per batch for each mode, 0 if not
+ * measured. A file that differs from this form in any way, or has another key or other modes, is
+ * treated as absent.
  */
+#include "core/clock.h"
 #include "core/cpu.h"
 #include "core/fail.h"
-#include "engine/calibration.h"
+#include "core/files.h"
+#include "core/hash.h"
 #include "engine/engine.h"
 
+#include <iron/iron_arena.h>
+
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static bool is_cpu(const char *backend) { return backend && strcmp(backend, "cpu") == 0; }
 
@@ -154,7 +177,215 @@ static iron_status no_such_mode(const char *backend, const char *mode, iron_erro
               modes);
 }
 
-/* On the CPU there is little to weigh: the vector code, on as many threads as are allowed. */
+static const uint64_t calibrated_batches[] = {1024, 16384, 262144, 1048576, 16777216};
+static const uint64_t calibrated_nodes[] = {1, 256, 4096, 65536};
+
+#define CALIBRATED_MODES 9u
+#define CALIBRATED_CASES (COUNT(calibrated_batches) * COUNT(calibrated_nodes))
+
+/* One case: nanoseconds per batch in each mode, in the rows' order; 0: not measured, too slow. */
+typedef struct calibration_case {
+    uint64_t batch, nodes;
+    double ns[CALIBRATED_MODES];
+} calibration_case;
+
+typedef struct calibration {
+    size_t count;
+    calibration_case cases[CALIBRATED_CASES];
+} calibration;
+
+#define LINE_BYTES 512
+
+static void calibration_key(size_t backend, const iron__gpu_info *info, char *key, size_t size) {
+    snprintf(key, size, "%s|%s|%s|%s", iron__gpu_backend_name(backend), info->name, info->driver,
+             iron_version());
+}
+
+static char *path_of(const char *key) {
+    return iron__cache_path("calibration", iron__fnv(IRON_FNV_START, key, strlen(key)), ".txt");
+}
+
+static void write_modes(char *line, size_t size) {
+    size_t used = (size_t)snprintf(line, size, "modes");
+
+    for (size_t k = 0; iron__tokens_gpu_row_at(k) && used < size; k++)
+        used += (size_t)snprintf(line + used, size - used, " %s", iron__tokens_gpu_row_at(k)->mode);
+}
+
+static void write_case(const calibration_case *c, char *line, size_t size) {
+    size_t used = (size_t)snprintf(line, size, "%" PRIu64 " %" PRIu64, c->batch, c->nodes);
+
+    for (size_t k = 0; k < CALIBRATED_MODES && used < size; k++)
+        used += (size_t)snprintf(line + used, size - used, " %.1f", c->ns[k]);
+}
+
+static bool parse_case(const char *line, calibration_case *c) {
+    char *at;
+
+    if (strpbrk(line, "-+")) /* strtoull would take them */
+        return false;
+    c->batch = strtoull(line, &at, 10);
+    c->nodes = strtoull(at, &at, 10);
+    for (size_t k = 0; k < CALIBRATED_MODES; k++) {
+        const char *before = at;
+
+        c->ns[k] = strtod(before, &at);
+        if (at == before || !(c->ns[k] >= 0) || c->ns[k] > 1e18)
+            return false;
+    }
+    return *at == '\0' && c->batch > 0 && c->nodes > 0;
+}
+
+/* Reads the next line without its newline; false at the end or if it is too long. */
+static bool next_line(FILE *file, char *line) {
+    size_t length;
+
+    if (!fgets(line, LINE_BYTES, file))
+        return false;
+    length = strlen(line);
+    if (length == 0 || line[length - 1] != '\n')
+        return false;
+    line[length - 1] = '\0';
+    return true;
+}
+
+static bool expect_line(FILE *file, const char *wanted) {
+    char line[LINE_BYTES];
+
+    return next_line(file, line) && strcmp(line, wanted) == 0;
+}
+
+static bool parse(FILE *file, const char *key, calibration *out) {
+    char line[LINE_BYTES];
+
+    snprintf(line, sizeof line, "key %s", key);
+    if (!expect_line(file, "iron calibration 1") || !expect_line(file, line))
+        return false;
+    write_modes(line, sizeof line);
+    if (!expect_line(file, line))
+        return false;
+    for (out->count = 0; next_line(file, line); out->count++) {
+        if (strcmp(line, "end") == 0)
+            return out->count > 0 && fgetc(file) == EOF;
+        if (out->count == CALIBRATED_CASES || !parse_case(line, &out->cases[out->count]))
+            return false;
+    }
+    return false;
+}
+
+static bool calibration_load(const char *key, calibration *out) {
+    char *path = path_of(key);
+    FILE *file = path ? fopen(path, "re") : NULL;
+    bool is_there = file && parse(file, key, out);
+
+    if (file)
+        fclose(file);
+    free(path);
+    return is_there;
+}
+
+static iron_status write_lines(iron_output *output, const char *key, const calibration *c,
+                               iron_error *err) {
+    char line[LINE_BYTES], modes[LINE_BYTES / 2], text[2 * LINE_BYTES];
+
+    write_modes(modes, sizeof modes);
+    snprintf(text, sizeof text, "iron calibration 1\nkey %.250s\n%s\n", key, modes);
+    IRON_TRY(iron_output_write(output, text, strlen(text), err));
+    for (size_t k = 0; k < c->count; k++) {
+        write_case(&c->cases[k], line, sizeof line);
+        IRON_TRY(iron_output_write(output, line, strlen(line), err));
+        IRON_TRY(iron_output_write(output, "\n", 1, err));
+    }
+    return iron_output_write(output, "end\n", 4, err);
+}
+
+static iron_status calibration_save(const char *key, const calibration *all, iron_error *err) {
+    char *path = path_of(key);
+    iron_output *output = NULL;
+    iron_status status;
+
+    IRON_FAIL_IF(!path, err, IRON_E_IO,
+                 "there is no folder for a calibration; set IRON_CACHE_DIR to one");
+    iron__cache_folder_create();
+    status = iron_output_open(path, &output, err);
+    free(path);
+    if (status != IRON_OK)
+        return status;
+    status = write_lines(output, key, all, err);
+    if (status != IRON_OK) {
+        iron_output_abandon(output);
+        return status;
+    }
+    return iron_output_commit(output, err);
+}
+
+/* How many times larger the larger one is. */
+static double ratio(uint64_t a, uint64_t b) {
+    return a > b ? (double)a / (double)b : (double)b / (double)a;
+}
+
+static const calibration_case *nearest_case(const calibration *all, uint64_t batch,
+                                            uint64_t nodes) {
+    const calibration_case *best = NULL;
+    double least = 0;
+
+    for (size_t k = 0; k < all->count; k++) {
+        const calibration_case *c = &all->cases[k];
+        double distance = ratio(c->batch, batch) * ratio(c->nodes, nodes);
+
+        if (!best || distance < least) {
+            best = c;
+            least = distance;
+        }
+    }
+    return best;
+}
+
+static size_t fastest_mode(const calibration_case *c) {
+    size_t best = CALIBRATED_MODES;
+
+    for (size_t k = 0; k < CALIBRATED_MODES; k++)
+        if (c->ns[k] > 0 && (best == CALIBRATED_MODES || c->ns[k] < c->ns[best]))
+            best = k;
+    return best;
+}
+
+/* Takes the fastest mode of the nearest case; false if the device has no calibration. */
+static bool look_up(const iron_config *config, size_t backend, iron__mode_choice *choice) {
+    const calibration_case *c;
+    calibration all;
+    iron__gpu_info info;
+    char key[320];
+    size_t best;
+
+    if (iron__gpu_describe(backend, config->device, &info, NULL) != IRON_OK)
+        return false;
+    calibration_key(backend, &info, key, sizeof key);
+    if (!calibration_load(key, &all))
+        return false;
+    c = nearest_case(&all, config->batch, config->nodes);
+    best = fastest_mode(c);
+    choice->gpu_row = iron__tokens_gpu_row_at(best);
+    if (!choice->gpu_row)
+        return false;
+    snprintf(choice->reason, sizeof choice->reason,
+             "auto: %s, the fastest of all when calibrated with batches of %" PRIu64 " on %" PRIu64
+             " nodes (%.2f us each)",
+             choice->gpu_row->names[backend], c->batch, c->nodes, c->ns[best] * 1e-3);
+    return true;
+}
+
+static void choose_calibrated(const iron_config *config, size_t backend,
+                              iron__mode_choice *choice) {
+    if (look_up(config, backend, choice))
+        return;
+    choice->gpu_row = iron__tokens_gpu_row_find("champion");
+    snprintf(choice->reason, sizeof choice->reason,
+             "auto: %s; the device is not calibrated: iron info --measure does it",
+             choice->gpu_row->names[backend]);
+}
+
+/* On the CPU the vector code on all allowed threads is always the fastest. */
 static void choose_fastest_on_cpu(const iron_config *config, iron__mode_choice *choice) {
     uint32_t threads = config->threads ? config->threads : iron__cpu_threads();
     const char *mode = threads > 1 ? "champion" : "vector";
@@ -176,7 +407,7 @@ static iron_status check_cpu_memory(const char *memory, iron_error *err) {
 static iron_status choose_on_cpu(const iron_config *config, iron__mode_choice *choice,
                                  iron_error *err) {
     IRON_FAIL_IF(config->device != 0, err, IRON_E_ARG,
-                 "device %u does not exist; backend cpu has device 0 alone", config->device);
+                 "device %u does not exist; backend cpu has only device 0", config->device);
     IRON_TRY(check_cpu_memory(config->memory, err));
     if (iron__gpu_is_auto(config->mode)) {
         choose_fastest_on_cpu(config, choice);
@@ -191,10 +422,9 @@ static iron_status choose_on_cpu(const iron_config *config, iron__mode_choice *c
 
 static iron_status choose_on_gpu(const iron_config *config, size_t backend,
                                  iron__mode_choice *choice, iron_error *err) {
-    IRON_TRY(iron__gpu_check(backend, config->device, err));
     choice->gpu_backend = backend;
     if (iron__gpu_is_auto(config->mode)) {
-        iron__calibration_choose(config, backend, choice);
+        choose_calibrated(config, backend, choice);
         return IRON_OK;
     }
     choice->gpu_row = iron__tokens_gpu_row_for(backend, config->mode);
@@ -205,7 +435,7 @@ static iron_status choose_on_gpu(const iron_config *config, size_t backend,
     return IRON_OK;
 }
 
-/* Is there a GPU with that number, and such a mode? */
+/* Whether the backend has a GPU of that number and the mode. */
 static bool is_for_auto(const iron_config *config, size_t backend) {
     return (iron__gpu_is_auto(config->mode) || iron__tokens_gpu_row_for(backend, config->mode)) &&
            iron__gpu_is_for_auto(backend, config->device);
@@ -213,18 +443,184 @@ static bool is_for_auto(const iron_config *config, size_t backend) {
 
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,
                               iron_error *err) {
-    size_t gpus = iron__gpu_backend_count();
+    size_t backend;
 
     *choice = (iron__mode_choice){.variant = NULL};
     if (is_cpu(config->backend))
         return choose_on_cpu(config, choice, err);
     if (!iron__gpu_is_auto(config->backend)) {
-        IRON_FAIL_IF(!is_gpu(config->backend), err, IRON_E_ARG,
-                     "unknown backend '%.40s'; use auto, cpu, cuda or opencl", config->backend);
-        return choose_on_gpu(config, iron__gpu_backend_find(config->backend), choice, err);
+        IRON_TRY(iron__gpu_choose(config->backend, config->device, &backend, err));
+        return choose_on_gpu(config, backend, choice, err);
     }
-    for (size_t k = 0; k < gpus; k++)
-        if (is_for_auto(config, k))
-            return choose_on_gpu(config, k, choice, err);
+    for (backend = 0; backend < iron__gpu_backend_count(); backend++)
+        if (is_for_auto(config, backend))
+            return choose_on_gpu(config, backend, choice, err);
     return choose_on_cpu(config, choice, err);
+}
+
+/* Measuring. The tokens are in device memory; a case is timed from feeding a batch until it is
+ * applied, over enough batches to make the clock's resolution irrelevant, best of ROUNDS. Modes
+ * that read every token for every node are skipped where they would take long: there they have
+ * lost. */
+#define ROUNDS     3u
+#define ROUND_NS   2e6 /* a round takes about this long */
+#define REPEAT_MAX 256u
+
+/* Pairs of node and token that a case may cost per multiprocessor. */
+#define PAIRS (UINT64_C(1) << 20)
+
+typedef struct bench {
+    iron__gpu_device *device;
+    iron__gpu_program *program;
+    iron__gpu_queue *queue;
+    iron__gpu_buffer *tokens;
+    iron_lattice *lattice;
+    uint64_t tokens_max;
+} bench;
+
+/* Nanoseconds until `repeat` batches are fed and applied. */
+static iron_status time_batches(bench *b, iron__tokens_gpu *t, uint64_t batch, uint32_t repeat,
+                                double *ns, iron_error *err) {
+    uint64_t start;
+
+    IRON_TRY(iron__gpu_queue_wait(b->queue, err));
+    start = iron__clock_ns();
+    for (uint32_t k = 0; k < repeat; k++)
+        IRON_TRY(iron__tokens_gpu_feed(t, b->queue, b->tokens, 0, batch, err));
+    IRON_TRY(iron__tokens_gpu_apply_pending(t, b->queue, err));
+    IRON_TRY(iron__gpu_queue_wait(b->queue, err));
+    *ns = (double)(iron__clock_ns() - start);
+    return IRON_OK;
+}
+
+static iron_status time_mode(bench *b, iron__tokens_gpu *t, uint64_t batch, double *out,
+                             iron_error *err) {
+    uint32_t repeat = 1;
+    double ns;
+
+    IRON_TRY(time_batches(b, t, batch, 1, &ns, err)); /* warm-up */
+    IRON_TRY(time_batches(b, t, batch, 1, &ns, err));
+    if (ns < ROUND_NS)
+        repeat = ns * REPEAT_MAX < ROUND_NS ? REPEAT_MAX : (uint32_t)(ROUND_NS / ns) + 1;
+    for (uint32_t k = 0; k < ROUNDS; k++) {
+        IRON_TRY(time_batches(b, t, batch, repeat, &ns, err));
+        if (k == 0 || ns / repeat < *out)
+            *out = ns / repeat;
+    }
+    return IRON_OK;
+}
+
+static iron_status measure_mode(bench *b, const iron__tokens_gpu_row *row, uint64_t batch,
+                                uint64_t nodes, double *ns, iron_error *err) {
+    const iron_allocator *a = iron__allocator_default();
+    iron__tokens_gpu_config config = {.row = row,
+                                      .lattice = b->lattice,
+                                      .allocator = a,
+                                      .program = b->program,
+                                      .batch = batch,
+                                      .nodes = (uint32_t)nodes,
+                                      .vocab = 50257};
+    iron__nodes state = {0};
+    iron__tokens_gpu *t = NULL;
+    iron_status status;
+
+    status = iron__nodes_init(&state, config.nodes, b->lattice, NULL, a, err);
+    if (status == IRON_OK)
+        status = iron__tokens_gpu_create(b->device, &config, &t, err);
+    if (status == IRON_OK)
+        status = iron__tokens_gpu_begin(t, b->queue, &state, iron__contribution_neutral(), 0, err);
+    if (status == IRON_OK)
+        status = time_mode(b, t, batch, ns, err);
+    iron__tokens_gpu_destroy(t);
+    iron__nodes_deinit(&state);
+    return status;
+}
+
+static iron_status measure_case(bench *b, calibration_case *c, iron_error *err) {
+    uint64_t per_node_limit = b->device->info.units * PAIRS / c->nodes;
+
+    for (size_t k = 0; iron__tokens_gpu_row_at(k); k++) {
+        const iron__tokens_gpu_row *row = iron__tokens_gpu_row_at(k);
+
+        if (c->batch <= b->tokens_max && (!row->per_node || c->batch <= per_node_limit))
+            IRON_TRY(measure_mode(b, row, c->batch, c->nodes, &c->ns[k], err));
+    }
+    return IRON_OK;
+}
+
+static iron_status measure_all(bench *b, calibration *out, iron_progress progress, void *context,
+                               iron_error *err) {
+    for (size_t k = 0; k < CALIBRATED_CASES; k++) {
+        calibration_case *c = &out->cases[out->count];
+
+        *c = (calibration_case){.batch = calibrated_batches[k / COUNT(calibrated_nodes)],
+                                .nodes = calibrated_nodes[k % COUNT(calibrated_nodes)]};
+        IRON_TRY(measure_case(b, c, err));
+        if (fastest_mode(c) < CALIBRATED_MODES)
+            out->count++;
+        IRON_FAIL_IF(progress && progress(context, k + 1, CALIBRATED_CASES), err, IRON_E_CANCELLED,
+                     "cancelled while calibrating");
+    }
+    return IRON_OK;
+}
+
+static iron_status fill_tokens(bench *b, iron_error *err) {
+    size_t bytes = (size_t)b->tokens_max * sizeof(uint32_t);
+    iron__gpu_copy copy = {.bytes = bytes};
+    uint32_t *tokens = malloc(bytes);
+    iron_status status;
+
+    if (!tokens)
+        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %zu bytes of tokens", bytes);
+    status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
+    copy.from_host = tokens;
+    if (status == IRON_OK)
+        status = iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, bytes, &b->tokens, err);
+    copy.to = b->tokens;
+    if (status == IRON_OK)
+        status = iron__gpu_copy_bytes(b->queue, &copy, err);
+    if (status == IRON_OK)
+        status = iron__gpu_queue_wait(b->queue, err);
+    free(tokens);
+    return status;
+}
+
+static iron_status set_up(bench *b, size_t backend, size_t device, iron_error *err) {
+    IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
+    b->tokens_max =
+        calibrated_batches[COUNT(calibrated_batches) - (b->device->info.is_gpu ? 1 : 2)];
+    IRON_TRY(iron_lattice_create(NULL, 0, &b->lattice, err));
+    IRON_TRY(iron__gpu_program_load(b->device, &iron__tokens_image, &b->program, err));
+    IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
+    return fill_tokens(b, err);
+}
+
+static void tear_down(bench *b) {
+    iron__gpu_buffer_destroy(b->tokens);
+    iron__gpu_queue_destroy(b->queue);
+    if (b->device)
+        iron__gpu_program_unload(b->device, b->program);
+    iron_lattice_destroy(b->lattice);
+    iron__gpu_device_close(b->device);
+}
+
+iron_status iron_calibrate(const char *backend, uint32_t device, iron_progress progress,
+                           void *context, iron_error *err) {
+    size_t index = iron__gpu_backend_find(backend);
+    calibration all = {.count = 0};
+    bench b = {.device = NULL};
+    iron_status status;
+    char key[320];
+
+    IRON_FAIL_IF(index == iron__gpu_backend_count(), err, IRON_E_ARG,
+                 "backend '%.20s' is not calibrated; use cuda or opencl", backend);
+    status = set_up(&b, index, device, err);
+    if (status == IRON_OK)
+        status = measure_all(&b, &all, progress, context, err);
+    if (status == IRON_OK) {
+        calibration_key(index, &b.device->info, key, sizeof key);
+        status = calibration_save(key, &all, err);
+    }
+    tear_down(&b);
+    return status;
 }

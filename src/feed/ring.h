@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring.h: a source's tokens in slots of memory, read ahead by threads of the ring's own.
+ * ring.h: a ring of buffers ("slots") that threads of its own fill with a source's tokens, ahead of
+ * the caller.
  *
  *     for (;;) {
  *         TRY(iron__ring_next(ring, &slot, &count, err));
@@ -10,46 +11,79 @@
  *         iron__ring_free(ring);
  *     }
  *
- * The memory is the caller's, so that it can be of any kind. Full slots come in the stream's order.
- * Several may be held at once: free gives back the oldest. next, free and destroy are for one
+ * The memory is the caller's, so it can be of any kind. Full slots come in the stream's order. The
+ * caller may hold several at once: free gives back the oldest. next, free and destroy are for one
  * thread.
  */
 #ifndef IRON_FEED_RING_H
 #define IRON_FEED_RING_H
 
-#include "feed/shape.h"
+#include "formats/dtype.h"
+#include "formats/source.h"
+#include "ops/tokens/tokens.h"
 
 #define IRON_RING_SLOTS_MAX 64u
+
+/* How files are read for a GPU; bench-feed measures other shapes than the default. */
+#define IRON_FEED_SLOTS_MIN 5u /* more than the device's buffers: gpu_feed.c says why */
+#define IRON_FEED_SLOTS_MAX 32u
+
+typedef struct iron__feed_shape {
+    uint32_t readers;
+    size_t slot_count;  /* IRON_FEED_SLOTS_MIN ... IRON_FEED_SLOTS_MAX */
+    size_t slot_bytes;  /* what is sent at a time; a multiple of 8, at most a device buffer */
+    size_t piece_bytes; /* what a reader reads of it at a time; 0: all */
+    iron__direct_mode direct;
+} iron__feed_shape;
 
 typedef struct iron__ring iron__ring;
 
 typedef struct iron__ring_options {
-    iron_source *source; /* borrowed, and nobody else's until the ring is destroyed */
-    void *const *slots;  /* pointers to memory that stays the caller's; the array is copied */
-    size_t slot_count;   /* 1 ... IRON_RING_SLOTS_MAX */
-    size_t slot_bytes;   /* of each; at least a token */
-    uint64_t tokens;     /* 0, or of files: so many at most */
-    uint32_t readers;    /* threads wanted; what is no file on a disk is read by one */
-    size_t piece_bytes;  /* of files: what a reader takes of a slot at a time; 0: all of it */
-    iron__direct direct; /* of files: whether they are read past the page cache */
+    iron_source *source;      /* borrowed; not to be used otherwise until the ring is destroyed */
+    void *const *slots;       /* pointers to memory that stays the caller's; the array is copied */
+    size_t slot_count;        /* 1 ... IRON_RING_SLOTS_MAX */
+    size_t slot_bytes;        /* of each; at least a token */
+    uint64_t tokens;          /* files: at most so many are read; 0: all */
+    uint32_t readers;         /* threads wanted; a pipe is read by one */
+    size_t piece_bytes;       /* files: what a reader reads of a slot at a time; 0: all of it */
+    iron__direct_mode direct; /* files: whether they are read past the page cache */
     const iron_allocator *allocator;
 } iron__ring_options;
 
-/* Readers, slots and pieces as a GPU's feed wants them. */
-void iron__ring_take_shape(iron__ring_options *options, const iron__feed_shape *shape);
+/* Sets readers, slots and pieces. */
+void iron__ring_set_shape(iron__ring_options *options, const iron__feed_shape *shape);
 
 iron_status iron__ring_create(const iron__ring_options *options, iron__ring **out, iron_error *err);
 
-/* Stops the readers within a tenth of a second and waits for them. A source of files then stands
- * behind the last slot that was taken; of a pipe, what was read ahead is gone. */
+/* Stops the readers within a tenth of a second and waits for them. A source of files is then
+ * positioned after the last slot taken; what was read ahead from a pipe is lost. */
 void iron__ring_destroy(iron__ring *ring);
 
-/* Waits for the next full slot: its index, and how many tokens it holds (all but the last are
- * full); *count is 0 at the end. What went wrong with a slot is reported when its turn comes, and
- * again from then on. IRON_E_STATE: the caller holds all slots, and none could ever come. */
+/* Waits for the next full slot: its index, and how many tokens it holds (only the last may be
+ * shorter); *count is 0 at the end. An error is returned when the turn of its slot comes, and
+ * again from then on. IRON_E_STATE: the caller holds all slots, so the next can never come. */
 iron_status iron__ring_next(iron__ring *ring, size_t *slot, size_t *count, iron_error *err);
 
-/* Gives back the slot that was taken first of those held; with none held it does nothing. */
+/* Gives back the oldest slot held; without one it does nothing. */
 void iron__ring_free(iron__ring *ring);
+
+/* A small buffer for tokens that are widened to 32 bits a few thousand at a time.
+ *
+ * Vector loops prefetch IRON_PREFETCH_BYTES ahead, also past the end of a run. Past a small buffer
+ * on a stack there is often no page, and then each prefetch costs a walk through the page
+ * tables: 1.1 ns per token on a Neoverse V1, three times the sums. So there are pages after this
+ * buffer, and touch makes sure that they are mapped. */
+#define IRON_WIDENED_PAGE 4096u
+
+typedef struct iron__widened {
+    uint32_t tokens[IRON_WIDEN_TOKENS];
+    volatile unsigned char ahead[IRON_PREFETCH_BYTES];
+} iron__widened;
+
+static inline void iron__widened_touch(iron__widened *w) {
+    for (size_t k = 0; k < IRON_PREFETCH_BYTES; k += IRON_WIDENED_PAGE)
+        w->ahead[k] = 0;
+    w->ahead[IRON_PREFETCH_BYTES - 1] = 0;
+}
 
 #endif

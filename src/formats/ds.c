@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ds.c: what datatrove writes and nanotron reads: X.ds with raw tokens of 2 or 4 bytes, X.ds.index
- * with the running ends of its documents, X.ds.metadata with "tokenizer|width", the number of
+ * ds.c: the files that datatrove writes and nanotron reads: X.ds with raw tokens of 2 or 4 bytes,
+ * X.ds.index with the ends of its documents, X.ds.metadata with "tokenizer|width", the number of
  * tokens, and a line for people.
  *
- * Either neighbour may be missing, and each one that is there must be right. The width stands in
- * the metadata alone: without them (or with old ones, which do not say) the user must give it.
+ * One of the two sidecars may be missing, and each one that exists is checked. Only the metadata
+ * contain the width: without them (or with old ones, which do not have it) the user must give it.
  */
 #include "core/fail.h"
 #include "formats/format.h"
-#include "formats/sidecar.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,11 +30,11 @@ static bool is_there(const char *path, const char *suffix) {
 static bool recognise(const iron__candidate *c) {
     const char *path = c->file->path;
 
-    return !iron__candidate_is_pipe(c) && iron__path_ends(path, ".ds") &&
+    return !iron__source_file_is_pipe(c->file) && iron__path_ends(path, ".ds") &&
            (is_there(path, ".index") || is_there(path, ".metadata"));
 }
 
-/* Digits alone, below 2^64; *at moves behind them. */
+/* Reads digits, below 2^64, and advances *at past them. */
 static bool read_number(const char **at, uint64_t *value) {
     const char *start = *at;
 
@@ -46,7 +45,7 @@ static bool read_number(const char **at, uint64_t *value) {
     return *at > start;
 }
 
-/* The first line ends in "|2" or "|4"; without a bar it says nothing of the width. */
+/* The first line ends in "|2" or "|4"; without a bar the width is unknown. */
 static iron_status read_width(const char *path, const char *line, size_t length, iron_dtype *dtype,
                               iron_error *err) {
     const char *bar = memrchr(line, '|', length);
@@ -65,7 +64,7 @@ static iron_status read_width(const char *path, const char *line, size_t length,
     return IRON_OK;
 }
 
-static iron_status parse_metadata(const char *path, const char *text, iron__layout *layout,
+static iron_status parse_metadata(const char *path, const char *text, iron__format_layout *layout,
                                   iron_error *err) {
     const char *end = strchr(text, '\n'), *at;
 
@@ -77,13 +76,13 @@ static iron_status parse_metadata(const char *path, const char *text, iron__layo
     IRON_FAIL_IF(!read_number(&at, &layout->tokens) || (*at != '\0' && *at != '\n') ||
                      layout->tokens == IRON_COUNT_UNKNOWN,
                  err, IRON_E_FORMAT,
-                 "%.100s at byte %zu: '%.20s', expected the number of tokens alone on line 2", path,
+                 "%.100s at byte %zu: '%.20s', expected only the number of tokens on line 2", path,
                  (size_t)(end + 1 - text), end + 1);
     return IRON_OK;
 }
 
-static iron_status check_metadata(const iron__candidate *c, iron__layout *layout, bool *found,
-                                  iron_error *err) {
+static iron_status check_metadata(const iron__candidate *c, iron__format_layout *layout,
+                                  bool *found, iron_error *err) {
     char text[METADATA_MAX + 1] = "";
     iron__sidecar metadata;
     iron_status status;
@@ -101,15 +100,15 @@ static iron_status check_metadata(const iron__candidate *c, iron__layout *layout
     if (status == IRON_OK)
         status = parse_metadata(metadata.path, text, layout, err);
     if (status == IRON_OK)
-        iron__because(c, "X.metadata: width %s, %" PRIu64 " tokens",
-                      layout->dtype == IRON_DTYPE_NONE ? "not told"
-                                                       : iron_dtype_name(layout->dtype),
-                      layout->tokens);
+        iron__format_reason(c, "X.metadata: width %s, %" PRIu64 " tokens",
+                            layout->dtype == IRON_DTYPE_NONE ? "unknown"
+                                                             : iron_dtype_name(layout->dtype),
+                            layout->tokens);
     iron__sidecar_close(&metadata);
     return status;
 }
 
-/* Ends never go back, and the last one is *last. */
+/* Checks that the ends are in order; *last is the last one. */
 static iron_status check_ends(const iron__sidecar *index, uint64_t *last, iron_error *err) {
     unsigned char piece[8 * INDEX_ENTRIES];
 
@@ -120,11 +119,11 @@ static iron_status check_ends(const iron__sidecar *index, uint64_t *last, iron_e
 
         IRON_TRY(iron__sidecar_read(index, at, piece, bytes, err));
         for (size_t k = 0; k < bytes; k += 8) {
-            uint64_t end = iron__stored_u64(piece + k);
+            uint64_t end = iron__load_u64(piece + k);
 
             IRON_FAIL_IF(end < *last, err, IRON_E_FORMAT,
                          "%.100s at byte %" PRIu64 ": a document ends at token %" PRIu64
-                         ", expected %" PRIu64 " or more, where the one before it ends",
+                         ", expected at least %" PRIu64 ", the end of the one before",
                          index->path, at + k, end, *last);
             *last = end;
         }
@@ -133,8 +132,8 @@ static iron_status check_ends(const iron__sidecar *index, uint64_t *last, iron_e
     return IRON_OK;
 }
 
-static iron_status check_index(const iron__candidate *c, iron__layout *layout, uint64_t *last,
-                               bool *found, iron_error *err) {
+static iron_status check_index(const iron__candidate *c, iron__format_layout *layout,
+                               uint64_t *last, bool *found, iron_error *err) {
     iron__sidecar index;
     iron_status status = IRON_OK;
 
@@ -149,13 +148,13 @@ static iron_status check_index(const iron__candidate *c, iron__layout *layout, u
         status = check_ends(&index, last, err);
     layout->documents = index.bytes / 8;
     if (status == IRON_OK)
-        iron__because(c, "X.index: %" PRIu64 " documents, the last one ends at token %" PRIu64,
-                      layout->documents, *last);
+        iron__format_reason(c, "X.index: %" PRIu64 " documents, the last ends at token %" PRIu64,
+                            layout->documents, *last);
     iron__sidecar_close(&index);
     return status;
 }
 
-/* Without a width there is nothing to do but to say which one would fit. */
+/* Without a dtype, reports which one would fit. */
 static iron_status no_width(const iron__candidate *c, bool has_index, uint64_t last,
                             iron_error *err) {
     const char *fits = !has_index || last == 0      ? "u16 or u32"
@@ -163,21 +162,21 @@ static iron_status no_width(const iron__candidate *c, bool has_index, uint64_t l
                        : c->file->bytes / 4 == last ? "u32, which agrees with its index"
                                                     : "u16 or u32";
 
-    IRON_FAIL(err, IRON_E_ARG, "%.100s: no metadata beside it that say the width; give --dtype %s",
-              c->name, fits);
+    IRON_FAIL(err, IRON_E_ARG,
+              "%.100s: no metadata beside it with the token width; give --dtype %s", c->name, fits);
 }
 
-static iron_status examine(iron__candidate *c, iron__layout *layout, iron_error *err) {
+static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     bool has_metadata, has_index;
     uint64_t last = 0, width;
 
-    IRON_FAIL_IF(iron__candidate_is_pipe(c), err, IRON_E_UNSUPPORTED,
-                 "%.100s is a pipe; format ds has files beside its tokens: name the .ds file",
+    IRON_FAIL_IF(iron__source_file_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
+                 "%.100s is a pipe; format ds needs files beside the tokens: name the .ds file",
                  c->name);
     IRON_TRY(check_metadata(c, layout, &has_metadata, err));
     IRON_TRY(check_index(c, layout, &last, &has_index, err));
     IRON_FAIL_IF(!has_metadata && !has_index, err, IRON_E_FORMAT,
-                 "%.100s has neither .index nor .metadata beside it, expected one at least; is it "
+                 "%.100s has neither .index nor .metadata beside it, expected at least one; is it "
                  "--format raw?",
                  c->name);
     if (layout->dtype == IRON_DTYPE_NONE)
@@ -186,8 +185,9 @@ static iron_status examine(iron__candidate *c, iron__layout *layout, iron_error 
         return no_width(c, has_index, last, err);
     width = iron_dtype_bytes(layout->dtype);
     IRON_FAIL_IF(layout->dtype != IRON_DTYPE_U16 && layout->dtype != IRON_DTYPE_U32, err,
-                 IRON_E_FORMAT, "%.100s: --dtype %s, expected u16 or u32: ds files hold no others",
-                 c->name, iron_dtype_name(layout->dtype));
+                 IRON_E_FORMAT,
+                 "%.100s: --dtype %s, expected u16 or u32, the only ones in ds files", c->name,
+                 iron_dtype_name(layout->dtype));
     IRON_FAIL_IF(has_index && (c->file->bytes % width != 0 || last != c->file->bytes / width), err,
                  IRON_E_FORMAT,
                  "%.100s.index: the last document ends at token %" PRIu64 ", expected %" PRIu64
@@ -200,7 +200,7 @@ static iron_status examine(iron__candidate *c, iron__layout *layout, iron_error 
         "%.100s.metadata: %" PRIu64 " tokens, expected %" PRIu64 ": %" PRIu64 " bytes of %s",
         c->name, layout->tokens, c->file->bytes / width, c->file->bytes,
         iron_dtype_name(layout->dtype));
-    iron__because(c, "%" PRIu64 " bytes of tokens agree with that", c->file->bytes);
+    iron__format_reason(c, "%" PRIu64 " bytes of tokens match", c->file->bytes);
     return IRON_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dtype.c: the table of token widths, and the way from each to 32 bits. The loops are plain, so
- * that the compiler vectorises them.
+ * dtype.c: the table of dtypes, and the conversion of each to 32 bits. The loops are plain, so that
+ * the compiler vectorises them.
  */
 #include "formats/dtype.h"
 
@@ -46,7 +46,29 @@ size_t iron_dtype_bytes(iron_dtype dtype) {
     return 0;
 }
 
-/* i32 and u32 share their bits: where no value is negative, they share their tokens too. */
+iron_status iron__dtype_from_code(unsigned code, bool is_f64_first, const char *name, unsigned byte,
+                                  iron_dtype *dtype, iron_error *err) {
+    static const char *const names[] = {"nothing", "u8",  "i8",  "i16", "i32",
+                                        "i64",     "f32", "f64", "u16"};
+    const char *shown = "unknown";
+
+    *dtype = code == 1   ? IRON_DTYPE_U8
+             : code == 4 ? IRON_DTYPE_I32
+             : code == 5 ? IRON_DTYPE_I64
+             : code == 8 ? IRON_DTYPE_U16
+                         : IRON_DTYPE_NONE;
+    if (code == 6 || code == 7)
+        shown = (code == 6) == is_f64_first ? "f64" : "f32";
+    else if (code < sizeof names / sizeof names[0])
+        shown = names[code];
+    IRON_FAIL_IF(*dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
+                 "%.100s at byte %u: element type %u (%s), expected 1 (u8), 4 (i32), 5 (i64) or 8 "
+                 "(u16)",
+                 name, byte, code, shown);
+    return IRON_OK;
+}
+
+/* i32 without negative values has the same bits as u32. */
 static int is_in_place(iron_dtype dtype) {
     return dtype == IRON_DTYPE_U32 || dtype == IRON_DTYPE_I32;
 }
@@ -81,7 +103,8 @@ const uint32_t *iron__view_tokens(const iron__tokens_view *view, size_t begin, s
     return wide;
 }
 
-/* Looks whether anything is out of range, which vectorises, and for the place only if so. */
+/* First checks whether any value is out of range, which vectorises, and only then searches for
+ * it. */
 static size_t first_bad_i32(const int32_t *tokens, size_t count) {
     int32_t signs = 0;
     size_t good = 0;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * format.c: the table of formats, and what they share. The order of the rows is the order in which
- * `auto` looks.
+ * format.c: the table of formats, the checks that all formats share, and the three formats that are
+ * only tokens or a short header and tokens: raw, llmc and litpkds.
  */
 #include "formats/format.h"
 
 #include "core/fail.h"
-#include "formats/sidecar.h"
+#include "formats/dtype.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+/* In the order in which `auto` tries them; raw recognises every file. */
 static const iron__format *const formats[] = {
     &iron__format_npy,      &iron__format_litpkds, &iron__format_llmc,
     &iron__format_megatron, &iron__format_ds,      &iron__format_raw,
@@ -40,7 +41,7 @@ const iron__format *iron__format_recognise(const iron__candidate *c) {
     return formats[k];
 }
 
-void iron__because(const iron__candidate *c, const char *format, ...) {
+void iron__format_reason(const iron__candidate *c, const char *format, ...) {
     iron_sniff_report *r = c->report;
     va_list arguments;
 
@@ -51,46 +52,26 @@ void iron__because(const iron__candidate *c, const char *format, ...) {
     va_end(arguments);
 }
 
-bool iron__candidate_is_pipe(const iron__candidate *c) {
-    return c->file->bytes == IRON_COUNT_UNKNOWN;
-}
-
-iron_status iron__candidate_take(iron__candidate *c, void *to, size_t want, iron_error *err) {
-    uint64_t from = c->file->taken;
+iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err) {
+    uint64_t from = c->file->offset;
     size_t got;
 
     IRON_TRY(iron__source_file_read(c->file, to, want, &got, c->stop, err));
     IRON_FAIL_IF(got < want, err, IRON_E_FORMAT,
-                 "%.100s ended at byte %" PRIu64 ", inside its header, which goes on to byte "
-                 "%" PRIu64 " at least",
+                 "%.100s ended at byte %" PRIu64 ", inside its header, which needs at least "
+                 "%" PRIu64 " bytes",
                  c->name, from + got, from + want);
     return IRON_OK;
 }
 
-uint32_t iron__stored_u32(const unsigned char *at) {
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-uint64_t iron__stored_u64(const unsigned char *at) {
-    return iron__stored_u32(at) | (uint64_t)iron__stored_u32(at + 4) << 32;
-}
-
-static iron_status check_dtype(const iron__candidate *c, const iron__layout *l, iron_error *err) {
-    IRON_FAIL_IF(c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != l->dtype, err,
-                 IRON_E_FORMAT,
-                 "%.100s is a %s file of %s tokens, but --dtype says %s; leave --dtype out, or say "
-                 "--format raw to take all of its bytes for tokens",
-                 c->name, l->format->name, iron_dtype_name(l->dtype), iron_dtype_name(c->dtype));
-    return IRON_OK;
-}
-
-/* A regular file holds what its header says, to the byte, and whole tokens in any case. */
-static iron_status check_size(const iron__candidate *c, iron__layout *l, iron_error *err) {
+/* Checks that a regular file has exactly the tokens of its header, or whole tokens if it has
+ * none. */
+static iron_status check_size(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
     uint64_t width = iron_dtype_bytes(l->dtype), body = l->bytes - l->data_offset, announced;
 
     IRON_FAIL_IF(l->tokens == IRON_COUNT_UNKNOWN && body % width != 0, err, IRON_E_FORMAT,
                  "%.100s has %" PRIu64 " bytes%s, not a whole number of %s tokens (%zu bytes each);"
-                 " check --dtype and the file's end",
+                 " check --dtype and the end of the file",
                  c->name, body, l->data_offset ? " after its header" : "",
                  iron_dtype_name(l->dtype), (size_t)width);
     if (l->tokens == IRON_COUNT_UNKNOWN)
@@ -103,30 +84,155 @@ static iron_status check_size(const iron__candidate *c, iron__layout *l, iron_er
     return IRON_OK;
 }
 
-/* What a pipe's header says comes true or not as it is read; but it must be possible. */
-static iron_status check_count(const iron__candidate *c, const iron__layout *l, iron_error *err) {
-    uint64_t announced = 0;
-
-    IRON_FAIL_IF(l->tokens != IRON_COUNT_UNKNOWN &&
-                     __builtin_mul_overflow(l->tokens, iron_dtype_bytes(l->dtype), &announced),
-                 err, IRON_E_FORMAT,
-                 "%.100s: its header says %" PRIu64 " %s tokens, more than 2^64 bytes", c->name,
-                 l->tokens, iron_dtype_name(l->dtype));
-    return IRON_OK;
-}
-
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
-                                 iron__layout *layout, iron_error *err) {
-    *layout = (iron__layout){
+                                 iron__format_layout *layout, iron_error *err) {
+    *layout = (iron__format_layout){
         .bytes = c->file->bytes, .tokens = IRON_COUNT_UNKNOWN, .documents = IRON_COUNT_UNKNOWN};
     if (!forced) {
         IRON_TRY(iron__source_file_peek(c->file, c->head, &c->head_count, c->stop, err));
-        if (!iron__candidate_is_pipe(c))
+        if (!iron__source_file_is_pipe(c->file))
             IRON_TRY(iron__sidecar_refuse(c->file->path, err));
         forced = iron__format_recognise(c);
     }
     layout->format = forced;
     IRON_TRY(forced->examine(c, layout, err));
-    IRON_TRY(check_dtype(c, layout, err));
-    return iron__candidate_is_pipe(c) ? check_count(c, layout, err) : check_size(c, layout, err);
+    IRON_FAIL_IF(c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != layout->dtype, err,
+                 IRON_E_FORMAT,
+                 "%.100s is a %s file of %s tokens, but --dtype says %s; omit --dtype, or use "
+                 "--format raw to read all of its bytes as tokens",
+                 c->name, forced->name, iron_dtype_name(layout->dtype), iron_dtype_name(c->dtype));
+    if (!iron__source_file_is_pipe(c->file))
+        return check_size(c, layout, err);
+    /* the count of a pipe is checked while it is read, but it must be possible */
+    IRON_FAIL_IF(layout->tokens != IRON_COUNT_UNKNOWN &&
+                     layout->tokens > UINT64_MAX / iron_dtype_bytes(layout->dtype),
+                 err, IRON_E_FORMAT,
+                 "%.100s: its header says %" PRIu64 " %s tokens, more than 2^64 bytes", c->name,
+                 layout->tokens, iron_dtype_name(layout->dtype));
+    return IRON_OK;
 }
+
+/* Raw: tokens from byte 0 and nothing else, as nanoGPT writes them, and OLMo under the name .npy.
+ * The file does not store the dtype, so the user must give it. */
+
+static bool raw_recognise(const iron__candidate *c) {
+    (void)c;
+    return true;
+}
+
+static iron_status raw_examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    IRON_FAIL_IF(
+        c->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
+        "%.100s: raw token files do not store a dtype; give --dtype u8, u16, u32, i32 or i64 "
+        "(`iron sniff` guesses it)",
+        c->name);
+    layout->dtype = c->dtype;
+    return IRON_OK;
+}
+
+const iron__format iron__format_raw = {"raw", raw_recognise, raw_examine, NULL};
+
+/* llmc: token files of llm.c and modded-nanogpt: a header of 256 int32 (only three are used),
+ * then the tokens. Each of the two magic numbers means one dtype and has one version. */
+
+#define LLMC_HEADER_BYTES 1024u
+
+static const struct llmc_kind {
+    uint32_t magic, version;
+    iron_dtype dtype;
+} llmc_kinds[] = {{20240520, 1, IRON_DTYPE_U16}, {20240801, 7, IRON_DTYPE_U32}};
+
+static const struct llmc_kind *llmc_kind_of(const unsigned char *head) {
+    for (size_t k = 0; k < sizeof llmc_kinds / sizeof llmc_kinds[0]; k++)
+        if (iron__load_u32(head) == llmc_kinds[k].magic)
+            return &llmc_kinds[k];
+    return NULL;
+}
+
+static bool llmc_recognise(const iron__candidate *c) {
+    return c->head_count >= 4 && llmc_kind_of(c->head);
+}
+
+static iron_status llmc_examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    unsigned char header[LLMC_HEADER_BYTES];
+    const struct llmc_kind *kind;
+    uint32_t count;
+
+    IRON_TRY(iron__candidate_read(c, header, 4, err));
+    kind = llmc_kind_of(header);
+    IRON_FAIL_IF(!kind, err, IRON_E_FORMAT,
+                 "%.100s at byte 0: %" PRIu32 ", expected llm.c's magic 20240520 or 20240801",
+                 c->name, iron__load_u32(header));
+    iron__format_reason(c, "llm.c magic %" PRIu32 " at byte 0: tokens are %s", kind->magic,
+                        iron_dtype_name(kind->dtype));
+    IRON_TRY(iron__candidate_read(c, header + 4, sizeof header - 4, err));
+    IRON_FAIL_IF(iron__load_u32(header + 4) != kind->version, err, IRON_E_FORMAT,
+                 "%.100s at byte 4: llm.c version %" PRId32 ", expected %" PRIu32
+                 " with magic %" PRIu32 "; if these are tokens, use --format raw",
+                 c->name, (int32_t)iron__load_u32(header + 4), kind->version, kind->magic);
+    iron__format_reason(c, "version %" PRIu32 " at byte 4", kind->version);
+    count = iron__load_u32(header + 8);
+    IRON_FAIL_IF(count > INT32_MAX, err, IRON_E_FORMAT,
+                 "%.100s at byte 8: %" PRId32 " tokens, expected 0 or more", c->name,
+                 (int32_t)count);
+    iron__format_reason(c, "%" PRIu32 " tokens at byte 8, checked against the file size", count);
+    layout->dtype = kind->dtype;
+    layout->data_offset = LLMC_HEADER_BYTES;
+    layout->tokens = count;
+    return IRON_OK;
+}
+
+const iron__format iron__format_llmc = {"llmc", llmc_recognise, llmc_examine, NULL};
+
+/* litpkds: packed datasets of lit-gpt and TinyLlama: a header of 24 bytes, then the tokens of one
+ * chunk. The number of tokens follows from the file's size. The chunk size in the header is what
+ * the writer intended, so a difference is reported by sniff but is not an error. */
+
+#define LITPKDS_MAGIC        "LITPKDS"
+#define LITPKDS_MAGIC_BYTES  7u
+#define LITPKDS_HEADER_BYTES 24u
+
+static bool litpkds_recognise(const iron__candidate *c) {
+    return c->head_count >= LITPKDS_MAGIC_BYTES &&
+           memcmp(c->head, LITPKDS_MAGIC, LITPKDS_MAGIC_BYTES) == 0;
+}
+
+static iron_status litpkds_examine(iron__candidate *c, iron__format_layout *layout,
+                                   iron_error *err) {
+    unsigned char header[LITPKDS_HEADER_BYTES];
+    uint64_t version, chunk;
+
+    IRON_TRY(iron__candidate_read(c, header, LITPKDS_MAGIC_BYTES, err));
+    IRON_FAIL_IF(memcmp(header, LITPKDS_MAGIC, LITPKDS_MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
+                 "%.100s at byte 0: %02x %02x %02x %02x ..., expected the magic LITPKDS", c->name,
+                 header[0], header[1], header[2], header[3]);
+    iron__format_reason(c, "magic LITPKDS at byte 0");
+    IRON_TRY(iron__candidate_read(c, header + LITPKDS_MAGIC_BYTES,
+                                  sizeof header - LITPKDS_MAGIC_BYTES, err));
+    version = iron__load_u64(header + LITPKDS_MAGIC_BYTES);
+    IRON_FAIL_IF(version != 1, err, IRON_E_FORMAT,
+                 "%.100s at byte 7: LITPKDS version %" PRIu64 ", expected 1", c->name, version);
+    iron__format_reason(c, "version 1 at byte 7");
+    IRON_TRY(iron__dtype_from_code(header[15], false, c->name, 15, &layout->dtype, err));
+    iron__format_reason(c, "element type %u, %s, at byte 15", header[15],
+                        iron_dtype_name(layout->dtype));
+    chunk = iron__load_u64(header + 16);
+    layout->data_offset = LITPKDS_HEADER_BYTES;
+    if (chunk == 0) /* an empty chunk has no tokens */
+        layout->tokens = 0;
+    if (!iron__source_file_is_pipe(c->file)) {
+        uint64_t tokens = (layout->bytes - LITPKDS_HEADER_BYTES) / iron_dtype_bytes(layout->dtype);
+
+        if (chunk == tokens)
+            iron__format_reason(
+                c, "chunk of %" PRIu64 " tokens at byte 16, which matches the file size", chunk);
+        else
+            iron__format_reason(c,
+                                "chunk of %" PRIu64 " tokens at byte 16, but the file size gives "
+                                "%" PRIu64 ": cut or extended?",
+                                chunk, tokens);
+    }
+    return IRON_OK;
+}
+
+const iron__format iron__format_litpkds = {"litpkds", litpkds_recognise, litpkds_examine, NULL};

@@ -1,83 +1,160 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * format.h: what a token file format is: a row in a table, and a file of its own.
+ * format.h: token file formats, and what the files of this module share.
  *
- * A format recognises its files by their first bytes or their neighbours, and examines one: every
- * check that can be made before the first token is read, with all that is in its header and its
- * neighbours. What comes out is a layout: from where to where the tokens lie, and how wide they
- * are; after that nobody needs to know the format any more. `iron sniff` tells what the same rows
- * found.
+ * A format is a row in a table. It recognises its files by their first bytes or by the files beside
+ * them, and examines a file: it makes every check that is possible before the first token is read,
+ * against its header and the files beside it. The result is a layout: where the tokens are and how
+ * wide they are. Readers need only the layout, not the format. `iron sniff` reports what the same
+ * rows found.
  *
- * To add a format, write one file with its row and name the row in format.c.
+ * To add a format, write one file with its row and add the row to the table in format.c.
  */
 #ifndef IRON_FORMATS_FORMAT_H
 #define IRON_FORMATS_FORMAT_H
 
-#include "formats/source_file.h"
+#include <iron/iron.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* One file or pipe and the read position (files.c). */
+
+#define IRON_HEAD_BYTES 8u /* enough to recognise any format */
+
+typedef struct iron__source_file {
+    const char *path;
+    uint64_t bytes;  /* size; IRON_COUNT_UNKNOWN: a pipe or a device */
+    uint64_t start;  /* where a regular file begins: nonzero only for standard input */
+    uint64_t offset; /* of the next byte, counted from start */
+    bool is_stream;  /* standard input that is a regular file: read in order, moving its offset */
+    int fd;          /* -1 if not open */
+    unsigned char ahead[IRON_HEAD_BYTES]; /* of a pipe: peeked at but not read yet */
+    size_t ahead_count;
+} iron__source_file;
+
+static inline bool iron__source_file_is_pipe(const iron__source_file *file) {
+    return file->bytes == IRON_COUNT_UNKNOWN;
+}
+
+static inline bool iron__path_is_stdin(const char *path) { return strcmp(path, "-") == 0; }
+
+/* A path as messages show it. */
+static inline const char *iron__path_shown(const char *path) {
+    return iron__path_is_stdin(path) ? "standard input" : path;
+}
+
+/* Opens file->path without waiting for the writer of a pipe. Closing a file that is not open does
+ * nothing. */
+iron_status iron__source_file_open(iron__source_file *file, iron_error *err);
+void iron__source_file_close(iron__source_file *file);
+
+/* Reads until `want` bytes are there or the file ends, and advances the offset. Regular files are
+ * read with pread, so that several threads can share a descriptor, each with its own struct. */
+iron_status iron__source_file_read(iron__source_file *file, void *to, size_t want, size_t *got,
+                                   const atomic_bool *stop, iron_error *err);
+
+/* Copies up to IRON_HEAD_BYTES from the current offset without consuming them; fewer at the end of
+ * the file. */
+iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[IRON_HEAD_BYTES],
+                                   size_t *got, const atomic_bool *stop, iron_error *err);
+
+/* The file ended at its offset: an error if a regular file ended before its size. */
+iron_status iron__source_file_check_end(const iron__source_file *file, iron_error *err);
+
+/* Formats (format.c). */
 
 typedef struct iron__format iron__format;
 
-/* What there is to know of a file. */
-typedef struct iron__layout {
-    const iron__format *format; /* NULL: a pipe that nobody looked into yet */
+/* What is known about a file. */
+typedef struct iron__format_layout {
+    const iron__format *format; /* NULL: a pipe that was not examined yet */
     iron_dtype dtype;
     uint64_t bytes;       /* of the file; IRON_COUNT_UNKNOWN: a pipe */
     uint64_t data_offset; /* of the first token */
-    uint64_t tokens;      /* of a pipe: what its header says, or IRON_COUNT_UNKNOWN */
-    uint64_t documents;   /* IRON_COUNT_UNKNOWN: it does not say */
-} iron__layout;
+    uint64_t tokens;      /* of a pipe: from its header, or IRON_COUNT_UNKNOWN */
+    uint64_t documents;   /* IRON_COUNT_UNKNOWN: the format does not tell */
+} iron__format_layout;
 
-/* A file that is being looked at. */
+/* A file that is being examined. */
 typedef struct iron__candidate {
     iron__source_file *file; /* open, at its beginning */
     const char *name;        /* for messages */
-    iron_dtype dtype;        /* what the user says; IRON_DTYPE_NONE: nothing */
-    bool is_for_raw;         /* and says only of files that do not say it themselves */
+    iron_dtype dtype;        /* given by the user, or IRON_DTYPE_NONE */
+    bool is_for_raw; /* the user's dtype applies only to files without a dtype of their own */
     const atomic_bool *stop;
-    iron_sniff_report *report; /* receives the reasons; NULL: nobody asks */
+    iron_sniff_report *report; /* receives the reasons; may be NULL */
     unsigned char head[IRON_HEAD_BYTES];
     size_t head_count;
 } iron__candidate;
 
 struct iron__format {
     const char *name;
-    /* Does it look like one? Reads nothing but c->head and neighbours. */
+    /* Whether the file looks like this format. Uses only c->head and the files beside it. */
     bool (*recognise)(const iron__candidate *c);
-    /* Fills dtype, data_offset, tokens and documents, which begin as NONE, 0, UNKNOWN, UNKNOWN.
-     * tokens may stay UNKNOWN: then it is all that follows data_offset. */
-    iron_status (*examine)(iron__candidate *c, iron__layout *layout, iron_error *err);
-    /* (optional) The file that a path stands for when the user names the format: owned by the
-     * caller; NULL: the path itself. */
+    /* Fills dtype, data_offset, tokens and documents, which start as NONE, 0, UNKNOWN, UNKNOWN.
+     * If tokens stays UNKNOWN, everything after data_offset is tokens. */
+    iron_status (*examine)(iron__candidate *c, iron__format_layout *layout, iron_error *err);
+    /* (optional) The file that a path means if the user names the format; the caller frees it.
+     * NULL: the path itself. */
     char *(*main_path)(const char *path);
 };
 
 extern const iron__format iron__format_npy, iron__format_litpkds, iron__format_llmc,
     iron__format_megatron, iron__format_ds, iron__format_raw;
 
-/* NULL for NULL and "auto"; an unknown name is refused. */
+/* Finds a format by name. NULL and "auto" give NULL; an unknown name is an error. */
 iron_status iron__format_find(const char *name, const iron__format **out, iron_error *err);
 
-/* The first row that recognises the candidate, whose head must be there; raw if none does. */
+/* The first format that recognises the candidate, whose head must be filled; raw if none does. */
 const iron__format *iron__format_recognise(const iron__candidate *c);
 
-/* Everything about an open file. `forced`: NULL to recognise it. On failure layout->format says
- * what it looked like, if it came so far. */
+/* Examines an open file. `forced`: NULL to recognise the format. On failure layout->format is the
+ * format that was recognised, if any. */
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
-                                 iron__layout *layout, iron_error *err);
+                                 iron__format_layout *layout, iron_error *err);
 
-/* For the rows. */
-
-/* A sentence for whoever asked why. */
-void iron__because(const iron__candidate *c, const char *format, ...)
+/* Adds a sentence to the candidate's sniff report, if there is one. */
+void iron__format_reason(const iron__candidate *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-bool iron__candidate_is_pipe(const iron__candidate *c);
+/* Reads the next `want` bytes of the header; an error if the file ends before. */
+iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err);
 
-/* The next `want` bytes of the header, all of them. */
-iron_status iron__candidate_take(iron__candidate *c, void *to, size_t want, iron_error *err);
+/* Unaligned little-endian numbers. */
+static inline uint32_t iron__load_u32(const unsigned char *at) {
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
 
-/* Stored numbers: nothing in these files is aligned. */
-uint32_t iron__stored_u32(const unsigned char *at);
-uint64_t iron__stored_u64(const unsigned char *at);
+static inline uint64_t iron__load_u64(const unsigned char *at) {
+    return iron__load_u32(at) | (uint64_t)iron__load_u32(at + 4) << 32;
+}
+
+/* Sidecars (files.c): files beside a token file that describe it, such as P.idx beside P.bin or
+ * X.ds.index beside X.ds. They do not contain tokens. */
+
+typedef struct iron__sidecar {
+    char *path;
+    uint64_t bytes;
+    int fd;
+} iron__sidecar;
+
+bool iron__path_ends(const char *path, const char *suffix);
+
+/* The path without its last `cut` characters, followed by `suffix`; the caller frees it. NULL: out
+ * of memory. */
+char *iron__path_beside(const char *path, size_t cut, const char *suffix);
+
+/* An error if the path names a sidecar; the message names its main file. */
+iron_status iron__sidecar_refuse(const char *path, iron_error *err);
+
+/* Takes `path`, also on failure. A missing sidecar is not an error: *is_there is false. */
+iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, iron_error *err);
+void iron__sidecar_close(iron__sidecar *sidecar);
+
+/* Reads bytes at ... at+want-1; an error if the file is shorter. */
+iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
+                               iron_error *err);
 
 #endif

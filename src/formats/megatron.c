@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * megatron.c: Megatron's P.bin and P.idx, also of GPT-NeoX, NeMo and Pythia. The tokens are raw;
- * the index says their width and cuts them into sequences and documents.
+ * megatron.c: the P.bin and P.idx files of Megatron, GPT-NeoX, NeMo and Pythia. The tokens are raw;
+ * the index gives their dtype and divides them into sequences and documents.
  *
  *     0  MMIDIDX and two zero bytes      18  u64 S, sequences        34  i32 length[S]
  *     9  u64 version, 1                  26  u64 D, documents + 1        i64 offset[S], in bytes
  *    17  u8 element type                                                i64 document[D], sequences
  *                                                                       i8 mode[S], sometimes
  *
- * All of it is checked, in pieces: an index may have hundreds of millions of entries. From byte 34
- * on nothing is aligned.
+ * The whole index is checked, in pieces, because it may have hundreds of millions of entries.
+ * Nothing is aligned from byte 34 on.
  */
 #include "core/fail.h"
+#include "formats/dtype.h"
 #include "formats/format.h"
-#include "formats/sidecar.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAGIC        "MMIDIDX\0" /* and the zero that ends it */
+#define MAGIC        "MMIDIDX\0" /* and the terminating zero */
 #define MAGIC_BYTES  9u
 #define HEADER_BYTES 34u
 #define PIECE        4096u /* entries read at once */
@@ -33,7 +33,7 @@ typedef struct megatron_index {
     uint64_t bin_bytes;
 } megatron_index;
 
-/* P.idx of P.bin; of another name, that name with .idx behind it. */
+/* P.idx for P.bin; for any other name, .idx is appended. */
 static char *index_path(const char *path) {
     return iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx");
 }
@@ -59,11 +59,11 @@ static bool is_itself_index(const iron__candidate *c) {
 static bool recognise(const iron__candidate *c) {
     if (is_itself_index(c))
         return true;
-    return !iron__candidate_is_pipe(c) && iron__path_ends(c->file->path, ".bin") &&
+    return !iron__source_file_is_pipe(c->file) && iron__path_ends(c->file->path, ".bin") &&
            has_index(c->file->path);
 }
 
-/* P.idx and P stand for P.bin. */
+/* P.idx and P mean P.bin. */
 static char *main_path(const char *path) {
     struct stat info;
     char *bin;
@@ -79,24 +79,7 @@ static char *main_path(const char *path) {
     return NULL;
 }
 
-static iron_status take_dtype(megatron_index *x, unsigned code, iron_error *err) {
-    static const char *const names[] = {"nothing", "u8",  "i8",  "i16", "i32",
-                                        "i64",     "f64", "f32", "u16"};
-    static const iron_dtype dtypes[] = {
-        IRON_DTYPE_NONE, IRON_DTYPE_U8,   IRON_DTYPE_NONE, IRON_DTYPE_NONE, IRON_DTYPE_I32,
-        IRON_DTYPE_I64,  IRON_DTYPE_NONE, IRON_DTYPE_NONE, IRON_DTYPE_U16,
-    };
-    bool is_known = code < sizeof names / sizeof names[0];
-
-    x->dtype = is_known ? dtypes[code] : IRON_DTYPE_NONE;
-    IRON_FAIL_IF(x->dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
-                 "%.100s at byte 17: element type %u (%s), expected 1 (u8), 4 (i32), 5 (i64) or 8 "
-                 "(u16)",
-                 x->file.path, code, is_known ? names[code] : "unknown");
-    return IRON_OK;
-}
-
-static iron_status take_header(megatron_index *x, iron_error *err) {
+static iron_status read_header(megatron_index *x, iron_error *err) {
     unsigned char header[HEADER_BYTES];
     uint64_t version;
 
@@ -107,19 +90,19 @@ static iron_status take_header(megatron_index *x, iron_error *err) {
     IRON_FAIL_IF(memcmp(header, MAGIC, MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
                  "%.100s at byte 0: %02x %02x %02x %02x ..., expected the magic MMIDIDX\\0\\0",
                  x->file.path, header[0], header[1], header[2], header[3]);
-    version = iron__stored_u64(header + 9);
+    version = iron__load_u64(header + 9);
     IRON_FAIL_IF(version != 1, err, IRON_E_FORMAT,
                  "%.100s at byte 9: version %" PRIu64 ", expected 1", x->file.path, version);
-    IRON_TRY(take_dtype(x, header[17], err));
-    x->sequences = iron__stored_u64(header + 18);
-    x->entries = iron__stored_u64(header + 26);
+    IRON_TRY(iron__dtype_from_code(header[17], true, x->file.path, 17, &x->dtype, err));
+    x->sequences = iron__load_u64(header + 18);
+    x->entries = iron__load_u64(header + 26);
     IRON_FAIL_IF(x->entries == 0, err, IRON_E_FORMAT,
-                 "%.100s at byte 26: 0 document entries, expected 1 more than there are documents",
+                 "%.100s at byte 26: 0 document entries, expected one more than documents",
                  x->file.path);
     return IRON_OK;
 }
 
-/* 34 + 12 S + 8 D, and S more if there are modes. */
+/* The size is 34 + 12 S + 8 D, plus S if there are modes. */
 static iron_status check_size(const megatron_index *x, iron_error *err) {
     uint64_t body = x->file.bytes - HEADER_BYTES, wanted = 0;
     bool fits = x->sequences <= body / 12 && x->entries <= body / 8;
@@ -134,7 +117,7 @@ static iron_status check_size(const megatron_index *x, iron_error *err) {
     return IRON_OK;
 }
 
-/* A piece of sequences: lengths that are not negative, offsets that are their running sum. */
+/* Checks `count` sequences: lengths are not negative, and offsets are their running sum. */
 static iron_status check_piece(const megatron_index *x, uint64_t first, size_t count, uint64_t *sum,
                                iron_error *err) {
     unsigned char lengths[4 * PIECE], offsets[8 * PIECE];
@@ -144,8 +127,8 @@ static iron_status check_piece(const megatron_index *x, uint64_t first, size_t c
     IRON_TRY(iron__sidecar_read(&x->file, lengths_at, lengths, 4 * count, err));
     IRON_TRY(iron__sidecar_read(&x->file, offsets_at, offsets, 8 * count, err));
     for (size_t k = 0; k < count; k++) {
-        int32_t length = (int32_t)iron__stored_u32(lengths + 4 * k);
-        int64_t offset = (int64_t)iron__stored_u64(offsets + 8 * k);
+        int32_t length = (int32_t)iron__load_u32(lengths + 4 * k);
+        int64_t offset = (int64_t)iron__load_u64(offsets + 8 * k);
 
         IRON_FAIL_IF(length < 0, err, IRON_E_FORMAT,
                      "%.100s at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId32
@@ -153,10 +136,10 @@ static iron_status check_piece(const megatron_index *x, uint64_t first, size_t c
                      x->file.path, lengths_at + 4 * k, first + k, length);
         IRON_FAIL_IF(offset < 0 || (uint64_t)offset != *sum, err, IRON_E_FORMAT,
                      "%.90s at byte %" PRIu64 ": sequence %" PRIu64 " begins at byte %" PRId64
-                     ", expected %" PRIu64 ", the sum of those before it",
+                     ", expected %" PRIu64 ", the sum of the lengths before it",
                      x->file.path, offsets_at + 8 * k, first + k, offset, *sum);
         *sum += (uint64_t)length * iron_dtype_bytes(x->dtype);
-        /* also keeps the sum from ever overflowing */
+        /* this also prevents an overflow of the sum */
         IRON_FAIL_IF(*sum > x->bin_bytes, err, IRON_E_FORMAT,
                      "%.80s at byte %" PRIu64 ": sequence %" PRIu64 " ends at byte %" PRIu64
                      ", expected at most %" PRIu64 ", the size of %.60s",
@@ -174,13 +157,13 @@ static iron_status check_sequences(const megatron_index *x, iron_error *err) {
         IRON_TRY(check_piece(x, first, left < PIECE ? (size_t)left : PIECE, &sum, err));
     }
     IRON_FAIL_IF(sum != x->bin_bytes, err, IRON_E_FORMAT,
-                 "%.90s: its last sequence ends at byte %" PRIu64 ", expected %" PRIu64
+                 "%.90s: the last sequence ends at byte %" PRIu64 ", expected %" PRIu64
                  ", the size of %.90s",
                  x->file.path, sum, x->bin_bytes, x->bin);
     return IRON_OK;
 }
 
-/* Documents begin at sequence 0, never go back, and end with the last sequence. */
+/* Documents begin at sequence 0, are in order, and end with the last sequence. */
 static iron_status check_documents(const megatron_index *x, iron_error *err) {
     unsigned char piece[8 * PIECE];
     uint64_t at = HEADER_BYTES + 12 * x->sequences, last = 0;
@@ -191,7 +174,7 @@ static iron_status check_documents(const megatron_index *x, iron_error *err) {
 
         IRON_TRY(iron__sidecar_read(&x->file, at + 8 * first, piece, 8 * count, err));
         for (size_t k = 0; k < count; k++) {
-            uint64_t entry = iron__stored_u64(piece + 8 * k);
+            uint64_t entry = iron__load_u64(piece + 8 * k);
 
             IRON_FAIL_IF(first + k == 0 && entry != 0, err, IRON_E_FORMAT,
                          "%.100s at byte %" PRIu64 ": the first document begins at sequence "
@@ -213,32 +196,33 @@ static iron_status check_documents(const megatron_index *x, iron_error *err) {
 }
 
 static iron_status check_index(const iron__candidate *c, megatron_index *x, iron_error *err) {
-    IRON_TRY(take_header(x, err));
-    iron__because(c, "P.idx beside it, with the magic MMIDIDX and version 1: tokens are %s",
-                  iron_dtype_name(x->dtype));
+    IRON_TRY(read_header(x, err));
+    iron__format_reason(c, "P.idx beside it with magic MMIDIDX and version 1: tokens are %s",
+                        iron_dtype_name(x->dtype));
     IRON_TRY(check_size(x, err));
-    iron__because(c, "P.idx has the size of %" PRIu64 " sequences and %" PRIu64 " documents",
-                  x->sequences, x->entries - 1);
+    iron__format_reason(c, "P.idx has the size for %" PRIu64 " sequences and %" PRIu64 " documents",
+                        x->sequences, x->entries - 1);
     IRON_TRY(check_sequences(x, err));
-    iron__because(c, "its lengths add up to the offsets, and to the %" PRIu64 " bytes of tokens",
-                  x->bin_bytes);
+    iron__format_reason(c,
+                        "the lengths add up to the offsets and to the %" PRIu64 " bytes of tokens",
+                        x->bin_bytes);
     IRON_TRY(check_documents(x, err));
-    iron__because(c, "its documents begin with the first sequence and end with the last");
+    iron__format_reason(c, "the documents begin with the first sequence and end with the last");
     return IRON_OK;
 }
 
-static iron_status examine(iron__candidate *c, iron__layout *layout, iron_error *err) {
+static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     megatron_index x = {.bin = c->name, .bin_bytes = c->file->bytes};
     iron_status status;
     bool is_there;
 
-    IRON_FAIL_IF(iron__candidate_is_pipe(c), err, IRON_E_UNSUPPORTED,
-                 "%.100s is a pipe; format megatron has an index beside its tokens: name P.bin",
+    IRON_FAIL_IF(iron__source_file_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
+                 "%.100s is a pipe; format megatron needs an index beside the tokens: name P.bin",
                  c->name);
-    IRON_FAIL_IF(is_itself_index(c), err, IRON_E_FORMAT,
-                 "%.100s at byte 0: MMIDIDX, so it is a Megatron index, no tokens; name the .bin "
-                 "file that belongs to it",
-                 c->name);
+    IRON_FAIL_IF(
+        is_itself_index(c), err, IRON_E_FORMAT,
+        "%.100s at byte 0: MMIDIDX, so it is a Megatron index, not tokens; name its .bin file",
+        c->name);
     IRON_TRY(iron__sidecar_open(index_path(c->file->path), &x.file, &is_there, err));
     IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT,
                  "%.100s has no index beside it; format megatron is P.bin with P.idx", c->name);

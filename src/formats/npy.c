@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * npy.c: see npy.h. The header is a Python dict literal; NumPy writes it in one shape, other
- * writers in others, so keys may come in any order and white space anywhere, but nothing else is
- * accepted.
+ * npy.c: NumPy array files: header parser, writer, activations, and the npy token format.
+ *
+ * The header is a Python dict literal. NumPy writes it in one form, other writers in others, so
+ * keys may be in any order with white space anywhere, but nothing else is accepted.
  */
 #include "formats/npy.h"
 
 #include "core/fail.h"
-#include "core/nodes.h"
+#include "core/nodes.h" /* iron__activations_check */
+#include "formats/format.h"
 
 #include <errno.h>
 #include <float.h>
@@ -17,8 +19,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAGIC     "\x93NUMPY"
-#define ALIGNMENT ((size_t)64)
+#define MAGIC        "\x93NUMPY"
+#define MAGIC_BYTES  6u
+#define PREFIX_BYTES 12u /* of versions 2 and 3; version 1 has 10 */
+#define ALIGNMENT    ((size_t)64)
 
 typedef struct reader {
     const char *at, *end;
@@ -29,6 +33,7 @@ static void skip_blanks(reader *r) {
         r->at++;
 }
 
+/* Skips blanks and then the word; 0 if it is not there. */
 static int accept(reader *r, const char *word) {
     size_t length = strlen(word);
 
@@ -39,7 +44,7 @@ static int accept(reader *r, const char *word) {
     return 1;
 }
 
-/* 'text' or "text" into `to`; 0 if there is none or it does not fit. */
+/* Reads 'text' or "text" into `to`; 0 if it is missing or does not fit. */
 static int read_string(reader *r, char *to, size_t size) {
     char quote;
     size_t length = 0;
@@ -69,7 +74,7 @@ static int read_number(reader *r, uint64_t *value) {
     return r->at > start && (*start != '0' || r->at == start + 1);
 }
 
-/* (), (4,) or (4, 2): with one dimension the comma makes it a tuple. */
+/* (), (4,) or (4, 2): with one dimension the comma is required. */
 static int read_shape(reader *r, iron__npy_header *h) {
     int has_comma = 1;
 
@@ -94,7 +99,7 @@ static int read_flag(reader *r, int *flag) {
     return 1;
 }
 
-/* Each key once, in any order; blanks alone after the dict. */
+/* Each key exactly once, in any order; only blanks after the dict. */
 static int read_dict(reader *r, iron__npy_header *h) {
     unsigned seen = 0;
     int has_comma = 1;
@@ -129,24 +134,25 @@ static int read_dict(reader *r, iron__npy_header *h) {
     return seen == 7 && r->at == r->end;
 }
 
+/* Parses the start of a file; `bytes` may be less than the whole file but must hold the header. */
 iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_header *out,
                             iron_error *err) {
     size_t prefix, length;
     reader r;
 
     *out = (iron__npy_header){.descr = ""};
-    IRON_FAIL_IF(bytes < 10 || memcmp(data, MAGIC, 6) != 0, err, IRON_E_FORMAT,
+    IRON_FAIL_IF(bytes < 10 || memcmp(data, MAGIC, MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
                  "not a NumPy file: the magic \\x93NUMPY is missing");
     IRON_FAIL_IF(data[6] < 1 || data[6] > 3, err, IRON_E_FORMAT,
-                 "NumPy format version %u.%u is unknown; versions 1 to 3 are read", data[6],
+                 "NumPy format version %u.%u is not supported; versions 1 to 3 are", data[6],
                  data[7]);
     prefix = data[6] == 1 ? 10 : 12;
-    IRON_FAIL_IF(bytes < prefix, err, IRON_E_FORMAT, "NumPy header is cut off");
+    IRON_FAIL_IF(bytes < prefix, err, IRON_E_FORMAT, "NumPy header is incomplete");
     length = data[8] | (size_t)data[9] << 8;
     if (data[6] > 1)
         length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
     IRON_FAIL_IF(length > IRON_NPY_HEADER_MAX || bytes - prefix < length, err, IRON_E_FORMAT,
-                 "NumPy header of %zu bytes does not fit its file of %zu", length, bytes);
+                 "NumPy header of %zu bytes does not fit into %zu bytes", length, bytes);
     r = (reader){(const char *)data + prefix, (const char *)data + prefix + length};
     IRON_FAIL_IF(!read_dict(&r, out), err, IRON_E_FORMAT,
                  "NumPy header at byte %zu is not a dict of descr, fortran_order and shape",
@@ -155,18 +161,18 @@ iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_h
     return IRON_OK;
 }
 
-size_t iron__npy_head(char room[IRON_NPY_HEAD_MAX], const char *descr, size_t count) {
+size_t iron__npy_head(char head[IRON_NPY_HEAD_MAX], const char *descr, size_t count) {
     static const unsigned char start[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
-    int used = snprintf(room + 10, IRON_NPY_HEAD_MAX - 10,
+    int used = snprintf(head + 10, IRON_NPY_HEAD_MAX - 10,
                         "{'descr': %s, 'fortran_order': False, 'shape': (%zu,), }", descr, count);
     size_t end = 10 + (size_t)used;
     size_t total = (end + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
-    memcpy(room, start, sizeof start);
-    room[8] = (char)((total - 10) & 0xFF);
-    room[9] = (char)((total - 10) >> 8);
-    memset(room + end, ' ', total - 1 - end);
-    room[total - 1] = '\n';
+    memcpy(head, start, sizeof start);
+    head[8] = (char)((total - 10) & 0xFF);
+    head[9] = (char)((total - 10) >> 8);
+    memset(head + end, ' ', total - 1 - end);
+    head[total - 1] = '\n';
     return total;
 }
 
@@ -189,7 +195,8 @@ iron_status iron__npy_write(const char *path, const char *descr, const void *dat
     return status;
 }
 
-/* Doubles become floats; those that would become 0 or infinity without being it are refused. */
+/* Converts doubles to floats; a finite nonzero value that would become 0 or infinity is an
+ * error. */
 static iron_status copy_activations(const iron__npy_header *h, const unsigned char *data, float *to,
                                     uint64_t count, iron_error *err) {
     if (strcmp(h->descr, "<f4") == 0) {
@@ -208,8 +215,9 @@ static iron_status copy_activations(const iron__npy_header *h, const unsigned ch
     return IRON_OK;
 }
 
-static iron_status take_activations(const char *path, const unsigned char *data, size_t bytes,
-                                    float *to, uint64_t count, iron_error *err) {
+/* Parses a whole file into `to`. */
+static iron_status parse_activations(const char *path, const unsigned char *data, size_t bytes,
+                                     float *to, uint64_t count, iron_error *err) {
     iron__npy_header h;
     iron_error inner;
     size_t width;
@@ -221,7 +229,7 @@ static iron_status take_activations(const char *path, const unsigned char *data,
                  path, h.descr);
     IRON_FAIL_IF(h.dimensions != 1 || h.shape[0] != count, err, IRON_E_ARG,
                  "%.80s has %u dimensions with %" PRIu64 " first; give one dimension of %" PRIu64
-                 ", a number a node",
+                 ", one number per node",
                  path, h.dimensions, h.dimensions ? h.shape[0] : 0, count);
     IRON_FAIL_IF(bytes - h.data_offset != count * width, err, IRON_E_FORMAT,
                  "%.80s has %zu bytes of data, its header says %" PRIu64, path,
@@ -230,7 +238,7 @@ static iron_status take_activations(const char *path, const unsigned char *data,
     return iron__activations_check(to, count, err);
 }
 
-/* At most 2^20 numbers of 8 bytes and a header, with room to see that there is too much. */
+/* At most 2^20 numbers of 8 bytes and a header, and one byte more to detect longer files. */
 #define ACTIVATIONS_FILE_MAX (IRON_NPY_HEADER_MAX + 12 + ((size_t)8 << 20) + 1)
 
 iron_status iron_activations_read(const char *path, float *activations, uint64_t count,
@@ -249,8 +257,113 @@ iron_status iron_activations_read(const char *path, float *activations, uint64_t
     else if (ferror(file))
         status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
     else
-        status = take_activations(path, data, bytes, activations, count, err);
+        status = parse_activations(path, data, bytes, activations, count, err);
     free(data);
     fclose(file);
     return status;
 }
+
+/* The npy token format: arrays of one or two dimensions in C order. A file that is named .npy but
+ * has no NumPy header is raw. */
+
+static bool recognise(const iron__candidate *c) {
+    return c->head_count >= MAGIC_BYTES && memcmp(c->head, MAGIC, MAGIC_BYTES) == 0;
+}
+
+/* Reads the whole header; the caller frees *out. */
+static iron_status read_header(iron__candidate *c, unsigned char **out, size_t *bytes,
+                               iron_error *err) {
+    unsigned char prefix[PREFIX_BYTES];
+    size_t known = 10, length;
+    iron_status status;
+
+    IRON_TRY(iron__candidate_read(c, prefix, 6, err));
+    IRON_FAIL_IF(memcmp(prefix, MAGIC, MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
+                 "%.100s at byte 0: %02x %02x %02x %02x ..., expected NumPy's magic \\x93NUMPY",
+                 c->name, prefix[0], prefix[1], prefix[2], prefix[3]);
+    iron__format_reason(c, "NumPy magic \\x93NUMPY at byte 0");
+    IRON_TRY(iron__candidate_read(c, prefix + 6, 4, err));
+    IRON_FAIL_IF(prefix[6] < 1 || prefix[6] > 3, err, IRON_E_FORMAT,
+                 "%.100s at byte 6: NumPy format version %u.%u, expected 1 to 3", c->name,
+                 prefix[6], prefix[7]);
+    length = prefix[8] | (size_t)prefix[9] << 8;
+    if (prefix[6] > 1) {
+        known = PREFIX_BYTES;
+        IRON_TRY(iron__candidate_read(c, prefix + 10, 2, err));
+        length |= (size_t)prefix[10] << 16 | (size_t)prefix[11] << 24;
+    }
+    IRON_FAIL_IF(length > IRON_NPY_HEADER_MAX, err, IRON_E_FORMAT,
+                 "%.100s at byte 8: NumPy header of %zu bytes, expected at most %u", c->name,
+                 length, IRON_NPY_HEADER_MAX);
+    *bytes = known + length;
+    *out = malloc(*bytes);
+    if (!*out)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a header");
+    memcpy(*out, prefix, known);
+    status = iron__candidate_read(c, *out + known, length, err);
+    if (status != IRON_OK)
+        free(*out);
+    return status;
+}
+
+static iron_status find_dtype(const iron__candidate *c, const iron__npy_header *h,
+                              iron_dtype *dtype, iron_error *err) {
+    static const struct {
+        const char *descr;
+        iron_dtype dtype;
+    } kinds[] = {
+        {"|u1", IRON_DTYPE_U8},  {"<u2", IRON_DTYPE_U16}, {"<u4", IRON_DTYPE_U32},
+        {"<i4", IRON_DTYPE_I32}, {"<i8", IRON_DTYPE_I64},
+    };
+
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        if (strcmp(h->descr, kinds[k].descr) == 0)
+            *dtype = kinds[k].dtype;
+    IRON_FAIL_IF(
+        *dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
+        "%.100s: NumPy type '%s'%s, expected |u1, <u2, <u4, <i4 or <i8; save it with one of "
+        "these (astype)",
+        c->name, h->descr, h->descr[0] == '>' ? ", big-endian" : "");
+    iron__format_reason(c, "header descr '%s' is %s", h->descr, iron_dtype_name(*dtype));
+    return IRON_OK;
+}
+
+static iron_status count_tokens(const iron__candidate *c, const iron__npy_header *h,
+                                iron__format_layout *layout, iron_error *err) {
+    uint64_t rows = h->shape[0], columns = h->dimensions == 2 ? h->shape[1] : 1;
+
+    IRON_FAIL_IF(h->is_fortran, err, IRON_E_FORMAT, "%.100s: fortran_order is True, expected False",
+                 c->name);
+    IRON_FAIL_IF(h->dimensions == 0, err, IRON_E_FORMAT,
+                 "%.100s: its shape has no dimensions, expected 1 or 2", c->name);
+    IRON_FAIL_IF(__builtin_mul_overflow(rows, columns, &layout->tokens) ||
+                     layout->tokens == IRON_COUNT_UNKNOWN,
+                 err, IRON_E_FORMAT,
+                 "%.100s: shape %" PRIu64 " x %" PRIu64 ", expected fewer than 2^64 tokens",
+                 c->name, rows, columns);
+    if (h->dimensions == 2)
+        iron__format_reason(c, "shape %" PRIu64 " x %" PRIu64 ", checked against the file size",
+                            rows, columns);
+    else
+        iron__format_reason(c, "shape %" PRIu64 ", checked against the file size", rows);
+    return IRON_OK;
+}
+
+static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    unsigned char *header = NULL;
+    iron__npy_header h;
+    iron_error inner;
+    size_t bytes = 0;
+    iron_status status;
+
+    IRON_TRY(read_header(c, &header, &bytes, err));
+    status = iron__npy_parse(header, bytes, &h, &inner);
+    free(header);
+    if (status != IRON_OK)
+        return iron__fail(err, status, 0, "%.100s: %.120s", c->name, inner.text);
+    layout->data_offset = h.data_offset;
+    IRON_TRY(find_dtype(c, &h, &layout->dtype, err));
+    return count_tokens(c, &h, layout, err);
+}
+
+const iron__format iron__format_npy = {"npy", recognise, examine, NULL};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * npy.h: NumPy's array files, as far as iron needs them: one-dimensional arrays written, and the
- * header of a one- or two-dimensional array read.
+ * npy.h: NumPy array files, as far as iron needs them: one-dimensional arrays are written, and the
+ * headers of one- and two-dimensional arrays are read.
  */
 #ifndef IRON_FORMATS_NPY_H
 #define IRON_FORMATS_NPY_H
 
 #include <iron/iron.h>
 
-/* Longest header that is read: NumPy itself warns from 10,000 bytes on. */
+/* Longest header that is accepted; NumPy itself warns from 10,000 bytes on. */
 #define IRON_NPY_HEADER_MAX 65536u
 
 typedef struct iron__npy_header {
@@ -19,17 +19,19 @@ typedef struct iron__npy_header {
     size_t data_offset;
 } iron__npy_header;
 
-/* Parses the start of a file; `bytes` may be less than the whole file but must hold the header. */
+/* Parses the start of a file; `bytes` may be less than the whole file but must include the
+ * header. */
 iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_header *out,
                             iron_error *err);
 
-/* The head of a version 1.0 file of a one-dimensional array; returns its bytes, a multiple of 64.
- * `descr` is what Python would write, at most 128 characters: "'<f4'", or a list of fields. */
+/* Writes the header of a version 1.0 file of a one-dimensional array into `head` and returns its
+ * length, a multiple of 64. `descr` is a Python expression of at most 128 characters: "'<f4'", or a
+ * list of fields. */
 #define IRON_NPY_HEAD_MAX ((size_t)256)
-size_t iron__npy_head(char room[IRON_NPY_HEAD_MAX], const char *descr, size_t count);
+size_t iron__npy_head(char head[IRON_NPY_HEAD_MAX], const char *descr, size_t count);
 
-/* Writes a version 1.0 file of `count` elements of `width` bytes, up to committing it: that is the
- * caller's, who may have several files to show at once. */
+/* Writes a version 1.0 file of `count` elements of `width` bytes without committing it, so that the
+ * caller can commit several files together. */
 iron_status iron__npy_write(const char *path, const char *descr, const void *data, size_t count,
                             size_t width, iron_output **out, iron_error *err);
 

@@ -1,19 +1,210 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source.c: several token files as one stream, read one after another by one thread.
+ * source.c: several token files as one stream, read in order by one thread.
  *
- * A file that got shorter since the source was opened, a pipe that ends inside a token, or one that
- * brings fewer or more tokens than its header says, is an error, never a guess. Reads are blocking
- * and fill what they are given. source_at.c reads files in several places at once.
+ * When a source is opened, everything that can be known is checked before the first token is read:
+ * that each file exists and is readable, that its header, its size and the files beside it agree,
+ * and that all files hold tokens of one dtype. A pipe can be examined only when it is read. If the
+ * user or another file gives the dtype, a pipe is examined when its turn comes; otherwise opening
+ * the source waits for the first bytes of the first pipe.
+ *
+ * It is an error if a file became shorter since the source was opened, if a pipe ends inside a
+ * token, or if a pipe delivers fewer or more tokens than its header says. parallel_source.c reads
+ * files at several positions at once.
  */
-#include "formats/source_parts.h"
+#include "formats/source.h"
 
 #include "core/fail.h"
+#include "core/hash.h"
+#include "formats/format.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* The identity of a regular file when the source was opened. */
+typedef struct file_identity {
+    bool is_regular;
+    uint64_t bytes; /* the whole file, also for standard input that was partly read before */
+    dev_t device;
+    ino_t inode;
+} file_identity;
+
+struct iron_source {
+    iron_dtype dtype;           /* of all files; NONE only while the source is being opened */
+    size_t dtype_file;          /* the file that determined it, if `given` did not */
+    iron_dtype given;           /* given by the user, or NONE */
+    bool is_for_raw;            /* `given` applies only to files without a dtype of their own */
+    bool is_seekable;           /* only regular files with names; does not change */
+    const iron__format *forced; /* NULL: recognise the format of each file */
+    iron__file_list files;
+    iron__format_layout *layouts; /* of each file */
+    file_identity *identities;    /* of each file */
+    uint64_t tokens;
+
+    size_t current;         /* index of the file being read */
+    uint64_t done;          /* bytes of its tokens that were read */
+    iron__source_file file; /* the current file; opened when it is first read */
+};
+
+/* stat of a path or of standard input; 0, or -1 and errno. */
+static int stat_path(const char *path, struct stat *info) {
+    return iron__path_is_stdin(path) ? fstat(STDIN_FILENO, info) : stat(path, info);
+}
+
+/* Examines an open file and checks that its dtype is the one of the source. */
+static iron_status examine_open(iron_source *s, size_t index, iron__source_file *file,
+                                const atomic_bool *stop, iron_error *err) {
+    iron__candidate candidate = {.file = file,
+                                 .name = iron__path_shown(file->path),
+                                 .dtype = s->given,
+                                 .is_for_raw = s->is_for_raw,
+                                 .stop = stop};
+    iron_dtype found;
+
+    IRON_TRY(iron__format_examine(s->forced, &candidate, &s->layouts[index], err));
+    found = s->layouts[index].dtype;
+    if (s->dtype == IRON_DTYPE_NONE) {
+        s->dtype = found;
+        s->dtype_file = index;
+    }
+    IRON_FAIL_IF(found != s->dtype, err, IRON_E_FORMAT,
+                 "%.80s holds %s tokens and %.80s %s; the files of one stream must agree",
+                 candidate.name, iron_dtype_name(found),
+                 iron__path_shown(s->files.paths[s->dtype_file]), iron_dtype_name(s->dtype));
+    return IRON_OK;
+}
+
+/* Examines a regular file. Pipes and devices have no size and are examined later. */
+static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
+    const char *path = s->files.paths[index];
+    iron__source_file file = {.path = path, .fd = -1};
+    struct stat info;
+    iron_status status;
+    uint64_t size;
+    off_t from;
+
+    s->layouts[index] =
+        (iron__format_layout){.bytes = IRON_COUNT_UNKNOWN, .tokens = IRON_COUNT_UNKNOWN};
+    if (stat_path(path, &info) != 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", iron__path_shown(path),
+                          strerror(errno));
+    IRON_FAIL_IF(S_ISDIR(info.st_mode), err, IRON_E_ARG,
+                 "%.120s is a directory; name it as an argument instead", iron__path_shown(path));
+    if (!S_ISREG(info.st_mode))
+        return IRON_OK;
+    size = (uint64_t)info.st_size;
+    s->identities[index] = (file_identity){true, size, info.st_dev, info.st_ino};
+    file.bytes = size;
+    IRON_TRY(iron__source_file_open(&file, err));
+    from = lseek(file.fd, 0, SEEK_CUR); /* part of standard input may have been read already */
+    file.start = from < 0 ? 0 : (uint64_t)from < size ? (uint64_t)from : size;
+    file.bytes = size - file.start;
+    status = examine_open(s, index, &file, NULL, err);
+    iron__source_file_close(&file);
+    return status;
+}
+
+/* Examines all files and adds up their tokens. */
+static iron_status examine_all(iron_source *s, iron_error *err) {
+    size_t stdins = 0;
+
+    s->layouts = calloc(s->files.count + 1, sizeof *s->layouts);
+    s->identities = calloc(s->files.count + 1, sizeof *s->identities);
+    if (!s->layouts || !s->identities)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    for (size_t k = 0; k < s->files.count; k++) {
+        stdins += iron__path_is_stdin(s->files.paths[k]);
+        IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
+                     "standard input (-) is named twice; name it once");
+        IRON_TRY(examine_file(s, k, err));
+        if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
+            s->tokens = IRON_COUNT_UNKNOWN;
+        else if (s->tokens != IRON_COUNT_UNKNOWN)
+            s->tokens += s->layouts[k].tokens;
+    }
+    return IRON_OK;
+}
+
+static iron_status check_options(const iron_source_options *o, iron_error *err) {
+    IRON_FAIL_IF(!o || o->struct_size != sizeof *o, err, IRON_E_ARG,
+                 "iron_source_options.struct_size is not %zu; set it to sizeof", sizeof *o);
+    IRON_FAIL_IF(o->path_count == 0, err, IRON_E_ARG,
+                 "no input; name files, or - for standard input");
+    IRON_FAIL_IF(o->dtype != IRON_DTYPE_NONE && iron_dtype_bytes(o->dtype) == 0, err, IRON_E_ARG,
+                 "unknown dtype %d; use those of --dtype: u8, u16, u32, i32 or i64", (int)o->dtype);
+    return IRON_OK;
+}
+
+/* Computed once: while a source is read, the reader fills in the layouts of pipes. */
+static bool is_seekable(const iron_source *s) {
+    uint64_t bytes = 0;
+
+    for (size_t k = 0; k < s->files.count; k++)
+        if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN || iron__path_is_stdin(s->files.paths[k]) ||
+            __builtin_add_overflow(bytes, s->layouts[k].bytes, &bytes))
+            return false;
+    return true;
+}
+
+static iron_status open_files(iron_source *s, const iron_source_options *o, iron_error *err) {
+    IRON_TRY(iron__format_find(o->format, &s->forced, err));
+    s->given = o->dtype;
+    s->is_for_raw = o->dtype_is_for_raw != 0;
+    s->dtype = s->is_for_raw ? IRON_DTYPE_NONE : o->dtype;
+    s->file.fd = -1;
+    for (size_t k = 0; k < o->path_count; k++) {
+        const char *path = o->paths[k];
+        /* in the format that the user names, the path may mean another file */
+        char *main_path = s->forced && s->forced->main_path ? s->forced->main_path(path) : NULL;
+        iron_status status = iron__file_list_add(&s->files, main_path ? main_path : path, err);
+
+        free(main_path);
+        IRON_TRY(status);
+    }
+    IRON_TRY(examine_all(s, err));
+    s->is_seekable = is_seekable(s);
+    if (s->dtype != IRON_DTYPE_NONE)
+        return IRON_OK;
+    /* No file gave the dtype, so the first one is a pipe: examine it now. It stays open, because
+     * the bytes that were read cannot be read again. */
+    s->file = (iron__source_file){.path = s->files.paths[0], .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
+    IRON_TRY(iron__source_file_open(&s->file, err));
+    return examine_open(s, 0, &s->file, NULL, err);
+}
+
+iron_status iron_source_open(const iron_source_options *options, iron_source **out,
+                             iron_error *err) {
+    iron_source *s;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(check_options(options, err));
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
+    status = open_files(s, options, err);
+    if (status != IRON_OK) {
+        iron_source_close(s);
+        return status;
+    }
+    *out = s;
+    return IRON_OK;
+}
+
+void iron_source_close(iron_source *source) {
+    if (!source)
+        return;
+    if (source->file.path)
+        iron__source_file_close(&source->file);
+    iron__file_list_clear(&source->files);
+    free(source->layouts);
+    free(source->identities);
+    free(source);
+}
 
 iron_dtype iron_source_dtype(const iron_source *source) { return source->dtype; }
 
@@ -38,15 +229,9 @@ uint64_t iron_source_file_tokens(const iron_source *source, size_t index) {
     return index < source->files.count ? source->layouts[index].tokens : IRON_COUNT_UNKNOWN;
 }
 
-const iron__layout *iron__source_layout(const iron_source *source, size_t index) {
+const iron__format_layout *iron__source_layout(const iron_source *source, size_t index) {
     return &source->layouts[index];
 }
-
-uint64_t iron__source_file_bytes(const iron_source *source, size_t index) {
-    return source->layouts[index].bytes;
-}
-
-static bool is_pipe(const iron__layout *l) { return l->bytes == IRON_COUNT_UNKNOWN; }
 
 bool iron__source_is_seekable(const iron_source *source) { return source->is_seekable; }
 
@@ -58,7 +243,8 @@ uint64_t iron__source_position(const iron_source *source) {
     return tokens;
 }
 
-/* The file with a token, and the token's place in it; files.count behind the last. */
+/* The file that contains a token; files.count if past the end. *position becomes the token's index
+ * in that file. */
 static size_t file_with(const iron_source *s, uint64_t *position) {
     size_t index = 0;
 
@@ -76,7 +262,7 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
     return true;
 }
 
-/* Goes to a place in a file, or with index == files.count to the end of all. */
+/* Moves to a byte of a file's tokens; index == files.count is the end of the stream. */
 static void go_to(iron_source *s, size_t index, uint64_t done) {
     if (s->file.path)
         iron__source_file_close(&s->file);
@@ -91,60 +277,57 @@ void iron__source_seek(iron_source *source, uint64_t position) {
     go_to(source, index, position * iron_dtype_bytes(source->dtype));
 }
 
-/* Others see where standard input stands: its header is passed over as if it were read. */
-static iron_status pass_header(iron__source_file *file, iron_error *err) {
-    if (lseek(file->fd, (off_t)file->taken, SEEK_CUR) < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot move in standard input: %s",
-                          strerror(errno));
-    return IRON_OK;
-}
-
-/* Opens the current file where its tokens go on; a pipe shows now what it is. */
+/* Opens the current file at its next token; a pipe is examined now. */
 static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_error *err) {
-    const iron__layout *l = &s->layouts[s->current];
+    const iron__format_layout *l = &s->layouts[s->current];
     const char *path = s->files.paths[s->current];
 
     if (s->file.path)
         return IRON_OK;
     s->file = (iron__source_file){.path = path, .bytes = l->bytes, .fd = -1};
-    s->file.moves = !is_pipe(l) && iron__path_is_stdin(path);
+    s->file.is_stream = l->bytes != IRON_COUNT_UNKNOWN && iron__path_is_stdin(path);
     IRON_TRY(iron__source_file_open(&s->file, err));
-    if (is_pipe(l))
-        return iron__source_look_into(s, stop, err);
-    s->file.taken = l->data_offset + s->done;
-    return s->file.moves ? pass_header(&s->file, err) : IRON_OK;
+    if (iron__source_file_is_pipe(&s->file))
+        return examine_open(s, s->current, &s->file, stop, err);
+    s->file.offset = l->data_offset + s->done;
+    /* other processes see the offset of standard input: skip the header as if it were read */
+    if (s->file.is_stream && lseek(s->file.fd, (off_t)s->file.offset, SEEK_CUR) < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot seek in standard input: %s",
+                          strerror(errno));
+    return IRON_OK;
 }
 
-/* A pipe ended, or there is more of it than there should be. */
+/* Checks a pipe that ended, or that continues after its last token. */
 static iron_status check_pipe(const iron_source *s, bool has_more, iron_error *err) {
-    const iron__layout *l = &s->layouts[s->current];
+    const iron__format_layout *l = &s->layouts[s->current];
     const char *name = iron__path_shown(s->file.path);
     uint64_t width = iron_dtype_bytes(s->dtype);
 
     IRON_FAIL_IF(has_more, err, IRON_E_FORMAT,
-                 "%.100s goes on after byte %" PRIu64 ": its %s header says %" PRIu64 " tokens",
-                 name, s->file.taken - 1, l->format->name, l->tokens);
+                 "%.100s continues after byte %" PRIu64 ", but its %s header says %" PRIu64
+                 " tokens",
+                 name, s->file.offset - 1, l->format->name, l->tokens);
     IRON_FAIL_IF(l->tokens != IRON_COUNT_UNKNOWN && s->done < l->tokens * width, err, IRON_E_FORMAT,
                  "%.100s ended after byte %" PRIu64 " with %" PRIu64 " of the %" PRIu64
-                 " tokens that its %s header says",
-                 name, s->file.taken, s->done / width, l->tokens, l->format->name);
+                 " tokens in its %s header",
+                 name, s->file.offset, s->done / width, l->tokens, l->format->name);
     IRON_FAIL_IF(s->done % width != 0, err, IRON_E_FORMAT,
                  "%.100s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
                  "each); check --dtype and the sender",
-                 name, s->file.taken, iron_dtype_name(s->dtype), (size_t)width);
+                 name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width);
     return IRON_OK;
 }
 
-/* The current file ended, or its tokens are used up: then a pipe must end too. */
+/* The current file ended, or all its tokens were read: then a pipe must end too. */
 static iron_status finish_current(iron_source *s, bool has_ended, const atomic_bool *stop,
                                   iron_error *err) {
-    iron__layout *l = &s->layouts[s->current];
+    iron__format_layout *l = &s->layouts[s->current];
     unsigned char more;
     size_t got = 0;
 
     IRON_TRY(has_ended ? iron__source_file_check_end(&s->file, err) : IRON_OK);
-    if (is_pipe(l)) {
-        /* not twice: a terminal would want a second end of its user */
+    if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe; s->file may not be open */
+        /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
             IRON_TRY(iron__source_file_read(&s->file, &more, 1, &got, stop, err));
         IRON_TRY(check_pipe(s, got > 0, err));
@@ -154,7 +337,7 @@ static iron_status finish_current(iron_source *s, bool has_ended, const atomic_b
     return IRON_OK;
 }
 
-/* Bytes of tokens that the current file still has; of a pipe that does not say: no limit. */
+/* Bytes of tokens left in the current file; no limit for a pipe of unknown length. */
 static uint64_t bytes_left(const iron_source *s) {
     uint64_t tokens = s->layouts[s->current].tokens;
 
@@ -166,14 +349,14 @@ static uint64_t bytes_left(const iron_source *s) {
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                               const atomic_bool *stop, iron_error *err) {
     size_t width = iron_dtype_bytes(source->dtype);
-    size_t room = capacity * width, filled = 0;
+    size_t wanted = capacity * width, filled = 0;
 
     *count = 0;
-    while (filled < room && source->current < source->files.count) {
-        size_t want = room - filled, got = 0;
+    while (filled < wanted && source->current < source->files.count) {
+        size_t want = wanted - filled, got = 0;
         uint64_t left;
 
-        if (bytes_left(source) > 0) /* what is empty is never opened */
+        if (bytes_left(source) > 0) /* empty files are never opened */
             IRON_TRY(open_current(source, stop, err));
         left = bytes_left(source);
         want = want < left ? want : (size_t)left;
@@ -192,4 +375,64 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
 iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                              iron_error *err) {
     return iron__source_read(source, tokens, capacity, count, NULL, err);
+}
+
+/* Checks after reading. A file that became shorter has already caused an error. One that grew or
+ * was replaced has not: what was read of it is a state that it never had or no longer has. */
+iron_status iron__source_check_unchanged(const iron_source *source, iron_error *err) {
+    for (size_t k = 0; k < source->files.count; k++) {
+        const file_identity *before = &source->identities[k];
+        const char *name = iron__path_shown(source->files.paths[k]);
+        struct stat info;
+
+        if (!before->is_regular)
+            continue;
+        if (stat_path(source->files.paths[k], &info) != 0)
+            return iron__fail(err, IRON_E_IO, errno,
+                              "cannot stat %.100s after reading: %s; it changed while being read",
+                              name, strerror(errno));
+        IRON_FAIL_IF((uint64_t)info.st_size != before->bytes, err, IRON_E_IO,
+                     "%.100s has %" PRIu64 " bytes now, it had %" PRIu64
+                     " when it was opened; it changed while being read",
+                     name, (uint64_t)info.st_size, before->bytes);
+        IRON_FAIL_IF(info.st_dev != before->device || info.st_ino != before->inode, err, IRON_E_IO,
+                     "%.100s was replaced by another file while being read", name);
+    }
+    return IRON_OK;
+}
+
+/* Hashes `bytes` bytes of the file from `from` on; they must exist. */
+static iron_status add_bytes(iron__source_file *file, uint64_t from, size_t bytes, uint64_t *hash,
+                             iron_error *err) {
+    unsigned char data[2 * IRON_SAMPLE_BYTES];
+    size_t got = 0;
+
+    file->offset = from;
+    IRON_TRY(iron__source_file_read(file, data, bytes, &got, NULL, err));
+    if (got < bytes)
+        IRON_TRY(iron__source_file_check_end(file, err));
+    *hash = iron__fnv(*hash, data, got);
+    return IRON_OK;
+}
+
+iron_status iron__source_sample(const iron_source *source, size_t index, uint64_t *sample,
+                                bool *is_there, iron_error *err) {
+    uint64_t bytes = source->identities[index].bytes;
+    iron__source_file file = {.path = source->files.paths[index], .bytes = bytes, .fd = -1};
+    iron_status status;
+
+    *sample = IRON_FNV_START;
+    *is_there = source->identities[index].is_regular && !iron__path_is_stdin(file.path);
+    if (!*is_there)
+        return IRON_OK;
+    IRON_TRY(iron__source_file_open(&file, err));
+    if (bytes <= 2 * (uint64_t)IRON_SAMPLE_BYTES) {
+        status = add_bytes(&file, 0, (size_t)bytes, sample, err);
+    } else {
+        status = add_bytes(&file, 0, IRON_SAMPLE_BYTES, sample, err);
+        if (status == IRON_OK)
+            status = add_bytes(&file, bytes - IRON_SAMPLE_BYTES, IRON_SAMPLE_BYTES, sample, err);
+    }
+    iron__source_file_close(&file);
+    return status;
 }

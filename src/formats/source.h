@@ -1,76 +1,91 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source.h: the inside doors of iron_source.
+ * source.h: reading token files, for the other modules.
  *
- *   iron__source_read   the stream in order, by one thread, which another one can call off
- *   iron__source_at     a source of regular files alone, read anywhere by many threads at once
+ *   iron__source_*            an iron_source read in order by one thread
+ *   iron__parallel_source_*   an iron_source of regular files, read at any position by many threads
+ *   iron__file_list_*         the files that a user's arguments name
  *
- * Where a stop flag is taken it may be NULL; once it is set, reading gives up with IRON_E_CANCELLED
- * within a tenth of a second, even while a pipe's other end is silent.
+ * A stop flag may be NULL; once it is set, reading fails with IRON_E_CANCELLED within a tenth of a
+ * second, even while waiting for the writer of a pipe.
  */
 #ifndef IRON_FORMATS_SOURCE_H
 #define IRON_FORMATS_SOURCE_H
 
-#include "formats/direct.h"
+#include <iron/iron.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct iron__layout;
+struct iron__format_layout;
 
-/* iron_source_read that can be called off. */
+/* iron_source_read with a stop flag. */
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                               const atomic_bool *stop, iron_error *err);
 
-/* Is every file a regular one with a name? Not standard input, even if it is a file: whoever shares
- * its offset with us expects it to move as we read. */
+/* Whether every file is a regular file with a name. Standard input does not count, even if it is a
+ * file: other processes that share its offset expect it to move as we read. */
 bool iron__source_is_seekable(const iron_source *source);
 
-/* Tokens read so far, and going on from another one; of seekable sources. */
+/* The number of tokens read so far, and continuing at another one; for seekable sources. */
 uint64_t iron__source_position(const iron_source *source);
 void iron__source_seek(iron_source *source, uint64_t position);
 
-/* Where a token lies: the file, and the byte in it, its header counted. `position` counts from the
- * beginning of the source, which must be seekable. False: there is no such token. */
+/* Finds the file of a token and the token's byte offset in it, header included. `position` counts
+ * from the beginning of the source, which must be seekable. False: there is no such token. */
 bool iron__source_locate(const iron_source *source, uint64_t position, size_t *index,
                          uint64_t *byte);
 
-/* What was found out of a file when the source was opened. */
-const struct iron__layout *iron__source_layout(const iron_source *source, size_t index);
+/* The layout of a file, as found when the source was opened. */
+const struct iron__format_layout *iron__source_layout(const iron_source *source, size_t index);
 
-/* Size of a file when the source was opened, or IRON_COUNT_UNKNOWN. */
-uint64_t iron__source_file_bytes(const iron_source *source, size_t index);
-
-/* After all was read: have the regular files still the size and the identity that they had when the
- * source was opened? IRON_E_IO: one has not. */
+/* Call after all tokens were read: IRON_E_IO if a regular file no longer has the size and identity
+ * that it had when the source was opened. */
 iron_status iron__source_check_unchanged(const iron_source *source, iron_error *err);
 
-/* FNV-1a of the first and the last IRON_SAMPLE_BYTES of a file as it lies on the disk, or of all of
- * it if it is no longer than both: two files of one name and size are told apart by it, unless they
- * differ in between. *is_there: not of pipes, nor of standard input. */
+/* FNV-1a of the first and the last IRON_SAMPLE_BYTES of a file on disk, or of the whole file if it
+ * is not longer than both. It distinguishes two files of the same name and size, unless they differ
+ * only in between. Pipes and standard input have none: *is_there is false. */
 #define IRON_SAMPLE_BYTES 4096u
 iron_status iron__source_sample(const iron_source *source, size_t index, uint64_t *sample,
                                 bool *is_there, iron_error *err);
 
-/* A seekable source, from its position on, for many threads. Borrows the source, which nobody may
- * move meanwhile. */
-typedef struct iron__source_at iron__source_at;
+/* A seekable source from its current position on, for many threads. Borrows the source, whose
+ * position must not change meanwhile. */
+typedef struct iron__parallel_source iron__parallel_source;
 
-iron_status iron__source_at_open(const iron_source *source, const iron_allocator *allocator,
-                                 iron__source_at **out, iron_error *err);
-void iron__source_at_close(iron__source_at *at);
+iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
+                                       iron__parallel_source **out, iron_error *err);
+void iron__parallel_source_close(iron__parallel_source *p);
 
-/* Whether files are read past the page cache: said before the first read; NEVER if it is not. And
- * how many bytes were. */
-void iron__source_at_direct(iron__source_at *at, iron__direct how);
-uint64_t iron__source_at_direct_bytes(const iron__source_at *at);
+/* Which files are read past the page cache. COLD: files that are large enough to matter and mostly
+ * not in the page cache. */
+typedef enum iron__direct_mode {
+    IRON_DIRECT_NEVER,
+    IRON_DIRECT_COLD,
+    IRON_DIRECT_ALWAYS
+} iron__direct_mode;
 
-/* How many tokens there are from the position on. */
-uint64_t iron__source_at_tokens(const iron__source_at *at);
+/* Call before the first read; the default is NEVER. */
+void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mode mode);
 
-/* Reads exactly the tokens first ... first+count-1, counted from the position, which must be there.
- * Any thread, any order, any number of times. */
-iron_status iron__source_at_read(iron__source_at *at, uint64_t first, void *tokens, size_t count,
-                                 const atomic_bool *stop, iron_error *err);
+/* The number of tokens from the position on. */
+uint64_t iron__parallel_source_tokens(const iron__parallel_source *p);
+
+/* Reads exactly the tokens first ... first+count-1, counted from the position; they must exist. May
+ * be called from any thread, in any order and repeatedly. */
+iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first, void *tokens,
+                                       size_t count, const atomic_bool *stop, iron_error *err);
+
+/* The files that a user's arguments name, in order. A directory stands for its files in natural
+ * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. An
+ * empty directory is an error, and so is a file in it that stat cannot access. */
+typedef struct iron__file_list {
+    char **paths;
+    size_t count, capacity;
+} iron__file_list;
+
+iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err);
+void iron__file_list_clear(iron__file_list *list);
 
 #endif

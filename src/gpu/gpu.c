@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu.c: the list of backends, and the calls of gpu.h: each goes through its backend's table unless
- * the device is marked by an earlier failure of its driver.
+ * gpu.c: the list of backends, the choice of one by name, and the functions of gpu.h, which call
+ * the backend's table unless an earlier driver error marked the device as failed.
  *
- * The CUDA backend is part of every build, its kernels only of builds that had nvcc: a build
- * without them says so when it is probed.
+ * The CUDA backend is part of every build, but its kernels only of builds with nvcc. Without them,
+ * probing the backend returns that reason.
  */
 #include "gpu/gpu.h"
 
 #include "core/fail.h"
-
-#if IRON_WITH_CUDA
-#include "gpu/cuda/cuda.h"
-#endif
-#if IRON_WITH_OPENCL
-#include "gpu/opencl/opencl.h"
-#endif
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,13 +18,13 @@
 static const struct {
     const char *name;
     const iron__gpu_ops *ops;
-    const char *absent; /* why not even probing makes sense; NULL: it does */
+    const char *absent; /* why the backend cannot be probed; NULL: it can */
 } backends[] = {
 #if !IRON_WITH_CUDA
     {"cuda", NULL, "not part of this build"},
 #elif !IRON_CUDA_KERNELS
     {"cuda", &iron__cuda_ops,
-     "this build has no CUDA kernels: it was made without nvcc, or with IRON_CUDA=OFF"},
+     "this build has no CUDA kernels: it was built without nvcc or with IRON_CUDA=OFF"},
 #else
     {"cuda", &iron__cuda_ops, NULL},
 #endif
@@ -93,6 +86,54 @@ iron_status iron__gpu_describe(size_t backend, size_t index, iron__gpu_info *inf
     return backends[backend].ops->describe(index, info, err);
 }
 
+bool iron__gpu_is_auto(const char *name) { return !name || strcmp(name, "auto") == 0; }
+
+/* The backend is usable and has this device. */
+static iron_status check_device(size_t backend, uint32_t device, iron_error *err) {
+    const char *name = iron__gpu_backend_name(backend);
+    iron_error why = {0};
+    size_t devices;
+
+    if (iron__gpu_probe(backend, &devices, &why) != IRON_OK)
+        IRON_FAIL(err, IRON_E_UNSUPPORTED, "backend %s is absent: %.160s; use --backend cpu", name,
+                  why.text);
+    IRON_FAIL_IF(device >= devices, err, IRON_E_ARG,
+                 "device %u does not exist; backend %s has %zu, counted from 0", device, name,
+                 devices);
+    return IRON_OK;
+}
+
+bool iron__gpu_is_for_auto(size_t backend, uint32_t device) {
+    iron__gpu_info info;
+    size_t devices;
+
+    return iron__gpu_probe(backend, &devices, NULL) == IRON_OK && device < devices &&
+           iron__gpu_describe(backend, device, &info, NULL) == IRON_OK && info.is_gpu;
+}
+
+iron_status iron__gpu_choose(const char *name, uint32_t device, size_t *backend, iron_error *err) {
+    *backend = iron__gpu_backend_count();
+    if (name && strcmp(name, "cpu") == 0) {
+        IRON_FAIL_IF(device != 0, err, IRON_E_ARG,
+                     "device %u does not exist; backend cpu has device 0 alone", device);
+        return IRON_OK;
+    }
+    if (!iron__gpu_is_auto(name)) {
+        *backend = iron__gpu_backend_find(name);
+        IRON_FAIL_IF(*backend == iron__gpu_backend_count(), err, IRON_E_ARG,
+                     "unknown backend '%.40s'; use auto, cpu, cuda or opencl", name);
+        return check_device(*backend, device, err);
+    }
+    for (size_t k = 0; k < iron__gpu_backend_count(); k++)
+        if (iron__gpu_is_for_auto(k, device)) {
+            *backend = k;
+            return IRON_OK;
+        }
+    IRON_FAIL_IF(device != 0, err, IRON_E_ARG, "device %u does not exist: no GPU has that number",
+                 device);
+    return IRON_OK;
+}
+
 iron_status iron__gpu_device_open(size_t backend, size_t index, iron__gpu_device **out,
                                   iron_error *err) {
     iron__gpu_info info;
@@ -107,156 +148,168 @@ void iron__gpu_device_close(iron__gpu_device *device) {
         device->ops->device_close(device);
 }
 
-/* A marked device answers with what marked it. */
-static iron_status check(const iron__gpu_device *device, iron_error *err) {
-    if (device->failure.status != IRON_OK && err)
-        *err = device->failure;
-    return device->failure.status;
-}
-
 iron_status iron__gpu_clocks_read(iron__gpu_device *device, iron__gpu_clocks *out,
                                   iron_error *err) {
     *out = (iron__gpu_clocks){.is_throttled = false};
-    IRON_TRY(check(device, err));
-    IRON_FAIL_IF(!device->ops->clocks, err, IRON_E_UNSUPPORTED, "%s does not tell of clocks",
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(!device->ops->clocks, err, IRON_E_UNSUPPORTED, "%s does not report clocks",
                  device->ops->name);
     return device->ops->clocks(device, out, err);
+}
+
+iron_status iron__gpu_cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(!device->ops->cache_reserve || !device->info.persisting_bytes_max, err,
+                 IRON_E_UNSUPPORTED, "%s cannot reserve part of its cache", device->info.name);
+    IRON_FAIL_IF(bytes > device->info.persisting_bytes_max, err, IRON_E_ARG,
+                 "%s can reserve at most %" PRIu64 " bytes of its cache, not %" PRIu64,
+                 device->info.name, device->info.persisting_bytes_max, bytes);
+    IRON_TRY(device->ops->cache_reserve(device, bytes, err));
+    device->persisting_bytes = bytes;
+    device->has_persisting_lines = device->has_persisting_lines && bytes > 0;
+    return IRON_OK;
 }
 
 iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                    iron__gpu_program **out, iron_error *err) {
     *out = NULL;
-    IRON_TRY(check(device, err));
-    return device->ops->program_load(device, image, out, err);
+    IRON_TRY(iron__gpu_device_check(device, err));
+    return device->ops->program->load(device, image, out, err);
 }
 
 void iron__gpu_program_unload(iron__gpu_device *device, iron__gpu_program *program) {
     if (program)
-        device->ops->program_unload(program);
-}
-
-iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *program,
-                                  const char *name, iron__gpu_kernel **out, iron_error *err) {
-    *out = NULL;
-    IRON_TRY(check(device, err));
-    return device->ops->kernel_find(program, name, out, err);
+        device->ops->program->unload(program);
 }
 
 iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
                                     const char *name, size_t bytes, iron__gpu_buffer **out,
                                     iron_error *err) {
     *out = NULL;
-    IRON_TRY(check(device, err));
-    IRON_FAIL_IF(!device->ops->constant_find, err, IRON_E_UNSUPPORTED,
-                 "%s: no constant memory here; use ordinary memory", device->ops->name);
-    return device->ops->constant_find(program, name, bytes, out, err);
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(!device->ops->memory->constant_find, err, IRON_E_UNSUPPORTED,
+                 "%s has no constant memory; use ordinary memory", device->ops->name);
+    return device->ops->memory->constant_find(program, name, bytes, out, err);
 }
 
-iron_status iron__gpu_kernel_facts(iron__gpu_device *device, const iron__gpu_kernel *kernel,
-                                   uint32_t threads, size_t local_bytes, iron__gpu_facts *out,
-                                   iron_error *err) {
-    *out = (iron__gpu_facts){.registers = 0};
-    IRON_TRY(check(device, err));
-    if (!device->ops->kernel_facts)
+iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *program,
+                                  const char *name, iron__gpu_kernel **out, iron_error *err) {
+    *out = NULL;
+    IRON_TRY(iron__gpu_device_check(device, err));
+    return device->ops->program->kernel_find(program, name, out, err);
+}
+
+iron_status iron__gpu_kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *kernel,
+                                       uint32_t threads, size_t local_bytes,
+                                       iron__gpu_resources *out, iron_error *err) {
+    *out = (iron__gpu_resources){.registers = 0};
+    IRON_TRY(iron__gpu_device_check(device, err));
+    if (!device->ops->program->kernel_resources)
         return IRON_OK;
-    return device->ops->kernel_facts(device, kernel, threads, local_bytes, out, err);
+    return device->ops->program->kernel_resources(device, kernel, threads, local_bytes, out, err);
 }
 
-iron_status iron__gpu_texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
-                                     iron_error *err) {
-    *handle = 0;
-    IRON_TRY(check(buffer->device, err));
-    IRON_FAIL_IF(!buffer->device->ops->texture_create || !buffer->device->info.has_textures, err,
-                 IRON_E_UNSUPPORTED, "%s has no textures that kernels could be given",
-                 buffer->device->info.name);
-    return buffer->device->ops->texture_create(buffer, handle, err);
+/* Length of a kernel name in a record. Kernels with the same first NAME_BYTES share a record. */
+#define NAME_BYTES (sizeof((iron__gpu_launch_record *)0)->kernel - 1)
+
+/* Unknown resources are not a failure: they are logged as 0. */
+static void log_launch(iron__gpu_device *device, const iron__gpu_launch *launch) {
+    iron__gpu_launch_log *log = device->launch_log;
+    const char *name = launch->kernel->name;
+    uint64_t groups = (uint64_t)launch->groups[0] * (launch->groups[1] ? launch->groups[1] : 1);
+    uint32_t threads = launch->threads[0] * (launch->threads[1] ? launch->threads[1] : 1);
+    size_t at = 0;
+    iron_error why;
+
+    while (at < log->count && strncmp(log->seen[at].kernel, name, NAME_BYTES) != 0)
+        at++;
+    if (at == IRON_GPU_LAUNCH_RECORDS || (at < log->count && log->seen[at].groups >= groups))
+        return;
+    log->count += at == log->count;
+    snprintf(log->seen[at].kernel, sizeof log->seen[at].kernel, "%.*s", (int)NAME_BYTES, name);
+    log->seen[at].groups = groups;
+    log->seen[at].threads = threads;
+    (void)iron__gpu_kernel_resources(device, launch->kernel, threads, launch->local_bytes,
+                                     &log->seen[at].resources, &why);
 }
 
-void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle) {
-    if (handle)
-        device->ops->texture_destroy(device, handle);
-}
-
-iron_status iron__gpu_keep(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
-    IRON_TRY(check(device, err));
-    IRON_FAIL_IF(!device->ops->keep || !device->info.keep_bytes_max, err, IRON_E_UNSUPPORTED,
-                 "%s cannot set a part of its cache aside", device->info.name);
-    IRON_FAIL_IF(bytes > device->info.keep_bytes_max, err, IRON_E_ARG,
-                 "%s can set %" PRIu64 " bytes of its cache aside, not %" PRIu64, device->info.name,
-                 device->info.keep_bytes_max, bytes);
-    IRON_TRY(device->ops->keep(device, bytes, err));
-    device->kept_bytes = bytes;
-    device->has_marks = device->has_marks && bytes > 0;
+iron_status iron__gpu_run(iron__gpu_queue *queue, const iron__gpu_launch *launch, iron_error *err) {
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    IRON_TRY(queue->device->ops->program->launch(queue, launch, err));
+    if (queue->device->launch_log)
+        log_launch(queue->device, launch);
     return IRON_OK;
 }
 
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                     iron__gpu_buffer **out, iron_error *err) {
     *out = NULL;
-    IRON_TRY(check(device, err));
-    return device->ops->buffer_create(device, memory, bytes, out, err);
-}
-
-iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
-                                  iron__gpu_buffer **out, iron_error *err) {
-    *out = NULL;
-    IRON_TRY(check(device, err));
-    return device->ops->buffer_wrap(device, native, bytes, out, err);
+    IRON_TRY(iron__gpu_device_check(device, err));
+    return device->ops->memory->buffer_create(device, memory, bytes, out, err);
 }
 
 void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer) {
     if (buffer)
-        buffer->device->ops->buffer_destroy(buffer);
+        buffer->device->ops->memory->buffer_destroy(buffer);
 }
 
 iron_status iron__gpu_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
                                  iron_error *err) {
     const iron__gpu_ops *ops = queue->device->ops;
 
-    IRON_TRY(check(queue->device, err));
-    return ops->host_begin ? ops->host_begin(queue, buffer, err) : IRON_OK;
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return ops->memory->host_begin ? ops->memory->host_begin(queue, buffer, err) : IRON_OK;
 }
 
 iron_status iron__gpu_host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err) {
     const iron__gpu_ops *ops = queue->device->ops;
 
-    IRON_TRY(check(queue->device, err));
-    return ops->host_end ? ops->host_end(queue, buffer, err) : IRON_OK;
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return ops->memory->host_end ? ops->memory->host_end(queue, buffer, err) : IRON_OK;
 }
 
-bool iron__gpu_is_pinned(iron__gpu_device *device, const void *memory, size_t bytes) {
-    return device->failure.status == IRON_OK && device->ops->is_pinned &&
-           device->ops->is_pinned(device, memory, bytes);
+iron_status iron__gpu_texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
+                                     iron_error *err) {
+    *handle = 0;
+    IRON_TRY(iron__gpu_device_check(buffer->device, err));
+    IRON_FAIL_IF(!buffer->device->ops->memory->texture_create || !buffer->device->info.has_textures,
+                 err, IRON_E_UNSUPPORTED, "%s does not support textures",
+                 buffer->device->info.name);
+    return buffer->device->ops->memory->texture_create(buffer, handle, err);
+}
+
+void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle) {
+    if (handle)
+        device->ops->memory->texture_destroy(device, handle);
 }
 
 iron_status iron__gpu_queue_create(iron__gpu_device *device, iron__gpu_queue **out,
                                    iron_error *err) {
     *out = NULL;
-    IRON_TRY(check(device, err));
-    return device->ops->queue_create(device, out, err);
-}
-
-iron_status iron__gpu_queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
-                                 iron_error *err) {
-    *out = NULL;
-    IRON_TRY(check(device, err));
-    return device->ops->queue_wrap(device, native, out, err);
+    IRON_TRY(iron__gpu_device_check(device, err));
+    return device->ops->queue->create(device, out, err);
 }
 
 void iron__gpu_queue_destroy(iron__gpu_queue *queue) {
     if (queue)
-        queue->device->ops->queue_destroy(queue);
+        queue->device->ops->queue->destroy(queue);
 }
 
 iron_status iron__gpu_queue_wait(iron__gpu_queue *queue, iron_error *err) {
-    IRON_TRY(check(queue->device, err));
-    return queue->device->ops->queue_wait(queue, err);
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return queue->device->ops->queue->wait(queue, err);
+}
+
+iron_status iron__gpu_queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
+                                       iron_error *err) {
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return queue->device->ops->queue->wait_event(queue, event, err);
 }
 
 iron_status iron__gpu_clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
                             size_t bytes, iron_error *err) {
-    IRON_TRY(check(queue->device, err));
-    return queue->device->ops->clear(queue, buffer, offset, bytes, err);
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return queue->device->ops->queue->clear(queue, buffer, offset, bytes, err);
 }
 
 iron_status iron__gpu_clear_now(iron__gpu_buffer *buffer, size_t bytes, iron_error *err) {
@@ -273,107 +326,50 @@ iron_status iron__gpu_clear_now(iron__gpu_buffer *buffer, size_t bytes, iron_err
 
 iron_status iron__gpu_copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy,
                                  iron_error *err) {
-    IRON_TRY(check(queue->device, err));
-    return queue->device->ops->copy(queue, copy, err);
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return queue->device->ops->queue->copy(queue, copy, err);
 }
 
 iron_status iron__gpu_prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
                                iron_error *err) {
     const iron__gpu_ops *ops = queue->device->ops;
 
-    IRON_TRY(check(queue->device, err));
-    return ops->prefetch ? ops->prefetch(queue, buffer, bytes, err) : IRON_OK;
-}
-
-/* Of a kernel's name that a sighting holds; two that begin with the same are one. */
-#define NAME_BYTES (sizeof((iron__gpu_sighting *)0)->kernel - 1)
-
-/* A kernel was launched while somebody watches. What cannot be told of it is no failure. */
-static void see(iron__gpu_device *device, const iron__gpu_launch *launch) {
-    iron__gpu_watch *w = device->watch;
-    const char *name = device->ops->kernel_name(launch->kernel);
-    uint64_t groups = (uint64_t)launch->groups[0] * (launch->groups[1] ? launch->groups[1] : 1);
-    uint32_t threads = launch->threads[0] * (launch->threads[1] ? launch->threads[1] : 1);
-    size_t at = 0;
-    iron_error why;
-
-    while (at < w->count && strncmp(w->seen[at].kernel, name, NAME_BYTES) != 0)
-        at++;
-    if (at == IRON_GPU_SIGHTINGS || (at < w->count && w->seen[at].groups >= groups))
-        return;
-    w->count += at == w->count;
-    snprintf(w->seen[at].kernel, sizeof w->seen[at].kernel, "%.*s", (int)NAME_BYTES, name);
-    w->seen[at].groups = groups;
-    w->seen[at].threads = threads;
-    (void)iron__gpu_kernel_facts(device, launch->kernel, threads, launch->local_bytes,
-                                 &w->seen[at].facts, &why);
-}
-
-iron_status iron__gpu_run(iron__gpu_queue *queue, const iron__gpu_launch *launch, iron_error *err) {
-    IRON_TRY(check(queue->device, err));
-    IRON_TRY(queue->device->ops->launch(queue, launch, err));
-    if (queue->device->watch)
-        see(queue->device, launch);
-    return IRON_OK;
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return ops->queue->prefetch ? ops->queue->prefetch(queue, buffer, bytes, err) : IRON_OK;
 }
 
 iron_status iron__gpu_event_create(iron__gpu_device *device, iron__gpu_event **out,
                                    iron_error *err) {
     *out = NULL;
-    IRON_TRY(check(device, err));
-    return device->ops->event_create(device, out, err);
+    IRON_TRY(iron__gpu_device_check(device, err));
+    return device->ops->queue->event_create(device, out, err);
 }
 
 void iron__gpu_event_destroy(iron__gpu_device *device, iron__gpu_event *event) {
     if (event)
-        device->ops->event_destroy(event);
+        device->ops->queue->event_destroy(event);
 }
 
 iron_status iron__gpu_event_record(iron__gpu_queue *queue, iron__gpu_event *event,
                                    iron_error *err) {
-    IRON_TRY(check(queue->device, err));
-    return queue->device->ops->event_record(queue, event, err);
-}
-
-iron_status iron__gpu_event_follow(iron__gpu_queue *queue, iron__gpu_event *event,
-                                   iron_error *err) {
-    IRON_TRY(check(queue->device, err));
-    return queue->device->ops->event_follow(queue, event, err);
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
+    return queue->device->ops->queue->event_record(queue, event, err);
 }
 
 iron_status iron__gpu_event_wait(iron__gpu_device *device, iron__gpu_event *event,
                                  iron_error *err) {
-    IRON_TRY(check(device, err));
-    return device->ops->event_wait(event, err);
-}
-
-iron_status iron__gpu_event_elapsed(iron__gpu_device *device, iron__gpu_event *from,
-                                    iron__gpu_event *to, double *ms, iron_error *err) {
-    *ms = 0;
-    IRON_TRY(check(device, err));
-    return device->ops->event_elapsed(from, to, ms, err);
+    IRON_TRY(iron__gpu_device_check(device, err));
+    return device->ops->queue->event_wait(event, err);
 }
 
 iron_status iron__gpu_graph_begin(iron__gpu_queue *queue, iron_error *err) {
-    IRON_TRY(check(queue->device, err));
+    IRON_TRY(iron__gpu_device_check(queue->device, err));
     IRON_FAIL_IF(!queue->device->info.can_graph, err, IRON_E_UNSUPPORTED,
-                 "%s cannot record and replay work", queue->device->info.name);
-    return queue->device->ops->graph_begin(queue, err);
-}
-
-iron_status iron__gpu_graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err) {
-    *out = NULL;
-    IRON_TRY(check(queue->device, err));
-    return queue->device->ops->graph_end(queue, out, err);
-}
-
-iron_status iron__gpu_graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue,
-                                   iron_error *err) {
-    IRON_TRY(check(queue->device, err));
-    return queue->device->ops->graph_replay(graph, queue, err);
+                 "%s does not support graphs", queue->device->info.name);
+    return queue->device->ops->queue->graph_begin(queue, err);
 }
 
 void iron__gpu_graph_destroy(iron__gpu_device *device, iron__gpu_graph *graph) {
     if (graph)
-        device->ops->graph_destroy(graph);
+        device->ops->queue->graph_destroy(graph);
 }

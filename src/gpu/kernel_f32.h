@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_f32.h: the words of kernels that are written once for floats and doubles, as floats. A
- * build puts this before such kernels (*_real.k), and kernel_f64.h before their second copy; the
- * names of everything in them are made by K_NAMED, so that both can stand in one program.
+ * kernel_f32.h: words for kernels written once for floats and doubles (*_real.k), here for floats.
+ * The build puts this header before such kernels, and kernel_f64.h before a second copy of them.
+ * K_NAMED generates the names of everything in them, so both copies fit into one program.
  *
- *   K_HAS_REAL       0: the device has no such type; the kernels leave themselves out
- *   k_real           an element; k_reals: 16 bytes of them, K_REALS many
+ *   K_HAS_REAL       0: the device lacks the type; the kernels are left out
+ *   k_real           an element; k_reals: 16 bytes of K_REALS elements
  *   K_NAMED(name)    name_f32 or name_f64
  *   K_SUBGROUP_ADD_REAL, K_SUBGROUP_SUMS_REAL, k_zero, k_dot, k_fma_reals, k_gather, k_scatter: see
  *   kernel_words.h

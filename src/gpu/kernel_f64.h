@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel_f64.h: as kernel_f32.h, of doubles. */
+/* kernel_f64.h: like kernel_f32.h, for doubles. */
 #undef K_HAS_REAL
 #undef K_REALS
 #undef K_NAMED

@@ -1,59 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_words.h: the words in which kernels (*.k) are written, once, for CUDA and OpenCL. A kernel
- * is C99 with these words, and no word pretends to be more than it says here. docs/gpu.md explains
- * them to someone who knows C but no GPU.
+ * kernel_words.h: the words in which kernels (*.k) are written, once for CUDA and OpenCL. A kernel
+ * is C99 plus these words; each does exactly what is described here. docs/gpu.md explains them to
+ * readers who know C but not GPUs.
  *
- *   K_KERNEL(n)            begins a kernel whose groups have n threads; K_KERNEL_2D(x, y) likewise
- *   K_KERNEL_DENSE(n, m)   the same, m of which should fit a unit at a time, if it holds that many
- *                          threads: so many registers each
- *   K_DEVICE               a function that kernels call
+ *   K_KERNEL(n)            starts a kernel with n threads per group; K_KERNEL_2D(x, y) likewise
+ *   K_KERNEL_DENSE(n, m)   the same; limits registers so that m groups fit on a unit, if it holds
+ *                          that many threads
+ *   K_DEVICE               a function called by kernels
  *   K_GLOBAL               address space of a pointer to device memory
- *   K_LOCAL_VAR            storage of a variable that a group shares; K_LOCAL_PTR points to one
- *   K_RESTRICT             nothing else points there
- *   K_THREAD K_THREADS     this thread's number in its group, and how many there are; _Y: in y
- *   K_GROUP K_GROUPS       this group's number, and how many there are; _Y: in y
- *   K_BARRIER()            all threads of the group arrive before one goes on, their writes seen
- *   K_DYNAMIC_ARG(t, name) the last parameter of a kernel, with no comma before it: local memory
- *                          whose size the launch says (local_bytes); K_DYNAMIC(t, name) begins the
- *                          kernel's body and makes `name` a K_LOCAL_PTR t * to it
- *   K_ATOMIC_...           on device memory or local memory, no result, relaxed; U64: device memory
- *   K_ATOMIC_TAKE_U32(p)   adds 1, and gives what was there before
- *   K_ATOMIC_GET_ADD_U32(p, v) adds v, and gives what was there before
- *   K_FENCE()              this thread's writes are seen by other groups before what it does next
- *   K_SUBGROUP_BARRIER()   32 consecutive threads see each other's local memory; all threads of the
- *                          group must call it, and they are a multiple of 32, as for all of these
- *   K_SUBGROUP_RANK(f, n, s) how many of the threads before this one, of its 32, say f; n (a k_u32
- *                          variable): how many do in all; s: scratch of a u32 a thread; all threads
- *                          of the group must call it
- *   K_SUBGROUP_SAME(f, v)  true in all of 32 consecutive threads if all of them say f and have the
- *                          same v; a hint: devices without such instructions always say false. All
- *                          threads of the group must call it
- *   K_SUBGROUP_...(v, s)   XOR, MIN_U32, ADD_U32, ADD_U64: reduces over 32 consecutive threads, the
- *                          result is in the first of them; all threads of the group must call it;
- *                          s is K_LOCAL_VAR scratch of a u64 a thread, which devices without such
- *                          instructions reduce in
+ *   K_LOCAL_VAR            storage of a variable shared by a group; K_LOCAL_PTR points to one
+ *   K_RESTRICT             no other pointer refers to this memory
+ *   K_THREAD K_THREADS     number of this thread in its group, and how many there are; _Y: in y
+ *   K_GROUP K_GROUPS       number of this group, and how many there are; _Y: in y
+ *   K_BARRIER()            waits for all threads of the group; their writes are then visible
+ *   K_DYNAMIC_ARG(t, name) last parameter of a kernel, with no comma before it: local memory whose
+ *                          size the launch sets (local_bytes); K_DYNAMIC(t, name) at the start of
+ *                          the body declares `name` as a K_LOCAL_PTR t * to it
+ *   K_ATOMIC_...           on device or local memory, no result, relaxed; U64: device memory only
+ *   K_ATOMIC_TAKE_U32(p)   adds 1 and returns the previous value
+ *   K_ATOMIC_GET_ADD_U32(p, v) adds v and returns the previous value
+ *   K_FENCE()              makes earlier writes of this thread visible to other groups before its
+ *                          later ones
+ *
+ *   A subgroup is 32 consecutive threads. All threads of the group must call these words, and the
+ *   group size must be a multiple of 32. s is scratch in local memory for devices without such
+ *   instructions.
+ *   K_SUBGROUP_BARRIER()   threads of a subgroup see each other's writes to local memory
+ *   K_SUBGROUP_RANK(f, n, s) the number of earlier threads of the subgroup with f set; n (a k_u32
+ *                          variable) becomes the number of all such threads; s: one u32 per thread
+ *   K_SUBGROUP_SAME(f, v)  true in all threads of a subgroup if f is set and v is equal in all of
+ *                          them; a hint: false on devices without such instructions
+ *   K_SUBGROUP_...(v, s)   XOR, MIN_U32, ADD_U32, ADD_U64: reduces over the subgroup; the first
+ *                          thread has the result; s: one u64 per thread
  *   K_SUBGROUP_ADD_F32(v, s), ..._F64; K_SUBGROUP_SUMS_F32(v, n, s), ..._F64: the same for floats,
- *                          and for n values a thread at a time, an array that is changed in place;
- *                          s is scratch of n values a thread
- *   K_CONSTANT_BLOCK(b)    names 64 KiB of constant memory, once a program; a kernel gets it as an
- *                          argument K_CONSTANT_ARG(type, a) and reads *K_CONSTANT(type, b, a), a
- *                          K_CONSTANT_PTR; the host finds it by iron__gpu_constant_find
- *   k_u8 ... k_f64         types of a certain width; k_u32x4 k_f32x4 k_f64x2 have members x y (z w)
- *   K_UNROLL               #pragma unroll K_UNROLL: the whole loop, so that what it counts through
- *                          can be registers; not on devices that are no GPUs
- *   K_HAS_F64              0: the device has no k_f64, and nothing here that is named after it
- *   k_byte(w, k)           byte number k of a k_u32, the lowest is number 0
+ *                          and for an array of n values per thread, changed in place; s: n values
+ *                          per thread
+ *
+ *   K_CONSTANT_BLOCK(b)    declares 64 KiB of constant memory, once per program; a kernel takes it
+ *                          as an argument K_CONSTANT_ARG(type, a) and reads *K_CONSTANT(type, b,
+ *                          a),
+ *                          a K_CONSTANT_PTR; the host finds it with iron__gpu_constant_find
+ *   k_u8 ... k_f64         types of fixed width; k_u32x4 k_f32x4 k_f64x2 have members x y (z w)
+ *   K_UNROLL               #pragma unroll K_UNROLL unrolls the whole loop, so that arrays indexed
+ *                          by
+ *                          it can be registers; no effect on devices that are not GPUs
+ *   K_HAS_F64              0: the device has no k_f64 and none of the words named after it
+ *   k_byte(w, k)           byte k of a k_u32; byte 0 is the lowest
  *   k_load_u32x4(p)        16 bytes at once; p is aligned to 16 bytes
- *   k_load_once(p)         a float or 16 bytes of them, which nobody will read again soon
- *   k_fma(a, b, c)         a * b + c, rounded once; nothing is fused unless it is asked for
+ *   k_load_once(p)         a float or 16 bytes of floats that are not read again soon
+ *   k_store_once(p, v)     a word or 16 bytes that are not read soon
+ *   k_fma(a, b, c)         a * b + c, rounded once; nothing else is fused
  *   k_dot_f32x4(a, b, c) k_fma_f32x4(a, b, c) k_zero_f32x4() k_gather_f32x4
  *   k_scatter_f32x4, ..._f64x2: below
- *   k_store_once(p, v)     a word or 16 bytes, which nobody will read soon
- *   k_mul_high_u64(a, b)   the upper 64 bits of a * b; k_leading_zeros_u64(v): v is not 0
+ *   k_mul_high_u64(a, b)   upper 64 bits of a * b; k_leading_zeros_u64(v): v must not be 0
  *   k_f32_of_bits k_ceil k_abs
  *
- * kernel_f32.h and kernel_f64.h make one text of both widths.
+ * kernel_f32.h and kernel_f64.h compile one source for both widths.
  */
 #ifndef IRON_GPU_KERNEL_WORDS_H
 #define IRON_GPU_KERNEL_WORDS_H
@@ -72,9 +75,9 @@ typedef uint4 k_u32x4;
 typedef float4 k_f32x4;
 typedef double2 k_f64x2;
 
-enum { K_UNROLL = 64 }; /* no macro: nvcc expands none in a pragma */
+enum { K_UNROLL = 64 }; /* not a macro: nvcc expands none in a pragma */
 
-/* Threads that a unit holds: the compiler complains if it is asked for more of them. */
+/* Threads per unit: the compiler rejects requests for more. */
 #if __CUDA_ARCH__ == 750
 #define K_UNIT_THREADS 1024
 #elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
@@ -113,7 +116,7 @@ enum { K_UNROLL = 64 }; /* no macro: nvcc expands none in a pragma */
 
 #define K_ATOMIC_GET_ADD_U32(p, v) atomicAdd((p), (v))
 
-/* No parameter here, and the host passes none; the one of OpenCL brings its own comma. */
+/* No parameter in CUDA, and the host passes none; OpenCL's version includes the comma. */
 #define K_DYNAMIC_ARG(type, name)
 #define K_DYNAMIC(type, name)                                                                      \
     extern __shared__ uint4 k_dynamic[];                                                           \
@@ -183,7 +186,7 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define K_SUBGROUP_SUMS_F32(v, n, s) ((void)(s), k_subgroup_sums_f32((v), (n)))
 #define K_SUBGROUP_SUMS_F64(v, n, s) ((void)(s), k_subgroup_sums_f64((v), (n)))
 
-/* The block itself is read, for only so do loads go to the constant bank. */
+/* Reads the block itself, because only such loads use the constant bank. */
 #define K_CONSTANT_BLOCK(block)      __constant__ __align__(16) unsigned char block[65536];
 #define K_CONSTANT_ARG(type, arg)    const type *arg
 #define K_CONSTANT(type, block, arg) ((void)(arg), (const type *)(block))
@@ -215,12 +218,12 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #ifndef K_IS_GPU
 #define K_IS_GPU 1
 #endif
-/* What is fixed by a constant argument is fixed in the code: compilers that weigh whether to inline
- * would leave it to be looked up for every token. */
+/* always_inline: constant arguments must become constants in the code. A compiler that decides not
+ * to inline would look them up for every token. */
 #if K_IS_GPU
 #define K_UNROLL 64
 #define K_DEVICE static __attribute__((always_inline))
-#else /* registers are few, and compilers take minutes */
+#else /* few registers, and inlining takes compilers minutes */
 #define K_UNROLL 1
 #define K_DEVICE static
 #endif
@@ -242,14 +245,14 @@ typedef float4 k_f32x4;
 
 #define K_KERNEL(n)       __kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
 #define K_KERNEL_2D(x, y) __kernel __attribute__((reqd_work_group_size(x, y, 1))) void
-/* NVIDIA's compiler takes a limit of registers for a whole text (gpu.h, most_registers), and heeds
- * it in kernels that do not say how many threads a group has. */
+/* NVIDIA's compiler takes one register limit for the whole source (registers_max in gpu.h), and
+ * applies it to kernels without a required group size. */
 #ifdef K_REGISTERS_ARE_LIMITED
 #define K_KERNEL_DENSE(n, m) __kernel void
 #else
 #define K_KERNEL_DENSE(n, m) K_KERNEL(n)
 #endif
-#define K_WORD      static __attribute__((unused)) /* a program needs some of them */
+#define K_WORD      static __attribute__((unused)) /* a program uses only some */
 #define K_GLOBAL    __global
 #define K_LOCAL_VAR __local
 #define K_LOCAL_PTR __local
@@ -296,8 +299,8 @@ K_WORD k_u32 k_subgroup_rank(int flag, k_u32 *count, __local k_u32 *scratch) {
 #if K_HAS_U64_ATOMICS
 #define K_ATOMIC_ADD_U64(p, v) ((void)atom_add((p), (v)))
 #else
-/* Two halves, the carry of the lower one going into the upper: right once all adders have come
- * through, which is all that a sum needs. Little-endian. */
+/* Adds in two halves; the carry of the lower goes into the upper. The value is correct once all
+ * adds are done, which is enough for a sum. Little-endian. */
 K_WORD void k_add_u64_in_halves(__global k_u64 *to, k_u64 value) {
     volatile __global k_u32 *parts = (volatile __global k_u32 *)to;
     k_u32 low = (k_u32)value;
@@ -308,7 +311,7 @@ K_WORD void k_add_u64_in_halves(__global k_u64 *to, k_u64 value) {
 #define K_ATOMIC_ADD_U64(p, v) k_add_u64_in_halves((p), (v))
 #endif
 
-/* OpenCL promises no subgroups: a tree of five steps in local memory. */
+/* OpenCL does not guarantee subgroups: a tree of five steps in local memory. */
 enum { K_REDUCE_ADD, K_REDUCE_XOR, K_REDUCE_MIN };
 
 K_WORD k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int kind) {
@@ -331,7 +334,7 @@ K_WORD k_u64 k_subgroup_reduce(k_u64 v, __local k_u64 *scratch, int kind) {
     return scratch[thread];
 }
 
-/* Sums of floats: 32 to 8 to 1, so that barriers are few; many values share them. */
+/* Sums of floats: 32 to 8 to 1, for few barriers, which many values share. */
 #define K_SUBGROUP_OF_REALS(real, sums_name, add_name)                                             \
     K_WORD void sums_name(real *v, k_u32 n, __local real *scratch) {                               \
         k_u32 size = (k_u32)(get_local_size(0) * get_local_size(1));                               \
@@ -389,7 +392,7 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define k_ceil(v)              ceil(v)
 #define k_abs(v)               fabs(v)
 
-#else /* the host, for the structs that are passed to kernels */
+#else /* the host, for structs that are passed to kernels */
 
 #include <stdint.h>
 
@@ -413,7 +416,7 @@ K_WORD k_f32x4 k_zero_f32x4(void) {
     return v;
 }
 
-/* a . b + c; each of b's members times a, plus c's. */
+/* dot: a . b + c; fma: a * b + c for each member. */
 K_WORD k_f32 k_dot_f32x4(k_f32x4 a, k_f32x4 b, k_f32 c) {
     return k_fma(a.w, b.w, k_fma(a.z, b.z, k_fma(a.y, b.y, k_fma(a.x, b.x, c))));
 }
@@ -426,7 +429,7 @@ K_WORD k_f32x4 k_fma_f32x4(k_f32 a, k_f32x4 b, k_f32x4 c) {
     return c;
 }
 
-/* Elements at, at + step, ... of p; 0 from `end` on. And back to there. */
+/* gather: elements at, at + step, ... of p; 0 from `end` on. scatter stores to the same places. */
 K_WORD k_f32x4 k_gather_f32x4(K_GLOBAL const k_f32 *p, k_u32 at, k_u32 step, k_u32 end) {
     k_f32x4 v;
 

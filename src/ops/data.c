@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * data.c: arrays, random numbers and loops over long arrays for all ops; see data.h.
+ * data.c: problems of ops, pseudo-random arrays, and parallel loops over them; see data.h.
  */
 #include "ops/data.h"
 
@@ -8,19 +8,34 @@
 
 #include <stdatomic.h>
 
-/* Elements that a thread takes at a time. */
+/* Elements of one task. */
 #define PIECE ((size_t)65536)
 
-iron_status iron__data_take(iron__array *array, const char *name, size_t bytes, iron_error *err) {
-    *array = (iron__array){.name = name, .bytes = bytes};
+iron_status iron__data_take(iron__op_array *array, const char *name, size_t bytes,
+                            iron_error *err) {
+    *array = (iron__op_array){.name = name, .bytes = bytes};
     array->data = iron__allocate_large(bytes, err);
     return array->data ? IRON_OK : IRON_E_NOMEM;
 }
 
-void iron__data_release(iron__problem *problem) {
+iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool,
+                            iron_status (*fill)(iron__op_problem *problem, iron_error *err),
+                            iron_error *err) {
+    iron_status status;
+
+    *out = (iron__op_problem){.c = out->c, .pool = pool};
+    status = fill(out, err);
+    if (status != IRON_OK)
+        out->c.op->unmake(out);
+    return status;
+}
+
+void iron__data_unmake(iron__op_problem *problem) {
     for (size_t k = 0; k < problem->input_count; k++)
         iron__release_large(problem->inputs[k].data, problem->inputs[k].bytes);
-    problem->input_count = 0;
+    iron__release_large(problem->reference.data, problem->reference.bytes);
+    iron__release(iron__allocator_default(), problem->own);
+    *problem = (iron__op_problem){.c = problem->c};
 }
 
 typedef struct pieces {
@@ -36,45 +51,67 @@ static void run_piece(void *context, size_t index) {
     p->piece(p->context, begin, p->count - begin < PIECE ? p->count : begin + PIECE);
 }
 
-void iron__data_pieces(iron__team *team, size_t count, iron__data_piece piece, void *context) {
+void iron__data_pieces(iron__thread_pool *pool, size_t count, iron__data_piece piece,
+                       void *context) {
     pieces p = {count, piece, context};
 
-    iron__team_run(team, run_piece, &p, (count + PIECE - 1) / PIECE);
+    iron__thread_pool_run(pool, run_piece, &p, (count + PIECE - 1) / PIECE);
+}
+
+void iron__data_run(const iron__cpu_work *work, iron__data_piece piece, void *context) {
+    size_t count = (size_t)work->problem->c.rows;
+
+    if (work->row->is_single)
+        piece(context, 0, count);
+    else
+        iron__data_pieces(work->pool, count, piece, context);
 }
 
 typedef struct filling {
     void *data;
-    iron__element element;
     uint64_t base;
 } filling;
 
-static void fill_piece(void *context, size_t begin, size_t end) {
+static void fill_f32(void *context, size_t begin, size_t end) {
     const filling *f = context;
 
-    if (f->element == IRON_F32) {
-        float *to = f->data;
-
-        for (size_t k = begin; k < end; k++)
-            to[k] = iron__data_f32(iron__data_bits(f->base, k));
-        return;
-    }
-    double *to = f->data;
-
     for (size_t k = begin; k < end; k++)
-        to[k] = iron__data_f64(iron__data_bits(f->base, k));
+        ((float *)f->data)[k] = iron__data_f32(iron__data_bits(f->base, k));
 }
 
-void iron__data_fill_reals(const iron__array *array, const iron__case *c, uint64_t stream,
-                           iron__team *team) {
-    filling f = {array->data, c->element, iron__data_base(c->seed, stream)};
+static void fill_f64(void *context, size_t begin, size_t end) {
+    const filling *f = context;
 
-    iron__data_pieces(team, array->bytes / iron__element_bytes(c->element), fill_piece, &f);
+    for (size_t k = begin; k < end; k++)
+        ((double *)f->data)[k] = iron__data_f64(iron__data_bits(f->base, k));
+}
+
+static void fill_u32(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+
+    for (size_t k = begin; k < end; k++)
+        ((uint32_t *)f->data)[k] = (uint32_t)(iron__data_bits(f->base, k) >> 32);
+}
+
+void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
+                           iron__thread_pool *pool) {
+    filling f = {array->data, iron__data_base(c->seed, stream)};
+
+    iron__data_pieces(pool, array->bytes / iron__element_bytes(c->element),
+                      c->element == IRON_F32 ? fill_f32 : fill_f64, &f);
+}
+
+void iron__data_fill_words(const iron__op_array *array, const iron__case *c, uint64_t stream,
+                           iron__thread_pool *pool) {
+    filling f = {array->data, iron__data_base(c->seed, stream)};
+
+    iron__data_pieces(pool, array->bytes / sizeof(uint32_t), fill_u32, &f);
 }
 
 typedef struct searching {
     iron__data_differs differs;
     const void *context;
-    _Atomic size_t first; /* found so far */
+    _Atomic size_t first; /* the lowest index found so far */
 } searching;
 
 static void search_piece(void *context, size_t begin, size_t end) {
@@ -92,10 +129,26 @@ static void search_piece(void *context, size_t begin, size_t end) {
     }
 }
 
-size_t iron__data_first(iron__team *team, size_t count, iron__data_differs differs,
+size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differs differs,
                         const void *context) {
     searching s = {.differs = differs, .context = context, .first = count};
 
-    iron__data_pieces(team, count, search_piece, &s);
+    iron__data_pieces(pool, count, search_piece, &s);
     return s.first;
+}
+
+typedef struct words {
+    const uint32_t *output, *reference;
+} words;
+
+static bool word_differs(const void *context, size_t index) {
+    const words *w = context;
+
+    return w->output[index] != w->reference[index];
+}
+
+size_t iron__data_first_word(const iron__op_problem *problem, const void *output, size_t count) {
+    words w = {output, problem->reference.data};
+
+    return iron__data_first(problem->pool, count, word_differs, &w);
 }

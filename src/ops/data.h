@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * data.h: what problems are made of: large arrays, numbers that look random, work over long arrays
- * by all threads, and the search for the first element that differs.
+ * data.h: makes and releases the problems of ops: large arrays, pseudo-random numbers, loops over
+ * long arrays on all threads, and the search for the first wrong element.
  *
- * Every number is a function of the seed, a stream (the op's number for one of its arrays) and the
- * element's own index, so threads fill pieces in any order and the data are the same for any number
- * of them; which thread touches a page first decides where it lies.
+ * Each number is a function of the seed, a stream (the op's number for one of its arrays) and the
+ * element's index. So threads fill pieces in any order, and the data do not depend on the number of
+ * threads. The thread that touches a page first decides on which memory node it lies.
  */
 #ifndef IRON_OPS_DATA_H
 #define IRON_OPS_DATA_H
 
-#include "core/mix.h"
+#include "core/hash.h"
 #include "ops/op.h"
 
-/* Takes memory, zeroed. */
-iron_status iron__data_take(iron__array *array, const char *name, size_t bytes, iron_error *err);
-/* Gives back all inputs of a problem, whose input_count is that of those that were begun. */
-void iron__data_release(iron__problem *problem);
+/* Allocates a zeroed array. */
+iron_status iron__data_take(iron__op_array *array, const char *name, size_t bytes, iron_error *err);
 
-/* The base of a stream, and its bits by index. */
+/* For ops' `make`: clears *out except for its case, sets the pool, calls fill, and releases
+ * everything with the op's `unmake` if that fails. */
+iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool,
+                            iron_status (*fill)(iron__op_problem *problem, iron_error *err),
+                            iron_error *err);
+/* An op's `unmake`: releases inputs (input_count of them, also those whose data is NULL), reference
+ * and own, and clears all but the case. */
+void iron__data_unmake(iron__op_problem *problem);
+
+/* The base of a stream, and 64 random bits for an index. */
 static inline uint64_t iron__data_base(uint64_t seed, uint64_t stream) {
     return iron__mix64(seed + stream * IRON_GOLDEN_GAMMA);
 }
@@ -27,8 +34,8 @@ static inline uint64_t iron__data_bits(uint64_t base, uint64_t index) {
     return iron__mix64(base + (index + 1) * IRON_GOLDEN_GAMMA);
 }
 
-/* Strictly between -1 and 1, never 0, with as many digits as the type holds: odd numerators over a
- * power of two. */
+/* Between -1 and 1, both excluded, and never 0: an odd numerator over a power of two, with all the
+ * bits that the type holds. */
 static inline float iron__data_f32(uint64_t bits) {
     return (float)((int64_t)(bits >> 41 << 1 | 1) - (INT64_C(1) << 23)) * 0x1p-23f;
 }
@@ -37,23 +44,30 @@ static inline double iron__data_f64(uint64_t bits) {
     return (double)((int64_t)(bits >> 12 << 1 | 1) - (INT64_C(1) << 52)) * 0x1p-52;
 }
 
-/* 0 ... limit-1, all as likely. */
+/* Uniform in 0 ... limit-1. */
 static inline uint32_t iron__data_below(uint64_t bits, uint32_t limit) {
     return (uint32_t)(((bits >> 32) * limit) >> 32);
 }
 
-/* The array's elements, f32 or f64 as the case says, from that stream. */
-void iron__data_fill_reals(const iron__array *array, const iron__case *c, uint64_t stream,
-                           iron__team *team);
+/* Fills an array with f32 or f64 elements, as the case says, or with random u32. */
+void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
+                           iron__thread_pool *pool);
+void iron__data_fill_words(const iron__op_array *array, const iron__case *c, uint64_t stream,
+                           iron__thread_pool *pool);
 
-/* Calls piece(context, begin, end) for disjoint ranges that make up 0 ... count, on all threads. */
+/* Calls piece(context, begin, end) for disjoint ranges that cover 0 ... count-1, on all threads. */
 typedef void (*iron__data_piece)(void *context, size_t begin, size_t end);
-void iron__data_pieces(iron__team *team, size_t count, iron__data_piece piece, void *context);
+void iron__data_pieces(iron__thread_pool *pool, size_t count, iron__data_piece piece,
+                       void *context);
+/* The same for all rows of a CPU contender: on one thread if its row is single-threaded. */
+void iron__data_run(const iron__cpu_work *work, iron__data_piece piece, void *context);
 
-/* The first index of 0 ... count-1 at which differs(context, index); count: there is none. On all
+/* The first index below count for which differs(context, index) is true, or count. Runs on all
  * threads, so differs must only read. */
 typedef bool (*iron__data_differs)(const void *context, size_t index);
-size_t iron__data_first(iron__team *team, size_t count, iron__data_differs differs,
+size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differs differs,
                         const void *context);
+/* The first 32-bit word at which the output differs from the problem's reference, or count. */
+size_t iron__data_first_word(const iron__op_problem *problem, const void *output, size_t count);
 
 #endif

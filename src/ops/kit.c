@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kit.c: makes and unmakes the objects of plain GPU contenders; see kit.h.
+ * kit.c: creates and destroys GPU contenders of the common form, and records launches; see kit.h.
  */
 #include "ops/kit.h"
 
@@ -8,44 +8,34 @@
 #include "core/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static iron_status find_kernels(iron__gpu_work *work, iron_error *err) {
-    const iron__kit_recipe *r = work->recipe;
+/* Fills a new work up to what the spec asks for. */
+static iron_status set_up_work(iron__gpu_work *work, iron_error *err) {
+    const iron__kit_spec *s = work->spec;
 
-    for (size_t k = 0; k < IRON_KIT_KERNELS && r->kernels[k]; k++) {
+    if (s->suits)
+        IRON_TRY(s->suits(work->device, &work->c, err));
+    IRON_TRY(iron__gpu_program_load(work->device, s->image, &work->program, err));
+    for (size_t k = 0; k < IRON_KIT_KERNELS && s->kernels[k]; k++) {
         char name[64];
 
-        snprintf(name, sizeof name, "%s%s%s", r->kernels[k], r->is_typed ? "_" : "",
-                 r->is_typed ? iron__element_name(work->c.element) : "");
+        snprintf(name, sizeof name, "%s%s%s", s->kernels[k], s->is_typed ? "_" : "",
+                 s->is_typed ? iron__element_name(work->c.element) : "");
         IRON_TRY(iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[k], err));
     }
-    return IRON_OK;
-}
-
-static iron_status take_buffers(iron__gpu_work *work, iron_error *err) {
-    for (size_t k = 0; work->recipe->buffer_bytes && k < IRON_KIT_BUFFERS; k++) {
-        uint64_t bytes = work->recipe->buffer_bytes(&work->c, k);
+    for (size_t k = 0; s->buffer_bytes && k < IRON_KIT_BUFFERS; k++) {
+        uint64_t bytes = s->buffer_bytes(&work->c, k);
 
         if (bytes)
             IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, (size_t)bytes,
                                              &work->buffers[k], err));
     }
-    return IRON_OK;
-}
-
-static iron_status fill(iron__gpu_work *work, iron_error *err) {
-    const iron__kit_recipe *r = work->recipe;
-
-    if (r->suits)
-        IRON_TRY(r->suits(work->device, &work->c, err));
-    IRON_TRY(iron__gpu_program_load(work->device, r->image, &work->program, err));
-    IRON_TRY(find_kernels(work, err));
-    IRON_TRY(take_buffers(work, err));
-    return r->set_up ? r->set_up(work, err) : IRON_OK;
+    return s->set_up ? s->set_up(work, err) : IRON_OK;
 }
 
 iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *row,
-                             const iron__problem *problem, uint32_t parts, iron__gpu_work **out,
+                             const iron__op_problem *problem, uint32_t parts, iron__gpu_work **out,
                              iron_error *err) {
     iron__gpu_work *work;
     iron_status status;
@@ -57,10 +47,10 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
         return IRON_E_NOMEM;
     work->device = device;
     work->row = *row;
-    work->recipe = iron__kit_recipe_of(row);
+    work->spec = row->own;
     work->problem = problem;
     work->c = problem->c;
-    status = fill(work, err);
+    status = set_up_work(work, err);
     if (status == IRON_OK)
         *out = work;
     else
@@ -68,10 +58,15 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     return status;
 }
 
+static void recording_clear(iron__recording *recording, iron__gpu_device *device) {
+    iron__gpu_graph_destroy(device, recording->graph);
+    recording->graph = NULL;
+}
+
 void iron__kit_destroy(iron__gpu_work *work) {
-    if (work->recipe->tear_down)
-        work->recipe->tear_down(work);
-    iron__recording_deinit(&work->recording, work->device);
+    if (work->spec->tear_down)
+        work->spec->tear_down(work);
+    recording_clear(&work->recording, work->device);
     iron__gpu_texture_destroy(work->device, work->texture);
     for (size_t k = 0; k < IRON_KIT_BUFFERS; k++)
         iron__gpu_buffer_destroy(work->buffers[k]);
@@ -81,17 +76,17 @@ void iron__kit_destroy(iron__gpu_work *work) {
 }
 
 uint64_t iron__kit_device_bytes(const iron__contender *row, const iron__case *c) {
-    const iron__kit_recipe *r = iron__kit_recipe_of(row);
+    const iron__kit_spec *s = row->own;
     uint64_t bytes = 0;
 
-    for (size_t k = 0; r->buffer_bytes && k < IRON_KIT_BUFFERS; k++)
-        bytes += r->buffer_bytes(c, k);
+    for (size_t k = 0; s->buffer_bytes && k < IRON_KIT_BUFFERS; k++)
+        bytes += s->buffer_bytes(c, k);
     return bytes;
 }
 
 iron_status iron__kit_spoil(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err) {
     for (size_t k = 0; k < IRON_KIT_BUFFERS; k++)
-        if (work->recipe->scratch & IRON_BIT(k) && work->buffers[k])
+        if (work->spec->scratch & IRON_BIT(k) && work->buffers[k])
             IRON_TRY(
                 iron__gpu_clear(queue, work->buffers[k], 0, work->buffers[k]->bytes / 4 * 4, err));
     return IRON_OK;
@@ -103,4 +98,41 @@ uint32_t iron__kit_groups(const iron__gpu_work *work, uint64_t pieces, uint32_t 
     if (pieces < most)
         most = pieces;
     return most > 0 ? (uint32_t)most : 1;
+}
+
+static iron_status record(iron__recording *recording, iron__gpu_device *device,
+                          iron__recorded_run run, iron__gpu_work *work, const iron__gpu_data *data,
+                          iron__gpu_queue *queue, iron_error *err) {
+    iron_status status, ended;
+
+    recording_clear(recording, device);
+    IRON_TRY(iron__gpu_graph_begin(queue, err));
+    status = run(work, data, queue, err);
+    /* The queue must leave recording mode even if run failed. */
+    ended = iron__gpu_graph_end(queue, &recording->graph, status == IRON_OK ? err : NULL);
+    if (status == IRON_OK)
+        status = ended;
+    if (status != IRON_OK)
+        recording_clear(recording, device);
+    return status;
+}
+
+iron_status iron__recording_run(iron__recording *recording, iron__gpu_device *device,
+                                iron__recorded_run run, iron__gpu_work *work,
+                                const iron__gpu_data *data, iron__gpu_queue *queue,
+                                iron_error *err) {
+    const uintptr_t buffers[3] = {data->inputs[0]->native, data->inputs[1]->native,
+                                  data->output->native};
+
+    if (!recording->graph || memcmp(recording->buffers, buffers, sizeof buffers) != 0) {
+        IRON_TRY(record(recording, device, run, work, data, queue, err));
+        memcpy(recording->buffers, buffers, sizeof buffers);
+    }
+    return iron__gpu_graph_replay(recording->graph, queue, err);
+}
+
+iron_status iron__recording_suits(const iron__gpu_device *device, iron_error *err) {
+    IRON_FAIL_IF(!device->info.can_graph, err, IRON_E_UNSUPPORTED,
+                 "%s cannot record launches and replay them with one call", device->info.name);
+    return IRON_OK;
 }

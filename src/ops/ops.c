@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ops.c: the ops of this build, by number and by name; and the names of element types.
+ * ops.c: the list of ops, the element types, and checks that ops share: is a case of a
+ * one-dimensional op valid, and does a device meet the requirements of a contender? See op.h.
  */
+#include "core/fail.h"
 #include "ops/op.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-
-#define IRON_OP(name) extern const iron__op iron__op_##name;
-#include "ops/ops.def"
-#undef IRON_OP
 
 #define IRON_OP(name) &iron__op_##name,
 static const iron__op *const ops[] = {
@@ -25,23 +25,8 @@ const char *iron__element_name(iron__element element) { return elements[element]
 
 size_t iron__element_bytes(iron__element element) { return elements[element].bytes; }
 
-iron__element iron__element_find(const char *name) {
-    size_t k = 0;
-
-    while (k < IRON_ELEMENTS && strcmp(elements[k].name, name) != 0)
-        k++;
-    return (iron__element)k;
-}
-
 const iron__op *iron__op_at(size_t index) {
     return index < sizeof ops / sizeof ops[0] ? ops[index] : NULL;
-}
-
-const iron__op *iron__op_find(const char *name) {
-    for (size_t k = 0; ops[k]; k++)
-        if (strcmp(ops[k]->name, name) == 0)
-            return ops[k];
-    return NULL;
 }
 
 static const struct {
@@ -59,4 +44,136 @@ const char *iron__op_measured(const char *name) {
         if (strcmp(measured[k].op, name) == 0)
             return measured[k].text;
     return NULL;
+}
+
+#define TEXT 160
+
+/* Appends a word to a list such as "u8, u16 and u32". */
+static void append(char text[TEXT], const char *word, bool is_first, bool is_last) {
+    size_t used = strlen(text);
+
+    snprintf(text + used, TEXT - used, "%s%s", is_first ? "" : is_last ? " and " : ", ", word);
+}
+
+static iron_status accept_element(const iron__case *c, iron_error *err) {
+    uint32_t known = c->op->elements;
+    char list[TEXT] = "";
+
+    if (c->element < IRON_ELEMENTS && known & IRON_BIT(c->element))
+        return IRON_OK;
+    for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
+        if (known & IRON_BIT(k))
+            append(list, iron__element_name((iron__element)k), list[0] == '\0', known >> k == 1);
+    return iron__fail(err, IRON_E_ARG, 0, "%s supports %s, not %s", c->op->name, list,
+                      c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
+}
+
+static iron_status accept_count(const iron__case *c, uint64_t most, iron_error *err) {
+    char text[32];
+
+    if (most & (most - 1))
+        snprintf(text, sizeof text, "%" PRIu64, most);
+    else
+        snprintf(text, sizeof text, "2^%d", 63 - __builtin_clzll(most));
+    IRON_FAIL_IF(c->rows > most, err, IRON_E_ARG,
+                 "%" PRIu64 " elements are too many for %s; the limit is %s", c->rows, c->op->name,
+                 text);
+    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
+                 "the size of %s is a count from 1 to %s, not %" PRIu64 "x%" PRIu64, c->op->name,
+                 text, c->rows, c->cols);
+    return IRON_OK;
+}
+
+/* Also catches values that the command cannot produce, such as an index past the last word. */
+static iron_status accept_value(const iron__axis *axis, double at, iron_error *err) {
+    double least = axis->words ? 0 : axis->least;
+    double most = axis->words ? (double)axis->count - 1 : axis->most;
+    bool is_whole = axis->words || axis->is_whole;
+    char list[TEXT] = "";
+
+    if (at >= least && at <= most && (!is_whole || at == (double)(int64_t)at))
+        return IRON_OK;
+    if (!axis->words)
+        return iron__fail(err, IRON_E_ARG, 0, "%s is %g; it must be %s %g to %g", axis->name, at,
+                          is_whole ? "a whole number from" : "a number from", least, most);
+    for (size_t k = 0; k < axis->count; k++)
+        append(list, axis->words[k], k == 0, k + 1 == axis->count);
+    return iron__fail(err, IRON_E_ARG, 0, "%s has no value number %g; the values are %s",
+                      axis->name, at, list);
+}
+
+iron_status iron__line_accept(const iron__case *c, uint64_t most, iron_error *err) {
+    IRON_TRY(accept_element(c, err));
+    IRON_TRY(accept_count(c, most, err));
+    for (size_t k = 0; k < c->op->axis_count; k++)
+        IRON_TRY(accept_value(&c->op->axes[k], c->at[k], err));
+    return IRON_OK;
+}
+
+iron_status iron__line_accept_case(const iron__case *c, iron_error *err) {
+    return iron__line_accept(c, c->op->rows_max, err);
+}
+
+/* Kernels number rows and columns with 31 bits. */
+#define SIDE_MAX  UINT64_C(0x7FFFFFFF)
+#define BYTES_MAX (UINT64_C(1) << 40)
+
+iron_status iron__matrix_accept(const iron__case *c, iron_error *err) {
+    uint64_t bytes = 0;
+
+    IRON_TRY(accept_element(c, err));
+    IRON_FAIL_IF(c->rows < 1 || c->cols < 1, err, IRON_E_ARG,
+                 "a matrix of %" PRIu64 "x%" PRIu64 " is empty; both sides must be at least 1",
+                 c->rows, c->cols);
+    IRON_FAIL_IF(c->rows > SIDE_MAX || c->cols > SIDE_MAX, err, IRON_E_ARG,
+                 "a matrix of %" PRIu64 "x%" PRIu64 " is too long; the limit of a side is %" PRIu64,
+                 c->rows, c->cols, SIDE_MAX);
+    IRON_FAIL_IF(
+        __builtin_mul_overflow(c->rows * c->cols, iron__element_bytes(c->element), &bytes) ||
+            bytes > BYTES_MAX,
+        err, IRON_E_ARG,
+        "a matrix of %" PRIu64 "x%" PRIu64 " %s is too large; the limit is 2^40 bytes", c->rows,
+        c->cols, iron__element_name(c->element));
+    return IRON_OK;
+}
+
+uint64_t iron__matrix_usual(uint64_t side, uint64_t step, iron__element element,
+                            uint64_t cache_bytes) {
+    while (side * side * iron__element_bytes(element) / 4 < cache_bytes && side < SIDE_MAX / 2)
+        side += step;
+    return side;
+}
+
+uint64_t iron__line_usual(uint64_t least, uint64_t most, size_t element_bytes,
+                          uint64_t cache_bytes) {
+    uint64_t count = least;
+
+    while (count * element_bytes < 4 * cache_bytes && count < most)
+        count *= 2;
+    return count;
+}
+
+iron_status iron__needs_threads(const iron__gpu_device *device, uint32_t threads, iron_error *err) {
+    uint32_t most = device->info.group_threads_max;
+
+    IRON_FAIL_IF(most < threads, err, IRON_E_UNSUPPORTED,
+                 "%s runs groups of at most %" PRIu32 " threads; this needs %" PRIu32,
+                 device->info.name, most, threads);
+    return IRON_OK;
+}
+
+iron_status iron__needs_local(const iron__gpu_device *device, uint64_t bytes, iron_error *err) {
+    uint64_t most = device->info.local_bytes_max;
+
+    IRON_FAIL_IF(most < bytes, err, IRON_E_UNSUPPORTED,
+                 "%s has %" PRIu64 " bytes of local memory per group; this needs %" PRIu64,
+                 device->info.name, most, bytes);
+    return IRON_OK;
+}
+
+iron_status iron__needs_element(const iron__gpu_device *device, const iron__case *c,
+                                iron_error *err) {
+    IRON_FAIL_IF(c->element == IRON_F64 && !device->info.has_f64, err, IRON_E_UNSUPPORTED,
+                 "%s does not support f64", device->info.name);
+    return IRON_OK;
 }

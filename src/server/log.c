@@ -1,67 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.c: the queue of lines, and the thread that writes them; see log.h.
+ * log.c: the queue of log lines, the thread that writes them, and the lines themselves.
  *
- * Two buffers: lines are put into one while the other is written, then they change places. So
- * nobody waits for a write, and a burst is written in few. The time of a line is when it was put,
- * taken under the lock: lines stand in the order of their times.
+ * Two buffers: lines are put into one while the other is written, then they are swapped. So no
+ * caller waits for a write, and a burst takes few writes. A line's time is when it was queued,
+ * taken under the lock, so lines are in the order of their times. Each line goes out in one write,
+ * which a pipe takes as a whole if it has at most WRITE_MAX bytes, whatever other processes write
+ * there.
  *
- * The thread asks poll before it writes, for a write that blocks could not be given up at the end;
- * the descriptor is not ours to make non-blocking, since others have it too. Should a write block
- * all the same, the log is left behind with its thread: the process is about to end.
+ * The thread polls before it writes, since a blocked write could not be given up at the end; the
+ * descriptor cannot be made non-blocking, since other processes share it. If a write blocks all the
+ * same, the log is left behind with its thread: the process is about to end.
  */
-#include "server/log.h"
+#include "server/server_internal.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define ROOM_BYTES  ((size_t)2 << 20) /* a third of a second of 20,000 requests in each */
-#define PATIENCE_MS 3000u
-#define POLL_MS     50
-#define PAUSE_NS    2000000 /* between two turns: a wake-up for each line would cost more than it */
-#define STAMP_BYTES 37u     /* {"time": "2026-11-16T10:38:09.123Z", */
+#define ROOM_BYTES ((size_t)2 << 20) /* a third of a second at 20,000 requests per second */
+#define WRITE_MAX  4096u             /* PIPE_BUF of Linux */
+#define CLOSE_MS   3000u
+#define POLL_MS    50
+#define PAUSE_NS   2000000 /* between two swaps: waking up for each line would cost more */
 
-struct iron__log {
-    iron__log_plan plan;
-    pthread_t thread;
-    pthread_mutex_t mutex;    /* guards what follows */
-    pthread_cond_t call, end; /* there is work; the thread has ended */
-    char *filled, *written;   /* written is the thread's */
-    size_t used;              /* of filled */
-    uint64_t untold;          /* lines that did not fit, since that was told last */
-    time_t second;            /* what stamp says */
-    char stamp[STAMP_BYTES + 1];
-    bool is_idle, is_closing, is_over;
-    uint64_t closing_ns; /* when it began to end */
+/* Client-chosen texts are cut, so that the longest line still has at most WRITE_MAX bytes: each
+ * byte may become six. */
+#define PATH_MAX_BYTES   300
+#define METHOD_MAX_BYTES 20
+#define ENGINE_MAX_BYTES 100
 
-    atomic_uint_fast64_t lines, dropped;
-};
+/* The queue */
 
-uint64_t iron__log_lines(const iron__log *log) { return log ? atomic_load(&log->lines) : 0; }
-
-uint64_t iron__log_dropped(const iron__log *log) { return log ? atomic_load(&log->dropped) : 0; }
-
-bool iron__log_is_json(const iron__log *log) { return log && log->plan.is_json; }
-
-bool iron__log_wants(const iron__log *log, iron__log_level level) {
-    return log && level >= log->plan.least;
-}
-
-/* The beginning of a line of JSON, with the time. Called with the lock held. */
-static void stamp(iron__log *log) {
+/* Updates the beginning of a JSON line, which has the time. With the lock held. */
+static void update_stamp(iron__log *log) {
     struct timespec now;
     struct tm parts;
-    char text[STAMP_BYTES + 1];
+    char text[IRON_LOG_STAMP + 1];
 
     clock_gettime(CLOCK_REALTIME, &now);
     if (now.tv_sec != log->second && gmtime_r(&now.tv_sec, &parts)) {
@@ -69,7 +54,7 @@ static void stamp(iron__log *log) {
         log->second = now.tv_sec;
     }
     snprintf(text, sizeof text, "%03u", (unsigned)(now.tv_nsec / 1000000) % 1000);
-    memcpy(log->stamp + STAMP_BYTES - 7, text, 3);
+    memcpy(log->stamp + IRON_LOG_STAMP - 7, text, 3);
 }
 
 static void append(iron__log *log, const char *bytes, size_t count) {
@@ -77,53 +62,52 @@ static void append(iron__log *log, const char *bytes, size_t count) {
     log->used += count;
 }
 
-void iron__log_put(iron__log *log, const char *line, size_t bytes) {
-    size_t more;
+/* Queues a whole line with its end; JSON begins with '{', after which the time is put. NULL: there
+ * was no memory for the line, and it counts as dropped. */
+static void put(iron__log *log, const char *line, size_t bytes) {
+    size_t more = log->options.is_json ? IRON_LOG_STAMP - 1 : 0;
 
-    if (!log)
-        return;
-    more = log->plan.is_json ? STAMP_BYTES - 1 : 0;
     pthread_mutex_lock(&log->mutex);
-    if (!line || log->used + more + bytes > log->plan.room) {
-        log->untold++;
+    if (!line || log->used + more + bytes > log->options.room) {
+        log->unreported++;
         atomic_fetch_add(&log->dropped, 1);
     } else {
-        if (log->plan.is_json) {
-            stamp(log);
-            append(log, log->stamp, STAMP_BYTES);
+        if (log->options.is_json) {
+            update_stamp(log);
+            append(log, log->stamp, IRON_LOG_STAMP);
             append(log, line + 1, bytes - 1);
         } else {
             append(log, line, bytes);
         }
         if (log->is_idle)
-            pthread_cond_signal(&log->call);
+            pthread_cond_signal(&log->wake);
     }
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Has the end begun, and is its time over? */
-static bool is_out_of_patience(iron__log *log) {
+/* Is the log closing, and its time over? */
+static bool is_out_of_time(iron__log *log) {
     bool is_out;
 
     pthread_mutex_lock(&log->mutex);
     is_out = log->is_closing &&
-             iron__clock_ns() - log->closing_ns > log->plan.patience_ms * UINT64_C(1000000);
+             iron__clock_ns() - log->closing_ns > log->options.close_ms * UINT64_C(1000000);
     pthread_mutex_unlock(&log->mutex);
     return is_out;
 }
 
-/* All of them, or false: it cannot be written, or nobody takes it and the log ends. */
+/* False: it cannot be written, or is not read and the log is closing. */
 static bool write_bytes(iron__log *log, const char *at, size_t count) {
     while (count > 0) {
-        struct pollfd ready = {.fd = log->plan.fd, .events = POLLOUT};
+        struct pollfd ready = {.fd = log->options.fd, .events = POLLOUT};
         ssize_t done;
 
         if (poll(&ready, 1, POLL_MS) == 0) {
-            if (is_out_of_patience(log))
+            if (is_out_of_time(log))
                 return false;
             continue;
         }
-        done = write(log->plan.fd, at, count);
+        done = write(log->options.fd, at, count);
         if (done < 0 && errno != EINTR && errno != EAGAIN)
             return false;
         at += done > 0 ? done : 0;
@@ -132,7 +116,7 @@ static bool write_bytes(iron__log *log, const char *at, size_t count) {
     return true;
 }
 
-/* Whole lines from the beginning, as many as go into one write. */
+/* The length of the first whole lines that fit into one write. */
 static size_t take_lines(const char *at, size_t count, uint64_t *lines) {
     size_t taken = 0;
 
@@ -141,7 +125,7 @@ static size_t take_lines(const char *at, size_t count, uint64_t *lines) {
         const char *end = memchr(at + taken, '\n', count - taken);
         size_t next = end ? (size_t)(end - at) + 1 : count;
 
-        if (*lines > 0 && next > IRON_LOG_WRITE_MAX)
+        if (*lines > 0 && next > WRITE_MAX)
             break;
         taken = next;
         ++*lines;
@@ -150,38 +134,38 @@ static size_t take_lines(const char *at, size_t count, uint64_t *lines) {
 }
 
 static void write_lines(iron__log *log, const char *at, size_t count) {
-    bool is_given_up = false;
+    bool has_given_up = false;
 
     while (count > 0) {
         uint64_t lines;
         size_t bytes = take_lines(at, count, &lines);
 
-        if (!is_given_up && write_bytes(log, at, bytes))
+        if (!has_given_up && write_bytes(log, at, bytes))
             atomic_fetch_add(&log->lines, lines);
         else
             atomic_fetch_add(&log->dropped, lines);
-        is_given_up = is_given_up || is_out_of_patience(log);
+        has_given_up = has_given_up || is_out_of_time(log);
         at += bytes;
         count -= bytes;
     }
 }
 
-/* Waits for lines; false when there will be none. `untold`: how many did not fit since. */
-static bool next_lines(iron__log *log, size_t *count, uint64_t *untold) {
+/* Waits for lines; false when there will be no more. `unreported`: how many did not fit since. */
+static bool next_lines(iron__log *log, size_t *count, uint64_t *unreported) {
     char *full;
 
     pthread_mutex_lock(&log->mutex);
     log->is_idle = true;
     while (log->used == 0 && !log->is_closing)
-        pthread_cond_wait(&log->call, &log->mutex);
+        pthread_cond_wait(&log->wake, &log->mutex);
     log->is_idle = false;
     full = log->filled;
     log->filled = log->written;
     log->written = full;
     *count = log->used;
     log->used = 0;
-    *untold = log->untold;
-    log->untold = 0;
+    *unreported = log->unreported;
+    log->unreported = 0;
     pthread_mutex_unlock(&log->mutex);
     return *count > 0;
 }
@@ -189,14 +173,14 @@ static bool next_lines(iron__log *log, size_t *count, uint64_t *untold) {
 static void *run(void *context) {
     iron__log *log = context;
     size_t count;
-    uint64_t untold;
+    uint64_t unreported;
 
-    while (next_lines(log, &count, &untold)) {
+    while (next_lines(log, &count, &unreported)) {
         write_lines(log, log->written, count);
-        if (untold > 0)
-            iron__log_tell(log, IRON_LOG_WARNING, "dropped",
-                           "%llu lines of this log were dropped: nobody took them in time",
-                           (unsigned long long)untold);
+        if (unreported > 0)
+            iron__log_event(log, IRON_LOG_WARNING, "dropped", NULL,
+                            "%llu lines of this log were dropped: they were not read in time",
+                            (unsigned long long)unreported);
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
     pthread_mutex_lock(&log->mutex);
@@ -206,8 +190,10 @@ static void *run(void *context) {
     return NULL;
 }
 
+/* Open and close */
+
 static void destroy(iron__log *log) {
-    pthread_cond_destroy(&log->call);
+    pthread_cond_destroy(&log->wake);
     pthread_cond_destroy(&log->end);
     pthread_mutex_destroy(&log->mutex);
     free(log->filled);
@@ -215,7 +201,7 @@ static void destroy(iron__log *log) {
     free(log);
 }
 
-/* Signals are for whoever waits for them; a pipe without a reader is an error of write. */
+/* Signals go to the threads that wait for them; SIGPIPE becomes an error of write. */
 static int start_thread(iron__log *log) {
     sigset_t all, before;
     int number;
@@ -227,45 +213,41 @@ static int start_thread(iron__log *log) {
     return number;
 }
 
-iron_status iron__log_open(const iron__log_plan *plan, iron__log **out, iron_error *err) {
+iron_status iron__log_open(const iron__log_options *options, iron__log **out, iron_error *err) {
     iron__log *log = calloc(1, sizeof *log);
-    pthread_condattr_t monotonic;
     int number;
 
     *out = NULL;
     IRON_FAIL_IF(!log, err, IRON_E_NOMEM, "out of memory: the log");
-    log->plan = *plan;
-    log->plan.room = plan->room ? plan->room : ROOM_BYTES;
-    log->plan.patience_ms = plan->patience_ms ? plan->patience_ms : PATIENCE_MS;
+    log->options = *options;
+    log->options.room = options->room ? options->room : ROOM_BYTES;
+    log->options.close_ms = options->close_ms ? options->close_ms : CLOSE_MS;
     log->second = -1;
     pthread_mutex_init(&log->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&log->call, NULL);
-    pthread_cond_init(&log->end, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    log->filled = malloc(log->plan.room);
-    log->written = malloc(log->plan.room);
+    iron__cond_init(&log->wake);
+    iron__cond_init(&log->end);
+    log->filled = malloc(log->options.room);
+    log->written = malloc(log->options.room);
     number = log->filled && log->written ? start_thread(log) : ENOMEM;
     if (number != 0) {
         destroy(log);
-        return iron__fail(err, IRON_E_NOMEM, number, "the log cannot start: %s", strerror(number));
+        return iron__fail(err, IRON_E_NOMEM, number, "cannot start the log: %s", strerror(number));
     }
     *out = log;
     return IRON_OK;
 }
 
-/* Has the thread ended by itself, in its time and a little more? */
+/* Has the thread ended within its time and a little more? */
 static bool wait_for_end(iron__log *log) {
     struct timespec until;
     bool is_over;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(log->plan.patience_ms / 1000 + 2);
+    until.tv_sec += (time_t)(log->options.close_ms / 1000 + 2);
     pthread_mutex_lock(&log->mutex);
     log->is_closing = true;
     log->closing_ns = iron__clock_ns();
-    pthread_cond_signal(&log->call);
+    pthread_cond_signal(&log->wake);
     while (!log->is_over && pthread_cond_timedwait(&log->end, &log->mutex, &until) == 0)
         continue;
     is_over = log->is_over;
@@ -282,4 +264,197 @@ void iron__log_close(iron__log *log) {
     }
     pthread_join(log->thread, NULL);
     destroy(log);
+}
+
+/* Lines */
+
+static bool wants(const iron__log *log, iron__log_level level) {
+    return log && level >= log->options.level;
+}
+
+/* A JSON line while it is written. */
+typedef struct json_line {
+    iron__log *log;
+    iron_json_writer json;
+    char *text;
+    size_t bytes;
+} json_line;
+
+/* Opens an object with its level and event; false: the log does not want it, or there is no memory
+ * and the line is dropped. */
+static bool begin_line(iron__log *log, json_line *line, iron__log_level level, const char *event) {
+    static const char *const names[] = {"debug", "info", "warning", "error"};
+    FILE *to;
+
+    if (!wants(log, level) || !log->options.is_json)
+        return false;
+    *line = (json_line){.log = log};
+    to = open_memstream(&line->text, &line->bytes);
+    if (!to) {
+        put(log, NULL, 0);
+        return false;
+    }
+    line->json = (iron_json_writer){.to = to, .is_one_line = true};
+    iron_json_open(&line->json, NULL, '{');
+    iron_json_text(&line->json, "level", names[level]);
+    iron_json_text(&line->json, "event", event);
+    return true;
+}
+
+static void end_line(json_line *line) {
+    bool is_whole;
+
+    iron_json_close(&line->json, '}');
+    iron_json_end(&line->json);
+    is_whole = iron__close_whole(line->json.to);
+    put(line->log, is_whole ? line->text : NULL, line->bytes);
+    free(line->text);
+}
+
+/* A text line is one line, whatever is quoted in it. */
+static void put_text(iron__log *log, const char *sentence) {
+    char *line = NULL;
+    int bytes = asprintf(&line, "iron: %s\n", sentence);
+
+    for (int k = 0; k + 1 < bytes; k++)
+        if ((unsigned char)line[k] < 0x20)
+            line[k] = '?';
+    put(log, bytes > 0 ? line : NULL, bytes > 0 ? (size_t)bytes : 0);
+    if (bytes >= 0)
+        free(line);
+}
+
+/* Left out if it is unknown. */
+static void write_address(iron_json_writer *j, const char *name, const struct sockaddr *client) {
+    char text[INET6_ADDRSTRLEN] = "";
+    const void *address = NULL;
+
+    if (client && client->sa_family == AF_INET)
+        address = &((const struct sockaddr_in *)(const void *)client)->sin_addr;
+    else if (client && client->sa_family == AF_INET6)
+        address = &((const struct sockaddr_in6 *)(const void *)client)->sin6_addr;
+    if (address && inet_ntop(client->sa_family, address, text, sizeof text))
+        iron_json_text(j, name, text);
+}
+
+static void put_json(iron__log *log, iron__log_level level, const char *event,
+                     const iron__log_member *members, const char *sentence) {
+    json_line line;
+
+    if (!begin_line(log, &line, level, event))
+        return;
+    if (!members)
+        iron_json_text(&line.json, "message", sentence);
+    for (; members && members->name; members++) {
+        if (members->text)
+            iron_json_text(&line.json, members->name, members->text);
+        else if (members->address)
+            write_address(&line.json, members->name, members->address);
+        else
+            iron_json_number(&line.json, members->name, members->number);
+    }
+    end_line(&line);
+}
+
+static void put_event(iron__log *log, iron__log_level level, const char *event,
+                      const iron__log_member *members, const char *format, va_list values) {
+    char *sentence = NULL;
+
+    if (!wants(log, level) || (!format && !log->options.is_json))
+        return;
+    if (format && vasprintf(&sentence, format, values) < 0)
+        put(log, NULL, 0);
+    else if (log->options.is_json)
+        put_json(log, level, event, members, sentence);
+    else
+        put_text(log, sentence);
+    free(sentence);
+}
+
+void iron__log_event(iron__log *log, iron__log_level level, const char *event,
+                     const iron__log_member *members, const char *sentence, ...) {
+    va_list values;
+
+    va_start(values, sentence);
+    put_event(log, level, event, members, sentence, values);
+    va_end(values);
+}
+
+void iron__note(iron__log *log, const char *format, ...) {
+    va_list values;
+
+    va_start(values, format);
+    put_event(log, IRON_LOG_WARNING, "note", NULL, format, values);
+    va_end(values);
+}
+
+/* Requests */
+
+/* Requests that monitoring repeats every few seconds. */
+static bool is_routine(const iron__request_record *r) {
+    static const char *const patterns[] = {"/healthz", "/readyz", "/metrics"};
+
+    for (size_t k = 0; r->route && r->status == 200 && k < sizeof patterns / sizeof *patterns; k++)
+        if (strcmp(r->route->pattern, patterns[k]) == 0)
+            return true;
+    return false;
+}
+
+static iron__log_level level_of(const iron__request_record *r) {
+    if (is_routine(r))
+        return IRON_LOG_DEBUG;
+    if (r->status >= 500 && r->status != 503)
+        return IRON_LOG_ERROR;
+    if (r->problem && strcmp(r->problem->kind, "read-only") == 0)
+        return IRON_LOG_ERROR;
+    return r->problem || r->status >= 400 ? IRON_LOG_WARNING : IRON_LOG_INFO;
+}
+
+static void write_cut(iron_json_writer *j, const char *name, iron__text text, int most) {
+    char room[PATH_MAX_BYTES + 4];
+    bool is_cut = text.bytes > (size_t)most;
+
+    if (!text.at)
+        return;
+    snprintf(room, sizeof room, "%.*s%s", is_cut ? most : (int)text.bytes, text.at,
+             is_cut ? "..." : "");
+    iron_json_text(j, name, room);
+}
+
+static void write_path(iron_json_writer *j, iron__text target) {
+    const char *query = target.at ? memchr(target.at, '?', target.bytes) : NULL;
+
+    if (query)
+        target.bytes = (size_t)(query - target.at);
+    write_cut(j, "path", target, PATH_MAX_BYTES);
+}
+
+static void write_record(iron_json_writer *j, const iron__request_record *r) {
+    char id[24];
+
+    snprintf(id, sizeof id, "%016" PRIx64, r->id);
+    iron_json_text(j, "request_id", id);
+    write_cut(j, "method", r->method, METHOD_MAX_BYTES);
+    write_path(j, r->target);
+    iron_json_text(j, "route", r->route ? r->route->pattern : "none");
+    iron_json_number(j, "status", r->status);
+    if (r->engine && r->engine[0])
+        write_cut(j, "engine", iron__text_of(r->engine), ENGINE_MAX_BYTES);
+    write_address(j, "client", r->client);
+    iron_json_number(j, "bytes_in", r->bytes_in);
+    iron_json_number(j, "bytes_out", r->bytes_out);
+    iron_json_real(j, "seconds", (double)r->ns * 1e-9);
+    if (r->problem)
+        iron_json_text(j, "problem", r->problem->kind);
+    if (r->detail)
+        iron_json_text(j, "detail", r->detail);
+}
+
+void iron__log_request(iron__log *log, const iron__request_record *record) {
+    json_line line;
+
+    if (!begin_line(log, &line, level_of(record), "request"))
+        return;
+    write_record(&line.json, record);
+    end_line(&line);
 }

@@ -1,128 +1,380 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * route_engines.c: making, listing, showing and deleting engines. What is answered was published by
- * the store: it can no longer be lost.
+ * route_engines.c: creating, listing, showing and deleting engines, and their history of batches.
+ * What is shown was published by the store: it can no longer be lost.
+ *
+ * An engine's configuration is read through a table with one row for each member. A member that is
+ * not in it is refused by name, since ignoring a misspelt one would create a different engine than
+ * was meant. Whether the backend and the mode exist, and whether batch times vocab is too large, is
+ * checked by the store.
  */
-#include "server/route.h"
-#include "server/route_plan.h"
-#include "server/route_text.h"
+#include "server/server_internal.h"
 
+#include "core/fail.h"
+#include "core/lattice.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-static void answer_engine(iron__exchange *x, iron__kept *kept, unsigned status) {
-    iron__json_writer *j = iron__answer_json(x);
-    iron__kept_view view;
+#define BATCHES_DEFAULT 1000u
+#define BATCHES_MAX     10000u
 
-    iron__kept_look(kept, &view);
-    iron__json_write_open(j, NULL, '{');
-    iron__write_engine(j, &view);
-    iron__json_write_close(j, '}');
-    iron__answer_json_end(x, status);
+/* The configuration */
+
+/* Not every larger whole number is a double: what is read might not be what was written. */
+#define WHOLE_MAX ((UINT64_C(1) << 53) - 1)
+
+typedef struct reader {
+    iron__store_plan *plan;
+    const char *kind; /* of the problem, on failure: "bad-json" for the wrong structure, "bad-name",
+                         "bad-configuration" for values out of range */
+    iron_error *err;
+} reader;
+
+typedef struct member {
+    const char *name;
+    iron_status (*read)(reader *r, const struct member *m, const iron__json *value);
+    size_t offset;     /* of the field in the plan */
+    uint64_t min, max; /* of a number; for a text, max is its room */
+} member;
+
+static iron_status wrong_kind(reader *r, const char *name, const char *wanted) {
+    r->kind = "bad-json";
+    return iron__fail(r->err, IRON_E_ARG, 0, "%s must be %s", name, wanted);
 }
 
-void iron__route_list(iron__exchange *x) {
-    size_t room = x->site->options.max_engines, count;
-    iron__kept **engines = calloc(room + 1, sizeof(iron__kept *));
-    iron__json_writer *j;
+static iron_status read_whole(reader *r, const member *m, const iron__json *value, uint64_t *out) {
+    double number;
+
+    if (!iron__json_get_number(value, &number))
+        return wrong_kind(r, m->name, "a number");
+    IRON_FAIL_IF(!iron__json_get_whole(value, m->max, out) || *out < m->min, r->err, IRON_E_ARG,
+                 "%s is %.17g; it must be a whole number from %" PRIu64 " to %" PRIu64, m->name,
+                 number, m->min, m->max);
+    return IRON_OK;
+}
+
+static iron_status read_u64(reader *r, const member *m, const iron__json *value) {
+    uint64_t whole = 0;
+
+    IRON_TRY(read_whole(r, m, value, &whole));
+    memcpy((char *)r->plan + m->offset, &whole, sizeof whole);
+    return IRON_OK;
+}
+
+static iron_status read_u32(reader *r, const member *m, const iron__json *value) {
+    uint64_t whole = 0;
+    uint32_t word;
+
+    IRON_TRY(read_whole(r, m, value, &whole));
+    word = (uint32_t)whole;
+    memcpy((char *)r->plan + m->offset, &word, sizeof word);
+    return IRON_OK;
+}
+
+static iron_status read_text(reader *r, const member *m, const iron__json *value) {
+    const char *text = iron__json_get_text(value);
+
+    if (!text)
+        return wrong_kind(r, m->name, "a string");
+    IRON_FAIL_IF(!*text || strlen(text) >= m->max, r->err, IRON_E_ARG,
+                 "%s has %zu characters; it must have 1 to %" PRIu64, m->name, strlen(text),
+                 m->max - 1);
+    memcpy((char *)r->plan + m->offset, text, strlen(text) + 1);
+    return IRON_OK;
+}
+
+static iron_status read_name(reader *r, const member *m, const iron__json *value) {
+    const char *text = iron__json_get_text(value);
+
+    if (text) {
+        r->kind = "bad-name";
+        IRON_FAIL_IF(!iron__engine_name_is_valid(text), r->err, IRON_E_ARG,
+                     "'%.80s' is not a valid engine name", text);
+    }
+    return read_text(r, m, value);
+}
+
+static iron_status read_backend(reader *r, const member *m, const iron__json *value) {
+    static const char *const known[] = {"auto", "cpu", "cuda", "opencl"};
+    const char *text = iron__json_get_text(value);
+    size_t k = 0;
+
+    while (text && k < sizeof known / sizeof known[0] && strcmp(known[k], text) != 0)
+        k++;
+    IRON_FAIL_IF(k == sizeof known / sizeof known[0], r->err, IRON_E_ARG,
+                 "backend is '%.40s'; it must be auto, cpu, cuda or opencl", text);
+    return read_text(r, m, value);
+}
+
+static iron_status read_positions(reader *r, const member *m, const iron__json *value) {
+    const char *text = iron__json_get_text(value);
+
+    if (!text)
+        return wrong_kind(r, m->name, "a string");
+    if (strcmp(text, "stream") == 0)
+        r->plan->positions = IRON_POSITIONS_STREAM;
+    else if (strcmp(text, "batch") == 0)
+        r->plan->positions = IRON_POSITIONS_BATCH;
+    else
+        IRON_FAIL(r->err, IRON_E_ARG, "positions is '%.40s'; it must be stream or batch", text);
+    return IRON_OK;
+}
+
+static iron_status read_lattice(reader *r, const member *m, const iron__json *value) {
+    member point = {.name = "a point of lattice", .min = m->min, .max = m->max};
+    size_t count = iron__json_length(value);
+
+    if (!value || value->kind != IRON_JSON_ARRAY)
+        return wrong_kind(r, m->name, "an array of numbers");
+    IRON_FAIL_IF(count < IRON_LATTICE_MIN || count > IRON_LATTICE_MAX, r->err, IRON_E_ARG,
+                 "lattice has %zu points; it must have %u to %u", count, IRON_LATTICE_MIN,
+                 IRON_LATTICE_MAX);
+    for (size_t k = 0; k < count; k++) {
+        uint64_t whole = 0;
+
+        IRON_TRY(read_whole(r, &point, iron__json_at(value, k), &whole));
+        r->plan->lattice[k] = (uint32_t)whole;
+    }
+    r->plan->lattice_count = (uint32_t)count;
+    return iron__lattice_check(r->plan->lattice, (uint32_t)count, r->err);
+}
+
+#define FIELD(name) offsetof(iron__store_plan, name)
+
+static const member members[] = {
+    {"name", read_name, FIELD(name), 0, sizeof(((iron__store_plan *)0)->name)},
+    {"nodes", read_u64, FIELD(nodes), 1, UINT64_C(1) << 20},
+    {"vocab", read_u64, FIELD(vocab), 2, UINT64_C(1) << 31},
+    {"batch", read_u64, FIELD(batch), 1, WHOLE_MAX},
+    {"positions", read_positions, 0, 0, 0},
+    {"lattice", read_lattice, 0, 1, IRON_LATTICE_POINT_MAX},
+    {"mode", read_text, FIELD(mode), 0, sizeof(((iron__store_plan *)0)->mode)},
+    {"backend", read_backend, FIELD(backend), 0, sizeof(((iron__store_plan *)0)->backend)},
+    {"device", read_u32, FIELD(device), 0, UINT32_MAX},
+};
+
+static const member *find_member(const char *name) {
+    for (size_t k = 0; k < sizeof members / sizeof members[0]; k++)
+        if (strcmp(members[k].name, name) == 0)
+            return &members[k];
+    return NULL;
+}
+
+/* Reads the body of POST /v1/engines; members that are not given keep their default. */
+static iron_status read_plan(const iron__json *root, void *context, iron_error *err) {
+    reader *r = context;
+
+    r->err = err;
+    IRON_FAIL_IF(root->kind != IRON_JSON_OBJECT, err, IRON_E_ARG,
+                 "the body must be a JSON object, {\"name\": ...}");
+    for (uint32_t k = 0; k < root->count; k++)
+        IRON_FAIL_IF(!find_member(root->items[k].name), r->err, IRON_E_ARG,
+                     "unknown member '%.60s'; an engine has: name nodes vocab batch positions "
+                     "lattice mode backend device",
+                     root->items[k].name);
+    IRON_FAIL_IF(!iron__json_member(root, "name"), r->err, IRON_E_ARG, "name is missing");
+    for (uint32_t k = 0; k < root->count; k++) {
+        const member *m = find_member(root->items[k].name);
+
+        r->kind = "bad-configuration";
+        IRON_TRY(m->read(r, m, &root->items[k]));
+    }
+    return IRON_OK;
+}
+
+/* Engines */
+
+static void respond_engine(iron__request *req, iron__store_engine *kept, unsigned status) {
+    iron_json_writer *j = iron__response_json(req);
+    iron__store_engine_view view;
+
+    iron__store_engine_get_view(kept, &view, NULL);
+    iron_json_open(j, NULL, '{');
+    iron__write_engine(j, &view);
+    iron_json_close(j, '}');
+    iron__response_json_end(req, status);
+}
+
+static void list_engines(iron__request *req) {
+    size_t room = req->server->options.max_engines, count;
+    iron__store_engine **engines = calloc(room + 1, sizeof(iron__store_engine *));
+    iron_json_writer *j;
 
     if (!engines) {
-        iron__route_failure(x, &(iron_error){IRON_E_NOMEM, 0, "out of memory: a list of engines"});
+        iron__route_failure(req,
+                            &(iron_error){IRON_E_NOMEM, 0, "out of memory: a list of engines"});
         return;
     }
-    count = iron__store_list(x->site->store, engines, room);
-    j = iron__answer_json(x);
-    iron__json_write_open(j, NULL, '{');
-    iron__json_write_open(j, "engines", '[');
+    count = iron__store_list(req->server->store, engines, room);
+    j = iron__response_json(req);
+    iron_json_open(j, NULL, '{');
+    iron_json_open(j, "engines", '[');
     for (size_t k = 0; k < count && k < room; k++) {
-        iron__kept_view view;
+        iron__store_engine_view view;
 
-        iron__kept_look(engines[k], &view);
-        iron__json_write_open(j, NULL, '{');
+        iron__store_engine_get_view(engines[k], &view, NULL);
+        iron_json_open(j, NULL, '{');
         iron__write_engine(j, &view);
-        iron__json_write_close(j, '}');
-        iron__kept_release(engines[k]);
+        iron_json_close(j, '}');
+        iron__store_engine_release(engines[k]);
     }
-    iron__json_write_close(j, ']');
-    iron__json_write_close(j, '}');
-    iron__answer_json_end(x, 200);
+    iron_json_close(j, ']');
+    iron_json_close(j, '}');
+    iron__response_json_end(req, 200);
     free((void *)engines);
 }
 
-static void refuse_plan(iron__exchange *x, const char *kind, const iron_error *err) {
-    const char *help = "GET /openapi.json has the schema, Plan.";
+static void refuse_plan(iron__request *req, const char *kind, const iron_error *err) {
+    const char *help = "See the schema Plan in GET /openapi.json.";
 
     if (strcmp(kind, "bad-name") == 0)
         help = "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with a letter or a "
                "digit.";
-    iron__answer_problem(x, kind, help, "%s", err->text);
+    iron__response_problem(req, kind, help, "%s", err->text);
 }
 
-static void refuse_engine(iron__exchange *x, const iron__plan *plan, const iron_error *err) {
+static void refuse_engine(iron__request *req, const iron__store_plan *plan, const iron_error *err) {
     switch (err->status) {
     case IRON_E_STATE:
-        iron__answer_problem(x, "engine-exists",
-                             "Choose another name, or delete the engine that has it.",
-                             "there is an engine named %s already", plan->name);
+        iron__response_problem(req, "engine-exists",
+                               "Choose another name, or delete the engine that has it.",
+                               "an engine named %s exists already", plan->name);
         break;
     case IRON_E_ARG:
-        refuse_plan(x, "bad-configuration", err);
+        refuse_plan(req, "bad-configuration", err);
         break;
     case IRON_E_NOMEM:
-        iron__answer_problem(x, "too-many-engines",
-                             "Delete engines that are not needed, or ask for fewer nodes; "
-                             "GET /v1/info has the limits.",
-                             "%s", err->text);
+        iron__response_problem(req, "too-many-engines",
+                               "Delete engines that are not needed, or ask for fewer nodes; "
+                               "GET /v1/info has the limits.",
+                               "%s", err->text);
         break;
     default:
-        iron__route_failure(x, err);
+        iron__route_failure(req, err);
     }
 }
 
-void iron__route_create(iron__exchange *x) {
+static void create_engine(iron__request *req) {
     iron_error err = {0};
-    iron__kept *kept = NULL;
-    const char *kind;
-    iron__plan plan;
+    iron__store_engine *kept = NULL;
+    iron__store_plan plan;
+    reader r = {.plan = &plan, .kind = "bad-json"};
     char location[sizeof "/v1/engines/" + IRON_ENGINE_NAME_MAX];
 
-    if (iron__plan_parse(x->body, x->body_bytes, &plan, &kind, &err) != IRON_OK) {
+    iron__store_plan_init(&plan);
+    if (iron__request_read_json(req, read_plan, &r, &err) != IRON_OK) {
         if (err.status == IRON_E_NOMEM)
-            iron__route_failure(x, &err);
+            iron__route_failure(req, &err);
         else
-            refuse_plan(x, kind, &err);
+            refuse_plan(req, r.kind, &err);
         return;
     }
-    if (iron__store_create(x->site->store, &plan, &kept, &err) != IRON_OK) {
-        refuse_engine(x, &plan, &err);
+    if (iron__store_create(req->server->store, &plan, &kept, &err) != IRON_OK) {
+        refuse_engine(req, &plan, &err);
         return;
     }
     snprintf(location, sizeof location, "/v1/engines/%s", plan.name);
-    iron__answer_header(x, "Location", location);
-    answer_engine(x, kept, 201);
-    iron__kept_release(kept);
+    iron__response_header(req, "Location", location);
+    respond_engine(req, kept, 201);
+    iron__store_engine_release(kept);
 }
 
-void iron__route_show(iron__exchange *x) {
-    iron__kept *kept = iron__route_engine(x, x->variable);
+static void get_engine(iron__request *req) {
+    iron__store_engine *kept = iron__route_engine(req, req->variable);
 
     if (kept)
-        answer_engine(x, kept, 200);
-    iron__kept_release(kept);
+        respond_engine(req, kept, 200);
+    iron__store_engine_release(kept);
 }
 
-void iron__route_delete(iron__exchange *x) {
-    iron__kept *kept = iron__route_engine(x, x->variable);
+static void delete_engine(iron__request *req) {
+    iron__store_engine *kept = iron__route_engine(req, req->variable);
     iron_error err = {0};
 
     if (!kept)
         return;
-    if (iron__store_delete(x->site->store, kept, &err) == IRON_OK)
-        iron__answer_empty(x, 204);
+    if (iron__store_delete(req->server->store, kept, &err) == IRON_OK)
+        iron__response_empty(req, 204);
     else if (err.status == IRON_E_STATE)
-        iron__answer_problem(x, "no-such-engine", "There is nothing left to do.",
-                             "%s was deleted a moment ago", x->variable);
+        iron__response_problem(req, "no-such-engine", "Nothing is left to do.",
+                               "%s was already deleted", req->variable);
     else
-        iron__route_failure(x, &err);
-    iron__kept_release(kept);
+        iron__route_failure(req, &err);
+    iron__store_engine_release(kept);
 }
+
+/* GET /v1/engines/{name}/batches: an engine's history, one page at a time */
+
+static void write_row(iron_json_writer *j, const iron__batch_row *row) {
+    iron_json_open(j, NULL, '{');
+    iron_json_number(j, "batch", row->batch);
+    iron_json_number(j, "position", row->position);
+    iron_json_number(j, "tokens", row->tokens);
+    iron__write_sums(j, row->xors, row->sum);
+    iron_json_close(j, '}');
+}
+
+/* A page past the end is empty, and the next one starts there too, so that a client that waits for
+ * more asks for the right ones. */
+static void respond_page(iron__request *req, const iron__batch_row *rows, size_t count,
+                         uint64_t since, uint64_t total) {
+    iron_json_writer *j = iron__response_json(req);
+    uint64_t next = since + count;
+
+    iron_json_open(j, NULL, '{');
+    iron_json_open(j, "batches", '[');
+    for (size_t k = 0; k < count; k++)
+        write_row(j, &rows[k]);
+    iron_json_close(j, ']');
+    iron_json_number(j, "next", next);
+    iron_json_number(j, "total", total > next || count == 0 ? total : next);
+    iron_json_close(j, '}');
+    iron__response_json_end(req, 200);
+}
+
+static void read_page(iron__request *req, iron__store_engine *kept, uint64_t since, size_t limit) {
+    iron__batch_row *rows = calloc(limit, sizeof *rows);
+    iron_error err = {IRON_E_NOMEM, 0, "out of memory: a page of batches"};
+    iron__store_engine_view view;
+    size_t count = 0;
+    iron_status status = IRON_E_NOMEM;
+
+    iron__store_engine_get_view(kept, &view, NULL);
+    if (rows)
+        status = iron__store_engine_batches(kept, since, rows, limit, &count, &err);
+    if (status == IRON_OK)
+        respond_page(req, rows, count, since, view.batches);
+    else if (status == IRON_E_STATE)
+        iron__response_problem(req, "no-such-engine", "GET /v1/engines lists the engines.",
+                               "%s was deleted while its batches were read", req->variable);
+    else
+        iron__route_failure(req, &err);
+    free(rows);
+}
+
+static void get_batches(iron__request *req) {
+    uint64_t since = 0, limit = BATCHES_DEFAULT;
+    iron__store_engine *kept;
+
+    if (!iron__route_number(req, "since", 0, UINT64_MAX, &since) ||
+        !iron__route_number(req, "limit", 1, BATCHES_MAX, &limit))
+        return;
+    kept = iron__route_engine(req, req->variable);
+    if (kept)
+        read_page(req, kept, since, (size_t)limit);
+    iron__store_engine_release(kept);
+}
+
+const iron__route iron__route_list_engines = {
+    .method = "GET", .pattern = "/v1/engines", .end = list_engines};
+const iron__route iron__route_create_engine = {
+    .method = "POST", .pattern = "/v1/engines", .body = IRON_BODY_JSON, .end = create_engine};
+const iron__route iron__route_get_engine = {
+    .method = "GET", .pattern = "/v1/engines/{name}", .end = get_engine};
+const iron__route iron__route_delete_engine = {
+    .method = "DELETE", .pattern = "/v1/engines/{name}", .end = delete_engine};
+const iron__route iron__route_batches = {.method = "GET",
+                                         .pattern = "/v1/engines/{name}/batches",
+                                         .query = "since limit",
+                                         .end = get_batches};

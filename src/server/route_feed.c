@@ -1,51 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * route_feed.c: POST /v1/engines/{name}/feed. The body goes to the store as it comes; the answer is
- * given when the store says that it is durable, or why it was refused. Nothing of the body is kept
- * here.
+ * route_feed.c: POST /v1/engines/{name}/feed. The store does the work (iron__feed_*); here the
+ * request is read, and the outcome becomes a response. Nothing of the body is kept here.
  */
-#include "server/route.h"
-#include "server/route_text.h"
+#include "server/server_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
-typedef struct feeding {
+typedef struct feed_state {
     iron__feed_request request;
-    iron__kept *kept;
+    iron__store_engine *kept;
     iron__feed *feed;
-} feeding;
+} feed_state;
 
-#define KINDS_OF_TOKENS "one of u8, u16, u32, i32, i64"
+#define DTYPES "one of u8, u16, u32, i32, i64"
 
-static void answer_fed(iron__exchange *x, const iron__feed_answer *answer, bool is_repeated) {
-    iron__json_writer *j;
+static void respond_fed(iron__request *req, const iron__feed_answer *fed, bool is_repeated) {
+    iron_json_writer *j;
+    char state[17];
 
+    snprintf(state, sizeof state, "%016" PRIx64, fed->state);
     if (is_repeated)
-        iron__answer_header(x, "Idempotency-Replayed", "true");
-    j = iron__answer_json(x);
-    iron__json_write_open(j, NULL, '{');
-    iron__write_stand(j, &(iron__stand_text){.tokens = answer->tokens,
-                                             .batches = answer->batches,
-                                             .sum = answer->sum,
-                                             .state = answer->state,
-                                             .xors = answer->xors,
-                                             .seal = answer->seal});
-    iron__json_write_open(j, "fed", '{');
-    iron__json_write_whole(j, "tokens", answer->fed_tokens);
-    iron__json_write_whole(j, "batches", answer->fed_batches);
-    iron__json_write_close(j, '}');
-    iron__json_write_bool(j, "repeated", is_repeated);
-    iron__json_write_close(j, '}');
-    iron__answer_json_end(x, 200);
+        iron__response_header(req, "Idempotency-Replayed", "true");
+    j = iron__response_json(req);
+    iron_json_open(j, NULL, '{');
+    iron_json_number(j, "tokens", fed->tokens);
+    iron_json_number(j, "batches", fed->batches);
+    iron__write_sums(j, fed->xors, fed->sum);
+    iron_json_text(j, "state", state);
+    iron_json_text(j, "seal", fed->seal);
+    iron_json_open(j, "fed", '{');
+    iron_json_number(j, "tokens", fed->fed_tokens);
+    iron_json_number(j, "batches", fed->fed_batches);
+    iron_json_close(j, '}');
+    iron_json_bool(j, "repeated", is_repeated);
+    iron_json_close(j, '}');
+    iron__response_json_end(req, 200);
 }
 
-static void answer_position(iron__exchange *x, const iron__feed_request *request,
-                            uint64_t position) {
+static void respond_position(iron__request *req, const iron__feed_request *request,
+                             uint64_t position) {
     char detail[120], help[200];
-    iron__json_writer *j;
 
     if (request->has_at && request->at != position)
         snprintf(detail, sizeof detail, "at is %" PRIu64 ", but the engine is at %" PRIu64,
@@ -57,168 +53,180 @@ static void answer_position(iron__exchange *x, const iron__feed_request *request
              "Nothing was fed. Send what follows the first %" PRIu64 " tokens of the stream, with "
              "?at=%" PRIu64 "; iron push does so by itself.",
              position, position);
-    j = iron__answer_problem_begin(x, "position-mismatch", help, detail);
-    iron__json_write_whole(j, "position", position);
-    iron__answer_problem_end(x);
+    req->problem_member = "position";
+    req->problem_number = position;
+    iron__response_problem(req, "position-mismatch", help, "%s", detail);
 }
 
-/* When to try again the core says, by the kind. */
-static void answer_later(iron__exchange *x, const char *kind, const char *detail) {
-    iron__answer_problem(x, kind, "Nothing was fed. Send it again a little later.", "%s", detail);
+/* The kind decides Retry-After. */
+static void respond_later(iron__request *req, const char *kind, const char *detail) {
+    iron__response_problem(req, kind, "Nothing was fed. Send it again a little later.", "%s",
+                           detail);
 }
 
-/* What is wrong with the request itself. */
-static void answer_refused(iron__exchange *x, iron__feed_outcome outcome,
-                           const iron__feed_request *request, const iron_error *err) {
+/* The request itself is wrong. */
+static void respond_refused(iron__request *req, iron__feed_outcome outcome,
+                            const iron__feed_request *request, const iron_error *err) {
     const char *dtype = iron_dtype_name(request->dtype);
     bool says_why = err->text[0] != '\0';
 
     if (outcome == IRON_FEED_KEY_REUSED)
-        iron__answer_problem(
-            x, "key-reused", "Nothing was fed. Use a new Idempotency-Key for each body.",
+        iron__response_problem(
+            req, "key-reused", "Nothing was fed. Use a new Idempotency-Key for each body.",
             "the key %s was used with other content", request->key ? request->key : "");
     else if (outcome == IRON_FEED_RAGGED)
-        iron__answer_problem(x, "ragged-body",
-                             "Nothing was fed. Send whole tokens, and say how they are stored: "
-                             "?dtype= " KINDS_OF_TOKENS ".",
-                             says_why ? "%s" : "the body is no whole number of %s tokens",
-                             says_why ? err->text : dtype);
+        iron__response_problem(req, "ragged-body",
+                               "Nothing was fed. Send whole tokens, and say how they are stored: "
+                               "?dtype= " DTYPES ".",
+                               says_why ? "%s" : "the body is not a whole number of %s tokens",
+                               says_why ? err->text : dtype);
     else if (outcome == IRON_FEED_BAD_TOKEN)
-        iron__answer_problem(
-            x, "bad-token-value", "Nothing was fed. Tokens are 0 to 4294967295; check ?dtype=.",
-            says_why ? "%s" : "a value of the body is no token (%s)", says_why ? err->text : dtype);
+        iron__response_problem(req, "bad-token-value",
+                               "Nothing was fed. Tokens are 0 to 4294967295; check ?dtype=.",
+                               says_why ? "%s" : "a value of the body is not a token (%s)",
+                               says_why ? err->text : dtype);
     else
-        iron__answer_problem(x, "no-such-engine", "Nothing was fed. The engine is no more.",
-                             "%s was deleted while this body was on its way", x->variable);
+        iron__response_problem(req, "no-such-engine",
+                               "Nothing was fed. The engine no longer exists.",
+                               "%s was deleted while this body arrived", req->variable);
 }
 
-static void answer(iron__exchange *x, iron__feed_outcome outcome, const iron__feed_answer *fed,
-                   const iron_error *err) {
-    const feeding *f = x->own;
+static void respond(iron__request *req, iron__feed_outcome outcome, const iron__feed_answer *fed,
+                    const iron_error *err) {
+    const feed_state *f = req->own;
 
     switch (outcome) {
     case IRON_FEED_DONE:
-        answer_fed(x, fed, false);
+        respond_fed(req, fed, false);
         break;
     case IRON_FEED_REPEATED:
-        answer_fed(x, fed, true);
+        respond_fed(req, fed, true);
         break;
     case IRON_FEED_POSITION:
-        answer_position(x, &f->request, fed->position);
+        respond_position(req, &f->request, fed->position);
         break;
     case IRON_FEED_BUSY:
-        answer_later(x, "busy", "as many large bodies are on their way as the server takes");
+        respond_later(req, "busy", "as many large bodies are arriving as the server accepts");
         break;
     case IRON_FEED_STOPPING:
-        answer_later(x, "stopping", "the server is being stopped");
+        respond_later(req, "stopping", "the server is stopping");
         break;
     case IRON_FEED_READ_ONLY:
-        iron__answer_problem(x, "read-only",
-                             "It was not acknowledged. The operator must see to the data directory "
-                             "and start the server again; then ask for the engine's position: the "
-                             "body is there as a whole, or not at all.",
-                             "%s", err->text[0] ? err->text : "a write has failed");
+        iron__response_problem(
+            req, "read-only",
+            "It was not acknowledged. The operator must repair the data directory "
+            "and restart the server; then ask for the engine's position: the body "
+            "was fed as a whole, or not at all.",
+            "%s", err->text[0] ? err->text : "a write has failed");
         break;
     case IRON_FEED_FAILED:
-        iron__route_failure(x, err);
+        iron__route_failure(req, err);
         break;
     default:
-        answer_refused(x, outcome, &f->request, err);
+        respond_refused(req, outcome, &f->request, err);
     }
 }
 
-static bool type_is_taken(iron__exchange *x) {
-    const char *type = iron__exchange_header(x, "Content-Type");
-    size_t length = type ? strcspn(type, "; \t") : 0;
+static bool check_type(iron__request *req) {
+    const char *type = iron__request_header(req, "Content-Type");
 
-    if (!type || (length == 24 && strncasecmp(type, "application/octet-stream", 24) == 0) ||
-        (length == 33 && strncasecmp(type, "application/x-www-form-urlencoded", 33) == 0))
+    if (!type || iron__text_is_type(iron__text_of(type), "application/octet-stream") ||
+        iron__text_is_type(iron__text_of(type), "application/x-www-form-urlencoded"))
         return true;
-    iron__answer_problem(x, "unsupported-type",
-                         "Send the tokens' bytes as application/octet-stream, or without "
-                         "Content-Type.",
-                         "the body's type is '%.80s'", type);
+    iron__response_problem(req, "unsupported-type",
+                           "Send the tokens' bytes as application/octet-stream, or without "
+                           "Content-Type.",
+                           "the body's type is '%.80s'", type);
     return false;
 }
 
-static bool key_is_good(iron__exchange *x, const char *key) {
+static bool check_key(iron__request *req, const char *key) {
     size_t length = 0;
 
     while (key && key[length] > ' ' && key[length] <= '~' && length <= IRON_FEED_KEY_MAX)
         length++;
     if (!key || (length > 0 && length <= IRON_FEED_KEY_MAX && key[length] == '\0'))
         return true;
-    iron__answer_problem(x, "bad-key", "Use 1 to 255 visible ASCII characters, without blanks.",
-                         "the Idempotency-Key has a character that is not visible ASCII, or its "
-                         "length of %zu is not 1 to %u",
-                         strlen(key), IRON_FEED_KEY_MAX);
+    iron__response_problem(req, "bad-key", "Use 1 to 255 visible ASCII characters, without blanks.",
+                           "the Idempotency-Key has a character that is not visible ASCII, or its "
+                           "length of %zu is not 1 to %u",
+                           strlen(key), IRON_FEED_KEY_MAX);
     return false;
 }
 
-static bool read_request(iron__exchange *x, iron__feed_request *request) {
-    const char *dtype = iron__exchange_query(x, "dtype");
+static bool read_request(iron__request *req, iron__feed_request *request) {
+    const char *dtype = iron__request_query(req, "dtype");
 
     *request = (iron__feed_request){.dtype = IRON_DTYPE_U32,
-                                    .has_at = iron__exchange_query(x, "at") != NULL,
-                                    .key = iron__exchange_header(x, "Idempotency-Key"),
-                                    .expected_bytes = x->expected_bytes};
-    if (!type_is_taken(x) || !key_is_good(x, request->key) ||
-        !iron__route_number(x, "at", 0, UINT64_MAX, &request->at))
+                                    .has_at = iron__request_query(req, "at") != NULL,
+                                    .key = iron__request_header(req, "Idempotency-Key"),
+                                    .expected_bytes = req->expected_bytes};
+    if (!check_type(req) || !check_key(req, request->key) ||
+        !iron__route_number(req, "at", 0, UINT64_MAX, &request->at))
         return false;
     if (!dtype || iron_dtype_parse(dtype, &request->dtype, NULL) == IRON_OK)
         return true;
-    iron__answer_problem(x, "bad-query", "?dtype= says how tokens are stored, little-endian.",
-                         "dtype is '%.40s'; it must be " KINDS_OF_TOKENS, dtype);
+    iron__response_problem(req, "bad-query", "?dtype= says how tokens are stored, little-endian.",
+                           "dtype is '%.40s'; it must be " DTYPES, dtype);
     return false;
 }
 
-void iron__route_feed_begin(iron__exchange *x) {
-    feeding *f = x->own = calloc(1, sizeof *f);
+static void feed_begin(iron__request *req) {
+    feed_state *f = req->own = calloc(1, sizeof *f);
     iron__feed_answer fed = {0};
     iron_error err = {0};
     iron__feed_outcome outcome;
 
     if (!f) {
-        iron__route_failure(x, &(iron_error){IRON_E_NOMEM, 0, "out of memory: a feed"});
+        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: a feed"});
         return;
     }
-    if (!read_request(x, &f->request) || !(f->kept = iron__route_engine(x, x->variable)))
+    if (!read_request(req, &f->request) || !(f->kept = iron__route_engine(req, req->variable)))
         return;
     outcome = iron__feed_begin(f->kept, &f->request, &f->feed, &fed, &err);
     if (outcome != IRON_FEED_DONE)
-        answer(x, outcome, &fed, &err);
+        respond(req, outcome, &fed, &err);
 }
 
-void iron__route_feed_take(iron__exchange *x, const void *bytes, size_t count) {
-    feeding *f = x->own;
+static void feed_take(iron__request *req, const void *bytes, size_t count) {
+    feed_state *f = req->own;
     iron__feed_answer fed = {0};
     iron_error err = {0};
     iron__feed_outcome outcome = iron__feed_take(f->feed, bytes, count, &fed, &err);
 
     if (outcome == IRON_FEED_DONE)
         return;
-    answer(x, outcome, &fed, &err);
-    iron__feed_abandon(f->feed); /* its place is for others while the rest is swallowed */
+    respond(req, outcome, &fed, &err);
+    iron__feed_abandon(f->feed); /* its place is free for others while the rest is discarded */
     f->feed = NULL;
 }
 
-void iron__route_feed_end(iron__exchange *x) {
-    feeding *f = x->own;
+static void feed_end(iron__request *req) {
+    feed_state *f = req->own;
     iron__feed_answer fed = {0};
     iron_error err = {0};
     iron__feed *feed = f->feed;
 
-    f->feed = NULL; /* taken */
-    answer(x, iron__feed_end(feed, &fed, &err), &fed, &err);
+    f->feed = NULL; /* iron__feed_end takes it */
+    respond(req, iron__feed_end(feed, &fed, &err), &fed, &err);
 }
 
-void iron__route_feed_drop(iron__exchange *x) {
-    feeding *f = x->own;
+static void feed_drop(iron__request *req) {
+    feed_state *f = req->own;
 
     if (!f)
         return;
     iron__feed_abandon(f->feed);
-    iron__kept_release(f->kept);
+    iron__store_engine_release(f->kept);
     free(f);
-    x->own = NULL;
+    req->own = NULL;
 }
+
+const iron__route iron__route_feed = {.method = "POST",
+                                      .pattern = "/v1/engines/{name}/feed",
+                                      .query = "dtype at",
+                                      .body = IRON_BODY_STREAM,
+                                      .begin = feed_begin,
+                                      .take = feed_take,
+                                      .end = feed_end,
+                                      .drop = feed_drop};

@@ -1,44 +1,82 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * route_info.c: GET /v1/info: what this server is and how it is: version, since when, what is on
- * its disk, backends, devices, limits in force.
+ * route_info.c: GET /v1/info, /healthz and /readyz, and the pages: the dashboard, the OpenAPI
+ * document and the report.
+ *
+ * The dashboard (a page, its script and its style; cmake/Dashboard.cmake) and the OpenAPI document
+ * are embedded in the program; the report was read at the start. No file is opened for a request.
+ * The dashboard contains no data of any engine, so it needs no token: a browser cannot send one
+ * with a link, and the page asks for it. Everything else it gets through the public routes. A build
+ * without npm's packages has no dashboard, and says why.
  */
-#include "server/route.h"
-#include "server/route_text.h"
+#include "server/server_internal.h"
 
 #include "core/clock.h"
+#include "core/hash.h"
 #include "engine/engine.h"
 
+#include <inttypes.h>
 #include <sys/statvfs.h>
 
-static void write_backends(iron__json_writer *j) {
-    iron__json_write_open(j, "backends", '[');
+extern const char iron__openapi_text[]; /* openapi.json, NUL-terminated (cmake/Embed.cmake) */
+
+/* A report is one file: it may use its own style and script, and no network. In its sandbox it has
+ * no origin: whatever the file contains, it reaches nothing that pages of this server keep in the
+ * browser. */
+#define REPORT_POLICY                                                                              \
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "   \
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "                                \
+    "sandbox allow-scripts allow-downloads allow-popups"
+
+/* The dashboard may use its own script and style, and ask its own server: if a name or a file
+ * smuggled a script into it, that could send nothing elsewhere. */
+#define DASHBOARD_POLICY                                                                           \
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/* Files from cmake/Embed.cmake, and their lengths. */
+#define DECLARE(name)                                                                              \
+    extern const unsigned char iron__dashboard_##name[];                                           \
+    extern const uint64_t iron__dashboard_##name##_bytes
+
+DECLARE(html);
+DECLARE(html_gz);
+DECLARE(js);
+DECLARE(js_gz);
+DECLARE(css);
+DECLARE(css_gz);
+DECLARE(why);
+
+/* GET /v1/info: version, uptime, data, backends, devices, limits */
+
+static void write_backends(iron_json_writer *j) {
+    iron_json_open(j, "backends", '[');
     for (size_t k = 0; k < iron_backend_count(); k++) {
         iron_backend_info info = {.struct_size = sizeof info};
 
         if (iron_backend_at(k, &info, NULL) != IRON_OK)
             continue;
-        iron__json_write_open(j, NULL, '{');
-        iron__json_write_text(j, "name", info.name);
-        iron__json_write_bool(j, "is_available", info.is_available);
-        iron__json_write_text(j, "reason", info.reason[0] ? info.reason : NULL);
-        iron__json_write_close(j, '}');
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", info.name);
+        iron_json_bool(j, "is_available", info.is_available);
+        iron_json_text(j, "reason", info.reason[0] ? info.reason : NULL);
+        iron_json_close(j, '}');
     }
-    iron__json_write_close(j, ']');
+    iron_json_close(j, ']');
 }
 
-static void write_device(iron__json_writer *j, const char *backend, uint64_t device,
+static void write_device(iron_json_writer *j, const char *backend, uint64_t device,
                          const iron_device_info *info) {
-    iron__json_write_open(j, NULL, '{');
-    iron__json_write_text(j, "backend", backend);
-    iron__json_write_whole(j, "device", device);
-    iron__json_write_text(j, "name", info->name);
-    iron__json_write_whole(j, "units", info->units);
-    iron__json_write_whole(j, "memory_bytes", info->memory_bytes);
-    iron__json_write_close(j, '}');
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "backend", backend);
+    iron_json_number(j, "device", device);
+    iron_json_text(j, "name", info->name);
+    iron_json_number(j, "units", info->units);
+    iron_json_number(j, "memory_bytes", info->memory_bytes);
+    iron_json_close(j, '}');
 }
 
-static void write_cpu(iron__json_writer *j) {
+static void write_cpu(iron_json_writer *j) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
     iron_device_info info = {0};
 
@@ -50,10 +88,10 @@ static void write_cpu(iron__json_writer *j) {
     write_device(j, "cpu", 0, &info);
 }
 
-static void write_devices(iron__json_writer *j) {
+static void write_devices(iron_json_writer *j) {
     static const char *const backends[] = {"cuda", "opencl"};
 
-    iron__json_write_open(j, "devices", '[');
+    iron_json_open(j, "devices", '[');
     write_cpu(j);
     for (size_t b = 0; b < sizeof backends / sizeof backends[0]; b++) {
         size_t count = iron_device_count(backends[b]);
@@ -65,60 +103,182 @@ static void write_devices(iron__json_writer *j) {
                 write_device(j, backends[b], k, &info);
         }
     }
-    iron__json_write_close(j, ']');
+    iron_json_close(j, ']');
 }
 
-static void write_limits(iron__json_writer *j, const iron_server_options *o) {
-    iron__json_write_open(j, "limits", '{');
-    iron__json_write_whole(j, "max_body", o->max_body);
-    iron__json_write_whole(j, "max_json_body", IRON_JSON_BODY_MAX);
-    iron__json_write_whole(j, "max_engines", o->max_engines);
-    iron__json_write_whole(j, "max_nodes", IRON_NODES_MAX);
-    iron__json_write_whole(j, "max_connections", o->max_connections);
-    iron__json_write_whole(j, "max_per_address", o->max_per_address);
-    iron__json_write_whole(j, "max_uploads", o->max_uploads);
-    iron__json_write_whole(j, "header_seconds", o->header_seconds);
-    iron__json_write_whole(j, "request_seconds", o->request_seconds);
-    iron__json_write_whole(j, "grace_seconds", o->grace_seconds);
-    iron__json_write_whole(j, "min_body_rate", o->min_body_rate);
-    iron__json_write_close(j, '}');
+static void write_limits(iron_json_writer *j, const iron_server_options *o) {
+    iron_json_open(j, "limits", '{');
+    iron_json_number(j, "max_body", o->max_body);
+    iron_json_number(j, "max_json_body", IRON_JSON_BODY_MAX);
+    iron_json_number(j, "max_engines", o->max_engines);
+    iron_json_number(j, "max_nodes", IRON_NODES_MAX);
+    iron_json_number(j, "max_connections", o->max_connections);
+    iron_json_number(j, "max_per_address", o->max_per_address);
+    iron_json_number(j, "max_uploads", o->max_uploads);
+    iron_json_number(j, "header_seconds", o->header_seconds);
+    iron_json_number(j, "request_seconds", o->request_seconds);
+    iron_json_number(j, "grace_seconds", o->grace_seconds);
+    iron_json_number(j, "min_body_rate", o->min_body_rate);
+    iron_json_close(j, '}');
 }
 
-static void write_since(iron__json_writer *j, const iron__site *site) {
+static void get_info(iron__request *req) {
+    iron_server *server = req->server;
+    const iron_server_options *o = &server->options;
+    iron_json_writer *j = iron__response_json(req);
     char started[IRON_TIME_TEXT];
-
-    iron__time_text(site->started_ms, started);
-    iron__json_write_text(j, "started", started);
-    iron__json_write_whole(j, "uptime_seconds",
-                           (iron__clock_ns() - site->started_ns) / UINT64_C(1000000000));
-}
-
-static void write_data(iron__json_writer *j, const iron__site *site) {
     struct statvfs disk;
 
-    iron__json_write_whole(j, "data_format", IRON_STORE_FORMAT);
-    if (statvfs(site->options.data, &disk) == 0)
-        iron__json_write_whole(j, "data_free_bytes", (uint64_t)disk.f_bavail * disk.f_frsize);
+    iron__time_text(server->started_ms, started);
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "name", "iron");
+    iron_json_text(j, "version", iron_version());
+    iron_json_text(j, "started", started);
+    iron_json_number(j, "uptime_seconds",
+                     (iron__clock_ns() - server->started_ns) / UINT64_C(1000000000));
+    iron_json_number(j, "data_format", IRON_STORE_FORMAT);
+    if (statvfs(o->data, &disk) == 0)
+        iron_json_number(j, "data_free_bytes", (uint64_t)disk.f_bavail * disk.f_frsize);
     else
-        iron__json_write_null(j, "data_free_bytes");
-    iron__json_write_bool(j, "is_writable", iron__store_failure(site->store, NULL) == IRON_OK);
-    iron__json_write_whole(j, "engines", iron__store_list(site->store, NULL, 0));
-}
-
-void iron__route_info(iron__exchange *x) {
-    iron__json_writer *j = iron__answer_json(x);
-
-    iron__json_write_open(j, NULL, '{');
-    iron__json_write_text(j, "name", "iron");
-    iron__json_write_text(j, "version", iron_version());
-    write_since(j, x->site);
-    write_data(j, x->site);
-    iron__json_write_whole(j, "connections", atomic_load(&x->site->connections));
-    iron__json_write_bool(j, "is_token_needed", x->site->options.token_file != NULL);
-    iron__json_write_bool(j, "report", x->site->report != NULL);
+        iron_json_null(j, "data_free_bytes");
+    iron_json_bool(j, "is_writable", iron__store_failure(server->store, NULL) == IRON_OK);
+    iron_json_number(j, "engines", iron__store_list(server->store, NULL, 0));
+    iron_json_number(j, "connections", atomic_load(&server->connections));
+    iron_json_bool(j, "is_token_needed", o->token_file != NULL);
+    iron_json_bool(j, "report", server->report != NULL);
     write_backends(j);
     write_devices(j);
-    write_limits(j, &x->site->options);
-    iron__json_write_close(j, '}');
-    iron__answer_json_end(x, 200);
+    write_limits(j, o);
+    iron_json_close(j, '}');
+    iron__response_json_end(req, 200);
 }
+
+/* Health */
+
+static void respond_status(iron__request *req, const char *word) {
+    iron_json_writer *j = iron__response_json(req);
+
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "status", word);
+    iron_json_close(j, '}');
+    iron__response_json_end(req, 200);
+}
+
+/* Says whether a token is needed, so that a page need not run into a 401 to know. Touches nothing
+ * else: it responds also while everything waits for a disk. */
+static void get_health(iron__request *req) {
+    if (req->server->options.token_file)
+        iron__response_header(req, "WWW-Authenticate", "Bearer");
+    respond_status(req, "ok");
+}
+
+static void get_ready(iron__request *req) {
+    iron_error why = {0};
+    bool is_stopping = atomic_load(&req->server->is_stopping);
+
+    if (is_stopping || iron__store_failure(req->server->store, &why) != IRON_OK)
+        iron__route_failure(req, &(iron_error){IRON_E_IO, 0, "the store takes no writes"});
+    else
+        respond_status(req, "ready");
+}
+
+/* Pages */
+
+/* Responds with embedded bytes and an ETag made of them; 304 if the client has them. */
+static void respond_tagged(iron__request *req, const char *type, const void *bytes, size_t count) {
+    const char *known = iron__request_header(req, "If-None-Match");
+    char tag[19];
+
+    snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", iron__fnv(IRON_FNV_START, bytes, count));
+    iron__response_header(req, "ETag", tag);
+    if (known && (strcmp(known, "*") == 0 || strstr(known, tag)))
+        iron__response_empty(req, 304);
+    else
+        iron__response_bytes(req, IRON_RESPONSE_STATIC, 200, type, bytes, count);
+}
+
+static void get_openapi(iron__request *req) {
+    respond_tagged(req, "application/json", iron__openapi_text, strlen(iron__openapi_text));
+}
+
+static void get_report(iron__request *req) {
+    if (!req->server->report) {
+        iron__response_problem(req, "no-such-path",
+                               "Start the server with --report FILE; iron arena --html writes one.",
+                               "this server was started without a report");
+        return;
+    }
+    iron__response_header(req, "Content-Security-Policy", REPORT_POLICY);
+    iron__response_header(req, "Referrer-Policy", "no-referrer");
+    iron__response_bytes(req, IRON_RESPONSE_STATIC, 200, "text/html; charset=utf-8",
+                         req->server->report, req->server->report_bytes);
+}
+
+typedef struct embedded {
+    const unsigned char *bytes;
+    uint64_t count;
+} embedded;
+
+#define EMBEDDED(name)                                                                             \
+    (embedded) { iron__dashboard_##name, iron__dashboard_##name##_bytes }
+
+/* Does Accept-Encoding (NULL: no) prefer gzip, or accept it equally? */
+static bool wants_gzip(const char *accept_encoding) {
+    unsigned gzip = accept_encoding ? iron__accept_weight(accept_encoding, "gzip") : 0;
+
+    return gzip > 0 && gzip >= iron__accept_weight(accept_encoding, "identity");
+}
+
+static void respond_embedded(iron__request *req, const char *type, embedded plain,
+                             embedded packed) {
+    bool is_packed = wants_gzip(iron__request_header(req, "Accept-Encoding"));
+    embedded chosen;
+
+    if (plain.count == 0) {
+        iron__response_problem(req, "no-such-path",
+                               "Rebuild it with that installed. Everything else works: GET "
+                               "/openapi.json lists the paths.",
+                               "this server was built without the dashboard, since %s",
+                               (const char *)iron__dashboard_why);
+        return;
+    }
+    iron__response_header(req, "Content-Security-Policy", DASHBOARD_POLICY);
+    iron__response_header(req, "Referrer-Policy", "no-referrer");
+    iron__response_header(req, "Cache-Control", "no-cache");
+    iron__response_header(req, "Vary", "Accept-Encoding");
+    if (is_packed)
+        iron__response_header(req, "Content-Encoding", "gzip");
+    chosen = is_packed ? packed : plain;
+    respond_tagged(req, type, chosen.bytes, (size_t)chosen.count);
+}
+
+static void get_dashboard(iron__request *req) {
+    respond_embedded(req, "text/html; charset=utf-8", EMBEDDED(html), EMBEDDED(html_gz));
+}
+
+static void get_dashboard_script(iron__request *req) {
+    respond_embedded(req, "text/javascript; charset=utf-8", EMBEDDED(js), EMBEDDED(js_gz));
+}
+
+static void get_dashboard_style(iron__request *req) {
+    respond_embedded(req, "text/css; charset=utf-8", EMBEDDED(css), EMBEDDED(css_gz));
+}
+
+const iron__route iron__route_info = {.method = "GET", .pattern = "/v1/info", .end = get_info};
+const iron__route iron__route_health = {
+    .method = "GET", .pattern = "/healthz", .is_open = true, .end = get_health};
+const iron__route iron__route_ready = {
+    .method = "GET", .pattern = "/readyz", .is_open = true, .end = get_ready};
+const iron__route iron__route_openapi = {
+    .method = "GET", .pattern = "/openapi.json", .end = get_openapi};
+const iron__route iron__route_dashboard = {
+    .method = "GET", .pattern = "/", .is_open = true, .end = get_dashboard};
+const iron__route iron__route_dashboard_script = {
+    .method = "GET", .pattern = "/dashboard.js", .is_open = true, .end = get_dashboard_script};
+const iron__route iron__route_dashboard_style = {
+    .method = "GET", .pattern = "/dashboard.css", .is_open = true, .end = get_dashboard_style};
+const iron__route iron__route_report = {.method = "GET",
+                                        .pattern = "/report",
+                                        .query = "ticket",
+                                        .takes_ticket = true,
+                                        .end = get_report};

@@ -1,63 +1,376 @@
 /* SPDX-License-Identifier: MIT */
-/* route_metrics.c: GET /metrics: gathers the figures of site, store and engines. */
-#include "server/route_metrics.h"
-#include "server/route.h"
+/*
+ * route_metrics.c: GET /metrics, in Prometheus' text format 0.0.4.
+ *
+ * Names end in their unit, counters in _total; a family has its HELP and TYPE once, before its
+ * samples, which are together. What /proc does not tell is left out. docs/server.md has the same
+ * names in the same order.
+ */
+#include "server/server_internal.h"
 
 #include "core/clock.h"
 
+#include <dirent.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
-/* What is published of each engine. NULL: there is no memory. */
-static iron__kept_view *look_at_all(iron__site *site, size_t *count) {
-    size_t room = site->options.max_engines, there;
-    iron__kept **engines = calloc(room + 1, sizeof(iron__kept *));
-    iron__kept_view *views = NULL;
+#define NANO 1e-9
+
+/* Figures of this process; 0: unknown. */
+typedef struct process {
+    double cpu_seconds;
+    uint64_t resident_bytes, virtual_bytes;
+    uint64_t open_fds, max_fds;
+} process;
+
+/* All figures, collected before the text is written. */
+typedef struct metrics {
+    const iron_server *server; /* counters and options; store and log are not used */
+    iron__store_counts counts;
+    iron__store_disk disk;
+    process process;
+    uint64_t log_lines, log_dropped;
+    bool is_read_only;
+    double uptime_seconds;
+    const iron__store_engine_view *engines;
+    size_t engine_count;
+} metrics;
+
+/* Without the one that reads the folder. */
+static uint64_t count_descriptors(void) {
+    DIR *fds = opendir("/proc/self/fd");
+    uint64_t count = 0;
+
+    if (!fds)
+        return 0;
+    for (const struct dirent *entry = readdir(fds); entry; entry = readdir(fds))
+        count += entry->d_name[0] != '.';
+    closedir(fds);
+    return count > 0 ? count - 1 : 0;
+}
+
+static void read_memory(process *p) {
+    FILE *from = fopen("/proc/self/statm", "re");
+    unsigned long long all = 0, resident = 0;
+    long page = sysconf(_SC_PAGESIZE);
+
+    if (!from)
+        return;
+    if (fscanf(from, "%llu %llu", &all, &resident) == 2 && page > 0) { // NOLINT(cert-err34-c)
+        p->virtual_bytes = all * (uint64_t)page;
+        p->resident_bytes = resident * (uint64_t)page;
+    }
+    fclose(from);
+}
+
+static void read_process(process *p) {
+    struct rlimit limit;
+    struct timespec cpu;
+
+    *p = (process){.open_fds = count_descriptors()};
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
+        p->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec * NANO;
+    read_memory(p);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        p->max_fds = limit.rlim_cur;
+}
+
+static const char *const outcomes[IRON_FEED_FAILED + 1] = {
+    [IRON_FEED_POSITION] = "position", [IRON_FEED_KEY_REUSED] = "key_reused",
+    [IRON_FEED_RAGGED] = "ragged",     [IRON_FEED_BAD_TOKEN] = "bad_token",
+    [IRON_FEED_GONE] = "gone",         [IRON_FEED_BUSY] = "busy",
+    [IRON_FEED_STOPPING] = "stopping", [IRON_FEED_READ_ONLY] = "read_only",
+    [IRON_FEED_FAILED] = "failed",     [IRON_FEED_REPEATED] = "repeated",
+};
+
+static void family(FILE *to, const char *name, const char *type, const char *help) {
+    fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void counter(FILE *to, const char *name, const char *help, uint64_t value) {
+    family(to, name, "counter", help);
+    fprintf(to, "%s %" PRIu64 "\n", name, value);
+}
+
+static void gauge(FILE *to, const char *name, const char *help, uint64_t value) {
+    family(to, name, "gauge", help);
+    fprintf(to, "%s %" PRIu64 "\n", name, value);
+}
+
+static void real(FILE *to, const char *name, const char *type, const char *help, double value) {
+    family(to, name, type, help);
+    fprintf(to, "%s %.3f\n", name, value);
+}
+
+/* The beginning of a sample with a label, whose text may hold anything. */
+static void labelled(FILE *to, const char *name, const char *label, const char *text) {
+    fprintf(to, "%s{%s=\"", name, label);
+    for (; *text; text++) {
+        if (*text == '\n')
+            fputs("\\n", to);
+        else if (*text == '"' || *text == '\\')
+            fprintf(to, "\\%c", *text);
+        else
+            fputc(*text, to);
+    }
+    fputs("\"} ", to);
+}
+
+static void labelled_whole(FILE *to, const char *name, const char *label, const char *text,
+                           uint64_t value) {
+    labelled(to, name, label, text);
+    fprintf(to, "%" PRIu64 "\n", value);
+}
+
+static uint64_t now(const atomic_uint_fast64_t *value) { return (uint64_t)atomic_load(value); }
+
+/* The samples of a histogram; labels: "" or `name="value",`, for the buckets. Its count is the sum
+ * of its buckets, so that they agree whatever is counted meanwhile. */
+static void histogram(FILE *to, const char *name, const char *labels,
+                      const iron__latency_view *view) {
+    int bare = labels[0] ? (int)strlen(labels) - 1 : 0; /* without the comma */
+    const char *open = bare ? "{" : "", *close = bare ? "}" : "";
+    uint64_t count = 0;
+
+    for (size_t k = 0; k < IRON_LATENCY_BUCKETS; k++) {
+        count += view->buckets[k];
+        fprintf(to, "%s_bucket{%sle=\"", name, labels);
+        if (k + 1 < IRON_LATENCY_BUCKETS)
+            fprintf(to, "%g", iron__latency_edges_us[k] / 1e6);
+        else
+            fputs("+Inf", to);
+        fprintf(to, "\"} %" PRIu64 "\n", count);
+    }
+    fprintf(to, "%s_sum%s%.*s%s %.9f\n", name, open, bare, labels, close, (double)view->ns * NANO);
+    fprintf(to, "%s_count%s%.*s%s %" PRIu64 "\n", name, open, bare, labels, close, count);
+}
+
+/* The first row of the table with this row's pattern: methods of a path are one route. */
+static size_t first_row(size_t row) {
+    size_t k = 0;
+
+    while (strcmp(iron__routes[k]->pattern, iron__routes[row]->pattern) != 0)
+        k++;
+    return k;
+}
+
+static void write_latency(FILE *to, const iron_server *server) {
+    iron__latency_view none = {0};
+    size_t rows = 0;
+
+    family(to, "iron_request_seconds", "histogram",
+           "From a request's header to the end of its response, or to the beginning of a stream.");
+    while (rows < IRON_ROUTES_MAX && iron__routes[rows])
+        rows++;
+    for (size_t k = 0; k < rows; k++) {
+        iron__latency_view view = {0};
+        char label[120];
+
+        if (first_row(k) != k)
+            continue;
+        for (size_t other = k; other < rows; other++)
+            if (first_row(other) == k)
+                iron__latency_add(&server->latency[other], &view);
+        snprintf(label, sizeof label, "route=\"%s\",", iron__routes[k]->pattern);
+        histogram(to, "iron_request_seconds", label, &view);
+    }
+    iron__latency_add(&server->latency[IRON_ROUTES_MAX], &none);
+    histogram(to, "iron_request_seconds", "route=\"none\",", &none);
+}
+
+static void write_requests(FILE *to, const iron_server *server) {
+    counter(to, "iron_requests_total", "Requests, including those refused before a route.",
+            now(&server->requests));
+    gauge(to, "iron_requests_in_flight", "Requests in progress, including this one.",
+          atomic_load(&server->in_flight));
+    family(to, "iron_answers_total", "counter", "Responses by class of status.");
+    for (unsigned k = 1; k < 6; k++)
+        fprintf(to, "iron_answers_total{class=\"%uxx\"} %" PRIu64 "\n", k,
+                now(&server->responses[k]));
+    family(to, "iron_rejected_total", "counter", "Responses that are problems, by kind.");
+    for (size_t k = 0; k < IRON_PROBLEM_COUNT; k++)
+        labelled_whole(to, "iron_rejected_total", "reason", iron__http_problems[k].kind,
+                       now(&server->problems[k]));
+    counter(to, "iron_requests_malformed_total", "Requests refused as malformed.",
+            now(&server->malformed));
+    counter(to, "iron_requests_timed_out_total", "Requests ended by a timeout.",
+            now(&server->timed_out));
+    write_latency(to, server);
+    counter(to, "iron_body_bytes_total", "Bytes of bodies received.", now(&server->bytes_in));
+    counter(to, "iron_answer_bytes_total", "Bytes of bodies of finished responses.",
+            now(&server->bytes_out));
+}
+
+static void write_connections(FILE *to, const metrics *m) {
+    const iron_server *server = m->server;
+
+    gauge(to, "iron_connections", "Connections now.", atomic_load(&server->connections));
+    gauge(to, "iron_connections_limit", "Connections at most.", server->options.max_connections);
+    counter(to, "iron_connections_refused_total", "Connections refused by a limit.",
+            now(&server->refused_connections));
+    gauge(to, "iron_uploads", "Large bodies arriving now.", m->counts.uploads);
+    gauge(to, "iron_uploads_limit", "Large bodies at most.", server->options.max_uploads);
+}
+
+static void write_store(FILE *to, const iron__store_counts *c) {
+    counter(to, "iron_feeds_total", "Feeds made durable.", c->feeds);
+    counter(to, "iron_tokens_total", "Tokens made durable.", c->tokens);
+    counter(to, "iron_fed_bytes_total", "Bytes of feeds made durable.", c->bytes);
+    counter(to, "iron_batches_total", "Batches made durable.", c->batches);
+    family(to, "iron_feeds_refused_total", "counter", "Feeds that changed nothing, by reason.");
+    for (size_t k = 0; k <= IRON_FEED_FAILED; k++)
+        if (outcomes[k])
+            labelled_whole(to, "iron_feeds_refused_total", "reason", outcomes[k], c->refused[k]);
+    counter(to, "iron_commits_total", "Transactions.", c->commits);
+    counter(to, "iron_commit_jobs_total", "Requests committed by transactions.", c->jobs);
+    family(to, "iron_commit_seconds", "histogram", "A transaction, from its first row to COMMIT.");
+    histogram(to, "iron_commit_seconds", "", &c->commit_latency);
+    gauge(to, "iron_commit_queue", "Requests waiting for a transaction now.", c->queued);
+    real(to, "iron_last_commit_timestamp_seconds", "gauge",
+         "Time of the last commit since 1970; 0 if there was none since the start.",
+         (double)c->last_commit_ms / 1e3);
+    counter(to, "iron_snapshots_total", "Snapshots taken.", c->snapshots);
+}
+
+static void write_disk(FILE *to, const iron__store_disk *disk) {
+    gauge(to, "iron_database_bytes", "The database file.", disk->database);
+    gauge(to, "iron_database_log_bytes", "The write-ahead log beside it.", disk->log);
+    gauge(to, "iron_data_free_bytes", "Free space in the file system of the data folder.",
+          disk->free);
+    gauge(to, "iron_data_size_bytes", "The size of that file system.", disk->size);
+}
+
+/* A family with a sample an engine, of the whole number at this offset of its view. */
+static void write_figure(FILE *to, const metrics *m, const char *name, const char *type,
+                         const char *help, size_t offset) {
+    uint64_t value;
+
+    family(to, name, type, help);
+    for (size_t k = 0; k < m->engine_count; k++) {
+        memcpy(&value, (const char *)&m->engines[k] + offset, sizeof value);
+        labelled_whole(to, name, "engine", m->engines[k].plan.name, value);
+    }
+}
+
+static void write_rates(FILE *to, const metrics *m) {
+    family(to, "iron_engine_tokens_per_second", "gauge",
+           "Tokens per second that arrived for an engine, over about the last two seconds.");
+    for (size_t k = 0; k < m->engine_count; k++) {
+        labelled(to, "iron_engine_tokens_per_second", "engine", m->engines[k].plan.name);
+        fprintf(to, "%.3f\n", m->engines[k].rate);
+    }
+}
+
+static void write_engines(FILE *to, const metrics *m) {
+    gauge(to, "iron_engines", "Engines now.", m->engine_count);
+    gauge(to, "iron_engines_limit", "Engines at most.", m->server->options.max_engines);
+    if (m->engine_count == 0)
+        return;
+    write_figure(to, m, "iron_engine_tokens_total", "counter",
+                 "Tokens of an engine since it was created.",
+                 offsetof(iron__store_engine_view, tokens));
+    write_figure(to, m, "iron_engine_batches_total", "counter",
+                 "Batches of an engine since it was created.",
+                 offsetof(iron__store_engine_view, batches));
+    write_figure(to, m, "iron_engine_feeds_total", "counter",
+                 "Feeds of an engine since it was created.",
+                 offsetof(iron__store_engine_view, feeds));
+    write_rates(to, m);
+    write_figure(to, m, "iron_engine_incoming_tokens", "gauge",
+                 "Tokens of large bodies that have arrived and are not part of the engine yet.",
+                 offsetof(iron__store_engine_view, incoming));
+}
+
+static void write_process(FILE *to, const metrics *m) {
+    const process *p = &m->process;
+
+    real(to, "process_cpu_seconds_total", "counter", "User and system CPU time.", p->cpu_seconds);
+    if (p->resident_bytes)
+        gauge(to, "process_resident_memory_bytes", "Memory in use.", p->resident_bytes);
+    if (p->virtual_bytes)
+        gauge(to, "process_virtual_memory_bytes", "Address space in use.", p->virtual_bytes);
+    if (p->open_fds)
+        gauge(to, "process_open_fds", "Open file descriptors.", p->open_fds);
+    if (p->max_fds)
+        gauge(to, "process_max_fds", "Maximum number of file descriptors.", p->max_fds);
+    if (m->server->process_start > 0)
+        real(to, "process_start_time_seconds", "gauge", "When the process was started, since 1970.",
+             m->server->process_start);
+}
+
+static void write_metrics(FILE *to, const metrics *m) {
+    family(to, "iron_build_info", "gauge", "1, with the version.");
+    labelled_whole(to, "iron_build_info", "version", iron_version(), 1);
+    real(to, "iron_uptime_seconds", "gauge", "Time since the server was started.",
+         m->uptime_seconds);
+    gauge(to, "iron_read_only", "1 after a write has failed.", m->is_read_only);
+    write_requests(to, m->server);
+    write_connections(to, m);
+    write_store(to, &m->counts);
+    write_disk(to, &m->disk);
+    write_engines(to, m);
+    counter(to, "iron_log_lines_total", "Lines written to standard error.", m->log_lines);
+    counter(to, "iron_log_dropped_total", "Lines that were dropped or could not be written.",
+            m->log_dropped);
+    write_process(to, m);
+}
+
+/* The published figures of each engine. NULL: no memory. */
+static iron__store_engine_view *read_engines(iron_server *server, size_t *count) {
+    size_t room = server->options.max_engines, there;
+    iron__store_engine **engines = calloc(room + 1, sizeof(iron__store_engine *));
+    iron__store_engine_view *views = NULL;
 
     if (!engines)
         return NULL;
-    there = iron__store_list(site->store, engines, room);
+    there = iron__store_list(server->store, engines, room);
     *count = there < room ? there : room;
     views = calloc(*count + 1, sizeof *views);
     for (size_t k = 0; k < *count; k++) {
         if (views)
-            iron__kept_look(engines[k], &views[k]);
-        iron__kept_release(engines[k]);
+            iron__store_engine_get_view(engines[k], &views[k], NULL);
+        iron__store_engine_release(engines[k]);
     }
     free((void *)engines);
     return views;
 }
 
-static bool write_all(iron__site *site, char **text, size_t *bytes) {
-    iron__metrics m = {.site = site};
-    iron__kept_view *views = look_at_all(site, &m.engine_count);
+static bool write_all(iron_server *server, char **text, size_t *bytes) {
+    metrics m = {.server = server};
+    iron__store_engine_view *views = read_engines(server, &m.engine_count);
     FILE *to = views ? open_memstream(text, bytes) : NULL;
     bool is_good = to != NULL;
 
     if (is_good) {
         m.engines = views;
-        m.uptime_seconds = (double)(iron__clock_ns() - site->started_ns) * 1e-9;
-        m.is_read_only = iron__store_failure(site->store, NULL) != IRON_OK;
-        iron__store_count(site->store, &m.counts);
-        iron__store_weigh(site->store, &m.disk);
-        iron__process_look(&m.process);
-        m.log_lines = iron__log_lines(site->log);
-        m.log_dropped = iron__log_dropped(site->log);
-        iron__metrics_write(to, &m);
-        is_good = !ferror(to);
-        is_good = fclose(to) == 0 && is_good;
+        m.uptime_seconds = (double)(iron__clock_ns() - server->started_ns) * 1e-9;
+        m.is_read_only = iron__store_failure(server->store, NULL) != IRON_OK;
+        iron__store_count(server->store, &m.counts, &m.disk);
+        read_process(&m.process);
+        m.log_lines = atomic_load(&server->log->lines);
+        m.log_dropped = atomic_load(&server->log->dropped);
+        write_metrics(to, &m);
+        is_good = iron__close_whole(to);
     }
     free(views);
     return is_good;
 }
 
-void iron__route_metrics(iron__exchange *x) {
+static void get_metrics(iron__request *req) {
     char *text = NULL;
     size_t bytes = 0;
 
-    if (write_all(x->site, &text, &bytes)) {
-        iron__answer_bytes(x, 200, "text/plain; version=0.0.4; charset=utf-8", text, bytes);
+    if (write_all(req->server, &text, &bytes)) {
+        iron__response_bytes(req, IRON_RESPONSE_OWNED, 200,
+                             "text/plain; version=0.0.4; charset=utf-8", text, bytes);
         return;
     }
     free(text);
-    iron__route_failure(x, &(iron_error){IRON_E_NOMEM, 0, "out of memory: the figures"});
+    iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: the figures"});
 }
+
+const iron__route iron__route_metrics = {
+    .method = "GET", .pattern = "/metrics", .end = get_metrics};

@@ -1,45 +1,241 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * routes.c: the table of routes, and nothing else: the single source for dispatch, for 405's Allow,
- * and for scripts/check-openapi, which holds it against openapi.json.
+ * routes.c: the list of routes, and what several of them share: the engine that a path names,
+ * failures of the store as problems, numbers in queries, Accept, times, and engines as JSON. Words
+ * of 32 and 64 bits are written as hexadecimal text, the sum as decimal text: many JSON readers use
+ * doubles for numbers.
  */
-#include "server/route.h"
+#include "server/server_internal.h"
 
-/* clang-format off: a table */
-const iron__route iron__routes[] = {
-    {"GET", "/v1/engines", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_list, NULL},
-    {"POST", "/v1/engines", NULL, IRON_BODY_JSON, false, false, NULL, NULL, iron__route_create,
-     NULL},
-    {"GET", "/v1/engines/{name}", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_show,
-     NULL},
-    {"DELETE", "/v1/engines/{name}", NULL, IRON_BODY_NONE, false, false, NULL, NULL,
-     iron__route_delete, NULL},
-    {"POST", "/v1/engines/{name}/feed", "dtype at", IRON_BODY_STREAM, false, false,
-     iron__route_feed_begin, iron__route_feed_take, iron__route_feed_end, iron__route_feed_drop},
-    {"POST", "/v1/engines/{name}/quantize", NULL, IRON_BODY_JSON, false, false, NULL, NULL,
-     iron__route_quantize, NULL},
-    {"GET", "/v1/engines/{name}/state", "format array", IRON_BODY_NONE, false, false, NULL, NULL,
-     iron__route_state, iron__route_state_drop},
-    {"GET", "/v1/engines/{name}/batches", "since limit", IRON_BODY_NONE, false, false, NULL, NULL,
-     iron__route_batches, NULL},
-    {"GET", "/v1/engines/{name}/events", NULL, IRON_BODY_NONE, false, false, NULL, NULL,
-     iron__route_events, NULL},
-    {"GET", "/v1/events", "engine", IRON_BODY_NONE, false, false, NULL, NULL, iron__route_live,
-     NULL},
-    {"POST", "/v1/tickets", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_ticket,
-     NULL},
-    {"GET", "/v1/info", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_info, NULL},
-    {"GET", "/healthz", NULL, IRON_BODY_NONE, true, false, NULL, NULL, iron__route_health, NULL},
-    {"GET", "/readyz", NULL, IRON_BODY_NONE, true, false, NULL, NULL, iron__route_ready, NULL},
-    {"GET", "/metrics", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_metrics, NULL},
-    {"GET", "/openapi.json", NULL, IRON_BODY_NONE, false, false, NULL, NULL, iron__route_openapi,
-     NULL},
-    {"GET", "/", NULL, IRON_BODY_NONE, true, false, NULL, NULL, iron__route_dashboard, NULL},
-    {"GET", "/dashboard.js", NULL, IRON_BODY_NONE, true, false, NULL, NULL,
-     iron__route_dashboard_script, NULL},
-    {"GET", "/dashboard.css", NULL, IRON_BODY_NONE, true, false, NULL, NULL,
-     iron__route_dashboard_style, NULL},
-    {"GET", "/report", "ticket", IRON_BODY_NONE, false, true, NULL, NULL, iron__route_report, NULL},
-    {NULL, NULL, NULL, IRON_BODY_NONE, false, false, NULL, NULL, NULL, NULL},
+#include <inttypes.h>
+#include <time.h>
+
+/* All routes, in the order in which they are matched, shown in Allow and listed in /metrics. Each
+ * row is at the end of the file that has its functions, where scripts/check-openapi reads it. */
+
+/* request.c */
+extern const iron__route iron__route_create_ticket;
+/* events.c */
+extern const iron__route iron__route_engine_events, iron__route_events;
+/* route_engines.c */
+extern const iron__route iron__route_list_engines, iron__route_create_engine,
+    iron__route_get_engine, iron__route_delete_engine, iron__route_batches;
+/* route_feed.c */
+extern const iron__route iron__route_feed;
+/* route_info.c */
+extern const iron__route iron__route_info, iron__route_health, iron__route_ready,
+    iron__route_openapi, iron__route_dashboard, iron__route_dashboard_script,
+    iron__route_dashboard_style, iron__route_report;
+/* route_metrics.c */
+extern const iron__route iron__route_metrics;
+/* route_state.c */
+extern const iron__route iron__route_state, iron__route_quantize;
+
+const iron__route *const iron__routes[] = {
+    &iron__route_list_engines,    &iron__route_create_engine, &iron__route_get_engine,
+    &iron__route_delete_engine,   &iron__route_feed,          &iron__route_quantize,
+    &iron__route_state,           &iron__route_batches,       &iron__route_engine_events,
+    &iron__route_events,          &iron__route_create_ticket, &iron__route_info,
+    &iron__route_health,          &iron__route_ready,         &iron__route_metrics,
+    &iron__route_openapi,         &iron__route_dashboard,     &iron__route_dashboard_script,
+    &iron__route_dashboard_style, &iron__route_report,        NULL,
 };
-/* clang-format on */
+
+iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
+    iron__store_engine *kept;
+
+    if (!iron__engine_name_is_valid(name)) {
+        iron__response_problem(
+            req, "bad-name",
+            "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with "
+            "a letter or a digit.",
+            "'%.80s' is not a valid engine name", name);
+        return NULL;
+    }
+    kept = iron__store_find(req->server->store, name);
+    if (!kept)
+        iron__response_problem(req, "no-such-engine",
+                               "GET /v1/engines lists the engines; POST /v1/engines creates one.",
+                               "there is no engine named %s", name);
+    return kept;
+}
+
+/* A failed write, one that was refused since the server is stopping, or something else. */
+static void io_failure(iron__request *req, const iron_error *err) {
+    iron_error why = {0};
+
+    if (iron__store_failure(req->server->store, &why) != IRON_OK) {
+        iron__response_problem(
+            req, "read-only",
+            "It was not acknowledged. The operator must repair the data directory "
+            "and restart the server; then check whether it was done.",
+            "%s", why.text);
+    } else if (atomic_load(&req->server->is_stopping)) {
+        iron__response_problem(req, "stopping", "Try again when the server is back.",
+                               "the server is stopping");
+    } else {
+        iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
+    }
+}
+
+void iron__route_failure(iron__request *req, const iron_error *err) {
+    switch (err->status) {
+    case IRON_E_IO:
+        io_failure(req, err);
+        break;
+    case IRON_E_FORMAT:
+        iron__response_problem(
+            req, "damaged",
+            "The stored data differ from what was written: check the disk, and restore "
+            "the data directory from a backup.",
+            "%s", err->text);
+        break;
+    case IRON_E_NOMEM:
+        iron__response_problem(req, "busy", "Nothing was changed. Try again.", "%s", err->text);
+        break;
+    case IRON_E_UNSUPPORTED:
+        iron__response_problem(req, "backend-unavailable",
+                               "GET /v1/info lists the available backends.", "%s", err->text);
+        break;
+    default:
+        iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
+    }
+}
+
+/* At most 20 digits. */
+static bool read_number(const char *text, uint64_t *value) {
+    return strlen(text) <= 20 && iron__text_number(iron__text_of(text), value);
+}
+
+bool iron__route_number(iron__request *req, const char *name, uint64_t min, uint64_t max,
+                        uint64_t *value) {
+    const char *text = iron__request_query(req, name);
+    uint64_t number;
+
+    if (!text)
+        return true;
+    if (read_number(text, &number) && number >= min && number <= max) {
+        *value = number;
+        return true;
+    }
+    iron__response_problem(req, "bad-query", "Give a whole number in plain decimal digits.",
+                           "%s is '%.40s'; it must be %" PRIu64 " to %" PRIu64, name, text, min,
+                           max);
+    return false;
+}
+
+void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]) {
+    const uint64_t last = UINT64_C(253402300799999); /* of the year 9999 */
+    uint64_t bounded = milliseconds < last ? milliseconds : last;
+    time_t seconds = (time_t)(bounded / 1000);
+    struct tm at;
+    size_t used;
+
+    gmtime_r(&seconds, &at);
+    used = strftime(text, IRON_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &at);
+    snprintf(text + used, IRON_TIME_TEXT - used, ".%03uZ", (unsigned)(bounded % 1000));
+}
+
+/* "0.5" in thousandths; 1000 if it is invalid, as if it were absent. */
+static unsigned weight_of(const char *digits, size_t length) {
+    unsigned weight, unit = 100;
+
+    if (length == 0 || (digits[0] != '0' && digits[0] != '1') || (length > 1 && digits[1] != '.'))
+        return 1000;
+    weight = digits[0] == '1' ? 1000 : 0;
+    for (size_t k = 2; k < length && unit > 0; k++, unit /= 10) {
+        if (digits[k] < '0' || digits[k] > '9')
+            return 1000;
+        weight += unit * (unsigned)(digits[k] - '0');
+    }
+    return weight < 1000 ? weight : 1000;
+}
+
+/* How specifically a range names the type: 3 exactly, 2 by its first half, 1 by a wildcard, else
+ * 0. */
+static unsigned closeness(iron__text range, const char *type) {
+    size_t half = strcspn(type, "/");
+
+    if (iron__text_is_caseless(range, type))
+        return 3;
+    if (range.bytes == half + 2 && strncasecmp(range.at, type, half + 1) == 0 &&
+        range.at[half + 1] == '*')
+        return 2;
+    return iron__text_is(range, type[half] ? "*/*" : "*");
+}
+
+/* The weight (q=) among a range's parameters. */
+static unsigned range_weight(const char *at, size_t length) {
+    const char *end = at + length;
+
+    while (at < end) {
+        const char *next = memchr(at, ';', (size_t)(end - at));
+        iron__text word = iron__text_trim((iron__text){at, (size_t)((next ? next : end) - at)});
+
+        if (word.bytes >= 2 && (word.at[0] == 'q' || word.at[0] == 'Q') && word.at[1] == '=')
+            return weight_of(word.at + 2, word.bytes - 2);
+        at = next ? next + 1 : end;
+    }
+    return 1000;
+}
+
+unsigned iron__accept_weight(const char *accept, const char *type) {
+    unsigned weight = 0, best = 0;
+
+    if (!accept)
+        return 1000;
+    while (*accept) {
+        size_t length = strcspn(accept, ","), name = strcspn(accept, ",;");
+        iron__text range = iron__text_trim((iron__text){accept, name});
+        unsigned close = range.bytes ? closeness(range, type) : 0;
+
+        if (close > best) {
+            best = close;
+            weight = name < length ? range_weight(accept + name + 1, length - name - 1) : 1000;
+        }
+        accept += length + (accept[length] == ',');
+    }
+    return weight;
+}
+
+void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum) {
+    char text[21];
+
+    snprintf(text, sizeof text, "%08" PRIx32, xors);
+    iron_json_text(j, "xor", text);
+    snprintf(text, sizeof text, "%" PRIu64, sum);
+    iron_json_text(j, "sum", text);
+}
+
+static void write_plan(iron_json_writer *j, const iron__store_plan *plan) {
+    iron_json_text(j, "name", plan->name);
+    iron_json_number(j, "nodes", plan->nodes);
+    iron_json_number(j, "vocab", plan->vocab);
+    iron_json_number(j, "batch", plan->batch);
+    iron_json_text(j, "positions", plan->positions == IRON_POSITIONS_BATCH ? "batch" : "stream");
+    iron_json_open(j, "lattice", '[');
+    for (uint32_t k = 0; k < plan->lattice_count; k++)
+        iron_json_number(j, NULL, plan->lattice[k]);
+    iron_json_close(j, ']');
+    iron_json_text(j, "mode", plan->mode);
+    iron_json_text(j, "backend", plan->backend);
+    iron_json_number(j, "device", plan->device);
+}
+
+void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view) {
+    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT], state[17];
+
+    iron__time_text(view->created_ms, created);
+    iron__time_text(view->changed_ms, changed);
+    snprintf(state, sizeof state, "%016" PRIx64, view->state);
+    write_plan(j, &view->plan);
+    iron_json_text(j, "device_name", view->device);
+    iron_json_number(j, "tokens", view->tokens);
+    iron_json_number(j, "batches", view->batches);
+    iron__write_sums(j, view->xors, view->sum);
+    iron_json_text(j, "state", state);
+    iron_json_text(j, "seal", view->seal);
+    iron_json_number(j, "feeds", view->feeds);
+    iron_json_text(j, "created", created);
+    iron_json_text(j, "changed", changed);
+}

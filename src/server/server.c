@@ -1,61 +1,584 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server.c: a server's beginning and end.
+ * server.c: a server's options, its service manager, its listening socket, its start and its stop.
  *
- * It begins with what can be refused quickly, then the store, which may take its time, and accepts
- * connections last. It ends in the opposite order: no new connections, no new work; what is in
- * flight has its grace; then bodies are refused at their next bytes, sockets are shut, threads
- * join, and the store is closed when nobody can use it any more.
+ * The start begins with what can be refused quickly, then opens the store, which may take long, and
+ * accepts connections last. The stop goes in the opposite order: no new requests and connections;
+ * then connections.c ends the connections that are left; the store is closed when nothing uses it
+ * any more.
  */
-#include "server/server.h"
-
-#include "server/process.h"
+#include "server/server_internal.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
-#include "core/small_file.h"
+#include "core/files.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#define SECONDS_MAX      UINT32_C(1000000)
+#define CONNECTIONS_MAX  UINT32_C(65536)
 #define PEM_BYTES_MAX    ((size_t)1 << 20)
 #define REPORT_BYTES_MAX ((size_t)64 << 20)
-#define BODY_GRACE_MS    10000u
-#define STALL_MS         30000u
-#define CUTTING_MS       1000u
+#define TICK_MS          100u
+#define LOADING_NS       UINT64_C(1000000000) /* between two reports that the store is opening */
+#define EXTENDED_US      30000000             /* that each of them asks for */
+#define FIRST_DESCRIPTOR 3u
+#define SEND_TIMEOUT_S   10
+#define SECOND_NS        UINT64_C(1000000000)
+#define REPORT_NS        (2 * SECOND_NS)
+#define REPORT_MIN_NS    UINT64_C(10000000)
 
-/* A connection takes a descriptor, and a second one while it ends; the rest is for everything
- * else. Where the system gives too few, so many connections are taken that others can be refused:
- * that takes a descriptor too. */
-static void provide_descriptors(iron_server_options *options, iron__log *log) {
-    rlim_t need = (rlim_t)options->max_connections + 1024;
+/* Options */
+
+static void fill(uint32_t *value, uint32_t otherwise) { *value = *value ? *value : otherwise; }
+
+static void fill_defaults(iron_server_options *o) {
+    o->listen = o->listen ? o->listen : "127.0.0.1:8080";
+    o->data = o->data ? o->data : "iron-data";
+    o->log = o->log ? o->log : "text";
+    o->log_level = o->log_level ? o->log_level : "info";
+    fill(&o->max_engines, 256);
+    fill(&o->max_connections, 512);
+    fill(&o->max_per_address, 256);
+    fill(&o->max_uploads, 64);
+    fill(&o->header_seconds, 15);
+    fill(&o->request_seconds, 3600);
+    fill(&o->grace_seconds, 10);
+    o->max_body = o->max_body ? o->max_body : (uint64_t)1 << 40;
+    o->min_body_rate = o->min_body_rate ? o->min_body_rate : 1024;
+}
+
+static iron_status read_log_options(const iron_server_options *o, iron__log_options *log,
+                                    iron_error *err) {
+    static const char *const levels[] = {[IRON_LOG_DEBUG] = "debug",
+                                         [IRON_LOG_INFO] = "info",
+                                         [IRON_LOG_WARNING] = "warning",
+                                         [IRON_LOG_ERROR] = "error"};
+    size_t k = 0;
+
+    IRON_FAIL_IF(strcmp(o->log, "text") != 0 && strcmp(o->log, "json") != 0, err, IRON_E_ARG,
+                 "unknown log format '%.40s'; use text or json", o->log);
+    while (k < sizeof levels / sizeof levels[0] && strcmp(o->log_level, levels[k]) != 0)
+        k++;
+    IRON_FAIL_IF(k == sizeof levels / sizeof levels[0], err, IRON_E_ARG,
+                 "unknown log level '%.40s'; use debug, info, warning or error", o->log_level);
+    *log = (iron__log_options){
+        .fd = STDERR_FILENO, .is_json = strcmp(o->log, "json") == 0, .level = (iron__log_level)k};
+    return IRON_OK;
+}
+
+static iron_status check_options(const iron_server_options *o, iron_error *err) {
+    IRON_FAIL_IF(o->header_seconds > SECONDS_MAX || o->request_seconds > SECONDS_MAX ||
+                     o->grace_seconds > SECONDS_MAX,
+                 err, IRON_E_ARG, "a timeout is longer than %u seconds", SECONDS_MAX);
+    IRON_FAIL_IF(o->max_connections > CONNECTIONS_MAX, err, IRON_E_ARG,
+                 "%u connections are too many: at most %u", o->max_connections, CONNECTIONS_MAX);
+    IRON_FAIL_IF(o->max_body > INT64_MAX, err, IRON_E_ARG,
+                 "the limit of a body must be below 2^63");
+    IRON_FAIL_IF(!o->tls_cert != !o->tls_key, err, IRON_E_ARG,
+                 "TLS needs both a certificate and its key");
+    for (size_t k = 0; k < o->host_count; k++)
+        IRON_FAIL_IF(!iron__host_is_valid(iron__text_of(o->hosts[k]), false), err, IRON_E_ARG,
+                     "host '%.80s' is not a name (without a port)", o->hosts[k]);
+    return IRON_OK;
+}
+
+#define OPTION_TEXTS(o)                                                                            \
+    {                                                                                              \
+        &(o)->listen, &(o)->data, &(o)->token_file, &(o)->tls_cert, &(o)->tls_key, &(o)->report,   \
+            &(o)->log, &(o)->log_level                                                             \
+    }
+
+/* Replaces all texts by copies; false without memory, and then all are copies or NULL too. */
+static bool copy_options(iron_server_options *o) {
+    const char **texts[] = OPTION_TEXTS(o);
+    const char **hosts = calloc(o->host_count + 1, sizeof *hosts);
+    bool is_copied = hosts != NULL;
+
+    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+        char *copy = *texts[k] ? strdup(*texts[k]) : NULL;
+
+        is_copied = is_copied && !copy == !*texts[k];
+        *texts[k] = copy;
+    }
+    for (size_t k = 0; k < o->host_count && is_copied; k++) {
+        hosts[k] = strdup(o->hosts[k]);
+        is_copied = hosts[k] != NULL;
+    }
+    o->hosts = hosts;
+    return is_copied;
+}
+
+static void free_options(iron_server_options *o) {
+    const char **texts[] = OPTION_TEXTS(o);
+
+    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+        free((void *)(uintptr_t)*texts[k]);
+    for (size_t k = 0; o->hosts && o->hosts[k]; k++)
+        free((void *)(uintptr_t)o->hosts[k]);
+    free((void *)(uintptr_t)o->hosts);
+}
+
+/* Fills in defaults, checks, and copies everything that the caller may free. */
+static iron_status init_options(iron_server *server, const iron_server_options *given,
+                                iron_error *err) {
+    iron_server_options filled = {0};
+
+    IRON_FAIL_IF(given->struct_size == 0 || given->struct_size > sizeof filled, err, IRON_E_ARG,
+                 "iron_server_options.struct_size is %u, this library supports %zu",
+                 given->struct_size, sizeof filled);
+    memcpy(&filled, given, given->struct_size);
+    filled.struct_size = sizeof filled;
+    if (filled.service)
+        server->service = *filled.service;
+    filled.service = NULL;
+    IRON_FAIL_IF(
+        server->service.listen_fd && filled.listen, err, IRON_E_ARG,
+        "listen '%.80s': a socket was passed already (LISTEN_FDS); leave --listen out, and "
+        "write the address into the socket unit (ListenStream=)",
+        filled.listen);
+    fill_defaults(&filled);
+    IRON_TRY(check_options(&filled, err));
+    server->options = filled;
+    IRON_FAIL_IF(!copy_options(&server->options), err, IRON_E_NOMEM, "out of memory: options");
+    return IRON_OK;
+}
+
+/* The service manager: systemd's protocol, which other service managers speak too; it needs no
+ * library.
+ *
+ * At start the environment is read:
+ *
+ *     LISTEN_PID, LISTEN_FDS    sockets from descriptor 3 on, if the PID is this process
+ *     NOTIFY_SOCKET             a datagram socket: a path, or @ and an abstract name
+ *     WATCHDOG_USEC, _PID       period of the signs of life, if the PID is this process
+ *
+ * All variables are removed from the environment: they are not for child processes. Variables for
+ * another process are ignored, as the protocol requires.
+ *
+ * Later, messages go to the notify socket ("READY=1", "STATUS=...", "WATCHDOG=1"). Sending waits
+ * for room, since a manager that misses a message would wait for good; but not for ever, since a
+ * manager that hangs must not hang the server. A failure is logged once and does not stop the
+ * server.
+ *
+ * The reporter is a thread that reports a changed status and, if the manager wants it, a regular
+ * sign of life. That is withheld while the store's writer is busy with one piece of work for longer
+ * than the manager's watchdog period: so a disk that no longer responds makes the manager restart
+ * the process. */
+
+/* The number in a variable, or `otherwise` if it is not set. */
+static iron_status read_variable(const char *name, uint64_t otherwise, uint64_t *number,
+                                 iron_error *err) {
+    const char *text = getenv(name);
+
+    *number = otherwise;
+    IRON_FAIL_IF(text && !iron__text_number(iron__text_of(text), number), err, IRON_E_ARG,
+                 "the variable %s is '%.40s', which is not a number; unset it, or let the service "
+                 "manager set it",
+                 name, text);
+    return IRON_OK;
+}
+
+static iron_status take_socket(iron_service *service, iron_error *err) {
+    uint64_t process, count;
+
+    IRON_TRY(read_variable("LISTEN_PID", 0, &process, err));
+    IRON_TRY(read_variable("LISTEN_FDS", 0, &count, err));
+    if (process != (uint64_t)getpid() || count == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(count > 1, err, IRON_E_ARG,
+                 "%llu sockets were passed (LISTEN_FDS); a server listens on one: leave one "
+                 "ListenStream= in the socket unit",
+                 (unsigned long long)count);
+    service->listen_fd = FIRST_DESCRIPTOR;
+    return IRON_OK;
+}
+
+static iron_status take_notify(iron_service *service, iron_error *err) {
+    const char *address = getenv("NOTIFY_SOCKET");
+
+    if (!address || !address[0])
+        return IRON_OK;
+    IRON_FAIL_IF(address[0] != '/' && address[0] != '@', err, IRON_E_ARG,
+                 "the variable NOTIFY_SOCKET is '%.80s', which is neither a path nor @ and a name; "
+                 "unset it",
+                 address);
+    IRON_FAIL_IF(strlen(address) >= sizeof((struct sockaddr_un *)NULL)->sun_path, err, IRON_E_ARG,
+                 "the variable NOTIFY_SOCKET has %zu bytes, too many for a socket's name; unset it",
+                 strlen(address));
+    snprintf(service->notify, sizeof service->notify, "%s", address);
+    return IRON_OK;
+}
+
+static iron_status take_watchdog(iron_service *service, iron_error *err) {
+    uint64_t process;
+
+    IRON_TRY(read_variable("WATCHDOG_PID", (uint64_t)getpid(), &process, err));
+    IRON_TRY(read_variable("WATCHDOG_USEC", 0, &service->watchdog_us, err));
+    if (process != (uint64_t)getpid())
+        service->watchdog_us = 0;
+    return IRON_OK;
+}
+
+static void clear_environment(void) {
+    static const char *const names[] = {"LISTEN_PID",    "LISTEN_FDS",    "LISTEN_FDNAMES",
+                                        "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        unsetenv(names[k]);
+}
+
+iron_status iron_service_take(iron_service *service, iron_error *err) {
+    iron_status status;
+
+    *service = (iron_service){.struct_size = sizeof *service};
+    status = take_socket(service, err);
+    if (status == IRON_OK)
+        status = take_notify(service, err);
+    if (status == IRON_OK)
+        status = take_watchdog(service, err);
+    clear_environment();
+    return status;
+}
+
+static void note_failure(iron_server *server) {
+    int number = errno;
+
+    if (!atomic_exchange(&server->has_notify_failed, true))
+        iron__note(server->log, "cannot notify the service manager at %s: %s",
+                   server->service.notify, strerror(number));
+}
+
+/* Sends lines of NAME=VALUE; does nothing if there is no service manager. */
+__attribute__((format(printf, 2, 3))) static void notify(iron_server *server, const char *format,
+                                                         ...) {
+    const iron_service *service = &server->service;
+    const struct timeval timeout = {.tv_sec = SEND_TIMEOUT_S};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t address_bytes;
+    char text[600];
+    va_list values;
+    int bytes;
+
+    if (!service->notify[0])
+        return;
+    if (server->notify_fd < 0) {
+        server->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        (void)setsockopt(server->notify_fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    }
+    va_start(values, format);
+    bytes = vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (bytes < 0)
+        return;
+    if ((size_t)bytes >= sizeof text)
+        bytes = sizeof text - 1;
+    address_bytes = strlen(service->notify);
+    memcpy(address.sun_path, service->notify, address_bytes);
+    if (address.sun_path[0] == '@') /* an abstract name begins with a NUL */
+        address.sun_path[0] = '\0';
+    address_bytes += offsetof(struct sockaddr_un, sun_path);
+    if (sendto(server->notify_fd, text, (size_t)bytes, MSG_NOSIGNAL, (struct sockaddr *)&address,
+               (socklen_t)address_bytes) < 0)
+        note_failure(server);
+}
+
+struct iron__reporter {
+    iron_server *server;
+    uint64_t period_ns, watchdog_ns; /* watchdog 0: no signs of life are wanted */
+    char reported[400];              /* the last STATUS */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool is_over;
+};
+
+/* Reports the status if it has changed, with `first` before it, and a sign of life. */
+static void report(iron__reporter *r, const char *first) {
+    iron_server *server = r->server;
+    iron__store_counts counts;
+    size_t engines = iron__store_list(server->store, NULL, 0);
+    bool is_well;
+    char text[sizeof r->reported];
+    iron_error why = {0};
+
+    iron__store_count(server->store, &counts, NULL);
+    is_well = r->watchdog_ns == 0 || counts.busy_ns < r->watchdog_ns;
+    if (iron__store_failure(server->store, &why) != IRON_OK)
+        snprintf(text, sizeof text, "read-only: %s", why.text);
+    else if (!is_well)
+        snprintf(text, sizeof text, "the disk has not responded for %" PRIu64 " s",
+                 counts.busy_ns / SECOND_NS);
+    else
+        snprintf(text, sizeof text, "serving %s, %zu engine%s", server->url, engines,
+                 engines == 1 ? "" : "s");
+    if (strcmp(text, r->reported) != 0) {
+        notify(server, "%sSTATUS=%s", first, text);
+        memcpy(r->reported, text, sizeof text);
+    }
+    if (is_well && r->watchdog_ns)
+        notify(server, "WATCHDOG=1");
+}
+
+static struct timespec time_after(uint64_t ns) {
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    ns += (uint64_t)at.tv_nsec;
+    at.tv_sec += (time_t)(ns / SECOND_NS);
+    at.tv_nsec = (long)(ns % SECOND_NS);
+    return at;
+}
+
+static void *run_reporter(void *context) {
+    iron__reporter *r = context;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->is_over) {
+        struct timespec until = time_after(r->period_ns);
+
+        while (!r->is_over && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT)
+            continue;
+        if (r->is_over)
+            break;
+        pthread_mutex_unlock(&r->lock);
+        report(r, "");
+        pthread_mutex_lock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+static void reporter_destroy(iron__reporter *r) {
+    pthread_cond_destroy(&r->wake);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+/* Reports that the server is ready, and from then on every change of its status. */
+static iron_status reporter_start(iron_server *server, iron_error *err) {
+    const iron_service *service = &server->service;
+    iron__reporter *r;
+    int number;
+
+    if (!service->notify[0])
+        return IRON_OK;
+    r = calloc(1, sizeof *r);
+    IRON_FAIL_IF(!r, err, IRON_E_NOMEM, "out of memory: the service manager's reporter");
+    r->server = server;
+    r->watchdog_ns = service->watchdog_us < UINT64_MAX / 1000 ? service->watchdog_us * 1000 : 0;
+    r->period_ns = REPORT_NS;
+    if (r->watchdog_ns && r->watchdog_ns / 3 < r->period_ns)
+        r->period_ns = r->watchdog_ns / 3 > REPORT_MIN_NS ? r->watchdog_ns / 3 : REPORT_MIN_NS;
+    pthread_mutex_init(&r->lock, NULL);
+    iron__cond_init(&r->wake);
+    report(r, "READY=1\n");
+    number = pthread_create(&r->thread, NULL, run_reporter, r);
+    if (number != 0) {
+        reporter_destroy(r);
+        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
+    }
+    server->reporter = r;
+    return IRON_OK;
+}
+
+static void reporter_stop(iron_server *server) {
+    iron__reporter *r = server->reporter;
+
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->is_over = true;
+    pthread_cond_signal(&r->wake);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    reporter_destroy(r);
+    server->reporter = NULL;
+}
+
+/* The listening socket: "127.0.0.1:8080", "[::1]:0", "localhost:8080", or one that was passed */
+
+static bool is_loopback(const struct sockaddr_storage *address) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+
+    if (address->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
+}
+
+/* Names are not looked up, except localhost, which is 127.0.0.1. */
+static iron_status parse_address(iron_server *server, const char *text, iron_error *err) {
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&server->address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&server->address;
+    const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : "";
+    bool is_v6 = text[0] == '[', is_valid = false;
+    size_t bytes = colon ? (size_t)(colon - text) : 0, count = strlen(digits);
+    unsigned long port;
+
+    IRON_FAIL_IF(!colon || bytes == 0 || (is_v6 && (bytes < 2 || text[bytes - 1] != ']')), err,
+                 IRON_E_ARG, "listen '%s': write ADDRESS:PORT or [ADDRESS]:PORT", text);
+    IRON_FAIL_IF(count == 0 || count > 5 || strspn(digits, "0123456789") != count, err, IRON_E_ARG,
+                 "listen '%s': '%s' is not a port; write ADDRESS:PORT, as in 127.0.0.1:8080", text,
+                 digits);
+    port = strtoul(digits, NULL, 10);
+    IRON_FAIL_IF(port > 65535, err, IRON_E_ARG, "listen '%s': ports end at 65535", text);
+    bytes -= is_v6 ? 2 : 0;
+    IRON_FAIL_IF(bytes >= sizeof server->host, err, IRON_E_ARG, "listen '%s': invalid address",
+                 text);
+    memcpy(server->host, text + (is_v6 ? 1 : 0), bytes);
+    server->host[bytes] = '\0';
+    if (!is_v6 && strcmp(server->host, "localhost") == 0)
+        snprintf(server->host, sizeof server->host, "127.0.0.1");
+    memset(&server->address, 0, sizeof server->address);
+    if (is_v6) {
+        is_valid = inet_pton(AF_INET6, server->host, &v6->sin6_addr) == 1;
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((in_port_t)port);
+        server->address_bytes = sizeof *v6;
+    } else {
+        is_valid = inet_pton(AF_INET, server->host, &v4->sin_addr) == 1;
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((in_port_t)port);
+        server->address_bytes = sizeof *v4;
+    }
+    IRON_FAIL_IF(!is_valid, err, IRON_E_ARG,
+                 "listen '%s': invalid address; names are not looked up: write 0.0.0.0:PORT or "
+                 "[::]:PORT for every address",
+                 text);
+    server->is_loopback = is_loopback(&server->address);
+    return IRON_OK;
+}
+
+/* Takes over the address of a socket that was passed, which must be a listening stream socket of
+ * IPv4 or IPv6, and makes it non-blocking. The socket stays the caller's if it is refused. */
+static iron_status adopt_socket(iron_server *server, int fd, iron_error *err) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&server->address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&server->address;
+    int type = 0, accepts = 0, flags, family;
+    socklen_t type_bytes = sizeof type, accepts_bytes = sizeof accepts;
+
+    server->address_bytes = sizeof server->address;
+    if (getsockname(fd, (struct sockaddr *)&server->address, &server->address_bytes) != 0)
+        return iron__fail(err, IRON_E_ARG, errno,
+                          "descriptor %d was passed (LISTEN_FDS), but is not a socket: %s", fd,
+                          strerror(errno));
+    family = server->address.ss_family;
+    IRON_FAIL_IF(family == AF_UNIX, err, IRON_E_ARG,
+                 "the socket that was passed is a file system socket; give an address and a port "
+                 "to ListenStream=, as in 127.0.0.1:8080");
+    IRON_FAIL_IF(family != AF_INET && family != AF_INET6, err, IRON_E_ARG,
+                 "the socket that was passed has family %d, neither IPv4 nor IPv6", family);
+    IRON_FAIL_IF(
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) != 0 || type != SOCK_STREAM ||
+            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &accepts_bytes) != 0 || !accepts,
+        err, IRON_E_ARG,
+        "the socket that was passed does not listen for connections; use ListenStream= "
+        "and Accept=no in the socket unit");
+    flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot use descriptor %d: %s", fd,
+                          strerror(errno));
+    server->is_loopback = is_loopback(&server->address);
+    inet_ntop(family, family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr,
+              server->host, sizeof server->host);
+    return IRON_OK;
+}
+
+static void write_url(iron_server *server) {
+    bool is_v6 = server->address.ss_family == AF_INET6;
+    in_port_t port = is_v6 ? ((const struct sockaddr_in6 *)&server->address)->sin6_port
+                           : ((const struct sockaddr_in *)&server->address)->sin_port;
+
+    snprintf(server->url, sizeof server->url, "http%s://%s%s%s:%u", server->is_tls ? "s" : "",
+             is_v6 ? "[" : "", server->host, is_v6 ? "]" : "", (unsigned)ntohs(port));
+}
+
+static bool bind_socket(int fd, const iron_server *server) {
+    const int yes = 1, no = 0;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
+        return false;
+    if (server->address.ss_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0)
+        return false;
+    return bind(fd, (const struct sockaddr *)&server->address, server->address_bytes) == 0 &&
+           listen(fd, 1024) == 0;
+}
+
+/* Opens the listening socket, or takes the one that was passed; fills in port and URL. */
+static iron_status open_socket(iron_server *server, iron_error *err) {
+    int fd, number;
+
+    if (server->service.listen_fd) {
+        server->listen_fd = (int)server->service.listen_fd;
+        write_url(server);
+        return IRON_OK;
+    }
+    fd = socket(server->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind_socket(fd, server) &&
+        getsockname(fd, (struct sockaddr *)&server->address, &server->address_bytes) == 0) {
+        server->listen_fd = fd;
+        write_url(server);
+        return IRON_OK;
+    }
+    number = errno;
+    if (fd >= 0)
+        close(fd);
+    write_url(server);
+    return iron__fail(err, IRON_E_IO, number, "cannot listen on %s: %s%s", server->url,
+                      strerror(number),
+                      number == EADDRINUSE ? "; choose another port, or 0 for any" : "");
+}
+
+/* Start */
+
+/* A connection takes one descriptor, and a second one while it ends; the rest is for everything
+ * else. Where the system allows too few, the number of connections is reduced so that others can
+ * still be refused, which takes a descriptor too. */
+static void raise_descriptor_limit(iron_server *server) {
+    uint32_t *connections = &server->options.max_connections;
+    rlim_t need = (rlim_t)*connections + 1024;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
         return;
     limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 >= options->max_connections)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 >= *connections)
         return;
-    options->max_connections = limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
-    iron__note(log,
-               "the system gives this process %llu descriptors (ulimit -n): %u connections at once",
-               (unsigned long long)limit.rlim_cur, options->max_connections);
+    *connections = limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
+    iron__note(server->log,
+               "the system allows this process %llu descriptors (ulimit -n): serving %u "
+               "connections at once",
+               (unsigned long long)limit.rlim_cur, *connections);
 }
 
-static iron_status read_secrets(iron_server *server, iron_error *err) {
-    const iron_server_options *o = &server->site.options;
+static iron_status read_files(iron_server *server, iron_error *err) {
+    const iron_server_options *o = &server->options;
     size_t bytes;
 
-    if (o->token_file)
-        IRON_TRY(iron__token_read(&server->token, o->token_file, err));
-    IRON_FAIL_IF(!server->listen.is_loopback && !o->token_file, err, IRON_E_ARG,
+    if (o->token_file) {
+        IRON_TRY(iron__auth_token_read(o->token_file, server->token, err));
+        server->token_bytes = strlen(server->token);
+    }
+    IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
                  "listen '%s': an address that others can reach needs a token file (--token-file)",
-                 server->listen.host);
+                 server->host);
     server->is_tls = o->tls_cert != NULL;
     if (server->is_tls) {
         IRON_TRY(iron__small_file_read(o->tls_cert, "certificate", PEM_BYTES_MAX, false,
@@ -63,192 +586,137 @@ static iron_status read_secrets(iron_server *server, iron_error *err) {
         IRON_TRY(iron__small_file_read(o->tls_key, "TLS key", PEM_BYTES_MAX, true, &server->tls_key,
                                        &bytes, err));
     }
-    if (!server->listen.is_loopback && !server->is_tls)
-        iron__note(server->site.log,
-                   "%s is reachable by others without TLS: the token and all data can be read on "
-                   "their way",
-                   server->listen.host);
+    if (!server->is_loopback && !server->is_tls)
+        iron__note(server->log,
+                   "others can reach %s without TLS: the token and all data can be read on their "
+                   "way",
+                   server->host);
+    if (o->report)
+        IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
+                                       &server->report, &server->report_bytes, err));
     return IRON_OK;
 }
 
-static iron_status read_report(iron_server *server, iron_error *err) {
-    const char *path = server->site.options.report;
+/* The store is opening: once a second, reports progress and asks for half a minute more. */
+static void report_loading(void *context, const iron__store_loading *loading) {
+    iron_server *server = context;
+    uint64_t now = iron__clock_ns();
 
-    if (!path)
-        return IRON_OK;
-    IRON_TRY(iron__small_file_read(path, "report", REPORT_BYTES_MAX, false, &server->report,
-                                   &server->site.report_bytes, err));
-    server->site.report = (const unsigned char *)server->report;
-    return IRON_OK;
-}
-
-/* Begins a line of JSON, where the log is one and tells of this. */
-static bool begin_line(iron_server *server, iron__log_line *line, const char *event) {
-    iron__log *log = server->site.log;
-
-    return iron__log_is_json(log) && iron__log_wants(log, IRON_LOG_INFO) &&
-           iron__log_begin(log, line, IRON_LOG_INFO, event);
-}
-
-/* What nobody needs who reads sentences. */
-static void say_start(iron_server *server) {
-    const iron_service *service = server->site.options.service;
-    iron__log_line line;
-
-    if (!begin_line(server, &line, "start"))
+    if (server->loading_ns && now - server->loading_ns < LOADING_NS)
         return;
-    iron__json_write_text(&line.json, "version", iron_version());
-    iron__json_write_whole(&line.json, "pid", (uint64_t)getpid());
-    iron__json_write_text(&line.json, "listen",
-                          service && service->listen_fd ? "a socket that was handed over"
-                                                        : server->site.options.listen);
-    iron__log_end(&line);
-}
-
-static void say_ready(iron_server *server) {
-    const char *url = iron_server_url(server), *data = server->site.options.data;
-    uint64_t engines = iron_server_engines(server);
-    iron__log_line line;
-
-    if (!iron__log_is_json(server->site.log)) {
-        iron__log_tell(server->site.log, IRON_LOG_INFO, "ready",
-                       "serving %s, data in %s, %" PRIu64 " engine%s", url, data, engines,
-                       engines == 1 ? "" : "s");
-    } else if (begin_line(server, &line, "ready")) {
-        iron__json_write_text(&line.json, "url", url);
-        iron__json_write_text(&line.json, "data", data);
-        iron__json_write_whole(&line.json, "engines", engines);
-        iron__log_end(&line);
-    }
-}
-
-static iron_status prepare(iron_server *server, const iron_server_options *given, iron_error *err) {
-    iron_server_options *o = &server->site.options;
-    iron__log_plan log;
-
-    IRON_TRY(iron__options_init(o, given, err));
-    IRON_TRY(iron__options_log(o, &log, err));
-    IRON_TRY(iron__log_open(&log, &server->site.log, err));
-    iron__notify_open(&server->notify, o->service, server->site.log);
-    say_start(server);
-    if (o->service && o->service->listen_fd)
-        IRON_TRY(iron__listen_adopt(&server->listen, (int)o->service->listen_fd, err));
+    server->loading_ns = now;
+    if (!loading->engine)
+        notify(server, "STATUS=inspecting the database\nEXTEND_TIMEOUT_USEC=%d", EXTENDED_US);
     else
-        IRON_TRY(iron__listen_parse(&server->listen, o->listen, err));
-    IRON_TRY(read_secrets(server, err));
-    IRON_TRY(read_report(server, err));
-    server->nowhere = fopen("/dev/null", "w");
-    IRON_FAIL_IF(!server->nowhere, err, IRON_E_IO, "cannot open /dev/null");
-    server->hosts = (iron__hosts){.scheme = server->is_tls ? "https" : "http",
-                                  .address = server->listen.host,
-                                  .is_loopback = server->listen.is_loopback,
-                                  .more = o->hosts,
-                                  .more_count = o->host_count};
-    provide_descriptors(o, server->site.log);
-    return IRON_OK;
+        notify(server,
+               "STATUS=replaying engine %s (%zu of %zu), %" PRIu64
+               " batches so far\nEXTEND_TIMEOUT_USEC=%d",
+               loading->engine, loading->number, loading->engines, loading->batches, EXTENDED_US);
 }
 
-static iron_status open_store(iron_server *server, iron_error *err) {
-    const iron_server_options *o = &server->site.options;
-    iron__store_options options = {.directory = o->data,
-                                   .engines_max = o->max_engines,
-                                   .uploads_max = o->max_uploads,
-                                   .loading = iron__notify_loading,
-                                   .loading_context = &server->notify};
+static double clock_seconds(clockid_t clock) {
+    struct timespec now;
 
-    return iron__store_open(&options, &server->site.store, err);
+    return clock_gettime(clock, &now) == 0 ? (double)now.tv_sec + (double)now.tv_nsec * 1e-9 : 0;
 }
 
-static iron_status open_gate(iron_server *server, int listen_fd, iron_error *err) {
-    const iron_server_options *o = &server->site.options;
-    iron__gate_plan plan = {.listen_fd = listen_fd,
-                            .is_tls = server->is_tls,
-                            .header_ms = o->header_seconds * 1000,
-                            .site = &server->site,
-                            .linger = server->linger,
-                            .hand = iron__daemon_hand,
-                            .context = server};
+/* When the process was started, in seconds since 1970; 0 if /proc does not tell. Read once, since
+ * the result changes with every correction of the clock. */
+static double read_process_start(void) {
+    FILE *from = fopen("/proc/self/stat", "re");
+    long hertz = sysconf(_SC_CLK_TCK);
+    unsigned long long ticks = 0;
+    char text[1024] = "";
+    const char *at;
 
-    return iron__gate_open(&plan, &server->gate, err);
-}
-
-static iron_status start_watch(iron_server *server, iron_error *err) {
-    const iron_server_options *o = &server->site.options;
-    iron__watch_plan plan = {.site = &server->site,
-                             .linger = server->linger,
-                             .is_tls = server->is_tls,
-                             .header_ms = o->header_seconds * 1000,
-                             .request_ms = o->request_seconds * 1000,
-                             .body_grace_ms = BODY_GRACE_MS,
-                             .body_rate = o->min_body_rate,
-                             .stall_ms = STALL_MS};
-
-    return iron__watch_start(&plan, &server->watch, err);
-}
-
-/* The socket that was handed over, or one of our own. */
-static iron_status open_socket(iron_server *server, int *fd, iron_error *err) {
-    const iron_service *service = server->site.options.service;
-
-    if (!service || !service->listen_fd)
-        return iron__listen_open(&server->listen, server->hosts.scheme, fd, err);
-    iron__listen_name(&server->listen, server->hosts.scheme);
-    *fd = (int)service->listen_fd;
-    return IRON_OK;
-}
-
-static iron_status start_serving(iron_server *server, iron_error *err) {
-    const iron_service *service = server->site.options.service;
-
-    IRON_TRY(iron__gate_start(server->gate, err));
-    IRON_TRY(iron__pulse_start(&server->notify, &server->site, server->listen.url,
-                               service ? service->watchdog_us : 0, &server->pulse, err));
-    say_ready(server);
-    return IRON_OK;
+    if (!from)
+        return 0;
+    text[fread(text, 1, sizeof text - 1, from)] = '\0';
+    fclose(from);
+    at = strrchr(text, ')'); /* ends field 2, the process name, which may contain anything */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    /* field 22: ticks between the start of the machine and that of the process */
+    if (!at || sscanf(at, "%llu", &ticks) != 1 || ticks == 0 || hertz <= 0) // NOLINT(cert-err34-c)
+        return 0;
+    return clock_seconds(CLOCK_REALTIME) - clock_seconds(CLOCK_BOOTTIME) +
+           (double)ticks / (double)hertz;
 }
 
 static iron_status start(iron_server *server, const iron_server_options *given, iron_error *err) {
-    int listen_fd;
+    iron_server_options *o = &server->options;
+    iron__store_options store = {.loading = report_loading, .loading_context = server};
+    iron__log_options log;
+    uint64_t engines;
 
-    IRON_TRY(prepare(server, given, err));
-    IRON_TRY(iron__linger_start(&server->linger, err));
-    IRON_TRY(start_watch(server, err));
-    IRON_TRY(open_socket(server, &listen_fd, err));
-    IRON_TRY(open_gate(server, listen_fd, err));
-    IRON_TRY(iron__daemon_start(server, err));
-    IRON_TRY(open_store(server, err));
-    server->site.started_ns = iron__clock_ns();
-    server->site.started_ms = iron__now_ms();
-    server->site.process_start = iron__process_start();
-    return start_serving(server, err);
+    IRON_TRY(init_options(server, given, err));
+    IRON_TRY(read_log_options(o, &log, err));
+    IRON_TRY(iron__log_open(&log, &server->log, err));
+    const iron__log_member started[] = {
+        {.name = "version", .text = iron_version()},
+        {.name = "pid", .number = (uint64_t)getpid()},
+        {.name = "listen",
+         .text = server->service.listen_fd ? "a socket that was passed" : o->listen},
+        {0},
+    };
+    iron__log_event(server->log, IRON_LOG_INFO, "start", started, NULL);
+    if (server->service.listen_fd)
+        IRON_TRY(adopt_socket(server, (int)server->service.listen_fd, err));
+    else
+        IRON_TRY(parse_address(server, o->listen, err));
+    IRON_TRY(read_files(server, err));
+    server->null_file = fopen("/dev/null", "w");
+    IRON_FAIL_IF(!server->null_file, err, IRON_E_IO, "cannot open /dev/null");
+    raise_descriptor_limit(server);
+    IRON_TRY(open_socket(server, err));
+    IRON_TRY(iron__connections_start(server, err));
+    store.directory = o->data;
+    store.engines_max = o->max_engines;
+    store.uploads_max = o->max_uploads;
+    IRON_TRY(iron__store_open(&store, &server->store, err));
+    server->started_ns = iron__clock_ns();
+    server->started_ms = iron__now_ms();
+    server->process_start = read_process_start();
+    IRON_TRY(iron__connections_accept(server, err));
+    IRON_TRY(reporter_start(server, err));
+    engines = iron_server_engines(server);
+    iron__log_event(server->log, IRON_LOG_INFO, "ready",
+                    (iron__log_member[]){{.name = "url", .text = server->url},
+                                         {.name = "data", .text = o->data},
+                                         {.name = "engines", .number = engines},
+                                         {0}},
+                    "serving %s, data in %s, %" PRIu64 " engine%s", server->url, o->data, engines,
+                    engines == 1 ? "" : "s");
+    return IRON_OK;
 }
 
 static void destroy(iron_server *server) {
-    iron__pulse_stop(server->pulse);
-    MHD_stop_daemon(server->daemon);
-    iron__linger_stop(server->linger);
-    iron__watch_stop(server->watch);
-    iron__gate_close(server->gate);
-    if (server->site.store)
-        iron__store_close(server->site.store);
-    iron__notify_close(&server->notify);
-    if (server->nowhere)
-        fclose(server->nowhere);
+    reporter_stop(server);
+    iron__connections_stop(server);
+    if (server->listen_fd >= 0)
+        close(server->listen_fd);
+    if (server->store)
+        iron__store_close(server->store);
+    if (server->notify_fd >= 0)
+        close(server->notify_fd);
+    if (server->null_file)
+        fclose(server->null_file);
     if (server->tls_key)
         explicit_bzero(server->tls_key, strlen(server->tls_key));
-    explicit_bzero(&server->token, sizeof server->token);
     free(server->tls_key);
     free(server->tls_cert);
     free(server->report);
-    iron__options_deinit(&server->site.options);
-    iron__tickets_deinit(&server->site.tickets);
-    iron__log_close(server->site.log);
-    pthread_mutex_destroy(&server->reading);
+    free_options(&server->options);
+    iron__log_close(server->log);
+    pthread_mutex_destroy(&server->tickets.lock);
+    pthread_mutex_destroy(&server->parsing);
+    explicit_bzero(server, sizeof *server); /* the token, tickets */
     free(server);
 }
 
-iron_status iron_server_start(const iron_server_options *options, iron_server **out,
-                              iron_error *err) {
+/* now_ns is the clock of all timeouts, which are checked every tick_ms. */
+static iron_status start_with_clock(const iron_server_options *options, uint64_t (*now_ns)(void),
+                                    uint32_t tick_ms, iron_server **out, iron_error *err) {
     iron_error why = {0};
     iron_server *server;
     iron_status status;
@@ -257,32 +725,32 @@ iron_status iron_server_start(const iron_server_options *options, iron_server **
     IRON_FAIL_IF(!options, err, IRON_E_ARG, "a server needs options");
     server = calloc(1, sizeof *server);
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
-    pthread_mutex_init(&server->reading, NULL);
-    iron__tickets_init(&server->site.tickets);
-    server->notify.fd = -1;
+    pthread_mutex_init(&server->parsing, NULL);
+    pthread_mutex_init(&server->tickets.lock, NULL);
+    server->listen_fd = server->notify_fd = -1;
+    server->now_ns = now_ns;
+    server->tick_ms = tick_ms;
     status = start(server, options, &why);
     if (status == IRON_OK) {
         *out = server;
         return IRON_OK;
     }
-    iron__notify_tell(&server->notify, "STATUS=refused: %s", why.text);
+    notify(server, "STATUS=refused: %s", why.text);
     destroy(server);
     if (err)
         *err = why;
     return status;
 }
 
-const char *iron_server_url(const iron_server *server) { return server->listen.url; }
-
-uint64_t iron_server_engines(const iron_server *server) {
-    return iron__store_list(server->site.store, NULL, 0);
+iron_status iron_server_start(const iron_server_options *options, iron_server **out,
+                              iron_error *err) {
+    return start_with_clock(options, iron__clock_ns, TICK_MS, out, err);
 }
 
-static void wait_for_flights(iron_server *server, uint64_t milliseconds) {
-    uint64_t until_ns = iron__clock_ns() + milliseconds * 1000000;
+const char *iron_server_url(const iron_server *server) { return server->url; }
 
-    while (atomic_load(&server->site.in_flight) > 0 && iron__clock_ns() < until_ns)
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+uint64_t iron_server_engines(const iron_server *server) {
+    return iron__store_list(server->store, NULL, 0);
 }
 
 iron_status iron_server_stop(iron_server *server, iron_error *err) {
@@ -290,34 +758,28 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
 
     if (!server)
         return IRON_OK;
-    iron__log_tell(server->site.log, IRON_LOG_INFO, "stop", "stopping");
-    iron__pulse_stop(server->pulse);
-    server->pulse = NULL;
-    iron__notify_tell(&server->notify, "STOPPING=1\nSTATUS=stopping: what is in flight has %u s",
-                      server->site.options.grace_seconds);
-    atomic_store(&server->site.is_stopping, true);
-    iron__store_stop(server->site.store);
-    iron__gate_shut(server->gate);
-    wait_for_flights(server, server->site.options.grace_seconds * UINT64_C(1000));
-    atomic_store(&server->is_cutting, true);
-    wait_for_flights(server, CUTTING_MS);
-    MHD_stop_daemon(server->daemon);
-    server->daemon = NULL;
-    status = iron__store_failure(server->site.store, err);
+    iron__log_event(server->log, IRON_LOG_INFO, "stop", NULL, "stopping");
+    reporter_stop(server);
+    notify(server, "STOPPING=1\nSTATUS=stopping: requests in flight have %u s",
+           server->options.grace_seconds);
+    atomic_store(&server->is_stopping, true);
+    iron__store_stop(server->store);
+    iron__connections_stop(server);
+    status = iron__store_failure(server->store, err);
     destroy(server);
     return status;
 }
 
 bool iron_server_complain(const iron_server_options *options, const iron_error *error) {
-    iron_server_options asked = {.log = options->log ? options->log : "text",
-                                 .log_level = options->log_level ? options->log_level : "info"};
-    iron__log_plan plan;
+    iron_server_options filled = {.log = options->log ? options->log : "text",
+                                  .log_level = options->log_level ? options->log_level : "info"};
+    iron__log_options log_options;
     iron__log *log;
 
-    if (iron__options_log(&asked, &plan, NULL) != IRON_OK ||
-        iron__log_open(&plan, &log, NULL) != IRON_OK)
+    if (read_log_options(&filled, &log_options, NULL) != IRON_OK ||
+        iron__log_open(&log_options, &log, NULL) != IRON_OK)
         return false;
-    iron__log_tell(log, IRON_LOG_ERROR, "error", "%s", error->text);
+    iron__log_event(log, IRON_LOG_ERROR, "error", NULL, "%s", error->text);
     iron__log_close(log);
     return true;
 }

@@ -1,44 +1,124 @@
 /* SPDX-License-Identifier: MIT */
-/* recovery.c: see recovery.h. */
-#include "store/recovery.h"
-
+/*
+ * recovery.c: reading engines back from the database: loading them all at start, and the history of
+ * one engine's batches.
+ *
+ * An engine is rebuilt from its newest snapshot and the feeds after it, in order. Nothing is
+ * trusted: every row must follow from the one before it, and the final nodes must have the state
+ * hash of the last row. A difference is an error that names the engine and the row; rows are never
+ * skipped, and no older snapshot is tried.
+ *
+ * Engines are replayed on the CPU and then put on the device that their plan asks for. If that is
+ * not available now, the engine can be read but not fed.
+ */
 #include "core/fail.h"
-#include "engine/state_file.h"
-#include "store/inside.h"
+#include "engine/checkpoint.h"
+#include "store/store_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RESTORE "; the database is damaged: restore a backup"
 
-iron_status iron__recovery_begin(iron__recovery *r, const iron__plan *plan, iron_error *err) {
+/* The chain of feeds. */
+
+/* Tokens of batch `index` of a feed whose engine has batches of `batch` tokens. */
+static uint64_t batch_tokens(const iron__feed_row *row, uint64_t batch, uint64_t index) {
+    return index + 1 < row->batches ? batch : row->fed.count - index * batch;
+}
+
+/* How many of the feed's batches are in blocks. */
+static uint64_t batches_in_blocks(const iron__feed_row *row) {
+    return row->has_blocks ? row->batches - row->batches % IRON_BLOCK_BATCHES : 0;
+}
+
+/* Do the numbers of the row agree with each other and with the engine's batch size? */
+static bool is_coherent(const iron__feed_row *r, uint64_t batch) {
+    const iron__checkpoint *after = &r->after.checkpoint;
+    uint64_t batches = r->fed.count ? (r->fed.count - 1) / batch + 1 : 0;
+
+    if (r->number < 1 || r->fed.count > UINT64_MAX - r->position || r->batches != batches)
+        return false;
+    if (after->closed.count != r->position + r->fed.count ||
+        after->batches != r->first_batch + r->batches)
+        return false;
+    if (after->seal.carried != after->closed.count % 4 ||
+        after->seal.words.count != after->closed.count - after->seal.carried)
+        return false;
+    for (uint32_t k = after->seal.carried; k < 3; k++)
+        if (after->seal.carry[k] != 0)
+            return false;
+    return r->after.feeds == r->number &&
+           r->batch_bytes_count / IRON_BATCH_BYTES == r->batches - batches_in_blocks(r) &&
+           r->batch_bytes_count % IRON_BATCH_BYTES == 0;
+}
+
+/* Is the row correct in itself, and does it follow `before`? */
+static iron_status check_follows(const iron__feed_row *r, const iron__engine_summary *before,
+                                 const iron__store_plan *plan, iron_error *err) {
+    const iron__checkpoint *b = &before->checkpoint;
+    iron__contribution sum = iron__contribution_merge(b->closed, r->fed);
+
+    IRON_FAIL_IF(!is_coherent(r, plan->batch), err, IRON_E_FORMAT,
+                 "engine %s: feed %" PRIu64 " contradicts itself" RESTORE, plan->name, r->number);
+    IRON_FAIL_IF(r->number != before->feeds + 1, err, IRON_E_FORMAT,
+                 "engine %s: feed %" PRIu64 " is missing, %" PRIu64 " comes next" RESTORE,
+                 plan->name, before->feeds + 1, r->number);
+    IRON_FAIL_IF(r->position != b->closed.count || r->first_batch != b->batches, err, IRON_E_FORMAT,
+                 "engine %s: feed %" PRIu64 " begins at %" PRIu64 ", batch %" PRIu64
+                 ", and not at %" PRIu64 ", %" PRIu64 RESTORE,
+                 plan->name, r->number, r->position, r->first_batch, b->closed.count, b->batches);
+    IRON_FAIL_IF(
+        r->after.checkpoint.closed.sum != sum.sum || r->after.checkpoint.closed.xors != sum.xors,
+        err, IRON_E_FORMAT,
+        "engine %s: the totals after feed %" PRIu64 " are not those before it plus its own" RESTORE,
+        plan->name, r->number);
+    return IRON_OK;
+}
+
+/* Rebuilding one engine, without a database: rows are passed in.
+ *
+ *     begin; snapshot, if there is one; for each feed after it: feed, batches ..., feed_end; end
+ */
+typedef struct recovery {
+    const iron__store_plan *plan;
+    iron_engine *engine;         /* on the CPU; its nodes are right after recovery_end */
+    iron__engine_summary at;     /* after the last row */
+    iron__feed_row row;          /* the current one */
+    uint64_t row_batches;        /* of the current row, so far */
+    iron__contribution row_sum;  /* the same */
+    iron__contribution *waiting; /* IRON_BLOCK_BATCHES: many are replayed at once */
+    size_t waiting_count;
+    uint64_t snapshot_feeds, replayed; /* feeds in the snapshot; batches after it */
+} recovery;
+
+static iron_status recovery_begin(recovery *r, const iron__store_plan *plan, iron_error *err) {
     iron_report report = {.struct_size = sizeof report};
     iron_config config;
 
-    *r = (iron__recovery){.plan = plan, .at = iron__moment_start()};
+    *r = (recovery){.plan = plan};
     r->waiting = calloc(IRON_BLOCK_BATCHES, sizeof *r->waiting);
-    IRON_FAIL_IF(!r->waiting, err, IRON_E_NOMEM, "out of memory: batches to be replayed");
-    iron__plan_config_cpu(plan, &config);
+    IRON_FAIL_IF(!r->waiting, err, IRON_E_NOMEM, "out of memory: batches to replay");
+    iron__store_plan_config_cpu(plan, &config);
     IRON_TRY(iron_engine_create(&config, &r->engine, err));
     IRON_TRY(iron_engine_report(r->engine, &report, err));
     r->at.state = report.state;
     return IRON_OK;
 }
 
-void iron__recovery_free(iron__recovery *r) {
+static void recovery_free(recovery *r) {
     iron_engine_destroy(r->engine);
     free(r->waiting);
 }
 
-static bool is_same_plan(const iron_config *a, const iron_config *b) {
+static bool is_same_config(const iron_config *a, const iron_config *b) {
     return a->nodes == b->nodes && a->vocab == b->vocab && a->batch == b->batch &&
            a->positions == b->positions && a->with_seal && a->lattice_count == b->lattice_count &&
            memcmp(a->lattice, b->lattice, a->lattice_count * sizeof a->lattice[0]) == 0;
 }
 
-static bool is_same_standing(const iron__standing *a, const iron__standing *b) {
+static bool is_same_checkpoint(const iron__checkpoint *a, const iron__checkpoint *b) {
     return a->closed.count == b->closed.count && a->closed.sum == b->closed.sum &&
            a->closed.xors == b->closed.xors && a->batches == b->batches &&
            a->seal.words.t == b->seal.words.t && a->seal.words.a == b->seal.words.a &&
@@ -46,35 +126,37 @@ static bool is_same_standing(const iron__standing *a, const iron__standing *b) {
            memcmp(a->seal.carry, b->seal.carry, sizeof a->seal.carry) == 0;
 }
 
-/* Is this state what the snapshot's row and the feed's say? */
-static iron_status check_snapshot(iron__recovery *r, const iron__snapshot_row *snapshot,
-                                  const iron__moment *want, iron_engine *parsed, iron_error *err) {
+/* Does the parsed state match the snapshot's row and the feed's? Then it is the engine's. */
+static iron_status use_snapshot(recovery *r, const iron__snapshot_row *snapshot,
+                                const iron__engine_summary *want, iron_engine *parsed,
+                                iron_error *err) {
     iron_report report = {.struct_size = sizeof report};
-    iron__standing standing;
+    iron__checkpoint checkpoint;
 
-    IRON_FAIL_IF(!is_same_plan(iron_engine_config(parsed), iron_engine_config(r->engine)), err,
+    IRON_FAIL_IF(!is_same_config(iron_engine_config(parsed), iron_engine_config(r->engine)), err,
                  IRON_E_FORMAT,
                  "engine %s: the snapshot after feed %" PRIu64
                  " is of another configuration" RESTORE,
                  r->plan->name, snapshot->number);
     IRON_TRY(iron_engine_report(parsed, &report, err));
-    IRON_TRY(iron__engine_standing(parsed, &standing, err));
+    IRON_TRY(iron__engine_checkpoint(parsed, &checkpoint, err));
     IRON_FAIL_IF(report.state != snapshot->state || report.state != want->state, err, IRON_E_FORMAT,
                  "engine %s: the snapshot after feed %" PRIu64 " has state %016" PRIx64
                  " and should have %016" PRIx64 RESTORE,
                  r->plan->name, snapshot->number, report.state, want->state);
-    IRON_FAIL_IF(!is_same_standing(&standing, &want->standing), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!is_same_checkpoint(&checkpoint, &want->checkpoint), err, IRON_E_FORMAT,
                  "engine %s: the snapshot after feed %" PRIu64
                  " has other totals than the feed" RESTORE,
                  r->plan->name, snapshot->number);
-    return iron__engine_stand(r->engine, &standing, iron_engine_xor_accumulators(parsed),
-                              iron_engine_potentials(parsed), err);
+    return iron__engine_restore(r->engine, &checkpoint, iron_engine_xor_accumulators(parsed),
+                                iron_engine_potentials(parsed), err);
 }
 
-iron_status iron__recovery_snapshot(iron__recovery *r, const iron__snapshot_row *snapshot,
-                                    const iron__feed_row *last, iron_error *err) {
+/* `last` is the feed that the snapshot was taken after; NULL for number 0. */
+static iron_status recovery_snapshot(recovery *r, const iron__snapshot_row *snapshot,
+                                     const iron__feed_row *last, iron_error *err) {
     char name[100 + IRON_ENGINE_NAME_MAX];
-    const iron__moment want = last ? last->after : r->at;
+    const iron__engine_summary want = last ? last->after : r->at;
     iron_engine *parsed = NULL;
     iron_config config;
     iron_status status;
@@ -84,17 +166,25 @@ iron_status iron__recovery_snapshot(iron__recovery *r, const iron__snapshot_row 
                  r->plan->name, snapshot->number);
     snprintf(name, sizeof name, "the snapshot of engine %s after feed %" PRIu64, r->plan->name,
              snapshot->number);
-    iron__plan_config_cpu(r->plan, &config);
+    iron__store_plan_config_cpu(r->plan, &config);
     IRON_TRY(iron__state_parse(name, snapshot->bytes, snapshot->count, &config, &parsed, err));
-    status = check_snapshot(r, snapshot, &want, parsed, err);
+    status = use_snapshot(r, snapshot, &want, parsed, err);
     iron_engine_destroy(parsed);
     r->at = want;
     r->snapshot_feeds = snapshot->number;
     return status;
 }
 
-/* The seal is not made of batches: its number of tokens is all that replaying looks at. */
-static iron_status replay_waiting(iron__recovery *r, iron_error *err) {
+static iron_status recovery_feed(recovery *r, const iron__feed_row *row, iron_error *err) {
+    IRON_TRY(check_follows(row, &r->at, r->plan, err));
+    r->row = *row;
+    r->row_batches = 0;
+    r->row_sum = iron__contribution_neutral();
+    return IRON_OK;
+}
+
+/* The seal does not depend on batches: replaying checks its number of tokens only. */
+static iron_status replay_waiting(recovery *r, iron_error *err) {
     uint64_t tokens = r->engine->closed.count;
     iron__seal seal;
 
@@ -107,21 +197,14 @@ static iron_status replay_waiting(iron__recovery *r, iron_error *err) {
     return IRON_OK;
 }
 
-iron_status iron__recovery_feed(iron__recovery *r, const iron__feed_row *row, iron_error *err) {
-    IRON_TRY(iron__feed_row_follows(row, &r->at, r->plan, err));
-    r->row = *row;
-    r->row_batches = 0;
-    r->row_sum = iron__contribution_neutral();
-    return IRON_OK;
-}
-
-iron_status iron__recovery_batches(iron__recovery *r, const unsigned char *bytes, size_t count,
-                                   iron_error *err) {
+/* The next `count` batches of the feed. */
+static iron_status recovery_batches(recovery *r, const unsigned char *bytes, size_t count,
+                                    iron_error *err) {
     IRON_FAIL_IF(count > r->row.batches - r->row_batches, err, IRON_E_FORMAT,
                  "engine %s: feed %" PRIu64 " has more than its %" PRIu64 " batches" RESTORE,
                  r->plan->name, r->row.number, r->row.batches);
     for (size_t k = 0; k < count; k++) {
-        uint64_t tokens = iron__row_batch_tokens(&r->row, r->plan->batch, r->row_batches++);
+        uint64_t tokens = batch_tokens(&r->row, r->plan->batch, r->row_batches++);
         iron__contribution batch = iron__batch_decode(bytes + k * IRON_BATCH_BYTES, tokens);
 
         if (r->waiting_count == IRON_BLOCK_BATCHES)
@@ -132,29 +215,431 @@ iron_status iron__recovery_batches(iron__recovery *r, const unsigned char *bytes
     return IRON_OK;
 }
 
-iron_status iron__recovery_feed_end(iron__recovery *r, iron_error *err) {
+static iron_status recovery_feed_end(recovery *r, iron_error *err) {
     const iron__feed_row *row = &r->row;
 
     IRON_FAIL_IF(r->row_batches != row->batches || r->row_sum.count != row->fed.count ||
                      r->row_sum.sum != row->fed.sum || r->row_sum.xors != row->fed.xors,
                  err, IRON_E_FORMAT,
-                 "engine %s: the batches of feed %" PRIu64 " do not come to its totals" RESTORE,
+                 "engine %s: the batches of feed %" PRIu64 " do not add up to its totals" RESTORE,
                  r->plan->name, row->number);
     r->at = row->after;
     r->row.batch_bytes = NULL;
     return IRON_OK;
 }
 
-iron_status iron__recovery_end(iron__recovery *r, iron_error *err) {
-    iron__hash_lane lane;
+static iron_status recovery_end(recovery *r, iron_error *err) {
+    iron__hashed_nodes nodes;
 
     IRON_TRY(replay_waiting(r, err));
-    lane = (iron__hash_lane){iron_engine_xor_accumulators(r->engine),
-                             iron_engine_potentials(r->engine), 0};
-    iron__nodes_hash_lanes(&lane, 1, (uint32_t)r->plan->nodes);
-    IRON_FAIL_IF(lane.hash != r->at.state, err, IRON_E_FORMAT,
+    nodes = (iron__hashed_nodes){iron_engine_xor_accumulators(r->engine),
+                                 iron_engine_potentials(r->engine), 0};
+    iron__nodes_hash_many(&nodes, 1, (uint32_t)r->plan->nodes);
+    IRON_FAIL_IF(nodes.hash != r->at.state, err, IRON_E_FORMAT,
                  "engine %s: its state after feed %" PRIu64 " is %016" PRIx64
                  " and should be %016" PRIx64 RESTORE,
-                 r->plan->name, r->at.feeds, lane.hash, r->at.state);
+                 r->plan->name, r->at.feeds, nodes.hash, r->at.state);
     return IRON_OK;
+}
+
+/* Reading the tables. */
+
+static iron_status read_ledger(iron__database *db, iron__store_ledger *ledger, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_LEDGER_READ, err);
+    bool found, is_right;
+
+    if (!s)
+        return IRON_E_FORMAT; /* the table is missing */
+    IRON_TRY(iron__sql_step(db, s, &found, "read the ledger", err));
+    IRON_FAIL_IF(!found, err, IRON_E_FORMAT, "%.120s has lost its ledger; restore a backup",
+                 db->path);
+    *ledger = (iron__store_ledger){iron__column_word(s, 0), iron__column_word(s, 1),
+                                   iron__column_word(s, 2)};
+    is_right = iron__column_word(s, 3) == iron__ledger_check(ledger);
+    sqlite3_reset(s);
+    IRON_FAIL_IF(!is_right, err, IRON_E_FORMAT, "the ledger of %.120s is damaged; restore a backup",
+                 db->path);
+    return IRON_OK;
+}
+
+/* The text of a column, if it fits and contains no zero byte. */
+static bool read_text(sqlite3_stmt *s, int at, char *to, size_t bytes) {
+    const char *text = (const char *)sqlite3_column_text(s, at);
+    size_t length = (size_t)sqlite3_column_bytes(s, at);
+
+    if (!text || length >= bytes || strlen(text) != length)
+        return false;
+    memcpy(to, text, length + 1);
+    return true;
+}
+
+static bool read_engine(sqlite3_stmt *s, iron__engine_row *row) {
+    iron__store_plan *p = &row->plan;
+    size_t lattice_bytes = (size_t)sqlite3_column_bytes(s, 6);
+    const void *lattice = sqlite3_column_blob(s, 6);
+
+    *row = (iron__engine_row){iron__column_word(s, 0), iron__column_word(s, 10), {.nodes = 0}};
+    p->nodes = iron__column_word(s, 2);
+    p->vocab = iron__column_word(s, 3);
+    p->batch = iron__column_word(s, 4);
+    p->positions = (iron_positions)sqlite3_column_int(s, 5);
+    p->device = (uint32_t)iron__column_word(s, 9);
+    if (lattice_bytes > sizeof p->lattice || lattice_bytes % sizeof p->lattice[0] != 0)
+        return false;
+    if (lattice_bytes > 0)
+        memcpy(p->lattice, lattice, lattice_bytes);
+    p->lattice_count = (uint32_t)(lattice_bytes / sizeof p->lattice[0]);
+    return read_text(s, 1, p->name, sizeof p->name) && read_text(s, 7, p->mode, sizeof p->mode) &&
+           read_text(s, 8, p->backend, sizeof p->backend) && p->vocab >= 2 && p->batch >= 1 &&
+           iron__column_word(s, 11) == iron__engine_row_check(row);
+}
+
+/* All engines in a malloc'ed array, verified one by one, and together by the ledger. */
+static iron_status read_engines(iron__database *db, const iron__store_ledger *ledger,
+                                iron__engine_row **out, size_t *out_count, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINES, err);
+    iron__engine_row *rows;
+    size_t count = 0;
+    uint64_t check = 0;
+    iron_status status;
+    bool found = true;
+
+    if (!s)
+        return IRON_E_FORMAT;
+    rows = calloc(ledger->engines + 1, sizeof *rows);
+    IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory: %" PRIu64 " engines", ledger->engines);
+    for (;;) {
+        status = iron__sql_step(db, s, &found, "read the engines", err);
+        if (status != IRON_OK || !found)
+            break;
+        if (count == ledger->engines || !read_engine(s, &rows[count])) {
+            status =
+                iron__fail(err, IRON_E_FORMAT, 0,
+                           "the row of engine %" PRIu64 " in %.120s is damaged; restore a backup",
+                           iron__column_word(s, 0), db->path);
+            break;
+        }
+        check ^= iron__column_word(s, 11);
+        count++;
+    }
+    sqlite3_reset(s);
+    if (status == IRON_OK && (count != ledger->engines || check != ledger->engines_check))
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%.120s holds %zu engines and should hold %" PRIu64
+                            ", or others; it is damaged: restore a backup",
+                            db->path, count, ledger->engines);
+    if (status != IRON_OK) {
+        free(rows);
+        return status;
+    }
+    *out = rows;
+    *out_count = count;
+    return IRON_OK;
+}
+
+/* The largest id of an upload. */
+static iron_status read_last_upload(iron__database *db, uint64_t *upload, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_UPLOAD_LAST, err);
+    bool found;
+
+    *upload = 0;
+    if (!s)
+        return IRON_E_FORMAT;
+    IRON_TRY(iron__sql_step(db, s, &found, "read the uploads", err));
+    if (found)
+        *upload = iron__column_word(s, 0);
+    sqlite3_reset(s);
+    return IRON_OK;
+}
+
+/* The newest snapshot of an engine, if there is one. */
+static iron_status read_snapshot(iron__database *db, uint64_t engine, iron__snapshot_row *row,
+                                 bool *found, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_NEWEST, err);
+
+    *found = false;
+    if (!s)
+        return IRON_E_FORMAT;
+    iron__bind_word(s, 1, engine);
+    IRON_TRY(iron__sql_step(db, s, found, "read a snapshot", err));
+    if (!*found)
+        return IRON_OK;
+    *row = (iron__snapshot_row){engine, iron__column_word(s, 0), iron__column_word(s, 1),
+                                sqlite3_column_blob(s, 2), (size_t)sqlite3_column_bytes(s, 2)};
+    IRON_FAIL_IF(!row->bytes || iron__column_word(s, 3) != iron__snapshot_check(row), err,
+                 IRON_E_FORMAT,
+                 "the snapshot of engine %" PRIu64 " after feed %" PRIu64
+                 " in %.100s is damaged; restore a backup",
+                 engine, row->number, db->path);
+    return IRON_OK;
+}
+
+/* IRON_BLOCK_BYTES of them. */
+static iron_status read_block(iron__database *db, uint64_t upload, uint64_t number,
+                              const unsigned char **bytes, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_BLOCK_READ, err);
+    bool found;
+
+    *bytes = NULL;
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, upload);
+    iron__bind_word(s, 2, number);
+    IRON_TRY(iron__sql_step(db, s, &found, "read a block", err));
+    if (found)
+        *bytes = sqlite3_column_blob(s, 0);
+    IRON_FAIL_IF(!*bytes || sqlite3_column_bytes(s, 0) != (int)IRON_BLOCK_BYTES ||
+                     iron__column_word(s, 1) != iron__block_check(upload, number, *bytes),
+                 err, IRON_E_FORMAT,
+                 "block %" PRIu64 " of upload %" PRIu64 " is %s in %.100s; restore a backup",
+                 number, upload, found ? "damaged" : "missing", db->path);
+    return IRON_OK;
+}
+
+/* Loading. */
+
+static iron_status recover_snapshot(recovery *r, iron__database *db, uint64_t engine,
+                                    iron_error *err) {
+    iron__snapshot_row snapshot;
+    iron__feed_row last;
+    bool found, has_last = false;
+
+    IRON_TRY(read_snapshot(db, engine, &snapshot, &found, err));
+    if (!found)
+        return IRON_OK;
+    if (snapshot.number > 0)
+        IRON_TRY(iron__feed_by_number(db, engine, snapshot.number, &last, &has_last, err));
+    return recovery_snapshot(r, &snapshot, has_last ? &last : NULL, err);
+}
+
+static iron_status recover_feed(iron__store *store, recovery *r, const iron__feed_row *row,
+                                iron_error *err) {
+    uint64_t blocks = batches_in_blocks(row) / IRON_BLOCK_BATCHES;
+
+    IRON_TRY(recovery_feed(r, row, err));
+    for (uint64_t k = 0; k < blocks; k++) {
+        const unsigned char *bytes;
+
+        IRON_TRY(read_block(store->db, row->upload, k, &bytes, err));
+        IRON_TRY(recovery_batches(r, bytes, IRON_BLOCK_BATCHES, err));
+        iron__store_report_loading(store);
+    }
+    IRON_TRY(recovery_batches(r, row->batch_bytes, row->batch_bytes_count / IRON_BATCH_BYTES, err));
+    return recovery_feed_end(r, err);
+}
+
+/* The snapshot and the feeds after it. */
+static iron_status recover(iron__store *store, recovery *r, const iron__engine_row *row,
+                           iron_error *err) {
+    const uint64_t before = store->loading.batches;
+    iron__feed_row feed;
+    sqlite3_stmt *s;
+    bool found = true;
+
+    IRON_TRY(recovery_begin(r, &row->plan, err));
+    r->at.changed_ms = row->created_ms;
+    IRON_TRY(recover_snapshot(r, store->db, row->id, err));
+    s = iron__sql_ready(store->db, IRON_SQL_FEEDS_AFTER, err);
+    if (!s)
+        return IRON_E_FORMAT;
+    iron__bind_word(s, 1, row->id);
+    iron__bind_word(s, 2, r->at.feeds);
+    while (found) {
+        IRON_TRY(iron__feed_row_step(store->db, s, &feed, &found, err));
+        if (found)
+            IRON_TRY(recover_feed(store, r, &feed, err));
+        store->loading.batches = before + r->replayed;
+        iron__store_report_loading(store);
+    }
+    IRON_TRY(recovery_end(r, err));
+    store->loading.batches = before + r->replayed;
+    return IRON_OK;
+}
+
+/* The recovered engine on the device of its plan; NULL, with the reason, if that fails. */
+static iron_engine *place_engine(const recovery *r, iron_error *why) {
+    iron_engine *engine = NULL;
+    iron_config config;
+
+    iron__store_plan_config(r->plan, &config);
+    if (iron_engine_create(&config, &engine, why) == IRON_OK &&
+        iron__engine_restore(engine, &r->at.checkpoint, iron_engine_xor_accumulators(r->engine),
+                             iron_engine_potentials(r->engine), why) == IRON_OK)
+        return engine;
+    iron_engine_destroy(engine);
+    return NULL;
+}
+
+static iron_status load_engine(iron__store *store, const iron__engine_row *row, iron_error *err) {
+    iron__store_engine *entry;
+    iron_error why = {0};
+    recovery r;
+    iron_status status = recover(store, &r, row, err);
+
+    iron__database_reset(store->db);
+    if (status == IRON_OK) {
+        iron__store_engine_parts parts = {.row = row,
+                                          .summary = &r.at,
+                                          .config = iron_engine_config(r.engine),
+                                          .xors = iron_engine_xor_accumulators(r.engine),
+                                          .potentials = iron_engine_potentials(r.engine),
+                                          .engine = place_engine(&r, &why),
+                                          .failure = &why};
+
+        status = iron__store_engine_create(store, &parts, &entry, err);
+    }
+    if (status == IRON_OK) {
+        entry->snapshot_feeds = r.snapshot_feeds;
+        entry->snapshot_batches = r.at.checkpoint.batches - r.replayed;
+        iron__store_add_engine(store, entry);
+    }
+    recovery_free(&r);
+    return status;
+}
+
+iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iron_error *err) {
+    iron__engine_row *rows = NULL;
+    size_t count = 0;
+    uint64_t upload = 0;
+    iron_status status;
+
+    IRON_TRY(read_ledger(store->db, ledger, err));
+    IRON_TRY(read_last_upload(store->db, &upload, err));
+    atomic_store(&store->next_upload, upload + 1);
+    IRON_TRY(read_engines(store->db, ledger, &rows, &count, err));
+    status = iron__store_reserve_list(store, count, err);
+    store->planned_engines = count;
+    for (size_t k = 0; k < count && status == IRON_OK; k++) {
+        store->planned_nodes += rows[k].plan.nodes;
+        store->loading.engine = rows[k].plan.name;
+        store->loading.number = k + 1;
+        store->loading.engines = count;
+        status = load_engine(store, &rows[k], err);
+    }
+    store->loading.engine = NULL;
+    free(rows);
+    return status;
+}
+
+/* History. Feeds have no index by batch: their numbers have no gaps and their first batches only
+ * grow, so the feed of a batch is found by binary search. */
+
+typedef struct history {
+    iron__store_engine *entry;
+    iron__database *db;
+    iron__batch_row *rows;
+    size_t room, count;
+    uint64_t next, end; /* batches */
+} history;
+
+static bool wants_more(const history *h) { return h->count < h->room && h->next < h->end; }
+
+static iron_status history_feed(const history *h, uint64_t number, iron__feed_row *row,
+                                iron_error *err) {
+    bool found;
+
+    IRON_TRY(iron__feed_by_number(h->db, h->entry->id, number, row, &found, err));
+    IRON_FAIL_IF(!found, err, IRON_E_FORMAT, "engine %s: feed %" PRIu64 " is missing" RESTORE,
+                 h->entry->plan.name, number);
+    return IRON_OK;
+}
+
+/* The last feed that begins at or before the next batch. */
+static iron_status find_feed(const history *h, uint64_t feeds, uint64_t *number, iron_error *err) {
+    uint64_t low = 1, high = feeds;
+    iron__feed_row row;
+
+    while (low < high) {
+        uint64_t middle = low + (high - low + 1) / 2;
+
+        IRON_TRY(history_feed(h, middle, &row, err));
+        if (row.first_batch <= h->next)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    *number = low;
+    return IRON_OK;
+}
+
+static void add_batch(history *h, const iron__feed_row *row, uint64_t index,
+                      const unsigned char *bytes) {
+    uint64_t batch = h->entry->plan.batch, tokens = batch_tokens(row, batch, index);
+    iron__contribution c = iron__batch_decode(bytes, tokens);
+
+    h->rows[h->count++] = (iron__batch_row){.batch = h->next++,
+                                            .position = row->position + index * batch,
+                                            .tokens = tokens,
+                                            .sum = c.sum,
+                                            .xors = c.xors};
+}
+
+static iron_status add_feed(history *h, const iron__feed_row *row, iron_error *err) {
+    uint64_t in_blocks = batches_in_blocks(row);
+    uint64_t index = h->next - row->first_batch;
+
+    while (index < in_blocks && wants_more(h)) {
+        const unsigned char *bytes;
+
+        IRON_TRY(read_block(h->db, row->upload, index / IRON_BLOCK_BATCHES, &bytes, err));
+        do {
+            add_batch(h, row, index, bytes + index % IRON_BLOCK_BATCHES * IRON_BATCH_BYTES);
+            index++;
+        } while (index % IRON_BLOCK_BATCHES != 0 && wants_more(h));
+    }
+    for (; index < row->batches && wants_more(h); index++)
+        add_batch(h, row, index, row->batch_bytes + (index - in_blocks) * IRON_BATCH_BYTES);
+    return IRON_OK;
+}
+
+static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
+    iron__engine_summary before;
+    iron__feed_row row;
+    uint64_t number;
+    bool is_first = true;
+
+    IRON_TRY(find_feed(h, feeds, &number, err));
+    for (; wants_more(h); number++) {
+        IRON_TRY(history_feed(h, number, &row, err));
+        if (is_first) /* what was before it is not read: only its own numbers are compared */
+            before = (iron__engine_summary){
+                .checkpoint = {.closed = {row.position,
+                                          row.after.checkpoint.closed.sum - row.fed.sum,
+                                          row.after.checkpoint.closed.xors ^ row.fed.xors},
+                               .batches = row.first_batch},
+                .feeds = row.number - 1};
+        IRON_TRY(check_follows(&row, &before, &h->entry->plan, err));
+        IRON_FAIL_IF(row.first_batch > h->next ||
+                         (row.batches > 0 && h->next >= row.first_batch + row.batches),
+                     err, IRON_E_FORMAT,
+                     "engine %s: batch %" PRIu64 " is not in feed %" PRIu64 RESTORE,
+                     h->entry->plan.name, h->next, row.number);
+        IRON_TRY(add_feed(h, &row, err));
+        before = row.after;
+        is_first = false;
+    }
+    return IRON_OK;
+}
+
+iron_status iron__store_engine_batches(iron__store_engine *entry, uint64_t since,
+                                       iron__batch_row *rows, size_t room, size_t *count,
+                                       iron_error *err) {
+    iron__store *store = entry->store;
+    history h = {.entry = entry, .db = store->reader, .rows = rows, .room = room, .next = since};
+    iron_status status = IRON_OK;
+    uint64_t feeds;
+
+    pthread_mutex_lock(&entry->lock);
+    h.end = entry->published.checkpoint.batches;
+    feeds = entry->published.feeds;
+    pthread_mutex_unlock(&entry->lock);
+    pthread_mutex_lock(&store->read_lock);
+    if (wants_more(&h))
+        status = read_history(&h, feeds, err);
+    iron__database_reset(store->reader);
+    pthread_mutex_unlock(&store->read_lock);
+    *count = status == IRON_OK ? h.count : 0;
+    if (status != IRON_OK && iron__store_engine_is_deleted(entry)) /* its rows are being removed */
+        status = iron__fail(err, IRON_E_STATE, 0, "engine %s was deleted", entry->plan.name);
+    return status;
 }

@@ -1,119 +1,797 @@
 /* SPDX-License-Identifier: MIT */
-/* store.c: a store opened and closed, its failure, its counters. */
+/*
+ * store.c: the store as a whole: its data directory and database, the rows in it, the list of its
+ * engines, change notifications, opening, inspecting and closing.
+ *
+ * The database is created under another name, with its tables and marks, and then renamed, so a
+ * file called iron.db was complete once. Its first hundred bytes are checked without SQLite, which
+ * would treat an empty file, or one whose first page it finds in a log, as a new database. SQLite's
+ * automatic checkpoints are off: they hide their errors and retry a failed fsync.
+ * iron__database_flush_log reports errors.
+ */
 #include "store/store.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
-#include "store/directory.h"
-#include "store/inspection.h"
-#include "store/writer.h"
+#include "core/hash.h"
+#include "store/store_internal.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-static void set_defaults(iron__store_options *o) {
-    o->engines_max = o->engines_max ? o->engines_max : 256;
-    o->nodes_max = o->nodes_max ? o->nodes_max : UINT64_C(1) << 24;
-    o->uploads_max = o->uploads_max ? o->uploads_max : 64;
-    o->inspected_bytes = o->inspected_bytes ? o->inspected_bytes : UINT64_C(1) << 28;
+#define HEADER_BYTES 100u
+#define BUSY_MS      10000
+
+/* SQLite instructions between two calls of the progress handler: some milliseconds. */
+#define INSPECTION_STEPS 100000
+
+/* Plans. */
+
+bool iron__engine_name_is_valid(const char *name) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t length = strnlen(name, IRON_ENGINE_NAME_MAX + 1);
+
+    return length >= 1 && length <= IRON_ENGINE_NAME_MAX && strspn(name, letters) == length &&
+           !strchr("._-", name[0]);
 }
 
-static iron_status open_all(iron__store *store, iron_error *err) {
-    iron__ledger ledger;
-
-    IRON_TRY(iron__directory_lock(store->directory, &store->directory_lock, err));
-    IRON_TRY(iron__database_file(store->directory, err));
-    IRON_TRY(iron__database_open(store->directory, true, &store->written, err));
-    IRON_TRY(iron__database_open(store->directory, false, &store->reader, err));
-    IRON_TRY(iron__inspect_now(store, err));
-    IRON_TRY(iron__store_load(store, store->written, &ledger, err));
-    IRON_TRY(iron__writer_start(store, store->written, &ledger, err));
-    return iron__inspection_start(store, err);
+void iron__store_plan_config(const iron__store_plan *plan, iron_config *config) {
+    iron_config_init(config);
+    config->nodes = plan->nodes;
+    config->vocab = plan->vocab;
+    config->batch = plan->batch;
+    config->positions = plan->positions;
+    config->lattice = plan->lattice_count ? plan->lattice : NULL;
+    config->lattice_count = plan->lattice_count;
+    config->with_seal = 1;
+    config->backend = plan->backend;
+    config->mode = plan->mode;
+    config->device = plan->device;
+    config->threads = 1;
 }
 
-/* In the order of dependence: the writer uses engines, engines use the store. */
-static void store_destroy(iron__store *store) {
-    bool is_well;
-
-    iron__inspection_stop(store);
-    iron__writer_stop(store->writer);
-    for (size_t k = 0; k < store->engine_count; k++)
-        iron__kept_release(store->engines[k]);
-    is_well = store->writer && !atomic_load(&store->has_failed);
-    iron__database_close(store->reader, false);
-    iron__database_close(store->written, is_well);
-    if (store->directory_lock >= 0)
-        close(store->directory_lock);
-    pthread_mutex_destroy(&store->lock);
-    pthread_mutex_destroy(&store->read_lock);
-    iron__news_deinit(&store->news);
-    free(store->engines);
-    free(store->open_uploads);
-    free(store->directory);
-    free(store);
+void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *config) {
+    iron__store_plan_config(plan, config);
+    config->backend = "cpu";
+    config->mode = "auto";
+    config->device = 0;
 }
 
-iron_status iron__store_open(const iron__store_options *options, iron__store **out,
-                             iron_error *err) {
-    iron__store *store = calloc(1, sizeof *store);
+/* Check words. Every row carries one over all its other fields. Each step of it is a bijection of
+ * the running value for a given word, and of the word for a given value, so a single damaged word
+ * in a row is always detected. */
+
+/* Check words of different kinds of rows start differently: one cannot be taken for another. */
+enum { CHECK_FEED = 1, CHECK_BLOCK, CHECK_SNAPSHOT, CHECK_ENGINE };
+
+static uint64_t check_word(uint64_t check, uint64_t word) {
+    return iron__mix64((check ^ word) + IRON_GOLDEN_GAMMA);
+}
+
+static uint64_t check_words(uint64_t check, const uint64_t *words, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        check = check_word(check, words[k]);
+    return check;
+}
+
+/* The length first, so that bytes cannot move from one field to the next. */
+static uint64_t check_bytes(uint64_t check, const void *data, size_t bytes) {
+    const unsigned char *at = data;
+    uint64_t word;
+
+    check = check_word(check, bytes);
+    for (; bytes >= sizeof word; at += sizeof word, bytes -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        check = check_word(check, word);
+    }
+    word = 0;
+    if (bytes > 0)
+        memcpy(&word, at, bytes);
+    return bytes > 0 ? check_word(check, word) : check;
+}
+
+uint64_t iron__feed_row_check(const iron__feed_row *r) {
+    const iron__engine_summary *after = &r->after;
+    const iron__checkpoint *end = &after->checkpoint;
+    const uint64_t words[] = {r->engine,
+                              r->number,
+                              r->position,
+                              r->fed.count,
+                              r->fed.sum,
+                              r->fed.xors,
+                              r->batches,
+                              r->first_batch,
+                              r->has_blocks ? 1 : 0,
+                              r->has_blocks ? r->upload : 0,
+                              end->closed.count,
+                              end->closed.sum,
+                              end->closed.xors,
+                              end->batches,
+                              end->seal.words.t,
+                              end->seal.words.a,
+                              end->seal.words.b,
+                              end->seal.carry[0],
+                              end->seal.carry[1],
+                              end->seal.carry[2],
+                              after->feeds,
+                              after->state,
+                              after->changed_ms};
+    uint64_t check = check_words(CHECK_FEED, words, sizeof words / sizeof words[0]);
+
+    check = check_bytes(check, r->key, strlen(r->key));
+    return check_bytes(check, r->batch_bytes, r->batch_bytes_count);
+}
+
+uint64_t iron__block_check(uint64_t upload, uint64_t number, const unsigned char *bytes) {
+    const uint64_t words[] = {upload, number};
+
+    return check_bytes(check_words(CHECK_BLOCK, words, 2), bytes, IRON_BLOCK_BYTES);
+}
+
+uint64_t iron__snapshot_check(const iron__snapshot_row *row) {
+    const uint64_t words[] = {row->engine, row->number, row->state};
+
+    return check_bytes(check_words(CHECK_SNAPSHOT, words, 3), row->bytes, row->count);
+}
+
+uint64_t iron__engine_row_check(const iron__engine_row *row) {
+    const iron__store_plan *p = &row->plan;
+    const uint64_t words[] = {row->id,  row->created_ms,        p->nodes, p->vocab,
+                              p->batch, (uint64_t)p->positions, p->device};
+    uint64_t check = check_words(CHECK_ENGINE, words, sizeof words / sizeof words[0]);
+
+    check = check_bytes(check, p->name, strlen(p->name));
+    check = check_bytes(check, p->mode, strlen(p->mode));
+    check = check_bytes(check, p->backend, strlen(p->backend));
+    return check_bytes(check, p->lattice, p->lattice_count * sizeof p->lattice[0]);
+}
+
+uint64_t iron__ledger_check(const iron__store_ledger *ledger) {
+    const uint64_t words[] = {ledger->engines, ledger->engines_check, ledger->next_engine};
+
+    return check_words(IRON_DATABASE_ID, words, 3);
+}
+
+/* The data directory. The lock is the kernel's and ends with the process, however it ends; the
+ * process id in the file is for people. */
+
+/* A name in a directory is on the disk when the directory is. `name` is for the message. */
+static iron_status sync_directory(const char *path, const char *name, iron_error *err) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed = fd < 0 || fsync(fd) != 0 ? errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    if (failed)
+        return iron__fail(err, IRON_E_IO, failed, "cannot sync the directory %.120s: %s", name,
+                          strerror(failed));
+    return IRON_OK;
+}
+
+static iron_status make_directory(const char *directory, iron_error *err) {
+    struct stat info;
+    iron_status status;
+    char *copy;
+
+    if (mkdir(directory, 0700) == 0) {
+        copy = strdup(directory);
+        IRON_FAIL_IF(!copy, err, IRON_E_NOMEM, "out of memory: the name of a directory");
+        status = sync_directory(dirname(copy), directory, err);
+        free(copy);
+        return status;
+    }
+    if (errno != EEXIST)
+        return iron__fail(err, IRON_E_IO, errno, "cannot make the directory %.120s: %s", directory,
+                          strerror(errno));
+    IRON_FAIL_IF(stat(directory, &info) != 0 || !S_ISDIR(info.st_mode), err, IRON_E_IO,
+                 "%.120s is not a directory; use another name", directory);
+    return IRON_OK;
+}
+
+static iron_status refuse_locked(const char *directory, int fd, iron_error *err) {
+    char pid[32] = "";
+    ssize_t bytes = pread(fd, pid, sizeof pid - 1, 0);
+
+    pid[bytes > 0 ? bytes : 0] = '\0';
+    pid[strspn(pid, "0123456789")] = '\0';
+    return iron__fail(err, IRON_E_STATE, 0,
+                      "%.120s is in use by another iron serve%s%s; stop that one, or use another "
+                      "directory",
+                      directory, pid[0] ? ", process " : "", pid);
+}
+
+/* Creates the directory (0700) if it is missing, and locks it until *lock is closed. */
+static iron_status lock_directory(const char *directory, int *lock, iron_error *err) {
+    char *path = NULL, pid[32];
+    iron_status status = IRON_OK;
+    int fd, length;
+
+    IRON_TRY(make_directory(directory, err));
+    if (asprintf(&path, "%s/lock", directory) < 0)
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: a file name");
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        status = iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        status = errno == EWOULDBLOCK ? refuse_locked(directory, fd, err)
+                                      : iron__fail(err, IRON_E_IO, errno, "cannot lock %.120s: %s",
+                                                   path, strerror(errno));
+    free(path);
+    if (status != IRON_OK) {
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)length, 0) != length)
+        (void)ftruncate(fd, 0); /* the lock works without it */
+    *lock = fd;
+    return IRON_OK;
+}
+
+static bool is_damage(int code) {
+    return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+}
+
+/* SQLite's last error: IRON_E_FORMAT for damage, else IRON_E_IO. */
+static iron_status database_fail(iron__database *db, const char *doing, iron_error *err) {
+    int code = sqlite3_extended_errcode(db->handle);
+    const char *said = sqlite3_errmsg(db->handle);
+
+    if (is_damage(code))
+        return iron__fail(err, IRON_E_FORMAT, code, "%.90s is damaged (%.60s); restore a backup",
+                          db->path, said);
+    return iron__fail(err, IRON_E_IO, code,
+                      "cannot %.40s in %.70s: %.60s (SQLite %d); repair the disk, then restart",
+                      doing, db->path, said, code);
+}
+
+/* Creating iron.db. */
+
+static const char schema[] =
+    "PRAGMA page_size = 4096; PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL;"
+    "BEGIN;"
+    "CREATE TABLE ledger (id INTEGER PRIMARY KEY CHECK (id = 1), engines INTEGER NOT NULL,"
+    " engines_check INTEGER NOT NULL, next_engine INTEGER NOT NULL,"
+    " check_word INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE engines (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
+    " nodes INTEGER NOT NULL, vocab INTEGER NOT NULL, batch INTEGER NOT NULL,"
+    " positions INTEGER NOT NULL, lattice BLOB NOT NULL, mode TEXT NOT NULL,"
+    " backend TEXT NOT NULL, device INTEGER NOT NULL, created_ms INTEGER NOT NULL,"
+    " check_word INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE feeds (engine INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " position INTEGER NOT NULL, tokens INTEGER NOT NULL, xors INTEGER NOT NULL,"
+    " sum INTEGER NOT NULL, first_batch INTEGER NOT NULL, batches INTEGER NOT NULL,"
+    " total_xors INTEGER NOT NULL, total_sum INTEGER NOT NULL, state INTEGER NOT NULL,"
+    " seal_t INTEGER NOT NULL, seal_a INTEGER NOT NULL, seal_b INTEGER NOT NULL,"
+    " carry_0 INTEGER NOT NULL, carry_1 INTEGER NOT NULL, carry_2 INTEGER NOT NULL,"
+    " key TEXT, time_ms INTEGER NOT NULL, upload INTEGER, contributions BLOB NOT NULL,"
+    " check_word INTEGER NOT NULL, PRIMARY KEY (engine, number)) STRICT, WITHOUT ROWID;"
+    "CREATE UNIQUE INDEX feeds_key ON feeds (engine, key) WHERE key IS NOT NULL;"
+    "CREATE UNIQUE INDEX feeds_upload ON feeds (upload) WHERE upload IS NOT NULL;"
+    "CREATE TABLE blocks (upload INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " contributions BLOB NOT NULL, check_word INTEGER NOT NULL,"
+    " PRIMARY KEY (upload, number)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE snapshots (engine INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " state INTEGER NOT NULL, bytes BLOB NOT NULL, check_word INTEGER NOT NULL,"
+    " PRIMARY KEY (engine, number)) STRICT, WITHOUT ROWID;";
+
+static iron_status write_schema(iron__database *db, iron_error *err) {
+    const iron__store_ledger ledger = {.next_engine = 1};
+    char marks[300];
+
+    snprintf(marks, sizeof marks,
+             "PRAGMA application_id = %d; PRAGMA user_version = %u;"
+             "INSERT INTO ledger VALUES (1, 0, 0, 1, %lld); COMMIT",
+             IRON_DATABASE_ID, IRON_STORE_FORMAT, (long long)iron__ledger_check(&ledger));
+    if (sqlite3_exec(db->handle, schema, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(db->handle, marks, NULL, NULL, NULL) != SQLITE_OK)
+        return database_fail(db, "make the tables", err);
+    return IRON_OK;
+}
+
+/* Readable by the owner alone; SQLite gives the log the same mode. */
+static iron_status make_file(char *path, iron_error *err) {
+    iron__database db = {.path = path};
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     iron_status status = IRON_E_NOMEM;
 
-    *out = NULL;
-    IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory: a store");
-    store->options = *options;
-    set_defaults(&store->options);
-    store->directory_lock = -1;
-    pthread_mutex_init(&store->lock, NULL);
-    pthread_mutex_init(&store->read_lock, NULL);
-    iron__news_init(&store->news);
-    store->directory = strdup(options->directory);
-    store->open_uploads = calloc(store->options.uploads_max, sizeof *store->open_uploads);
-    store->options.directory = store->directory;
-    if (store->directory && store->open_uploads)
-        status = open_all(store, err);
+    if (fd < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot make %.120s: %s", path, strerror(errno));
+    close(fd);
+    if (sqlite3_open_v2(path, &db.handle, flags, NULL) == SQLITE_OK)
+        status = write_schema(&db, err);
+    else if (db.handle)
+        status = database_fail(&db, "make the database", err);
     else
-        iron__fail(err, status, 0, "out of memory: a store");
-    if (status == IRON_OK)
-        *out = store;
-    else
-        store_destroy(store);
+        iron__fail(err, status, 0, "out of memory: a new database");
+    sqlite3_close(db.handle);
     return status;
 }
 
-void iron__store_stop(iron__store *store) {
-    atomic_store(&store->is_stopping, true);
-    iron__news_end(&store->news);
-    pthread_mutex_lock(&store->lock);
-    for (size_t k = 0; k < store->engine_count; k++) {
-        iron__kept *kept = store->engines[k];
+static iron_status create_file(const char *directory, const char *path, iron_error *err) {
+    char *fresh = NULL, *journal = NULL;
+    iron_status status = IRON_E_NOMEM;
 
-        pthread_mutex_lock(&kept->lock);
-        pthread_cond_broadcast(&kept->changed);
-        pthread_mutex_unlock(&kept->lock);
+    if (asprintf(&fresh, "%s.new", path) < 0 || asprintf(&journal, "%s.new-journal", path) < 0) {
+        iron__fail(err, status, 0, "out of memory: a file name");
+    } else {
+        unlink(fresh); /* left by a process that was interrupted here */
+        unlink(journal);
+        status = make_file(fresh, err);
+        if (status == IRON_OK && rename(fresh, path) != 0)
+            status = iron__fail(err, IRON_E_IO, errno, "cannot rename %.120s: %s", fresh,
+                                strerror(errno));
     }
-    pthread_mutex_unlock(&store->lock);
+    free(fresh);
+    free(journal);
+    return status == IRON_OK ? sync_directory(directory, directory, err) : status;
 }
 
-uint32_t iron__store_feeds_open(iron__store *store) { return atomic_load(&store->feeds_open); }
+/* Checking the write-ahead log, before SQLite reads it. SQLite reads the log up to the first bad
+ * frame and ignores the rest: a torn end is what a crash leaves, and it was never acknowledged. But
+ * one flipped byte in the middle looks the same to SQLite, and all commits behind it would be lost
+ * silently. The two can be told apart because a commit is synced before the next one begins: a
+ * frame of a later transaction proves that the bad one was complete once.
+ *
+ * The format is SQLite's ("The WAL File Format" in its
+ * documentation): a header of 32 bytes, then frames of 24 bytes and a page. Numbers are big-endian;
+ * a checksum runs through header and frames, over words in the byte order that the last bit of the
+ * magic number tells. Frames left over from an older log have other salts. */
 
-void iron__store_close(iron__store *store) {
-    if (!store)
+#define LOG_HEADER   32u
+#define FRAME_HEADER 24u
+#define MAGIC        UINT32_C(0x377f0682) /* plus one: checksums of big-endian words */
+#define PAGE_MAX     65536u
+
+static uint32_t word_at(const unsigned char *at, bool is_big_endian) {
+    uint32_t b0 = at[0], b1 = at[1], b2 = at[2], b3 = at[3];
+
+    return is_big_endian ? b0 << 24 | b1 << 16 | b2 << 8 | b3 : b3 << 24 | b2 << 16 | b1 << 8 | b0;
+}
+
+typedef struct log_reader {
+    FILE *file;
+    unsigned char salts[8];
+    bool is_big_endian;
+    uint32_t page_bytes;
+    uint32_t sums[2];
+    unsigned char *frame;
+} log_reader;
+
+static void add_bytes(log_reader *log, const unsigned char *bytes, size_t count) {
+    for (size_t k = 0; k < count; k += 8) {
+        log->sums[0] += word_at(bytes + k, log->is_big_endian) + log->sums[1];
+        log->sums[1] += word_at(bytes + k + 4, log->is_big_endian) + log->sums[0];
+    }
+}
+
+static bool sums_are(const log_reader *log, const unsigned char *stored) {
+    return word_at(stored, true) == log->sums[0] && word_at(stored + 4, true) == log->sums[1];
+}
+
+/* False: SQLite ignores such a log. */
+static bool read_header(log_reader *log) {
+    unsigned char header[LOG_HEADER];
+    uint32_t magic;
+
+    if (fread(header, 1, sizeof header, log->file) != sizeof header)
+        return false;
+    magic = word_at(header, true);
+    log->is_big_endian = magic & 1;
+    log->page_bytes = word_at(header + 8, true);
+    memcpy(log->salts, header + 16, sizeof log->salts);
+    add_bytes(log, header, LOG_HEADER - 8);
+    return (magic & ~UINT32_C(1)) == MAGIC && sums_are(log, header + 24) &&
+           log->page_bytes >= 512 && log->page_bytes <= PAGE_MAX &&
+           (log->page_bytes & (log->page_bytes - 1)) == 0;
+}
+
+static bool next_frame(log_reader *log) {
+    size_t bytes = FRAME_HEADER + log->page_bytes;
+
+    return fread(log->frame, 1, bytes, log->file) == bytes;
+}
+
+/* The salts of an older log are unrelated; a single differing byte is damage. */
+static bool is_of_this_log(const log_reader *log) {
+    unsigned differing = 0;
+
+    for (size_t k = 0; k < sizeof log->salts; k++)
+        differing += log->frame[8 + k] != log->salts[k];
+    return differing <= 1;
+}
+
+static bool is_commit(const log_reader *log) { return word_at(log->frame + 4, true) != 0; }
+
+static bool is_right(log_reader *log) {
+    if (memcmp(log->frame + 8, log->salts, sizeof log->salts) != 0)
+        return false;
+    add_bytes(log, log->frame, 8);
+    add_bytes(log, log->frame + FRAME_HEADER, log->page_bytes);
+    return sums_are(log, log->frame + 16);
+}
+
+/* The current frame is bad. Is there one of a later transaction behind it? */
+static bool has_later_commit(log_reader *log) {
+    bool is_over = is_of_this_log(log) && is_commit(log);
+
+    while (next_frame(log)) {
+        if (!is_of_this_log(log))
+            continue;
+        if (is_over)
+            return true;
+        is_over = is_commit(log);
+    }
+    return false;
+}
+
+static iron_status read_frames(log_reader *log, const char *path, iron_error *err) {
+    uint64_t number = 1;
+
+    while (next_frame(log)) {
+        if (!is_right(log)) {
+            IRON_FAIL_IF(has_later_commit(log), err, IRON_E_FORMAT,
+                         "%.120s is damaged: frame %" PRIu64
+                         " is not as it was written, and later ones follow; restore a backup",
+                         path, number);
+            return IRON_OK;
+        }
+        number++;
+    }
+    return IRON_OK;
+}
+
+/* The header is one small write, synced before any frame: it is complete, or absent. */
+static iron_status check_without_header(log_reader *log, const char *path, iron_error *err) {
+    unsigned char byte = 0;
+    bool is_written = false;
+
+    rewind(log->file);
+    while (!is_written && fread(&byte, 1, 1, log->file) == 1)
+        is_written = byte != 0;
+    IRON_FAIL_IF(is_written, err, IRON_E_FORMAT,
+                 "%.120s is damaged: its header is not as it was written; restore a backup", path);
+    return IRON_OK;
+}
+
+static iron_status check(log_reader *log, const char *path, iron_error *err) {
+    iron_status status;
+
+    if (!read_header(log))
+        return check_without_header(log, path, err);
+    log->frame = malloc(FRAME_HEADER + log->page_bytes);
+    IRON_FAIL_IF(!log->frame, err, IRON_E_NOMEM, "out of memory: a frame of %.120s", path);
+    status = read_frames(log, path, err);
+    free(log->frame);
+    return status;
+}
+
+/* IRON_OK: the log is missing, empty, complete, or torn at its end. IRON_E_FORMAT: damaged. */
+static iron_status check_log(const char *path, iron_error *err) {
+    log_reader log = {.file = fopen(path, "rbe")};
+    iron_status status;
+
+    if (!log.file && errno == ENOENT)
+        return IRON_OK;
+    if (!log.file)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    status = check(&log, path, err);
+    if (status == IRON_OK && ferror(log.file))
+        status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+    fclose(log.file);
+    return status;
+}
+
+/* Checking iron.db. */
+
+static iron_status check_header(const char *path, iron_error *err) {
+    static const char magic[] = "SQLite format 3";
+    unsigned char header[HEADER_BYTES];
+    uint32_t id, format;
+    ssize_t bytes = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC), failed = errno;
+
+    if (fd >= 0) {
+        bytes = pread(fd, header, sizeof header, 0);
+        failed = errno;
+        close(fd);
+    }
+    if (bytes < 0)
+        return iron__fail(err, IRON_E_IO, failed, "cannot read %.120s: %s", path, strerror(failed));
+    IRON_FAIL_IF(bytes < (ssize_t)HEADER_BYTES || memcmp(header, magic, sizeof magic) != 0, err,
+                 IRON_E_FORMAT,
+                 "%.120s is not a database, or damaged; restore a backup, or use another directory",
+                 path);
+    id = word_at(header + 68, true);
+    IRON_FAIL_IF(id != IRON_DATABASE_ID, err, IRON_E_FORMAT,
+                 "%.120s is a database of another program (id %08x); use another directory", path,
+                 id);
+    format = word_at(header + 60, true);
+    IRON_FAIL_IF(format > IRON_STORE_FORMAT, err, IRON_E_FORMAT,
+                 "%.120s was written by a newer iron (format %u, this one knows %u); use that one",
+                 path, format, IRON_STORE_FORMAT);
+    IRON_FAIL_IF(format != IRON_STORE_FORMAT, err, IRON_E_FORMAT,
+                 "%.120s says format %u, which never existed: it is damaged; restore a backup",
+                 path, format);
+    return IRON_OK;
+}
+
+/* Creates the file if it is missing; refuses one that is damaged, newer, or not ours. */
+static iron_status check_or_create(const char *directory, const char *path, iron_error *err) {
+    struct stat info;
+    iron_status status;
+    char *log = NULL;
+
+    if (asprintf(&log, "%s-wal", path) < 0)
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: a file name");
+    if (stat(path, &info) == 0 || errno != ENOENT) {
+        status = check_header(path, err);
+        if (status == IRON_OK)
+            status = check_log(log, err);
+    } else if (stat(log, &info) == 0 && info.st_size > 0) { /* do not overwrite the remains */
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%.120s is missing, but its log is there; restore the file, or a "
+                            "backup",
+                            path);
+    } else {
+        status = create_file(directory, path, err);
+    }
+    free(log);
+    return status;
+}
+
+/* Connections and statements. */
+
+static const char *const texts[] = {
+#define SQL_TEXT(name, text) text,
+    IRON_SQL_MAP(SQL_TEXT)
+#undef SQL_TEXT
+};
+
+sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, iron_error *err) {
+    sqlite3_stmt **statement = &db->statements[which];
+
+    if (!*statement && sqlite3_prepare_v3(db->handle, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                          statement, NULL) != SQLITE_OK) {
+        database_fail(db, "prepare a statement", err);
+        return NULL;
+    }
+    sqlite3_reset(*statement);
+    sqlite3_clear_bindings(*statement);
+    return *statement;
+}
+
+iron_status iron__sql_step(iron__database *db, sqlite3_stmt *statement, bool *has_row,
+                           const char *doing, iron_error *err) {
+    int code = sqlite3_step(statement);
+
+    *has_row = code == SQLITE_ROW;
+    if (code == SQLITE_ROW)
+        return IRON_OK;
+    if (code == SQLITE_DONE) {
+        sqlite3_reset(statement);
+        return IRON_OK;
+    }
+    database_fail(db, doing, err);
+    sqlite3_reset(statement);
+    return is_damage(code) ? IRON_E_FORMAT : IRON_E_IO;
+}
+
+void iron__database_reset(iron__database *db) {
+    for (size_t k = 0; k < IRON_SQL_COUNT; k++)
+        if (db->statements[k] && sqlite3_stmt_busy(db->statements[k]))
+            sqlite3_reset(db->statements[k]);
+}
+
+iron_status iron__database_flush_log(iron__database *db, int mode, bool *is_complete,
+                                     iron_error *err) {
+    int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, mode, NULL, NULL);
+
+    if (is_complete)
+        *is_complete = code == SQLITE_OK;
+    if (code == SQLITE_OK || code == SQLITE_BUSY)
+        return IRON_OK;
+    return database_fail(db, "copy the log into the file", err);
+}
+
+static int note_frames(void *context, sqlite3 *handle, const char *name, int frames) {
+    iron__database *db = context;
+
+    (void)handle;
+    (void)name;
+    db->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+static iron_status pragmas(iron__database *db, const char *text, iron_error *err) {
+    if (sqlite3_exec(db->handle, text, NULL, NULL, NULL) != SQLITE_OK)
+        return database_fail(db, "set up the connection", err);
+    return IRON_OK;
+}
+
+/* SQLite reports the mode that it really uses in the answer. */
+static iron_status use_wal(iron__database *db, iron_error *err) {
+    sqlite3_stmt *statement = NULL;
+    bool is_wal = false;
+
+    if (sqlite3_prepare_v2(db->handle, "PRAGMA journal_mode = WAL", -1, &statement, NULL) !=
+        SQLITE_OK)
+        return database_fail(db, "use a log", err);
+    if (sqlite3_step(statement) == SQLITE_ROW) {
+        const char *mode = (const char *)sqlite3_column_text(statement, 0);
+
+        is_wal = mode && strcmp(mode, "wal") == 0;
+    }
+    if (!is_wal && sqlite3_errcode(db->handle) == SQLITE_ROW)
+        iron__fail(err, IRON_E_IO, 0,
+                   "%.120s cannot have a write-ahead log there; use a local disk", db->path);
+    else if (!is_wal)
+        database_fail(db, "use a log", err);
+    sqlite3_finalize(statement);
+    return is_wal ? IRON_OK : IRON_E_IO;
+}
+
+static iron_status configure(iron__database *db, bool is_writer, iron_error *err) {
+    bool is_complete;
+
+    sqlite3_busy_timeout(db->handle, BUSY_MS);
+    sqlite3_extended_result_codes(db->handle, 1);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    IRON_TRY(use_wal(db, err));
+    IRON_TRY(pragmas(db,
+                     "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
+                     "PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY;"
+                     "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF",
+                     err));
+    if (!is_writer)
+        return pragmas(db, "PRAGMA query_only = ON", err);
+    sqlite3_wal_hook(db->handle, note_frames, db);
+    IRON_TRY(iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, err));
+    IRON_FAIL_IF(!is_complete, err, IRON_E_STATE,
+                 "%.120s is being used by another program; stop that one, then try again",
+                 db->path);
+    return IRON_OK;
+}
+
+/* flush_log: else the log stays as it is. NULL is fine. */
+static void database_close(iron__database *db, bool flush_log) {
+    if (!db)
         return;
-    iron__store_stop(store);
-    store_destroy(store);
+    for (size_t k = 0; k < IRON_SQL_COUNT; k++)
+        sqlite3_finalize(db->statements[k]);
+    if (flush_log)
+        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    sqlite3_close(db->handle);
+    if (db->directory_lock >= 0)
+        close(db->directory_lock);
+    free(db->path);
+    free(db);
 }
 
-void iron__store_fail(iron__store *store, const iron_error *why) {
-    pthread_mutex_lock(&store->lock);
-    if (store->failure.status == IRON_OK)
-        store->failure = *why;
-    pthread_mutex_unlock(&store->lock);
-    atomic_store(&store->has_failed, true);
+/* The writer's connection locks the directory, creates or checks the file, and copies the log into
+ * the file so that everything that is read is on the disk. Other connections only read. */
+static iron_status database_open(const char *directory, bool is_writer, iron__database **out,
+                                 iron_error *err) {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    iron__database *db = calloc(1, sizeof *db);
+    iron_status status = IRON_OK;
+
+    *out = NULL;
+    if (!db || asprintf(&db->path, "%s/iron.db", directory) < 0) {
+        free(db);
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
+        return IRON_E_NOMEM;
+    }
+    db->directory_lock = -1;
+    if (is_writer) {
+        status = lock_directory(directory, &db->directory_lock, err);
+        if (status == IRON_OK)
+            status = check_or_create(directory, db->path, err);
+    }
+    if (status != IRON_OK)
+        goto done;
+    if (sqlite3_open_v2(db->path, &db->handle, flags, NULL) == SQLITE_OK)
+        status = configure(db, is_writer, err);
+    else if (db->handle)
+        status = database_fail(db, "open the database", err);
+    else
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
+done:
+    if (status != IRON_OK)
+        database_close(db, false);
+    else
+        *out = db;
+    return status;
 }
+
+/* Rows of feeds. */
+
+/* A key of 1 to IRON_FEED_KEY_MAX characters, or NULL. */
+static bool read_key(sqlite3_stmt *s, iron__feed_row *row) {
+    const char *key = (const char *)sqlite3_column_text(s, 17);
+    size_t length = key ? (size_t)sqlite3_column_bytes(s, 17) : 0;
+
+    if (!key)
+        return true;
+    if (length == 0 || length > IRON_FEED_KEY_MAX || strlen(key) != length)
+        return false;
+    memcpy(row->key, key, length + 1);
+    return true;
+}
+
+iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
+                                bool *found, iron_error *err) {
+    iron__checkpoint *after;
+
+    IRON_TRY(iron__sql_step(db, s, found, "read a feed", err));
+    if (!*found)
+        return IRON_OK;
+    *row = (iron__feed_row){
+        .engine = iron__column_word(s, 0),
+        .number = iron__column_word(s, 1),
+        .position = iron__column_word(s, 2),
+        .first_batch = iron__column_word(s, 6),
+        .batches = iron__column_word(s, 7),
+        .fed = {iron__column_word(s, 3), iron__column_word(s, 5),
+                (uint32_t)iron__column_word(s, 4)},
+        .has_blocks = sqlite3_column_type(s, 19) != SQLITE_NULL,
+        .upload = iron__column_word(s, 19),
+        .batch_bytes_count = (size_t)sqlite3_column_bytes(s, 20),
+        .batch_bytes = sqlite3_column_blob(s, 20),
+    };
+    row->after.feeds = row->number;
+    row->after.state = iron__column_word(s, 10);
+    row->after.changed_ms = iron__column_word(s, 18);
+    after = &row->after.checkpoint;
+    after->closed = (iron__contribution){row->position + row->fed.count, iron__column_word(s, 9),
+                                         (uint32_t)iron__column_word(s, 8)};
+    after->batches = row->first_batch + row->batches;
+    after->seal = iron__seal_of_count(after->closed.count);
+    after->seal.words.t = iron__column_word(s, 11);
+    after->seal.words.a = iron__column_word(s, 12);
+    after->seal.words.b = iron__column_word(s, 13);
+    for (int k = 0; k < 3; k++)
+        after->seal.carry[k] = (uint32_t)iron__column_word(s, 14 + k);
+    if (read_key(s, row) && iron__column_word(s, 21) == iron__feed_row_check(row))
+        return IRON_OK;
+    iron__fail(err, IRON_E_FORMAT, 0,
+               "feed %" PRIu64 " of engine %" PRIu64 " in %.100s is damaged; restore a backup",
+               row->number, row->engine, db->path);
+    sqlite3_reset(s);
+    return IRON_E_FORMAT;
+}
+
+iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t number,
+                                 iron__feed_row *row, bool *found, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_NUMBER, err);
+
+    *found = false;
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, engine);
+    iron__bind_word(s, 2, number);
+    IRON_TRY(iron__feed_row_step(db, s, row, found, err));
+    IRON_FAIL_IF(*found && (row->engine != engine || row->number != number), err, IRON_E_FORMAT,
+                 "the index of the feeds of engine %" PRIu64
+                 " in %.100s is damaged; restore a backup",
+                 engine, db->path);
+    return IRON_OK;
+}
+
+/* Failure. */
 
 iron_status iron__store_failure(iron__store *store, iron_error *why) {
     iron_status status;
@@ -128,51 +806,307 @@ iron_status iron__store_failure(iron__store *store, iron_error *why) {
     return status;
 }
 
-uint64_t iron__store_busy_ns(iron__store *store) {
-    uint64_t began = atomic_load(&store->writer->busy_since_ns), now = iron__clock_ns();
+/* Change notifications. */
 
-    return began && now > began ? now - began : 0;
+uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t milliseconds) {
+    struct timespec deadline = iron__deadline_after(milliseconds);
+    bool is_over = false;
+
+    pthread_mutex_lock(&store->change_lock);
+    atomic_fetch_add(&store->waiting, 1);
+    while (atomic_load(&store->changes) == seen && !atomic_load(&store->is_stopping) && !is_over)
+        is_over = pthread_cond_timedwait(&store->change_came, &store->change_lock, &deadline) != 0;
+    atomic_fetch_sub(&store->waiting, 1);
+    pthread_mutex_unlock(&store->change_lock);
+    return atomic_load(&store->changes);
 }
 
-void iron__store_count(iron__store *store, iron__store_counts *counts) {
-    iron__writer *w = store->writer;
+/* The list of engines, sorted by name. */
 
-    *counts = (iron__store_counts){
-        .feeds = atomic_load(&store->fed_feeds),
-        .tokens = atomic_load(&store->fed_tokens),
-        .bytes = atomic_load(&store->fed_bytes),
-        .batches = atomic_load(&store->fed_batches),
-        .uploads = atomic_load(&store->uploads),
-    };
-    for (size_t k = 0; k <= IRON_FEED_FAILED; k++)
-        counts->refused[k] = k == IRON_FEED_DONE ? 0 : atomic_load(&store->outcomes[k]);
-    pthread_mutex_lock(&w->lock);
-    counts->commits = w->commits;
-    counts->jobs = w->jobs;
-    iron__latency_add(&w->commit_latency, &counts->commit_latency);
-    counts->last_commit_ms = w->last_commit_ms;
-    counts->snapshots = w->snapshots;
-    counts->queued = w->queued;
-    pthread_mutex_unlock(&w->lock);
-}
+/* The index of the name, or where it would be inserted. Called with the lock held. */
+static size_t find_name(const iron__store *store, const char *name, bool *is_found) {
+    size_t low = 0, high = store->engine_count;
 
-static uint64_t file_bytes(const char *path) {
-    struct stat about;
+    *is_found = false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(store->engines[middle]->plan.name, name);
 
-    return stat(path, &about) == 0 ? (uint64_t)about.st_size : 0;
-}
-
-void iron__store_weigh(const iron__store *store, iron__store_disk *disk) {
-    struct statvfs about;
-    char *log = NULL;
-
-    *disk = (iron__store_disk){.database = file_bytes(store->written->path)};
-    if (asprintf(&log, "%s-wal", store->written->path) >= 0) {
-        disk->log = file_bytes(log);
-        free(log);
+        if (order == 0) {
+            *is_found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    if (fstatvfs(store->directory_lock, &about) == 0) {
-        disk->size = (uint64_t)about.f_blocks * about.f_frsize;
-        disk->free = (uint64_t)about.f_bavail * about.f_frsize;
+    return low;
+}
+
+iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_error *err) {
+    iron__store_engine **engines;
+
+    if (count <= store->engines_room)
+        return IRON_OK;
+    engines = realloc(store->engines, count * sizeof(iron__store_engine *));
+    IRON_FAIL_IF(!engines, err, IRON_E_NOMEM, "out of memory: a list of %zu engines", count);
+    store->engines = engines;
+    store->engines_room = count;
+    return IRON_OK;
+}
+
+void iron__store_add_engine(iron__store *store, iron__store_engine *entry) {
+    bool is_found;
+    size_t at;
+
+    pthread_mutex_lock(&store->lock);
+    at = find_name(store, entry->plan.name, &is_found);
+    memmove(store->engines + at + 1, store->engines + at,
+            (store->engine_count - at) * sizeof(iron__store_engine *));
+    store->engines[at] = entry;
+    store->engine_count++;
+    pthread_mutex_unlock(&store->lock);
+    iron__store_notify(store);
+}
+
+iron__store_engine *iron__store_find(iron__store *store, const char *name) {
+    iron__store_engine *entry = NULL;
+    bool is_found;
+    size_t at;
+
+    pthread_mutex_lock(&store->lock);
+    at = find_name(store, name, &is_found);
+    if (is_found)
+        entry = iron__store_engine_retain(store->engines[at]);
+    pthread_mutex_unlock(&store->lock);
+    return entry;
+}
+
+size_t iron__store_list(iron__store *store, iron__store_engine **out, size_t room) {
+    size_t count;
+
+    pthread_mutex_lock(&store->lock);
+    count = store->engine_count;
+    for (size_t k = 0; k < count && k < room; k++)
+        out[k] = iron__store_engine_retain(store->engines[k]);
+    pthread_mutex_unlock(&store->lock);
+    return count;
+}
+
+size_t iron__store_stamps(iron__store *store, iron__engine_stamp *out, size_t room) {
+    size_t count;
+
+    pthread_mutex_lock(&store->lock);
+    count = store->engine_count;
+    for (size_t k = 0; k < count && k < room; k++) {
+        iron__store_engine *entry = store->engines[k];
+
+        out[k] = (iron__engine_stamp){.id = entry->id, .changes = atomic_load(&entry->changes)};
+        memcpy(out[k].name, entry->plan.name, sizeof out[k].name);
     }
+    pthread_mutex_unlock(&store->lock);
+    return count;
+}
+
+/* Inspection. Rows are verified when they are read, but an index that no longer leads to a row
+ * would let a key be used twice, and only a check of the whole file finds that. It takes about a
+ * second for a million feeds. A small file is inspected before it is used; a large one while it is
+ * used, by a thread that only reads, and damage makes the store read-only like a failed write. */
+
+/* The first column of the pragma's first row, as a number and as text. */
+static iron_status read_pragma(iron__database *db, const char *sql, uint64_t *number, char *text,
+                               size_t room, iron_error *err) {
+    sqlite3_stmt *s = NULL;
+    int code = sqlite3_prepare_v2(db->handle, sql, -1, &s, NULL);
+    iron_status status = IRON_OK;
+
+    if (code == SQLITE_OK)
+        code = sqlite3_step(s);
+    if (code == SQLITE_ROW) {
+        const char *value = (const char *)sqlite3_column_text(s, 0);
+
+        *number = iron__column_word(s, 0);
+        if (value)
+            snprintf(text, room, "%s", value);
+        else
+            status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: the answer of %s", sql);
+    } else if ((code & 0xff) == SQLITE_INTERRUPT) {
+        status = iron__fail(err, IRON_E_CANCELLED, 0, "the inspection was stopped");
+    } else {
+        status = database_fail(db, "inspect the file", err);
+    }
+    sqlite3_finalize(s);
+    return status;
+}
+
+static iron_status inspect(iron__database *db, iron_error *err) {
+    char answer[100];
+    uint64_t number;
+
+    IRON_TRY(read_pragma(db, "PRAGMA integrity_check(1)", &number, answer, sizeof answer, err));
+    IRON_FAIL_IF(strcmp(answer, "ok") != 0, err, IRON_E_FORMAT,
+                 "%.90s is damaged (%s); restore a backup", db->path, answer);
+    return IRON_OK;
+}
+
+static int report_inspecting(void *context) {
+    iron__store_report_loading(context);
+    return 0;
+}
+
+/* Inspects a small file. */
+static iron_status inspect_now(iron__store *store, iron_error *err) {
+    uint64_t pages = 0, page_bytes = 0;
+    char text[32];
+    iron_status status;
+
+    IRON_TRY(read_pragma(store->db, "PRAGMA page_count", &pages, text, sizeof text, err));
+    IRON_TRY(read_pragma(store->db, "PRAGMA page_size", &page_bytes, text, sizeof text, err));
+    store->is_inspected = pages * page_bytes <= store->options.inspected_bytes;
+    if (!store->is_inspected)
+        return IRON_OK;
+    sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
+    status = inspect(store->db, err);
+    sqlite3_progress_handler(store->db->handle, 0, NULL, NULL);
+    return status;
+}
+
+static int is_inspection_stopped(void *context) {
+    return atomic_load(&((iron__store *)context)->inspection_stops);
+}
+
+static void *inspect_in_background(void *context) {
+    iron__store *store = context;
+    iron__database *db = NULL;
+    iron_error why = {0};
+    iron_status status = database_open(store->directory, false, &db, &why);
+
+    if (status == IRON_OK) {
+        sqlite3_progress_handler(db->handle, INSPECTION_STEPS, is_inspection_stopped, store);
+        status = inspect(db, &why);
+    }
+    if (status != IRON_OK && status != IRON_E_CANCELLED)
+        iron__store_fail(store, &why);
+    database_close(db, false);
+    atomic_store(&store->inspection_is_over, true);
+    return NULL;
+}
+
+/* Opening and closing. */
+
+static iron_status open_all(iron__store *store, iron_error *err) {
+    iron__store_ledger ledger;
+    int code;
+
+    IRON_TRY(database_open(store->directory, true, &store->db, err));
+    IRON_TRY(database_open(store->directory, false, &store->reader, err));
+    IRON_TRY(inspect_now(store, err));
+    IRON_TRY(iron__store_load(store, &ledger, err));
+    IRON_TRY(iron__writer_start(store, &ledger, err));
+    if (store->is_inspected)
+        return IRON_OK;
+    code = pthread_create(&store->inspector, NULL, inspect_in_background, store);
+    if (code != 0)
+        return iron__fail(err, IRON_E_NOMEM, code, "cannot create the inspection thread: %s",
+                          strerror(code));
+    store->has_inspector = true;
+    return IRON_OK;
+}
+
+/* In the order of dependence: the writer uses engines, engines use the store. */
+static void store_destroy(iron__store *store) {
+    bool flush_log;
+
+    atomic_store(&store->inspection_stops, true);
+    if (store->has_inspector)
+        pthread_join(store->inspector, NULL);
+    flush_log = store->writer != NULL;
+    iron__writer_stop(store->writer);
+    for (size_t k = 0; k < store->engine_count; k++)
+        iron__store_engine_release(store->engines[k]);
+    database_close(store->reader, false);
+    database_close(store->db, flush_log && !atomic_load(&store->has_failed));
+    pthread_mutex_destroy(&store->lock);
+    pthread_mutex_destroy(&store->read_lock);
+    pthread_cond_destroy(&store->change_came);
+    pthread_mutex_destroy(&store->change_lock);
+    free(store->engines);
+    free(store->open_uploads);
+    free(store->directory);
+    free(store);
+}
+
+iron_status iron__store_open(const iron__store_options *options, iron__store **out,
+                             iron_error *err) {
+    iron__store *store = calloc(1, sizeof *store);
+    iron_status status = IRON_E_NOMEM;
+    iron__store_options *o;
+
+    *out = NULL;
+    IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory: a store");
+    o = &store->options;
+    *o = *options;
+    o->engines_max = o->engines_max ? o->engines_max : 256;
+    o->nodes_max = o->nodes_max ? o->nodes_max : UINT64_C(1) << 24;
+    o->uploads_max = o->uploads_max ? o->uploads_max : 64;
+    o->inspected_bytes = o->inspected_bytes ? o->inspected_bytes : UINT64_C(1) << 28;
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->read_lock, NULL);
+    pthread_mutex_init(&store->change_lock, NULL);
+    iron__condition_init(&store->change_came);
+    o->directory = store->directory = strdup(options->directory);
+    store->open_uploads = calloc(o->uploads_max, sizeof *store->open_uploads);
+    if (store->directory && store->open_uploads)
+        status = open_all(store, err);
+    else
+        iron__fail(err, status, 0, "out of memory: a store");
+    if (status == IRON_OK)
+        *out = store;
+    else
+        store_destroy(store);
+    return status;
+}
+
+void iron__store_stop(iron__store *store) {
+    atomic_store(&store->is_stopping, true);
+    iron__store_wake(store);
+    pthread_mutex_lock(&store->lock);
+    for (size_t k = 0; k < store->engine_count; k++) {
+        iron__store_engine *entry = store->engines[k];
+
+        pthread_mutex_lock(&entry->lock);
+        pthread_cond_broadcast(&entry->changed);
+        pthread_mutex_unlock(&entry->lock);
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+void iron__store_close(iron__store *store) {
+    if (!store)
+        return;
+    assert(atomic_load(&store->feeds_open) == 0);
+    iron__store_stop(store);
+    store_destroy(store);
+}
+
+/* The latency histogram. */
+
+const uint32_t iron__latency_edges_us[IRON_LATENCY_BUCKETS - 1] = {
+    500,    1000,   2500,    5000,    10000,   25000,    50000,    100000,
+    250000, 500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000};
+
+void iron__latency_count(iron__latency *latency, uint64_t ns) {
+    uint32_t k = 0;
+
+    while (k + 1 < IRON_LATENCY_BUCKETS && ns > iron__latency_edges_us[k] * UINT64_C(1000))
+        k++;
+    atomic_fetch_add_explicit(&latency->buckets[k], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&latency->ns, ns, memory_order_relaxed);
+}
+
+void iron__latency_add(const iron__latency *latency, iron__latency_view *view) {
+    for (uint32_t k = 0; k < IRON_LATENCY_BUCKETS; k++)
+        view->buckets[k] += atomic_load_explicit(&latency->buckets[k], memory_order_relaxed);
+    view->ns += atomic_load_explicit(&latency->ns, memory_order_relaxed);
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_feed.c: a file to a GPU, in many shapes, beside what the bus gives in the same run.
+ * bench_feed.c: feeds a file to a GPU in many shapes, next to the bus rate measured in the same
+ * run.
  *
  *     bench-feed FILE [--dtype D] [--backend cuda|opencl] [--device K] [--turns N] [--cold]
  *                [--readers N,...] [--slots N,...] [--slot-kib N,...] [--piece-kib N,...]
  *                [--direct never,cold,always]
  *
- * Every shape of the lists is measured in every turn, so that drift hits all alike:
+ * Every shape of the lists is measured in every turn, so that drift affects all equally:
  *
- *   prepare   making the page-locked slots: not part of what `iron feed` calls its time
- *   read      the ring alone, into these slots: what the readers can bring
+ *   prepare   allocating the page-locked slots, which `iron feed` does not time
+ *   read      the ring alone, into these slots: the rate of the readers
  *   feed      what `iron feed` times: reading, sending, reducing, and the report
  *
- * Figures are medians, with the best feed beside. The first row is the engine fed from page-locked
- * memory: no reader can be faster than that. --cold drops the file from the page cache before each
- * reading. Every result is compared with the CPU's: a wrong one ends the program with status 1.
+ * Figures are medians; the best feed is also shown. The first row is the engine fed from page-
+ * locked memory: no reader can be faster. --cold drops the file from the page cache before each
+ * run. Every result is compared with the CPU's: a wrong one ends the program with status 1.
  */
 #include "core/clock.h"
 #include "core/memory.h"
@@ -120,8 +121,8 @@ static double read_alone(const bench *b, iron_engine *e, iron_source *s,
     double started;
     iron_error err;
 
-    check(iron__gpu_engine_slots(e, slots, &err), "slots", &err);
-    iron__ring_take_shape(&o, shape);
+    check(e->backend->get_slots(e, slots, &err), "slots", &err);
+    iron__ring_set_shape(&o, shape);
     o.slot_bytes = iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(s));
     drop(b);
     started = seconds();
@@ -255,7 +256,7 @@ static void cross_lists(bench *b) {
                         add_row(b, (iron__feed_shape){
                                        (uint32_t)b->readers.values[r], b->slots.values[n],
                                        b->slot_kib.values[s] << 10, b->piece_kib.values[p] << 10,
-                                       (iron__direct)b->direct.values[d]});
+                                       (iron__direct_mode)b->direct.values[d]});
 }
 
 /* Lists that are not given have the default's value alone. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_gpu.c: the modes on a GPU, beside what its memory gives in the same run.
+ * bench_gpu.c: the modes on a GPU, next to its memory bandwidth measured in the same run.
  *
  *   resident   8 GiB of tokens in device memory: the read ceiling, champion as one batch and as
  *              3 MiB batches with the lattice updated for each, reduce, and CUB where it was built
  *   batch      one 3 MiB batch, 4096 nodes: every mode, reduction and application
  *   replay     the same for reduce and champion, as a recorded chain of launches
- *   feed       from page-locked host memory, beside the rate of bare copies
+ *   feed       from page-locked host memory, next to the rate of plain copies
  *
- * Rows of a group are timed in turn, so that drift hits all alike; figures are medians of event
- * times. Every row's result is compared with the CPU's before and after: a wrong one is reported
- * WRONG and the program ends with status 1. Timing decides nothing.
+ * Rows of a group are timed in turn, so that drift affects all equally; figures are medians of
+ * event times. Every row's result is compared with the CPU's before and after: a wrong one is
+ * reported as WRONG and the program ends with status 1. Timings do not affect the status.
  *
  *     bench-gpu [--backend cuda|opencl] [--device K] [--gib N] [--json FILE]
  */

@@ -35,7 +35,7 @@ typedef struct bench {
     iron__gpu_event *from, *to;
     iron__gpu_buffer *tokens;
     iron_lattice *lattice;
-    uint32_t *chunk; /* of which the resident tokens are copies */
+    uint32_t *chunk; /* the resident tokens are copies of it */
     bench_row rows[BENCH_ROWS];
     size_t row_count;
     bench_row *ceiling;

@@ -2,7 +2,7 @@
 /*
  * bench_gpu_rows.c: the groups of bench-gpu: what is timed, and how each result is checked.
  */
-#include "arena/gpu_passes.h"
+#include "arena/device_gpu.c"
 #include "bench_gpu.h"
 #include "core/clock.h"
 
@@ -41,7 +41,8 @@ static void feed(bench *b, void *context) {
 
     bench_check(iron__tokens_gpu_feed(f->engine.tokens, b->queue, b->tokens, 0, f->count, &err),
                 f->row->name, &err);
-    bench_check(iron__tokens_gpu_settle(f->engine.tokens, b->queue, &err), f->row->name, &err);
+    bench_check(iron__tokens_gpu_apply_pending(f->engine.tokens, b->queue, &err), f->row->name,
+                &err);
 }
 
 static feeding make_feeding(bench *b, const char *group, const char *name, const char *mode,
@@ -117,8 +118,8 @@ static void verify_cub(bench *b, bench_row *r, cub_peer *p, feeding *champion) {
 
 /* Reading alone, in one of the shapes that a ceiling is the best of. */
 typedef struct reading {
-    iron__passes *passes;
-    iron__pass_shape shape;
+    pass_kernels *passes;
+    pass_shape shape;
     bench_row *row;
 } reading;
 
@@ -126,18 +127,19 @@ static void read_all(bench *b, void *context) {
     const reading *r = context;
     iron_error err;
 
-    bench_check(iron__passes_read(r->passes, b->queue, r->shape, b->tokens,
-                                  b->bytes / IRON_PASS_QUAD_BYTES, &err),
+    bench_check(put_pass(r->passes, b->queue, PASS_READ, r->shape, b->tokens,
+                         b->bytes / PASS_QUAD_BYTES, 0, &err),
                 "the ceiling", &err);
 }
 
-static size_t make_readings(bench *b, iron__passes *passes, reading *readings) {
+static size_t make_readings(bench *b, pass_kernels *passes, reading *readings) {
     size_t count = 0;
 
-    for (const iron__pass_shape *s; (s = iron__pass_shape_at(count)) && count < SHAPES; count++) {
+    for (const pass_shape *s; (s = pass_shape_for(&b->device->info, count)) && count < SHAPES;
+         count++) {
         char shape[40], name[48];
 
-        iron__pass_shape_name(*s, shape, sizeof shape);
+        pass_shape_name(*s, shape, sizeof shape);
         snprintf(name, sizeof name, "read: %s", shape);
         readings[count] = (reading){passes, *s, bench_add(b, "resident", name, (double)b->bytes)};
     }
@@ -159,13 +161,13 @@ void bench_resident(bench *b) {
         make_feeding(b, "resident", "champion, 3 MiB batches", "champion", b->count, BATCH_TOKENS),
         make_feeding(b, "resident", "reduce, one batch", "reduce", b->count, b->count),
     };
-    iron__passes passes = {0};
+    pass_kernels passes = {0};
     cub_peer cub = {0};
     bench_row *cub_row = NULL;
     size_t shapes;
     iron_error err;
 
-    bench_check(iron__passes_init(&passes, b->device, &err), "the ceiling", &err);
+    bench_check(pass_kernels_init(&passes, b->device, &err), "the ceiling", &err);
     shapes = make_readings(b, &passes, readings);
     if (open_cub(b, &cub))
         cub_row = bench_add(b, "resident", "CUB, the same monoid", (double)b->bytes);
@@ -182,7 +184,7 @@ void bench_resident(bench *b) {
         verify_cub(b, cub_row, &cub, &rows[0]);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
         end_feeding(b, &rows[k]);
-    iron__passes_deinit(&passes);
+    pass_kernels_deinit(&passes);
     iron__gpu_buffer_destroy(cub.workspace);
     iron__gpu_buffer_destroy(cub.result);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_server.c: one measurement of a server that runs already, or of the machine it runs on, as a
- * line of JSON. scripts/bench-server starts servers, makes engines, and makes a table of them all.
+ * bench_server.c: one measurement of a running server, or of its machine, printed as a line of
+ * JSON. scripts/bench-server starts servers, creates engines, and prints a table of all
+ * measurements.
  *
- * Every answer is checked; one that is not as it should be ends the program with status 2.
+ * Every answer is checked; a wrong one ends the program with status 2.
  */
 #include "bench_server.h"
 
@@ -20,10 +21,10 @@ static const char usage[] =
     "       bench-server sockets FILE\n\n"
     "load     POSTs bodies of BYTES to engines PREFIX0 ... on keep-alive connections, until "
     "SECONDS\n"
-    "         are over or each connection has sent REQUESTS; 0: no matter, but not both\n"
+    "         are over or each connection has sent REQUESTS; 0: no limit, but not both\n"
     "health   GET /healthz every two milliseconds until standard input ends\n"
-    "disk     4 KiB appended and fdatasync, as often as it goes\n"
-    "sockets  the file through a socket of this machine to a process that only reads\n";
+    "disk     appends 4 KiB and calls fdatasync, as often as possible\n"
+    "sockets  sends the file through a local socket to a process that only reads\n";
 
 uint64_t now_ns(void) {
     struct timespec t;

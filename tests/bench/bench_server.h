@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_server.h: what the parts of bench-server share: time, samples, connections, answers. The
- * program measures a server from outside, with sockets alone, and as little of the CPU as it can:
- * the server is on the same machine.
+ * bench_server.h: shared by the parts of bench-server: time, samples, connections, answers. The
+ * program measures a server over sockets and uses little CPU time, because the server is on the
+ * same machine.
  *
  *   bench_server.c           the program: which measurement
  *   bench_server_load.c      many connections at once, in one thread with epoll
  *   bench_server_wire.c      connecting, and reading an answer
- *   bench_server_ceilings.c  what the machine itself gives: health, the disk, plain sockets
+ *   bench_server_ceilings.c  limits of the machine: health, the disk, plain sockets
  */
 #ifndef TESTS_BENCH_BENCH_SERVER_H
 #define TESTS_BENCH_BENCH_SERVER_H
@@ -52,8 +52,8 @@ typedef struct load_plan {
     uint16_t port;
     const char *prefix; /* of the engines' names */
     uint64_t engines, connections, body_bytes;
-    double seconds;    /* 0: no matter */
-    uint64_t requests; /* of each connection; 0: no matter */
+    double seconds;    /* 0: no limit */
+    uint64_t requests; /* of each connection; 0: no limit */
 } load_plan;
 
 void run_load(const load_plan *plan);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_server_ceilings.c: what stands beside a server's numbers: how soon it answers the smallest
- * question, how often the disk under its data makes 4 KiB durable, and how fast a file goes through
- * a socket of this machine when nobody looks at it.
+ * bench_server_ceilings.c: the limits of the machine to compare a server with: the latency of the
+ * smallest request, the rate of durable 4 KiB writes to the disk of its data, and the bandwidth of
+ * a local socket.
  */
 #include "bench_server.h"
 

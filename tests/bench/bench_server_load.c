@@ -2,10 +2,10 @@
 /*
  * bench_server_load.c: feeds on many connections at once, from one thread with epoll. A connection
  * sends a request, waits for its answer, checks it, and sends the next, until its share is done or
- * the time is over; what was sent is always waited for. Connection k feeds engine k modulo the
- * engines.
+ * the time is over; it always waits for the last answer. Connection k feeds engine k modulo the
+ * number of engines.
  *
- * The bytes of all bodies are those of one small pattern, so that sending them costs no reading.
+ * All bodies repeat one small pattern, so that sending them reads little memory.
  */
 #include "bench_server.h"
 

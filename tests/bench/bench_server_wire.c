@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench_server_wire.c: connecting to the server, and reading its answers: status, Content-Length,
- * body. An answer that does not say its length is none that a connection could go on after, so it
+ * body. A connection cannot be reused after a response without a length, so such a response
  * ends the measurement.
  */
 #include "bench_server.h"

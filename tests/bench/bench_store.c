@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_store.c: durable feeds a second through the store alone, without HTTP: so many threads feed
- * bodies of so many bytes to so many engines for so many seconds.
+ * bench_store.c: measures durable feeds per second through the store alone, without HTTP. The
+ * arguments are the number of threads, the body size, the number of engines and the duration.
  *
  *   bench-store DIRECTORY [THREADS 64] [BYTES 4096] [ENGINES 1] [SECONDS 5] [with-keys]
  */
@@ -17,7 +17,7 @@
 typedef struct feeder {
     pthread_t thread;
     unsigned number;
-    iron__kept *kept;
+    iron__store_engine *entry;
     size_t bytes;
     uint64_t until_ns, fed, slowest_ns;
     bool with_keys, has_failed;
@@ -32,7 +32,7 @@ static bool feed_once(feeder *f, const unsigned char *body) {
 
     snprintf(key, sizeof key, "a-key-as-clients-make-them-%u-%" PRIu64, f->number, f->fed);
     request.key = f->with_keys ? key : NULL;
-    if (iron__feed_begin(f->kept, &request, &feed, &answer, &err) != IRON_FEED_DONE ||
+    if (iron__feed_begin(f->entry, &request, &feed, &answer, &err) != IRON_FEED_DONE ||
         iron__feed_take(feed, body, f->bytes, &answer, &err) != IRON_FEED_DONE ||
         iron__feed_end(feed, &answer, &err) != IRON_FEED_DONE) {
         fprintf(stderr, "bench-store: %s\n", err.text);
@@ -56,17 +56,17 @@ static void *feed_on(void *context) {
     return NULL;
 }
 
-static iron__kept *engine_number(iron__store *store, unsigned number) {
-    iron__plan plan;
-    iron__kept *kept = NULL;
+static iron__store_engine *engine_number(iron__store *store, unsigned number) {
+    iron__store_plan plan;
+    iron__store_engine *entry = NULL;
     iron_error err = {0};
 
-    iron__plan_init(&plan);
+    iron__store_plan_init(&plan);
     snprintf(plan.name, sizeof plan.name, "bench-%u", number);
-    kept = iron__store_find(store, plan.name);
-    if (!kept && iron__store_create(store, &plan, &kept, &err) != IRON_OK)
+    entry = iron__store_find(store, plan.name);
+    if (!entry && iron__store_create(store, &plan, &entry, &err) != IRON_OK)
         fprintf(stderr, "bench-store: %s\n", err.text);
-    return kept;
+    return entry;
 }
 
 static void report(iron__store *store, const feeder *all, unsigned threads, double seconds) {
@@ -77,7 +77,7 @@ static void report(iron__store *store, const feeder *all, unsigned threads, doub
         fed += all[k].fed;
         slowest = all[k].slowest_ns > slowest ? all[k].slowest_ns : slowest;
     }
-    iron__store_count(store, &counts);
+    iron__store_count(store, &counts, NULL);
     printf("feeds/s     %.0f\n", (double)fed / seconds);
     printf("commits/s   %.0f, %.1f feeds each\n", (double)counts.commits / seconds,
            (double)counts.jobs / (double)(counts.commits ? counts.commits : 1));
@@ -106,17 +106,17 @@ int main(int argc, char **argv) {
         return 2;
     }
     for (unsigned k = 0; k < threads; k++) {
-        all[k].kept = engine_number(store, k % engines);
+        all[k].entry = engine_number(store, k % engines);
         all[k].number = k;
         all[k].bytes = number_at(argc, argv, 3, 4096);
         all[k].with_keys = argc > 6;
         all[k].until_ns = iron__clock_ns() + seconds * UINT64_C(1000000000);
-        if (!all[k].kept || pthread_create(&all[k].thread, NULL, feed_on, &all[k]) != 0)
+        if (!all[k].entry || pthread_create(&all[k].thread, NULL, feed_on, &all[k]) != 0)
             return 2;
     }
     for (unsigned k = 0; k < threads; k++) {
         pthread_join(all[k].thread, NULL);
-        iron__kept_release(all[k].kept);
+        iron__store_engine_release(all[k].entry);
     }
     report(store, all, threads, (double)seconds);
     iron__store_close(store);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_tokens.c: how fast the CPU variants are, beside what the memory gives in the same run.
+ * bench_tokens.c: the rates of the CPU variants, next to the memory bandwidth measured in the same
+ * run.
  *
- * Every row goes through the public engine, lattice updates included, over a buffer of at least
- * four times the last-level cache. Rows are timed round-robin, so that drift hits all of them
- * alike; the figure is the median. The ceiling is a row like the others.
- * The modes of Part I read every token once a node; they get a small share of the buffer. Nothing
- * here passes or fails: it reports ratios.
+ * Every row uses the public engine, including lattice updates, over a buffer of at least four times
+ * the last-level cache. Rows are timed round-robin, so that drift affects all equally; the figure
+ * is the median. The ceiling is a row like the others. The modes of Part I read every token once
+ * per node and get a small share of the buffer. The program only reports ratios; it has no pass or
+ * fail.
  */
-#include "arena/ceilings.h"
+#include "arena/device_cpu.c"
 #include "core/cpu.h"
 
 #include <iron/iron_arena.h>
@@ -32,21 +33,21 @@
 #pragma GCC diagnostic pop
 #endif
 
-#define BUFFER_MIN      ((uint64_t)512 << 20)
-#define TURN_SECONDS    0.05
-#define ROUNDS          9
-#define ROWS_MAX        64
-#define PER_NODE_TOKENS 16384u
+#define TOKENS_BYTES_MIN ((uint64_t)512 << 20)
+#define TURN_SECONDS     0.05
+#define ROUNDS           9
+#define ROWS_MAX         64
+#define PER_NODE_TOKENS  16384u
 
 static const uint32_t vocabs[] = {65536, 50257, 128256};
 
-/* An engine's row has an engine, a ceiling's a team, XXH3's neither. */
+/* An engine's row has an engine, a ceiling's a pool, XXH3's neither. */
 typedef struct row {
     const char *name;
     uint32_t vocab; /* 0: does not depend on it */
     bool uses_all_threads;
     iron_engine *engine;
-    iron__team *team;
+    iron__thread_pool *pool;
     size_t tokens;
     double seconds[ROUNDS];
     double gb_s;
@@ -77,8 +78,8 @@ static void die(const char *text) {
 static size_t buffer_bytes(void) {
     uint64_t bytes = 4 * iron__cpu_last_cache_bytes();
 
-    if (bytes < BUFFER_MIN)
-        bytes = BUFFER_MIN;
+    if (bytes < TOKENS_BYTES_MIN)
+        bytes = TOKENS_BYTES_MIN;
     return (size_t)(bytes >> 20 << 20);
 }
 
@@ -103,7 +104,7 @@ static void add_ceilings(bench *b) {
         row *r = &b->rows[b->row_count++];
 
         *r = (row){.name = names[k], .tokens = b->count, .uses_all_threads = k == 1};
-        if (iron__team_create(k ? b->threads : 1, iron__allocator_default(), &r->team, &err))
+        if (iron__thread_pool_create(k ? b->threads : 1, iron__allocator_default(), &r->pool, &err))
             die(err.text);
     }
 }
@@ -155,8 +156,8 @@ static void run_row(const bench *b, row *r) {
     static uint64_t first_read;
     iron_error err;
 
-    if (r->team) {
-        require_same(&first_read, iron__read_pass(r->team, b->tokens, b->count * sizeof(uint32_t)));
+    if (r->pool) {
+        require_same(&first_read, read_pass(r->pool, b->tokens, b->count * sizeof(uint32_t)));
         return;
     }
     if (r->engine) {
@@ -238,7 +239,7 @@ static void time_rows(bench *b) {
 
         qsort(r->seconds, ROUNDS, sizeof r->seconds[0], by_value);
         r->gb_s = (double)r->tokens * sizeof(uint32_t) / r->seconds[ROUNDS / 2] * 1e-9;
-        if (r->team)
+        if (r->pool)
             b->read_gb_s[r->uses_all_threads] = r->gb_s;
         else if (!r->engine)
             b->xxh3_gb_s = r->gb_s;
@@ -303,7 +304,7 @@ int main(int argc, char **argv) {
         print_json(&b, argv[2]);
     for (size_t k = 0; k < b.row_count; k++) {
         iron_engine_destroy(b.rows[k].engine);
-        iron__team_destroy(b.rows[k].team);
+        iron__thread_pool_destroy(b.rows[k].pool);
     }
     munmap(b.tokens, b.count * sizeof(uint32_t));
     return 0;

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""A server with one engine, and accidents on demand: what `iron push` must live with.
+"""A server with one engine that fails on demand, for the tests of `iron push`.
 
-The engine is the oracle's.  Requests are answered as the real server answers them, except for those
-that `accidents` is filled with: each POST takes the next one from the list.
+The engine is the oracle's.  Requests are answered as by the real server, except for the failures
+listed in `failures`: each POST takes the next entry.  `questions` does the same for GET.
 
-    "ok"            as it should be
+    "ok"            normal response
     "drop"          the connection ends before the body is read
     "half"          ... in the middle of the body
-    "lost"          the body is fed, and the connection ends without an answer
-    "late"          the connection ends, and the body is fed after the next question was answered
-    "wrong"         fed; the answer tells another position
-    "other writer"  somebody else feeds four tokens, and the request gets its 409
-    "garbage"       what comes is not HTTP
-    "endless"       an answer of two megabytes
-    "stall"         nothing happens until the client goes
-    (503, {...})    that status, with these headers, before the body is read
+    "lost"          the body is fed, and the connection ends without a response
+    "late"          the connection ends, and the body is fed after the next GET
+    "wrong"         the body is fed; the response has a wrong position
+    "other writer"  another client feeds four tokens first, so the request gets a 409
+    "garbage"       the response is not HTTP
+    "endless"       a response of two megabytes
+    "stall"         no response until the client disconnects
+    (503, {...})    this status, with these headers, before the body is read
 """
 
 import json
@@ -37,7 +37,7 @@ class FakeServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.config = config or oracle.Config(vocab=1000, nodes=8, batch=16)
         self.token = token
-        self.accidents, self.questions = [], []
+        self.failures, self.questions = [], []
         self.posts, self.agents, self.paths = 0, set(), []
         self.connections = 0
         self.late = None
@@ -56,7 +56,7 @@ class FakeServer(ThreadingHTTPServer):
         self.engine, self.tokens = oracle.Engine(self.config), []
 
     def handle_error(self, request, client_address):
-        """A client that goes is part of the game."""
+        """Disconnecting clients are expected."""
 
     def get_request(self):
         self.connections += 1
@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(status, {"type": f"urn:iron:problem:{kind}", "title": title, "status": status,
                              "detail": "what happened", "help": "what to do"} | more,
                     {"Connection": "close"} | (headers or {}))
-        # read what is still coming, so that the answer is not lost to a reset
+        # read the rest of the body, so that a reset does not discard the response
         self.connection.settimeout(60)
         try:
             self.connection.shutdown(socket.SHUT_WR)
@@ -115,7 +115,7 @@ class Handler(BaseHTTPRequestHandler):
         except OSError:
             pass
 
-    def is_let_in(self):
+    def is_authorized(self):
         self.server.agents.add(self.headers["User-Agent"])
         self.server.paths.append(self.path)
         if self.server.token and self.headers["Authorization"] != f"Bearer {self.server.token}":
@@ -127,15 +127,15 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def do_GET(self):
-        if not self.is_let_in():
+        if not self.is_authorized():
             return
         server = self.server
-        accident = server.questions.pop(0) if server.questions else "ok"
-        if accident == "drop":
+        failure = server.questions.pop(0) if server.questions else "ok"
+        if failure == "drop":
             self.hang_up()
             return
-        if accident != "ok":
-            self.act(accident)
+        if failure != "ok":
+            self.act(failure)
             return
         self.answer(200, {"name": "corpus", "batch": server.config.batch} | server.report())
         if server.late:
@@ -143,19 +143,19 @@ class Handler(BaseHTTPRequestHandler):
             server.late = None
 
     def do_POST(self):
-        if not self.is_let_in():
+        if not self.is_authorized():
             return
         self.server.posts += 1
-        self.act(self.server.accidents.pop(0) if self.server.accidents else "ok")
+        self.act(self.server.failures.pop(0) if self.server.failures else "ok")
 
-    def act(self, accident):
-        if isinstance(accident, tuple):
-            self.problem(*accident)
+    def act(self, failure):
+        if isinstance(failure, tuple):
+            self.problem(*failure)
             return
         {"ok": self.take, "drop": self.hang_up, "half": self.take_half, "lost": self.lose,
-         "late": self.come_late, "wrong": self.tell_wrong, "other writer": self.be_overtaken,
-         "garbage": self.send_garbage, "endless": self.send_too_much,
-         "stall": self.stall}[accident]()
+         "late": self.feed_later, "wrong": self.answer_wrong_position,
+         "other writer": self.feed_others_first, "garbage": self.send_garbage,
+         "endless": self.send_too_much, "stall": self.stall}[failure]()
 
     def query(self):
         return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
@@ -182,15 +182,15 @@ class Handler(BaseHTTPRequestHandler):
             self.server.feed(tokens)
         self.hang_up()
 
-    def come_late(self):
+    def feed_later(self):
         self.server.late = self.read_tokens()
         self.hang_up()
 
-    def tell_wrong(self):
+    def answer_wrong_position(self):
         self.server.feed(self.read_tokens())
         self.answer(200, self.server.report() | {"tokens": len(self.server.tokens) + 1})
 
-    def be_overtaken(self):
+    def feed_others_first(self):
         self.read_tokens()
         self.server.feed([1, 2, 3, 4])
         self.problem(409, position=len(self.server.tokens), kind="position-mismatch")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the command share: running it, and making its inputs.
+"""Shared code of the tests of the command: running it and making its inputs.
 
-The tests in this folder see `iron` only from outside: arguments, bytes on standard
+The tests in this folder treat `iron` as a black box: arguments, bytes on standard
 input, files, exit status, standard output and standard error.  They were written
 from the documents, not from the code, and compare against the oracle
 (tests/oracle/oracle.py) and the golden vectors (tests/golden/engine.json).
@@ -12,16 +12,16 @@ Environment:
                        limits (a sanitizer reserves terabytes)
   IRON_TEST_SEED       another seed for the random cases
   IRON_TEST_PIPE_MIB   how much test_bounded sends through a pipe
-  IRON_TEST_LONG       1 adds what takes longer than every change should wait for
+  IRON_TEST_FULL       1 runs the full counts (make test-all); without it sweeps are reduced
+  IRON_TEST_LONG       1 adds tests that take too long for CI (make test-long)
   IRON_TEST_CACHE      a cache folder to use and to keep; building kernels may take a minute
 
-Kernels that are built and calibrations that are made are kept in a cache folder which the tests of
-one run share, and which goes when they end unless it was named: nothing of it reaches the user's
-home.
+Built kernels and calibrations are kept in a cache folder that the tests of one run share.  It is
+removed at the end unless IRON_TEST_CACHE names it; the home directory is not used.
 
 `IronTest` is the base class.  Each test gets an empty folder of its own, `self.dir`,
-which is also the command's working directory, so whatever the command leaves behind is
-seen.  `refused` is the house rule for errors in one place: exit 2, nothing on standard
+which is also the command's working directory, so files that the command leaves
+behind are detected.  `refused` checks the rule for errors: exit 2, nothing on standard
 output, exactly one line on standard error that begins with `iron: `, and no file that
 was not there before.
 """
@@ -51,8 +51,10 @@ import oracle  # noqa: E402  (found through the path set above)
 IRON = os.path.abspath(os.environ.get("IRON") or REPO / "build" / "iron")
 SANITIZED = os.environ.get("IRON_TEST_SANITIZED") == "1"
 LONG = os.environ.get("IRON_TEST_LONG") == "1"
+FULL = LONG or os.environ.get("IRON_TEST_FULL") == "1"
+REDUCED = SANITIZED or not FULL  # fewer cases and smaller files
 SEED = int(os.environ.get("IRON_TEST_SEED", "20260131"))
-TIMEOUT_S = 600  # ends a test that would hang; never decides one
+TIMEOUT_S = 600  # reached only by a hung test
 
 CPU_MODES = ("auto", "scalar", "vector", "threads", "champion", "node", "hybrid")
 NODE_MODES = ("node", "hybrid")  # work grows with nodes x tokens: small cases only
@@ -94,8 +96,8 @@ class Result:
 
 
 def environment(extra=None) -> dict:
-    """The caller's environment without what would change the output, plus `extra`; a value of
-    None takes a variable away."""
+    """The environment without variables that change the output, plus `extra`; a value of None
+    removes a variable."""
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     env.update({"LC_ALL": "C.UTF-8", "IRON_CACHE_DIR": str(CACHE / "iron"),
                 "XDG_CACHE_HOME": str(CACHE)})
@@ -125,7 +127,7 @@ def start(*args, env=None, cwd=None, **popen) -> subprocess.Popen:
 
 
 def parse_json(data: bytes):
-    """Strict JSON: one document, and no NaN or Infinity, which Python would let pass."""
+    """Strict JSON: one document without NaN and Infinity, which Python would accept."""
     def no_constant(name):
         raise ValueError(f"{name} is not JSON")
     return json.loads(data.decode("utf-8"), parse_constant=no_constant)
@@ -150,7 +152,7 @@ def npy(values, descr="<f4", letter="f", shape=None, fortran=False) -> bytes:
 
 
 def floats32(values) -> list[float]:
-    """Values as float32 holds them."""
+    """Values rounded to float32."""
     return list(array.array("f", values))
 
 
@@ -168,7 +170,7 @@ def load_golden() -> dict:
 
 
 class IronTest(unittest.TestCase):
-    """A test of the command: a folder of its own, and the assertions all tests share."""
+    """A test of the command, with a temporary folder and common assertions."""
 
     maxDiff = 2000
 
@@ -193,11 +195,11 @@ class IronTest(unittest.TestCase):
         return self.write(name, pack(tokens, dtype))
 
     def device_node(self, name: str, minor: int) -> Path:
-        """A character device like /dev/null (3) or /dev/full (7) to aim output at.
+        """A character device like /dev/null (3) or /dev/full (7) as an output.
 
-        For root it is a node of our own in the test's folder: a command that wrongly
-        renames a file over its target must not replace the machine's /dev/null.  Others
-        cannot do such harm, and use the real one.
+        For root it is a new node in the test's folder: a command that wrongly renames a file over
+        its target must not replace the machine's /dev/null.  Other users cannot do that, and use
+        the real one.
         """
         if os.geteuid() != 0:
             return Path("/dev") / name
@@ -216,14 +218,14 @@ class IronTest(unittest.TestCase):
         return iron(*args, **kwargs)
 
     def succeeds(self, *args, **kwargs) -> Result:
-        """Exit 0 and a silent standard error."""
+        """Exit 0 and an empty standard error."""
         result = self.iron(*args, **kwargs)
         self.assertEqual(result.code, 0, str(result))
         self.assertEqual(result.err, b"", str(result))
         return result
 
     def first_line(self, *args) -> str:
-        """What standard error begins with; the command is not waited for."""
+        """The first line of standard error; the command is then killed."""
         with start(*args, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                    stderr=subprocess.PIPE) as command:
             watchdog = threading.Timer(TIMEOUT_S, command.kill)
@@ -247,15 +249,15 @@ class IronTest(unittest.TestCase):
     def read_state(self, path) -> dict:
         return self.json("state", path)
 
-    # Judging.
+    # Checking.
 
     def assert_report(self, expected: dict, found: dict):
-        """The five words of the report, and `seal` where one is expected."""
+        """Compares the five words of the report, and `seal` if one is expected."""
         keys = [k for k in REPORT_KEYS + ("seal",) if k in expected]
         self.assertEqual({k: expected[k] for k in keys}, {k: found.get(k) for k in keys})
 
     def assert_nodes(self, engine: oracle.Engine, state: dict):
-        """The three arrays of a state that was read out, bit for bit."""
+        """Compares the three arrays of a state, bit for bit."""
         self.assertEqual(engine.xor_accumulators, state["xor_accumulators"])
         self.assertEqual(engine.potentials, state["potentials"])
         self.assertEqual(engine.activations, floats32(state["activations"]))
@@ -266,7 +268,8 @@ class IronTest(unittest.TestCase):
                 for p in sorted(self.dir.rglob("*"))}
 
     def assert_error_line(self, result: Result, says=()):
-        """Exit 2, silent standard output, one line that begins `iron: ` and says what it must."""
+        """Exit 2, empty standard output, one line that begins with `iron: ` and has the expected
+        text."""
         self.assertEqual(result.code, 2, str(result))
         self.assertEqual(result.out, b"", str(result))
         self.assertRegex(result.message, r"\Airon: [^\n\r]+\n\Z", str(result))
@@ -274,7 +277,7 @@ class IronTest(unittest.TestCase):
             self.assertRegex(result.message, re.compile(wanted, re.IGNORECASE), str(result))
 
     def refused(self, *args, says=(), **kwargs) -> Result:
-        """The command refuses, says why in one line, and leaves the folder as it was."""
+        """The command fails with a one-line reason and leaves the folder unchanged."""
         before = self.listing()
         result = self.iron(*args, **kwargs)
         self.assert_error_line(result, says)

@@ -6,8 +6,7 @@
     python3 tests/cli/run.py test_golden errors
 
 A module may be named with or without `test_` and `.py`.  Every skipped test prints its
-reason.  The last line is unittest's own; the exit status is 1 if a test failed or none
-ran: a suite that finds nothing to do has not passed.
+reason.  The exit status is 1 if a test failed or no test ran.
 """
 
 import sys

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What the runners of tests/cli and tests/server share: which tests are meant by the arguments,
-and a result that says why a test was skipped.
+"""Shared code of the runners of tests/cli and tests/server: selects tests by their arguments and
+prints the reason of every skip.
 """
 
+import signal
 import unittest
 from pathlib import Path
 
 
-class TalkingResult(unittest.TextTestResult):
-    """The usual result, with the reason of each skip printed where it happens."""
+class ResultWithReasons(unittest.TextTestResult):
+    """Prints the reason of each skipped test."""
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
@@ -31,4 +32,7 @@ def collect(folder: Path, arguments) -> unittest.TestSuite:
 
 
 def run(suite: unittest.TestSuite) -> unittest.TestResult:
-    return unittest.TextTestRunner(resultclass=TalkingResult).run(suite)
+    # A shell starts background jobs with SIGINT ignored, and programs inherit that: the tests that
+    # interrupt the command would wait forever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return unittest.TextTestRunner(resultclass=ResultWithReasons).run(suite)

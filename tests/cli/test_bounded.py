@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Streams larger than memory: the command needs the same little for any size.
+"""Streams larger than memory: memory use does not depend on the size of the input.
 
 `iron gen` writes a long stream into a pipe, and `iron feed` reads it under an address
 space of 512 MiB (`ulimit -v 524288`), with one thread and with eight.  The result must be
@@ -29,14 +29,14 @@ import subprocess
 import threading
 import unittest
 
-from harness import (LONG, REPORT_KEYS, SANITIZED, SEED, IronTest, argv, environment, oracle, pack,
-                     parse_json)
+from harness import (FULL, LONG, REDUCED, REPORT_KEYS, SANITIZED, SEED, IronTest, argv, environment,
+                     oracle, pack, parse_json)
 
 MIB = 1 << 20
-PIPE_MIB = int(os.environ.get("IRON_TEST_PIPE_MIB", "64" if SANITIZED else "256"))
+PIPE_MIB = int(os.environ.get("IRON_TEST_PIPE_MIB", "64" if REDUCED else "256"))
 ADDRESS_SPACE = 524288 * 1024
 RESIDENT_KIB = (1600 if SANITIZED else 200) * 1024
-LARGE = (64 if SANITIZED else 10240) * MIB
+LARGE = (64 if SANITIZED else 10240 if FULL else 1536) * MIB
 TIMEOUT_S = 120 + max(PIPE_MIB, LARGE // MIB // 8)  # that is a very slow machine
 MEDIUM = LARGE if LONG else min(LARGE, 1536 * MIB)  # still three times the address space
 CHUNK = 2**20
@@ -100,7 +100,7 @@ class BoundedTest(IronTest):
 
 
 class Bounded(BoundedTest):
-    def test_resident_memory(self):
+    def test_resident_memory_is_bounded(self):
         expected, _ = self.feed_gen("--mode", "scalar")
         self.assertEqual(expected["tokens"], PIPE_MIB * MIB // 4)
         for threads in (1, 8):
@@ -110,7 +110,7 @@ class Bounded(BoundedTest):
                 self.assertLess(peak, RESIDENT_KIB)
 
     @unittest.skipIf(SANITIZED, NO_LIMIT)
-    def test_a_long_pipe_in_a_small_address_space(self):
+    def test_long_pipe_in_a_small_address_space(self):
         expected, _ = self.feed_gen("--mode", "scalar")
         for options in (["--threads", 1], ["--threads", 8, "--mode", "champion"],
                         ["--threads", 8, "--seal", "--state", "run.state"]):
@@ -127,7 +127,7 @@ class Bounded(BoundedTest):
         self.assert_same(expected, found)
 
     @unittest.skipIf(SANITIZED, NO_LIMIT)
-    def test_a_batch_larger_than_the_address_space(self):
+    def test_batch_larger_than_the_address_space(self):
         options = ["--batch", 2**40, "--vocab", 65536]
         expected, _ = self.feed_gen(*options, "--mode", "scalar")
         found, _ = self.feed_gen(*options, limited=True)
@@ -135,7 +135,7 @@ class Bounded(BoundedTest):
         self.assert_same(expected, found)
 
     @unittest.skipIf(SANITIZED, NO_LIMIT)
-    def test_a_file_larger_than_the_address_space(self):
+    def test_file_larger_than_the_address_space(self):
         size = max(768, PIPE_MIB) * MIB
         path = self.sparse_file(size)
         expected = self.feed(path, "--dtype", "u32", "--mode", "scalar")
@@ -148,7 +148,7 @@ class Bounded(BoundedTest):
 class FarPositions(BoundedTest):
     @unittest.skipUnless(LONG, "four gibibytes: set IRON_TEST_LONG=1")
     def test_positions_beyond_2_32(self):
-        """2^32 tokens are fed and saved; what the next ones add, the oracle knows."""
+        """Feeds and saves 2^32 tokens; the oracle checks the contribution of the next ones."""
         far = 2**32 + 5
         before, _ = self.feed_measured(subprocess.DEVNULL, self.sparse_file(far), "--dtype", "u8",
                                        "--nodes", 4, "--state", "far.state")
@@ -163,7 +163,7 @@ class FarPositions(BoundedTest):
 
 
 class Sparse:
-    """A raw file of zeros but for a few tokens, and what follows from that."""
+    """A raw file of zeros except for a few tokens, and its expected figures."""
 
     def __init__(self, path, dtype, count, tokens):
         self.path, self.dtype, self.count, self.tokens = path, dtype, count, dict(tokens)
@@ -213,16 +213,16 @@ class SparseTest(BoundedTest):
 
     def setUp(self):
         super().setUp()
-        self.dice = random.Random(f"{SEED} {self.id()}")
+        self.rng = random.Random(f"{SEED} {self.id()}")
 
     def sparse(self, name, dtype, size) -> Sparse:
         """Tokens in the first quad, the last one, at both sides of a chunk, and anywhere."""
         count = size // len(pack([0], dtype))
         places = [1, 2, count - 1, 7 * CHUNK - 1, 7 * CHUNK]
-        places += [self.dice.randrange(count) for _ in range(9)]
+        places += [self.rng.randrange(count) for _ in range(9)]
         limit = 256 if dtype == "u8" else 60000
         return Sparse(self.dir / name, dtype, count,
-                      {k: self.dice.randrange(1, limit) for k in places if k < count})
+                      {k: self.rng.randrange(1, limit) for k in places if k < count})
 
     def bounded(self, *args, source=subprocess.DEVNULL, **expected):
         found, peak = self.measured(source, *args, limited=not SANITIZED, **expected)
@@ -234,7 +234,7 @@ class SparseTest(BoundedTest):
         return report
 
     def words_of_zeros(self, count) -> list:
-        """By the narrowest width, whose kernel is another."""
+        """Computed with one-byte tokens, which use a different kernel."""
         zeros = Sparse(self.dir / "zeros.u8", "u8", count, {})
         report = self.sum(zeros, "--threads", 3)
         self.assertEqual((report["min"], report["max"], report["out_of_vocab"]), (0, 0, 0))
@@ -261,7 +261,7 @@ class SparseTest(BoundedTest):
         return first, count
 
     def assert_part_with(self, stream, position, parts, *options):
-        """The short part that holds a position; what does not divide moves it by a few parts."""
+        """Checks the short part that contains a position; rounding may shift it by a few parts."""
         index = position * parts // stream.count + 1
         for _ in range(4):
             first, count = self.assert_part(stream, index, parts, *options)
@@ -283,9 +283,9 @@ class SparseFiles(SparseTest):
                 for position in (0, stream.count - 1, *stream.tokens):
                     self.assert_part_with(stream, position, parts)
 
-    def test_far_ranges(self):
-        """Four windows of keys, of which only short pieces are read.  Chunks of 2^20 tokens end
-        where a window does; others go across."""
+    def test_parts_at_distant_positions(self):
+        """Four key windows; only short parts are read.  Chunks of 2^20 tokens end at window
+        boundaries; chunks of the other size cross them."""
         stream = self.sparse("far.u8", "u8", 2**36 + 5)
         for window in range(1, 4):
             stream.put(window * 2**34 - 1, 200 + window)
@@ -296,13 +296,13 @@ class SparseFiles(SparseTest):
             for chunk in (CHUNK, 4 * 8199):
                 self.assert_part_with(stream, position, parts, "--chunk", chunk)
 
-    def test_parts_make_the_whole(self):
+    def test_merged_parts_equal_the_whole(self):
         stream = self.sparse("parts.u16", "u16", MEDIUM)
         names = [f"part-{k}" for k in range(1, 6)]
         for k, name in enumerate(names, 1):
             self.sum(stream, "--part", f"{k}/5", "-o", name, "--threads", k)
         whole = self.sum(stream, "--manifest", "whole")
-        self.dice.shuffle(names)
+        self.rng.shuffle(names)
         merged, = self.json("merge", *names, "-o", "merged")
         self.assertEqual(merged["words"], whole["words"])
         self.assertEqual((self.dir / "merged").read_bytes(), (self.dir / "whole").read_bytes())
@@ -394,7 +394,7 @@ class SparseFiles(SparseTest):
         self.assert_changed(report, stream, stream.count - CHUNK // 2, [value, 60001])
 
     @unittest.skipUnless(LONG and not SANITIZED, "16 gibibytes: set IRON_TEST_LONG=1")
-    def test_a_second_window_of_keys(self):
+    def test_second_key_window(self):
         stream = self.sparse("windows.u8", "u8", 2**34 + 4 * CHUNK)
         stream.put(2**34 - 1, 201)
         stream.put(2**34, 202)

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
 """How the command behaves: help, reports, read-outs, signals, terminals, files.
 
-What the numbers are is the business of test_golden and test_properties; bad input that of
-test_errors.  Here is the rest of what the documents promise of the command:
+Results are tested by test_golden and test_properties, invalid input by test_errors.  This module
+tests the rest of the documented behaviour:
 
   * `--help` and `--version` anywhere, `--json` as one document and nothing else,
   * the keys of the reports, and a state read out as text, JSON, CSV and NPY,
-  * an empty stream is a stream,
-  * a closed pipe is no error message; an interrupt leaves nothing half-written,
-  * progress on a terminal only, no colour where none is wanted,
+  * an empty stream is valid,
+  * a closed pipe prints no error; an interrupt leaves no partial files,
+  * progress only on a terminal, no colour with NO_COLOR,
   * a state is replaced in one step, with the permissions the umask gives.
 """
 
 import ast
 import csv
+import fcntl
 import io
 import os
 import pty
@@ -21,6 +22,8 @@ import select
 import signal
 import struct
 import subprocess
+import sys
+import termios
 import time
 import unittest
 
@@ -31,6 +34,7 @@ SUBCOMMANDS = ("info", "gen", "feed", "state", "quantize", "arena", "selftest",
                "sum", "check", "merge")
 STATE_KEYS = ("xor_accumulators", "potentials", "activations", "nodes", "vocab", "batch",
               "positions", "lattice", "tokens", "batches", "xor", "sum", "state")
+OPEN_S = 20  # how long a command may take to open its output
 GRACE_S = 300  # how long an interrupted command may take to clean up
 
 
@@ -51,7 +55,7 @@ class Help(IronTest):
                 self.assertRegex(text.lower(), "usage")
                 self.assertIn(f"iron {name}", text)
 
-    def test_help_is_a_command_too(self):
+    def test_help_as_a_command(self):
         self.assertEqual(self.succeeds("help").text, self.succeeds("--help").text)
         for name in SUBCOMMANDS:
             self.assertEqual(self.succeeds("help", name).text, self.succeeds(name, "--help").text)
@@ -69,7 +73,7 @@ class Help(IronTest):
         self.assertIsInstance(self.json("info"), dict)
 
     def test_selftest(self):
-        """On the CPU; what devices there are the test `selftest` takes, half a minute long."""
+        """CPU only; the CTest test `selftest` covers all devices and takes half a minute."""
         cpu_only = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none"}
         self.succeeds("selftest", "--quick", env=cpu_only)
 
@@ -103,12 +107,12 @@ class FeedReport(IronTest):
             self.assertIsInstance(report[key], (int, float))
             self.assertGreaterEqual(report[key], 0)
 
-    def test_mode_is_the_one_that_ran(self):
+    def test_mode_reports_the_mode_used(self):
         for mode in CPU_MODES[1:]:
             self.assertEqual(self.feed(self.tokens, *self.options, "--mode", mode)["mode"], mode)
         self.assertIn(self.feed(self.tokens, *self.options)["mode"], CPU_MODES[1:])
 
-    def test_a_slow_mode_says_so_before_it_runs(self):
+    def test_slow_mode_warns_before_it_runs(self):
         path = self.write("many.bin", bytes(4 * 100_000))
         note = self.first_line("feed", path, "--dtype", "u32", "--nodes", 2**20, "--mode", "node",
                                "--backend", "cpu", "--threads", 1)
@@ -119,7 +123,7 @@ class FeedReport(IronTest):
         self.assertTrue(out.endswith(b"\n"))
         self.assertIsInstance(parse_json(out), dict)
 
-    def test_text_has_the_words(self):
+    def test_text_report(self):
         text = self.succeeds("feed", self.tokens, *self.options, "--seal").text
         report = self.engine.report()
         for word in (report["xor"], report["sum"], report["state"], oracle.seal(self.values)):
@@ -135,13 +139,13 @@ class FeedReport(IronTest):
                 path = self.write_tokens(name, self.values)
                 self.assert_report(self.engine.report(), self.feed(path, *self.options))
 
-    def test_a_name_that_is_no_utf8(self):
+    def test_name_that_is_not_utf8(self):
         path = os.fsencode(self.dir) + b"/broken-\xff\xfe"
         with open(path, "wb") as file:
             file.write(pack(self.values))
         self.assert_report(self.engine.report(), self.feed(path, *self.options))
 
-    def test_the_order_of_a_directory_is_printed(self):
+    def test_file_order_of_a_directory_is_printed(self):
         for number in (10, 2, 1):
             self.write_tokens(f"corpus/part-{number}.bin", [number])
         result = self.iron("feed", "corpus", "--dtype", "u32")
@@ -177,7 +181,7 @@ class EmptyStream(IronTest):
         with open("/dev/null", "rb") as null:
             self.check_empty("-", stdin=null)
 
-    def test_its_state_can_be_saved_and_resumed(self):
+    def test_empty_state_can_be_saved_and_resumed(self):
         engine = oracle.Engine(oracle.Config(nodes=5, batch=3))
         self.feed("-", "--dtype", "u32", "--nodes", 5, "--batch", 3, "--state", "run.state")
         self.assert_nodes(engine, self.read_state("run.state"))
@@ -231,7 +235,7 @@ class ReadOut(IronTest):
             "activations": self.read_npy("activations", "<f4", "f")})
 
     def read_npy(self, name: str, descr: str, letter: str) -> list:
-        """The values of a version 1.0 file, after a look at everything before them."""
+        """The values of a version 1.0 file; checks its header."""
         data = (self.dir / "arrays" / f"{name}.npy").read_bytes()
         self.assertEqual(data[:8], b"\x93NUMPY\x01\x00")
         begin = 10 + struct.unpack("<H", data[8:10])[0]
@@ -305,22 +309,22 @@ class Gen(IronTest):
                 self.assertEqual(expected, (self.dir / "new.bin").read_bytes())
                 self.assertEqual(list(self.listing()), ["new.bin"])
 
-    def test_without_dtype_any_limit_fits(self):
+    def test_any_limit_is_valid_without_dtype(self):
         out = self.succeeds(*self.args(1, 100, 2**32, "-o", "-")).out
         self.assertEqual(oracle.gen(1, 100, 2**32), unpack(out))
 
-    def test_sixteen_bits_have_a_limit(self):
+    def test_u16_limit(self):
         self.refused(*self.args(1, 10, 65537, "--dtype", "u16", "-o", "new.bin"))
         self.succeeds(*self.args(1, 10, 65536, "--dtype", "u16", "-o", "new.bin"))
 
-    def test_a_file_that_exists_is_replaced_whole(self):
+    def test_existing_file_is_replaced_atomically(self):
         self.write("new.bin", bytes(100000))
         self.succeeds(*self.args(1, 10, 5, "--dtype", "u32", "-o", "new.bin"))
         self.assertEqual(pack(oracle.gen(1, 10, 5)), (self.dir / "new.bin").read_bytes())
 
 
 class ClosedPipe(IronTest):
-    """The reader goes away; both with SIGPIPE deadly, as in a shell, and ignored."""
+    """The reader closes the pipe, with SIGPIPE at its default (as in a shell) and ignored."""
 
     def stderr_after_closing(self, *args, keep=16, restore_signals=True) -> bytes:
         with start(*args, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -344,16 +348,28 @@ class ClosedPipe(IronTest):
 
 
 class Interrupt(IronTest):
-    def wait_for_files(self, before, patience_s=1.0):
-        """Until something new appears in the folder, or for a while if nothing does."""
-        deadline = time.monotonic() + patience_s
-        while set(os.listdir(self.dir)) == before and time.monotonic() < deadline:
+    def wait_for_output(self, command: subprocess.Popen):
+        """Waits until the command has a file in the folder open.  The file may have no name yet, so
+        a listing of the folder would not show it."""
+        folder, descriptors = os.path.realpath(self.dir) + os.sep, f"/proc/{command.pid}/fd"
+        deadline = time.monotonic() + OPEN_S
+        while not any(self.link_target(descriptors, name).startswith(folder)
+                      for name in os.listdir(descriptors)):
+            self.assertIsNone(command.poll(), "the command ended before it opened its output")
+            self.assertLess(time.monotonic(), deadline, "the command does not open its output")
             time.sleep(0.005)
 
-    def interrupt(self, command: subprocess.Popen):
-        """Sends SIGINT; the command must end soon, and not with success."""
+    @staticmethod
+    def link_target(folder: str, name: str) -> str:
         try:
-            self.assertIsNone(command.poll(), "it ended before it could be interrupted")
+            return os.readlink(os.path.join(folder, name))
+        except OSError:  # closed meanwhile
+            return ""
+
+    def interrupt(self, command: subprocess.Popen):
+        """Sends SIGINT; the command must end with a failure."""
+        try:
+            self.assertIsNone(command.poll(), "the command ended before the interrupt")
             command.send_signal(signal.SIGINT)
             self.assertNotEqual(command.wait(GRACE_S), 0)
         finally:
@@ -361,17 +377,18 @@ class Interrupt(IronTest):
             command.wait()
 
     def interrupt_gen(self, name: str):
-        before = set(os.listdir(self.dir))
         command = start("gen", "--seed", 1, "--count", 1000000000, "--limit", 50257, "--dtype",
                         "u32", "-o", name, cwd=self.dir, stderr=subprocess.DEVNULL)
-        self.wait_for_files(before)
+        self.addCleanup(command.wait)
+        self.addCleanup(command.kill)
+        self.wait_for_output(command)
         self.interrupt(command)
 
-    def test_gen_leaves_nothing(self):
+    def test_interrupted_gen_leaves_no_files(self):
         self.interrupt_gen("new.bin")
         self.assertEqual(self.listing(), {})
 
-    def test_gen_keeps_what_was_there(self):
+    def test_interrupted_gen_keeps_the_old_file(self):
         self.write("old.bin", b"precious")
         self.interrupt_gen("old.bin")
         self.assertEqual(self.listing(), {"old.bin": b"precious"})
@@ -383,15 +400,22 @@ class Interrupt(IronTest):
                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         command.stdin.write(bytes(100003))
         command.stdin.flush()
-        time.sleep(0.5)
+        self.wait_until_read(command.stdin)
         self.interrupt(command)
         command.stdin.close()
 
-    def test_feed_leaves_nothing(self):
+    def wait_until_read(self, pipe):
+        """Waits until the command has read everything written to the pipe."""
+        deadline, unread = time.monotonic() + TIMEOUT_S, bytes(4)
+        while int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, unread), sys.byteorder) > 0:
+            self.assertLess(time.monotonic(), deadline, "the command does not read its input")
+            time.sleep(0.005)
+
+    def test_interrupted_feed_leaves_no_files(self):
         self.interrupt_feed()
         self.assertEqual(self.listing(), {})
 
-    def test_feed_keeps_the_old_state(self):
+    def test_interrupted_feed_keeps_the_old_state(self):
         self.feed("-", "--dtype", "u32", "--nodes", 4, "--batch", 16, "--state", "run.state",
                   stdin=bytes(400))
         before = self.listing()
@@ -406,10 +430,10 @@ class Terminal(IronTest):
         try:
             return pty.openpty()
         except OSError as error:  # a container without /dev/pts
-            self.skipTest(f"no pseudo-terminal to be had: {error}")
+            self.skipTest(f"no pseudo-terminal available: {error}")
 
     def read_terminal(self, fd: int, seconds: float) -> bytes:
-        """What arrives at the terminal's other end within the time, or until it closes."""
+        """Reads from the terminal's other end until it closes or the time is over."""
         deadline, seen = time.monotonic() + seconds, b""
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([fd], [], [], left)[0]:
@@ -451,7 +475,7 @@ class Terminal(IronTest):
         self.assertNotEqual(seen.strip(), b"")
         self.assertEqual(parse_json(out)["tokens"], 20 << 18)
 
-    def test_no_colour_when_none_is_wanted(self):
+    def test_no_color_disables_colour(self):
         _, seen = self.on_terminal(env={"NO_COLOR": "1"})
         self.assertNotRegex(seen, rb"\x1b\[[0-9;]*m")
 
@@ -488,7 +512,7 @@ class StateFiles(IronTest):
                 self.succeeds(*self.FEED, name, stdin=pack([1, 2, 3]), umask=umask)
                 self.assertEqual((self.dir / name).stat().st_mode & 0o777, mode)
 
-    def test_an_old_state_is_replaced_in_one_step(self):
+    def test_old_state_is_replaced_atomically(self):
         path = self.dir / "run.state"
         self.succeeds(*self.FEED, path, stdin=pack([1, 2, 3]))
         old, old_bytes = path.stat(), path.read_bytes()
@@ -499,7 +523,7 @@ class StateFiles(IronTest):
         self.assertEqual(self.read_state(path)["tokens"], 4)
         self.assertEqual(sorted(self.listing()), ["link.state", "run.state"])
 
-    def test_an_old_file_of_any_kind_is_replaced(self):
+    def test_any_old_file_is_replaced(self):
         path = self.write("run.state", b"not a state")
         self.succeeds(*self.FEED, path, stdin=pack([1]))
         self.assertEqual(self.read_state(path)["tokens"], 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """scripts/demo, which `make demo` runs: its steps, its closing lines, and the report it leaves.
 
-The race is a small one here: what is fast is not asked.
+It runs a small race; the speed is not checked.
 """
 
 import re
@@ -20,11 +20,11 @@ class Demo(IronTest):
         return subprocess.run([REPO / "scripts" / "demo", *args], env=environment(env), check=False,
                               capture_output=True, text=True, timeout=TIMEOUT_S)
 
-    def test_from_tokens_to_a_report(self):
+    def test_steps_and_report(self):
         folder = self.dir / "made"
         done = self.demo(folder, IRON=IRON, IRON_DEMO_RACE=RACE)
         self.assertEqual(done.returncode, 0, done.stderr)
-        # Fed whole, resumed, piped; sealed as 16 bits, as 32 bits, in shards.
+        # Fed at once, resumed, piped; sealed as 16 bits, as 32 bits, in shards.
         self.assertEqual(done.stdout.count(SEAL), 6, done.stdout)
         self.assertIn("equal, bit for bit", done.stdout)
         self.assertIn("first difference at position 6172839", done.stdout)
@@ -32,7 +32,7 @@ class Demo(IronTest):
         closing = done.stdout.split("The fastest of each race:\n")[1]
         for op in OPS:
             self.assertRegex(closing, rf"(?m)^  {op}\.cpu\.\S+ +[0-9.]+ GB/s, "
-                                      r"[0-9.]+ % of what the memory gave")
+                                      r"[0-9.]+ % of measured read bandwidth")
         report = folder / "report.html"
         self.assertIn(f"  {report.resolve()}\n", closing)
         html = report.read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ class Demo(IronTest):
         self.assertEqual(sorted(p.name for p in folder.iterdir()),
                          ["race.txt", "report.html", "tokens.bin"])
 
-        # What it says to try next works as it stands there.
+        # The suggested next commands work.
         tries = re.findall(r"(?m)^  (\S+iron) (.*?) +# ", closing)
         self.assertEqual(len(tries), 3, closing)
         for command, rest in tries:
@@ -51,11 +51,11 @@ class Demo(IronTest):
                                    check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertEqual((tried.returncode, tried.stderr), (0, ""), rest)
 
-    def test_without_a_command(self):
+    def test_missing_command_fails(self):
         done = self.demo(self.dir / "none", IRON=str(self.dir / "iron"))
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        self.assertIn("make demo builds it", done.stderr)
+        self.assertIn("run make demo", done.stderr)
         self.assertFalse((self.dir / "none").exists())
 
 

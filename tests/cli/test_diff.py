@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Where two streams differ: `iron diff`.
 
-Every answer is judged by a comparison of two Python lists: the first difference and its values, the
+Every result is checked by comparing two Python lists: the first difference and its values, the
 differing chunks and their ranges.  Claims about what happened (tokens inserted, a shard repeated)
 are compared with the edit that was made.  The two sides come as files of any format and width, in
 other shards, as a pipe, as manifests with and without their files.
@@ -22,7 +22,7 @@ CHUNK = 1024
 
 
 def compared(a, b, size=CHUNK) -> dict:
-    """What the report must say of two lists, but for the explanation."""
+    """The expected report for two lists, without the explanation."""
     longer = max(len(a), len(b))
     common = min(len(a), len(b))
     first = next((k for k in range(common) if a[k] != b[k]), common if len(a) != len(b) else None)
@@ -59,7 +59,7 @@ class DiffTest(IronTest):
         return [self.dice.randrange(limit) for _ in range(count)]
 
     def diff(self, *args, **kwargs) -> dict:
-        """`iron diff --json`, whose exit status must agree with what it says."""
+        """`iron diff --json`; the exit status must agree with the report."""
         result = self.iron("diff", *args, "--json", **kwargs)
         self.assertIn(result.code, (0, 1), str(result))
         self.assertEqual(result.err, b"", str(result))
@@ -121,7 +121,7 @@ class Comparing(DiffTest):
         self.assertIn("A a.npy, token 3333\n", text)
         self.assertIn("B b/part-10.bin, token 0\n", text)
 
-    def test_a_pipe(self):
+    def test_standard_input(self):
         a = self.tokens(5000)
         b = a[:2000] + [9] + a[2000:]
         self.write_tokens("a", a)
@@ -239,7 +239,7 @@ class Manifests(DiffTest):
                       cwd=self.dir / "away")
         self.assert_compared(self.a, self.b, "a.bin", "away/b.m", "--dtype", "u32")
 
-    def test_files_that_have_changed_since(self):
+    def test_files_changed_after_the_manifest(self):
         self.manifest("a.m", "a.bin")
         self.manifest("b.m", "b.bin")
         changed = self.b[:]
@@ -250,7 +250,7 @@ class Manifests(DiffTest):
                          {"position": 8192, "end": 9216, "values": [None, None]})
         self.assertIn("b.m are no longer what its manifest says", report["text"])
 
-    def test_the_same(self):
+    def test_equal_manifests(self):
         self.manifest("a.m", "a.bin")
         self.manifest("c.m", "a.bin", chunk=4096)
         text = self.succeeds("diff", "a.m", "a.bin", "--dtype", "u32").text
@@ -259,7 +259,7 @@ class Manifests(DiffTest):
         os.remove(self.dir / "a.bin")
         self.assertEqual(self.diff("a.m", "c.m")["kind"], "same")
 
-    def test_chunks_of_other_sizes(self):
+    def test_different_chunk_sizes(self):
         self.manifest("a.m", "a.bin")
         self.manifest("b.m", "b.bin", chunk=2048)
         self.assert_compared(self.a, self.b, "a.m", "b.m")
@@ -268,7 +268,7 @@ class Manifests(DiffTest):
         self.assertEqual(self.diff("a.m", "b.m")["chunk_tokens"], CHUNK)
         self.refused("diff", "a.m", "b.m", "--chunk", 2048, says="--chunk")
         os.remove(self.dir / "b.bin")
-        self.refused("diff", "a.m", "b.m", says=["--chunk", "not at hand"])
+        self.refused("diff", "a.m", "b.m", says=["--chunk", "not available"])
 
     def test_sorted_members(self):
         self.manifest("a.m", "a.bin")
@@ -278,7 +278,7 @@ class Manifests(DiffTest):
         self.assertEqual(self.diff("sorted.m", "a.bin", "--dtype", "u32")["kind"], "same")
         self.assert_compared(self.a, self.b, "sorted.m", "b.bin", "--dtype", "u32")
 
-    def test_another_seal(self):
+    def test_manifest_with_a_wrong_seal(self):
         self.manifest("a.m", "a.bin")
         m = json.loads((self.dir / "a.m").read_text())
         words = oracle.seal_words(self.a)
@@ -289,7 +289,7 @@ class Manifests(DiffTest):
         self.refused("diff", "bad.m", "a.bin", "--dtype", "u32", says="bad.m is a damaged")
         self.refused("diff", "a.bin", "bad.m", "--dtype", "u32", says="bad.m is a damaged")
 
-    def test_a_pipe_by_name(self):
+    def test_named_pipe(self):
         os.mkfifo(self.dir / "fifo")
         data = pack(self.a, "u32")
         for other, code in (("a.bin", 0), ("b.bin", 1)):
@@ -299,7 +299,7 @@ class Manifests(DiffTest):
             writer.join()
             self.assertEqual(result.code, code, str(result))
 
-    def test_a_part(self):
+    def test_partial_manifest(self):
         self.succeeds("sum", "a.bin", "--dtype", "u32", "--part", "1/2", "-o", "part.m")
         self.refused("diff", "part.m", "b.bin", "--dtype", "u32", says="iron merge")
 
@@ -317,7 +317,7 @@ class Refusing(DiffTest):
         super().setUp()
         self.write_tokens("a", self.tokens(100))
 
-    def test_usage(self):
+    def test_invalid_usage_is_refused(self):
         self.refused("diff", says="two streams")
         self.refused("diff", "a", "--dtype", "u32", says="two streams")
         self.refused("diff", "a", "a", "a", "--dtype", "u32", says="two streams")
@@ -330,7 +330,7 @@ class Refusing(DiffTest):
         self.refused("diff", "a", "a", "--dtype", "u32", "--backend", "cuda", says="CPU")
         self.refused("diff", "a", "a", "--dtype", "u32", "--threads", 0, says="threads")
 
-    def test_inputs(self):
+    def test_invalid_inputs_are_refused(self):
         self.refused("diff", "a", "missing", "--dtype", "u32", says="missing")
         self.write("odd", b"\0" * 7)
         self.refused("diff", "a", "odd", "--dtype", "u32", says="odd")

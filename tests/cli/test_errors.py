@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Bad input, one kind after the other: the command must refuse, say why, and leave nothing.
+"""Invalid input: the command must fail with one line of explanation and write no files.
 
-The rule is the same for all: exit 2, nothing on standard output, exactly one line on
+In all cases: exit 2, nothing on standard output, exactly one line on
 standard error that begins with `iron: `, and the folder as it was before.  `refused` in
 the harness checks it; the tests here list what must be refused.  Where the documents
 promise that a message names something (the list of modes, `iron sniff`, the position of a
@@ -19,10 +19,10 @@ import struct
 import subprocess
 import unittest
 
-from harness import CPU_MODES, SANITIZED, SEED, IronTest, Result, iron, npy, pack
+from harness import CPU_MODES, REDUCED, SANITIZED, SEED, IronTest, Result, iron, npy, pack
 
 BAD_NUMBERS = ("12x", "x", "", "-1", "1e3", "1.5", "0x10", "99999999999999999999")
-FLIPS = 80 if SANITIZED else 200
+FLIPS = 80 if REDUCED else 200
 
 
 class ErrorTest(IronTest):
@@ -31,7 +31,7 @@ class ErrorTest(IronTest):
         self.tokens = self.write_tokens("tokens.bin", range(100))
 
     def refused_feed(self, *options, says=(), **kwargs):
-        """`iron feed` of good tokens, with options that are not."""
+        """`iron feed` of valid tokens with invalid options."""
         return self.refused("feed", self.tokens, "--dtype", "u32", *options, "--json", says=says,
                             **kwargs)
 
@@ -73,7 +73,7 @@ class Usage(ErrorTest):
         self.refused("gen")
         self.refused("quantize")
 
-    def test_unknown_words(self):
+    def test_unknown_values(self):
         self.refused_each("--positions", ("", "Stream", "batches", "0"))
         self.refused_each("--format", ("", "parquet"))
         self.refused_each("--backend", ("", "foo"))
@@ -82,7 +82,7 @@ class Usage(ErrorTest):
                 self.refused("feed", self.tokens, "--dtype", dtype)
         self.refused("quantize", "--kind", "complex", "1", says="complex")
 
-    def test_numbers_are_plain_decimals(self):
+    def test_numbers_must_be_plain_decimals(self):
         for option in ("--vocab", "--nodes", "--batch", "--threads", "--device"):
             self.refused_each(option, BAD_NUMBERS)
 
@@ -102,7 +102,7 @@ class Usage(ErrorTest):
             with self.subTest(value=value, kind="xor"):
                 self.refused("quantize", "--kind", "xor", value)
 
-    def test_a_bad_value_on_standard_input(self):
+    def test_invalid_value_on_standard_input(self):
         result = self.iron("quantize", "-", stdin=b"1\nx\n")
         self.assertEqual(result.code, 2, str(result))
         self.assertRegex(result.message, r"\Airon: [^\n]+\n\Z")
@@ -146,12 +146,12 @@ class Configuration(ErrorTest):
                 self.refused_feed("--mode", mode, "--backend", "cpu", says=(mode,) + CPU_MODES)
 
     def test_absent_backends(self):
+        absent = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none"}
         for backend in ("cuda", "opencl"):
             with self.subTest(backend=backend):
                 result = iron("feed", self.tokens, "--dtype", "u32", "--backend", backend, "--json",
-                              cwd=self.dir)
-                if result.code == 0:
-                    self.skipTest(f"this machine has {backend}: nothing to refuse")
+                              cwd=self.dir, env=absent)
+                self.assertEqual(result.code, 2)
                 self.assert_error_line(result, says=backend)
 
 
@@ -207,10 +207,10 @@ class Tokens(ErrorTest):
         self.refused("feed", "", "--dtype", "u32")
         self.refused("feed", self.tokens / "below", "--dtype", "u32")
 
-    def test_a_name_with_a_line_break_is_still_one_line(self):
+    def test_name_with_a_line_break_is_printed_on_one_line(self):
         self.refused("feed", "absent\nfile\r.bin", "--dtype", "u32")
 
-    def test_a_very_long_name(self):
+    def test_very_long_name(self):
         self.refused("feed", "x" * 3000, "--dtype", "u32")
 
     def test_empty_directory(self):
@@ -247,7 +247,7 @@ class Tokens(ErrorTest):
         self.refused("feed", "-", "--dtype", dtype, "--batch", 100, "--threads", 4,
                      stdin=pack(tokens, dtype), says=where)
 
-    def test_of_two_bad_values_the_first_is_named(self):
+    def test_first_of_two_invalid_values_is_reported(self):
         tokens = [5] * 60000
         tokens[1237] = tokens[51237] = -1
         path = self.write_tokens("bad.bin", tokens, "i64")
@@ -272,40 +272,40 @@ class Tokens(ErrorTest):
 
 
 class StateTargets(ErrorTest):
-    def test_what_is_no_regular_file_is_refused(self):
+    def test_target_must_be_a_regular_file(self):
         (self.dir / "folder").mkdir()
         self.refused_feed("--state", "folder", says="folder")
         os.mkfifo(self.dir / "fifo")
         self.refused_feed("--state", "fifo", says="fifo")
 
-    def test_a_device_is_refused_and_stays_a_device(self):
+    def test_device_is_refused_and_not_replaced(self):
         null = self.device_node("null", 3)
         self.refused_feed("--state", null, says="null")
         self.assertTrue(null.is_char_device())
 
-    def test_a_missing_directory(self):
+    def test_missing_directory(self):
         self.refused_feed("--state", "absent/run.state", says="absent")
         self.refused_feed("--state", self.tokens / "run.state")
         self.refused_feed("--state", "")
 
-    def test_an_error_later_on_keeps_the_old_state(self):
+    def test_later_error_keeps_the_old_state(self):
         self.feed(self.tokens, "--dtype", "u32", "--nodes", 4, "--state", "run.state")
         bad = self.write_tokens("bad.bin", [1, 2, -3], "i32")
         self.refused("feed", bad, "--dtype", "i32", "--nodes", 4, "--state", "run.state")
 
-    def test_what_is_no_state(self):
+    def test_file_that_is_not_a_state(self):
         for command in (["state", self.tokens],
                         ["feed", self.tokens, "--dtype", "u32", "--resume", self.tokens]):
             self.refused(*command, says="iron feed --state")
 
-    def test_reading_out_into_a_wrong_place(self):
+    def test_invalid_output_of_state(self):
         self.feed(self.tokens, "--dtype", "u32", "--nodes", 4, "--state", "run.state")
         self.refused("state", "run.state", "--npy", self.tokens)
         self.refused("state", "run.state", "--npy", self.tokens / "below")
 
 
 class DamagedStates(ErrorTest):
-    """`--resume` and `iron state` of files that are not what was saved."""
+    """`--resume` and `iron state` with damaged files."""
 
     def setUp(self):
         super().setUp()
@@ -331,7 +331,7 @@ class DamagedStates(ErrorTest):
         self.refused_feed("--resume", self.dir)
         self.refused("state", self.dir)
 
-    def test_foreign(self):
+    def test_other_files_are_refused(self):
         for name, data in {"text": b"hello, world\n" * 40, "zeros": bytes(4096),
                            "random": self.rng.randbytes(4096), "tokens": pack(range(5000)),
                            "npy": npy([1.0] * 4), "shifted": b"\0" + self.good,
@@ -354,20 +354,20 @@ class DamagedStates(ErrorTest):
             with self.subTest(tail=len(tail)):
                 self.refused_state(self.good + tail)
 
-    def test_any_flipped_bit(self):
+    def test_any_flipped_bit_is_detected(self):
         head = [8 * byte + self.rng.randrange(8) for byte in range(min(64, len(self.good)))]
         rest = [self.rng.randrange(8 * len(self.good)) for _ in range(FLIPS - len(head))]
         for bit in head + rest:
             with self.subTest(byte=bit // 8, bit=bit % 8):
                 self.assert_error_line(self.attempts(self.flipped(bit))[0])
 
-    def test_a_damaged_middle_is_called_damaged(self):
+    def test_damage_in_the_middle_is_reported_as_damage(self):
         bit = 8 * (len(self.good) - 20) + 3
         self.refused_state(self.flipped(bit), says="checksum|damaged|corrupt")
 
-    def test_a_newer_version_is_refused_by_name(self):
-        """The version stands near the beginning; a newer file's checksum is unknown to us, so
-        of the flips of the first bytes at least one must be answered with the version."""
+    def test_newer_version_is_reported(self):
+        """The version is near the beginning, and the checksum of a newer version is unknown.  At
+        least one bit flip in the first bytes must therefore report the version."""
         messages = [self.attempts(self.flipped(8 * byte + 1))[0].message for byte in range(32)]
         named = [m for m in messages if "version" in m.lower() or "newer" in m.lower()]
         self.assertTrue(named, "no flip of the first 32 bytes was called a newer version: "
@@ -378,21 +378,21 @@ class DamagedStates(ErrorTest):
         data[bit // 8] ^= 1 << bit % 8
         return bytes(data)
 
-    def test_flags_that_contradict_the_state(self):
+    def test_options_that_contradict_the_state(self):
         other = self.write("other.npy", npy([1.0, 2.0, 3.0, 4.0, 5.0]))
         for flags in (["--vocab", 7], ["--nodes", 6], ["--batch", 8], ["--positions", "batch"],
                       ["--lattice", "1,2,3"], ["--activations", other]):
             with self.subTest(flag=flags[0]):
                 self.refused_feed("--resume", "good.state", *flags, says=flags[0].strip("-"))
 
-    def test_a_refused_resume_leaves_the_target_alone(self):
+    def test_refused_resume_keeps_the_target(self):
         self.write("bad.state", self.good[:-1])
         self.refused_feed("--resume", "bad.state", "--state", "good.state")
         self.refused_feed("--resume", "bad.state", "--state", "new.state")
 
 
 class FullDisk(ErrorTest):
-    """A full disk: a tiny tmpfs where that may be mounted, and a limit on file size anywhere."""
+    """A full disk: a small tmpfs if it can be mounted, and a file size limit everywhere."""
 
     GEN = ("gen", "--seed", 1, "--count", 1000000, "--limit", 9, "-o")
 
@@ -402,7 +402,7 @@ class FullDisk(ErrorTest):
         self.large_state = ("feed", self.tokens, "--dtype", "u32", "--nodes", 65536, "--state")
 
     def tiny_disk(self):
-        """A tmpfs of 16 KiB inside the test's folder; unmounted whatever happens."""
+        """A tmpfs of 16 KiB inside the test's folder; always unmounted at the end."""
         disk = self.dir / "disk"
         disk.mkdir()
         try:
@@ -436,20 +436,20 @@ class FullDisk(ErrorTest):
         self.refused("state", "large.state", "--npy", target, says="space")
 
     def limited(self) -> dict:
-        """A limit of 16 KiB on files, its signal ignored, so that writing fails with EFBIG."""
+        """A limit of 16 KiB on files, with the signal ignored, so that writing fails with EFBIG."""
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
         return {"preexec_fn": limit, "restore_signals": False}
 
     @unittest.skipIf(SANITIZED, "a sanitizer's own files do not fit the limit")
-    def test_a_limit_on_file_size(self):
+    def test_file_size_limit(self):
         self.succeeds(*self.small_state, "run.state")
         self.refused(*self.large_state, "run.state", **self.limited())
         self.refused(*self.large_state, "new.state", **self.limited())
         self.refused(*self.GEN, "new.bin", **self.limited())
 
-    def test_a_full_device(self):
+    def test_full_device(self):
         full = self.device_node("full", 7)
         self.refused(*self.GEN, full)
         self.assertTrue(full.is_char_device())

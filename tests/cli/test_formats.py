@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Token files in every format: the same tokens give the same result, whatever holds them.
+"""Token files in every format: the same tokens give the same result in every format.
 
-Each container is written here byte by byte, from docs/formats.md. What `iron feed` makes of it is
-compared with the oracle; `iron sniff` must say what it is, and call a guess a guess.
+Each container is written here byte by byte, from docs/formats.md. The result of `iron feed`
+is compared with the oracle; `iron sniff` must name the format and mark guesses as guesses.
 """
 
 import json
@@ -130,7 +130,7 @@ class SameTokens(FormatTest):
                     else:
                         self.assertEqual(self.report("-", "--dtype", dtype, stdin=data), wanted)
 
-    def test_a_directory_of_all_formats(self):
+    def test_directory_with_all_formats(self):
         tokens = self.some_tokens(limit=50257)
         paths = self.containers(tokens, "u16", "all/")
         found = self.feed(self.dir / "all", "--dtype", "u16")
@@ -148,20 +148,20 @@ class SameTokens(FormatTest):
 
 
 class Refused(FormatTest):
-    def test_widths_that_disagree(self):
+    def test_conflicting_dtypes_are_refused(self):
         self.write("a.npy", npy([1, 2], "<u2", "H"))
         self.write("b.npy", npy([1, 2], "<i8", "q"))
         self.refused("feed", "a.npy", "b.npy", says=[r"a\.npy", r"b\.npy", "u16", "i64"])
         self.refused("feed", "a.npy", "--dtype", "u32", says=[r"a\.npy", "u16", "u32"])
 
-    def test_a_header_that_lies_says_where(self):
+    def test_wrong_header_reports_the_file(self):
         path = self.write("cut.bin", llmc([1, 2, 3], "u16", count=4))
         self.refused("feed", path, says=[r"cut\.bin", "4 tokens", "3 tokens"])
         self.write("bad.bin", pack([1, 2, 3], "u16"))
         self.write("bad.idx", megatron_index([2, 2], "u16"))
         self.refused("feed", "bad.bin", says=[r"bad\.idx at byte \d+", "expected"])
 
-    def test_pipes_that_bring_other_counts(self):
+    def test_pipes_with_a_wrong_token_count(self):
         data = llmc(list(range(50)), "u16")
         self.refused("feed", "-", stdin=data[:-2], says=["49", "50"])
         self.refused("feed", "-", stdin=data + b"\1\0", says="50")
@@ -172,7 +172,7 @@ class Refused(FormatTest):
         for name in ("X.ds.index", "X.ds.metadata"):
             self.refused("feed", name, "--dtype", "u8", says=r"X\.ds,")
 
-    def test_a_bad_value_is_named_by_file_and_byte(self):
+    def test_invalid_value_reports_file_and_byte(self):
         first = self.write("first.npy", npy([5, 6], "<i4", "i"))
         second = self.write("second.npy", npy([5, 6, -7], "<i4", "i"))
         offset = len(second.read_bytes()) - 4
@@ -198,7 +198,7 @@ class Sniff(FormatTest):
                     self.assertIsNone(found["problem"])
                     self.assertTrue(found["reasons"])
 
-    def test_its_guess_feeds(self):
+    def test_guess_can_be_fed(self):
         for dtype, limit in (("u16", 50257), ("u32", 128256), ("i64", 128256)):
             path = self.write_tokens("t.bin", self.some_tokens(limit=limit), dtype)
             [found] = self.sniff(path)
@@ -206,7 +206,7 @@ class Sniff(FormatTest):
             self.assertIn(f"--dtype {dtype}", " ".join(found["reasons"]))
             self.assertEqual(self.feed(path, "--dtype", found["dtype"])["tokens"], 1000)
 
-    def test_words(self):
+    def test_text_report(self):
         path = self.write("t.bin", llmc([1, 2, 3], "u16"))
         text = self.succeeds("sniff", path).text
         for word in (r"file +.*t\.bin", "format +llmc", "dtype +u16\n", "tokens +3\n", "20240520"):
@@ -216,7 +216,7 @@ class Sniff(FormatTest):
         for word in ("format +raw", r"dtype +u16 \(a guess\)", "--dtype u16"):
             self.assertRegex(text, word)
 
-    def test_several_files_and_a_liar(self):
+    def test_several_files_and_one_damaged(self):
         good = self.write("good.bin", llmc([1, 2, 3], "u16"))
         liar = self.write("liar.bin", llmc([1, 2, 3], "u16", count=5))
         found = self.sniff(good, liar, self.dir / "gone", code=2)
@@ -230,7 +230,7 @@ class Sniff(FormatTest):
         self.assertRegex(result.text, "problem +.*5 tokens")
         self.assertRegex(result.message, r"\Airon: .*5 tokens[^\n]*\n\Z")
 
-    def test_what_is_no_file(self):
+    def test_invalid_arguments_are_refused(self):
         os.mkfifo(self.dir / "fifo")
         for path, word in (("fifo", "pipe"), (".", "directory"), ("gone", "gone"), ("-", "-")):
             result = self.iron("sniff", path)
@@ -239,7 +239,7 @@ class Sniff(FormatTest):
         self.refused("sniff", says="file")
         self.refused("sniff", "x", "--frobnicate", says="--frobnicate")
 
-    def test_names_that_are_hard_on_json(self):
+    def test_names_that_need_json_escaping(self):
         name = 'a"b\\c\nd.bin'
         self.write(name, llmc([1], "u16"))
         result = self.succeeds("sniff", name, "--json")

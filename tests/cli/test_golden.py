@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The golden vectors through the command: every mode, thread count and way in.
+"""The golden vectors through the command: every mode, thread count and kind of input.
 
 The vectors were made by an independent program.  Each engine case is fed
 
@@ -16,10 +16,10 @@ the tables of `quantize` are the rest of the file.
 import subprocess
 import unittest
 
-from harness import (CPU_MODES, GOLDEN_PATH, NODE_MODES, REPO, SANITIZED, IronTest, argv,
+from harness import (CPU_MODES, GOLDEN_PATH, NODE_MODES, REDUCED, REPO, IronTest, argv,
                      config_options, environment, load_golden, npy, oracle, pack)
 
-NODE_MODE_LIMIT = 20_000_000 if SANITIZED else 200_000_000
+NODE_MODE_LIMIT = 20_000_000 if REDUCED else 200_000_000
 GOLDEN = load_golden()
 CASES = {case["name"]: case for case in GOLDEN["cases"]}
 
@@ -40,7 +40,7 @@ def gen_args(case: dict, target="-") -> list:
 
 
 class GoldenTest(IronTest):
-    """What the cases share: their options, and their tokens as a file or through a pipe."""
+    """Shared by the cases: their options, and their tokens as a file or through a pipe."""
 
     def options(self, case: dict) -> list:
         config = oracle.golden_config(case)
@@ -96,7 +96,7 @@ class Golden(GoldenTest):
                                           "--threads", threads)
                         self.assert_report(case["expect"], found)
 
-    def test_thread_counts_are_accepted_by_every_mode(self):
+    def test_every_mode_accepts_thread_counts(self):
         case = CASES["gen-small"]
         options = self.options(case)
         for mode in CPU_MODES:
@@ -105,7 +105,7 @@ class Golden(GoldenTest):
                     found = self.feed_pipe(case, *options, "--mode", mode, "--threads", threads)
                     self.assert_report(case["expect"], found)
 
-    def test_the_backend_and_mode_of_its_own_choice(self):
+    def test_automatic_backend_and_mode(self):
         case = CASES["gen-odd"]
         found = self.json("feed", self.token_file(case), *self.options(case))
         self.assert_report(case["expect"], found)
@@ -146,7 +146,7 @@ class GoldenSeals(GoldenTest):
                     found = self.feed(self.token_file(case), *options, "--batch", 999)
                     self.assertEqual(case["seal"], found["seal"])
 
-    def test_the_seal_changes_no_other_word(self):
+    def test_seal_does_not_change_the_report(self):
         for name in ("gen-odd", "gen-batch-positions", "gen-seed-batch"):
             case = CASES[name]
             for mode in ("scalar", "champion"):
@@ -171,7 +171,7 @@ class GoldenTables(IronTest):
 
 
 class GoldenFile(unittest.TestCase):
-    def test_our_copy_is_the_shared_one(self):
+    def test_copy_equals_the_shared_file(self):
         shared = REPO.parent / "shared" / "golden" / "engine.json"
         if not shared.exists():
             self.skipTest("no shared copy of the golden vectors beside this tree")

@@ -2,8 +2,8 @@
 """GPUs through the command: every mode and memory strategy gives what the CPU gives.
 
 An OpenCL device is enough, also one that is a CPU (PoCL); without any, the classes that need one
-are skipped with the reason that `iron info` gives.  The rest runs everywhere: what is refused, how
-absent and broken drivers are told, and that nothing of a driver is loaded where nobody asked.
+are skipped with the reason that `iron info` gives.  The rest runs everywhere: errors, messages
+about missing and broken drivers, and that no driver is loaded unless one is needed.
 
 Modes that read every token once a node get the golden cases where that stays small.
 """
@@ -12,13 +12,13 @@ import os
 import re
 import unittest
 
-from harness import (DTYPE_MAX, DTYPES, SANITIZED, IronTest, config_options, iron,
+from harness import (DTYPE_MAX, DTYPES, REDUCED, IronTest, config_options, iron,
                      load_golden, npy, oracle, pack, parse_json)
 
 GPU_MODES = ("atomic2d", "node", "hybrid", "tiled", "tiled-wide", "tiled-vector", "hybrid-vector",
              "reduce", "champion")
-ONE_READ_MODES = ("reduce", "champion")  # the others do work for every pair of node and token
-PAIRS_MAX = 5_000_000 if SANITIZED else 20_000_000
+ONE_READ_MODES = ("reduce", "champion")  # the others take time proportional to nodes x tokens
+PAIRS_MAX = 5_000_000 if REDUCED else 20_000_000
 STRATEGIES = ("pageable", "pinned", "streams", "uvm", "uvm-prefetch", "zero-copy")
 DEVICE_KEYS = ("index", "name", "driver", "units", "version", "memory_bytes", "cache_bytes",
                "is_gpu", "memory")
@@ -99,13 +99,13 @@ class Golden(OpenclTest):
                                        stdin=pack(tokens))
                 self.assertEqual(case["seal"], report["seal"])
 
-    def test_an_empty_stream(self):
+    def test_empty_stream(self):
         for mode in GPU_MODES:
             with self.subTest(mode=mode):
                 report = self.feed_gpu("-", "--dtype", "u32", "--nodes", 5, "--mode", mode)
                 self.assert_report(oracle.Engine(oracle.Config(nodes=5)).report(), report)
 
-    def test_the_registrys_names_are_modes(self):
+    def test_registry_names_are_modes(self):
         path, options = self.case_files(CASES["gen-small"])
         report = self.feed_gpu(path, *options, "--mode", "tokens.opencl.tiled-vector")
         self.assertEqual(report["mode"], "tiled-vector")
@@ -134,16 +134,16 @@ class Memory(OpenclTest):
                                        "--mode", "hybrid-vector")
                 self.assert_report(case["expect"], report)
 
-    def test_strategies_that_are_not_offered(self):
+    def test_unsupported_strategies_are_refused(self):
         missing = [s for s in STRATEGIES if s not in self.device["memory"]]
         if not missing:
             self.skipTest("this device offers all of them")
         for strategy in missing:
             with self.subTest(strategy=strategy):
                 self.refused("feed", "-", "--dtype", "u32", "--backend", "opencl", "--memory",
-                             strategy, says=(strategy, "cannot be had"))
+                             strategy, says=(strategy, "not available"))
 
-    def test_auto_is_one_of_them(self):
+    def test_auto_chooses_an_offered_strategy(self):
         for option in ([], ["--memory", "auto"]):
             report = self.feed_gpu("-", "--dtype", "u32", *option, stdin=pack([1, 2, 3]))
             self.assertIn(report["memory"], self.device["memory"])
@@ -173,14 +173,14 @@ class Inputs(OpenclTest):
                     self.assert_report(expected, self.feed_gpu("-", *options,
                                                                stdin=path.read_bytes()))
 
-    def test_a_directory(self):
+    def test_directory(self):
         tokens = oracle.gen(22, 5000, 50257)
         for number, (begin, end) in enumerate(((0, 1), (1, 1), (1, 2222), (2222, 5000))):
             self.write_tokens(f"corpus/part-{number}.bin", tokens[begin:end])
         report = self.feed_gpu("corpus", "--dtype", "u32", *self.OPTIONS)
         self.assert_report(self.expected(tokens), report)
 
-    def test_tokens_that_are_none(self):
+    def test_invalid_tokens_are_refused(self):
         for dtype, value in (("i64", -1), ("i64", 2**32), ("i32", -5)):
             tokens = [7] * 5000 + [value]
             for strategy in ("pageable", "streams"):
@@ -191,19 +191,21 @@ class Inputs(OpenclTest):
                                  strategy, "--state", "run.state", stdin=pack(tokens, dtype),
                                  says=str(value))
 
-    def test_devices_that_are_not_there(self):
-        for device in (99, 2**32 - 1, 2**32):
+    def test_missing_devices_are_refused(self):
+        for device, says in ((99, "device 99 does not exist"),
+                             (2**32 - 1, f"device {2**32 - 1} does not exist"),
+                             (2**32, f"must be 0 to {2**32 - 1}")):
             with self.subTest(device=device):
                 self.refused("feed", "-", "--dtype", "u32", "--backend", "opencl", "--device",
-                             device, says=f"device {device} does not exist")
+                             device, says=says)
 
-    def test_modes_that_gpus_do_not_have(self):
+    def test_cpu_modes_are_refused(self):
         for mode in ("scalar", "vector", "threads", "fast", "tokens.cpu.scalar"):
             with self.subTest(mode=mode):
                 self.refused("feed", "-", "--dtype", "u32", "--backend", "opencl", "--mode", mode,
                              says=("opencl", re.escape(mode)) + GPU_MODES)
 
-    def test_a_slow_mode_says_so_before_it_runs(self):
+    def test_slow_mode_warns_before_it_runs(self):
         tokens = 7000 * self.device["units"] * (20 if self.device["is_gpu"] else 1)
         path = self.write("many.bin", bytes(4 * tokens))
         note = self.first_line("feed", path, "--dtype", "u32", "--nodes", 2**20, "--mode", "node",
@@ -212,7 +214,7 @@ class Inputs(OpenclTest):
 
 
 class Resume(OpenclTest):
-    """A stream that is begun on one backend and goes on with another."""
+    """A stream that starts on one backend and continues on another."""
 
     def test_across_backends(self):
         tokens = oracle.gen(23, 9000, 2**32)
@@ -230,7 +232,7 @@ class Resume(OpenclTest):
                 self.assert_report(expected, report)
                 self.assert_nodes(engine, self.read_state("whole.state"))
 
-    def test_mode_and_memory_come_from_the_command(self):
+    def test_mode_and_memory_come_from_the_options(self):
         self.feed("-", "--dtype", "u32", "--nodes", 9, "--state", "run.state", stdin=pack([1]))
         report = self.feed_gpu("-", "--dtype", "u32", "--resume", "run.state", "--mode", "reduce",
                                "--memory", "pageable", stdin=pack([2, 3]))
@@ -240,9 +242,9 @@ class Resume(OpenclTest):
 
 
 class Measure(OpenclTest):
-    """`iron info --measure` of one device, and what `--mode auto` makes of it."""
+    """`iron info --measure` of one device, and its effect on `--mode auto`."""
 
-    NOTE = r"\Airon: note: no calibration is kept of opencl device 0: [^\n]+\n\Z"
+    NOTE = r"\Airon: note: calibration not saved for opencl device 0: [^\n]+\n\Z"
 
     def measured(self, *, env, code=0) -> tuple:
         result = self.iron("info", "--backend", "opencl", "--measure", "--json", env=env)
@@ -260,7 +262,7 @@ class Measure(OpenclTest):
         self.assertEqual(ceilings["zero_copy_gb_s"] > 0, "zero-copy" in self.device["memory"])
         self.assertRegex(ceilings["read_shape"], r"\A\d+ x \d+ threads a unit, ")
 
-    def test_a_calibration_is_made_kept_and_used(self):
+    def test_calibration_is_stored_and_used(self):
         env = {"IRON_CACHE_DIR": str(self.dir / "cache")}
         self.assertIn("not calibrated", self.mode_reason(env))
         device, message = self.measured(env=env)
@@ -273,7 +275,7 @@ class Measure(OpenclTest):
         self.assertIn("calibrated", reason)
         self.assertNotIn("not calibrated", reason)
 
-    def test_no_folder_for_a_calibration(self):
+    def test_missing_calibration_folder(self):
         env = {"IRON_CACHE_DIR": None, "XDG_CACHE_HOME": None, "HOME": None}
         device, message = self.measured(env=env)
         self.assert_ceilings(device["ceilings"])
@@ -281,21 +283,21 @@ class Measure(OpenclTest):
         self.assertRegex(message, self.NOTE)
         self.assertIn("IRON_CACHE_DIR", message)
 
-    def test_a_folder_that_cannot_be_written(self):
+    def test_unwritable_calibration_folder(self):
         self.write("file", b"")
         device, message = self.measured(env={"IRON_CACHE_DIR": str(self.dir / "file" / "cache")})
         self.assertFalse(device["calibration"]["kept"])
         self.assertTrue(device["calibration"]["reason"])
         self.assertRegex(message, self.NOTE)
 
-    def test_a_device_that_is_not_there(self):
+    def test_missing_device_is_refused(self):
         for option in ([], ["--measure"], ["--json"]):
             self.refused("info", "--backend", "opencl", "--device", 99, *option,
                          says="device 99 does not exist")
 
 
 class Info(IronTest):
-    def test_every_backend_is_there_or_says_why(self):
+    def test_every_backend_is_listed_with_a_reason_if_missing(self):
         info = self.json("info")
         self.assertEqual([b["name"] for b in info["backends"]], ["cpu", "cuda", "opencl"])
         for backend in info["backends"]:
@@ -310,7 +312,7 @@ class Info(IronTest):
         for name in ("cuda", "opencl"):
             self.assertEqual([m["name"] for m in backend_of(info, name)["modes"]], list(GPU_MODES))
 
-    def test_text_has_the_same_and_fits(self):
+    def test_text_has_the_same_values_within_100_columns(self):
         text = self.succeeds("info").text
         info = self.json("info")
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
@@ -330,45 +332,46 @@ class Info(IronTest):
             self.assertIn(name, self.succeeds("info", "--backend", name).text)
         self.assertEqual(self.json("info"), self.json("info", "--backend", "auto"))
 
-    def test_measuring_the_cpu_alone(self):
+    def test_measuring_only_the_cpu(self):
         info = self.json("info", "--backend", "cpu", "--measure", "--threads", 1)
         self.assertEqual([b["name"] for b in info["backends"]], ["cpu"])
         for key in ("read", "write", "copy"):
             self.assertGreater(info["ceilings"][key]["all_threads_gb_s"], 0)
 
-    def test_what_is_refused(self):
+    def test_invalid_options_are_refused(self):
         self.refused("info", "--backend", "vulkan", says=("vulkan", "cpu", "cuda", "opencl"))
         self.refused("info", "--backend", "", says="unknown backend")
         self.refused("info", "--device", 0, says="--backend")
         self.refused("info", "--device", 1, "--backend", "auto", says="--backend")
-        self.refused("info", "--device", 1, "--backend", "cpu", says="device 0 alone")
+        self.refused("info", "--device", 1, "--backend", "cpu", says="only device 0")
         self.refused("info", "--device", "first", "--backend", "opencl", says="first")
 
-    def test_help_of_feed_names_all_there_is(self):
+    def test_help_of_feed_lists_all_modes(self):
         text = " ".join(self.succeeds("feed", "--help").text.split())
         for backend in self.json("info")["backends"]:
-            self.assertIn(" ".join(m["name"] for m in backend["modes"]), text)
-        self.assertIn(" ".join(STRATEGIES), text)
+            for mode in backend["modes"]:
+                self.assertRegex(text, rf"[ (]{mode['name']}[,;]")
+        self.assertIn(", ".join(STRATEGIES), text)
         for name in ("auto", "cpu", "cuda", "opencl"):
             self.assertIn(name, text)
 
 
 class Drivers(IronTest):
-    """Drivers that are absent or broken are told of, in a line, and harm nothing else."""
+    """A missing or broken driver is reported in one line; everything else still works."""
 
     VARIABLES = {"cuda": "IRON_CUDA_LIBRARY", "opencl": "IRON_OPENCL_LIBRARY"}
 
     def libraries(self) -> list:
-        """What is there no library, and, last, what is one and no driver."""
+        """Paths that are not libraries; the last one is a library but not a driver."""
         return ["/nowhere/libdriver.so.1", str(self.write("text.so", b"not a library\n")),
                 str(self.dir), "libm.so.6"]
 
     def is_left_out(self, backend: str) -> bool:
-        """Builds without nvcc, or without a backend's folder, do not even look for a driver."""
+        """Builds without nvcc, or without a backend's folder, do not search for a driver."""
         reason = backend_of(self.json("info", "--backend", backend), backend)["reason"]
         return "this build" in reason
 
-    def test_nonsense_instead_of_a_library(self):
+    def test_invalid_libraries_are_reported(self):
         for name, variable in self.VARIABLES.items():
             if self.is_left_out(name):
                 continue
@@ -398,7 +401,7 @@ class Drivers(IronTest):
                              env={variable: "/nowhere/libdriver.so.1"},
                              says=f"backend {name} is absent")
 
-    def test_auto_goes_on_without_drivers(self):
+    def test_auto_uses_the_cpu_without_drivers(self):
         env = {variable: "/nowhere/libdriver.so.1" for variable in self.VARIABLES.values()}
         report = self.json("feed", "-", "--dtype", "u32", "--nodes", 4, stdin=pack([1]), env=env)
         self.assertEqual((report["backend"], report["memory"]), ("cpu", "pageable"))
@@ -414,8 +417,8 @@ class Drivers(IronTest):
 
 
 class NothingLoaded(IronTest):
-    """Where the CPU was asked for, or nothing is to be computed, no driver is loaded: seen through
-    the dynamic linker's own log."""
+    """No driver is loaded for the CPU backend, or when nothing is computed, according to the log of
+    the dynamic linker."""
 
     def loaded(self, *args) -> str:
         self.succeeds(*args, env={"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(self.dir / "log")})
@@ -425,7 +428,7 @@ class NothingLoaded(IronTest):
             log.unlink()
         return text
 
-    def test_no_driver_is_looked_for(self):
+    def test_no_driver_is_loaded(self):
         if not any(driver in self.loaded("info") for driver in DRIVERS):
             self.skipTest("the dynamic linker does not tell what is loaded")
         self.feed("-", "--dtype", "u32", "--nodes", 4, "--state", "run.state", stdin=pack([1]))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Random cases against the oracle, and the laws that must hold between runs.
+"""Random cases against the oracle, and properties that must hold between runs.
 
 The golden vectors fix a few points; here seeded random configurations fill the space
 between them: every length around the widths of vector code (0, 1, 3, 4, 15, 16, 17,
 4095 ... 4099), vocabularies at both ends of their range and around powers of two, random
-lattices, batches and activations.  Then the laws:
+lattices, batches and activations.  Then the properties:
 
   * the width of a token does not matter, nor does the size of the pieces a pipe
     delivers (also when a token is cut in two),
@@ -21,13 +21,13 @@ import random
 import subprocess
 import unittest
 
-from harness import (CPU_MODES, DTYPE_MAX, SANITIZED, SEED, IronTest, config_options, floats32,
+from harness import (CPU_MODES, DTYPE_MAX, REDUCED, SEED, IronTest, config_options, floats32,
                      iron, npy, oracle, pack, parse_json, start)
 
 LENGTHS = (0, 1, 3, 4, 15, 16, 17, 4095, 4096, 4097, 4098, 4099)
 VOCABS = (2, 3, 7, 50257, 65536, 128256, 2**31 - 1, 2**31)
-RANDOM_CASES = 12 if SANITIZED else 40
-NODE_STEPS = 20_000  # the oracle's patience: nodes x batches of one case
+RANDOM_CASES = 12 if REDUCED else 40
+NODE_STEPS = 20_000  # limits the oracle's time: nodes x batches of one case
 
 
 def random_lattice(rng: random.Random) -> tuple:
@@ -84,7 +84,7 @@ class PropertyTest(IronTest):
 
 
 class RandomCases(PropertyTest):
-    def test_against_the_oracle(self):
+    def test_random_cases_equal_the_oracle(self):
         lengths = list(LENGTHS) + [self.rng.randint(0, 6000) for _ in range(RANDOM_CASES)]
         for number, length in enumerate(lengths):
             config = random_config(self.rng, length)
@@ -164,7 +164,7 @@ class RandomCases(PropertyTest):
 
 
 class Widths(PropertyTest):
-    def test_every_dtype_gives_the_same(self):
+    def test_every_dtype_gives_the_same_result(self):
         for top in (255, 65535, 2**31 - 1, 2**32 - 1):
             config = random_config(self.rng, 1001)
             tokens = random_tokens(self.rng, 1000, config, top) + [top]
@@ -185,7 +185,7 @@ class Widths(PropertyTest):
 
 class Pieces(PropertyTest):
     def dribble(self, data: bytes, sizes, *options) -> dict:
-        """Sends the data through a pipe in pieces of the given sizes, over and over."""
+        """Sends the data through a pipe in pieces of the given sizes, cyclically."""
         with start("feed", "-", *options, "--json", "--backend", "cpu", stdin=subprocess.PIPE,
                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as command:
             offset = turn = 0
@@ -197,7 +197,7 @@ class Pieces(PropertyTest):
         self.assertEqual((command.returncode, err), (0, b""))
         return parse_json(out)
 
-    def test_a_pipe_may_cut_anywhere(self):
+    def test_pipe_may_split_tokens(self):
         for dtype in ("u16", "u32", "i64"):
             for sizes in ((1,), (3,), (5, 1, 7), (4093, 2)):
                 with self.subTest(dtype=dtype, sizes=sizes):
@@ -223,7 +223,7 @@ class Pieces(PropertyTest):
             with self.subTest(count=count, config=config):
                 self.assert_report(expected, self.feed(*paths, *self.options(config), "--seal"))
 
-    def test_files_are_taken_in_the_order_given(self):
+    def test_files_are_read_in_the_given_order(self):
         config = oracle.Config(nodes=9, batch=7)
         first, second = random_tokens(self.rng, 10, config), random_tokens(self.rng, 11, config)
         a, b = self.write_tokens("a.bin", first), self.write_tokens("b.bin", second)
@@ -232,7 +232,7 @@ class Pieces(PropertyTest):
             _, expected = self.expected(config, tokens)
             self.assert_report(expected, self.feed(*order, *self.options(config), "--seal"))
 
-    def test_a_directory_is_its_files_in_natural_order(self):
+    def test_directory_is_read_in_natural_order(self):
         names = ["part-1", "part-2", "part-3", "part-10", "part-11", "part-20", "part-100"]
         config = oracle.Config(nodes=9, batch=64)
         tokens = random_tokens(self.rng, 50 * len(names), config)
@@ -245,7 +245,7 @@ class Pieces(PropertyTest):
 
 class Resume(PropertyTest):
     def feed_in_pieces(self, config, pieces, *extra) -> tuple:
-        """Each piece in a run of its own, resumed from the state of the one before."""
+        """Each piece in a separate run, resumed from the previous state."""
         state_file, report = self.dir / "run.state", None
         for k, piece in enumerate(pieces):
             begin = ["--resume", state_file, "--dtype", "u32"] if k else self.options(config)
@@ -259,7 +259,7 @@ class Resume(PropertyTest):
         self.assert_report(engine.report(), state)
         self.assert_nodes(engine, state)
 
-    def test_at_a_multiple_of_the_batch_it_is_one_run(self):
+    def test_resume_at_a_multiple_of_the_batch_equals_one_run(self):
         for batch in (1, 4, 7, 10, 1024):
             for positions in ("stream", "batch"):
                 with self.subTest(batch=batch, positions=positions):
@@ -271,7 +271,7 @@ class Resume(PropertyTest):
                     halves, _ = self.expected(config, tokens[:cut], tokens[cut:])
                     self.assertEqual(whole.report(), halves.report())
 
-    def test_elsewhere_it_begins_a_new_batch(self):
+    def test_resume_elsewhere_begins_a_new_batch(self):
         for _ in range(8):
             config = random_config(self.rng, 300)
             tokens = random_tokens(self.rng, 300, config)
@@ -279,7 +279,7 @@ class Resume(PropertyTest):
             with self.subTest(cut=cut, config=config):
                 self.check_pieces(config, [tokens[:cut], tokens[cut:]])
 
-    def test_the_seal_carries_over_any_cut(self):
+    def test_seal_does_not_depend_on_cuts(self):
         config = oracle.Config(50257, 3, 7)
         tokens = random_tokens(self.rng, 40, config)
         for first in range(0, 9):
@@ -306,7 +306,7 @@ class Resume(PropertyTest):
         self.assert_nodes(engine, self.read_state(second))
         self.assertEqual(before, first.read_bytes(), "resuming must not touch the file it reads")
 
-    def test_flags_that_agree_with_the_state_are_accepted(self):
+    def test_options_that_match_the_state_are_accepted(self):
         activations = tuple(floats32([0.5, -2.0, 7.25]))
         config = oracle.Config(7, 3, 11, "batch", (2, 9, 40), activations)
         tokens = random_tokens(self.rng, 50, config)
@@ -317,12 +317,12 @@ class Resume(PropertyTest):
                           stdin=pack(tokens[22:]))
         self.assert_report(engine.report(), found)
 
-    def test_resuming_with_nothing_changes_nothing(self):
+    def test_resuming_with_no_tokens_changes_nothing(self):
         config = oracle.Config(nodes=5, batch=10)
         tokens = random_tokens(self.rng, 25, config)
         self.check_pieces(config, [tokens, [], []])
 
-    def test_a_seal_is_never_made_up(self):
+    def test_seal_of_an_unsealed_state_is_correct_or_refused(self):
         """A state saved without a seal: the resumed seal is the true one or refused."""
         tokens = random_tokens(self.rng, 30, oracle.Config())
         state_file = self.dir / "run.state"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`iron push` against a server with accidents (fake_server.py): whatever gets lost on the way,
-every token goes in once, and what cannot be mended is said in a line.  The real server is tested
-in tests/server."""
+"""`iron push` against a fake server that fails on demand (fake_server.py).
+
+Every token must arrive exactly once, whichever requests or responses are lost; a permanent failure
+is reported in one line.  The real server is tested in tests/server.
+"""
 
 import os
 import pty
@@ -38,7 +40,7 @@ class PushTest(IronTest):
         return server
 
     def push(self, *options, server=None, file="tokens.bin", dtype=("--dtype", "u16"), **kwargs):
-        """Pushes in pieces of two batches; the engine then holds what the JSON says."""
+        """Pushes in pieces of two batches; the JSON must match the engine."""
         server = server or self.server
         found = self.json("push", file, server.url, *dtype, "--piece", 32, *options, **kwargs)
         self.assertEqual(set(found), KEYS)
@@ -51,20 +53,20 @@ class PushTest(IronTest):
                             "--piece", 32, *options, says=says, **kwargs)
 
 
-class Feeding(PushTest):
-    def test_a_file_is_fed_as_feed_does_it(self):
+class Sending(PushTest):
+    def test_report_equals_that_of_feed(self):
         found = self.push()
         self.assertEqual((found["resumed_at"], found["pushed"], found["retried"]), (0, 100, 0))
         self.assertEqual(self.server.posts, 4)
         self.assert_report(self.feed("tokens.bin", "--dtype", "u16", "--seal",
                                      *config_options(self.server.config)), found)
-        self.assertEqual(self.server.connections, 1, "the connection should stay")
+        self.assertEqual(self.server.connections, 1, "the connection is not reused")
         version = self.succeeds("--version").text.split()[1]
         self.assertEqual(self.server.agents, {f"iron/{version}"})
         self.assertEqual(self.server.paths[1:3], ["/v1/engines/corpus/feed?dtype=u16&at=0",
                                                   "/v1/engines/corpus/feed?dtype=u16&at=32"])
 
-    def test_every_width_goes_as_it_is(self):
+    def test_every_width_is_sent_unchanged(self):
         tokens = oracle.gen(1, 50, 200)
         for dtype in ("u8", "u16", "u32", "i32", "i64"):
             with self.subTest(dtype):
@@ -74,7 +76,7 @@ class Feeding(PushTest):
                 self.assertEqual(self.server.tokens, tokens)
                 self.assertIn(f"dtype={dtype}&", self.server.paths[-1])
 
-    def test_any_format_and_directories(self):
+    def test_other_formats_and_directories(self):
         self.write("a.npy", npy(TOKENS, "<u2", "H"))
         self.push(file="a.npy", dtype=())
         self.assertEqual(self.server.tokens, TOKENS)
@@ -92,28 +94,28 @@ class Feeding(PushTest):
                 self.json("push", "tokens.bin", self.server.url, "--dtype", "u16", "--piece", piece)
                 self.assertEqual((self.server.posts, self.server.tokens), (posts, TOKENS))
 
-    def test_feed_may_be_in_the_address(self):
+    def test_url_may_end_with_feed(self):
         self.json("push", "tokens.bin", self.server.url + "/feed", "--dtype", "u16")
         self.assertEqual(self.server.tokens, TOKENS)
 
-    def test_an_empty_file_is_nothing_to_push(self):
+    def test_empty_file_sends_nothing(self):
         self.write("empty.bin", b"")
         found = self.push(file="empty.bin")
         self.assertEqual((found["pushed"], self.server.posts), (0, 0))
 
-    def test_text_tells_the_same(self):
+    def test_text_report(self):
         result = self.succeeds("push", "tokens.bin", self.server.url, "--dtype", "u16")
         report = self.server.report()
         self.assertIn("pushed    100 tokens\n", result.text)
         for key in ("tokens", "batches", "xor", "sum", "state", "seal"):
             self.assertIn(f"{key:9} {report[key]}\n", result.text)
 
-    def test_a_proxy_is_not_asked_for_this_machine(self):
+    def test_proxy_is_not_used_for_localhost(self):
         self.push(env={"http_proxy": "http://127.0.0.1:9", "all_proxy": "http://127.0.0.1:9"})
 
 
 class Resuming(PushTest):
-    def test_from_any_token(self):
+    def test_resumes_at_any_token(self):
         for held in (1, 2, 3, 4, 15, 16, 17, 63, 96, 99):
             with self.subTest(held=held):
                 self.server.clear()
@@ -122,30 +124,30 @@ class Resuming(PushTest):
                 self.assertEqual((found["resumed_at"], found["pushed"]), (held, 100 - held))
                 self.assertEqual(self.server.tokens, TOKENS)
 
-    def test_at_a_batch_the_state_is_feeds(self):
+    def test_resume_at_a_batch_gives_the_state_of_feed(self):
         self.server.feed(TOKENS[:48])
         self.assert_report(self.feed("tokens.bin", "--dtype", "u16", "--seal",
                                      *config_options(self.server.config)), self.push())
 
-    def test_what_is_all_there_is_not_sent(self):
+    def test_complete_file_is_not_sent_again(self):
         self.push()
         self.server.posts = 0
         found = self.push()
         self.assertEqual((found["resumed_at"], found["pushed"], self.server.posts), (100, 0, 0))
         result = self.succeeds("push", "tokens.bin", self.server.url, "--dtype", "u16")
-        self.assertIn("nothing: all of it was there already", result.text)
+        self.assertIn("nothing: the engine has the whole file", result.text)
 
-    def test_other_tokens_are_refused(self):
+    def test_different_tokens_are_refused(self):
         self.server.feed(TOKENS[:20] + [TOKENS[20] ^ 1])
         self.refuse([r"engine corpus holds 21 tokens that are not the beginning of tokens\.bin",
                      r"seal [0-9a-f]{32} against [0-9a-f]{32}", "--append"])
         self.assertEqual(self.server.posts, 0)
 
-    def test_more_tokens_than_the_file_has_are_refused(self):
+    def test_engine_longer_than_the_file_is_refused(self):
         self.server.feed(TOKENS + [1])
         self.refuse([r"holds 101 tokens", r"the file has 100", "--append"])
 
-    def test_append_goes_behind_whatever_is_there(self):
+    def test_append_adds_to_any_engine(self):
         for before in ([], [7, 8, 9], TOKENS, TOKENS + TOKENS):
             with self.subTest(before=len(before)):
                 self.server.clear()
@@ -154,9 +156,9 @@ class Resuming(PushTest):
                 self.assertEqual((found["resumed_at"], found["pushed"]), (0, 100))
                 self.assertEqual(self.server.tokens, before + TOKENS)
 
-    def test_a_terminal_is_told(self):
+    def test_terminal_shows_progress(self):
         self.server.feed(TOKENS[:40])
-        self.server.accidents = ["drop"]
+        self.server.failures = ["drop"]
         ours, theirs = pty.openpty()
         with start("push", "tokens.bin", self.server.url, "--dtype", "u16", cwd=self.dir,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs) as command:
@@ -165,7 +167,7 @@ class Resuming(PushTest):
             while True:
                 try:
                     some = os.read(ours, 4096)
-                except OSError:  # what a terminal without a program gives
+                except OSError:  # the program has closed the terminal
                     break
                 if not some:
                     break
@@ -176,84 +178,84 @@ class Resuming(PushTest):
         self.assertRegex(said, rb"trying again in 0\.[12] s \(1 of 8\)")
 
 
-class Accidents(PushTest):
-    def survive(self, *accidents, retried, questions=()):
-        self.server.accidents = list(accidents)
+class Failures(PushTest):
+    def survive(self, *failures, retried, questions=()):
+        self.server.failures = list(failures)
         self.server.questions = list(questions)
         found = self.push()
-        self.assertEqual(self.server.accidents, [])
+        self.assertEqual(self.server.failures, [])
         self.assertEqual(self.server.tokens, TOKENS)
         self.assertEqual(found["retried"], retried)
 
-    def test_a_request_that_was_lost_is_sent_again(self):
+    def test_lost_request_is_sent_again(self):
         self.survive("drop", "ok", "half", "drop", retried=3)
 
-    def test_an_answer_that_was_lost_is_asked_for(self):
+    def test_lost_response_is_recovered(self):
         self.survive("lost", "ok", "lost", "lost", retried=0)
 
-    def test_a_request_that_takes_effect_late_is_not_fed_twice(self):
+    def test_delayed_request_is_not_fed_twice(self):
         self.survive("late", retried=1)
 
-    def test_busy_servers_are_waited_for(self):
-        self.survive((503, {"Retry-After": "1"}), (429, {}), (502, {}), (504, {}), (408, {}),
-                     retried=5)
+    def test_temporary_errors_are_retried(self):
+        """The delay grows with each attempt of a piece: no piece has more than two errors."""
+        self.survive((503, {}), (429, {}), "ok", (502, {}), (504, {}), "ok", (408, {}), retried=5)
 
-    def test_the_server_says_when(self):
-        self.server.accidents = [(503, {"Retry-After": "2"})]
-        self.assertGreater(self.push()["seconds"], 2)
+    def test_retry_after_sets_the_delay(self):
+        self.server.failures = [(503, {"Retry-After": "1"})]  # without it: 0.1 to 0.2 s
+        self.assertGreater(self.push()["seconds"], 1)
 
-    def test_questions_get_lost_too(self):
-        self.survive("lost", retried=0, questions=["ok", "drop", (503, {"Retry-After": "1"})])
+    def test_failed_position_queries_are_repeated(self):
+        self.survive("lost", retried=0, questions=["ok", "drop", (503, {})])
 
-    def test_a_busy_server_is_waited_for_at_the_beginning(self):
+    def test_first_query_is_repeated(self):
         self.survive(retried=0, questions=[(503, {"Retry-After": "1"})])
 
-    def test_somebody_else_is_noticed(self):
-        self.server.accidents = ["ok", "other writer"]
-        self.refuse(["engine corpus is at token 36 and not at 32 or 64", "somebody else feeds"])
+    def test_another_client_is_detected(self):
+        self.server.failures = ["ok", "other writer"]
+        self.refuse(["engine corpus is at token 36 and not at 32 or 64", "another client feeds"])
         self.assertEqual(self.server.tokens, TOKENS[:32] + [1, 2, 3, 4])
 
-    def test_an_answer_with_another_position_is_noticed(self):
-        self.server.accidents = ["wrong"]
-        self.refuse("is at token 33 and not at 0 or 32: somebody else feeds this engine")
+    def test_unexpected_position_is_detected(self):
+        self.server.failures = ["wrong"]
+        self.refuse("is at token 33 and not at 0 or 32: another client feeds this engine")
 
-    def test_retries_come_to_an_end(self):
-        self.server.accidents = ["drop"] * 9
+    def test_number_of_retries_is_limited(self):
+        self.server.failures = ["drop"] * 9
         self.refuse(["engine corpus", "tried 2 times", "push again later"], "--retries", 2)
         self.assertEqual(self.server.posts, 3)
-        self.server.accidents = []
+        self.server.failures = []
         self.push()
 
-    def test_every_piece_has_its_own_retries(self):
-        self.server.accidents = ["drop", "ok", "drop", "ok", "drop", "ok", "drop", "ok"]
+    def test_retries_are_counted_per_piece(self):
+        self.server.failures = ["drop", "ok", "drop", "ok", "drop", "ok", "drop", "ok"]
         self.assertEqual(self.push("--retries", 1)["retried"], 4)
 
-    def test_a_server_that_no_longer_writes_is_not_asked_again(self):
-        self.server.accidents = [(503, {"Retry-After": "1"}, "read-only")]
+    def test_read_only_server_is_not_retried(self):
+        self.server.failures = [(503, {"Retry-After": "1"}, "read-only")]
         self.refuse(r"engine corpus: Something is amiss \(503\): what happened; what to do")
         self.assertEqual(self.server.posts, 1)
 
-    def test_what_is_refused_stays_refused(self):
+    def test_permanent_errors_are_not_retried(self):
         for status in (400, 403, 413, 415, 421, 422, 500, 507, 301):
             with self.subTest(status=status):
                 self.server.posts = 0
-                self.server.accidents = [(status, {"Location": self.server.url})]
+                self.server.failures = [(status, {"Location": self.server.url})]
                 self.refuse(rf"engine corpus: .*\({status}\): what happened; what to do")
                 self.assertEqual((self.server.posts, self.server.tokens), (1, []))
 
-    def test_too_large_has_a_remedy(self):
-        self.server.accidents = [(413, {})]
+    def test_too_large_suggests_smaller_pieces(self):
+        self.server.failures = [(413, {})]
         self.refuse(r"\(413\).*; --piece makes requests smaller")
 
-    def test_what_is_no_iron_is_refused(self):
+    def test_other_servers_are_refused(self):
         self.server.questions = ["garbage"]
         self.refuse("engine corpus: ")
         self.server.questions = ["endless"]
         self.refuse(r"longer than 1048576 bytes; is it iron serve\?")
         self.assertEqual(self.server.posts, 0)
 
-    def test_an_interrupted_push_goes_on(self):
-        self.server.accidents = ["ok", "stall"]
+    def test_interrupted_push_can_be_resumed(self):
+        self.server.failures = ["ok", "stall"]
         command = start("push", "tokens.bin", self.server.url, "--dtype", "u16", "--piece", 32,
                         cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertTrue(self.server.stalled.wait(TIMEOUT_S))
@@ -265,23 +267,23 @@ class Accidents(PushTest):
 
 
 class Refusals(PushTest):
-    def test_addresses(self):
+    def test_invalid_urls(self):
         for url in ("corpus", "http://127.0.0.1:1", "ftp://127.0.0.1/v1/engines/corpus",
                     self.server.url + "?at=0", self.server.url + "/state",
                     "http://me:secret@127.0.0.1/v1/engines/corpus"):
             with self.subTest(url):
-                self.refuse(r"is no engine's address; it looks like http://127\.0\.0\.1:8080/v1/"
-                            r"engines/NAME", url=url)
+                self.refuse(r"is not the address of an engine; it looks like "
+                            r"http://127\.0\.0\.1:8080/v1/engines/NAME", url=url)
 
-    def test_nobody_is_there(self):
+    def test_connection_refused(self):
         self.server.stop()
         self.refuse(r"Connection refused; is iron serve running there\?|Failed to connect")
 
-    def test_no_such_engine(self):
+    def test_unknown_engine(self):
         self.refuse(r"engine other: There is no engine of this name \(404\): what happened",
                     url=self.server.url.replace("corpus", "other"))
 
-    def test_pipes(self):
+    def test_pipes_are_refused(self):
         self.refused("push", "-", self.server.url, "--dtype", "u16", stdin=pack(TOKENS, "u16"),
                      says=["pipe", "save it to a file", "curl"])
         os.mkfifo(self.dir / "fifo")
@@ -300,7 +302,7 @@ class Refusals(PushTest):
         self.refused("push", "tokens.bin", self.server.url, says="dtype")
         self.refused("push", "none.bin", self.server.url, "--dtype", "u16", says="none.bin")
 
-    def test_a_bad_token_in_what_the_engine_holds(self):
+    def test_invalid_token_before_the_resume_position(self):
         self.server.feed(TOKENS[:8])
         self.write_tokens("bad.bin", TOKENS[:5] + [-1] * 5, "i32")
         self.refused("push", "bad.bin", self.server.url, "--dtype", "i32",
@@ -313,22 +315,22 @@ class Secrets(PushTest):
         path.chmod(mode)
         return path
 
-    def test_the_token_goes_along(self):
+    def test_token_is_sent(self):
         server = self.serve(token="a-secret")
         self.push("--token-file", self.secret(), server=server)
         self.assertEqual(server.tokens, TOKENS)
 
-    def test_without_it_nothing_does(self):
+    def test_missing_or_wrong_token_is_refused(self):
         server = self.serve(token="another")
         self.refuse(r"A token is needed \(401\)", url=server.url)
         result = self.refuse(r"A token is needed \(401\)", "--token-file", self.secret(),
                              url=server.url)
         self.assertNotIn("a-secret", result.message)
 
-    def test_others_must_not_read_it(self):
+    def test_unsafe_token_files_are_refused(self):
         self.refuse(["others may read", "chmod 600"], "--token-file",
                     self.secret(mode=0o644))
-        self.refuse("write one line with the token alone", "--token-file", self.secret(b"two words\n"))
+        self.refuse("write only the token, on one line", "--token-file", self.secret(b"two words\n"))
         self.refuse("token file none", "--token-file", "none")
 
 
@@ -343,17 +345,17 @@ class Certificates(PushTest):
                        capture_output=True)
         self.server = self.serve(certificate=(self.dir / "cert", self.dir / "key"))
 
-    def test_a_certificate_that_is_trusted(self):
+    def test_trusted_certificate(self):
         self.push("--ca", "cert")
         self.assertEqual(self.server.tokens, TOKENS)
 
-    def test_one_that_is_not(self):
+    def test_untrusted_certificate_is_refused(self):
         self.refuse(re.compile("certificate|verif").pattern)
         self.refuse("ca|certificate", "--ca", "none")
         self.assertEqual(self.server.tokens, [])
 
-    def test_connections_are_lost_here_too(self):
-        self.server.accidents = ["lost", "half"]
+    def test_lost_connections_with_tls(self):
+        self.server.failures = ["lost", "half"]
         self.push("--ca", "cert")
         self.assertEqual(self.server.tokens, TOKENS)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`iron serve` as a command: its options, its one line when it is ready, and how it ends.  What it
-serves is tested in tests/server."""
+"""`iron serve` as a command: options, the line printed when it is ready, and signals.  HTTP requests
+are tested in tests/server."""
 
 import re
 import signal
@@ -29,7 +29,7 @@ class ServeTest(IronTest):
             raise unittest.SkipTest(said.strip())
 
     def serve(self, *options, **popen):
-        """The command, and the address it says it serves."""
+        """Starts the server; returns the process and its URL."""
         command = start("serve", "--listen", "127.0.0.1:0", *options, cwd=self.dir,
                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                         **popen)
@@ -63,7 +63,7 @@ class ServeTest(IronTest):
 
 
 class Serving(ServeTest):
-    def test_ready_when_it_says_so(self):
+    def test_ready_line_comes_when_the_server_is_ready(self):
         command, url = self.serve()
         self.assertEqual(self.ready.group(2, 3), (b"iron-data", b"0"))
         self.read(url + "/healthz")
@@ -76,10 +76,10 @@ class Serving(ServeTest):
                 self.assertEqual(self.ready.group(2), b"elsewhere")
                 self.assertEqual(self.end(command, how), (0, b"", b"iron: stopping\n"))
 
-    def test_a_second_signal_ends_it_at_once(self):
+    def test_second_signal_ends_it_at_once(self):
         command, url = self.serve("--grace-seconds", 3600)
         self.create(url, "a")
-        # a body that does not come: the stop waits for it as long as grace lasts
+        # an incomplete body: the stop waits for it during the grace period
         with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1]))) as slow:
             slow.sendall(b"POST /v1/engines/a/feed HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                          b"Content-Length: 1000000\r\n\r\n" + bytes(100000))
@@ -90,7 +90,7 @@ class Serving(ServeTest):
             code, _, err = self.end(command, signal.SIGTERM)
         self.assertEqual((code, err), (-signal.SIGTERM, b""))
 
-    def test_a_signal_that_was_ignored_stays_ignored(self):
+    def test_ignored_signal_stays_ignored(self):
         def ignore():
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
@@ -99,7 +99,7 @@ class Serving(ServeTest):
         self.read(url + "/healthz")
         self.assertEqual(self.end(command, signal.SIGTERM), (0, b"", b"iron: stopping\n"))
 
-    def test_it_outlives_whoever_reads_what_it_says(self):
+    def test_server_survives_a_closed_stderr(self):
         command, url = self.serve()
         command.stderr.close()
         command.stderr = None
@@ -107,7 +107,7 @@ class Serving(ServeTest):
         command.send_signal(signal.SIGTERM)
         self.assertEqual(command.wait(TIMEOUT_S), 0)
 
-    def test_a_second_server_on_the_data_is_refused(self):
+    def test_second_server_on_the_same_data_is_refused(self):
         self.serve()
         result = self.iron("serve", "--listen", "127.0.0.1:0")
         self.assert_error_line(result, "iron-data")
@@ -132,7 +132,7 @@ class Refusals(ServeTest):
         self.refused("serve", "--max-uploads", "many", says="many")
 
     def test_arguments(self):
-        self.refused("serve", "8080", says="'8080' is no option")
+        self.refused("serve", "8080", says="unexpected argument '8080'")
         self.refused("serve", "--tls-cert", "cert", says="belong together")
         self.refused("serve", "--tls-key", "key", says="belong together")
         self.refused("serve", *["--host", "x"] * 17, says="host")
@@ -141,13 +141,13 @@ class Refusals(ServeTest):
         self.refused("serve", "--listen", "nowhere", says="nowhere")
         self.refused("serve", "--listen", "127.0.0.1:65536", says="65536")
 
-    def test_a_port_that_is_taken(self):
+    def test_port_in_use(self):
         _, url = self.serve()
         port = url.rsplit(":", 1)[1]
         result = self.iron("serve", "--listen", f"127.0.0.1:{port}", "--data", "other")
         self.assert_error_line(result, port)
 
-    def test_a_public_address_needs_a_token(self):
+    def test_public_address_requires_a_token(self):
         self.refused("serve", "--listen", "0.0.0.0:0", says="token")
 
 

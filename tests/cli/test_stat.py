@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`iron stat` against a model of a few lines: every figure, however the stream comes."""
+"""`iron stat` against a short Python model, with every kind of input."""
 
 import math
 import os
@@ -112,7 +112,7 @@ class Figures(StatTest):
         found = self.json("stat", path, "--dtype", dtype, "--vocab", vocab, *flags, *options)
         self.assert_found(model(tokens, vocab, eos, hist), found)
 
-    def test_nothing_and_one_token(self):
+    def test_empty_stream_and_one_token(self):
         self.check([], 5, eos=1, hist=True)
         self.check([], 5)
         for token in (0, 1, 4, 5, 65535):
@@ -122,13 +122,13 @@ class Figures(StatTest):
         for dtype in DTYPES:
             self.check(self.stream(3000, 120, run=7), 100, eos=3, hist=True, dtype=dtype)
 
-    def test_all_the_same(self):
+    def test_one_repeated_value(self):
         for token in (0, 6, 9):
             self.check([token] * 2000, 7, eos=6, hist=True)
 
-    def test_many_pieces_by_any_number_of_threads(self):
+    def test_any_number_of_threads(self):
         tokens = self.stream(200000, 300, run=40)
-        tokens[60000:70000] = [7] * 10000  # over the end of a piece
+        tokens[60000:70000] = [7] * 10000  # across the end of a piece
         for threads in (1, 2, 5):
             self.check(tokens, 290, eos=299, hist=True, options=("--threads", threads))
 
@@ -137,7 +137,7 @@ class Figures(StatTest):
         self.check(tokens, 2**32, eos=2**32 - 1, dtype="u32")
         self.check(tokens, 2**32 - 1, eos=2**32 - 2, dtype="u32")
 
-    def test_an_eos_that_the_width_cannot_hold(self):
+    def test_eos_larger_than_the_dtype(self):
         self.check(self.stream(1000, 9), 9, eos=70000)
 
     def test_top(self):
@@ -172,7 +172,7 @@ class Streams(StatTest):
                 self.assertLess(place["position"], cuts[k + 1])
             self.assert_found(model(tokens, 50, 2, True), found)
 
-    def test_files_that_say_what_they_are(self):
+    def test_files_with_headers(self):
         tokens = self.stream(3000, 60, run=9)
         self.write("a.npy", npy(tokens[:1111], "<u2", "H"))
         self.write("b.npy", npy(tokens[1111:], "<u2", "H"))
@@ -189,7 +189,7 @@ class Streams(StatTest):
         self.assertEqual({p["file"] for p in found["out_of_vocab_places"]}, {"-"})
         self.assert_found(model(tokens, 50, 2, True), found)
 
-    def test_a_pipe_with_a_name(self):
+    def test_named_pipe(self):
         tokens = self.stream(3000, 9)
         os.mkfifo(self.dir / "pipe")
         writer = threading.Thread(
@@ -199,7 +199,7 @@ class Streams(StatTest):
         writer.join()
         self.assert_found(model(tokens, 7, 2), found)
 
-    def test_a_pipe_that_comes_in_small_pieces(self):
+    def test_pipe_with_small_writes(self):
         tokens = self.stream(5000, 9)
         with start("stat", "-", "--dtype", "u32", "--vocab", 9, "--json", cwd=self.dir,
                    stdin=subprocess.PIPE, stdout=subprocess.PIPE) as command:
@@ -215,20 +215,20 @@ class Streams(StatTest):
 class Text(StatTest):
     ARGS = ("stat", "t.bin", "--dtype", "u16", "--vocab", 50, "--eos", 3, "--hist")
 
-    def test_the_lines(self):
+    def test_text_report(self):
         self.write_tokens("t.bin", [0, 0, 0, 5, 3, 3, 9, 9], "u16")
         lines = dict(line.split(maxsplit=1) for line in self.succeeds(*self.ARGS).text.splitlines()
                      if not line.startswith("longest"))
         self.assertEqual(lines["tokens"], "8")
         self.assertEqual(lines["zeros"], "3 (37.500 %)")
-        self.assertEqual(lines["documents"], "3, the last one open")
+        self.assertEqual(lines["documents"], "3, the last one without eos")
         self.assertEqual(lines["median"], "2")
         self.assertEqual(lines["empty"], "1")
-        self.assertIn("3 times 0 from position 0 on", self.succeeds(*self.ARGS).text)
+        self.assertIn("3 times 0, starting at position 0", self.succeeds(*self.ARGS).text)
         self.assertIn("0 of 8 tokens", self.succeeds(*self.ARGS).text)
         self.assertIn("1-2, 4, 6-8, 10-49", self.succeeds(*self.ARGS).text)
 
-    def test_tokens_out_of_the_vocabulary_warn_and_are_no_failure(self):
+    def test_tokens_outside_the_vocabulary_are_a_warning(self):
         self.write_tokens("t.bin", [1, 2, 77, 3] * 5, "u16")
         result = self.iron(*self.ARGS)
         self.assertEqual(result.code, 0)
@@ -237,13 +237,13 @@ class Text(StatTest):
         self.assertIn("position 6: 77, in t.bin at 6", result.text)
         self.succeeds(*self.ARGS, "--json")
 
-    def test_more_than_can_be_listed(self):
+    def test_long_lists_are_truncated(self):
         self.write_tokens("t.bin", [99] * 20, "u16")
         result = self.iron(*self.ARGS)
         self.assertEqual(result.text.count("in t.bin"), PLACES)
         self.assertIn("... and 12 more", result.text)
 
-    def test_an_empty_stream(self):
+    def test_empty_stream(self):
         self.write("t.bin", b"")
         text = self.succeeds(*self.ARGS).text
         self.assertIn("documents     0\n", text)

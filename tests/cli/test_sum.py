@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Seals of files: `iron sum`, `iron check`, `iron merge`.
 
-Seals and statistics are judged by the oracle and the golden vectors; the chunks and marks of a
-manifest by a model that is written here from docs/manifest.md.  Lists are judged by what sha256sum
-does with the same names.  Then: tampering is found where it was done, parts make the same manifest
-as the whole, and everything that is refused is refused before anything is written.
+Seals and statistics are compared with the oracle and the golden vectors; the chunks and marks of a
+manifest with a model written from docs/manifest.md; lists with the output of sha256sum for the
+same names.  Changes must be located, merged parts must equal the manifest of the whole, and errors
+must be detected before anything is written.
 """
 
 import json
@@ -56,7 +56,7 @@ def chunk_lines(tokens, size) -> list[str]:
 
 
 def sample(data: bytes) -> str:
-    """What tells files of one name and size apart: FNV-1a of both ends of a file."""
+    """FNV-1a of both ends of a file, which distinguishes files of the same name and size."""
     return f"{oracle.fnv1a(data if len(data) <= 8192 else data[:4096] + data[-4096:]):016x}"
 
 
@@ -112,8 +112,8 @@ class Seals(IronTest):
             self.assertEqual(result.text, f"{oracle.seal(tokens)}  -\n")
         stdin.close()
 
-    def test_a_long_stream_in_pieces_and_through_a_pipe(self):
-        # several pieces and slots, against the engine's seal, which is computed otherwise
+    def test_long_stream_from_a_file_and_a_pipe(self):
+        # several pieces and slots, compared with the engine's seal, which is computed differently
         self.succeeds("gen", "--seed", 8, "--count", 5_000_001, "--limit", 50257, "--dtype", "u16",
                       "-o", "long")
         seal = self.feed("long", "--dtype", "u16", "--seal")["seal"]
@@ -146,7 +146,7 @@ class Lists(IronTest):
         return self.succeeds("sum", *args, "--dtype", "u16", **kwargs)
 
     def check(self, data, *args, code=0):
-        """`iron check` of a list; its lines, and how many lines standard error had."""
+        """`iron check` of a list; its lines, and the number of lines on standard error."""
         self.write("list", data if isinstance(data, bytes) else data.encode())
         result = self.iron("check", "list", "--dtype", "u16", *args)
         self.assertEqual(result.code, code, str(result))
@@ -154,13 +154,13 @@ class Lists(IronTest):
             self.assertEqual(result.err, b"", str(result))
         return result
 
-    def test_a_directory_is_its_files_in_natural_order(self):
+    def test_directory_is_listed_in_natural_order(self):
         expected = "".join(self.line(f"part-{k}.bin") for k in (1, 2, 10))
         self.assertEqual(self.sum("corpus").text, expected)
         self.assertEqual([r["file"] for r in self.json("sum", "corpus", "--dtype", "u16")],
                          [f"corpus/part-{k}.bin" for k in (1, 2, 10)])
 
-    def test_a_stream_is_one_line(self):
+    def test_stream_is_printed_on_one_line(self):
         together = [t for k in (1, 2, 10) for t in self.streams[f"part-{k}.bin"]]
         self.assertEqual(self.sum("corpus", "--stream").text, f"{oracle.seal(together)}  corpus\n")
         names = [f"corpus/part-{k}.bin" for k in (1, 2, 10)]
@@ -170,7 +170,7 @@ class Lists(IronTest):
         self.assertEqual(report["files"], names)
         self.assertEqual(set(report), SUM_KEYS | {"files"})
 
-    def test_a_bad_file_does_not_keep_the_others(self):
+    def test_invalid_file_does_not_stop_the_others(self):
         self.write("corpus/part-3.bin", b"odd")
         for extra in ([], ["--json"]):
             result = self.iron("sum", "nothing", "corpus", "--dtype", "u16", *extra)
@@ -182,7 +182,7 @@ class Lists(IronTest):
         self.assertEqual([r["file"] for r in parse_json(result.out)],
                          [f"corpus/part-{k}.bin" for k in (1, 2, 10)])
 
-    def test_what_sum_prints_checks(self):
+    def test_check_accepts_the_output_of_sum(self):
         printed = self.sum("corpus").text
         expected = "".join(f"corpus/part-{k}.bin: OK\n" for k in (1, 2, 10))
         self.assertEqual(self.check(printed).text, expected)
@@ -191,7 +191,7 @@ class Lists(IronTest):
         result = self.succeeds("check", "-", "--dtype", "u16", stdin=printed.encode())
         self.assertEqual(result.text, expected)
 
-    def test_variations_that_sha256sum_takes(self):
+    def test_variations_accepted_by_sha256sum(self):
         printed = self.sum("corpus").text
         seal, name = printed.splitlines()[0].split("  ")
         for line in (f"{seal} *{name}\n", f"{seal.upper()}  {name}\n", f"{seal}  {name}",
@@ -199,7 +199,7 @@ class Lists(IronTest):
             with self.subTest(line=line):
                 self.assertEqual(self.check(line).text, f"{name}: OK\n")
 
-    def test_a_stream_s_directory_checks(self):
+    def test_check_of_a_directory_as_one_stream(self):
         self.assertEqual(self.check(self.sum("corpus", "--stream").text).text, "corpus: OK\n")
         self.write_tokens("corpus/part-11.bin", [1], "u16")
         self.assertEqual(self.check(self.dir.joinpath("list").read_bytes(), code=1).text,
@@ -229,7 +229,7 @@ class Lists(IronTest):
         self.assertEqual((found[0]["found"], found[2]["found"]), (None, None))
         self.assertIn("not a whole number", found[2]["reason"])
 
-    def test_only_missing_files_are_not_verified(self):
+    def test_list_of_only_missing_files_fails(self):
         printed = self.sum("corpus").text
         shutil.rmtree(self.dir / "corpus")
         self.assertIn("no file was verified", self.check(printed, "--ignore-missing", code=1).message)
@@ -249,13 +249,13 @@ class Lists(IronTest):
         self.refused("check", "nothing", says="nothing")
         self.refused("check", "corpus", says="corpus")
 
-    def test_raw_files_need_their_width_again(self):
+    def test_check_of_raw_files_needs_dtype(self):
         self.write("list", self.sum("corpus").out)
         result = self.iron("check", "list")
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("--dtype", result.message)
 
-    def test_names_as_sha256sum_has_them(self):
+    def test_names_are_escaped_as_by_sha256sum(self):
         names = ["plain", "two words", "back\\slash", "new\nline", "\\", "cr\rhere", "a\\nb", " lead",
                  "*star", "umlaut-\u00fc"]
         names = [os.fsencode(name) for name in names] + [b"broken-\xff"]
@@ -266,14 +266,14 @@ class Lists(IronTest):
                 printed = self.sum(name).out
                 theirs = subprocess.run([b"sha256sum", b"--", name], cwd=self.dir, check=True,
                                         stdout=subprocess.PIPE).stdout
-                # the same line but for the digits
+                # the same line except for the digits
                 self.assertEqual(re.sub(rb"[0-9a-f]{32}", b"", printed, count=1),
                                  re.sub(rb"[0-9a-f]{64}", b"", theirs, count=1))
                 escaped = printed[:1] == b"\\"
                 self.assertEqual(self.check(printed).out,
                                  (b"\\" if escaped else b"") + printed[34 + escaped:-1] + b": OK\n")
 
-    def test_a_closed_pipe_is_no_message(self):
+    def test_closed_pipe_prints_no_error(self):
         self.write("list", self.sum("corpus").out * 20000)
         with start("check", "list", "--dtype", "u16", cwd=self.dir, stdout=subprocess.PIPE,
                    stderr=subprocess.PIPE) as command:
@@ -306,7 +306,7 @@ class Manifests(IronTest):
         found = parse_json(self.check("--json", *args, **kwargs).out)
         return {f["file"]: f["status"] for f in found}
 
-    def test_everything_in_it(self):
+    def test_contents_of_a_manifest(self):
         m = self.manifest()
         self.assertEqual(m["schema"], "iron.manifest/1")
         self.assertEqual(m["seal"], oracle.seal(self.tokens))
@@ -329,7 +329,7 @@ class Manifests(IronTest):
         self.assertEqual(m["chunks"], chunk_lines(self.tokens, CHUNK))
 
     def test_marks_of_few_values(self):
-        # bytes, and runs of one value, which have marks or none
+        # bytes, and runs of one value, with and without marks
         for seed, limit in ((1, 2), (2, 4), (3, 256), (4, 1)):
             tokens = oracle.gen(seed, 5000, limit)
             self.write_tokens("t", tokens, "u8")
@@ -344,7 +344,7 @@ class Manifests(IronTest):
         self.assertEqual((m["tokens"], m["chunks"], m["statistics"]["min"]), (0, [], None))
         self.assertEqual(self.check().text, "none: OK\n")
 
-    def test_it_does_not_depend_on_threads_or_pipes(self):
+    def test_manifest_does_not_depend_on_threads_or_pipes(self):
         self.manifest("a", "--threads", 1)
         self.manifest("b", "--threads", 7)
         self.assertEqual((self.dir / "a").read_bytes(), (self.dir / "b").read_bytes())
@@ -355,14 +355,14 @@ class Manifests(IronTest):
         self.assertEqual(self.check(manifest="c", stdin=pack(self.tokens, "u16")).text, "-: OK\n")
         self.check(manifest="c", stdin=pack(self.tokens[:-1], "u16"), code=1)
 
-    def test_all_is_well(self):
+    def test_unchanged_files_pass(self):
         self.manifest()
         self.assertEqual(self.check().text, "".join(f"{name}: OK\n" for name in self.names))
         self.assertEqual(self.check("--quiet").text, "")
         self.assertEqual(set(self.statuses().values()), {"ok"})
         self.check("--dtype", "u16", "--format", "raw")
 
-    def test_one_changed_token_is_found_where_it_is(self):
+    def test_changed_token_is_located(self):
         self.manifest()
         for position in (0, 1023, 1024, 2999, 3000, 4499, 4500, len(self.tokens) - 1):
             with self.subTest(position=position):
@@ -381,7 +381,7 @@ class Manifests(IronTest):
             place += len(part)
 
     def assert_failed(self, first, end):
-        """The files that share positions first ... end-1 fail, and say which; the others do not."""
+        """The files that share positions first ... end-1 fail with a message; the others do not."""
         lines = self.check(code=1).text.splitlines()
         place = 0
         for name, part, line in zip(self.names, self.parts, lines, strict=True):
@@ -417,7 +417,7 @@ class Manifests(IronTest):
         self.assertEqual(found[1]["status"], "failed")
         self.assertEqual((found[1]["expected"], found[1]["found"]),
                          ("1500 tokens", "1501 tokens"))
-        # a file that is behind it, but in chunks of its own in part, is not blamed when it is whole
+        # a later file that is partly in other chunks is not reported when it is intact
         self.assertEqual(self.statuses("--ignore-missing", code=1)["data/3.bin"], "partly")
 
     def test_missing(self):
@@ -440,7 +440,7 @@ class Manifests(IronTest):
         (self.dir / self.names[3]).unlink()
         self.assertEqual(self.statuses("--ignore-missing"), {self.names[2]: "ok"})
 
-    def test_small_files_that_share_a_chunk_are_not_called_well(self):
+    def test_files_sharing_a_chunk_with_a_missing_file_are_not_ok(self):
         for k in range(3):
             self.write_tokens(f"s{k}", [k] * 10, "u16")
         self.succeeds("sum", "s0", "s1", "s2", "--dtype", "u16", "--manifest", "m")
@@ -451,7 +451,7 @@ class Manifests(IronTest):
         self.assertIn("no file was verified", found.message)
         self.assertRegex(self.check("--ignore-missing", "--quiet", code=1).text, "s0: not checked")
 
-    def test_names_are_looked_for_beside_the_manifest_too(self):
+    def test_files_beside_the_manifest_are_found(self):
         self.manifest("data.manifest")
         other = self.dir / "other"
         other.mkdir()
@@ -467,7 +467,7 @@ class Manifests(IronTest):
         result = self.check(code=1)
         self.assertRegex(result.text, r"i: FAILED \(.*position 4999 is -1")
 
-    def test_contradicting_flags(self):
+    def test_contradicting_options(self):
         self.manifest()
         self.refused("check", "m", "--dtype", "u32", says="u32 contradicts")
         self.refused("check", "m", "--format", "npy", says="npy contradicts")
@@ -489,7 +489,7 @@ class Manifests(IronTest):
         self.refused("check", self.write("new", text.replace("st/1", "st/9").encode()),
                      says="version 9.*newer")
 
-    def test_a_manifest_with_another_seal(self):
+    def test_manifest_with_a_wrong_seal(self):
         m = self.manifest()
         words = oracle.seal_words(self.tokens)
         m["words"][2] = str(words[2] ^ 1)
@@ -503,7 +503,7 @@ class Manifests(IronTest):
         self.assertEqual((found["file"], found["status"], found["expected"], found["found"]),
                          ("m", "failed", m["seal"], oracle.seal(self.tokens)))
 
-    def test_a_manifest_with_other_statistics(self):
+    def test_manifest_with_wrong_statistics(self):
         m = self.manifest()
         m["statistics"]["min"] += 1
         self.write("m", json.dumps(m).encode())
@@ -545,7 +545,7 @@ class Parts(IronTest):
         return self.succeeds("sum", *self.options, "--part", f"{index}/{count}", "-o",
                              f"p{index}-{count}", *extra)
 
-    def test_parts_make_the_whole(self):
+    def test_merged_parts_equal_the_whole(self):
         line = self.succeeds("sum", *self.options, "--manifest", "whole").text
         for count in range(1, 8):
             with self.subTest(count=count):
@@ -579,7 +579,7 @@ class Parts(IronTest):
         self.assertEqual(merged, whole)
         self.assertEqual(report["first"] % 4, 0)
 
-    def test_parts_that_do_not_fit(self):
+    def test_incompatible_parts_are_refused(self):
         for index in (1, 2, 3):
             self.part(index, 3)
         self.part(1, 2)
@@ -612,7 +612,7 @@ class Parts(IronTest):
                          says=f"part 2.*another c.bin: its sample is {now}, not {was}")
         self.write_tokens("c.bin", tokens, "u16")
         self.part(2, 2)
-        for name in ("p1-2", "p2-2"):  # as an older iron wrote them
+        for name in ("p1-2", "p2-2"):  # as written by an older version
             old = json.loads((self.dir / name).read_text())
             for entry in old["files"]:
                 del entry["sample"]
@@ -681,12 +681,12 @@ class Refusals(IronTest):
         os.link(self.dir / "t", self.dir / "again")
         self.refused_sum("--manifest", "again", says="input")
 
-    def test_a_failed_scan_leaves_the_manifest_that_was_there(self):
+    def test_failed_scan_keeps_the_old_manifest(self):
         self.write("m", b"before")
         self.write_tokens("bad", [1, -1], "i32")
         self.refused("sum", "bad", "--dtype", "i32", "--manifest", "m", says="position 1 is -1")
 
-    def test_an_interrupt_leaves_nothing(self):
+    def test_interrupt_leaves_no_files(self):
         with start("sum", "-", "--dtype", "u16", "--manifest", "m", cwd=self.dir,
                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
             command.stdin.write(bytes(100000))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_cuda.h: how a test tells the pretended driver what to do and looks at what was done. The
- * test opens the same library as the backend, so both see one state; fake_cuda_control is the one
- * name that it looks up, by FAKE_CUDA_CONTROL.
+ * fake_cuda.h: how a test controls the fake driver and inspects what was called. The test opens the
+ * same library as the backend, so both see the same state. The test looks up one symbol,
+ * fake_cuda_control (FAKE_CUDA_CONTROL).
  */
 #ifndef TESTS_FAKE_CUDA_H
 #define TESTS_FAKE_CUDA_H
@@ -15,15 +15,15 @@
 #define FAKE_CUDA_DEVICES   2
 #define FAKE_ARGUMENT_BYTES 160
 
-/* A module's image is text: the card it is for, then a kernel a line with the size of each of its
- * arguments in bytes, 'p' for a pointer. */
+/* A module image is text: the architecture, then one line per kernel with the size in bytes of each
+ * argument, 'p' for a pointer. */
 #define FAKE_CUDA_IMAGE "sm_90\nnothing\ncount p48\nwide pppppppppppppppp\n"
 
-/* What every module has of constant memory. */
+/* The constant memory of every module. */
 #define FAKE_CONSTANT       "block"
 #define FAKE_CONSTANT_BYTES 256
 
-/* The most local memory that a group can have. */
+/* Maximum local memory of a group. */
 #define FAKE_LOCAL_BYTES 232448
 
 typedef enum fake_kind {
@@ -43,46 +43,46 @@ typedef struct fake_launch {
     unsigned grid[3], block[3];
     bool is_cooperative, may_overlap, is_extended;
     unsigned local_bytes;
-    const void *window; /* what is to be kept in the cache */
+    const void *window; /* start of the persisting accesses */
     size_t window_bytes;
     float window_ratio;
-    unsigned char arguments[FAKE_ARGUMENT_BYTES]; /* one after the other, no gaps */
+    unsigned char arguments[FAKE_ARGUMENT_BYTES]; /* concatenated */
     size_t argument_bytes;
 } fake_launch;
 
 typedef struct fake_cuda {
-    /* What to pretend. */
+    /* Properties of driver and cards. */
     int version, devices;
     int capability; /* 10 * major + minor */
     int has_managed, has_concurrent_managed, maps_host, is_cooperative;
-    size_t memory_bytes;                      /* of each device, and of what can be page-locked */
-    size_t misalignment;                      /* of the addresses it gives */
-    unsigned groups_max;                      /* that run together */
-    int registers, spill_bytes, static_bytes; /* of every kernel; static: of local memory */
-    int keep_max, window_max;                 /* of the cache, and of what is kept in it */
-    size_t grants;                            /* so much of it at most, whatever is asked for */
+    size_t memory_bytes;                      /* of each device, and of page-locked memory */
+    size_t misalignment;                      /* of returned addresses */
+    unsigned groups_max;                      /* resident at the same time */
+    int registers, spill_bytes, static_bytes; /* of every kernel; static: local memory */
+    int persisting_max, window_max;           /* of the cache, and of an access window */
+    size_t grant_max;                         /* granted of a cache reservation at most */
     size_t texture_max;                       /* elements */
 
-    /* Call number fail_at, counted from 1, fails with this; 0: none does. */
+    /* Call number fail_at, counted from 1, returns fail_with; 0: none. */
     unsigned fail_at;
     int fail_with;
-    bool fails_on;      /* and so do all after it */
-    const char *failed; /* the first that did */
+    bool keeps_failing; /* all later calls fail too */
+    const char *failed; /* the first call that failed */
 
-    /* What was seen. */
-    atomic_uint calls; /* but for those that put errors into words */
+    /* What happened. */
+    atomic_uint calls; /* except those that translate errors */
     int live[FAKE_KINDS];
-    int orphans;         /* objects that died with their context: somebody forgot them */
-    int pushed;          /* contexts on the stack */
-    unsigned on_default; /* work that went into the default stream */
+    int orphans;         /* objects destroyed with their context, that is, leaked */
+    int contexts_pushed; /* depth of the context stack */
+    unsigned default_stream_commands;
     unsigned launches, prefetches, synchronizations, replays;
     fake_launch last;
-    size_t set_aside[FAKE_CUDA_DEVICES]; /* of the cache, now */
-    unsigned let_go;                     /* how often all that was kept in it */
-    size_t texture_bytes;                /* of the last one */
+    size_t reserved[FAKE_CUDA_DEVICES]; /* bytes of cache reserved now */
+    unsigned cache_resets;
+    size_t texture_bytes; /* of the last texture */
 } fake_cuda;
 
-/* The state, as it is at first; live objects stay. */
+/* Returns the state; resets it first if asked to. Live objects stay. */
 fake_cuda *fake_cuda_control(bool resets);
 
 #endif

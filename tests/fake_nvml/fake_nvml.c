@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_nvml.c: a library that pretends to be NVIDIA's management library: it says what a test tells
- * it to say. The prototypes come from the backend's own table, so that a definition which differs
- * from it does not compile. As with the pretended driver, tests take names away by patching a copy.
+ * fake_nvml.c: a fake of NVIDIA's management library that returns what a test sets. The prototypes
+ * come from the backend's list of functions, so a definition that differs does not compile. As with
+ * the fake driver, tests remove symbols by patching a copy.
  */
 #include "fake_nvml.h"
 
-#include "gpu/cuda/cuda_nvml.h"
+#include "gpu/cuda/cuda_abi.h"
 
 #include <stdio.h>
 
@@ -25,10 +25,10 @@ fake_nvml fake_nvml_state;
 
 static iron__nvml_device card;
 
-/* The code of a question about the card, and the answer where it is a success. */
+/* Returns the code, and the value if the code is success. */
 static int answer(const iron__nvml_device *device, int code, unsigned value, unsigned *out) {
     if (device != &card)
-        return 2; /* a wrong argument */
+        return 2; /* invalid argument */
     if (code == 0)
         *out = value;
     return code;
@@ -46,7 +46,7 @@ const char *nvmlErrorString(int code) {
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, iron__nvml_device **device) {
     fake_nvml_state.cards++;
     snprintf(fake_nvml_state.bus, sizeof fake_nvml_state.bus, "%s", bus);
-    *device = &card; /* also on failure: nobody may use it then */
+    *device = &card; /* also on failure: it must not be used then */
     return fake_nvml_state.card_code;
 }
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_nvml.h: how a test tells the pretended management library what to say. The test opens the
- * same library as the backend and looks up the state by FAKE_NVML_STATE.
+ * fake_nvml.h: how a test sets what the fake management library returns. The test opens the same
+ * library as the backend and looks up the state by FAKE_NVML_STATE.
  */
 #ifndef TESTS_FAKE_NVML_H
 #define TESTS_FAKE_NVML_H
 
 #define FAKE_NVML_STATE "fake_nvml_state"
 
-/* Each code is what the function returns; 0: the figure beside it is told. */
+/* Each code is the return value of a function; 0: the figure is returned. */
 typedef struct fake_nvml {
     int init_code, card_code, core_code, memory_code, max_code, reasons_code, temperature_code,
         power_code;
     unsigned core, memory, max, temperature, milliwatts;
     unsigned long long reasons;
-    unsigned inits, cards, old_reasons; /* calls seen; old: by the older name */
-    char bus[32];                       /* that was asked for last */
+    unsigned inits, cards, old_reasons; /* calls; old: of the older name */
+    char bus[32];                       /* of the last lookup */
 } fake_nvml;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wrong_peers.c: a plug-in whose rows compute atax in every way that an arena must not believe, and
- * once rightly. tests/cli/test_arena.py builds it. Each row is the right answer, spoilt by `spoil`
- * as soon as it has run `good_runs` times.
+ * wrong_peers.c: a plug-in with one correct row of atax and rows with every kind of wrong answer
+ * that the arena must detect. tests/cli/test_arena.py builds it. Each row computes the right
+ * answer, which `spoil` makes wrong once it has run `good_runs` times.
  */
 #include <iron/iron_peer.h>
 
@@ -20,7 +20,7 @@ struct job {
     spoiler spoil;
 };
 
-/* y = A^T (A x), or A (A x) where somebody forgot to transpose; A is square then. */
+/* y = A^T (A x), or A (A x) for the row that forgets to transpose; A is square then. */
 static void multiply(const iron_peer_case *c, double *y, int is_transposed) {
     const double *a = c->inputs[0], *x = c->inputs[1];
     double *t = calloc(c->rows, sizeof *t);
@@ -93,7 +93,7 @@ static int fail(job *j, double *y, char *why, size_t why_size) {
     return 1;
 }
 
-/* Tells what the data are: the only way in which they get out. */
+/* Reports the first value of the input, where a test reads it. */
 static int tell(job *j, double *y, char *why, size_t why_size) {
     (void)y;
     snprintf(why, why_size, "the data begin with %.17g", *(const double *)j->c.inputs[0]);

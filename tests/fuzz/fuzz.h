@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz.h: what the fuzz harnesses share. A harness is one function, LLVMFuzzerTestOneInput, that
- * takes any bytes whatever, puts them through a parser, and checks what must hold of the outcome.
- * It is linked twice: with libFuzzer, which invents bytes (scripts/fuzz), and with replay.c,
- * which runs a corpus of files through it as a test, with any compiler.
+ * fuzz.h: shared by the fuzz harnesses. A harness is one function, LLVMFuzzerTestOneInput, that
+ * passes any bytes to a parser and checks properties of the result. It is linked twice: with
+ * libFuzzer, which generates inputs (scripts/fuzz), and with replay.c, which runs the files of a
+ * corpus as a test, with any compiler.
  *
- * FUZZ_REQUIRE is an assert that no build turns off.
+ * FUZZ_REQUIRE is an assert that is enabled in every build.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -26,7 +26,7 @@ _Noreturn static inline void fuzz_fail(const char *claim, const char *file, int 
     abort();
 }
 
-/* What is left of an input; past its end there are zeros. */
+/* The rest of an input; past its end there are zeros. */
 typedef struct fuzz_input {
     const uint8_t *at;
     size_t left;
@@ -47,7 +47,7 @@ static inline uint64_t fuzz_word(fuzz_input *in, unsigned bytes) {
     return word;
 }
 
-/* A copy in a block of just its size, so that a sanitizer sees the first byte past it. */
+/* A copy in a block of exactly its size, so that a sanitizer detects reads beyond it. */
 static inline void *fuzz_copy(const void *data, size_t bytes) {
     void *copy = malloc(bytes ? bytes : 1);
 
@@ -57,7 +57,7 @@ static inline void *fuzz_copy(const void *data, size_t bytes) {
     return copy;
 }
 
-/* The input up to its first zero byte, as a string; to be freed. */
+/* The input up to its first zero byte, as a string; free() it. */
 static inline char *fuzz_text(fuzz_input *in) {
     size_t length = strnlen((const char *)in->at, in->left);
     char *text = malloc(length + 1);
@@ -72,7 +72,7 @@ static inline char *fuzz_text(fuzz_input *in) {
     return text;
 }
 
-/* A failure says what it is, in a sentence that ends within its room. */
+/* A failure has a message that is terminated within its buffer. */
 static inline bool fuzz_refused(iron_status status, const iron_error *err) {
     if (status == IRON_OK)
         return false;

@@ -3,13 +3,13 @@
  * fuzz_args.c: a subcommand's arguments. The input, cut at its zero bytes, is the argument vector
  * of a command with the options of `iron feed` (and --output, for its short form).
  *
- * What is accepted consists of pieces of what was given: positional values are some of the
- * arguments, in their order, and texts lie inside arguments. And it says the same when said
- * otherwise: every option as --name=VALUE, then --, then the values, parses again to the same
- * result. After a -- in front, everything is accepted as a value.
+ * Accepted values are pieces of the input: positional values are some of the arguments, in their
+ * order, and texts lie inside arguments. Written in another form (every option as --name=VALUE,
+ * then --, then the values), the command line parses to the same result. After a leading --,
+ * everything is accepted as a value.
  */
-#include "args.h"
 #include "fuzz.h"
+#include "options.h"
 
 #include <inttypes.h>
 
@@ -31,21 +31,30 @@ typedef struct command_line {
     bool has_number[NUMBERS];
     const char *texts[TEXTS];
     bool flags[FLAGS];
-    option options[OPTIONS];
     args parsed;
 } command_line;
 
 static iron_status parse(command_line *line, int argc, char **argv, iron_error *err) {
-    option *o = line->options;
+    option table[OPTIONS], *o = table;
+    const option_group groups[] = {{NULL, table, OPTIONS, 0}, {0}};
 
-    *line = (command_line){.parsed = {.options = line->options, .option_count = OPTIONS}};
     for (size_t k = 0; k < NUMBERS; k++)
-        *o++ = (option){number_names[k], OPTION_NUMBER, &line->numbers[k], &line->has_number[k]};
+        *o++ = (option){.name = number_names[k],
+                        .kind = OPTION_NUMBER,
+                        .offset = offsetof(command_line, numbers) + k * sizeof(uint64_t),
+                        .bytes = sizeof(uint64_t),
+                        .given = offsetof(command_line, has_number) + k * sizeof(bool) + 1};
     for (size_t k = 0; k < TEXTS; k++)
-        *o++ = (option){text_names[k], OPTION_TEXT, &line->texts[k], NULL};
+        *o++ = (option){.name = text_names[k],
+                        .letter = strcmp(text_names[k], "output") == 0 ? 'o' : '\0',
+                        .kind = OPTION_TEXT,
+                        .offset = offsetof(command_line, texts) + k * sizeof(char *)};
     for (size_t k = 0; k < FLAGS; k++)
-        *o++ = (option){flag_names[k], OPTION_FLAG, &line->flags[k], NULL};
-    return args_parse(&line->parsed, argc, argv, err);
+        *o++ = (option){.name = flag_names[k],
+                        .kind = OPTION_FLAG,
+                        .offset = offsetof(command_line, flags) + k * sizeof(bool)};
+    *line = (command_line){0};
+    return options_parse(groups, line, &line->parsed, argc, argv, err);
 }
 
 static char *joined(const char *name, const char *value) {
@@ -148,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     block[size] = '\0';
     for (size_t at = 0; at < size && argc < ARGUMENTS_MAX; at += strlen(block + at) + 1)
         argv[argc++] = block + at;
-    /* no NULL after the last one: argc is all that args_parse may go by */
+    /* no NULL after the last one: the parser may rely only on argc */
     given = fuzz_copy(argv, sizeof argv[0] * (size_t)argc);
     if (!fuzz_refused(parse(&line, argc, given, &err), &err)) {
         check_pieces(&line, argv, argc, block, size + 1);

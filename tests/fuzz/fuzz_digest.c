@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_digest.c: digests. The first byte of the input says what becomes of the rest:
+ * fuzz_digest.c: digests. The first byte of the input selects how the rest is used:
  *
- *   raw        a digest's state, as it is
- *   framed     a state with magic, versions and checksum put right: every value is the input's
- *   work       a course of updates, merges, saves and loads of three digests
+ *   raw        as a digest's state, unchanged
+ *   framed     as a state with correct magic, versions and checksum; the rest is the input's
+ *   work       as a sequence of updates, merges, saves and loads of three digests
  *
- * A state that is accepted saves to the same bytes, is refused when cut or with a bit flipped, and
- * works: it takes what is missing, refuses what it has, and merges. In a course of work every
- * outcome is held against a plain model: an array of who has seen what, and the reference seal.
+ * An accepted state saves to the same bytes, is refused when truncated or with a flipped bit, and
+ * works: it accepts missing positions, refuses those it has, and merges. In a sequence every result
+ * is compared with a simple model: an array of the positions seen by each digest, and the reference
+ * seal.
  */
-#include "core/fnv.h"
+#include "core/hash.h"
 #include "core/seal.h"
 #include "fuzz.h"
 

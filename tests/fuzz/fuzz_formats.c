@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_formats.c: token files of every format, with their neighbours. The input begins with
- * choices: which format the files' names fit, whether it is forced, which width the user gives;
- * then come the two neighbours, with their lengths before them, and the tokens' file.
+ * fuzz_formats.c: token files of every format, with their sidecars. The input begins with options:
+ * the format of the file names, whether it is given explicitly, the user's dtype; then the two
+ * sidecars with their lengths, and the token file.
  *
- *   judging   A megatron, ds, llmc or litpkds file opens exactly if a second, plain reading of the
- *             format here says that it is good.
- *   reading   What opens is read to its end: as many tokens as it said, and their bytes are the end
- *             of the file; read by place they are the same.
- *   pipes     A file that needs no neighbours and comes through a pipe gives the same tokens, or is
- *             refused too.
- *   sniffing  iron_sniff agrees with opening: format, width, tokens, or a refusal.
+ *   judging   A megatron, ds, llmc or litpkds file opens if and only if a second, simple
+ *             implementation of the format here accepts it.
+ *   reading   A file that opens is read to its end: it has the announced number of tokens, and they
+ *             are the end of the file; positioned reads give the same tokens.
+ *   pipes     A file without sidecars gives the same tokens, or also an error, through a pipe.
+ *   sniffing  iron_sniff agrees with opening: format, dtype, tokens, or an error.
  */
 #include "fuzz.h"
 
@@ -39,7 +38,7 @@ typedef struct choices {
     part sides[2], main;
 } choices;
 
-/* The folder of all runs; its few files are written over and over. */
+/* The folder of all runs; its files are overwritten by each run. */
 static char folder[200];
 
 static void remove_folder(void) {
@@ -124,7 +123,7 @@ static iron_dtype dtype_of_code(uint64_t code) {
 }
 
 /* Each returns the width of a good file's tokens, NONE of any other. */
-static iron_dtype judge_llmc(const part *p) {
+static iron_dtype expected_llmc(const part *p) {
     bool is_old = p->bytes >= 12 && number(p, 0, 4) == 20240520 && number(p, 4, 4) == 1;
     bool is_new = p->bytes >= 12 && number(p, 0, 4) == 20240801 && number(p, 4, 4) == 7;
     size_t width = is_old ? 2 : 4;
@@ -135,7 +134,7 @@ static iron_dtype judge_llmc(const part *p) {
     return is_old ? IRON_DTYPE_U16 : IRON_DTYPE_U32;
 }
 
-static iron_dtype judge_litpkds(const part *p) {
+static iron_dtype expected_litpkds(const part *p) {
     iron_dtype dtype;
 
     if (p->bytes < 24 || memcmp(p->data, "LITPKDS", 7) != 0 || number(p, 7, 8) != 1 ||
@@ -147,7 +146,7 @@ static iron_dtype judge_litpkds(const part *p) {
     return dtype;
 }
 
-static iron_dtype judge_megatron(const part *x, const part *main) {
+static iron_dtype expected_megatron(const part *x, const part *main) {
     unsigned __int128 size, sum = 0, s, d;
     uint64_t last = 0;
     iron_dtype dtype;
@@ -178,7 +177,7 @@ static iron_dtype judge_megatron(const part *x, const part *main) {
 }
 
 /* The width that metadata say: 0 if none, 1 if they are bad. */
-static size_t judge_metadata(const part *p, uint64_t *count) {
+static size_t expected_metadata(const part *p, uint64_t *count) {
     char text[BYTES_MAX + 1], *line, *end;
     size_t width = 0;
 
@@ -211,10 +210,10 @@ static bool has_long_number(const part *p) {
     return false;
 }
 
-static iron_dtype judge_ds(const choices *c) {
+static iron_dtype expected_ds(const choices *c) {
     const part *index = &c->sides[0], *metadata = &c->sides[1];
     uint64_t count = UINT64_MAX, last = 0, tokens;
-    size_t width = metadata->is_there ? judge_metadata(metadata, &count) : 0;
+    size_t width = metadata->is_there ? expected_metadata(metadata, &count) : 0;
 
     if (width == 0)
         width = c->given == IRON_DTYPE_U16 ? 2 : c->given == IRON_DTYPE_U32 ? 4 : 1;
@@ -249,30 +248,30 @@ static kind recognise(const choices *c) {
     return c->kind == DS && (c->sides[0].is_there || c->sides[1].is_there) ? DS : RAW;
 }
 
-/* Must it open? -1: nobody here knows. */
-static int judge(const choices *c, kind k) {
+/* 1: the file must open; 0: it must not; -1: unknown. */
+static int must_open(const choices *c, kind k) {
     iron_dtype dtype = IRON_DTYPE_NONE;
 
     switch (k) {
     case RAW:
         return c->given != IRON_DTYPE_NONE && c->main.bytes % iron_dtype_bytes(c->given) == 0;
     case LLMC:
-        dtype = judge_llmc(&c->main);
+        dtype = expected_llmc(&c->main);
         break;
     case LITPKDS:
-        dtype = judge_litpkds(&c->main);
+        dtype = expected_litpkds(&c->main);
         break;
     case MEGATRON:
         if (!c->is_forced && begins(&c->main, "MMIDIDX\0", 8))
             return 0;
         if (c->kind != DS && c->sides[0].is_there)
-            dtype = judge_megatron(&c->sides[0], &c->main);
+            dtype = expected_megatron(&c->sides[0], &c->main);
         break;
     case DS:
         if (c->kind == DS && c->sides[1].is_there && has_long_number(&c->sides[1]))
             return -1;
         if (c->kind == DS && (c->sides[0].is_there || c->sides[1].is_there))
-            dtype = judge_ds(c);
+            dtype = expected_ds(c);
         break;
     default:
         return -1;
@@ -300,18 +299,19 @@ static uint8_t *read_all(const choices *c, iron_source *source, size_t *bytes) {
 /* The same tokens by place, one after another. */
 static void check_places(iron_source *source, const uint8_t *all, size_t bytes) {
     size_t width = iron_dtype_bytes(iron_source_dtype(source));
-    iron__source_at *at = NULL;
+    iron__parallel_source *at = NULL;
     uint8_t token[8];
     iron_error err;
 
     iron__source_seek(source, 0);
-    FUZZ_REQUIRE(iron__source_at_open(source, iron__allocator_default(), &at, &err) == IRON_OK);
-    FUZZ_REQUIRE(iron__source_at_tokens(at) == bytes / width);
+    FUZZ_REQUIRE(iron__parallel_source_open(source, iron__allocator_default(), &at, &err) ==
+                 IRON_OK);
+    FUZZ_REQUIRE(iron__parallel_source_tokens(at) == bytes / width);
     for (size_t k = 0; k < bytes / width; k += 1 + k / 3) {
-        FUZZ_REQUIRE(iron__source_at_read(at, k, token, 1, NULL, &err) == IRON_OK);
+        FUZZ_REQUIRE(iron__parallel_source_read(at, k, token, 1, NULL, &err) == IRON_OK);
         FUZZ_REQUIRE(memcmp(token, all + k * width, width) == 0);
     }
-    iron__source_at_close(at);
+    iron__parallel_source_close(at);
 }
 
 static bool try_source(const choices *c, const char *path, iron_source **out, iron_error *err) {
@@ -394,7 +394,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     choose(&c, &in);
     place_files(&c, path);
     k = c.is_forced ? c.kind : recognise(&c);
-    verdict = judge(&c, k);
+    verdict = must_open(&c, k);
     if (try_source(&c, path, &source, &err)) {
         FUZZ_REQUIRE(verdict != 0);
         FUZZ_REQUIRE(strcmp(iron_source_file_format(source, 0), kind_names[k]) == 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_json.c: any bytes as a JSON text. What is refused is refused with a line and a column. What
- * is accepted is a tree within the limits, whose members are sorted and each found by its name, and
- * which, written out and read again, is the same tree.
+ * fuzz_json.c: any bytes as a JSON text. Errors have a line and a column. An accepted text gives a
+ * tree within the limits, whose members are sorted and found by name, and which stays the same when
+ * written and read again.
  */
 #include "fuzz.h"
 
-#include "core/json_read.h"
+#include "core/json.h"
 #include "core/memory.h"
 
 static void require_good(const iron__json *v, unsigned depth) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz_lattice.c: a user's lattice. The input is the text of --lattice up to a zero byte, then
- * numbers to quantize: eight bytes each, taken as a 32-bit whole number and as a double.
+ * numbers to quantize: eight bytes each, taken as a 32-bit integer and as a double.
  *
- * The text is accepted iff it is numbers of 32 bits with commas between them; the points are
- * accepted iff there are 2 ... 64 of them, rising, in 1 ... 65,535. An accepted lattice sends each
- * of its points to itself, every number to a point, and always the one that a plain search over the
- * points finds, with ties going down: the definition, against the look-up table.
+ * The text is accepted iff it consists of 32-bit numbers separated by commas; the points are
+ * accepted iff there are 2 ... 64 of them, increasing, in 1 ... 65,535. An accepted lattice maps
+ * each of its points to itself, and every number to the point that a linear search from the
+ * definition finds, with ties going down.
  */
-#include "args.h"
 #include "fuzz.h"
+#include "options.h"
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_list.c: any bytes as a list of seals. A line that is taken has a seal of 32 digits and a
- * name, which, written as sha256sum writes names and read again, is the same.
+ * fuzz_list.c: any bytes as a list of seals. An accepted line has a seal of 32 digits and a name
+ * that stays the same when it is written in the format of sha256sum and read again.
  */
 #include "fuzz.h"
 
-#include "seal_list.h"
+#include "output.h"
 
 /* The line that would be printed for a name; the names of the input are short. */
 static size_t write_line(char *to, const seal_line *line) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_manifest.c: any bytes as a manifest. What is accepted holds together: chunks and files lie
- * in the stream, sums agree; written and read again it is the same; merged with itself as parts it
- * is refused or is of the same stream.
+ * fuzz_manifest.c: any bytes as a manifest. An accepted manifest is consistent: chunks and files
+ * are within the stream, and sums agree. Written and read again it is the same; merged with itself
+ * as parts it is refused or describes the same stream.
  */
 #include "fuzz.h"
 
-#include "digest/manifest.h"
+#include "digest/manifest.c"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ static void require_good(const iron_manifest *m) {
     uint64_t place = 0, sum = 0;
     iron_error err;
 
-    FUZZ_REQUIRE(iron__manifest_check(m, "fuzz", &err) == IRON_OK);
+    FUZZ_REQUIRE(check_manifest(m, "fuzz", &err) == IRON_OK);
     FUZZ_REQUIRE(m->first % 4 == 0 && m->first + m->tokens <= m->stream_tokens);
     for (size_t k = 0; k < m->file_count; k++) {
         iron_manifest_file f = {.struct_size = sizeof f};
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     iron_manifest *m = NULL;
     iron_error err;
 
-    if (fuzz_refused(iron__manifest_parse("input", text, size, &m, &err), &err)) {
+    if (fuzz_refused(parse_manifest("input", text, size, &m, &err), &err)) {
         FUZZ_REQUIRE(!m && (err.status == IRON_E_FORMAT || err.status == IRON_E_UNSUPPORTED));
     } else {
         memset(text, '#', size);

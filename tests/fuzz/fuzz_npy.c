@@ -2,10 +2,9 @@
 /*
  * fuzz_npy.c: headers of NumPy files, and activations read from such files. The input is the file.
  *
- * An accepted header lies within the file, is refused when cut anywhere, and written anew in
- * NumPy's own form gives the same fields. Activations are accepted iff type, shape and size are
- * as they must be and an independent look at each number finds nothing wrong, and then they are
- * those numbers.
+ * An accepted header lies within the file, is an error when truncated anywhere, and gives the same
+ * fields when rewritten in NumPy's own form. Activations are accepted iff type, shape and size are
+ * correct and an independent check of each number passes, and then they are those numbers.
  */
 #include "formats/npy.h"
 #include "fuzz.h"

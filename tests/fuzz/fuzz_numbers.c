@@ -2,14 +2,13 @@
 /*
  * fuzz_numbers.c: the command's numbers. The input, up to a zero byte, is one argument.
  *
- * A whole number is accepted iff it is digits only and, without its leading zeros, not above
- * 18446744073709551615 as text; printed back it is that text. A real is accepted iff a small
- * scanner written from the grammar here agrees and it is within a double's range; printed with 17
- * digits and read again it is the same double, and it is what the wider long double says up to
- * rounding.
+ * An integer is accepted iff it consists of digits and, without leading zeros, is at most
+ * 18446744073709551615 as text; printed it gives that text. A real is accepted iff a small scanner
+ * written here from the grammar accepts it and it is within a double's range; printed with 17
+ * digits and read again it is the same double, and it matches the long double up to rounding.
  */
-#include "args.h"
 #include "fuzz.h"
+#include "options.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -72,7 +71,7 @@ static void check_real(const char *text) {
     iron_error err;
     double value = 1, again = 2;
 
-    if (fuzz_refused(parse_real(text, &value, &err), &err)) {
+    if (fuzz_refused(parse_real("value", text, &value, &err), &err)) {
         FUZZ_REQUIRE(!is_decimal(text) || fabsl(wide) > (long double)DBL_MAX);
         return;
     }
@@ -83,7 +82,7 @@ static void check_real(const char *text) {
     else
         FUZZ_REQUIRE(fabsl((long double)value - wide) <= fabsl(wide) * 0x1p-52L + 0x1p-1074L);
     snprintf(printed, sizeof printed, "%.17g", value);
-    FUZZ_REQUIRE(parse_real(printed, &again, &err) == IRON_OK);
+    FUZZ_REQUIRE(parse_real("value", printed, &again, &err) == IRON_OK);
     FUZZ_REQUIRE(memcmp(&value, &again, sizeof value) == 0);
 }
 

@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_plan.c: any bytes as the body of POST /v1/engines. What is refused has a kind of problem and
- * a sentence. What is accepted is within all ranges and, written out as JSON and read again, is the
- * same plan.
+ * fuzz_plan.c: any bytes as the body of POST /v1/engines. A refused body has a problem kind and a
+ * message. An accepted plan is within all ranges and stays the same when written as JSON and read
+ * again.
  */
 #include "fuzz.h"
 
-#include "core/json_write.h"
-#include "server/route_plan.h"
+#include "core/memory.h"
+#include "server/route_engines.c"
 
-static void require_in_range(const iron__plan *p) {
+static iron_status parse_plan(const char *text, size_t bytes, iron__store_plan *plan,
+                              const char **kind, iron_error *err) {
+    reader r = {.plan = plan, .kind = "bad-json"};
+    const iron__json *root = NULL;
+    iron_status status;
+
+    iron__store_plan_init(plan);
+    status = iron__json_parse(text, bytes, iron__allocator_default(), &root, err);
+    if (status == IRON_OK)
+        status = read_plan(root, &r, err);
+    iron__json_destroy(iron__allocator_default(), root);
+    *kind = r.kind;
+    return status;
+}
+
+static void require_in_range(const iron__store_plan *p) {
     FUZZ_REQUIRE(iron__engine_name_is_valid(p->name));
     FUZZ_REQUIRE(p->nodes >= 1 && p->nodes <= UINT64_C(1) << 20);
     FUZZ_REQUIRE(p->vocab >= 2 && p->vocab <= UINT64_C(1) << 31);
@@ -24,32 +39,32 @@ static void require_in_range(const iron__plan *p) {
     FUZZ_REQUIRE(memchr(p->backend, '\0', sizeof p->backend) && p->backend[0]);
 }
 
-static char *write_plan(const iron__plan *p, size_t *bytes) {
+static char *write_plan(const iron__store_plan *p, size_t *bytes) {
     char *text = NULL;
-    iron__json_writer j = {.to = open_memstream(&text, bytes)};
+    iron_json_writer j = {.to = open_memstream(&text, bytes)};
 
     FUZZ_REQUIRE(j.to);
-    iron__json_write_open(&j, NULL, '{');
-    iron__json_write_text(&j, "name", p->name);
-    iron__json_write_whole(&j, "nodes", p->nodes);
-    iron__json_write_whole(&j, "vocab", p->vocab);
-    iron__json_write_whole(&j, "batch", p->batch);
-    iron__json_write_text(&j, "positions", p->positions ? "batch" : "stream");
+    iron_json_open(&j, NULL, '{');
+    iron_json_text(&j, "name", p->name);
+    iron_json_number(&j, "nodes", p->nodes);
+    iron_json_number(&j, "vocab", p->vocab);
+    iron_json_number(&j, "batch", p->batch);
+    iron_json_text(&j, "positions", p->positions ? "batch" : "stream");
     if (p->lattice_count > 0) {
-        iron__json_write_open(&j, "lattice", '[');
+        iron_json_open(&j, "lattice", '[');
         for (uint32_t k = 0; k < p->lattice_count; k++)
-            iron__json_write_whole(&j, NULL, p->lattice[k]);
-        iron__json_write_close(&j, ']');
+            iron_json_number(&j, NULL, p->lattice[k]);
+        iron_json_close(&j, ']');
     }
-    iron__json_write_text(&j, "mode", p->mode);
-    iron__json_write_text(&j, "backend", p->backend);
-    iron__json_write_whole(&j, "device", p->device);
-    iron__json_write_close(&j, '}');
+    iron_json_text(&j, "mode", p->mode);
+    iron_json_text(&j, "backend", p->backend);
+    iron_json_number(&j, "device", p->device);
+    iron_json_close(&j, '}');
     FUZZ_REQUIRE(fclose(j.to) == 0);
     return text;
 }
 
-static void require_same_plan(const iron__plan *a, const iron__plan *b) {
+static void require_same_plan(const iron__store_plan *a, const iron__store_plan *b) {
     FUZZ_REQUIRE(strcmp(a->name, b->name) == 0);
     FUZZ_REQUIRE(a->nodes == b->nodes && a->vocab == b->vocab && a->batch == b->batch);
     FUZZ_REQUIRE(a->positions == b->positions && a->device == b->device);
@@ -58,14 +73,14 @@ static void require_same_plan(const iron__plan *a, const iron__plan *b) {
     FUZZ_REQUIRE(strcmp(a->mode, b->mode) == 0 && strcmp(a->backend, b->backend) == 0);
 }
 
-static void require_round_trip(const iron__plan *plan) {
+static void require_round_trip(const iron__store_plan *plan) {
     size_t bytes = 0;
     char *text = write_plan(plan, &bytes);
-    iron__plan again;
+    iron__store_plan again;
     const char *kind = NULL;
     iron_error err;
 
-    FUZZ_REQUIRE(iron__plan_parse(text, bytes, &again, &kind, &err) == IRON_OK);
+    FUZZ_REQUIRE(parse_plan(text, bytes, &again, &kind, &err) == IRON_OK);
     require_same_plan(plan, &again);
     free(text);
 }
@@ -73,10 +88,10 @@ static void require_round_trip(const iron__plan *plan) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = fuzz_copy(data, size);
     const char *kind = NULL;
-    iron__plan plan;
+    iron__store_plan plan;
     iron_error err;
 
-    if (fuzz_refused(iron__plan_parse(text, size, &plan, &kind, &err), &err)) {
+    if (fuzz_refused(parse_plan(text, size, &plan, &kind, &err), &err)) {
         FUZZ_REQUIRE(strcmp(kind, "bad-json") == 0 || strcmp(kind, "bad-name") == 0 ||
                      strcmp(kind, "bad-configuration") == 0);
     } else {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_raw.c: raw token files, from bytes to results. The input begins with choices: how tokens are
- * stored, how the engine is set up, where the rest is cut into files (in memory, or pipes) and into
- * feeds; the rest are the files' bytes.
+ * fuzz_raw.c: raw token files, from bytes to results. The input begins with options: the token
+ * type, the engine's configuration, the split into files (in memory, or pipes) and into feeds; then
+ * come the files' bytes.
  *
- *   reading    A file in memory of an odd size is refused when opened, a pipe that ends inside a
- *              token when read. Else the tokens read, in pieces of any capacity, are the bytes of
- *              all files. What begins like another format is read as raw (fuzz_formats has the
- *              others).
- *   decoding   The engine's count, batches, XOR and sum are those of a loop over tokens decoded
- *              here, straight from the definition; a token outside 32 bits is refused, at its
- *              position.
+ *   reading    A file in memory whose size is not a multiple of the token size is refused when
+ *              opened, a pipe that ends inside a token when read. Otherwise the tokens read, in
+ *              pieces of any capacity, are the bytes of all files. Files that begin like another
+ *              format are read as raw (fuzz_formats tests the others).
+ *   decoding   The engine's count, batches, XOR and sum equal those of a loop over tokens decoded
+ *              here from the definition; a token outside 32 bits is refused with its position.
  *   splitting  One feed, many feeds and iron_engine_feed_source give the same report, or the same
- *              error; a feed that fails leaves the engine as it was.
+ *              error; a failed feed leaves the engine unchanged.
  */
 #include "fuzz.h"
 

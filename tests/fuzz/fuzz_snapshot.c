@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_snapshot.c: what a store loads an engine from. A true history is made, of a few feeds and a
- * snapshot after one of them; then the input changes what it likes: bytes of the snapshot (whose
- * checksum may be put right again), numbers of any row, bytes of the batches; and it is all given
- * to the store's own loading code, without a database.
+ * fuzz_snapshot.c: loading an engine from its rows. The harness makes a valid history of a few
+ * feeds and a snapshot after one of them. The input then changes bytes of the snapshot (whose
+ * checksum may be corrected), numbers of any row, and bytes of the batches. The store's loading
+ * code gets the result, without a database.
  *
- * Unchanged, it must come out as it was. Changed, it is refused in a sentence, or the engine has
- * exactly the state and the totals that the last row says; and if every row still has its check
- * word, those are the true ones.
+ * An unchanged history must load as it was. A changed one is refused with a message, or the engine
+ * has exactly the state and the totals of the last row; if the check word of every row is still
+ * valid, these are the original ones.
  *
- * Input: configuration (4 bytes), feeds (a byte each, how many tokens), then changes of 10 bytes:
- * what, where, by what.
+ * Input: configuration (4 bytes), feeds (one byte each, the number of tokens), then changes of 10
+ * bytes: kind, place, value.
  */
-#include "core/fnv.h"
-#include "engine/state_file.h"
+#include "store/recovery.c"
+
+#include "core/hash.h"
+#include "engine/checkpoint.h"
 #include "fuzz.h"
-#include "store/recovery.h"
 
 #define FEEDS_MAX   6u
 #define BATCHES_MAX 256u
 
 typedef struct written {
-    iron__plan plan;
+    iron__store_plan plan;
     iron__feed_row rows[FEEDS_MAX];
     uint64_t checks[FEEDS_MAX];
     unsigned char batches[FEEDS_MAX][BATCHES_MAX * IRON_BATCH_BYTES];
@@ -45,11 +46,11 @@ static void hear(void *context, iron__contribution batch) {
     l->sum = iron__contribution_merge(l->sum, batch);
 }
 
-static iron_engine *make_engine(iron__plan *plan, fuzz_input *in) {
+static iron_engine *make_engine(iron__store_plan *plan, fuzz_input *in) {
     iron_engine *engine = NULL;
     iron_config config;
 
-    iron__plan_init(plan);
+    iron__store_plan_init(plan);
     snprintf(plan->name, sizeof plan->name, "fuzzed");
     plan->nodes = 1 + fuzz_byte(in) % 16;
     plan->vocab = 2 + fuzz_byte(in);
@@ -72,14 +73,14 @@ static void feed_one(written *w, iron_engine *engine, size_t tokens) {
     iron__feed_row *row = &w->rows[w->feeds];
     listener l = {.to = w->batches[w->feeds], .sum = iron__contribution_neutral()};
     uint32_t body[BATCHES_MAX];
-    iron__standing before;
+    iron__checkpoint before;
 
     FUZZ_REQUIRE(iron_generate(w->feeds, 1000, 0, body, tokens, NULL) == IRON_OK);
-    FUZZ_REQUIRE(iron__engine_standing(engine, &before, NULL) == IRON_OK);
-    iron__engine_listen(engine, hear, &l);
+    FUZZ_REQUIRE(iron__engine_checkpoint(engine, &before, NULL) == IRON_OK);
+    iron__engine_on_batch(engine, hear, &l);
     FUZZ_REQUIRE(iron_engine_feed(engine, body, tokens, NULL) == IRON_OK);
     FUZZ_REQUIRE(iron_engine_end_batch(engine, NULL) == IRON_OK);
-    iron__engine_listen(engine, NULL, NULL);
+    iron__engine_on_batch(engine, NULL, NULL);
     *row = (iron__feed_row){.engine = 1,
                             .number = w->feeds + 1,
                             .position = before.closed.count,
@@ -88,7 +89,7 @@ static void feed_one(written *w, iron_engine *engine, size_t tokens) {
                             .fed = l.sum,
                             .batch_bytes = l.to,
                             .batch_bytes_count = l.count * IRON_BATCH_BYTES};
-    FUZZ_REQUIRE(iron__engine_standing(engine, &row->after.standing, NULL) == IRON_OK);
+    FUZZ_REQUIRE(iron__engine_checkpoint(engine, &row->after.checkpoint, NULL) == IRON_OK);
     row->after.feeds = row->number;
     row->after.state = fuzz_report(engine).state;
     w->checks[w->feeds++] = iron__feed_row_check(row);
@@ -125,7 +126,7 @@ static iron_report make_history(written *w, fuzz_input *in) {
 }
 
 static void change_row(iron__feed_row *row, uint8_t field, uint64_t by) {
-    iron__standing *s = &row->after.standing;
+    iron__checkpoint *s = &row->after.checkpoint;
     uint64_t *const words[] = {
         &row->number,     &row->position,    &row->first_batch, &row->batches, &row->fed.count,
         &row->fed.sum,    &s->closed.count,  &s->closed.sum,    &s->batches,   &s->seal.words.t,
@@ -186,38 +187,38 @@ static const iron__feed_row *feed_of_snapshot(const written *w) {
     return NULL;
 }
 
-static iron_status load_row(iron__recovery *r, const iron__feed_row *row, iron_error *err) {
-    iron_status status = iron__recovery_feed(r, row, err);
+static iron_status load_row(recovery *r, const iron__feed_row *row, iron_error *err) {
+    iron_status status = recovery_feed(r, row, err);
 
-    if (status == IRON_OK && iron__row_in_blocks(row) > 0) {
+    if (status == IRON_OK && batches_in_blocks(row) > 0) {
         snprintf(err->text, sizeof err->text, "there are no blocks here");
         return err->status = IRON_E_FORMAT;
     }
     if (status == IRON_OK)
-        status = iron__recovery_batches(r, row->batch_bytes,
-                                        row->batch_bytes_count / IRON_BATCH_BYTES, err);
-    return status == IRON_OK ? iron__recovery_feed_end(r, err) : status;
+        status =
+            recovery_batches(r, row->batch_bytes, row->batch_bytes_count / IRON_BATCH_BYTES, err);
+    return status == IRON_OK ? recovery_feed_end(r, err) : status;
 }
 
-static iron_status load(iron__recovery *r, const written *w, iron_error *err) {
-    iron_status status = iron__recovery_begin(r, &w->plan, err);
+static iron_status load(recovery *r, const written *w, iron_error *err) {
+    iron_status status = recovery_begin(r, &w->plan, err);
 
     if (status == IRON_OK && w->has_snapshot)
-        status = iron__recovery_snapshot(r, &w->snapshot, feed_of_snapshot(w), err);
+        status = recovery_snapshot(r, &w->snapshot, feed_of_snapshot(w), err);
     for (size_t k = 0; k < w->feeds && status == IRON_OK; k++)
         if (w->rows[k].number > r->at.feeds)
             status = load_row(r, &w->rows[k], err);
-    return status == IRON_OK ? iron__recovery_end(r, err) : status;
+    return status == IRON_OK ? recovery_end(r, err) : status;
 }
 
-static void check_loaded(const iron__recovery *r, const written *w, const iron_report *was) {
+static void check_loaded(const recovery *r, const written *w, const iron_report *was) {
     iron_report got = fuzz_report(r->engine);
 
     FUZZ_REQUIRE(got.state == r->at.state);
-    FUZZ_REQUIRE(got.tokens == r->at.standing.closed.count);
-    FUZZ_REQUIRE(got.batches == r->at.standing.batches);
-    FUZZ_REQUIRE(got.sum == r->at.standing.closed.sum);
-    FUZZ_REQUIRE(got.xor_total == r->at.standing.closed.xors);
+    FUZZ_REQUIRE(got.tokens == r->at.checkpoint.closed.count);
+    FUZZ_REQUIRE(got.batches == r->at.checkpoint.batches);
+    FUZZ_REQUIRE(got.sum == r->at.checkpoint.closed.sum);
+    FUZZ_REQUIRE(got.xor_total == r->at.checkpoint.closed.xors);
     if (is_as_written(w)) {
         FUZZ_REQUIRE(got.state == was->state && got.tokens == was->tokens);
         FUZZ_REQUIRE(got.batches == was->batches && got.sum == was->sum);
@@ -227,7 +228,7 @@ static void check_loaded(const iron__recovery *r, const written *w, const iron_r
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static written w;
     fuzz_input in = {data, size};
-    iron__recovery r;
+    recovery r;
     iron_error err = {0};
     iron_report was;
     size_t room;
@@ -250,7 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         FUZZ_REQUIRE(!is_as_written(&w));
     else
         check_loaded(&r, &w, &was);
-    iron__recovery_free(&r);
+    recovery_free(&r);
     free((void *)w.snapshot.bytes);
     return 0;
 }

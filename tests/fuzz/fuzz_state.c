@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_state.c: saved states. The first byte of the input says what becomes of the rest, a file, so
- * that a fuzzer need not guess a checksum of 64 bits to get anywhere:
+ * fuzz_state.c: saved states. The first byte of the input selects how the rest becomes a file, so
+ * that the fuzzer does not have to guess a 64-bit checksum:
  *
- *   raw        the bytes as they are
- *   framed     magic, version, sizes and checksum put right: every value is still the input's
- *   repaired   framed, and every value brought into its range: this one must be accepted
+ *   raw        unchanged
+ *   framed     with correct magic, version, sizes and checksum; all other values are the input's
+ *   repaired   framed, and every value brought into its range: must be accepted
  *
- * It also chooses the mode that runs the state; the second byte is how many tokens to feed it.
+ * It also selects the mode that runs the state; the second byte is the number of tokens to feed.
  *
- * An accepted state holds lattice points and whole potentials; saved and loaded it is the same;
- * the same file cut short or with one bit flipped is refused; and the engine works: fed the same
- * tokens, scalar in one call and the chosen mode in many calls, with a save and a load between
- * two batches, end in the same state, which again satisfies all this.
+ * An accepted state contains lattice points and integer potentials. It is the same when saved and
+ * loaded, and refused when truncated or with a flipped bit. The scalar mode in one call and the
+ * selected mode in many calls, with a save and a load between two batches, end in the same state,
+ * which has all these properties again.
  */
-#include "core/fnv.h"
-#include "engine/state_file.h"
+#include "core/hash.h"
+#include "engine/state.c"
 #include "fuzz.h"
 
 #include <math.h>
 #include <unistd.h>
 
-#define NODE_BYTES     12u
-#define CHECKSUM_BYTES 8u
-#define HEADER_BYTES   sizeof(iron__state_header)
+#define NODE_BYTES   12u
+#define HEADER_BYTES sizeof(state_header)
 
 #define INPUT_MAX 8192u
 
@@ -54,13 +53,13 @@ static const char *scratch(void) {
     return scratch_file;
 }
 
-static void repair_lattice(iron__state_header *h) {
+static void repair_lattice(state_header *h) {
     h->lattice_count = IRON_LATTICE_MIN + h->lattice_count % (IRON_LATTICE_MAX - 1);
     for (uint32_t k = 0; k < h->lattice_count; k++)
         h->lattice[k] = (k ? h->lattice[k - 1] : 0) + 1 + h->lattice[k] % 1000;
 }
 
-static void repair_counts(iron__state_header *h) {
+static void repair_counts(state_header *h) {
     h->vocab = 2 + h->vocab % (IRON_VOCAB_MAX - 1);
     h->batch = 1 + h->batch % (IRON_BATCH_VOCAB_MAX / h->vocab);
     h->positions &= 1;
@@ -76,7 +75,7 @@ static void repair_counts(iron__state_header *h) {
     }
 }
 
-static void repair_seal(iron__state_header *h) {
+static void repair_seal(state_header *h) {
     uint64_t sealed;
 
     h->with_seal &= 1;
@@ -89,7 +88,7 @@ static void repair_seal(iron__state_header *h) {
         memset(h->seal_words, 0, sizeof h->seal_words);
 }
 
-static void repair_nodes(const iron__state_header *h, unsigned char *arrays) {
+static void repair_nodes(const state_header *h, unsigned char *arrays) {
     uint32_t *accumulators = (uint32_t *)(void *)arrays;
     float *potentials = (float *)(void *)arrays + h->nodes;
     float *activations = potentials + h->nodes;
@@ -108,7 +107,7 @@ static void repair_nodes(const iron__state_header *h, unsigned char *arrays) {
 static state_bytes make_file(const fuzz_input *in, bool is_framed, bool is_repaired) {
     size_t frame = HEADER_BYTES + CHECKSUM_BYTES, bytes = in->left;
     uint64_t nodes = bytes < frame + NODE_BYTES ? 1 : (bytes - frame) / NODE_BYTES;
-    iron__state_header h;
+    state_header h;
     uint64_t checksum;
     unsigned char *data;
 
@@ -120,8 +119,8 @@ static state_bytes make_file(const fuzz_input *in, bool is_framed, bool is_repai
     if (in->left)
         memcpy(data, in->at, in->left < bytes ? in->left : bytes);
     memcpy(&h, data, sizeof h);
-    memcpy(h.magic, IRON_STATE_MAGIC, sizeof h.magic);
-    h.version = IRON_STATE_VERSION;
+    memcpy(h.magic, STATE_MAGIC, sizeof h.magic);
+    h.version = STATE_VERSION;
     h.header_bytes = HEADER_BYTES;
     h.nodes = nodes;
     if (is_repaired) {

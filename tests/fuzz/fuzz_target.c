@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_target.c: any text as a target. What passes has a row, names that the row knows, each once,
- * and texts that are UTF-8; encoding them again and reading that gives the same.
+ * fuzz_target.c: any text as a request target. An accepted target has a route, only parameters that
+ * the route declares, each at most once, and values in UTF-8; encoded and parsed again it is the
+ * same.
  */
 #include "fuzz.h"
 
-#include "server/target.h"
+#include "server/request.c"
 
-#include "core/json_write.h"
+#include "core/json.h"
 
-static const iron__route table[] = {
+static const iron__route rows[] = {
     {.method = "GET", .pattern = "/v1/engines", .query = "since"},
     {.method = "POST", .pattern = "/v1/engines"},
     {.method = "GET", .pattern = "/v1/engines/{name}", .query = ""},
-    {.method = "POST", .pattern = "/v1/engines/{name}/feed", .query = "dtype at"},
-    {.method = NULL}};
+    {.method = "POST", .pattern = "/v1/engines/{name}/feed", .query = "dtype at"}};
+static const iron__route *const table[] = {&rows[0], &rows[1], &rows[2], &rows[3], NULL};
+
+static const char *query(const iron__target *target, const char *name) {
+    iron__request req = {.target = *target};
+
+    return iron__request_query(&req, name);
+}
 
 /* Every byte as an escape. */
 static char *write_escaped(char *to, const char *text) {
@@ -23,15 +30,14 @@ static char *write_escaped(char *to, const char *text) {
     return to;
 }
 
-static void require_same_again(const iron__target *target, const iron__match *match) {
+static void require_same_again(const iron__target *target, const match *m) {
     char *text = malloc((size_t)100000), *at = text;
-    const char *brace = strchr(match->route->pattern, '{');
+    const char *brace = strchr(m->route->pattern, '{');
     iron__target again;
-    iron__match rematch;
+    match again_m;
 
     FUZZ_REQUIRE(text);
-    at += sprintf(at, "%.*s", brace ? (int)(brace - match->route->pattern) : 1000,
-                  match->route->pattern);
+    at += sprintf(at, "%.*s", brace ? (int)(brace - m->route->pattern) : 1000, m->route->pattern);
     at = write_escaped(at, target->variable);
     at += sprintf(at, "%s", brace ? strchr(brace, '}') + 1 : "");
     for (uint32_t k = 0; k < target->pair_count; k++) {
@@ -41,24 +47,23 @@ static void require_same_again(const iron__target *target, const iron__match *ma
         at = write_escaped(at, target->pairs[k].value);
     }
     *at = '\0';
-    FUZZ_REQUIRE(!iron__target_init(&again, text).kind);
-    FUZZ_REQUIRE(!iron__target_match(&again, table, match->route->method, &rematch).kind);
-    FUZZ_REQUIRE(rematch.route == match->route && again.pair_count == target->pair_count);
+    FUZZ_REQUIRE(!target_parse(&again, text).kind);
+    FUZZ_REQUIRE(!target_match(&again, table, m->route->method, &again_m).kind);
+    FUZZ_REQUIRE(again_m.route == m->route && again.pair_count == target->pair_count);
     FUZZ_REQUIRE(strcmp(again.variable, target->variable) == 0);
     for (uint32_t k = 0; k < target->pair_count; k++)
-        FUZZ_REQUIRE(
-            strcmp(iron__target_query(&again, target->pairs[k].name), target->pairs[k].value) == 0);
-    iron__target_deinit(&again);
+        FUZZ_REQUIRE(strcmp(query(&again, target->pairs[k].name), target->pairs[k].value) == 0);
+    free(again.room);
     free(text);
 }
 
 static void require_good(const iron__target *target) {
     FUZZ_REQUIRE(target->pair_count <= IRON_QUERY_MAX);
-    FUZZ_REQUIRE(iron__json_is_text(target->variable) && !strchr(target->variable, '/'));
+    FUZZ_REQUIRE(iron__json_is_utf8(target->variable) && !strchr(target->variable, '/'));
     for (uint32_t k = 0; k < target->pair_count; k++) {
-        FUZZ_REQUIRE(iron__json_is_text(target->pairs[k].name) && target->pairs[k].name[0]);
-        FUZZ_REQUIRE(iron__json_is_text(target->pairs[k].value));
-        FUZZ_REQUIRE(iron__target_query(target, target->pairs[k].name) == target->pairs[k].value);
+        FUZZ_REQUIRE(iron__json_is_utf8(target->pairs[k].name) && target->pairs[k].name[0]);
+        FUZZ_REQUIRE(iron__json_is_utf8(target->pairs[k].value));
+        FUZZ_REQUIRE(query(target, target->pairs[k].name) == target->pairs[k].value);
     }
 }
 
@@ -67,20 +72,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *method = fuzz_byte(&in) & 1 ? "GET" : "POST";
     char *text = fuzz_text(&in);
     iron__target target;
-    iron__match match = {0};
-    iron__verdict verdict = iron__target_init(&target, text);
+    match m = {0};
+    iron__http_error error = target_parse(&target, text);
 
-    if (!verdict.kind)
-        verdict = iron__target_match(&target, table, method, &match);
-    if (!verdict.kind && match.route)
-        verdict = iron__target_check_query(&target, match.route->query);
-    if (verdict.kind)
-        FUZZ_REQUIRE(verdict.help && verdict.detail[0]);
-    if (!verdict.kind && match.route) {
+    if (!error.kind)
+        error = target_match(&target, table, method, &m);
+    if (!error.kind && m.route)
+        error = check_query(&target, m.route);
+    if (error.kind)
+        FUZZ_REQUIRE(error.help && error.detail[0]);
+    if (!error.kind && m.route) {
         require_good(&target);
-        require_same_again(&target, &match);
+        require_same_again(&target, &m);
     }
-    iron__target_deinit(&target);
+    free(target.room);
     free(text);
     return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay.c: runs files through a fuzz harness, without libFuzzer: every file of each folder named
- * (its own files, not hidden ones), in the order of their names, or a file itself, which is how a
- * finding is debugged. A corpus without files is a mistake and fails; so does a file that cannot be
- * read. What the harness finds ends the process; the name of the file is printed before it runs.
+ * replay.c: runs files through a fuzz harness, without libFuzzer. The arguments are folders, whose
+ * files (not hidden ones) are run in the order of their names, or single files, for debugging a
+ * finding. An empty folder or an unreadable file is an error. A finding ends the process; the name
+ * of each file is printed before it runs.
  */
 #include "fuzz.h"
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A headless Chromium, driven through its DevTools protocol with the standard library alone.
 
-`Browser` starts one with a profile of its own, which goes with it.  `Page` opens a file and keeps
-book of what a page must not do: errors on the console, exceptions, violations of its content
-security policy, and requests for anything but the file itself (`complaints`).
+`Browser` starts one with a temporary profile.  `Page` opens a file and records what a page must not
+do (`complaints`): console errors, exceptions, violations of its content security policy, and
+requests for anything but the file itself.
 
-The protocol is JSON over a WebSocket (RFC 6455); the client half of that, for text frames, is
-`Socket` below.
+The protocol is JSON over a WebSocket (RFC 6455); `Socket` below is a client for text frames.
 """
 
 import base64
@@ -188,7 +187,7 @@ class Page:
                 self.complaints.append("request: " + url)
 
     def evaluate(self, expression: str):
-        """The value of a JavaScript expression; promises are waited for."""
+        """The value of a JavaScript expression; waits for promises."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
                            awaitPromise=True)
         if "exceptionDetails" in result:
@@ -196,7 +195,7 @@ class Page:
         return result["result"].get("value")
 
     def settle(self) -> None:
-        """Until two frames have been drawn."""
+        """Waits until two frames have been drawn."""
         self.evaluate("new Promise(done => requestAnimationFrame("
                       "() => requestAnimationFrame(() => done(0))))")
 
@@ -206,7 +205,7 @@ class Page:
                       windowsVirtualKeyCode={"Tab": 9, "Enter": 13, "ArrowDown": 40}[key])
 
     def screenshot(self, path: Path) -> None:
-        """The whole page, however long."""
+        """A screenshot of the whole page."""
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(shot["data"]))
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The reports that tests/unit/test_report.c leaves, judged by others: the JSON by a parser and by
-docs/schema/arena-1.json, the CSV by a reader, the page by a browser.
+"""Checks the reports written by tests/unit/test_report.c: the JSON with a parser and
+docs/schema/arena-1.json, the CSV with a reader, the page in a browser.
 
     python3 tests/pages/test_report.py FOLDER      (the folder with wide.json, wide.html, ...)
 
-Screenshots and a PDF stay beside the reports, for people to look at.  Without chromium or
+Screenshots and a PDF are left beside the reports for inspection.  Without chromium or
 python3-jsonschema the exit status is 77: skipped, with the reason.
 """
 
@@ -32,7 +32,7 @@ SCOPE_KEYS = ("median_ms mean_ms min_ms p95_ms noise_percent gb_s percent_of_cei
 
 
 def refuse_constant(name):
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def load(kind: str) -> dict:
@@ -41,13 +41,13 @@ def load(kind: str) -> dict:
 
 
 def panels(rows, wanted=lambda row: True) -> int:
-    """Panels of a chart: one an op, size, type, parameters and device."""
+    """Panels of a chart: one per op, size, type, parameters and device."""
     return len({(r["op"], r["size"], r["dtype"], r["params"].get("data"), r["backend"])
                 for r in rows if wanted(r)})
 
 
 def kernel_of(document: dict) -> dict:
-    """One of which the driver told everything."""
+    """A kernel for which the driver reported everything."""
     return next(k for r in document["results"] for k in r["kernels"] if "registers" in k)
 
 
@@ -130,7 +130,7 @@ class Pages(unittest.TestCase):
         page.settle()
         self.assertEqual(page.complaints, [])
 
-    def test_pages_draw_what_was_raced(self):
+    def test_pages_show_the_raced_rows(self):
         for kind in KINDS:
             document, page = load(kind), self.open(kind)
             rows = [r for r in document["results"] if r["status"] == "ok"]
@@ -151,7 +151,7 @@ class Pages(unittest.TestCase):
                                  2 if kind == "wide" else 0)
                 self.assert_quiet(page)
 
-    def test_scaling_has_a_line_a_contender(self):
+    def test_scaling_has_one_line_per_contender(self):
         rows = [r for r in load("wide")["results"] if r["status"] == "ok"]
         page = self.open("wide")
         lines = {(r["op"], r["backend"], r["contender"]) for r in rows if "data" not in r["params"]}
@@ -167,7 +167,7 @@ class Pages(unittest.TestCase):
         self.assertTrue(all(lines[2:] in ([], ["to_device_pinned"]) for lines in drawn))
         self.assertEqual(sorted(map(len, drawn)), [2, 3, 3])
 
-    def test_labels_keep_apart(self):
+    def test_labels_do_not_overlap(self):
         """No two labels of a roofline, nor two of a scaling chart, cover each other."""
         script = """[...document.querySelectorAll('[data-chart=%s] svg')].flatMap(s => {
             const texts = [...s.querySelectorAll('text[aria-hidden]')].map(t => [t.textContent,
@@ -188,7 +188,7 @@ class Pages(unittest.TestCase):
         self.assertIn("\u2028", told)
         self.assert_quiet(page)
 
-    def test_wrong_rows_come_first_to_the_eye(self):
+    def test_wrong_rows_are_highlighted(self):
         page = self.open("usual")
         self.assertEqual(self.count(page, ".alarm.wrong li"), 1)
         self.assertIn("should be 0x9f3a0000",
@@ -235,7 +235,7 @@ class Pages(unittest.TestCase):
         return page.evaluate("[...document.querySelectorAll('#all-rows th')].map(h => "
                              "h.textContent)")
 
-    def test_the_headline_is_about_memory(self):
+    def test_headline_is_about_memory(self):
         page = self.open("tiny")
 
         def headline(*shares):  # percent of the ceiling, and whether the data fit into the cache
@@ -252,12 +252,12 @@ class Pages(unittest.TestCase):
         self.assertEqual(headline((300, True), (200, True)),
                          f"op300, with its data in the cache, reaches 300 % {memory}")
 
-    def test_columns_that_nobody_fills_are_not_there(self):
+    def test_empty_columns_are_hidden(self):
         more = ["parameters", "end to end", "regs", "local B", "spill B", "occupancy"]
         self.assertEqual([t for t in self.titles(self.open("usual")) if t in more], more)
         self.assertEqual([t for t in self.titles(self.open("tiny")) if t in more], [])
 
-    def test_kernels_are_told(self):
+    def test_kernel_details_are_shown(self):
         page = self.open("usual")
         row = ("[...document.querySelectorAll('#all-rows tbody tr')].find(r => "
                "r.textContent.includes('cuda.local') && r.textContent.includes('zipf'))")
@@ -281,7 +281,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.count(page, "[data-chart=params] .mark"), len(rows))
         self.assertEqual(self.count(self.open("tiny"), "[data-chart=params]"), 0)
 
-    def test_a_case_is_a_group(self):
+    def test_rows_are_grouped_by_case(self):
         page = self.open("usual")
         titles = page.evaluate("[...document.querySelectorAll('#ranking summary b')].map(b => "
                                "b.textContent)")
@@ -308,7 +308,7 @@ class Pages(unittest.TestCase):
         self.assertIn('</script><b onclick="x">', text)
         self.assert_quiet(page)
 
-    def test_keyboard_reaches_the_marks(self):
+    def test_marks_can_be_focused_by_keyboard(self):
         page = self.open("tiny")
         page.evaluate("document.querySelector('[data-chart=ranking] .mark').focus()")
         self.assertFalse(page.evaluate("document.getElementById('tip').hidden"))
@@ -327,7 +327,7 @@ class Pages(unittest.TestCase):
                                      (kind, width))
                 self.assert_quiet(page)
 
-    def test_pictures_and_paper(self):
+    def test_screenshots_and_pdf(self):
         looks = (("wide", 1280, "light"), ("wide", 400, "dark"), ("usual", 1280, "light"),
                  ("usual", 1280, "dark"), ("usual", 400, "light"), ("tiny", 1280, "light"),
                  ("tiny", 400, "dark"), ("usual", 1920, "light"))

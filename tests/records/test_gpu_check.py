@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of scripts/gpu-check where there is no GPU: the script runs whole, over a command, a compiler and
-tools that are stand-ins. What is looked at is what it leaves: steps, the record, the archive, exit statuses,
-also when a step fails, when time is out, and when a tool finds something."""
+"""Tests of scripts/gpu-check without a GPU: the whole script runs with a fake command, compiler and tools.
+The tests check its steps, the record, the archive and the exit status, also when a step fails, when the
+time runs out, and when a tool reports an error."""
 import json
 import os
 import shutil
@@ -104,7 +104,7 @@ class GpuCheck(unittest.TestCase):
     def claim(self, start):
         return next(c for c in self.result("record.json")["claims"] if c["what"].startswith(start))
 
-    def test_whole(self):
+    def test_complete_run(self):
         self.check("--profile")
         record = self.result("record.json")
         self.assertEqual(record["machine"]["commit"], "0123456789")
@@ -123,11 +123,11 @@ class GpuCheck(unittest.TestCase):
         self.assertLessEqual({"record.json", "record.html", "arena-tokens.json", "sanitizer.log", "steps.jsonl"}, names)
         self.assertFalse(os.path.exists(self.path("build-gpu", "tokens.bin")))
 
-    def test_no_paths_of_the_machine(self):
+    def test_record_contains_no_local_paths(self):
         self.check("selftest")
         self.assertNotIn(self.tree, json.dumps(self.result("record.json")))
 
-    def test_parts(self):
+    def test_selected_parts(self):
         self.check("cpu")
         with open(self.path("calls"), encoding="utf-8") as file:
             calls = file.read()
@@ -144,23 +144,23 @@ class GpuCheck(unittest.TestCase):
         self.check("cpu", "sanitize")
         self.assertEqual(self.result("record.json")["profiles"], [])
 
-    def test_a_failure_ends_it_and_keeps_the_rest(self):
+    def test_failure_stops_the_run_and_keeps_earlier_results(self):
         self.check(status=1, STUB_FAILS="atax.cuda.*")
         self.assertEqual(self.claim("selftest")["status"], "met")
         self.assertEqual(self.claim("single-pass over cuBLAS, f32 16384²")["status"], "not measured")
         self.assertEqual(self.result("record.json")["steps"][-1]["status"], 1)
         self.assertTrue(os.path.exists(self.path("build-gpu", "results", "record.tar.gz")))
 
-    def test_states_that_differ_are_told(self):
+    def test_different_states_are_reported(self):
         self.assertIn("states of one stream differ", self.check("engine", status=1, STUB_DIFFERS="cpu").stderr)
 
-    def test_what_a_sanitizer_finds_fails_it(self):
+    def test_sanitizer_errors_fail_the_run(self):
         self.check("sanitize", status=1, STUB_FINDS="racecheck")
         found = {s["name"].split("-")[0]: s["status"] for s in self.result("record.json")["sanitizers"]}
         self.assertEqual(found, {"memcheck": 0, "synccheck": 0, "initcheck": 0, "racecheck": 9})
         self.assertEqual(self.claim("compute-sanitizer")["status"], "missed")
 
-    def test_time_is_out(self):
+    def test_time_limit(self):
         self.check("cpu", status=124, IRON_CHECK_SECONDS="0")
         self.assertTrue(os.path.exists(self.path("build-gpu", "results", "record.json")))
 

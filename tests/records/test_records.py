@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of scripts/record: figures in, judged and published; what is wrong is told, what was changed by
-hand is found. A run of gpu-check is made up, file by file, with figures that are known."""
+"""Tests of scripts/record: figures are collected, checked against the claims and published; errors are
+reported, and manual changes are detected. The tests write the files of a gpu-check run with known figures."""
 import copy
 import importlib.util
 import json
@@ -90,7 +90,7 @@ class Folder(unittest.TestCase):
         return done
 
 
-class Judging(Folder):
+class Claims(Folder):
     def claim(self, record, op, start):
         found = [c for c in record["claims"] if c["op"] == op and c["what"].startswith(start)]
         self.assertEqual(len(found), 1, start)
@@ -113,7 +113,7 @@ class Judging(Folder):
             else:
                 self.assertAlmostEqual(found["figure"], figure, places=9, msg=start)
 
-    def test_what_was_not_verified_is_no_figure(self):
+    def test_unverified_results_are_ignored(self):
         self.put_run()
         for spoil in ({"verified": False}, {"status": "failed"}, {"memory": "pinned"}):
             self.put("arena-transpose.json", race({**row("transpose", "champion", 0.5, 95.0), **spoil},
@@ -121,12 +121,12 @@ class Judging(Folder):
             found = self.claim(collect.collect(self.folder), "transpose", "champion, 16384²")
             self.assertEqual(found["status"], "not measured", spoil)
 
-    def test_the_worst_of_several_cases_counts(self):
+    def test_worst_of_several_cases_counts(self):
         self.put("machine.json", MACHINE)
         self.put("arena-layout.json", race(row("layout", "soa", 1.0, 97.0, fields="all"), row("layout", "soa", 1.0, 91.0, fields="one")))
         self.assertAlmostEqual(self.claim(collect.collect(self.folder), "layout", "soa")["figure"], 0.91)
 
-    def test_a_race_of_several_ops_is_one_of_each(self):
+    def test_race_of_several_ops_counts_for_each(self):
         self.put("machine.json", MACHINE)
         self.put("arena-techniques.json", race(row("layout", "soa", 1.0, 97.0), row("fusion", "fused", 1.0, 101.0)))
         record = collect.collect(self.folder)
@@ -134,7 +134,7 @@ class Judging(Folder):
                          {"layout": ["layout"], "fusion": ["fusion"]})
         self.assertEqual(self.claim(record, "fusion", "fused")["status"], "met")
 
-    def test_adaptive_is_held_against_the_best(self):
+    def test_adaptive_is_compared_with_the_best(self):
         self.put("machine.json", MACHINE)
         self.put("arena-adaptive.json", race(row("adaptive", "auto", 1.10, 9.0, density=0), row("adaptive", "compact", 1.0, 9.0, density=0),
                                              row("adaptive", "auto", 1.0, 9.0, density=1), row("adaptive", "compact", 5.0, 9.0, density=1)))
@@ -142,7 +142,7 @@ class Judging(Folder):
         self.assertAlmostEqual(found["figure"], 0.10)
         self.assertEqual(found["status"], "missed")
 
-    def test_the_product_s_own_row_counts_on_the_cpu(self):
+    def test_own_row_counts_on_the_cpu(self):
         self.put("machine.json", MACHINE)
         rows = [{"name": f"tokens.cpu.champion.{n}", "vocab": 50257, "gb_s": 1.0, "of_ceiling": s}
                 for n, s in (("avx512", 0.7), ("avx2", 0.95))]
@@ -168,14 +168,14 @@ class Counters(Folder):
         other = profile.parse(counters(["", "", "msecond"] + UNITS[3:], VALUES))
         self.assertAlmostEqual(other["time_us"], 1234500.0)
 
-    def test_an_unknown_unit_is_told(self):
+    def test_unknown_unit_is_reported(self):
         with self.assertRaisesRegex(ValueError, "'fortnight'"):
             profile.parse(counters(["", "", "fortnight"] + UNITS[3:], VALUES))
 
-    def test_no_launch_is_no_profile(self):
+    def test_profile_without_launches(self):
         self.assertEqual(profile.parse("==PROF== no kernels were profiled\n"), {})
 
-    def test_a_counter_that_the_card_lacks_is_null(self):
+    def test_missing_counter_is_null(self):
         values = VALUES[:3] + ["n/a"] + VALUES[4:]
         self.assertIsNone(profile.parse(counters(UNITS, values))["bytes_read"])
 
@@ -195,24 +195,24 @@ class Making(Folder):
         for outside in ("http://", "https://", "<script", "<link", "src="):
             self.assertNotIn(outside, page.replace("http://www.w3.org/2000/svg", ""))
 
-    def test_it_is_what_the_schema_says(self):
+    def test_record_matches_the_schema(self):
         if importlib.util.find_spec("jsonschema") is None:
             self.skipTest("python3-jsonschema is not installed")
         import jsonschema
         with open(os.path.join(root, "docs", "schema", "record-1.json"), encoding="utf-8") as file:
             schema = json.load(file)
         jsonschema.Draft202012Validator.check_schema(schema)
-        judge = jsonschema.Draft202012Validator(schema)
+        validator = jsonschema.Draft202012Validator(schema)
         self.run_record("make", self.folder)
         with open(self.path("record.json"), encoding="utf-8") as file:
             record = json.load(file)
-        judge.validate(record)
+        validator.validate(record)
         for spoil in ({"machine": {}}, {"claims": [{}]}, {"profiles": [{"name": "x"}]}, {"more": 1}):
-            self.assertFalse(judge.is_valid({**record, **spoil}), spoil)
+            self.assertFalse(validator.is_valid({**record, **spoil}), spoil)
         for _, published in publish.records(root):
-            judge.validate(published)
+            validator.validate(published)
 
-    def test_a_run_that_was_cut_off(self):
+    def test_incomplete_run(self):
         self.put("bench-tokens.json", '{"threads": 16, "rows": [')
         self.put("arena-transpose.json", '{"schema": "iron.arena/1", ')
         self.put("feed-u32.jsonl", '{"backend": "cuda", "gb_per_s": 40.0, "seconds": 0.2, "state": "ab"}\n{"backend": "cu')
@@ -225,7 +225,7 @@ class Making(Folder):
     def test_samples_stay_in_the_archive(self):
         self.assertNotIn("samples", collect.text_of(collect.collect(self.folder)))
 
-    def test_text_is_read_again_as_it_was(self):
+    def test_text_round_trip(self):
         record = collect.rounded(collect.collect(self.folder))
         self.assertEqual(collect.parse(collect.text_of(record)), record)
 
@@ -260,7 +260,7 @@ class Publishing(Folder):
         with open(os.path.join(self.tree, name), encoding="utf-8") as file:
             return file.read()
 
-    def test_what_is_there(self):
+    def test_published_files(self):
         folder = "docs/results/2026-01-02-made-up-1"
         self.assertEqual(publish.stale(self.tree), [])
         readme = self.read("README.md")
@@ -274,18 +274,18 @@ class Publishing(Folder):
                 xml.dom.minidom.parseString(self.read(f"{folder}/{name}"))
         self.assertIn("limits.svg", os.listdir(os.path.join(self.tree, folder)))
 
-    def test_a_figure_changed_by_hand_is_found(self):
+    def test_manually_changed_figure_is_detected(self):
         self.write("README.md", self.read("README.md").replace("1.100 ×", "1.300 ×"))
         self.assertEqual(publish.stale(self.tree), ["README.md"])
         publish.refresh(self.tree)
         self.assertEqual(publish.stale(self.tree), [])
 
-    def test_a_page_that_lags_behind_is_found(self):
+    def test_outdated_page_is_detected(self):
         path = "docs/results/2026-01-02-made-up-1/record.json"
         self.write(path, self.read(path).replace('"cores": 16', '"cores": 17'))
         self.assertEqual(publish.stale(self.tree), ["docs/results/2026-01-02-made-up-1/README.md"])
 
-    def test_the_newest_is_quoted(self):
+    def test_newest_record_is_quoted(self):
         older = copy.deepcopy(self.record)
         older["machine"]["date"] = "2025-01-02T03:04:05Z"
         publish.add(self.tree, older, publish.name_of(older))
@@ -293,12 +293,12 @@ class Publishing(Folder):
         self.assertNotIn("results/2025-01-02", self.read("README.md"))
         self.assertIn("2025-01-02-made-up-1", self.read("docs/results/README.md"))
 
-    def test_names_stay_within_the_folder(self):
+    def test_names_cannot_leave_the_folder(self):
         for name in ("../x", "a/b", "", "A b"):
             with self.assertRaises(SystemExit):
                 publish.add(self.tree, self.record, name)
 
-    def test_tables_have_as_many_cells_as_heads(self):
+    def test_table_rows_have_all_cells(self):
         for title, _, head, rows in tables.all_tables(self.record):
             for cells in rows:
                 self.assertEqual(len(cells), len(head), title)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A well-behaved client over http.client, and the base class of the server's tests.
 
-Every answer that passes through `Api` is judged by the OpenAPI document (contract.py) before the
-caller sees it.  An `Api` belongs to one thread; it keeps its connection while the server does.
+Every response that passes through `Api` is checked against the OpenAPI document (contract.py).
+An `Api` belongs to one thread and keeps its connection open as long as the server does.
 """
 
 import http.client
@@ -24,17 +24,17 @@ REPORT_KEYS = ("tokens", "batches", "xor", "sum", "state", "seal")
 
 
 def report_of(document: dict) -> dict:
-    """The six words that an engine reports, out of whatever has them."""
+    """The six words of an engine's report, from any document that contains them."""
     return {key: document[key] for key in REPORT_KEYS}
 
 
 class Gone(Exception):
-    """The connection ended without an answer: nobody knows whether the request was done."""
+    """The connection ended without a response: the request may or may not have been processed."""
 
 
 class Api:
-    """is_patient: of a server with short deadlines; a GET for which this client was too slow, or
-    its idle connection, is sent again."""
+    """is_patient: for servers with short timeouts; repeats a GET if this client was too slow or its
+    idle connection was closed."""
 
     def __init__(self, server, token=None, timeout=ANSWER_S, context=None, is_patient=False):
         self.server, self.token, self.timeout, self.context = server, token, timeout, context
@@ -47,7 +47,7 @@ class Api:
         self.connection = None
 
     def _connect(self):
-        if self.run_number != self.server.run_number:  # it was started again
+        if self.run_number != self.server.run_number:  # it was restarted
             self.close()
         if self.connection is None:
             self.run_number = self.server.run_number
@@ -73,11 +73,12 @@ class Api:
         except (BrokenPipeError, ConnectionResetError):
             if connection.sock is None:
                 raise
-            # it may have answered before the body: that answer is read below
+            # it may have answered before the body: the answer is read below
         return connection.getresponse()
 
     def call(self, method, target, body=None, headers=None, is_chunked=False) -> Answer:
-        """One request; with is_chunked the body is an iterable.  Gone if no answer came."""
+        """One request; with is_chunked the body is an iterable.  Raises Gone if there was no
+        answer."""
         headers = dict(headers or {})
         if self.token:
             headers.setdefault("Authorization", f"Bearer {self.token}")
@@ -94,7 +95,7 @@ class Api:
             raise Gone(f"{method} {target}: {why!r}") from why
         if found.will_close:
             self.close()
-        contract.judge(method, target, answer)
+        contract.check(method, target, answer)
         return answer
 
     def get(self, target, **headers) -> Answer:
@@ -123,7 +124,7 @@ class Api:
         return answer.json
 
     def feed(self, name, body, dtype=None, at=None, key=None, cuts=None) -> Answer:
-        """One feed; with cuts, a list of sizes that go round, the body goes in chunks."""
+        """One feed; with cuts, a list of sizes used cyclically, the body is sent in chunks."""
         query = [f"{n}={v}" for n, v in (("dtype", dtype), ("at", at)) if v is not None]
         headers = {"Content-Type": "application/octet-stream"}
         if key is not None:
@@ -135,7 +136,7 @@ class Api:
 
 
 def pieces(body: bytes, sizes):
-    """The body cut; sizes go round."""
+    """The body in pieces of these sizes, cyclically."""
     at, k = 0, 0
     while at < len(body):
         yield body[at:at + sizes[k % len(sizes)]]
@@ -143,7 +144,7 @@ def pieces(body: bytes, sizes):
 
 
 class ServerTest(unittest.TestCase):
-    """A folder of its own; servers that are stopped, and must end well, when the test ends."""
+    """A test with a temporary folder; its servers are stopped at the end and must exit cleanly."""
 
     maxDiff = 2000
 
@@ -181,12 +182,12 @@ class ServerTest(unittest.TestCase):
         return wire
 
     def raw(self, server, method, target, headers=(), body=b"", **kwargs) -> Answer:
-        """One request over a bare socket, judged as any other."""
+        """One request over a raw socket, checked like any other."""
         with Wire(server, **kwargs) as wire:
             wire.send(request(method, target, server.host, headers, body))
             answer = wire.answer(method)
         self.assertIsNotNone(answer, f"{method} {target}: closed without an answer")
-        contract.judge(method, target, answer)
+        contract.check(method, target, answer)
         return answer
 
     def write(self, name: str, data: bytes) -> Path:
@@ -195,7 +196,7 @@ class ServerTest(unittest.TestCase):
         return path
 
     def command(self, *args, **kwargs):
-        """`iron ... --json`, which must do well."""
+        """`iron ... --json`, which must succeed."""
         result = iron(*args, "--json", cwd=self.dir, **kwargs)
         self.assertEqual(result.code, 0, str(result))
         return parse_json(result.out)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Runs a command under the system-call rules of a systemd unit: confined.py UNIT COMMAND...
 
-systemd itself is not needed for it: what SystemCallFilter= names is expanded by `systemd-analyze
-syscall-filter` and put into a filter by libseccomp, as systemd does it; so are the rules behind
-RestrictAddressFamilies= and MemoryDenyWriteExecute=.  Whatever is not allowed fails with EPERM.
-IRON_TEST_FORBID names calls that are forbidden besides, for negative controls.
+systemd does not have to run: `systemd-analyze syscall-filter` expands the sets in
+SystemCallFilter=, and libseccomp builds the filter, as in systemd; likewise for
+RestrictAddressFamilies= and MemoryDenyWriteExecute=.  Calls that are not allowed fail with EPERM.
+IRON_TEST_FORBID names further forbidden calls, for negative controls.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ def settings(unit: str, name: str) -> list:
 
 
 def members(name: str) -> set:
-    """The calls of a set such as @system-service, with those of the sets in it."""
+    """The calls of a set such as @system-service, including nested sets."""
     if not name.startswith("@"):
         return {name}
     said = subprocess.run(["systemd-analyze", "syscall-filter", name], check=True, text=True,
@@ -45,7 +45,7 @@ def members(name: str) -> set:
 
 
 def allowed(unit: str) -> set:
-    """What the unit's SystemCallFilter= lines leave; systemd always lets these few through."""
+    """The calls that the unit's SystemCallFilter= lines allow; systemd always allows a few."""
     found = members("@default") | {"execve", "exit", "exit_group", "rt_sigreturn"}
     for value in settings(unit, "SystemCallFilter"):
         calls = set().union(*(members(n) for n in value.removeprefix("~").split()))

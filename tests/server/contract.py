@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The OpenAPI document as a judge: whatever a server answered is declared there, or it is wrong.
+"""Checks responses against the OpenAPI document: every response must be declared there.
 
-`judge` takes a request's method and target and the answer that came.  Where the document has the
+`check` takes a request's method and target and the answer that came.  Where the document has the
 path and the method (HEAD counts as GET), the status, the content type, the required headers and
 the body's schema must be those that are declared.  Everywhere else the answer must be an error
 that the document describes in its opening words: a Problem.  A Problem is always checked against
@@ -22,7 +22,7 @@ URN = "urn:iron:problem:"
 
 
 class Undeclared(AssertionError):
-    """An answer that the OpenAPI document does not know."""
+    """A response that the OpenAPI document does not declare."""
 
 
 def resolve(thing: dict) -> dict:
@@ -57,7 +57,7 @@ _validators = {}
 
 
 def validate(document, schema: dict, what: str):
-    """A document against a schema of the OpenAPI document, whose dialect is 2020-12."""
+    """Validates a document against a schema of the OpenAPI document, whose dialect is 2020-12."""
     key = json.dumps(schema, sort_keys=True)
     if key not in _validators:
         whole = {**schema, "components": DOCUMENT["components"]}
@@ -74,9 +74,9 @@ def schema_named(name: str) -> dict:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def judge_problem(answer, what: str, has_body=True):
+def check_problem(answer, what: str, has_body=True):
     if answer.type != PROBLEM_TYPE:
-        raise Undeclared(f"{what}: an error that is no problem+json: {answer}")
+        raise Undeclared(f"{what}: an error that is not problem+json: {answer}")
     if not has_body:
         return
     problem = answer.json
@@ -90,7 +90,7 @@ def judge_problem(answer, what: str, has_body=True):
         raise Undeclared(f"{what}: position: {answer}")
 
 
-def judge_headers(answer, declared: dict, what: str):
+def check_headers(answer, declared: dict, what: str):
     for name, header in declared.get("headers", {}).items():
         header = resolve(header)
         value = answer.get(name)
@@ -103,7 +103,7 @@ def judge_headers(answer, declared: dict, what: str):
         validate(value, header["schema"], f"{what}, {name}")
 
 
-def judge_content(answer, declared: dict, what: str, has_body: bool):
+def check_content(answer, declared: dict, what: str, has_body: bool):
     content = declared.get("content")
     if not content:
         if answer.body:
@@ -116,23 +116,23 @@ def judge_content(answer, declared: dict, what: str, has_body: bool):
         validate(answer.json, schema, what)
 
 
-def judge(method: str, target: str, answer):
-    """Raises Undeclared unless the answer is one that the document announces."""
+def check(method: str, target: str, answer):
+    """Raises Undeclared unless the document declares this response."""
     what = f"{method} {target[:200]} -> {answer.status}"
     has_body = method != "HEAD"
     known = operation(method, target)
     if known is None:
         if answer.status < 400:
             raise Undeclared(f"{what}: the document does not know the operation: {answer}")
-        judge_problem(answer, what, has_body)
+        check_problem(answer, what, has_body)
         return
     if str(answer.status) not in known["responses"]:
         raise Undeclared(f"{what}: declared are {list(known['responses'])}: {answer}")
     declared = resolve(known["responses"][str(answer.status)])
-    judge_headers(answer, declared, what)
-    judge_content(answer, declared, what, has_body)
+    check_headers(answer, declared, what)
+    check_content(answer, declared, what, has_body)
     if answer.status >= 400:
-        judge_problem(answer, what, has_body)
+        check_problem(answer, what, has_body)
 
 
 def kind(answer) -> str:

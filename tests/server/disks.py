@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""File systems of a test's own: ext4 in a file, which can be shut down like a machine that loses
-its power, and a tmpfs that is full soon.  Both need root; `Unable` says what was missing.
-
-A disk is made in two steps, so that a test's cleanup (`end`) is in place before the first mount."""
+"""Temporary file systems: ext4 in a file, which can be shut down as by a power failure, and a small
+tmpfs that fills up soon.  Both need root; `Unable` has the reason if something is missing. A
+disk is made in two steps, so that a test's cleanup (`end`) is registered before the first mount."""
 
 import fcntl
 import os
@@ -12,10 +11,10 @@ import subprocess
 import time
 from pathlib import Path
 
-# _IOR('X', 125, __u32), and the flag that drops the journal and all that was not synced
+# _IOR('X', 125, __u32), and the flag that drops the journal and all unsynced data
 FS_IOC_SHUTDOWN = 2 << 30 | 4 << 16 | ord("X") << 8 | 125
 NOLOGFLUSH = 2
-PATIENCE_S = 300  # beyond which a command hangs, or somebody will never let go
+PATIENCE_S = 300  # reached only by a hung command
 
 
 class Unable(Exception):
@@ -32,8 +31,8 @@ def run(*command):
         raise Unable(f"{' '.join(map(str, command))}: {done.stderr.decode().strip()}")
 
 
-def run_in_the_end(*command):
-    """Again and again, where it has been possible before and only others can be in the way."""
+def run_with_retries(*command):
+    """Retries a command that can fail only because of other processes."""
     end = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -54,7 +53,7 @@ class Disk:
 
     def __init__(self, folder: Path):
         self.place = folder / "disk"
-        self.mounted = []  # in the order in which it was done
+        self.mounted = []  # in the order of creation
 
     def mount(self, place: Path, *options, how=run):
         place.mkdir(exist_ok=True)
@@ -62,21 +61,20 @@ class Disk:
         self.mounted.append(place)
 
     def umount(self, place: Path):
-        """What a killed process had mapped is held a moment longer by whoever looks at it in
-        /proc: that ends."""
-        run_in_the_end("umount", place)
+        """Retries: a reader of /proc may hold the mappings of a killed process for a moment."""
+        run_with_retries("umount", place)
         self.mounted.remove(place)
 
     def end(self):
-        """For a test's cleanup: whatever is left of it goes, even if somebody holds it."""
+        """For a test's cleanup: unmounts everything, even if it is still in use."""
         for place in reversed(self.mounted):
             subprocess.run(["umount", "-l", str(place)], check=False, timeout=PATIENCE_S)
         self.mounted = []
 
 
 class PowerDisk(Disk):
-    """Its image lies in memory: how long the machine's own disk, which others use as well, takes
-    for a sync is not the test's business.  What the image has when the power goes is what stays."""
+    """Its image is in memory, because the duration of a sync on the machine's own disk does not
+    matter here.  The image's content at the power failure is what remains."""
 
     def __init__(self, folder: Path):
         super().__init__(folder)
@@ -94,7 +92,7 @@ class PowerDisk(Disk):
         self.mount(self.place, "-o", "loop", self.image)
 
     def cut_power(self):
-        """From now on nothing reaches the image, and what had not is lost."""
+        """From now on nothing reaches the image, and unsynced data is lost."""
         descriptor = os.open(self.place, os.O_RDONLY)
         try:
             fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NOLOGFLUSH))
@@ -104,10 +102,10 @@ class PowerDisk(Disk):
             os.close(descriptor)
 
     def power_on(self):
-        """Mounted again: the journal is replayed, as after a real one.  Loop devices are few, and
-        others may have all of them for a while."""
+        """Mounts it again: the journal is replayed, as after a real power failure.  Loop devices
+        are few and may all be in use for a while."""
         self.umount(self.place)
-        self.mount(self.place, "-o", "loop", self.image, how=run_in_the_end)
+        self.mount(self.place, "-o", "loop", self.image, how=run_with_retries)
 
 
 class SmallDisk(Disk):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Server-sent events, read by a strict parser: `event:`, `id:` and `data:` lines, comments, and a
-blank line after each event.  The bytes come chunked over a connection of their own."""
+blank line after each event.  The bytes are read chunked over a separate connection."""
 
 import json
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SCHEMAS = {"engine": "Change", "engines": "Changes", "deleted": "Gone"}
 
 
 class Events:
-    """An open stream of events: of one engine, or at a target of one's own."""
+    """An open stream of events: of one engine, or of the given target."""
 
     def __init__(self, server, engine=None, token=None, target=None):
         self.target = target or f"/v1/engines/{engine}/events"
@@ -79,7 +79,7 @@ class Events:
         return event
 
     def until(self, claim):
-        """The first event of which the claim is true; what comes before it is passed over."""
+        """The first event that satisfies the claim; earlier ones are skipped."""
         while (event := self.next()) is not None:
             if claim(event):
                 return event

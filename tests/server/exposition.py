@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The text that Prometheus reads, by a strict parser of its format (version 0.0.4).
+"""A strict parser of Prometheus' text format (version 0.0.4).
 
-Every family has one HELP and one TYPE line before its samples, its samples stand together, no
-sample stands twice, counters end with _total, histograms have rising buckets up to +Inf whose
-last is the count.
+Every family has one HELP and one TYPE line before its samples, its samples are adjacent and unique,
+counters end with _total, histograms have increasing buckets up to +Inf, whose last value is the
+count.
 """
 
 import re
@@ -40,7 +40,7 @@ def parse(text: str) -> dict:
         else:
             take_sample(families, current, line)
     for name, family in families.items():
-        judge_family(name, family)
+        check_family(name, family)
     return families
 
 
@@ -55,14 +55,14 @@ def take_sample(families, current, line):
     families[family]["samples"][key] = float(value)
 
 
-def judge_family(name, family):
+def check_family(name, family):
     assert family["samples"] or family["kind"] != "histogram", f"{name} has no samples"
     if family["kind"] == "counter":
         assert name.endswith("_total"), f"the counter {name} does not end with _total"
         assert all(value >= 0 for value in family["samples"].values()), name
     if family["kind"] == "histogram":
         for labels, series in histogram_series(name, family).items():
-            judge_histogram(f"{name}{{{labels}}}", series)
+            check_histogram(f"{name}{{{labels}}}", series)
 
 
 def histogram_series(name, family) -> dict:
@@ -80,7 +80,7 @@ def histogram_series(name, family) -> dict:
     return series
 
 
-def judge_histogram(name, series):
+def check_histogram(name, series):
     edges, values = zip(*series["buckets"])
     assert edges[-1] == "+Inf" and list(values) == sorted(values), (name, series)
     assert [float(e) for e in edges] == sorted({float(e) for e in edges}), (name, edges)
@@ -89,12 +89,12 @@ def judge_histogram(name, series):
 
 
 def value(families, name, **labels) -> float:
-    """Of one sample; `labels` are all that it has."""
+    """The value of one sample; `labels` must be complete."""
     text = ",".join(f'{n}="{v}"' for n, v in labels.items())
     return families[family_of(name, families)]["samples"][name, text]
 
 
 def uploads(api) -> int:
-    """Large bodies that are on their way to a server now."""
+    """The number of large bodies that the server is receiving."""
     families = parse(api.get("/metrics").body.decode())
     return int(families["iron_uploads"]["samples"]["iron_uploads", ""])

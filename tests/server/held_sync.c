@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * held_sync.c: a disk that can be held: fsync and fdatasync wait for as long as the file named by
- * IRON_TEST_HOLD is there. Preloaded into the server it keeps a start or a commit half way until a
- * test has looked.
+ * held_sync.c: preloaded into the server, gives a test control over waiting.
+ *
+ * fsync and fdatasync block while the file named by IRON_TEST_HOLD exists, so a test can inspect
+ * the server in the middle of a start or a commit. IRON_TEST_BUSY_MS replaces the time that SQLite
+ * waits for a locked database, which is ten seconds.
  */
+#include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +18,17 @@ static void wait_while_held(void) {
 
     while (path && access(path, F_OK) == 0)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+int sqlite3_busy_timeout(void *database, int milliseconds);
+
+int sqlite3_busy_timeout(void *database, int milliseconds) {
+    int (*real)(void *, int) = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "sqlite3_busy_timeout");
+    const char *wanted = getenv("IRON_TEST_BUSY_MS");
+
+    memcpy(&real, &symbol, sizeof real);
+    return real(database, wanted ? atoi(wanted) : milliseconds);
 }
 
 int fsync(int descriptor) {

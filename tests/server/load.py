@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Many clients that feed at once, remember what they were told, and can prove it afterwards.
+"""Many clients that feed concurrently and record the answers, and a proof of the result.
 
-A `Load` keeps every feed it began: its engine, its body, its key, and the answer once there was
-one.  Without an answer nobody knows whether a feed was done; with a key it may be sent again, and
-must then count once.  `settle` sends again what has no answer; `prove` takes the order of the
-bodies from the answers (how many tokens the engine had after each), asks the oracle what must
-have come out, and compares engines, batches and repeated answers with it.
+A `Load` records every feed: its engine, its body, its key, and the answer if there was one.  A feed
+without an answer may or may not have been processed; with a key it may be sent again, and must then
+count once.  `settle` sends feeds without an answer again; `prove` derives the order of the bodies
+from the answers (the engine's tokens after each), computes the expected result with the oracle, and
+compares engines, batches and repeated answers with it.
 """
 
 import random
@@ -28,7 +28,7 @@ ENGINES = {
 
 
 REFUSALS = ("position-mismatch", "busy", "stopping", "read-only", "too-many-connections")
-LAST_WORDS = ("damaged", "internal")  # of a server that has lost its disk
+LAST_WORDS = ("damaged", "internal")  # of a server whose disk has failed
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Feed:
 
 @dataclass
 class Load:
-    """large: how many of a thousand bodies are beyond what waits for the engine (64 KiB)."""
+    """large: how many of a thousand bodies are larger than 64 KiB and therefore not queued."""
 
     server: object
     seed: str
@@ -52,13 +52,13 @@ class Load:
     pause: float = 0.0
     token: str = None
     feeds: list = field(default_factory=list)
-    refused: dict = field(default_factory=dict)  # kind of problem: how often
-    broken: list = field(default_factory=list)  # what must fail the test
+    refused: dict = field(default_factory=dict)  # problem kind: count
+    broken: list = field(default_factory=list)  # failures of the test
 
     def __post_init__(self):
         self.lock = threading.Lock()
-        self.is_over = threading.Event()  # clients end after the request they are at
-        self.may_go = threading.Event()  # the server may end; then clients do
+        self.is_over = threading.Event()  # clients end after their current request
+        self.may_go = threading.Event()  # the server may end; then clients end as well
         self.running = []
         self.began = 0
 
@@ -72,23 +72,23 @@ class Load:
 
     # Sending.
 
-    def _new_feed(self, dice) -> Feed:
-        dtype = dice.choice(("u8", "u16", "u32", "i32", "i64"))
-        count = dice.randint(1, 120)
-        if dice.randrange(1000) < self.large:
-            count = dice.randint(66000, 70000) // min(4, len(pack([0], dtype)))
+    def _new_feed(self, rng) -> Feed:
+        dtype = rng.choice(("u8", "u16", "u32", "i32", "i64"))
+        count = rng.randint(1, 120)
+        if rng.randrange(1000) < self.large:
+            count = rng.randint(66000, 70000) // min(4, len(pack([0], dtype)))
         with self.lock:
             self.began += 1
             key = f"{self.seed}/{self.began}".replace(" ", "-")
-            feed = Feed(dice.choice(list(ENGINES)), key, [], dtype)
+            feed = Feed(rng.choice(list(ENGINES)), key, [], dtype)
             self.feeds.append(feed)
-        feed.tokens = [dice.randrange(256) for _ in range(count)]
+        feed.tokens = [rng.randrange(256) for _ in range(count)]
         return feed
 
-    def _try(self, api, feed, dice, is_settling=False) -> bool:
-        """One attempt; True if it was answered for good."""
+    def _try(self, api, feed, rng, is_settling=False) -> bool:
+        """One attempt; True if there was a final answer."""
         body = pack(feed.tokens, feed.dtype)
-        cuts = [dice.randint(1, 20000)] if dice.random() < 0.3 else None
+        cuts = [rng.randint(1, 20000)] if rng.random() < 0.3 else None
         answer = api.feed(feed.engine, body, dtype=feed.dtype, key=feed.key, cuts=cuts)
         if answer.status == 200:
             feed.answered_at = time.monotonic()
@@ -99,17 +99,17 @@ class Load:
             self.refused[kind] = self.refused.get(kind, 0) + 1
         may_die = self.may_go.is_set() and not is_settling
         if kind not in REFUSALS + (LAST_WORDS if may_die else ()):
-            raise AssertionError(f"a feed that nobody may refuse: {answer}")
+            raise AssertionError(f"an unexpected refusal of a feed: {answer}")
         return False
 
     def _work(self, number):
-        dice = random.Random(f"{self.seed} {number} {self.began}")
+        rng = random.Random(f"{self.seed} {number} {self.began}")
         api = Api(self.server, self.token)
         feed = None
         try:
             while not self.is_over.is_set():
-                feed = feed or self._new_feed(dice)
-                if self._try(api, feed, dice):
+                feed = feed or self._new_feed(rng)
+                if self._try(api, feed, rng):
                     feed = None
                 time.sleep(self.pause)
         except (Gone, ConnectionError, OSError) as why:
@@ -131,8 +131,8 @@ class Load:
     def answered(self) -> int:
         return sum(1 for feed in list(self.feeds) if feed.answer)
 
-    def run_until(self, count, seconds=60) -> "Load":
-        """Goes on until that many more feeds were answered."""
+    def run_until(self, count, seconds=ANSWER_S) -> "Load":
+        """Continues until that many more feeds were answered."""
         goal, end = self.answered() + count, time.monotonic() + seconds
         while self.answered() < goal and not self.broken and time.monotonic() < end:
             time.sleep(0.005)
@@ -141,7 +141,7 @@ class Load:
         return self
 
     def announce(self) -> "Load":
-        """From now on the server may go away; feeds go on until it does."""
+        """From now on the server may end; clients feed until it does."""
         self.may_go.set()
         return self
 
@@ -154,7 +154,7 @@ class Load:
         return self
 
     def forget_since(self, moment):
-        """Takes back what was answered after a moment at which, in earnest, nobody would have."""
+        """Discards answers received after the simulated power failure."""
         for feed in self.feeds:
             if feed.answered_at > moment:
                 feed.answer = None
@@ -165,11 +165,12 @@ class Load:
         return [feed for feed in self.feeds if feed.answer is None and feed.tokens]
 
     def settle(self) -> int:
-        """Sends again, with the same key, what has no answer; returns how many had been done."""
-        api, dice, known = Api(self.server, self.token), random.Random(self.seed), 0
+        """Sends feeds without an answer again, with the same key; returns how many had been fed
+        before."""
+        api, rng, known = Api(self.server, self.token), random.Random(self.seed), 0
         for feed in self.pending():
             wait_until(f"an answer for {feed.key}",
-                       lambda f=feed: self._try(api, f, dice, is_settling=True))
+                       lambda f=feed: self._try(api, f, rng, is_settling=True))
             known += feed.answer["repeated"]
         api.close()
         return known
@@ -179,7 +180,7 @@ class Load:
                         if feed.engine == name and feed.answer)
 
     def prove(self):
-        """Every answered feed is there exactly once, and the engines are what they must be."""
+        """Every answered feed is present exactly once, and the engines have the expected state."""
         api = Api(self.server, self.token)
         for name, config in ENGINES.items():
             bodies = self.ordered(name)

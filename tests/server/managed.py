@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A service manager for one server: hands a socket over and hears what it is told.
+"""A service manager for one server: passes it a socket and receives its notifications.
 
-It speaks systemd's protocol from the other side: LISTEN_PID, LISTEN_FDS and descriptor 3, a
+It implements the manager's side of systemd's protocol: LISTEN_PID, LISTEN_FDS and descriptor 3, a
 datagram socket in NOTIFY_SOCKET, WATCHDOG_USEC.
 """
 
@@ -10,16 +10,17 @@ import socket
 import time
 from pathlib import Path
 
-from harness import REPO, SANITIZED
+from harness import IRON, REPO, SANITIZED
 from serving import START_S, Server
 
 HEAR_S = 2 * START_S
-HELD_SYNC = os.environ.get("IRON_TEST_HELD_SYNC", "")
+HELD_SYNC = (os.environ.get("IRON_TEST_HELD_SYNC")
+             or str(Path(IRON).parent / "tests" / "libheld_sync.so"))
 UNITS = REPO / "deploy" / "systemd"
 
 
 class Listener:
-    """The socket that a server tells its manager through."""
+    """The socket that receives a server's notifications."""
 
     def __init__(self, address: str):
         self.address = address
@@ -35,16 +36,16 @@ class Listener:
         self.heard.append(said)
         return said
 
-    def hear_until(self, claim) -> list:
-        """Everything up to the first that the claim is true of, with it."""
+    def hear_until(self, predicate) -> list:
+        """All messages up to and including the first one that satisfies the predicate."""
         said, end = [], time.monotonic() + HEAR_S
-        while not said or not claim(said[-1]):
-            assert time.monotonic() < end, f"it was never told; heard {said[-20:]}"
+        while not said or not predicate(said[-1]):
+            assert time.monotonic() < end, f"the message did not come; received {said[-20:]}"
             said.append(self.hear())
         return said
 
     def rest(self) -> list:
-        """What has come already."""
+        """The messages that have already arrived."""
         said = []
         try:
             while True:
@@ -57,7 +58,7 @@ class Listener:
 
 
 def handed(sockets, number=None) -> dict:
-    """How `Server` starts a process that finds the sockets from descriptor 3 on."""
+    """Arguments of `Server` that pass the sockets as descriptors 3, 4, ..."""
     moved = "".join(f" {100 + k}<&{s.fileno()}" for k, s in enumerate(sockets))
     placed = "".join(f" {3 + k}<&{100 + k} {100 + k}<&-" for k in range(len(sockets)))
     count = len(sockets) if number is None else number
@@ -67,17 +68,24 @@ def handed(sockets, number=None) -> dict:
 
 
 def why_not_held() -> str:
-    """Why the disk cannot be held here; "" if it can."""
+    """Why fsync cannot be blocked on this machine; "" if it can."""
     if SANITIZED:
-        return "a preloaded library and a sanitizer's do not go together"
+        return "a sanitizer does not allow the preloaded library"
     if not os.path.exists(HELD_SYNC):
-        return "no library that holds fsync (IRON_TEST_HELD_SYNC)"
+        return "the library that blocks fsync is missing (IRON_TEST_HELD_SYNC)"
     return ""
 
 
 def held(path: Path) -> dict:
-    """The environment of a server whose disk stands still while the file is there."""
+    """The environment of a server whose fsync blocks while the file exists."""
     return {"LD_PRELOAD": HELD_SYNC, "IRON_TEST_HOLD": str(path)}
 
 
-__all__ = ["HEAR_S", "Listener", "Server", "UNITS", "handed", "held", "why_not_held"]
+def short_busy_timeout() -> dict:
+    """The environment of a server that waits only briefly for a locked database, where that can be
+    set; otherwise it waits ten seconds."""
+    return {} if why_not_held() else {"LD_PRELOAD": HELD_SYNC, "IRON_TEST_BUSY_MS": "200"}
+
+
+__all__ = ["HEAR_S", "Listener", "Server", "UNITS", "handed", "held", "short_busy_timeout",
+           "why_not_held"]

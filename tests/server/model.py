@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What an engine must report after a row of bodies, one after the other.
+"""The expected report of an engine after a sequence of bodies.
 
-Two judges, independent of each other and of the server.  `by_oracle` is the plain Python of
-tests/oracle, for up to a few million tokens.  `by_command` is `iron feed --resume`, one process a
-body, for bodies of any length.  Both begin a new batch with every body, as the server does.
+There are two models, independent of each other and of the server.  `by_oracle` is the plain Python
+of tests/oracle, for up to a few million tokens.  `by_command` is `iron feed --resume`, one process
+per body, for bodies of any length.  Both begin a new batch with every body, like the server.
 """
 
 from harness import iron, oracle, parse_json, unpack
@@ -25,7 +25,7 @@ def by_oracle(config: oracle.Config, bodies) -> dict:
 
 
 def batches_by_oracle(config: oracle.Config, bodies) -> list:
-    """The rows that GET .../batches must show."""
+    """The rows that GET .../batches must return."""
     rows, position = [], 0
     for tokens in bodies:
         for first in range(0, len(tokens), config.batch):
@@ -39,12 +39,12 @@ def batches_by_oracle(config: oracle.Config, bodies) -> list:
 
 
 def by_command(config: oracle.Config, files, folder) -> dict:
-    """files: (path, dtype).  Returns what the last of the runs printed."""
+    """files: (path, dtype).  Returns the output of the last run."""
     state = folder / "serial.state"
     state.unlink(missing_ok=True)
     report = None
     for path, dtype in files:
-        # the lattice comes from the state in later runs, and the rest with it
+        # later runs take the lattice and the other options from the state
         start = ["--resume", state] if state.exists() else [
             "--vocab", config.vocab, "--nodes", config.nodes, "--batch", config.batch,
             "--positions", config.positions, "--lattice", ",".join(map(str, config.lattice))]
@@ -56,8 +56,8 @@ def by_command(config: oracle.Config, files, folder) -> dict:
 
 
 def in_order(answered) -> list:
-    """Bodies in the order of their commits, told by what was answered: pairs of (tokens, answer).
-    They must lie one behind the other, from 0, without a gap."""
+    """Sorts bodies by their commits, which the answers show: pairs of (tokens, answer). They must
+    be contiguous from 0."""
     rows = sorted(((answer["tokens"], tokens) for tokens, answer in answered if tokens),
                   key=lambda row: row[0])
     position = 0

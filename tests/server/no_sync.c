@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * no_sync.c: a disk that lies: fsync and its kind say yes and do nothing.
+ * no_sync.c: fsync, fdatasync and msync that succeed without doing anything.
  *
- * Preloaded into the server it is the negative control of the power cut: with it acknowledged feeds
- * must get lost, or the cut is none and proves nothing about a server without it.
+ * Preloaded into the server, this is the negative control of the power failure test: acknowledged
+ * feeds must get lost with it. If they do not, the simulated power failure is ineffective.
  */
 int fsync(int descriptor);
 int fdatasync(int descriptor);

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What a page of docs shows is what happens.
+"""Runs the examples of a documentation page and compares their output.
 
-Blocks of ```sh whose first line is `# run` are run in the order of the page, in one bash -eu, in
-an empty folder, with `iron` in PATH and $URL set to a server of the test's own, $DATA to its data.
-A block ```json or ```text that follows the line <!-- shows --> is what the last such block printed
-at its end: JSON is compared value by value, but for what no two machines have alike (VARYING), text
-line by line.
+Blocks of ```sh whose first line is `# run` are run in the order of the page, in one bash -eu, in an
+empty folder, with `iron` in PATH, $URL set to a test server and $DATA to its data folder. A block
+```json or ```text after the line <!-- shows --> is the end of the output of the preceding block:
+JSON is compared value by value, except for values that differ between machines (VARYING), text line
+by line.
 """
 
 import json
@@ -21,7 +21,7 @@ MARK = "--- the end of block %d ---"
 
 
 def blocks(page):
-    """(command, what it shows) in order; a show belongs to the run before."""
+    """(command, expected outputs) in order; an output belongs to the command before it."""
     found = []
     for shows, kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         if shows:
@@ -33,7 +33,7 @@ def blocks(page):
 
 
 def last_document(text: str):
-    """The JSON document that the text ends with."""
+    """The JSON document at the end of the text."""
     decoder, found = json.JSONDecoder(), None
     for start in (m.start() for m in re.finditer(r"^\s*[\[{]|(?<=\})[\[{]", text, re.MULTILINE)):
         try:
@@ -47,7 +47,7 @@ def last_document(text: str):
 
 class PageTest(ServerTest):
     def run_all(self, found, server) -> list:
-        """What each block printed."""
+        """The output of each block."""
         script = "".join(f"{text}printf '\\n{MARK % k}\\n'\n" for k, (text, _) in enumerate(found))
         tools = self.dir / "bin"
         tools.mkdir()
@@ -65,7 +65,7 @@ class PageTest(ServerTest):
         return parts[:-1]
 
     def assert_shown(self, page, server) -> tuple:
-        """How many blocks were run, and how many answers compared."""
+        """The number of blocks run and of outputs compared."""
         found, compared = blocks(page), 0
         for printed, (command, shows) in zip(self.run_all(found, server), found):
             for kind, text in shows:

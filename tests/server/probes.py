@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Requests that no server should take for something else than they are: a table of bytes.
+"""A table of malformed and ambiguous requests.
 
-Each row would feed eight bytes to the engine `probe`, or create or delete something, if one of
-its flaws were overlooked.  `refused` rows may get any error or a close, never a 2xx.  `lenient`
-rows are those where RFC 9112 lets a server choose: they may also be taken, and then as what they
-say.  %H stands for the server's own host.
+Each row would feed eight bytes to the engine `probe`, or create or delete something, if one of its
+flaws were overlooked.  `refused` rows may get any error or a close, never a 2xx.  `lenient` rows
+are those where RFC 9112 lets a server choose: they may also be accepted as what they say. %H stands
+for the server's own host.
 """
 
 CRLF = b"\r\n"
@@ -145,7 +145,7 @@ TARGETS = {
     "an escaped zero": post(LENGTH, target=FEED + b"%00"),
     "an escaped zero in a query": post(LENGTH, target=FEED + b"?dtype=u32%00"),
     "half an escape": post(LENGTH, target=FEED + b"%2"),
-    "an escape that is none": post(LENGTH, target=FEED + b"%zz"),
+    "an invalid escape": post(LENGTH, target=FEED + b"%zz"),
     "an escaped slash": post(LENGTH, target=b"/v1/engines%2fprobe/feed"),
     "an escaped slash in the name": post(LENGTH, target=b"/v1/engines/x%2f..%2fprobe/feed"),
     "dots": post(LENGTH, target=b"/v1/engines/x/../probe/feed"),
@@ -165,7 +165,7 @@ TARGETS = {
 
 LINES = {
     "lower case": post(LENGTH, method=b"post"),
-    "a method that is none": post(LENGTH, method=b"FEED"),
+    "an unknown method": post(LENGTH, method=b"FEED"),
     "an empty method": post(LENGTH, method=b""),
     "a method with a colon": post(LENGTH, method=b"PO:ST"),
     "a method of 10 KB": post(LENGTH, method=b"P" * 10_000),
@@ -194,7 +194,7 @@ LINES = {
     "OPTIONS *": b"OPTIONS * HTTP/1.1\r\nHost: %H\r\n\r\n",
 }
 
-SILENT = {  # nothing of these is a whole header: the deadline for headers ends them
+SILENT = {  # all of these are incomplete headers: the header timeout ends them
     "nothing but blank lines": CRLF * 5,
     "half a line": b"POST /v1/engines/probe/fe",
     "a header without its end": post(LENGTH, body=b"")[:-2],

@@ -6,8 +6,8 @@
     python3 tests/server/run.py test_contract probes
 
 A module may be named with or without `test_` and `.py`.  Every skipped test prints its reason.
-The exit status is 1 if a test failed or none was found, and 77 if every one was skipped: what
-a machine cannot do is said, and is not counted as done.
+The exit status is 1 if a test failed or none was found, and 77 if every one was skipped: skipped
+tests do not count as passed.
 """
 
 import sys

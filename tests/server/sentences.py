@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The sentences that a server may refuse to start with, taken from the sources.
+"""The error messages of a failed start, extracted from the sources.
 
-A sentence is what stands in a call of IRON_FAIL, IRON_FAIL_IF, iron__fail or usage: its literals, joined,
-with the places of values as they are written there (%s, %u).
+A message is the text of a call of IRON_FAIL, IRON_FAIL_IF, iron__fail or usage: its joined
+literals, with the placeholders of values (%s, %u).
 """
 
 import re
@@ -10,23 +10,22 @@ import re
 from harness import REPO
 
 # What a start goes through. Running out of memory has one answer for all.
-FILES = ("src/server/activation.c", "src/server/listen.c", "src/server/options.c",
-         "src/server/server.c", "src/server/daemon.c", "src/server/gate.c", "src/server/log.c",
-         "src/server/pulse.c",
-         "src/core/small_file.c", "src/core/token_file.c",
-         "src/store/directory.c", "src/store/database.c", "src/store/database_file.c",
-         "src/store/log_check.c", "src/store/inspection.c", "src/store/recovery.c",
-         "src/store/rows.c", "src/store/tables.c", "src/store/table_feeds.c",
-         "src/store/writer.c", "apps/iron/cmd_serve.c")
-# Of callers that are programs, or that nobody ever reads.
-NOT_SAID = ("iron_server_options.struct_size", "a server needs options", "the inspection was ended",
-            "a group has changed more")
+FILES = ("src/server/server.c", "src/server/connections.c", "src/server/request.c",
+         "src/server/log.c", "src/core/files.c", "src/store/store.c", "src/store/recovery.c",
+         "src/store/engines.c", "apps/iron/cmd_serve.c")
+# For programs, never shown, or said only while the server runs.
+NOT_SAID = ("iron_server_options.struct_size", "a server needs options",
+            "the inspection was stopped", "a group has changed more", "an engine named",
+            "an engine's name", "engine %s was deleted", "engine %s: batch", "the limit of %",
+            "the engines have", "the store is being closed", "% bytes are not", "%u large bodies",
+            "a feed needs", "cannot read the nodes", "engine %s is at", "engine %s: the feed before",
+            "large bodies for", "the key was used")
 CALL = re.compile(r"\b(?:IRON_FAIL(?:_IF)?|iron__fail|usage)\(")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
 def call_at(text: str, start: int) -> str:
-    """What stands between the parentheses that open before `start`."""
+    """The text between the parentheses that open before `start`."""
     depth, at = 1, start
     while depth:
         if text[at] == '"':

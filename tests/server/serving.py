@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A server under test: started, asked where it listens, stopped, killed, started again.
+"""A server under test: starts, stops, kills and restarts it.
 
-The server is seen only from outside: its options, its one line on standard error when it is
-ready, its port, its exit status, and what /proc says of its memory.  A server that is stopped
-must end with status 0 and, in builds with a sanitizer, without a report.
+The tests see the server only from outside: its options, the line on standard error when it is
+ready, its port, its exit status, and its memory in /proc.  A stopped server must exit with status 0
+and, in builds with a sanitizer, without a report.
 """
 
 import json
@@ -21,13 +21,13 @@ READY = re.compile(r"iron: serving (https?)://(\S+):(\d+), data in (.*), (\d+) e
 REPORTS = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|SUMMARY:")
 # How long anything may take before it counts as hung; a loaded machine may well need a minute.
 START_S = STOP_S = 300
-# A test's client that gets no processor for a while is not to be taken for a slow one; tests of
-# slow ones set these themselves.
+# A client on a loaded machine must not count as a slow one; tests of slow clients set these options
+# themselves.
 PATIENT = {"--header-seconds": "600", "--min-body-rate": "1"}
 
 
 def ready(line):
-    """(scheme, port, engines) if it is the line that tells, in either form of the log."""
+    """(scheme, port, engines) if it is the ready line, in either log format."""
     if line.startswith("{"):
         event = json.loads(line)
         line = "iron: serving {url}, data in {data}, {engines} engines".format(
@@ -37,7 +37,7 @@ def ready(line):
 
 
 class NotServing(Exception):
-    """The server did not come up; the text is what it said."""
+    """The server did not start; the text is its output."""
 
     def __init__(self, code, lines):
         super().__init__(f"exit {code}: {lines}")
@@ -45,23 +45,23 @@ class NotServing(Exception):
 
 
 class Server:
-    """One `iron serve` on a data folder, and after `start` again another on the same folder."""
+    """One `iron serve` on a data folder; `start` can be called again after it has ended."""
 
     def __init__(self, data, *options, listen="127.0.0.1:0", env=None, wrapper=(),
                  pass_fds=()):
         self.data, self.listen = Path(data), listen
         self.set_options(*options)
-        # Looking for leaks takes seconds a process: one test asks for it, the others do not.
+        # Leak detection takes seconds per process; only one test enables it.
         self.env = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none",
                     "ASAN_OPTIONS": "detect_leaks=0", **(env or {})}
         self.wrapper, self.pass_fds = list(wrapper), list(pass_fds)
         self.process = None
         self.run_number = 0
-        self.said = []  # every line of every run
+        self.said = []  # all lines of all runs
         self.port = self.engines = self.scheme = None
 
     def set_options(self, *options):
-        """For the next start."""
+        """Options of the next start."""
         self.options = [str(o) for o in options]
         for name, value in PATIENT.items():
             if name not in self.options:
@@ -102,7 +102,7 @@ class Server:
 
     @property
     def host(self) -> str:
-        """What a client writes into Host."""
+        """The value of the Host header."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -135,7 +135,7 @@ class Server:
         self.process = None
 
     def stop(self, number=signal.SIGTERM, code=0):
-        """Gracefully; the status is 0, or 2 where something could not be written."""
+        """Stops it gracefully; the status is 0, or 2 if something could not be written."""
         leftover = None
         if self.process.poll() is not None:
             leftover = f"it had ended by itself with status {self.process.returncode}"
@@ -145,7 +145,7 @@ class Server:
         self.assert_no_report()
 
     def kill(self):
-        """As when the process is lost: SIGKILL."""
+        """Ends it with SIGKILL."""
         self._end(signal.SIGKILL, STOP_S)
         self.assert_no_report()
 
@@ -163,7 +163,7 @@ class Server:
         return int(re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)[1])
 
     def peak_mib(self) -> float:
-        """The most memory that was ever resident (VmHWM)."""
+        """The peak of resident memory (VmHWM)."""
         return self._status_kib("VmHWM") / 1024
 
     def resident_mib(self) -> float:
@@ -174,7 +174,7 @@ class Server:
 
 
 def wait_until(what, claim, seconds=START_S):
-    """Polls; the deadline is far beyond what is expected and ends a test that would hang."""
+    """Polls; the deadline is far longer than needed and ends a test that would hang."""
     end = time.monotonic() + seconds
     while not claim():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who is let in: Host, Origin, the token; and what is said before a body is sent."""
+"""Access control by Host, Origin and token, and refusals before the body is sent."""
 
 import threading
 
@@ -24,11 +24,11 @@ class Hosts(ServerTest):
     def ask(self, host, target="/v1/engines", headers=(), method="GET"):
         with Wire(self.instance) as wire:
             answer = wire.send(request(method, target, host, headers)).answer()
-        contract.judge(method, target, answer)
+        contract.check(method, target, answer)
         return answer
 
-    def test_names_that_are_ours(self):
-        """The port is not looked at: it is another one behind a tunnel, and no name to rebind."""
+    def test_allowed_hosts(self):
+        """The port is ignored: it differs behind a tunnel, and DNS rebinding uses only names."""
         port = self.instance.port
         for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LocalHost:{port}",
                      "iron.example.org", f"iron.example.org:{port}", "IRON.example.ORG",
@@ -36,7 +36,7 @@ class Hosts(ServerTest):
             with self.subTest(host=host):
                 self.assertEqual(self.ask(host).status, 200)
 
-    def test_names_that_are_not(self):
+    def test_other_hosts_are_refused(self):
         port = self.instance.port
         for host in ("example.org", f"evil.example:{port}", "127.0.0.1.evil.example",
                      "localhost.evil.example", "0.0.0.0", f"evil.iron.example.org:{port}",
@@ -46,7 +46,7 @@ class Hosts(ServerTest):
                 self.assertIn(answer.status, (400, 421), str(answer))
         self.assert_problem(self.ask("example.org"), "wrong-host", "--host|example")
 
-    def test_foreign_pages(self):
+    def test_foreign_origins_are_refused(self):
         port = self.instance.port
         for origin in ("http://evil.example", "https://evil.example:444", "null",
                        f"http://127.0.0.1:{port % 65535 + 1}", "http://127.0.0.1", "file://",
@@ -58,7 +58,7 @@ class Hosts(ServerTest):
                     self.assert_problem(answer, "foreign-origin")
         self.assertEqual(self.client.engine("e")["tokens"], 0)
 
-    def test_our_own_page(self):
+    def test_own_origin_is_allowed(self):
         for host in (self.instance.host, f"localhost:{self.instance.port}"):
             answer = self.ask(host, headers=[("Origin", f"http://{host}")])
             self.assertEqual(answer.status, 200, str(answer))
@@ -73,13 +73,13 @@ class Tokens(ServerTest):
         self.client = self.api(self.instance, token=TOKEN)
         self.created(self.client, "e", nodes=2)
 
-    def test_right(self):
+    def test_valid_token(self):
         self.assertEqual(self.fed(self.client, "e", pack([1]))["tokens"], 1)
         answer = self.raw(self.instance, "GET", "/v1/engines",
-                          [("Authorization", f"bearer {TOKEN}")])  # the scheme has no case
+                          [("Authorization", f"bearer {TOKEN}")])  # the scheme is case-insensitive
         self.assertEqual(answer.status, 200)
 
-    def test_missing_and_wrong(self):
+    def test_missing_and_wrong_tokens_are_refused(self):
         wrong = [[], [("Authorization", "Bearer")], [("Authorization", "Bearer ")],
                  [("Authorization", f"Bearer {TOKEN}x")],
                  [("Authorization", f"Bearer {TOKEN[:-1]}")],
@@ -97,16 +97,16 @@ class Tokens(ServerTest):
         twice = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer x")]
         self.assertIn(self.raw(self.instance, "GET", "/v1/engines", twice).status, (400, 401))
 
-    def test_health_is_open(self):
+    def test_health_needs_no_token(self):
         for target in ("/healthz", "/readyz"):
             self.assertEqual(self.raw(self.instance, "GET", target).status, 200)
-        health = self.raw(self.instance, "GET", "/healthz")  # and says what the others want
+        health = self.raw(self.instance, "GET", "/healthz")  # also without a token
         self.assertEqual(health.get("www-authenticate"), "Bearer")
         health = self.raw(self.serve(data="open"), "GET", "/healthz")
         self.assertIsNone(health.get("www-authenticate"))
 
-    def test_said_before_the_body(self):
-        """A large length and no byte of the body: the answer must come, whatever is waited for."""
+    def test_refusal_comes_before_the_body(self):
+        """The response must come after the header of a large body, before any byte of the body."""
         for extra in ([], [("Expect", "100-continue")]):
             for headers in ([("Content-Length", str(1 << 30))], [("Transfer-Encoding", "chunked")]):
                 with self.subTest(headers=headers + extra), Wire(self.instance) as wire:
@@ -115,13 +115,13 @@ class Tokens(ServerTest):
                     answer = wire.answer()
                     self.assertEqual(answer.status, 401, str(answer))
 
-    def test_the_token_is_not_told(self):
+    def test_responses_do_not_contain_the_token(self):
         self.instance.stop()
         self.assertNotIn(TOKEN, "\n".join(self.instance.said))
 
 
 class Tickets(ServerTest):
-    """A link cannot send a token: a ticket lets one look at the report, once."""
+    """A link cannot send a token; a ticket opens the report once."""
 
     def setUp(self):
         super().setUp()
@@ -140,7 +140,7 @@ class Tickets(ServerTest):
     def look(self, ticket, method="GET"):
         return self.raw(self.instance, method, f"/report?ticket={ticket}")
 
-    def test_once(self):
+    def test_ticket_is_valid_once(self):
         one, other = self.ticket(), self.ticket()
         self.assertNotEqual(one, other)
         answer = self.look(one)
@@ -151,7 +151,7 @@ class Tickets(ServerTest):
         self.assertEqual(self.look(other, "HEAD").status, 200)
         self.assert_problem(self.look(other), "unauthorized")
 
-    def test_what_is_no_ticket(self):
+    def test_invalid_tickets_are_refused(self):
         good = self.ticket()
         for guess in ("", "0", "0" * 32, good[:-1], good + "0", good[:-1] + "G", good[::-1] + "x",
                       "%00", TOKEN, f"{good}%20", f"%20{good}"):
@@ -160,7 +160,7 @@ class Tickets(ServerTest):
                 self.assertIn(answer.status, (400, 401), str(answer))
         self.assertEqual(self.look(good).status, 200)
 
-    def test_of_the_report_alone(self):
+    def test_ticket_is_valid_only_for_the_report(self):
         good = self.ticket()
         for target in (f"/v1/engines?ticket={good}", f"/v1/info?ticket={good}",
                        f"/metrics?ticket={good}", f"/nothing?ticket={good}"):
@@ -171,21 +171,21 @@ class Tickets(ServerTest):
             self.assert_problem(self.raw(self.instance, method, target), "unauthorized")
         self.assertEqual(self.look(good).status, 200)
 
-    def test_only_for_who_has_the_token(self):
+    def test_ticket_requires_the_token(self):
         self.assert_problem(self.raw(self.instance, "POST", "/v1/tickets"), "unauthorized")
 
-    def test_not_used_up_where_the_token_is_there(self):
+    def test_token_does_not_use_up_the_ticket(self):
         good = self.ticket()
         self.assertEqual(self.client.get(f"/report?ticket={good}").status, 200)
         self.assertEqual(self.look(good).status, 200)
 
-    def test_the_oldest_of_many_goes(self):
+    def test_oldest_ticket_expires_first(self):
         all_ = [self.ticket() for _ in range(65)]
         self.assert_problem(self.look(all_[0]), "unauthorized")
         self.assertEqual(self.look(all_[1]).status, 200)
         self.assertEqual(self.look(all_[64]).status, 200)
 
-    def test_of_many_at_once_one_is_let_in(self):
+    def test_concurrent_uses_of_one_ticket_succeed_once(self):
         ticket, found = self.ticket(), []
         askers = [threading.Thread(target=lambda: found.append(self.look(ticket).status))
                   for _ in range(16)]
@@ -195,20 +195,20 @@ class Tickets(ServerTest):
             asker.join()
         self.assertEqual(sorted(found), [200] + [401] * 15)
 
-    def test_not_told(self):
+    def test_ticket_is_not_logged(self):
         ticket = self.ticket()
         self.look(ticket)
         self.look(ticket)
         self.instance.stop()
         self.assertNotIn(ticket, "\n".join(self.instance.said))
 
-    def test_the_report_is_of_no_origin(self):
+    def test_report_is_sandboxed(self):
         answer = self.look(self.ticket())
         policy = {p.strip() for p in answer.get("content-security-policy").split(";")}
         self.assertIn("sandbox allow-scripts allow-downloads allow-popups", policy)
         self.assertEqual(answer.get("referrer-policy"), "no-referrer")
 
-    def test_where_no_token_is_needed(self):
+    def test_tickets_without_a_token(self):
         page = self.write("page.html", b"<!doctype html><title>t</title>")
         server = self.serve("--report", page, data="open")
         client = self.api(server)
@@ -228,7 +228,7 @@ class BeforeTheBody(ServerTest):
         with Wire(self.instance) as wire:
             wire.send(request("POST", target, self.instance.host, headers))
             answer = wire.answer()
-        contract.judge("POST", target, answer)
+        contract.check("POST", target, answer)
         return answer
 
     def test_too_large(self):
@@ -253,8 +253,8 @@ class BeforeTheBody(ServerTest):
         self.assert_problem(self.ask("/v1/engines", length, ("Content-Type", "text/plain")),
                             "unsupported-type")
 
-    def test_continue(self):
-        """A client that asks is told to go on, and then answered."""
+    def test_expect_continue(self):
+        """A client that sends Expect: 100-continue gets 100, then the response."""
         with Wire(self.instance) as wire:
             wire.send(request("POST", "/v1/engines/e/feed", self.instance.host,
                               [("Content-Length", "8"), ("Expect", "100-continue")]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Backups of a server that is being fed, as docs/operations.md has them, and what becomes of them."""
+"""Backups of a running server, made and restored as docs/operations.md describes."""
 
 import re
 import shutil
@@ -8,6 +8,7 @@ import subprocess
 from api import ServerTest, report_of
 from harness import REPO, SEED, TIMEOUT_S, environment, iron, oracle, pack
 from load import ENGINES, Load
+from managed import short_busy_timeout
 from model import by_oracle, in_order
 from serving import NotServing
 
@@ -20,10 +21,10 @@ class Backup(ServerTest):
     def setUp(self):
         super().setUp()
         if not shutil.which("sqlite3"):
-            self.skipTest("no sqlite3 here (Debian: sqlite3)")
+            self.skipTest("sqlite3 is not installed (Debian: sqlite3)")
 
     def back_up(self, server, name):
-        """By the command that the page gives; a folder that a server can be started on."""
+        """Runs the backup command of the page; returns a data folder for a server."""
         command = re.search(r"^\((umask 077; sqlite3 .*)\)$", PAGE.read_text(encoding="utf-8"),
                             re.MULTILINE)[1]
         folder = self.dir / name
@@ -44,9 +45,9 @@ class Backup(ServerTest):
                     found[feed.engine] = max(found.get(feed.engine, 0), feed.answer["tokens"])
         return found
 
-    def test_under_load(self):
-        """Every copy opens, is a state that the server has been in, and lacks nothing that was
-        acknowledged before it was begun."""
+    def test_backups_under_load_are_consistent(self):
+        """Every copy opens, equals an earlier state of the server, and contains everything that
+        was acknowledged before the backup started."""
         server = self.serve()
         load = Load(server, f"{SEED} backup").create().start()
         copies = []
@@ -58,9 +59,9 @@ class Backup(ServerTest):
         load.prove()
         server.stop()
         for folder, before in copies:
-            self.assert_was(folder, before, load)
+            self.assert_earlier_state(folder, before, load)
 
-    def assert_was(self, folder, before, load):
+    def assert_earlier_state(self, folder, before, load):
         copy = self.serve(data=folder.name)
         api = self.api(copy)
         self.assertEqual(copy.engines, len(ENGINES))
@@ -72,8 +73,8 @@ class Backup(ServerTest):
             self.assertEqual(report_of(found), by_oracle(config, kept))
         copy.stop()
 
-    def test_restored_and_gone_on(self):
-        """As the page has it: the old files away, the copy in their place; iron push goes on."""
+    def test_push_continues_after_restore(self):
+        """Replaces the database by the copy, as the page describes; iron push then continues."""
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=5, batch=100)
@@ -96,9 +97,9 @@ class Backup(ServerTest):
         self.assertEqual(done.code, 0, str(done))
         self.assertEqual(api.engine("e")["seal"], oracle.seal(tokens))
 
-    def test_a_reader_while_it_starts(self):
-        """Whoever reads in the midst of the log keeps a server from starting; the line says so."""
-        server = self.serve()
+    def test_start_fails_while_a_reader_uses_the_database(self):
+        """A read transaction that needs the write-ahead log keeps the server from starting."""
+        server = self.serve(env=short_busy_timeout())
         self.created(self.api(server), "e", nodes=1)
         server.kill()
         reader = subprocess.Popen(["sqlite3", server.data / "iron.db"], stdin=subprocess.PIPE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Uploads at once, each far beyond what the server may keep: memory stays bounded.
+"""Concurrent uploads that are larger than the memory limit of the server: memory stays bounded.
 
 Eight of 64 MiB with every change; thirty-two of a gibibyte with IRON_TEST_LONG=1.  The resident
 memory at its highest (VmHWM) is below 200 MiB, and what was fed is right.
@@ -65,12 +65,12 @@ class Bounded(ServerTest):
         path.unlink()
         return expected
 
-    def test_some_uploads(self):
+    def test_concurrent_uploads(self):
         peak = self.race(4 if SANITIZED else 8, 16 if SANITIZED else 64)
-        if not SANITIZED:  # which has a shadow and keeps freed memory back
+        if not SANITIZED:  # which needs more memory
             self.assertLess(peak, MOST_MIB)
 
-    def test_one_at_a_time_does_not_add_up(self):
+    def test_successive_uploads_do_not_accumulate(self):
         api = self.api(self.instance)
         self.created(api, "e", nodes=1, batch=1000)
         data = self.piece.read_bytes()
@@ -82,5 +82,5 @@ class Bounded(ServerTest):
             self.assertLess(self.instance.peak_mib(), before + 48)
 
     @unittest.skipUnless(LONG and not SANITIZED, "32 gibibytes: set IRON_TEST_LONG=1")
-    def test_thirty_two_gibibytes(self):
+    def test_thirty_two_uploads_of_one_gibibyte(self):
         self.assertLess(self.race(32, 1024), MOST_MIB)

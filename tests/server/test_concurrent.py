@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Eight clients, three engines, bodies of all sizes at once: the same as one after the other.
+"""Concurrent clients, engines and body sizes give the same result as one request after another.
 
-Whoever is refused with 409 tries again, from the position that was told or without one.  The
-order in which bodies were committed follows from the answers, and the oracle, which knows no
-concurrency, must come to the same words for that order.
+A client that gets a 409 tries again, from the reported position or without one.  The order of
+commits follows from the responses; the oracle, which is sequential, must give the same report for
+that order.
 """
 
 import random
@@ -26,7 +26,7 @@ class Clients(ServerTest):
         server = self.serve()
         load = Load(server, f"{SEED} clients", threads=8, large=60).create()
         load.start().run_until(FEEDS, 300).join()
-        self.assertEqual(load.settle(), 0)  # nobody was cut off: what has no answer was refused
+        self.assertEqual(load.settle(), 0)  # no connection was lost
         load.prove()
         self.assertGreater(min(len(load.ordered(name)) for name in ENGINES), 10)
         server.kill()
@@ -35,7 +35,7 @@ class Clients(ServerTest):
 
 
 class Positions(ServerTest):
-    """With `at` and without a key: a client that is refused knows where the engine is."""
+    """With `at` and without a key: a refused client learns the position of the engine."""
 
     def setUp(self):
         super().setUp()
@@ -43,15 +43,15 @@ class Positions(ServerTest):
         self.lock, self.done, self.broken = threading.Lock(), [], []
 
     def worker(self, number, rounds, large, has_at):
-        dice = random.Random(f"{SEED} {number}")
+        rng = random.Random(f"{SEED} {number}")
         api = Api(self.instance)
         position = 0
         try:
             for _ in range(rounds):
-                count = dice.randint(17000, 19000) if dice.random() < large else dice.randint(1, 99)
-                tokens = [dice.randrange(2**32) for _ in range(count)]
+                count = rng.randint(17000, 19000) if rng.random() < large else rng.randint(1, 99)
+                tokens = [rng.randrange(2**32) for _ in range(count)]
                 while True:
-                    cuts = [dice.randint(500, 9000)] if dice.random() < 0.5 else None
+                    cuts = [rng.randint(500, 9000)] if rng.random() < 0.5 else None
                     answer = api.feed("shared", pack(tokens), at=position if has_at else None,
                                       cuts=cuts)
                     if answer.status == 200:
@@ -84,14 +84,14 @@ class Positions(ServerTest):
         stream = [token for tokens in bodies for token in tokens]
         self.assertEqual(report_of(found), dict(engine.report(), seal=oracle.seal(stream)))
 
-    def test_everybody_with_a_position(self):
+    def test_all_clients_send_a_position(self):
         self.race(8, 6 if SANITIZED else 20, 0.1, lambda k: True)
 
-    def test_some_with_a_position(self):
+    def test_some_clients_send_a_position(self):
         self.race(8, 6 if SANITIZED else 20, 0.1, lambda k: k % 2)
 
-    def test_small_bodies_without_a_position_are_all_taken(self):
-        """Nobody is refused: they wait for each other."""
+    def test_small_bodies_without_a_position_are_all_accepted(self):
+        """Small bodies are queued; none is refused."""
         self.created(self.api(self.instance), "e", nodes=2)
         refused = []
 
@@ -113,8 +113,8 @@ class Positions(ServerTest):
 
 
 class Large(ServerTest):
-    def test_a_large_body_that_was_overtaken(self):
-        """It is refused with the position, and has changed nothing."""
+    def test_overtaken_large_body_is_refused(self):
+        """It is refused with the position and changes nothing."""
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=4, batch=1000)
@@ -131,15 +131,15 @@ class Large(ServerTest):
                            lambda h=head + first, r=rest: self.is_overtaken(server, api, h, r))
 
     def is_overtaken(self, server, api, first, rest) -> bool:
-        """A body is counted just before it looks where the engine is: whoever is delayed between
-        the two is not overtaken, and is taken.  Then this says nothing."""
+        """A body is counted just before it reads the position of the engine.  If it is delayed in
+        between, it is accepted, and the attempt proves nothing."""
         before = api.engine("e")["tokens"]
         with Wire(server) as slow:
             slow.send(first)
             wait_until("the upload", lambda: uploads(api) == 1)
             self.fed(api, "e", pack([1, 2, 3]))
             answer = slow.send(rest).answer()
-        contract.judge("POST", "/v1/engines/e/feed", answer)
+        contract.check("POST", "/v1/engines/e/feed", answer)
         if answer.status == 200:
             self.assertEqual(answer.json["tokens"], before + 3 + 50_000)
             return False
@@ -148,8 +148,8 @@ class Large(ServerTest):
         self.assertEqual(api.engine("e")["tokens"], before + 3)
         return True
 
-    def test_large_bodies_against_the_command(self):
-        """Several writers of megabytes, each to an engine of its own and one that they share."""
+    def test_large_bodies_equal_the_command(self):
+        """Several clients send megabytes, each to its own engine and to a shared one."""
         server = self.serve()
         api = self.api(server)
         config = oracle.Config(nodes=64, batch=100_000)
@@ -158,11 +158,11 @@ class Large(ServerTest):
         done, lock, broken = {"a": [], "b": [], "shared": []}, threading.Lock(), []
 
         def write(number):
-            dice, client = random.Random(f"{SEED} large {number}"), Api(server)
+            rng, client = random.Random(f"{SEED} large {number}"), Api(server)
             try:
                 for _ in range(3):
                     for name in (("a", "b")[number % 2], "shared"):
-                        body = dice.randbytes(4 * dice.randint(20_000, 600_000))
+                        body = rng.randbytes(4 * rng.randint(20_000, 600_000))
                         while (answer := client.feed(name, body, cuts=[70_001])).status == 409:
                             pass
                         assert answer.status == 200, answer
@@ -184,7 +184,7 @@ class Large(ServerTest):
             expected = by_command(config, files, self.dir)
             self.assertEqual(report_of(api.engine(name)), report_of(expected))
 
-    def test_deleted_under_a_large_body(self):
+    def test_engine_deleted_during_a_large_body(self):
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=4)
@@ -196,6 +196,6 @@ class Large(ServerTest):
             self.created(api, "e", nodes=4)
             slow.send(bytes(200_000))
             answer = slow.answer()
-            contract.judge("POST", "/v1/engines/e/feed", answer)
+            contract.check("POST", "/v1/engines/e/feed", answer)
             self.assert_problem(answer, "no-such-engine")
         self.assertEqual(api.engine("e")["tokens"], 0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The dashboard as it is served: headers, encodings, tags, and that it is on its own.
+"""The dashboard over HTTP: headers, encodings, entity tags, and that it uses no other host.
 
 What the page does in a browser is tested elsewhere.  A server that was built without it must say so;
-IRON_TEST_DASHBOARD tells which of the two is expected, and where it is not set, either will do.
+IRON_TEST_DASHBOARD selects which of the two is expected; if it is not set, both are accepted.
 """
 
 import gzip
@@ -16,9 +16,9 @@ PARTS = {"/": "text/html; charset=utf-8", "/dashboard.js": "text/javascript; cha
          "/dashboard.css": "text/css; charset=utf-8"}
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
           "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-# Names of XML's vocabularies look like addresses, and nobody asks there.
+# XML namespaces look like addresses but are never requested.
 NAMESPACE = b"http://www.w3.org/"
-COMMENT = re.compile(rb"/\*!.*?\*/", re.DOTALL)  # licences, which name where a library is from
+COMMENT = re.compile(rb"/\*!.*?\*/", re.DOTALL)  # licences, which name a library's origin
 
 
 class Dashboard(ServerTest):
@@ -38,7 +38,7 @@ class Dashboard(ServerTest):
         return self.raw(self.instance, method, target, pairs)
 
     def parts(self):
-        """The targets, or none where the page is left out: then each must say so."""
+        """The targets; none if the page is left out, in which case each must report it."""
         if self.is_there:
             return PARTS
         for target in PARTS:
@@ -47,7 +47,7 @@ class Dashboard(ServerTest):
             self.assertEqual(self.ask(target, "HEAD").status, 404)
         return {}
 
-    def test_needs_no_token_while_engines_do(self):
+    def test_dashboard_needs_no_token(self):
         for target, kind in self.parts().items():
             answer = self.ask(target)
             self.assertEqual((answer.status, answer.get("content-type")), (200, kind), target)
@@ -64,7 +64,7 @@ class Dashboard(ServerTest):
                                     ("x-content-type-options", "nosniff")):
                     self.assertEqual(answer.get(name), value, (target, encoding, name))
 
-    def test_gzip_holds_what_identity_is(self):
+    def test_gzip_and_identity_have_the_same_content(self):
         for target in self.parts():
             plain = self.ask(target)
             self.assertIsNone(plain.get("content-encoding"), target)
@@ -107,8 +107,8 @@ class Dashboard(ServerTest):
                 self.assertEqual(answer.get("allow"), "GET, HEAD")
             self.assert_problem(self.ask(target + "?x=1"), "bad-query")
 
-    def test_it_is_on_its_own(self):
-        """Nothing is asked of another host, and nothing is written where the policy forbids it."""
+    def test_page_is_self_contained(self):
+        """No other host is used, and nothing violates the content security policy."""
         for target in self.parts():
             body = COMMENT.sub(b"", self.ask(target).body).replace(NAMESPACE, b"")
             self.assertEqual(re.findall(rb"https?://[^\s\"'<>)]*|[\"'(=]//[\w.]+", body), [], target)
@@ -119,7 +119,7 @@ class Dashboard(ServerTest):
             self.assertEqual({n for n in named if not n.startswith(("data:", "#"))},
                              {"/dashboard.js", "/dashboard.css", "/report"})
 
-    def test_what_others_ask_for_is_not_there(self):
+    def test_other_files_are_not_found(self):
         for target in ("/index.html", "/dashboard.html", "/dashboard.js.gz", "/dashboard.js.map",
                        "/dashboard", "/web/package.json"):
             self.assert_problem(self.ask(target, Authorization=f"Bearer {TOKEN}"), "no-such-path")

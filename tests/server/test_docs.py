@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What docs/server.md shows is what happens (pages.py); it names every path and every problem."""
+"""The examples of docs/server.md work (pages.py); it documents every path and every problem."""
 
 import contract
 from harness import REPO

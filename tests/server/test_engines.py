@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Engines come and go: creation with every key and every mistake, the list, deletion, limits."""
+"""Creating, listing and deleting engines, with all options, invalid requests and limits."""
 
 import json
 import random
@@ -9,7 +9,7 @@ from api import ServerTest, report_of
 from harness import SEED, oracle, pack
 
 EMPTY_SEAL = oracle.seal([])
-MISTAKES = {  # each is the document's text, and the kinds of problem it may be
+INVALID_DOCUMENTS = {  # the document's text, and the expected problem kinds
     "nothing": (b"", "bad-json"),
     "no JSON": (b"hello", "bad-json"),
     "half a document": (b'{"name": "x"', "bad-json"),
@@ -32,7 +32,7 @@ MISTAKES = {  # each is the document's text, and the kinds of problem it may be
     "a control character": (b'{"name": "x\ny"}', "bad-json bad-name"),
     "a deep nest": (b'{"name": ' + b"[" * 100000 + b"]" * 100000 + b"}", "bad-json bad-name"),
 }
-BAD_VALUES = {  # JSON texts that the member may not have
+BAD_VALUES = {  # invalid JSON texts of the member
     "nodes": ("0", "-1", "1048577", "1.5", "1e400", "true", "null", '"12"', "[]", "{}", "01", "+1",
               "0x10", "1e", ".5", "NaN", "Infinity", "18446744073709551617", "9" * 400),
     "vocab": ("0", "1", "-2", "2147483649", "2.5", '"2"', "null", "18446744073709551618"),
@@ -87,7 +87,7 @@ class Creation(ServerTest):
         self.assertEqual(report_of(self.fed(self.client, "full", pack(tokens))),
                          dict(expected, seal=oracle.seal(tokens)))
 
-    def test_each_edge_is_taken(self):
+    def test_limits_of_each_value_are_accepted(self):
         for k, plan in enumerate((
                 {"nodes": 1}, {"nodes": 2**20}, {"vocab": 2}, {"vocab": 2**31}, {"batch": 1},
                 {"batch": 2**53 - 1, "vocab": 2}, {"batch": 2**31, "vocab": 2**31},
@@ -99,21 +99,21 @@ class Creation(ServerTest):
                     if value != "auto":
                         self.assertEqual(engine[key], value)
 
-    def test_no_engine_where_batch_times_vocab_is_too_much(self):
+    def test_batch_times_vocab_is_limited(self):
         for batch, vocab in ((2**61 + 1, 2), (2**31 + 1, 2**31), (2**62, 2)):
             answer = self.client.create("large", batch=batch, vocab=vocab)
             self.assertEqual(answer.status, 400, str(answer))
         self.assertEqual(self.names(), [])
 
-    def test_mistakes(self):
-        for name, (text, kinds) in MISTAKES.items():
+    def test_invalid_documents_are_refused(self):
+        for name, (text, kinds) in INVALID_DOCUMENTS.items():
             with self.subTest(mistake=name):
                 answer = self.post(text)
                 self.assertEqual(answer.status, 400, str(answer))
                 self.assertIn(answer.json["type"].rsplit(":")[-1], kinds.split())
         self.assertEqual(self.names(), [])
 
-    def test_bad_values(self):
+    def test_invalid_values_are_refused(self):
         for key, texts in BAD_VALUES.items():
             for text in texts:
                 with self.subTest(key=key, value=text[:40]):
@@ -134,19 +134,19 @@ class Creation(ServerTest):
                 self.assertEqual(self.client.engine(name)["name"], name)
         self.assertEqual(self.names(), sorted(GOOD_NAMES))
 
-    def test_a_name_is_taken_once(self):
+    def test_duplicate_name_is_refused(self):
         first = self.created(self.client, "one", nodes=3)
         self.assert_problem(self.client.create("one", nodes=4), "engine-exists")
         self.assertEqual(self.client.engine("one"), first)
 
-    def test_a_backend_that_is_not_here(self):
+    def test_missing_backend_is_refused(self):
         for backend in ("cuda", "opencl"):
             self.assert_problem(self.client.create("gpu", backend=backend), "backend-unavailable")
         self.assert_problem(self.client.create("gpu", backend="cpu", mode="tiled"),
                             "bad-configuration")
         self.assertEqual(self.names(), [])
 
-    def test_types_of_the_body(self):
+    def test_content_types(self):
         text = b'{"name": "typed"}'
         for wrong in ("text/plain", "application/octet-stream", "application/jsonx", "json", "*/*",
                       "multipart/form-data; boundary=x", "text/json", ""):
@@ -159,7 +159,7 @@ class Creation(ServerTest):
                 answer = self.post(b'{"name": "typed-%d"}' % k, right)
                 self.assertEqual(answer.status, 201, str(answer))
 
-    def test_a_document_that_is_too_long(self):
+    def test_document_too_long(self):
         long = b'{"name": "x"' + b" " * (1 << 20) + b"}"
         self.assert_problem(self.post(long), "too-large")
         chunks = [long[k:k + 9999] for k in range(0, len(long), 9999)]
@@ -169,18 +169,18 @@ class Creation(ServerTest):
         self.assertEqual(self.names(), [])
 
     def test_random_documents(self):
-        """Anything at all: 201 for what is right, 400 and 409 for the rest, and never a crash."""
-        dice = random.Random(f"{SEED} documents")
+        """Random documents: 201 if valid, otherwise 400 or 409, and never a crash."""
+        rng = random.Random(f"{SEED} documents")
         for _ in range(300):
             text = json.dumps({"name": "r", "nodes": 3, "lattice": [1, 2, 3], "mode": "auto"})
-            for _ in range(dice.randint(1, 4)):
-                at = dice.randrange(len(text))
-                text = text[:at] + dice.choice(string.printable + "é\0") + text[at + 1:]
+            for _ in range(rng.randint(1, 4)):
+                at = rng.randrange(len(text))
+                text = text[:at] + rng.choice(string.printable + "é\0") + text[at + 1:]
             answer = self.post(text.encode())
             self.assertIn(answer.status, (201, 400, 409), (text, str(answer)))
 
 
-class Lives(ServerTest):
+class Lifecycle(ServerTest):
     def setUp(self):
         super().setUp()
         self.instance = self.serve("--max-engines", 5)
@@ -194,14 +194,14 @@ class Lives(ServerTest):
         self.assertEqual([e["name"] for e in engines], ["10", "9", "C", "a", "b"])
         self.assertEqual(engines, [self.client.engine(e["name"]) for e in engines])
 
-    def test_room_for_five(self):
+    def test_engine_limit(self):
         for k in range(5):
             self.created(self.client, f"e{k}", nodes=1)
         self.assert_problem(self.client.create("e5", nodes=1), "too-many-engines")
         self.assertEqual(self.client.call("DELETE", "/v1/engines/e2").status, 204)
         self.created(self.client, "e5", nodes=1)
 
-    def test_a_deleted_engine_is_gone_and_its_name_free(self):
+    def test_deleted_engine_frees_its_name(self):
         self.created(self.client, "once", nodes=4)
         self.fed(self.client, "once", pack([1, 2, 3]), key="k")
         answer = self.client.call("DELETE", "/v1/engines/once")
@@ -212,11 +212,11 @@ class Lives(ServerTest):
             self.assert_problem(found, "no-such-engine")
         fresh = self.created(self.client, "once", nodes=4)
         self.assertEqual((fresh["tokens"], fresh["feeds"]), (0, 0))
-        other = self.fed(self.client, "once", pack([9]), key="k")  # keys went with the engine
+        other = self.fed(self.client, "once", pack([9]), key="k")  # keys were deleted too
         self.assertEqual((other["tokens"], other["repeated"]), (1, False))
         self.assertEqual(len(self.client.get("/v1/engines/once/batches").json["batches"]), 1)
 
-    def test_all_of_it_outlives_a_restart(self):
+    def test_engines_survive_a_restart(self):
         self.created(self.client, "kept", nodes=4, lattice=[5, 6, 7], positions="batch", batch=2)
         self.created(self.client, "gone", nodes=4)
         self.fed(self.client, "kept", pack([1, 2, 3]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A disk that fails: EIO by fault injection (libfiu), ENOSPC by a tmpfs that is really full.
+"""Disk failures: EIO by fault injection (libfiu), ENOSPC with a full tmpfs.
 
-After the first failed write the server takes nothing more (503 read-only, /readyz 503), lives
-(/healthz 200), and shows what was acknowledged last.  After a restart on a disk that works,
-everything that was acknowledged is there, and of the rest each feed wholly or not at all.
+After the first failed write the server refuses changes (503 read-only, /readyz 503), stays alive
+(/healthz 200) and shows what was acknowledged last.  After a restart on a working disk everything
+acknowledged is present, and each other feed is present completely or not at all.
 """
 
 import os
@@ -41,7 +41,7 @@ class FaultTest(ServerTest):
         return answer
 
     def assert_read_only(self):
-        """Nothing is taken, everything is shown, and what is shown was acknowledged."""
+        """Changes are refused; reads work and show only acknowledged data."""
         for body in (pack([1]), bytes(200_000)):
             self.assert_problem(self.client.feed("e", body), "read-only")
         self.assert_problem(self.client.feed("e", pack([1]), key="new"), "read-only")
@@ -57,7 +57,7 @@ class FaultTest(ServerTest):
         self.client.get("/metrics")
 
     def assert_there(self, unsure=()):
-        """After a restart: what was acknowledged, and perhaps, wholly, what was not."""
+        """After a restart all acknowledged feeds are present; others completely or not at all."""
         found = report_of(self.client.engine("e"))
         possible = [self.bodies, *[self.bodies + [tokens] for tokens in unsure]]
         reports = []
@@ -84,7 +84,7 @@ class Injected(FaultTest):
                         str(self.instance.process.pid)], check=True, timeout=TIMEOUT_S,
                        capture_output=True, env=environment())
 
-    def test_each_way_to_fail(self):
+    def test_each_failing_system_call(self):
         for what, point in POINTS.items():
             for number in (EIO, ENOSPC):
                 with self.subTest(fails=what, errno=number):
@@ -98,7 +98,7 @@ class Injected(FaultTest):
         self.assert_problem(self.feed_next(100), "read-only", "not acknowledged")
         self.assert_read_only()
         self.control(f"disable name={point}")
-        self.assert_read_only()  # a disk that works again does not make it forget
+        self.assert_read_only()  # also after the disk works again
         self.instance.stop(code=2)
         self.instance.wrapper = []
         self.instance.start()
@@ -107,8 +107,8 @@ class Injected(FaultTest):
         self.assertEqual(self.feed_next(101).status, 200)
         self.instance.stop()
 
-    def test_in_the_middle_of_a_large_body(self):
-        """What is written ahead of it fails, or its end does: nothing of it is fed."""
+    def test_failure_during_a_large_body(self):
+        """A write fails during the body or at its end: nothing of it is fed."""
         for number, point in enumerate(("posix/io/rw/pwrite", "posix/io/sync/fdatasync")):
             with self.subTest(point=point):
                 self.begin(self.serve(data=f"large-{number}",
@@ -127,7 +127,7 @@ class Injected(FaultTest):
                 self.assert_there()
                 self.instance.stop()
 
-    def test_under_load(self):
+    def test_failures_under_load(self):
         """Writes begin to fail at random while six clients feed."""
         server = self.serve(wrapper=["fiu-run", "-x", "-f", self.prefix])
         self.instance = server
@@ -142,7 +142,7 @@ class Injected(FaultTest):
         for name, report in shown.items():
             last = max((f.answer["tokens"] for f in load.feeds
                         if f.engine == name and f.answer), default=0)
-            self.assertEqual(report["tokens"], last, f"{name} shows what nobody was told")
+            self.assertEqual(report["tokens"], last, f"{name} shows data that was not acknowledged")
         server.stop(code=2)
         server.wrapper = []
         server.start()
@@ -160,8 +160,8 @@ class Full(FaultTest):
             self.skipTest(str(why))
         return disk
 
-    def test_a_disk_that_is_full(self):
-        """Feeds until it is; then it is read-only, and whole again after a restart with room."""
+    def test_full_disk(self):
+        """Feeds until the disk is full; the server is read-only until restarted with free space."""
         disk = self.small_disk(1200)
         server = Server(disk.place / "data")
         self.addCleanup(self._end, server)
@@ -181,7 +181,7 @@ class Full(FaultTest):
         self.assert_there(unsure=[oracle.gen(count - 1, 100, 1000)])
         self.assertEqual(self.feed_next(count).status, 200)
 
-    def test_no_room_to_begin_with(self):
+    def test_full_disk_at_start(self):
         disk = self.small_disk(8)
         with self.assertRaises(NotServing) as found:
             Server(disk.place / "data").start()
@@ -190,7 +190,7 @@ class Full(FaultTest):
 
 
 class Unreadable(FaultTest):
-    def test_a_folder_that_may_not_be_written(self):
+    def test_unwritable_folder(self):
         if os.geteuid() == 0:
             self.skipTest("root may write everywhere")
         folder = self.dir / "closed"
@@ -199,9 +199,9 @@ class Unreadable(FaultTest):
             Server(folder / "data").start()
         self.assertEqual(found.exception.code, 2)
 
-    def test_a_client_that_goes_after_its_body_counts(self):
-        """The whole body was sent and the client left before the answer: it is fed, or it is not,
-        and the key tells which."""
+    def test_client_that_disconnects_after_its_body(self):
+        """The client disconnects between its body and the response: the body is fed or not, and a
+        repeated key shows which."""
         self.begin(self.serve())
         for k in range(30):
             body = pack([k] * 10)

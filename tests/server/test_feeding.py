@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A feed: all of it or nothing, at its place, once.
+"""Feeding: bodies are fed completely or not at all, at the right position, once.
 
-Bodies of every length and framing, ragged ones, values that are no tokens, `at` right and wrong,
+Bodies of every length and framing, ragged ones, invalid tokens, `at` right and wrong,
 keys repeated with the same content and with another, before and after a restart.
 """
 
@@ -13,7 +13,7 @@ from model import by_command, by_oracle, plan_of
 from wire import Wire, request
 
 SMALL = oracle.Config(vocab=1000, nodes=6, batch=10)
-LARGE_BYTES = 70_000  # beyond what waits for its turn (64 KiB)
+LARGE_BYTES = 70_000  # too large to be queued (64 KiB)
 BAD_NUMBERS = ("", "-1", "+1", "1.0", "1e3", "0x1", "01x", " 1", "1 ", "one",
                "18446744073709551616", "9" * 100, "%31%00", "٣")
 
@@ -37,7 +37,7 @@ class FeedTest(ServerTest):
 
 
 class Bodies(FeedTest):
-    def test_an_empty_body_changes_nothing(self):
+    def test_empty_body_changes_nothing(self):
         self.fed(self.client, "e", pack([1, 2, 3]))
         before = self.client.engine("e")
         for how in ({}, {"cuts": [5]}, {"dtype": "i64"}, {"at": 3}):
@@ -59,7 +59,7 @@ class Bodies(FeedTest):
             self.assertEqual(report_of(answer), report_of(self.client.engine("e")))
         self.assertEqual(self.client.engine("e")["feeds"], len(bodies))
 
-    def test_around_the_edge_of_a_small_body(self):
+    def test_sizes_around_the_small_body_limit(self):
         """64 KiB, one token less and more, with and without a length."""
         bodies = []
         for count in (16383, 16384, 16385):
@@ -82,7 +82,7 @@ class Bodies(FeedTest):
                             continue
                         self.refuses("ragged-body", bytes(count), dtype=dtype, cuts=cuts)
 
-    def test_values_that_are_no_tokens(self):
+    def test_invalid_tokens_are_refused(self):
         bad = {"i32": (-1, -2**31), "i64": (-1, 2**32, 2**62, -2**63)}
         for dtype, values in bad.items():
             for value in values:
@@ -93,12 +93,12 @@ class Bodies(FeedTest):
         edge = self.fed(self.client, "e", pack([0, 2**32 - 1], "i64"), dtype="i64")
         self.assertEqual(edge["tokens"], 2)
 
-    def test_a_width_that_is_none(self):
+    def test_invalid_dtypes_are_refused(self):
         for dtype in ("", "u64", "U32", "float", "u32%20", "u8,u8", "%00"):
             with self.subTest(dtype=dtype):
                 self.refuses("bad-query", pack([1]), dtype=dtype)
 
-    def test_queries_that_are_none(self):
+    def test_invalid_queries_are_refused(self):
         for query in ("x=1", "dtype=u8&dtype=u8", "at=0&at=0", "dtype", "at", "AT=0", "&&x", "=1",
                       "at=0&x=", "dtype=u32;at=0", "at=%", "at=%4", "at=%zz", "%00=1", "at=0%00"):
             with self.subTest(query=query):
@@ -108,7 +108,7 @@ class Bodies(FeedTest):
                 self.assertEqual(answer.status, 400, str(answer))
                 self.assert_unchanged(before)
 
-    def test_types_of_the_body(self):
+    def test_content_types(self):
         target = "/v1/engines/e/feed"
         for wrong in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
             answer = self.client.call("POST", target, pack([1]), {"Content-Type": wrong})
@@ -141,14 +141,14 @@ class Bodies(FeedTest):
 
 
 class At(FeedTest):
-    def test_right(self):
+    def test_correct_position(self):
         position = 0
         for count in (1, 10, 20_000, 3):
             answer = self.fed(self.client, "e", pack([2] * count), at=position)
             position += count
             self.assertEqual(answer["tokens"], position)
 
-    def test_wrong(self):
+    def test_wrong_position_is_refused(self):
         self.fed(self.client, "e", pack([1] * 7))
         for at in (0, 6, 8, 2**32 + 7, 2**63 + 7, 2**64 - 1):
             for body in (b"", pack([1]), bytes(LARGE_BYTES)):
@@ -157,14 +157,14 @@ class At(FeedTest):
                         answer = self.refuses("position-mismatch", body, at=at, cuts=cuts)
                         self.assertEqual(answer.json["position"], 7)
 
-    def test_a_large_body_is_refused_before_it_is_sent(self):
+    def test_wrong_position_is_refused_before_a_large_body(self):
         with Wire(self.instance) as wire:
             wire.send(request("POST", "/v1/engines/e/feed?at=5", self.instance.host,
                               [("Content-Length", str(1 << 30)), ("Expect", "100-continue")]))
             answer = wire.answer()
         self.assertEqual((answer.status, answer.json["position"]), (409, 0))
 
-    def test_no_number(self):
+    def test_position_must_be_a_number(self):
         for at in BAD_NUMBERS:
             with self.subTest(at=at):
                 answer = self.raw(self.instance, "POST",
@@ -183,7 +183,7 @@ class Keys(FeedTest):
         self.assertEqual(answer.json, dict(first, repeated=True))
         self.assert_unchanged(before)
 
-    def test_a_repeated_key_gets_the_first_answer(self):
+    def test_repeated_key_gets_the_first_response(self):
         for body, cuts in ((pack([1, 2, 3]), None), (bytes(LARGE_BYTES), None),
                            (bytes(LARGE_BYTES), [5000])):
             with self.subTest(bytes=len(body), cuts=cuts):
@@ -196,7 +196,7 @@ class Keys(FeedTest):
                 for again in (None, [1009]):
                     self.assert_repeated(answer.json, body, key=key, cuts=again)
 
-    def test_other_content(self):
+    def test_key_with_different_content_is_refused(self):
         first = {"small": pack([1, 2, 3]), "large": bytes(LARGE_BYTES)}
         for name, body in first.items():
             self.fed(self.client, "e", body, key=name)
@@ -208,7 +208,7 @@ class Keys(FeedTest):
                     with self.subTest(key=name, bytes=len(other), cuts=cuts):
                         self.refuses("key-reused", other, key=name, cuts=cuts)
 
-    def test_the_key_is_looked_up_before_at(self):
+    def test_key_is_checked_before_position(self):
         for body in (pack([1, 2]), bytes(LARGE_BYTES)):
             at = self.client.engine("e")["tokens"]
             first = self.fed(self.client, "e", body, key=f"k{len(body)}", at=at)
@@ -217,7 +217,7 @@ class Keys(FeedTest):
             self.assert_repeated(first, body, key=f"k{len(body)}", at=2**40)
             self.refuses("key-reused", body[:-4] + pack([9]), key=f"k{len(body)}", at=2**40)
 
-    def test_a_refused_feed_leaves_its_key_free(self):
+    def test_refused_feed_does_not_use_its_key(self):
         self.refuses("position-mismatch", pack([1]), key="k", at=9)
         self.refuses("ragged-body", b"123", key="k")
         self.refuses("bad-token-value", pack([-1], "i32"), key="k", dtype="i32")
@@ -228,7 +228,7 @@ class Keys(FeedTest):
         self.fed(self.client, "e", pack([1]), key="k")
         self.assertFalse(self.fed(self.client, "f", pack([2]), key="k")["repeated"])
 
-    def test_keys_outlive_restarts(self):
+    def test_keys_survive_restarts(self):
         bodies = [pack([1, 2, 3]), bytes(LARGE_BYTES), pack([4])]
         first = [self.fed(self.client, "e", body, key=f"k{k}") for k, body in enumerate(bodies)]
         for way in (self.instance.stop, self.instance.kill):
@@ -238,7 +238,7 @@ class Keys(FeedTest):
                 self.assert_repeated(first[k], body, key=f"k{k}")
                 self.refuses("key-reused", body + pack([1]), key=f"k{k}")
 
-    def test_what_a_key_may_be(self):
+    def test_valid_and_invalid_keys(self):
         for key in ("x", "x" * 255, '"quoted"', "a,b;c=d", "!~"):
             with self.subTest(good=key):
                 self.assertFalse(self.fed(self.client, "e", pack([1]), key=key)["repeated"])

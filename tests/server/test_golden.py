@@ -21,7 +21,7 @@ from wire import Answer
 
 GOLDEN = load_golden()
 CASES = [case for case in GOLDEN["cases"] if "activations" not in case]
-BIG = 100_000  # tokens; beyond this the oracle is too slow for every way in
+BIG = 100_000  # tokens; beyond this the oracle is too slow for every method
 
 
 def token_count(case: dict) -> int:
@@ -58,7 +58,7 @@ class GoldenTest(ServerTest):
         return name
 
     def assert_case(self, case: dict, name: str, answer=None):
-        """What was answered last and what the engine shows are the golden words."""
+        """The last answer and the engine have the golden words."""
         expected = {k: case["expect"][k] for k in ("tokens", "batches", "xor", "sum", "state")}
         expected["seal"] = self.seal(self.tokens_file(case))
         if answer is not None:
@@ -66,7 +66,7 @@ class GoldenTest(ServerTest):
         self.assertEqual(expected, report_of(self.client.engine(name)))
 
     def curl(self, target, *options, stdin=None) -> Answer:
-        """curl, and its answer judged as any other."""
+        """Runs curl; its response is checked like any other."""
         headers, body = self.dir / "curl.headers", self.dir / "curl.body"
         done = subprocess.run(
             ["curl", "-sS", "-D", headers, "-o", body, *options, self.instance.url + target],
@@ -76,7 +76,7 @@ class GoldenTest(ServerTest):
         status, *fields = blocks[-1].split("\r\n")
         pairs = [(n.lower(), v.strip()) for n, _, v in (f.partition(":") for f in fields)]
         answer = Answer(int(status.split()[1]), pairs, body.read_bytes())
-        contract.judge("POST", target, answer)
+        contract.check("POST", target, answer)
         self.assertEqual(answer.status, 200, str(answer))
         return answer
 
@@ -90,13 +90,13 @@ class Whole(GoldenTest):
                 self.assert_case(case, name, self.fed(self.client, name, body))
 
     def test_in_chunks(self):
-        dice = random.Random(f"{SEED} chunks")
+        rng = random.Random(f"{SEED} chunks")
         for case in CASES:
             with self.subTest(case=case["name"]):
                 name = self.new_engine(case)
                 body = self.tokens_file(case).read_bytes()
                 top = max(7, len(body) // 50)
-                cuts = [dice.randint(1, top) for _ in range(64)] + [top]
+                cuts = [rng.randint(1, top) for _ in range(64)] + [top]
                 self.assert_case(case, name, self.fed(self.client, name, body, cuts=cuts))
 
     def test_every_width(self):
@@ -135,24 +135,24 @@ class Whole(GoldenTest):
 
 class Cut(GoldenTest):
     def test_where_batches_end(self):
-        """Small and large bodies, each some whole batches, of random widths and framings."""
-        dice = random.Random(f"{SEED} cut")
+        """Small and large bodies of whole batches, with random widths and framings."""
+        rng = random.Random(f"{SEED} cut")
         for case in CASES:
             with self.subTest(case=case["name"]):
                 name = self.new_engine(case)
                 tokens = self.tokens_file(case).read_bytes()
                 step, position, answer = 4 * case["batch"], 0, None
                 while position < len(tokens):
-                    end = position + step * dice.randint(1, 5)
-                    cuts = [dice.randint(1, 70000)] if dice.random() < 0.5 else None
-                    at = position // 4 if dice.random() < 0.5 else None
+                    end = position + step * rng.randint(1, 5)
+                    cuts = [rng.randint(1, 70000)] if rng.random() < 0.5 else None
+                    at = position // 4 if rng.random() < 0.5 else None
                     answer = self.fed(self.client, name, tokens[position:end], cuts=cuts, at=at)
                     position = end
                 self.assert_case(case, name, answer)
 
     def test_seals_over_odd_bodies(self):
-        """The seal depends on the stream alone, however bodies cut its quads."""
-        dice = random.Random(f"{SEED} seals")
+        """The seal depends only on the stream, not on where bodies cut its quads."""
+        rng = random.Random(f"{SEED} seals")
         for case in GOLDEN["seals"]:
             with self.subTest(case=case["name"]):
                 self.number += 1
@@ -160,7 +160,7 @@ class Cut(GoldenTest):
                 self.created(self.client, name, nodes=3, vocab=case["vocab"])
                 tokens = oracle.golden_tokens(case)
                 while tokens:
-                    count = dice.choice((1, 2, 3, 5, 17, 4099, 30000))
+                    count = rng.choice((1, 2, 3, 5, 17, 4099, 30000))
                     self.fed(self.client, name, pack(tokens[:count]))
                     tokens = tokens[count:]
                 self.assertEqual(self.client.engine(name)["seal"], case["seal"])
@@ -192,8 +192,8 @@ class Push(GoldenTest):
         self.assertEqual(done.code, 0, str(done))
         return parse_json(done.out)
 
-    def test_whole_and_again(self):
-        """A second push of the same file finds it all there and sends nothing."""
+    def test_second_push_sends_nothing(self):
+        """A second push of the same file finds all tokens present and sends nothing."""
         for case in CASES:
             with self.subTest(case=case["name"]):
                 name = self.new_engine(case)
@@ -205,7 +205,7 @@ class Push(GoldenTest):
                 self.assertEqual((again["resumed_at"], again["pushed"]), (token_count(case), 0))
                 self.assert_case(case, name, again)
 
-    def test_goes_on_where_the_engine_is(self):
+    def test_push_continues_at_the_position_of_the_engine(self):
         for case in CASES:
             if token_count(case) <= case["batch"]:
                 continue
@@ -235,14 +235,14 @@ class Quantize(GoldenTest):
             for value, point in GOLDEN[table]:
                 self.assertEqual([point], self.points(kind, [value]))
 
-    def test_a_lattice_of_its_own(self):
-        dice = random.Random(f"{SEED} quantize")
-        lattice = sorted(dice.sample(range(1, 65536), 40))
+    def test_custom_lattice(self):
+        rng = random.Random(f"{SEED} quantize")
+        lattice = sorted(rng.sample(range(1, 65536), 40))
         self.created(self.client, "q", nodes=1, lattice=lattice)
-        words = [dice.randrange(2**32) for _ in range(1000)]
+        words = [rng.randrange(2**32) for _ in range(1000)]
         self.assertEqual([oracle.quantize_xor(lattice, w) for w in words],
                          self.points("xor", words))
-        reals = [dice.uniform(-70000, 70000) for _ in range(1000)]
+        reals = [rng.uniform(-70000, 70000) for _ in range(1000)]
         self.assertEqual([oracle.quantize_real(lattice, r) for r in reals],
                          self.points("real", json.loads(json.dumps(reals))))
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Clients that are slow, cut off, or too many: they are ended politely, and cost nothing for good.
+"""Clients that are too slow, disconnect early or open too many connections.
 
-Deadlines are set short.  That something ends is what is tested; how soon is not, but for the far
-deadline of every read (wire.ANSWER_S), without which a test could wait for ever.
+The server must close their connections, with an error response where that is possible, and keep
+nothing of them.  The tests set short timeouts.  They check that a connection ends, not how soon;
+every read has a timeout (wire.ANSWER_S) that only a hung server reaches.
 """
 
 import time
@@ -20,7 +21,7 @@ CUTS = 200 if SANITIZED else 1000
 
 class LimitTest(ServerTest):
     def begin(self, *options):
-        """An engine that was fed, and then the server with these options."""
+        """Creates and feeds an engine, then restarts the server with these options."""
         self.instance = self.serve()
         self.client = self.api(self.instance, is_patient=True)
         self.created(self.client, "e", nodes=1000)
@@ -37,26 +38,31 @@ class LimitTest(ServerTest):
         return request("POST", FEED, self.instance.host, headers, body)
 
     def assert_ended(self, wire, kinds=("too-slow",)):
-        """An answer of one of these kinds and then the end, or the end alone."""
+        """The connection ends, after at most one response, a problem of one of these kinds."""
         answers = wire.answers()
         self.assertLessEqual(len(answers), 1)
         for answer in answers:
-            contract.judge("POST", FEED, answer)
+            contract.check("POST", FEED, answer)
             self.assertIn(contract.kind(answer), kinds)
         return answers
 
 
 class Slow(LimitTest):
-    def test_a_header_that_does_not_come(self):
-        self.begin("--header-seconds", 1)
-        for part in (b"", b"P", b"POST /v1/engines/e/feed HTTP/1.1\r\n",
-                     self.post(("Content-Length", "8"))[:-2]):
-            with self.subTest(part=part), Wire(self.instance) as wire:
-                self.assert_ended(wire.send(part))
+    def assert_all_ended(self, beginnings):
+        """Sends each incomplete request over its own connection; the server ends all of them."""
+        wires = [self.wire(self.instance).send(text) for text in beginnings]
+        for text, wire in zip(beginnings, wires):
+            with self.subTest(text=text[:200]):
+                self.assert_ended(wire)
         self.assert_as_before()
 
-    def test_a_header_that_trickles(self):
-        """Each byte in time, the whole not: an inactivity timeout would wait for ever."""
+    def test_incomplete_header_times_out(self):
+        self.begin("--header-seconds", 1)
+        self.assert_all_ended([b"", b"P", b"POST /v1/engines/e/feed HTTP/1.1\r\n",
+                               self.post(("Content-Length", "8"))[:-2]])
+
+    def test_slow_header_times_out(self):
+        """The time limit is for the whole header: inactivity alone would never end it."""
         self.begin("--header-seconds", 1)
         with Wire(self.instance, timeout=0.05) as wire:
             wire.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ")
@@ -69,32 +75,30 @@ class Slow(LimitTest):
                     return False
                 except ConnectionError:
                     return True
-            wait_until("the end of a trickling header", is_ended)
+            wait_until("a slow header times out", is_ended)
         self.assert_as_before()
 
-    def test_an_idle_connection_is_closed(self):
-        self.begin("--header-seconds", 2)
+    def test_idle_connection_is_closed(self):
+        self.begin("--header-seconds", 1)
 
         def is_served_and_closed():
-            """Unless it was closed because this client itself was too slow to ask."""
+            """False if this client was too slow itself to send the first request."""
             with Wire(self.instance) as wire:
                 first = wire.send(request("GET", "/healthz", self.instance.host)).answer()
                 self.assert_ended(wire)
             return first is not None and first.status == 200
-        wait_until("an answer, and the end", is_served_and_closed)
+        wait_until("a response, and the end of the connection", is_served_and_closed)
 
-    def test_a_body_that_does_not_come(self):
+    def test_incomplete_body_times_out(self):
         self.begin("--request-seconds", 1)
-        for headers, body in (((("Content-Length", "8"),), b"1234"),
-                              ((("Content-Length", "800000"),), bytes(300_000)),
-                              ((("Transfer-Encoding", "chunked"),), b"8\r\n1234"),
-                              ((("Transfer-Encoding", "chunked"),), b"4\r\n1234\r\n")):
-            with self.subTest(headers=headers), Wire(self.instance) as wire:
-                self.assert_ended(wire.send(self.post(*headers, body=body)))
-        self.assert_as_before()
+        self.assert_all_ended([
+            self.post(("Content-Length", "8"), body=b"1234"),
+            self.post(("Content-Length", "800000"), body=bytes(300_000)),
+            self.post(("Transfer-Encoding", "chunked"), body=b"8\r\n1234"),
+            self.post(("Transfer-Encoding", "chunked"), body=b"4\r\n1234\r\n")])
 
-    def test_a_body_that_trickles(self):
-        self.begin("--request-seconds", 2)
+    def test_slow_body_times_out(self):
+        self.begin("--request-seconds", 1)
         with Wire(self.instance, timeout=0.05) as wire:
             wire.send(self.post(("Content-Length", "1000000")))
 
@@ -106,11 +110,11 @@ class Slow(LimitTest):
                     return False
                 except ConnectionError:
                     return True
-            wait_until("the end of a trickling body", is_ended)
+            wait_until("a slow body times out", is_ended)
         self.assert_as_before()
 
-    def test_a_body_below_the_least_rate(self):
-        """After ten seconds of grace; the request as a whole would have an hour."""
+    def test_body_below_minimum_rate_is_ended(self):
+        """The rate is checked after ten seconds; the time limit of the request is an hour."""
         self.begin("--min-body-rate", 1_000_000)
         with Wire(self.instance, timeout=0.25) as wire:
             wire.send(self.post(("Content-Length", "100000000")))
@@ -124,12 +128,12 @@ class Slow(LimitTest):
                     return False
                 except ConnectionError:
                     return True
-            wait_until("the end of a slow body", is_ended, 120)
-            self.assertGreater(time.monotonic() - start, 5, "there are ten seconds of grace")
+            wait_until("the end of a body below the minimum rate", is_ended)
+            self.assertGreater(time.monotonic() - start, 5, "the rate was checked too early")
         self.assert_as_before()
 
-    def test_others_are_served_meanwhile(self):
-        self.begin("--request-seconds", 10)
+    def test_slow_clients_do_not_block_others(self):
+        self.begin("--request-seconds", 3)
         slow = [Wire(self.instance) for _ in range(20)]
         for k, wire in enumerate(slow):
             wire.send(self.post(("Content-Length", "900000"), body=bytes(k * 10_000)))
@@ -142,13 +146,13 @@ class Slow(LimitTest):
 
 
 class Truncated(LimitTest):
-    def test_half_a_body(self):
-        """Closed, half closed and reset in the middle, before and after it was large."""
+    def test_truncated_body_changes_nothing(self):
+        """Closed, half closed and reset halfway, with small and large bodies."""
         self.begin()
         for size in (8, 4000, 60_000, 300_000):
             for framing in ("length", "chunked"):
-                for way in ("close", "finish", "reset"):
-                    with self.subTest(size=size, framing=framing, way=way):
+                for end in ("close", "finish", "reset"):
+                    with self.subTest(size=size, framing=framing, end=end):
                         wire = Wire(self.instance)
                         if framing == "length":
                             body = bytes(size // 2)
@@ -157,25 +161,25 @@ class Truncated(LimitTest):
                             body = chunked(bytes(size // 2), [1000])[:-5]
                             headers = ("Transfer-Encoding", "chunked")
                         wire.send(self.post(headers, body=body))
-                        getattr(wire, way)()
-                        if way == "finish":
+                        getattr(wire, end)()
+                        if end == "finish":
                             for answer in wire.answers():
                                 self.assertGreaterEqual(answer.status, 400)
                             wire.close()
         self.assert_as_before()
 
-    def test_a_thousand_cut_uploads_leave_nothing(self):
+    def test_aborted_uploads_leak_nothing(self):
         self.begin()
-        self.cut(50)  # what is allocated once is allocated now
-        wait_until("the end of what was cut", lambda: self.instance.descriptors() < 100)
+        self.cut(50)  # one-time allocations
+        wait_until("connections to be closed", lambda: self.instance.descriptors() < 100)
         memory, files = self.instance.resident_mib(), self.instance.descriptors()
         disk = self.disk()
         self.cut(CUTS)
-        wait_until("room", lambda: self.api(self.instance).get("/healthz").status == 200)
+        wait_until("a connection", lambda: self.api(self.instance).get("/healthz").status == 200)
         self.assert_as_before()
-        wait_until("descriptors to come back",
+        wait_until("descriptors to be closed",
                    lambda: self.instance.descriptors() <= files + 2)
-        if not SANITIZED:  # which keeps freed memory back
+        if not SANITIZED:  # which delays freeing memory
             self.assertLess(self.instance.resident_mib(), memory + 32)
         self.assertLess(self.disk(), disk + (32 << 20))
         self.fed(self.client, "e", bytes(200_000))
@@ -197,13 +201,13 @@ class Truncated(LimitTest):
 
 class Many(LimitTest):
     def refusal(self):
-        """What a further request gets, or None where the connection was just closed."""
+        """The response to one more request; None if the connection was closed without one."""
         with Wire(self.instance) as wire:
             return wire.send(request("GET", "/healthz", self.instance.host)).answer()
 
-    def assert_polite(self, answer, statuses):
-        self.assertIsNotNone(answer, "closed without a word")
-        contract.judge("GET", "/healthz", answer)
+    def assert_refusal(self, answer, statuses):
+        self.assertIsNotNone(answer, "closed without a response")
+        contract.check("GET", "/healthz", answer)
         self.assertIn(answer.status, statuses, str(answer))
         self.assertGreaterEqual(int(answer.get("retry-after")), 0)
 
@@ -212,8 +216,8 @@ class Many(LimitTest):
         return answer is not None and answer.status == 200
 
     def refuses(self, idle, statuses):
-        """Five times in a row. The place of a connection of ours that was closed before becomes
-        free when the server notices; then one more idle connection takes it."""
+        """Waits for five refusals in a row.  A connection that this test closed earlier may still
+        be counted; when its slot becomes free, one more idle connection takes it."""
         in_a_row = 0
 
         def is_refused():
@@ -223,41 +227,41 @@ class Many(LimitTest):
                 idle.append(Wire(self.instance))
                 in_a_row = 0
                 return False
-            self.assert_polite(answer, statuses)
+            self.assert_refusal(answer, statuses)
             in_a_row += 1
             return in_a_row == 5
 
         wait_until("refusals in a row", is_refused)
 
-    def test_two_hundred_idle_connections(self):
+    def test_connection_limit(self):
         self.begin("--max-connections", 50)
         self.client.close()
         idle = [Wire(self.instance) for _ in range(200)]
         self.refuses(idle, (429, 503))
         for wire in idle:
             wire.close()
-        wait_until("room again", self.serves_again)
+        wait_until("a free connection", self.serves_again)
         self.assert_as_before()
 
-    def test_few_descriptors(self):
-        """Where the system gives few, fewer connections are taken, and the others refused."""
+    def test_descriptor_limit_lowers_connection_limit(self):
+        """With few file descriptors the server accepts fewer connections and refuses the rest."""
         self.instance = self.serve("--header-seconds", 600, wrapper=("prlimit", "--nofile=64:64"))
         limits = self.api(self.instance).get("/v1/info").json["limits"]
         self.assertEqual(limits["max_connections"], 32)
         for _ in range(40):
             self.wire(self.instance)
-        self.assert_polite(self.refusal(), (503,))
+        self.assert_refusal(self.refusal(), (503,))
 
-    def test_idle_connections_that_stay_are_ended(self):
-        self.begin("--max-connections", 20, "--header-seconds", 2)
+    def test_idle_connections_time_out(self):
+        self.begin("--max-connections", 20, "--header-seconds", 1)
         self.client.close()
         idle = [Wire(self.instance) for _ in range(60)]
-        wait_until("room again", self.serves_again)
+        wait_until("a free connection", self.serves_again)
         for wire in idle:
             wire.close()
         self.assert_as_before()
 
-    def test_too_many_from_one_address(self):
+    def test_connection_limit_per_address(self):
         self.begin("--max-per-address", 10)
         self.client.close()
         idle = [Wire(self.instance) for _ in range(12)]
@@ -267,10 +271,10 @@ class Many(LimitTest):
             self.assertEqual(other.answer().status, 200)
         for wire in idle:
             wire.close()
-        wait_until("room again", self.serves_again)
+        wait_until("a free connection", self.serves_again)
         self.assert_as_before()
 
-    def test_too_many_uploads(self):
+    def test_upload_limit(self):
         self.begin("--max-uploads", 3)
         wires = []
         for k in range(3):
@@ -284,7 +288,7 @@ class Many(LimitTest):
         self.assert_problem(answer, "busy")
         self.assertIsNotNone(answer.get("retry-after"))
         self.assertEqual(before, self.client.engine("e"))
-        self.fed(self.client, "e", pack([1]))  # a small one is no upload
+        self.fed(self.client, "e", pack([1]))  # a small body does not count as an upload
         for wire in wires:
             wire.send(bytes(200_000))
             self.assertEqual(wire.answer().status, 200)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The live stream of a page: all engines at once, one of them closely, what is on its way."""
+"""The event stream of the dashboard: all engines, one selected engine, and incoming bodies."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ PLAN = {"nodes": 5, "batch": 16}
 
 
 def row_of(event, name):
-    """What an event `engines` says of an engine; None where it says nothing."""
+    """The row of an engine in an `engines` event, or None."""
     rows = event.data["engines"] if event.name == "engines" else ()
     return next((row for row in rows if row["name"] == name), None)
 
@@ -22,7 +22,7 @@ def row_of(event, name):
 class LiveTest(ServerTest):
     def setUp(self):
         super().setUp()
-        # a body that is held half way is no slow one
+        # a body that a test pauses halfway must not count as too slow
         self.instance = self.serve("--min-body-rate", "1")
         self.client = self.api(self.instance)
 
@@ -32,15 +32,15 @@ class LiveTest(ServerTest):
         return events
 
     def row(self, events, name, **expected):
-        """Reads on until an engine is told with these values, and gives what was told."""
-        def is_it(event):
+        """Reads events until the engine has these values; returns its row."""
+        def matches(event):
             row = row_of(event, name)
             return row is not None and all(row[key] == value for key, value in expected.items())
-        return row_of(events.until(is_it), name)
+        return row_of(events.until(matches), name)
 
 
 class All(LiveTest):
-    def test_the_first_event_is_complete(self):
+    def test_first_event_is_complete(self):
         first = self.live().next()
         self.assertEqual((first.name, first.data),
                          ("engines", {"complete": True, "engines": [], "removed": []}))
@@ -56,7 +56,7 @@ class All(LiveTest):
             for key in ("tokens", "batches", "feeds", "changed"):
                 self.assertEqual(row[key], engine[key], (row["name"], key))
 
-    def test_what_another_client_does_is_seen(self):
+    def test_changes_by_another_client_are_reported(self):
         events = self.live()
         events.next()
         self.created(self.client, "x", **PLAN)
@@ -70,7 +70,7 @@ class All(LiveTest):
         event = events.until(lambda e: e.name == "engines" and e.data["removed"])
         self.assertEqual((event.data["removed"], event.data["complete"]), (["x"], False))
 
-    def test_only_what_changed_is_told(self):
+    def test_unchanged_engines_are_not_reported(self):
         for name in ("still", "fed"):
             self.created(self.client, name, **PLAN)
         events = self.live()
@@ -79,15 +79,15 @@ class All(LiveTest):
         event = events.until(lambda e: row_of(e, "fed") and row_of(e, "fed")["tokens"] == 1)
         self.assertIsNone(row_of(event, "still"))
 
-    def test_a_rate_ends_with_0(self):
-        """However fast it was over: the last word is that nothing comes any more."""
+    def test_rate_returns_to_zero(self):
+        """Also after a short feed, the last event reports a rate of 0."""
         self.created(self.client, "x", **PLAN)
         events = self.live()
         events.next()
         self.fed(self.client, "x", pack(range(100)))
         self.row(events, "x", tokens=100, rate=0, incoming=0)
 
-    def test_no_more_than_four_events_a_second(self):
+    def test_at_most_four_events_per_second(self):
         self.created(self.client, "x", **PLAN)
         begun = time.monotonic()
         events = self.live()
@@ -117,7 +117,7 @@ class Focus(LiveTest):
         super().setUp()
         self.created(self.client, "x", **PLAN)
 
-    def test_an_event_at_once_and_after_each_change(self):
+    def test_event_at_start_and_after_each_change(self):
         events = self.live("?engine=x")
         self.assertTrue(events.next().data["complete"])
         first = events.next()
@@ -132,7 +132,7 @@ class Focus(LiveTest):
             self.assertGreater(event.data["version"], version)
             version = event.data["version"]
 
-    def test_no_more_than_sixty_events_a_second(self):
+    def test_at_most_sixty_events_per_second(self):
         begun = time.monotonic()
         events = self.live("?engine=x")
         feeders = [threading.Thread(target=self.feed_often, args=(200,)) for _ in range(4)]
@@ -153,14 +153,14 @@ class Focus(LiveTest):
         for k in range(times):
             self.fed(client, "x", pack([k]))
 
-    def test_others_are_told_too(self):
+    def test_other_engines_are_reported_too(self):
         self.created(self.client, "y", **PLAN)
         events = self.live("?engine=x")
         events.next()
         self.fed(self.client, "y", pack([1, 2]))
         self.row(events, "y", tokens=2)
 
-    def test_the_stream_outlives_the_engine(self):
+    def test_stream_survives_deletion_of_the_engine(self):
         events = self.live("?engine=x")
         self.fed(self.client, "x", pack([1]))
         events.until(lambda e: e.name == "engine" and e.data["tokens"] == 1)
@@ -173,7 +173,7 @@ class Focus(LiveTest):
         again = events.until(lambda e: e.name == "engine")
         self.assertEqual((again.data["name"], again.data["tokens"]), ("x", 0))
 
-    def test_an_engine_that_is_not_there(self):
+    def test_unknown_engine_is_refused(self):
         self.assert_problem(self.client.get("/v1/events?engine=none"), "no-such-engine")
         self.assert_problem(self.client.get("/v1/events?engine=-"), "bad-name")
         self.assert_problem(self.client.get("/v1/events?engine="), "bad-name")
@@ -181,10 +181,10 @@ class Focus(LiveTest):
             self.assert_problem(self.client.get(f"/v1/events?{query}"), "bad-query")
 
 
-class OnItsWay(LiveTest):
-    """A large body whose sender goes on, pauses and ends as the test says."""
+class Incoming(LiveTest):
+    """A large body whose sender continues, pauses and stops under control of the test."""
 
-    PIECE = bytes(16 << 10)  # tokens of one byte
+    PIECE = bytes(16 << 10)  # one-byte tokens
 
     def setUp(self):
         super().setUp()
@@ -205,7 +205,7 @@ class OnItsWay(LiveTest):
             is_enough.wait(0.01)
 
     def send_until_seen(self, wire, events):
-        """Sends until an event tells that something comes in."""
+        """Sends until an event reports incoming tokens."""
         is_enough = threading.Event()
         sender = threading.Thread(target=self.send_until, args=(wire, is_enough))
         sender.start()
@@ -216,7 +216,7 @@ class OnItsWay(LiveTest):
             is_enough.set()
             sender.join()
 
-    def test_incoming_until_it_has_arrived(self):
+    def test_incoming_count_ends_with_the_body(self):
         events = self.live()
         with self.body() as wire:
             self.send_until_seen(wire, events)
@@ -229,7 +229,7 @@ class OnItsWay(LiveTest):
         row = self.row(events, "x", incoming=0, rate=0)
         self.assertEqual(row["tokens"], self.sent)
 
-    def test_incoming_until_it_was_given_up(self):
+    def test_incoming_count_ends_with_the_connection(self):
         events = self.live()
         with self.body() as wire:
             self.send_until_seen(wire, events)
@@ -238,8 +238,8 @@ class OnItsWay(LiveTest):
         row = self.row(events, "x", incoming=0, rate=0)
         self.assertEqual((row["tokens"], row["feeds"]), (0, 0))
 
-    def test_a_large_body_is_never_in_both(self):
-        """What is part of the engine is no longer on its way, in every event."""
+    def test_tokens_are_never_counted_twice(self):
+        """No event counts the same tokens as incoming and as part of the engine."""
         events = self.live()
         with self.body() as wire:
             self.send_until_seen(wire, events)
@@ -248,9 +248,10 @@ class OnItsWay(LiveTest):
             pass
         self.assertEqual((row["tokens"], row["incoming"]), (self.sent, 0))
 
-    def test_a_body_sent_again_is_not_on_its_way(self):
+    def test_repeated_body_is_not_counted_as_incoming(self):
         body = bytes(200_000)
         self.fed(self.client, "x", body, dtype="u8", key="k")
+        self.instance.restart()  # the rate starts at 0
         events = self.live()
         self.row(events, "x", rate=0)
         self.assertTrue(self.fed(self.client, "x", body, dtype="u8", key="k")["repeated"])
@@ -260,7 +261,7 @@ class OnItsWay(LiveTest):
 
 
 class Ends(LiveTest):
-    def test_a_stop_ends_the_stream(self):
+    def test_stop_ends_the_stream(self):
         self.created(self.client, "x", **PLAN)
         streams = [self.live(), self.live("?engine=x")]
         for events in streams:
@@ -271,7 +272,7 @@ class Ends(LiveTest):
                 pass
             self.assertTrue(events.is_ended)
 
-    def test_a_token_is_needed(self):
+    def test_token_is_required(self):
         token = self.write("token", b"s3cret\n")
         token.chmod(0o600)
         server = self.serve("--token-file", token, data="guarded")
@@ -280,7 +281,7 @@ class Ends(LiveTest):
         with Events(server, target="/v1/events", token="s3cret") as events:
             self.assertTrue(events.next().data["complete"])
 
-    def test_readers_who_leave(self):
+    def test_disconnected_readers_do_not_affect_others(self):
         self.created(self.client, "x", **PLAN)
         streams = [self.live("?engine=x") for _ in range(20)]
         for events in streams[::2]:

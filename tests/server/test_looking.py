@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Looking at an engine: its state in three forms, its batches in pages, its events."""
+"""Reading an engine: its state in three formats, its batches in pages, its events."""
 
 import ast
 import random
@@ -37,9 +37,9 @@ class LookTest(ServerTest):
         self.client = self.api(self.instance)
         self.created(self.client, "e", **plan_of(CONFIG))
         self.model, self.bodies = oracle.Engine(CONFIG), []
-        dice = random.Random(f"{SEED} looking")
+        rng = random.Random(f"{SEED} looking")
         for count in (5, 40, 1, 13, 26, 100):
-            tokens = [dice.randrange(2000) for _ in range(count)]
+            tokens = [rng.randrange(2000) for _ in range(count)]
             self.fed(self.client, "e", pack(tokens))
             self.model.feed(tokens)
             self.bodies.append(tokens)
@@ -64,7 +64,7 @@ class State(LookTest):
             self.assertEqual({k: v for k, v in state.items() if k not in ARRAYS},
                              self.client.engine("e"))
 
-    def test_a_saved_state_that_the_command_reads(self):
+    def test_command_reads_a_saved_state(self):
         for answer in (self.get("/state?format=state"),
                        self.get("/state", Accept="application/octet-stream")):
             self.assertEqual(answer.type, "application/octet-stream")
@@ -76,7 +76,7 @@ class State(LookTest):
             self.assertEqual({k: state[k] for k in ("tokens", "batches", "xor", "sum", "state")},
                              self.model.report())
 
-    def test_a_saved_state_that_the_command_goes_on_from(self):
+    def test_command_resumes_a_saved_state(self):
         path = self.write("e.state", self.get("/state?format=state").body)
         more = [3, 1, 4, 1, 5]
         done = iron("feed", "-", "--dtype", "u32", "--resume", path, "--seal", "--json",
@@ -100,7 +100,7 @@ class State(LookTest):
                              (descr, (77,), False))
             self.assertEqual(list(struct.unpack(f"<77{letter}", data)), getattr(self.model, name))
 
-    def test_what_is_not_offered(self):
+    def test_unsupported_formats_are_refused(self):
         for accept in ("text/html", "image/png, text/*", "application/json;q=0",
                        "application/xml"):
             with self.subTest(accept=accept):
@@ -132,7 +132,7 @@ class Batches(LookTest):
                     if since <= total:
                         self.assertEqual(page["next"], since + len(rows))
 
-    def test_numbers_that_are_none(self):
+    def test_invalid_numbers_are_refused(self):
         for query in ("since=", "since=-1", "since=x", "since=1.5", "since=18446744073709551616",
                       "limit=0", "limit=10001", "limit=-1", "limit=", "limit=1e3",
                       "limit=5&limit=5", "from=0"):
@@ -140,7 +140,7 @@ class Batches(LookTest):
                 self.assert_problem(self.get(f"/batches?{query}", 400), "bad-query")
 
     def test_many(self):
-        """More than a page, and more than a snapshot's worth of rows, in one body."""
+        """More than a page, and more batches than a snapshot interval, in one body."""
         config = oracle.Config(vocab=7, nodes=1, batch=1)
         self.created(self.client, "many", **plan_of(config))
         tokens = oracle.gen(5, 25_000, 2**32)
@@ -156,7 +156,7 @@ class Batches(LookTest):
 
 
 class Changes(LookTest):
-    def test_an_event_at_once_and_after_each_change(self):
+    def test_event_at_start_and_after_each_change(self):
         with Events(self.instance, "e") as events:
             first = events.next()
             self.assertEqual(first.name, "engine")
@@ -171,7 +171,7 @@ class Changes(LookTest):
                 self.assertGreater(event.data["version"], version)
                 version = event.data["version"]
 
-    def test_the_last_word_of_a_deleted_engine(self):
+    def test_deletion_ends_the_events(self):
         with Events(self.instance, "e") as events:
             events.next()
             self.assertEqual(self.client.call("DELETE", "/v1/engines/e").status, 204)
@@ -181,7 +181,7 @@ class Changes(LookTest):
             self.assertEqual((event.name, event.data), ("deleted", {"name": "e"}))
             self.assertIsNone(events.next())
 
-    def test_many_listeners_who_leave(self):
+    def test_disconnected_listeners(self):
         listeners = [Events(self.instance, "e") for _ in range(20)]
         for listener in listeners[::2]:
             listener.wire.reset()
@@ -193,7 +193,7 @@ class Changes(LookTest):
             listener.wire.close()
         self.assertEqual(self.client.get("/healthz").status, 200)
 
-    def test_a_stop_ends_the_events(self):
+    def test_stop_ends_the_events(self):
         with Events(self.instance, "e") as events:
             events.next()
             self.instance.stop()

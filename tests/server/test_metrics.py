@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""/metrics under a load that is known to the last byte: every counter is what was sent.
+"""/metrics under a load that is known exactly: every counter equals what was sent.
 
-One connection is one thread of the server: what was asked for on it before the scrape is counted
-in the scrape.  Of other connections a test waits for the count.
+A connection is one thread of the server: requests on the scraping connection are counted in a later
+scrape of it.  For other connections, a test waits for the count.
 """
 
 import re
@@ -20,7 +20,7 @@ from serving import wait_until
 from wire import request
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "server.md"
-PROBLEMS = Path(__file__).resolve().parents[2] / "src" / "server" / "problem.h"
+PROBLEMS = Path(__file__).resolve().parents[2] / "src" / "server" / "http.h"
 EDGES = ["0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1",
          "2.5", "5", "10", "30", "60", "+Inf"]
 
@@ -34,13 +34,13 @@ def requests_of(families, route) -> float:
 
 
 def rejected(families) -> dict:
-    """{reason: count}, of those that are not 0."""
+    """{reason: count} of the nonzero counts."""
     return {re.search('"(.*)"', labels)[1]: count for (_, labels), count
             in families["iron_rejected_total"]["samples"].items() if count}
 
 
 def counters(families) -> dict:
-    """Everything that must never go back."""
+    """Everything that must never decrease."""
     found = {}
     for name, family in families.items():
         if family["kind"] != "gauge":
@@ -54,7 +54,7 @@ class Load(ServerTest):
         self.instance = self.serve("--max-body", 1 << 22)
         self.client = self.api(self.instance)
 
-    def test_at_first(self):
+    def test_initial_values(self):
         families = scrape(self.client)
         kinds = set(re.findall(r'X\("([a-z-]+)", \d{3},', PROBLEMS.read_text(encoding="utf-8")))
         self.assertGreater(len(kinds), 30)
@@ -80,7 +80,7 @@ class Load(ServerTest):
         self.fed(self.client, "e", pack([1] * 250))  # three batches
         self.fed(self.client, "e", bytes(7), dtype="u8")
         self.fed(self.client, "e", bytes(16), dtype="i64", key="k")
-        self.fed(self.client, "e", bytes(16), dtype="i64", key="k")  # counts nothing again
+        self.fed(self.client, "e", bytes(16), dtype="i64", key="k")  # not counted again
         families = scrape(self.client)
         for name, wanted in (("iron_feeds_total", 3), ("iron_tokens_total", 259),
                              ("iron_fed_bytes_total", 1000 + 7 + 16), ("iron_batches_total", 5),
@@ -100,8 +100,8 @@ class Load(ServerTest):
         self.assertLess(abs(value(families, "iron_last_commit_timestamp_seconds") - time.time()),
                         3600)
 
-    def test_a_body_on_its_way(self):
-        """Held half way until it was seen; then it is complete, and counted once."""
+    def test_body_in_progress(self):
+        """Paused halfway until it was seen; then completed, and counted once."""
         self.created(self.client, "e")
         body = pack([3] * 200_000)
         wire = self.wire(self.instance)
@@ -112,7 +112,7 @@ class Load(ServerTest):
         def incoming():
             return value(scrape(self.client), "iron_engine_incoming_tokens", engine="e")
 
-        wait_until("tokens are incoming", lambda: incoming() > 0, 60)
+        wait_until("tokens are incoming", lambda: incoming() > 0)
         families = scrape(self.client)
         self.assertEqual(value(families, "iron_uploads"), 1)
         self.assertEqual(value(families, "iron_requests_in_flight"), 2)
@@ -122,7 +122,7 @@ class Load(ServerTest):
         wire.send(whole[-400_000:])
         self.assertEqual(wire.answer("POST").status, 200)
         wait_until("the request is over",
-                   lambda: value(scrape(self.client), "iron_requests_in_flight") == 1, 60)
+                   lambda: value(scrape(self.client), "iron_requests_in_flight") == 1)
         families = scrape(self.client)
         self.assertEqual(value(families, "iron_tokens_total"), 200_000)
         self.assertEqual(value(families, "iron_uploads"), 0)
@@ -148,7 +148,7 @@ class Load(ServerTest):
         self.assert_problem(self.client.feed("e", b"\xff" * 8, dtype="i64"), "bad-token-value")
         self.fed(self.client, "e", pack([1]), key="k")
         self.assert_problem(self.client.feed("e", pack([2]), key="k"), "key-reused")
-        # before the body, at the gate, and after the gate
+        # before the body, in the acceptor, and after it
         self.assert_problem(self.raw(self.instance, "POST", "/v1/engines/e/feed",
                                      [("Content-Length", str(1 << 23))]), "too-large")
         self.assert_problem(self.raw(self.instance, "GET", "/healthz",
@@ -171,7 +171,7 @@ class Load(ServerTest):
         self.assertEqual(value(families, "iron_feeds_refused_total", reason="key_reused"), 1)
 
     def test_requests_add_up(self):
-        """Every request that has ended is in one histogram, those at the gate too."""
+        """Every completed request is in one histogram, including those refused by the acceptor."""
         self.created(self.client, "e")
         for k in range(20):
             self.client.get(("/healthz", "/v1/engines/e", "/nothing", "/v1/info")[k % 4])
@@ -197,10 +197,10 @@ class Load(ServerTest):
         with self.wire(self.instance) as wire:
             wire.send(request("GET", "/v1/engines/e/events", self.instance.host))
             wait_until("the stream is counted", lambda: requests_of(
-                scrape(self.client), "/v1/engines/{name}/events") == 1, 60)
+                scrape(self.client), "/v1/engines/{name}/events") == 1)
             self.assertEqual(value(scrape(self.client), "iron_requests_in_flight"), 2)
         wait_until("the stream is over", lambda: value(
-            scrape(self.client), "iron_requests_in_flight") == 1, 60)
+            scrape(self.client), "iron_requests_in_flight") == 1)
         self.assertEqual(requests_of(scrape(self.client), "/v1/engines/{name}/events"), 1)
 
     def test_bytes_of_answers(self):
@@ -209,12 +209,12 @@ class Load(ServerTest):
         self.client.call("HEAD", "/openapi.json")
         lost = len(self.client.get("/nothing").body)
         families = scrape(self.client)
-        # the first scrape's own body is counted after it was made
+        # the body of the first scrape is counted after it was made
         more = value(families, "iron_answer_bytes_total") - before - first - lost
         self.assertGreater(more, 0)
         self.assertLess(more, 100_000)
 
-    def test_counters_never_go_back(self):
+    def test_counters_never_decrease(self):
         self.created(self.client, "e")
         is_over = threading.Event()
 
@@ -244,15 +244,15 @@ class Load(ServerTest):
         self.assertEqual(value(families, "iron_tokens_total"), 10 * fed)
         self.assertEqual(value(families, "iron_engine_tokens_total", engine="e"), 10 * fed)
         wait_until("all requests are over", lambda: value(
-            scrape(self.client), "iron_requests_in_flight") == 1, 60)
+            scrape(self.client), "iron_requests_in_flight") == 1)
         self.assertEqual(requests_of(scrape(self.client), "/v1/engines/{name}/feed"), fed)
 
-    def test_the_system_figures(self):
+    def test_process_metrics(self):
         self.created(self.client, "e")
         self.fed(self.client, "e", pack([1]))
         families = scrape(self.client)
         pid = self.instance.process.pid
-        # between a count before and one after: threads come and go
+        # between a count before and one after, because threads start and end
         self.assertGreater(value(families, "process_open_fds"), 5)
         limits = Path(f"/proc/{pid}/limits").read_text(encoding="ascii")
         self.assertEqual(value(families, "process_max_fds"),
@@ -274,7 +274,7 @@ class Load(ServerTest):
         self.created(self.client, "e")
         self.fed(self.client, "e", pack([1]))
         self.assertEqual(value(scrape(self.client), "iron_snapshots_total"), 0)
-        self.instance.restart()  # takes one when it stops; counters begin anew
+        self.instance.restart()  # a stop takes a snapshot; counters start at 0 again
         families = scrape(self.client)
         self.assertEqual(value(families, "iron_snapshots_total"), 0)
         self.assertEqual(value(families, "iron_engine_tokens_total", engine="e"), 1)
@@ -295,9 +295,9 @@ class Load(ServerTest):
             self.assertEqual({re.search('engine="(.*)"', labels)[1] for _, labels in found},
                              set(names), family)
         self.assertEqual(value(families, "iron_engine_tokens_total", engine=names[77]), 5)
-        self.judge_by_promtool(self.client.get("/metrics").body)
+        self.check_with_promtool(self.client.get("/metrics").body)
 
-    def judge_by_promtool(self, text):
+    def check_with_promtool(self, text):
         if not shutil.which("promtool"):
             self.skipTest("promtool is not installed (scripts/deps test installs it)")
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
@@ -308,9 +308,9 @@ class Load(ServerTest):
         self.created(self.client, "e")
         self.fed(self.client, "e", pack([1] * 5))
         self.client.get("/nothing")
-        self.judge_by_promtool(self.client.get("/metrics").body)
+        self.check_with_promtool(self.client.get("/metrics").body)
 
-    def test_the_documented_names(self):
+    def test_documented_names(self):
         """The table of docs/server.md and /metrics have the same families, kinds and order."""
         self.created(self.client, "e")
         section = DOCS.read_text(encoding="utf-8").split("\n## Metrics\n")[1].split("\n## ")[0]
@@ -335,7 +335,7 @@ class Refused(ServerTest):
             self.assert_problem(self.api(server).get("/v1/engines"), "unauthorized")
         good = self.api(server, token="a-secret-of-this-test")
         self.assertEqual(rejected(scrape(good)), {"unauthorized": 3})
-        wait_until("they are over", lambda: requests_of(scrape(good), "/v1/engines") == 3, 60)
+        wait_until("they are over", lambda: requests_of(scrape(good), "/v1/engines") == 3)
 
     def test_connections(self):
         server = self.serve("--max-connections", 8, "--max-per-address", 2)
@@ -348,18 +348,18 @@ class Refused(ServerTest):
         self.assertEqual(value(families, "iron_connections_refused_total"), 1)
         self.assertEqual(value(families, "iron_connections"), 2)
 
-    def test_late_headers_and_bodies(self):
+    def test_slow_headers_and_bodies(self):
         server = self.serve("--header-seconds", 1, "--request-seconds", 1)
         client = self.api(server)
         self.created(client, "e")
-        with self.wire(server) as wire:  # at the gate
+        with self.wire(server) as wire:  # in the acceptor
             wire.send(b"GET /healthz HTTP/1.1\r\n")
             self.assert_problem(wire.answer("GET"), "too-slow")
-        with self.wire(server) as wire:  # in the midst of a body
+        with self.wire(server) as wire:  # in the middle of a body
             wire.send(request("POST", "/v1/engines/e/feed", server.host,
                               [("Content-Length", "8")], b"1234"))
             self.assert_problem(wire.answer("POST"), "too-slow")
-        with self.wire(server) as wire:  # in the midst of the second header
+        with self.wire(server) as wire:  # in the middle of the second header
             wire.send(request("GET", "/healthz", server.host))
             self.assertEqual(wire.answer("GET").status, 200)
             wire.send(b"GET /healthz HTTP/1.1\r\n")

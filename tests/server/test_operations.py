@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""docs/operations.md: its examples run, and its tables have every problem, every alert and every
-sentence that a start may be refused with, and none that there is not."""
+"""docs/operations.md: its examples run, and its tables list exactly the existing problems, alerts
+and messages of a refused start."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ def section(title: str) -> str:
 
 
 def first_column(title: str) -> list:
-    """What stands in backticks in the first column of a section's table."""
+    """The texts in backticks in the first column of a section's table."""
     rows = re.findall(r"^\| (`.*?) \|", section(title), re.MULTILINE)
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
 
@@ -36,17 +36,17 @@ class Page(PageTest):
         run, compared = self.assert_shown(PAGE, server)
         self.assertGreaterEqual((run, compared), (2, 1))
 
-    def test_every_problem(self):
-        header = (REPO / "src/server/problem.h").read_text(encoding="utf-8")
+    def test_every_problem_is_documented(self):
+        header = (REPO / "src/server/http.h").read_text(encoding="utf-8")
         kinds = re.findall(r'X\("([a-z-]+)"', header)
         self.assertGreater(len(kinds), 20)
         self.assertEqual(sorted(first_column("Answers")), sorted(kinds))
 
-    def test_every_alert(self):
+    def test_every_alert_is_documented(self):
         rules = (REPO / "deploy/prometheus/iron.rules.yml").read_text(encoding="utf-8")
         self.assertEqual(first_column("What to watch"), re.findall(r"- alert: (\w+)", rules))
 
-    def test_every_refusal(self):
+    def test_every_start_error_is_documented(self):
         said, told = sentences(), first_column("Refusals at start")
         self.assertGreater(len(said), 50)
         for sentence, source in said.items():
@@ -57,7 +57,7 @@ class Page(PageTest):
                 self.assertTrue([s for s in said if text in s])
 
     def test_links(self):
-        """Of this page: what they name is there."""
+        """Links lead to existing files, or to headings of this page."""
         page = PAGE.read_text(encoding="utf-8")
         anchors = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-")
                    for h in re.findall(r"^#+ (.*)$", page, re.MULTILINE)}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The power goes, in the middle of the load: what was acknowledged is there when it is back.
+"""Power failures under load: acknowledged feeds survive.
 
 kill -9 cannot tell whether fsync was called: the kernel keeps what was written.  So the data lie
 on an ext4 of the test's own, which is shut down without flushing anything (FS_IOC_SHUTDOWN), as a
 power cut would.  The same with fsync turned into nothing (no_sync.c) must lose acknowledged feeds;
-if it does not, the cut is no cut, and the test fails rather than to prove nothing.
+if it does not, the simulated power failure is ineffective, and the test fails.
 
-Where power is lost nobody answers any more.  Here the server lives on for a moment, and an fsync
+After a real power failure there are no responses.  Here the server runs on briefly, and an fsync
 that is under way while the file system is shut down may succeed in vain (any program's does, about
 once in twenty cuts).  So an answer counts only if it was there before the cut began.
 """
@@ -33,11 +33,11 @@ class PowerCut(ServerTest):
         self.addCleanup(self.disk.end)
         try:
             self.disk.make()
-            self.disk.cut_power()  # is it possible here?
+            self.disk.cut_power()  # whether it is possible here
             self.disk.power_on()
         except Unable as why:
             self.skipTest(str(why))
-        self.dice = random.Random(f"{SEED} power")
+        self.rng = random.Random(f"{SEED} power")
 
     def on_disk(self, data="data", **kwargs) -> Server:
         server = Server(self.disk.place / data, **kwargs)
@@ -45,9 +45,9 @@ class PowerCut(ServerTest):
         return server.start()
 
     def cut(self, server, load):
-        """Under load: the disk goes first, then the process; then both come back."""
+        """Under load: the disk fails first, then the process is killed; then both are restored."""
         load.run_until(FEEDS).announce()
-        time.sleep(self.dice.uniform(0, 0.05))
+        time.sleep(self.rng.uniform(0, 0.05))
         moment = time.monotonic()
         self.disk.cut_power()
         server.kill()
@@ -55,7 +55,7 @@ class PowerCut(ServerTest):
         load.forget_since(moment)
         self.disk.power_on()
 
-    def test_acknowledged_feeds_outlive_it(self):
+    def test_acknowledged_feeds_survive(self):
         server = self.on_disk()
         load = Load(server, f"{SEED} power").create()
         for _ in range(ROUNDS):
@@ -67,8 +67,9 @@ class PowerCut(ServerTest):
         server.restart()
         load.prove()
 
-    def test_a_new_engine_outlives_it(self):
-        """Created, cut at once: the folder and the database must be on the disk as well."""
+    def test_new_engine_survives(self):
+        """Power fails right after creation: the folder and the database must be on the disk as
+        well."""
         server = self.on_disk()
         api = self.api(server)
         self.created(api, "first", nodes=3)
@@ -84,7 +85,7 @@ class PowerCut(ServerTest):
         server.start()
         self.assertEqual(api.get("/v1/engines").json, {"engines": []})
 
-    def test_without_fsync_it_does_not_hold(self):
+    def test_feeds_are_lost_without_fsync(self):
         if not os.path.exists(NO_SYNC):
             self.skipTest("no library that turns fsync into nothing (IRON_TEST_NO_SYNC)")
         lost = 0
@@ -96,7 +97,7 @@ class PowerCut(ServerTest):
         self.assertGreater(lost, 0, "the cut is no cut: nothing was lost without fsync")
 
     def lost(self, server, load) -> int:
-        """How many acknowledged feeds are not there; all, if it does not come up or stay up."""
+        """The number of missing acknowledged feeds; all, if the server does not start or stay up."""
         done = {name: sum(1 for f in load.feeds if f.engine == name and f.answer)
                 for name in ENGINES}
         missing = 0

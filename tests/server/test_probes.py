@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Malformed requests over bare sockets: none is taken, each is answered or closed, nothing changes.
+"""Malformed requests over raw sockets: none is accepted, each is answered or closed, nothing
+changes.
 
-After each probe the server must still answer /healthz and the engine must be as it was.  Answers
-are read strictly, errors are Problems, and after a request whose framing is in doubt the
-connection must end: what follows could be anything.
+After each probe the server must still answer /healthz and the engine must be unchanged. Answers are
+read strictly, errors are Problems, and after a request with ambiguous framing the connection must
+be closed, because the rest cannot be interpreted.
 """
 
 import random
@@ -16,7 +17,7 @@ from probes import CHUNKS, CRLF, EIGHT, FEED, LENIENT, LENGTH, REFUSED, SILENT, 
 from wire import BadAnswer, Wire
 
 MUTANTS = 150 if SANITIZED else 500
-AT_ONCE = 25  # many wait for the deadline of a header that does not end
+AT_ONCE = 25  # many wait for the header timeout
 NO_BODY = ("a body without a length",)
 
 
@@ -31,7 +32,7 @@ class ProbeTest(ServerTest):
         self.before = self.client.engine("probe")
 
     def hurry(self):
-        """From now on with short deadlines."""
+        """Restarts it with short timeouts."""
         self.instance.set_options("--header-seconds", 2, "--request-seconds", 6)
         self.instance.restart()
 
@@ -39,13 +40,13 @@ class ProbeTest(ServerTest):
         return probe.replace(b"%H", self.instance.host.encode())
 
     def send(self, probe: bytes) -> list:
-        """Every answer that the probe got until the connection ended; 100 Continue not counted."""
+        """Every answer to the probe until the connection ended, except 100 Continue."""
         with Wire(self.instance) as wire:
             wire.send(self.bytes_of(probe)).finish()
             return [a for a in wire.answers() if a.status != 100]
 
-    def assert_well(self):
-        self.client.close()  # it may have been idle for longer than the server waits
+    def assert_healthy(self):
+        self.client.close()  # it may have been idle for longer than the server allows
         self.assertEqual(self.client.get("/healthz").status, 200)
         self.assertEqual(self.before, self.client.engine("probe"))
 
@@ -53,7 +54,7 @@ class ProbeTest(ServerTest):
         for answer in answers:
             self.assertGreaterEqual(answer.status, 400, str(answer))
             if answer.type == contract.PROBLEM_TYPE:
-                contract.judge_problem(answer, "probe")
+                contract.check_problem(answer, "probe")
         self.assertLessEqual(len(answers), 1, "one request, two answers")
 
 
@@ -62,15 +63,15 @@ class Refused(ProbeTest):
         super().setUp()
         self.hurry()
 
-    def test_each(self):
+    def test_each_probe(self):
         for name, probe in REFUSED.items():
             with self.subTest(probe=name):
                 self.assert_refused(self.send(probe))
-                self.assert_well()
+                self.assert_healthy()
 
     def test_errors_are_problems(self):
-        """Each tells what is wrong, in the form of all errors, or is closed without a word.  Chunks
-        alone are read by the HTTP library, which refuses them in words of its own."""
+        """Each gets a problem response or is closed without one.  The HTTP library itself reads
+        chunks and refuses them with its own text."""
         bare = {}
         for name, probe in REFUSED.items():
             if name in CHUNKS:
@@ -80,8 +81,8 @@ class Refused(ProbeTest):
                     bare[name] = answer.status
         self.assertEqual(bare, {})
 
-    def test_the_connection_ends(self):
-        """Without the client's end: whoever was misunderstood must not be listened to further."""
+    def test_connection_ends_after_a_malformed_request(self):
+        """The server closes first: what follows a malformed request must not be interpreted."""
         for name in ("length and chunked", "two lengths", "smuggled behind a length", "a minus",
                      "a blank before the colon", "xchunked", "a negative chunk", "a folded line",
                      "two hosts"):
@@ -89,16 +90,16 @@ class Refused(ProbeTest):
                 more = b"GET /healthz HTTP/1.1\r\nHost: %H\r\n\r\n"
                 wire.send(self.bytes_of(REFUSED[name] + more))
                 self.assert_refused(wire.answers())
-        self.assert_well()
+        self.assert_healthy()
 
-    def test_a_silent_client_is_closed(self):
-        """All at once, since each waits for the deadline."""
+    def test_incomplete_header_times_out(self):
+        """All at once, since each waits for the timeout."""
         with ThreadPoolExecutor(len(SILENT)) as pool:
             found = dict(zip(SILENT, pool.map(self.wait_for_end, SILENT.values())))
         for name, answers in found.items():
             with self.subTest(probe=name):
                 self.assert_refused(answers)
-        self.assert_well()
+        self.assert_healthy()
 
     def wait_for_end(self, probe):
         with Wire(self.instance) as wire:
@@ -106,7 +107,7 @@ class Refused(ProbeTest):
 
 
 class Lenient(ProbeTest):
-    def test_each(self):
+    def test_each_probe(self):
         for name, probe in LENIENT.items():
             with self.subTest(probe=name):
                 before = self.client.engine("probe")
@@ -131,7 +132,7 @@ class Lenient(ProbeTest):
         start = self.before["tokens"]
         self.assertEqual(tokens, [start + 2, start + 2, start + 4, start + 4])
 
-    def test_a_byte_at_a_time(self):
+    def test_one_byte_at_a_time(self):
         with Wire(self.instance) as wire:
             for byte in self.bytes_of(post(LENGTH)):
                 wire.send(bytes([byte]))
@@ -139,15 +140,15 @@ class Lenient(ProbeTest):
 
 
 class Random(ProbeTest):
-    """Nothing may be promised of a mutant but that it does no harm: it may be a right request."""
+    """A mutated request may still be valid, but must do no harm."""
 
     def setUp(self):
         super().setUp()
         self.hurry()
-        self.dice = random.Random(f"{SEED} mutants")
+        self.rng = random.Random(f"{SEED} mutants")
 
     def mutant(self) -> bytes:
-        base = bytearray(self.bytes_of(self.dice.choice((
+        base = bytearray(self.bytes_of(self.rng.choice((
             post(LENGTH, target=FEED.replace(b"probe", b"mutant")),
             post(b"Transfer-Encoding: chunked", target=FEED.replace(b"probe", b"mutant"),
                  body=b"8\r\n12345678\r\n0\r\n\r\n"),
@@ -155,11 +156,11 @@ class Random(ProbeTest):
                  body=b'{"name": "mutant", "nodes":3'),
             b"GET /v1/engines/mutant/batches?since=0&limit=9 HTTP/1.1\r\nHost: %H\r\n"
             b"Accept: */*\r\n\r\n"))))
-        for _ in range(self.dice.randint(1, 6)):
-            at = self.dice.randrange(len(base))
-            piece = self.dice.choice((bytes([self.dice.randrange(256)]), b"", CRLF, b"\n", b"\0",
+        for _ in range(self.rng.randint(1, 6)):
+            at = self.rng.randrange(len(base))
+            piece = self.rng.choice((bytes([self.rng.randrange(256)]), b"", CRLF, b"\n", b"\0",
                                       b" ", b":", b"%", base[at:at + 20] * 2, b"9" * 30, b"\xff"))
-            base[at:at + self.dice.choice((0, 1, 1, 3))] = piece
+            base[at:at + self.rng.choice((0, 1, 1, 3))] = piece
         return bytes(base)
 
     def harmless(self, probe):
@@ -167,24 +168,24 @@ class Random(ProbeTest):
             try:
                 for answer in wire.send(probe).finish().answers():
                     if answer.status >= 400 and answer.type == contract.PROBLEM_TYPE:
-                        contract.judge_problem(answer, repr(probe[:300]))
+                        contract.check_problem(answer, repr(probe[:300]))
             except BadAnswer as why:
                 raise AssertionError(f"{why} after {probe[:300]!r}") from why
 
     def all_harmless(self, requests):
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self.harmless, requests))
-        self.assert_well()
+        self.assert_healthy()
 
     def test_mutants(self):
         self.all_harmless([self.mutant() for _ in range(MUTANTS)])
 
     def test_noise(self):
-        self.all_harmless([self.dice.randbytes(self.dice.randint(1, 3000))
+        self.all_harmless([self.rng.randbytes(self.rng.randint(1, 3000))
                            for _ in range(MUTANTS // 3)])
 
     def test_cut_anywhere(self):
-        """Every beginning of a request: nothing is fed before its last byte."""
+        """Every prefix of a request: nothing is fed before the last byte."""
         whole = self.bytes_of(post(LENGTH, b"X: y"))
         self.assertTrue(whole.endswith(EIGHT))
         self.all_harmless([whole[:end] for end in range(0, len(whole), 3 if SANITIZED else 1)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`iron push` against servers and connections that end: it goes on exactly where the engine is."""
+"""`iron push` against the real server, with restarts, kills and other clients."""
 
 import http.server
 import signal
@@ -18,7 +18,7 @@ class Push(ServerTest):
     def setUp(self):
         super().setUp()
         self.instance = self.serve()
-        self.instance.listen = f"127.0.0.1:{self.instance.port}"  # there again after a restart
+        self.instance.listen = f"127.0.0.1:{self.instance.port}"  # the same port after a restart
         self.client = self.api(self.instance)
         self.created(self.client, "e", **plan_of(CONFIG))
         self.path = self.dir / "tokens"
@@ -39,8 +39,8 @@ class Push(ServerTest):
         expected = by_command(CONFIG, [(self.path, "u32")], self.dir)
         self.assertEqual(report_of(self.client.engine("e")), report_of(expected))
 
-    def test_through_restarts(self):
-        """kill -9 of the server, several times while it pushes in small pieces."""
+    def test_push_survives_restarts_of_the_server(self):
+        """Kills the server several times with SIGKILL during a push in small pieces."""
         process = start("push", self.path, self.url, "--dtype", "u32", "--piece", 2000,
                         "--retries", 50, "--json", stdout=-1, stderr=-1)
         for _ in range(3):
@@ -55,7 +55,7 @@ class Push(ServerTest):
         self.assertEqual(report["pushed"], COUNT)
         self.assert_whole()
 
-    def test_killed_and_started_again(self):
+    def test_killed_push_can_be_resumed(self):
         for _ in range(3):
             process = start("push", self.path, self.url, "--dtype", "u32", "--piece", 1000,
                             stdout=-1, stderr=-1)
@@ -69,23 +69,23 @@ class Push(ServerTest):
         self.assertGreaterEqual(report["resumed_at"], min(had, COUNT))
         self.assert_whole()
 
-    def test_another_stream_is_not_mixed_in(self):
-        """The engine holds something else than the file's beginning: nothing is sent."""
+    def test_different_stream_is_refused(self):
+        """The engine holds other tokens than the file's beginning: nothing is sent."""
         self.fed(self.client, "e", pack([1, 2, 3, 4]))
         before = self.client.engine("e")
         self.assertRegex(self.push(code=2), "seal|other|differ|append")
         self.assertEqual(before, self.client.engine("e"))
         self.assertEqual(self.push("--append")["tokens"], COUNT + 4)
 
-    def test_a_longer_stream_is_not_mixed_in(self):
+    def test_longer_stream_is_refused(self):
         self.push()
         short = self.write("short", self.path.read_bytes()[:4000])
         before = self.client.engine("e")
         self.push(path=short, code=2)
         self.assertEqual(before, self.client.engine("e"))
 
-    def test_two_at_once(self):
-        """Of one file: each piece counts once, whoever sent it."""
+    def test_two_pushes_at_once(self):
+        """Both push the same file: each piece is fed once."""
         found = []
 
         def go():
@@ -97,14 +97,14 @@ class Push(ServerTest):
         for thread in threads:
             thread.join()
         self.assertIn(0, [done.code for done in found], list(map(str, found)))
-        for done in found:  # whoever finds the engine elsewhere may give up, and says so
+        for done in found:  # one that finds an unexpected position may fail
             if done.code:
-                self.assertRegex(done.message, r"\Airon: [^\n]*somebody else[^\n]*\n\Z", str(done))
+                self.assertRegex(done.message, r"\Airon: [^\n]*another client[^\n]*\n\Z", str(done))
         self.push()
         self.assert_whole()
 
     def intrude(self):
-        """A way to the server on which somebody else feeds as many tokens before each body."""
+        """A proxy that feeds as many tokens as another client before each body."""
         outer = self
 
         class Way(http.server.BaseHTTPRequestHandler):
@@ -134,11 +134,11 @@ class Push(ServerTest):
         self.addCleanup(way.shutdown)
         self.url = f"http://127.0.0.1:{way.server_port}/v1/engines/e"
 
-    def test_tokens_of_somebody_else_are_not_taken_for_the_own(self):
-        """Just as many as a piece has, so that the position alone does not tell."""
+    def test_tokens_of_another_client_are_detected(self):
+        """As many as a piece has, so that the position alone does not show it."""
         self.intrude()
         self.assertRegex(self.push(code=2), "not the beginning of")
-        self.assertRegex(self.push("--append", code=2), "somebody else")
+        self.assertRegex(self.push("--append", code=2), "another client")
         self.assertEqual(self.client.engine("e")["tokens"], 2 * COUNT)
 
     def test_refusals(self):
@@ -159,7 +159,7 @@ class Push(ServerTest):
         self.url = f"http://{self.instance.listen}/v1/engines/e"
         self.push("--retries", 1, code=2)
 
-    def test_a_token(self):
+    def test_push_with_a_token(self):
         secret = self.write("token", b"abcdefghijklmnopqrstuvwxyz012345\n")
         secret.chmod(0o600)
         other = self.serve("--token-file", secret, data="other")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The process ends, by kill -9 or on request, in the middle of its work: nothing that was
-acknowledged is lost, and nothing counts twice.
+"""kill -9 and clean stops under load: no acknowledged feed is lost, and none counts twice.
 
 Feeds that got no answer are sent again with their key after the restart.  At the end every body
 is in its engine exactly once, in the order that the answers tell, and the oracle agrees.
@@ -20,18 +19,18 @@ from serving import wait_until
 from wire import Wire, request
 
 ROUNDS = 50 if LONG else 5
-FEEDS = 40 if SANITIZED else 120  # acknowledged, at least, between two kills
+FEEDS = 40 if SANITIZED else 120  # minimum of acknowledged feeds between two kills
 
 
 class Killed(ServerTest):
-    def test_again_and_again_under_load(self):
+    def test_repeated_kills_under_load(self):
         server = self.serve()
         load = Load(server, f"{SEED} killed").create()
-        dice = random.Random(f"{SEED} kills")
+        rng = random.Random(f"{SEED} kills")
         unknown = known = 0
         for _ in range(ROUNDS):
             load.start().run_until(FEEDS).announce()
-            time.sleep(dice.uniform(0, 0.05))
+            time.sleep(rng.uniform(0, 0.05))
             server.kill()
             load.join()
             unknown += len(load.pending())
@@ -43,8 +42,8 @@ class Killed(ServerTest):
         server.restart()
         load.prove()
 
-    def test_killed_while_a_large_body_comes(self):
-        """What was written ahead of it belongs to nobody, and is swept up."""
+    def test_kill_during_a_large_body(self):
+        """Data written for an unfinished body is removed."""
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=4, batch=1)
@@ -67,8 +66,8 @@ class Killed(ServerTest):
     def disk(server):
         return sum(p.stat().st_size for p in server.data.rglob("*") if p.is_file())
 
-    def test_a_long_history_is_replayed(self):
-        """More batches than a snapshot waits for, in small and large feeds, then kill -9."""
+    def test_long_history_is_replayed(self):
+        """More batches than a snapshot interval, in small and large feeds, then kill -9."""
         server = self.serve()
         api = self.api(server)
         config = oracle.Config(vocab=100, nodes=2, batch=1)
@@ -95,8 +94,8 @@ class Killed(ServerTest):
 
 
 class Stopped(ServerTest):
-    def test_under_load(self):
-        """Every request gets an answer or a clean close; what was acknowledged is there."""
+    def test_stop_under_load(self):
+        """Every request gets an answer or a clean close; acknowledged feeds are present."""
         server = self.serve("--grace-seconds", 5)
         load = Load(server, f"{SEED} stopped").create()
         for _ in range(3):
@@ -107,7 +106,7 @@ class Stopped(ServerTest):
             load.settle()
         load.prove()
 
-    def test_a_large_body_in_flight_may_end(self):
+    def test_large_body_may_finish_during_a_stop(self):
         server = self.serve("--grace-seconds", 600)
         api = self.api(server)
         self.created(api, "e", nodes=4)
@@ -123,7 +122,7 @@ class Stopped(ServerTest):
             late.send(f"{server.host}\r\nContent-Length: 4\r\n\r\n".encode() + pack([1]))
             refusal = late.answer()
             if refusal is not None:
-                contract.judge("POST", "/v1/engines/e/feed", refusal)
+                contract.check("POST", "/v1/engines/e/feed", refusal)
                 self.assert_problem(refusal, "stopping")
             wire.send(body[200_000:])
             answer = wire.answer()
@@ -137,9 +136,9 @@ class Stopped(ServerTest):
         try:
             return api.get("/readyz").status == 503
         except Gone:
-            return True  # nobody is let in any more
+            return True  # new connections are refused
 
-    def test_a_body_that_does_not_end_is_given_up(self):
+    def test_unfinished_body_is_dropped_after_the_grace_time(self):
         server = self.serve("--grace-seconds", 1)
         api = self.api(server)
         self.created(api, "e", nodes=4)
@@ -153,8 +152,8 @@ class Stopped(ServerTest):
         server.start()
         self.assertEqual(api.engine("e")["tokens"], 0)
 
-    def test_nothing_is_left_behind(self):
-        """In builds with a sanitizer that looks for leaks: after load, refusals and cut bodies."""
+    def test_no_memory_leaks(self):
+        """In builds with leak detection: after load, refusals and truncated bodies."""
         server = self.serve(env={"ASAN_OPTIONS": "detect_leaks=1"})
         load = Load(server, f"{SEED} leaks").create().start().run_until(FEEDS).join()
         api = self.api(server)
@@ -169,7 +168,7 @@ class Stopped(ServerTest):
         self.assertGreater(load.answered(), 0)
         server.stop()
 
-    def test_nobody_is_served_afterwards(self):
+    def test_connections_are_refused_after_the_stop(self):
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=1)
@@ -177,6 +176,6 @@ class Stopped(ServerTest):
         with self.assertRaises((Gone, ConnectionError)):
             api.get("/healthz")
 
-    def test_interrupt_is_a_stop_too(self):
+    def test_sigint_stops_the_server(self):
         server = self.serve()
         server.stop(signal.SIGINT)

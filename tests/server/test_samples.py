@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The samples in deploy: Prometheus' files by Prometheus' own tools, the dashboard's expressions
-by them too, and every metric that is asked for by a server that has it."""
+"""The samples in deploy: Prometheus' tools check its files and the dashboard's expressions, and
+every metric they use exists in the server."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from harness import REPO, TIMEOUT_S, environment, pack
 
 PROMETHEUS = REPO / "deploy" / "prometheus"
 GRAFANA = REPO / "deploy" / "grafana"
-# Those of the server: what Prometheus itself adds (up, ALERTS) is not among them.
+# Metrics of the server; those that Prometheus itself adds (up, ALERTS) are excluded.
 METRIC = re.compile(r"\b((?:iron|process)_[a-z0-9_]+)\b")
 RECORDED = re.compile(r"\b(iron:[a-z0-9_:]+)\b")
 
@@ -23,7 +23,7 @@ def rules_text() -> str:
 
 
 def rule_expressions() -> list:
-    """Of rules and alerts; of one that is folded (`>`), all of its lines."""
+    """Expressions of rules and alerts, including all lines of folded ones (`>`)."""
     found = re.findall(r"^ +expr: (?:>\n((?: {10}.*\n)+)|(.*)\n)", rules_text(), re.MULTILINE)
     return [" ".join((folded or plain).split()) for folded, plain in found]
 
@@ -61,8 +61,8 @@ class Promtool(ServerTest):
         self.promtool("check", "rules", "iron.rules.yml")
         self.promtool("test", "rules", "iron.rules_test.yml")
 
-    def test_rules_that_are_wrong(self):
-        """The tests of the rules see each alert: they miss those that are renamed."""
+    def test_tests_of_the_rules_can_fail(self):
+        """The rule tests cover each alert and fail for renamed ones."""
         alerts = re.findall(r"- alert: (\w+)", rules_text())
         self.assertGreater(len(alerts), 10)
         tests = (PROMETHEUS / "iron.rules_test.yml").read_text(encoding="utf-8")
@@ -73,8 +73,8 @@ class Promtool(ServerTest):
         for alert in alerts:
             self.assertIn(f'expr: "ALERTS{{alertname=\\"{alert}\\"', missed)
 
-    def test_the_dashboards_expressions(self):
-        """Made a rules file of, since promtool reads no others."""
+    def test_dashboard_expressions(self):
+        """Converted to a rules file, because promtool reads only those."""
         rules = [{"record": f"dashboard:{k}", "expr": self.without_variables(e)}
                  for k, e in enumerate(dashboard_expressions())]
         self.write("dashboard.yml",
@@ -89,7 +89,7 @@ class Promtool(ServerTest):
 
 
 class Names(ServerTest):
-    def test_every_metric_is_there(self):
+    def test_every_metric_exists(self):
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=1)
@@ -105,9 +105,9 @@ class Names(ServerTest):
                 self.assertEqual(set(RECORDED.findall(expression)) - recorded, set())
 
     def test_labels_and_reasons(self):
-        """A kind of problem that a rule asks for is one."""
+        """Problem kinds used in rules exist."""
         kinds = set(re.findall(r'X\("([a-z-]+)"',
-                               (REPO / "src/server/problem.h").read_text(encoding="utf-8")))
+                               (REPO / "src/server/http.h").read_text(encoding="utf-8")))
         found = re.findall(r'reason=~?"([^"]+)"', rules_text())
         self.assertGreater(len(found), 2)
         for reasons in found:
@@ -129,7 +129,7 @@ class Dashboard(ServerTest):
             self.assertFalse(cells & places, f"{panel['title']} lies on another")
             places |= cells
 
-    def test_provisioning_names_what_is_there(self):
+    def test_provisioned_files_exist(self):
         providers = (GRAFANA / "provisioning/dashboards/iron.yml").read_text(encoding="utf-8")
         folder = re.search(r"path: (\S+)", providers)[1]
         readme = (REPO / "deploy/README.md").read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is no engine: health, metrics, the contract itself; methods, paths and types in general."""
+"""Everything except engines: health, metrics, the OpenAPI document, methods, paths and types."""
 
 import json
 
@@ -49,7 +49,7 @@ class Site(ServerTest):
                           limits["max_per_address"], limits["max_uploads"]),
                          (2**40, 256, 512, 256, 64))
 
-    def test_info_tells_how_it_was_started(self):
+    def test_info_has_the_options(self):
         token_file = self.write("token", b"s3cret\n")
         token_file.chmod(0o600)
         page = self.write("page.html", b"<!doctype html><title>t</title>")
@@ -59,7 +59,7 @@ class Site(ServerTest):
         self.assertEqual(self.api(other, token="s3cret").get("/v1/info").json["started"],
                          info["started"])
 
-    def test_info_tells_the_limits_in_force(self):
+    def test_info_has_the_limits(self):
         other = self.serve("--max-body", 12345, "--max-engines", 3, "--max-connections", 40,
                            "--max-per-address", 30, "--max-uploads", 2, "--header-seconds", 9,
                            "--request-seconds", 99, "--grace-seconds", 2, "--min-body-rate", 77,
@@ -70,7 +70,7 @@ class Site(ServerTest):
                             ("request_seconds", 99), ("grace_seconds", 2), ("min_body_rate", 77)):
             self.assertEqual(limits[name], value, name)
 
-    def test_the_contract_is_served(self):
+    def test_openapi_document_is_served(self):
         answer = self.client.get("/openapi.json")
         self.assertEqual(answer.json, contract.DOCUMENT)
         tag = answer.get("etag")
@@ -106,7 +106,7 @@ class Site(ServerTest):
         lost = self.raw(self.instance, "HEAD", "/v1/engines/none")
         self.assertEqual((lost.status, lost.body), (404, b""))
 
-    def test_connections_are_kept(self):
+    def test_connections_are_reused(self):
         with self.wire(self.instance) as wire:
             for k in range(20):
                 method = ("GET", "HEAD", "GET")[k % 3]
@@ -114,10 +114,10 @@ class Site(ServerTest):
                 wire.send(f"{method} {target} HTTP/1.1\r\nHost: {self.instance.host}\r\n\r\n"
                           .encode())
                 answer = wire.answer(method)
-                contract.judge(method, target, answer)
+                contract.check(method, target, answer)
                 self.assertNotEqual((answer.get("connection") or "").lower(), "close")
 
-    def test_nothing_there(self):
+    def test_unknown_paths(self):
         for target in NOWHERE:
             for method in ("GET", "POST", "DELETE"):
                 with self.subTest(target=target, method=method):
@@ -136,7 +136,7 @@ class Site(ServerTest):
                     self.assertEqual(found, set(allowed.split()))
         self.assertEqual(self.client.engine("e")["tokens"], 0)
 
-    def test_queries_are_refused_where_none_belong(self):
+    def test_unexpected_queries_are_refused(self):
         for target in GETS:
             for query in ("?x=1", "?since", "?%00"):
                 if "batches" in target and query == "?since":
@@ -145,7 +145,7 @@ class Site(ServerTest):
                     answer = self.raw(self.instance, "GET", target + query)
                     self.assertEqual(answer.status, 400, str(answer))
 
-    def test_bodies_are_refused_where_none_belong(self):
+    def test_unexpected_bodies_are_refused(self):
         for method, target in [("GET", t) for t in GETS] + [("DELETE", "/v1/engines/e")]:
             for headers, body in (([("Content-Length", "3")], b"abc"),
                                   ([("Transfer-Encoding", "chunked")], b"3\r\nabc\r\n0\r\n\r\n")):
@@ -174,7 +174,7 @@ class Site(ServerTest):
         self.assert_problem(self.client.post_json("/v1/engines/none/quantize", {"values": []}),
                             "no-such-engine")
 
-    def test_a_report_is_read_at_start(self):
+    def test_report_is_read_at_start(self):
         self.assert_problem(self.client.get("/report"), "no-such-path")
         page = self.write("page.html", b"<!doctype html><title>t</title>" + b"x" * 100_000)
         other = self.serve("--report", page, data="other")
@@ -182,7 +182,7 @@ class Site(ServerTest):
         answer = self.api(other).get("/report")
         self.assertEqual((answer.status, len(answer.body)), (200, 100_031))
 
-    def test_answers_say_what_a_browser_may_do_with_them(self):
+    def test_security_headers(self):
         for target in GETS:
             answer = self.raw(self.instance, "GET", target)
             self.assertEqual(answer.get("x-content-type-options"), "nosniff", target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starting: what is refused, with exit status 2 and one line that says what to do; TLS."""
+"""Errors at start, with exit status 2 and one line of advice; TLS."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ class Refusals(ServerTest):
         return found[0]
 
     def filled(self):
-        """A folder with an engine that was fed, and its server stopped."""
+        """A data folder with a fed engine, after its server has stopped."""
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=100, batch=10)
@@ -46,15 +46,15 @@ class Refusals(ServerTest):
         server.stop()
         return report
 
-    def test_a_second_server_on_the_same_data(self):
+    def test_second_server_on_the_same_data(self):
         first = self.serve()
         self.created(self.api(first), "e", nodes=1)
         self.refused(says="data|open|server|another")
         self.assertEqual(self.fed(self.api(first), "e", pack([1]))["tokens"], 1)
         first.kill()
-        first.start()  # a lock does not outlive its process
+        first.start()  # a lock ends with its process
 
-    def test_a_newer_database(self):
+    def test_newer_database(self):
         self.filled()
         with sqlite3.connect(self.database()) as base:
             version = base.execute("PRAGMA user_version").fetchone()[0]
@@ -63,13 +63,13 @@ class Refusals(ServerTest):
         base.close()
         self.refused(says=f"newer|version.*{version + 1}")
 
-    def test_another_programs_database(self):
+    def test_database_of_another_program(self):
         (self.dir / "data").mkdir()
         self.filled_elsewhere()
         self.refused(says="iron|program|database")
 
     def filled_elsewhere(self):
-        """Where ours would be there is one of somebody else."""
+        """A data folder whose database belongs to another program."""
         probe = self.serve(data="probe")
         probe.stop()
         name = self.database("probe").name
@@ -105,9 +105,9 @@ class Refusals(ServerTest):
         shutil.copytree(self.dir / "good", self.dir / "data")
         self.assertEqual(before, self.api(self.serve()).engine("e"))
 
-    def test_a_changed_value(self):
-        """Every number of every table, changed by one: start-up or reading notices, or it does not
-        matter to what is shown; nothing false is shown as true."""
+    def test_changed_values_are_detected_or_harmless(self):
+        """Every number of every table, changed by one: startup or reading detects it, or it has no
+        visible effect; no false data is shown."""
         before = self.filled()
         shutil.copytree(self.dir / "data", self.dir / "good")
         name, noticed = self.database().name, 0
@@ -120,7 +120,7 @@ class Refusals(ServerTest):
                     base.execute(
                         f"UPDATE {table} SET {column} = {column} + 1 WHERE rowid = {rowid}")
             except sqlite3.IntegrityError:
-                continue  # the database itself does not take it
+                continue  # rejected by the database itself
             finally:
                 base.close()
             with self.subTest(cell=f"{table}.{column} of row {rowid}"):
@@ -145,7 +145,7 @@ class Refusals(ServerTest):
         return found
 
     def notices(self, before) -> bool:
-        """Whether the server refused the folder; if it serves, it shows no other results."""
+        """Whether the server refused the folder; if it serves, its results must be unchanged."""
         server = Server(self.dir / "data")
         try:
             server.start()
@@ -160,7 +160,7 @@ class Refusals(ServerTest):
             server.stop()
         return False
 
-    def test_a_public_address_without_a_token(self):
+    def test_public_address_requires_a_token(self):
         for address in ("0.0.0.0:0", "[::]:0"):
             self.refused(listen=address, says="token")
         token = self.write("token", TOKEN)
@@ -182,7 +182,7 @@ class Refusals(ServerTest):
         self.refused("--token-file", self.dir / "none", says="none")
         self.refused("--token-file", self.dir, says="token|director|regular")
 
-    def test_the_other_loopback(self):
+    def test_ipv6_loopback(self):
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError as why:
@@ -194,22 +194,22 @@ class Refusals(ServerTest):
                 wire.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
                 self.assertRegex(wire.recv(4096), b"^HTTP/1.1 200 ")
 
-    def test_addresses_that_are_none(self):
+    def test_invalid_addresses(self):
         for listen in ("", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ":-1",
                        "nowhere.invalid:0", "127.0.0.1:0:0", "[::1:0", "256.0.0.1:0"):
             with self.subTest(listen=listen):
                 self.refused(listen=listen, says=".")
 
-    def test_a_port_that_is_taken(self):
+    def test_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as other:
             self.refused(listen=f"127.0.0.1:{other.getsockname()[1]}", says="port|use|address")
 
-    def test_a_folder_that_cannot_be(self):
+    def test_invalid_data_folders(self):
         self.write("file", b"x")
         self.refused(data="file", says="file")
         self.refused(data="file/below", says="file")
 
-    def test_options_that_are_none(self):
+    def test_invalid_options(self):
         for options in (("--max-body", "-1"), ("--max-body", "x"), ("--max-connections", "1.5"),
                         ("--nothing",), ("--tls-cert", "x"), ("--tls-key", "x"), ("extra",),
                         ("--header-seconds", ""), ("--report", "none.html")):
@@ -219,7 +219,7 @@ class Refusals(ServerTest):
                 self.assertEqual(done.code, 2, str(done))
                 self.assertRegex(done.message, r"\Airon: [^\n]+\n\Z")
 
-    def test_the_folder_is_for_its_owner(self):
+    def test_folder_is_private(self):
         server = self.serve()
         self.assertEqual(os.stat(server.data).st_mode & 0o777, 0o700)
 
@@ -254,20 +254,20 @@ class Tls(ServerTest):
         self.assertEqual(pushed.code, 0, str(pushed))
         self.assertEqual(report_of(api.engine("p")), expected)
 
-    def test_who_does_not_trust_is_not_served(self):
+    def test_untrusted_certificate_is_rejected(self):
         done = iron("push", self.write("tokens", pack([1])),
                     f"https://localhost:{self.instance.port}/v1/engines/e", "--dtype", "u32")
         self.assertEqual(done.code, 2, str(done))
         self.assertRegex(done.message, r"(?i)\Airon: [^\n]*certificate[^\n]*\n\Z")
 
-    def test_plain_text_on_a_secure_port(self):
+    def test_plain_http_on_a_tls_port(self):
         with self.wire(self.instance) as wire:
             wire.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").finish()
             self.assertNotIn(b" 200 ", wire._rest())  # pylint: disable=protected-access
         api = self.api(self.instance, context=self.context)
         self.assertEqual(api.get("/healthz").status, 200)
 
-    def test_keys_that_do_not_fit(self):
+    def test_mismatched_keys(self):
         other = self.write("other.pem", b"no certificate\n")
         for options in (("--tls-cert", other, "--tls-key", self.key),
                         ("--tls-cert", self.cert, "--tls-key", other),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Under a service manager: a socket that is handed over, and what the manager is told.
+"""The server under a service manager: socket activation, notifications and the watchdog.
 
-The manager is the test itself (managed.py), and where it is installed systemd's own
-systemd-socket-activate.
+The manager is the test itself (managed.py); one test uses systemd-socket-activate where it is
+installed.
 """
 
 import os
@@ -15,7 +15,7 @@ import threading
 
 from api import ServerTest
 from harness import IRON, TIMEOUT_S, environment, oracle, pack
-from managed import Listener, handed, held, why_not_held
+from managed import Listener, handed, held, short_busy_timeout, why_not_held
 from serving import NotServing, wait_until
 from wire import ANSWER_S
 
@@ -35,7 +35,7 @@ class ManagedTest(ServerTest):
         return listener
 
     def refused(self, *options, says, **how):
-        """One line, exit 2."""
+        """The server prints one line and exits with status 2."""
         server = self.server(*options, **how)
         with self.assertRaises(NotServing) as caught:
             server.start()
@@ -44,7 +44,7 @@ class ManagedTest(ServerTest):
         self.assertRegex(caught.exception.lines[0], rf"^iron: .*{says}", str(caught.exception))
 
     def client(self, port, request=GET):
-        """A connection with a request on its way, and nobody there to answer yet."""
+        """A connection with a request sent, before any server accepts it."""
         wire = socket.create_connection(("127.0.0.1", port), ANSWER_S)
         self.addCleanup(wire.close)
         wire.sendall(request)
@@ -58,7 +58,7 @@ class ManagedTest(ServerTest):
         return found
 
     def with_history(self) -> dict:
-        """A folder with an engine, killed before there was a snapshot: it must be replayed."""
+        """Leaves an engine without a snapshot, so that the next start must replay it."""
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=20, vocab=100, batch=1)
@@ -71,7 +71,7 @@ class ManagedTest(ServerTest):
 
 
 class Activated(ManagedTest):
-    def test_the_socket_that_was_handed_over(self):
+    def test_passed_socket_is_used(self):
         listening = self.listening()
         server = self.serve(**handed([listening]))
         self.assertEqual(server.port, listening.getsockname()[1])
@@ -79,8 +79,8 @@ class Activated(ManagedTest):
         self.created(api, "e", nodes=1)
         self.assertEqual(self.fed(api, "e", pack([1, 2]))["tokens"], 2)
 
-    def test_who_comes_while_nobody_serves_waits(self):
-        """The socket outlives the server: no connection is refused between two of them."""
+    def test_connections_wait_between_two_servers(self):
+        """The socket stays open when the server ends: no connection is refused in between."""
         listening = self.listening()
         server = self.serve(**handed([listening]))
         self.created(self.api(server), "e", nodes=1)
@@ -91,20 +91,20 @@ class Activated(ManagedTest):
             for wire in wires:
                 self.assertRegex(self.answer(wire), rb'(?s)\AHTTP/1.1 200 .*"name": "e"')
 
-    def test_the_other_loopback(self):
+    def test_ipv6_loopback(self):
         try:
             listening = self.listening("::1", socket.AF_INET6)
         except OSError as why:
-            self.skipTest(f"no IPv6 here: {why}")
+            self.skipTest(f"IPv6 is not available: {why}")
         server = self.serve(**handed([listening]))
         self.assertRegex(server.lines[0], rf"http://\[::1\]:{server.port}, ")
 
-    def test_a_public_address_needs_a_token(self):
+    def test_public_address_requires_a_token(self):
         for address, family in (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6)):
             try:
                 listening = self.listening(address, family)
             except OSError:
-                continue  # no IPv6 here
+                continue  # IPv6 is not available
             self.refused(says=f"listen '{address}': .*token", **handed([listening]))
         token = self.write("token", TOKEN)
         token.chmod(0o600)
@@ -112,7 +112,7 @@ class Activated(ManagedTest):
         self.assertEqual(self.api(server).get("/v1/info").status, 401)
         self.assertEqual(self.api(server, token=TOKEN.decode().strip()).get("/v1/info").status, 200)
 
-    def test_what_cannot_be_served(self):
+    def test_unusable_sockets_are_refused(self):
         with socket.socket(socket.AF_UNIX) as local:
             local.bind(str(self.dir / "local"))
             local.listen()
@@ -124,14 +124,14 @@ class Activated(ManagedTest):
             datagrams.bind(("127.0.0.1", 0))
             self.refused(says="does not listen", **handed([datagrams]))
         with open(self.write("file", b"x"), "rb") as file:
-            self.refused(says="descriptor 3 .*no socket", **handed([file]))
+            self.refused(says="descriptor 3 .*not a socket", **handed([file]))
         self.refused(says="2 sockets.*one", **handed([self.listening(), self.listening()]))
 
-    def test_a_socket_and_an_address(self):
+    def test_socket_and_listen_option_are_refused(self):
         how = {**handed([self.listening()]), "listen": "127.0.0.1:0"}
-        self.refused(says="'127.0.0.1:0'.*handed over.*leave --listen out", **how)
+        self.refused(says="'127.0.0.1:0'.*passed.*leave --listen out", **how)
 
-    def test_variables_that_are_not_right(self):
+    def test_invalid_variables_are_refused(self):
         for name, value, says in (
                 ("LISTEN_PID", "me", "LISTEN_PID is 'me'"),
                 ("LISTEN_FDS", "-1", "LISTEN_FDS is '-1'"),
@@ -143,24 +143,22 @@ class Activated(ManagedTest):
             with self.subTest(name=name, value=value):
                 self.refused(says=says, env={name: value})
 
-    def test_a_socket_of_another_process_is_passed_over(self):
+    def test_socket_for_another_process_is_ignored(self):
         server = self.serve(env={"LISTEN_PID": "1", "LISTEN_FDS": "1"})
         self.assertEqual(self.api(server).get("/readyz").status, 200)
 
-    def test_by_systemds_own_hand(self):
+    def test_systemd_socket_activate(self):
         tool = shutil.which("systemd-socket-activate")
         if not tool:
-            self.skipTest("no systemd-socket-activate here (Debian: systemd)")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+            self.skipTest("systemd-socket-activate is not installed (Debian: systemd)")
         listener = self.hearing()
-        command = [tool, "-l", f"127.0.0.1:{port}", "-E", f"NOTIFY_SOCKET={listener.address}",
-                   "-E", "IRON_CUDA_LIBRARY=none", "-E", "IRON_OPENCL_LIBRARY=none",
-                   "-E", "ASAN_OPTIONS=detect_leaks=0",
-                   IRON, "serve", "--data", str(self.dir / "data")]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment()) as process:
+        process, port = self.socket_activate(
+            tool, "-E", f"NOTIFY_SOCKET={listener.address}", "-E", "IRON_CUDA_LIBRARY=none",
+            "-E", "IRON_OPENCL_LIBRARY=none", "-E", "ASAN_OPTIONS=detect_leaks=0",
+            IRON, "serve", "--data", str(self.dir / "data"))
+        with process:
             self.addCleanup(process.kill)
-            wait_until("the socket", lambda: self.is_open(port))  # its first client starts it
+            socket.create_connection(("127.0.0.1", port), ANSWER_S).close()  # starts the server
             listener.hear_until(lambda said: said.get("READY") == "1")
             wire = self.client(port, GET.replace(b"/v1/engines/e", b"/readyz"))
             self.assertRegex(self.answer(wire), rb"\AHTTP/1.1 200 ")
@@ -169,19 +167,25 @@ class Activated(ManagedTest):
             said = process.communicate(timeout=TIMEOUT_S)[1]
         self.assertEqual(process.returncode, 0, said)
 
-    @staticmethod
-    def is_open(port) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            return False
-        return True
+    def socket_activate(self, tool, *command) -> tuple:
+        """Starts the tool on a free port; returns (process, port).  The tool does not accept port
+        0, so another process may take the port first; then another port is tried."""
+        for _ in range(20):
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            process = subprocess.Popen([tool, "-l", f"127.0.0.1:{port}", *command],
+                                       stderr=subprocess.PIPE, env=environment())
+            line = process.stderr.readline()
+            if line.startswith(b"Listening on"):
+                return process, port
+            line += process.communicate(timeout=TIMEOUT_S)[1]
+            self.assertIn(b"Address already in use", line)
+        raise AssertionError("every port was taken by another process")
 
 
-class Told(ManagedTest):
-    def test_ready_after_the_replay_and_not_before(self):
-        """The disk is held while the store is opened: until it goes on nobody is told, and nobody
-        is answered."""
+class Notifications(ManagedTest):
+    def test_ready_only_after_the_replay(self):
+        """While fsync blocks the start, the server sends neither READY nor a response."""
         if why_not_held():
             self.skipTest(why_not_held())
         before, listening, listener = self.with_history(), self.listening(), self.hearing()
@@ -208,38 +212,42 @@ class Told(ManagedTest):
         self.assertTrue(all(int(s["EXTEND_TIMEOUT_USEC"]) > 0 for s in replaying), said)
         self.assertEqual(said[-1]["STATUS"], f"serving {server.url}, 1 engine")
 
-    def test_a_life(self):
-        """Also by a name of the abstract kind: ready, what changes, stopping; then it ends."""
+    def test_status_from_start_to_stop(self):
+        """Through a socket with a path and one with an abstract name.  The status is sent every two
+        seconds, so both servers run at the same time."""
+        started = []
         for address in (None, f"@iron-test-{os.getpid()}-{id(self)}"):
             listener = self.hearing(address)
             server = self.serve(env={"NOTIFY_SOCKET": listener.address}, data=f"at{not address}")
             self.assertEqual(listener.hear_until(lambda s: "READY" in s)[-1],
                              {"READY": "1", "STATUS": f"serving {server.url}, 0 engines"})
             self.created(self.api(server), "e", nodes=1)
+            started.append((listener, server))
+        for listener, server in started:
             listener.hear_until(lambda s: s.get("STATUS", "").endswith(", 1 engine"))
             server.stop()
             said = listener.hear_until(lambda s: "STOPPING" in s)
-            self.assertEqual(said[-1]["STATUS"], "stopping: what is in flight has 10 s")
+            self.assertEqual(said[-1]["STATUS"], "stopping: requests in flight have 10 s")
             self.assertFalse([s for s in listener.heard + listener.rest() if "WATCHDOG" in s])
 
-    def test_a_refusal_is_told_too(self):
+    def test_failed_start_is_reported(self):
         listener = self.hearing()
-        self.write("data", b"no folder")
-        self.refused(says="no directory", env={"NOTIFY_SOCKET": listener.address})
+        self.write("data", b"a file")
+        self.refused(says="not a directory", env={"NOTIFY_SOCKET": listener.address})
         said = listener.hear_until(lambda s: "STATUS" in s)
-        self.assertRegex(said[-1]["STATUS"], r"\Arefused: .*no directory")
+        self.assertRegex(said[-1]["STATUS"], r"\Arefused: .*not a directory")
         self.assertFalse([s for s in listener.heard + listener.rest() if "READY" in s])
 
-    def test_nobody_hears(self):
-        """A manager that is gone is noted, once, and is no reason not to serve."""
-        server = self.serve(env={"NOTIFY_SOCKET": str(self.dir / "nobody"),
+    def test_missing_manager_is_logged_once(self):
+        """The server works without a manager to notify."""
+        server = self.serve(env={"NOTIFY_SOCKET": str(self.dir / "missing"),
                                  "WATCHDOG_USEC": "30000"})
         self.assertEqual(self.api(server).get("/readyz").status, 200)
         server.stop()
-        noted = [line for line in server.said if "cannot tell the service manager" in line]
+        noted = [line for line in server.said if "cannot notify the service manager" in line]
         self.assertEqual(len(noted), 1, server.said)
 
-    def test_a_watchdog_for_another_process(self):
+    def test_watchdog_for_another_process_is_ignored(self):
         listener = self.hearing()
         server = self.serve(env={"NOTIFY_SOCKET": listener.address, "WATCHDOG_USEC": "30000",
                                  "WATCHDOG_PID": "1"})
@@ -247,9 +255,8 @@ class Told(ManagedTest):
         said = listener.hear_until(lambda s: "STOPPING" in s)
         self.assertFalse([s for s in said if "WATCHDOG" in s], said)
 
-    def test_the_watchdog_hears_of_a_server_that_is_well(self):
-        """And of no other: while a commit hangs in the disk there is no word, and there is one
-        again when it has ended."""
+    def test_watchdog_messages_pause_while_the_disk_hangs(self):
+        """No watchdog message is sent while a commit waits for the disk; they resume after it."""
         listener, hold = self.hearing(), self.dir / "hold"
         env = {"NOTIFY_SOCKET": listener.address, "WATCHDOG_USEC": "300000"}
         server = self.serve(env={**env, **({} if why_not_held() else held(hold))})
@@ -262,8 +269,8 @@ class Told(ManagedTest):
         feeding = threading.Thread(target=lambda: self.fed(self.api(server), "e", pack([1])))
         feeding.start()
         try:
-            listener.hear_until(lambda s: "the disk has not answered" in s.get("STATUS", ""))
-            quiet = [listener.hear() for _ in range(2)]  # of its seconds, which go on
+            listener.hear_until(lambda s: "the disk has not responded" in s.get("STATUS", ""))
+            quiet = [listener.hear() for _ in range(2)]  # status messages, whose seconds increase
             self.assertFalse([s for s in quiet if "WATCHDOG" in s], quiet)
         finally:
             hold.unlink()
@@ -271,11 +278,11 @@ class Told(ManagedTest):
         feeding.join()
         self.assertEqual(self.api(server).engine("e")["tokens"], 1)
 
-    def test_a_server_that_no_longer_writes_says_why(self):
-        """Two processes on one database: the writer cannot begin, and the server is read-only; it
-        is told, and the watchdog goes on, for it can still be read."""
+    def test_read_only_server_reports_the_reason(self):
+        """Another process locks the database, and the server becomes read-only.  The manager is
+        notified, and watchdog messages continue, because the server can still be read."""
         listener = self.hearing()
-        server = self.serve(env={"NOTIFY_SOCKET": listener.address,
+        server = self.serve(env={"NOTIFY_SOCKET": listener.address, **short_busy_timeout(),
                                  "WATCHDOG_USEC": str(3600 * 10**6)})
         api = self.api(server)
         self.created(api, "e", nodes=1)
@@ -289,9 +296,9 @@ class Told(ManagedTest):
         server.stop(code=2)
 
 
-class Ends(ManagedTest):
-    def test_asked_to_stop_while_it_replays(self):
-        """It ends when it has replayed, as it would have ended a moment later."""
+class Stop(ManagedTest):
+    def test_signal_during_replay_stops_after_it(self):
+        """The server finishes the replay, then stops cleanly."""
         if why_not_held():
             self.skipTest(why_not_held())
         before, listener = self.with_history(), self.hearing()
@@ -300,7 +307,7 @@ class Ends(ManagedTest):
         starting = threading.Thread(target=server.start)
         starting.start()
         wait_until("the process", lambda: server.process is not None)
-        wait_until("signals are held", lambda: self.holds_signals(server.process.pid))
+        wait_until("signals are blocked", lambda: self.blocks_signals(server.process.pid))
         server.process.send_signal(signal.SIGTERM)
         hold.unlink()
         starting.join()
@@ -310,7 +317,7 @@ class Ends(ManagedTest):
         self.assertEqual(before, self.api(self.serve()).engine("e"))
 
     @staticmethod
-    def holds_signals(pid) -> bool:
+    def blocks_signals(pid) -> bool:
         with open(f"/proc/{pid}/status", encoding="ascii") as file:
             blocked = [line for line in file if line.startswith("SigBlk:")]
         return bool(int(blocked[0].split()[1], 16) & 1 << (signal.SIGTERM - 1))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The systemd units in deploy/systemd: valid, closed, and still enough for a server to work.
+"""The systemd units in deploy/systemd: valid, restrictive, and sufficient for a server.
 
-No systemd needs to run: systemd-analyze judges files, and confined.py puts a real server under
-the system-call rules of the unit.  What namespaces, users and cgroups would do is not tested.
+systemd does not have to run: systemd-analyze checks the files, and confined.py runs a real server
+under the system-call rules of the unit.  Namespaces, users and cgroups are not tested.
 """
 
 import json
@@ -23,9 +23,9 @@ from serving import NotServing
 from wire import request
 
 TOKEN = "0123456789abcdef0123456789abcdef"
-EXPOSURE = 0.5  # of 10, at most
+EXPOSURE = 0.5  # of 10; smaller is better
 CONFINED = UNITS.parents[1] / "tests" / "server" / "confined.py"
-# An access list's tags, and root's and everybody's numbers in it.
+# Tags of an access list, and the ids of root and others in it.
 OWNER, USER, GROUP, NAMED_GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 NOBODY, READ = 0xFFFFFFFF, 4
 
@@ -61,11 +61,11 @@ class Files(UnitTest):
         self.assertEqual(done.stdout + done.stderr, "")
 
     def exposure(self) -> float:
-        """As systemd counts it, from 0 to 10."""
+        """The exposure level of systemd-analyze, from 0 to 10."""
         said = self.analyze("security", "--offline=true", "--no-pager", self.service).stdout
         return float(re.search(r"exposure level for iron.service: ([0-9.]+)", said)[1])
 
-    def test_verified(self):
+    def test_units_are_valid(self):
         self.verify()
         self.drop_in("iron-public.conf", "iron.service")
         self.drop_in("iron-public-socket.conf", "iron.socket")
@@ -73,8 +73,8 @@ class Files(UnitTest):
         self.drop_in("iron-gpu.conf", "iron.service")
         self.verify()
 
-    def test_what_is_wrong_is_found(self):
-        """The check itself, and the threshold, can fail."""
+    def test_errors_in_units_are_detected(self):
+        """Both the check and the threshold can fail."""
         text = self.service.read_text(encoding="utf-8")
         self.service.write_text(text.replace("Type=notify", "Type=whatever"), encoding="utf-8")
         said = subprocess.run(["systemd-analyze", "verify", self.service], capture_output=True,
@@ -92,10 +92,10 @@ class Files(UnitTest):
         self.drop_in("iron-gpu.conf", "iron.service")
         self.assertLessEqual(self.exposure(), 2)
 
-    def test_there_is_time_to_stop(self):
+    def test_stop_timeout_is_long_enough(self):
         text = self.service.read_text(encoding="utf-8")
         stop = re.search(r"^TimeoutStopSec=(\d+)min$", text, re.MULTILINE)
-        self.assertGreater(int(stop[1]) * 60, 10 + 60)  # the grace, and a minute for snapshots
+        self.assertGreater(int(stop[1]) * 60, 10 + 60)  # grace period and a minute for snapshots
         descriptors = int(re.search(r"^LimitNOFILE=(\d+)$", text, re.MULTILINE)[1])
         tasks = int(re.search(r"^TasksMax=(\d+)$", text, re.MULTILINE)[1])
         self.assertGreaterEqual(descriptors, 2 * 512 + 1024)
@@ -104,7 +104,7 @@ class Files(UnitTest):
 
 class Executed(UnitTest):
     def credentials(self, **files):
-        """A folder as systemd makes it where access lists are not to be had: ours, 0400."""
+        """A folder as systemd makes it without access lists: owned by us, 0400."""
         folder = self.dir / "credentials"
         folder.mkdir(exist_ok=True)
         for name, text in files.items():
@@ -113,7 +113,7 @@ class Executed(UnitTest):
         return folder
 
     def options(self, unit_text, credentials, data) -> list:
-        """Those of the ExecStart line, with what systemd would put in."""
+        """The arguments of the ExecStart line, with variables replaced."""
         line = re.search(r"^ExecStart=(.*)$", unit_text, re.MULTILINE)[1]
         more = re.findall(r'^Environment="?IRON_OPTIONS=(.*?)"?$', unit_text, re.MULTILINE)[-1]
         line = line.replace("$IRON_OPTIONS", more).replace("%d", str(credentials))
@@ -134,12 +134,12 @@ class Executed(UnitTest):
         how["wrapper"] += wrapper
         return self.serve(*options[2:], *more, data="state", **how)
 
-    def test_as_the_unit_starts_it(self):
+    def test_start_as_in_the_unit(self):
         server = self.start(self.service.read_text(encoding="utf-8"))
         self.assertEqual(self.api(server).get("/v1/info").status, 401)
         self.assertEqual(self.api(server, token=TOKEN).get("/v1/info").status, 200)
 
-    def test_as_the_public_drop_in_starts_it(self):
+    def test_start_as_in_the_public_drop_in(self):
         cert, key = self.dir / "cert.pem", self.dir / "key.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
@@ -154,8 +154,8 @@ class Executed(UnitTest):
         self.created(api, "e", nodes=5)
         self.assertEqual(self.fed(api, "e", pack(oracle.gen(1, 100_000, 50)))["tokens"], 100_000)
 
-    def test_a_server_works_under_the_filter(self):
-        """Everything a server does, with all that the unit forbids forbidden."""
+    def test_server_works_under_the_filter(self):
+        """Everything a server does, under all restrictions of the unit."""
         if SANITIZED:
             self.skipTest("a sanitizer uses calls of its own")
         text = self.service.read_text(encoding="utf-8")
@@ -205,8 +205,8 @@ class Executed(UnitTest):
                 assert piece, found
                 found += piece
 
-    def test_the_filter_forbids(self):
-        """The same with one call less than a server needs: it must not start."""
+    def test_filter_forbids_needed_calls(self):
+        """The same without one call that a server needs: it must not start."""
         if SANITIZED:
             self.skipTest("a sanitizer uses calls of its own")
         text = self.service.read_text(encoding="utf-8")
@@ -217,7 +217,7 @@ class Executed(UnitTest):
                 self.start(text, wrapper=["python3", str(CONFINED), str(self.service)])
             self.assertIn("not permitted", " ".join(caught.exception.lines))
 
-    def test_what_the_filter_leaves(self):
+    def test_calls_allowed_by_the_filter(self):
         done = subprocess.run(["python3", "-c", f"import sys; sys.path.insert(0, '{CONFINED.parent}')\n"
                                f"import confined, json\nprint(json.dumps(sorted(confined.allowed("
                                f"'{self.service}'))))"], capture_output=True, check=True,
@@ -231,7 +231,7 @@ class Executed(UnitTest):
 
 
 class Secrets(ServerTest):
-    """A credential as systemd makes it: 0400 and ours, or root's with an access list."""
+    """A credential as systemd makes it: 0400 and owned by us, or by root with an access list."""
 
     def start(self, is_fine):
         server = self.server("--token-file", self.token)
@@ -249,7 +249,8 @@ class Secrets(ServerTest):
         self.token = self.write("token", TOKEN.encode())
 
     def give(self, mode, *entries):
-        """The file's mode and access list: (tag, permissions, number) besides those of the mode."""
+        """The file's mode and access list: (tag, permissions, number), except for entries of the
+        mode."""
         self.token.chmod(0o600)
         if not entries:
             self.token.chmod(mode)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""HTTP over a bare socket, for requests that a well-behaved client cannot send.
+"""HTTP over a raw socket, for requests that a well-behaved client cannot send.
 
-What comes back is read strictly: a status line, header lines that end with CRLF, a body that is
-framed by Content-Length or by chunks or by the end of the connection, and nothing else.  An
-answer that breaks this fails the test that asked, whatever it was about.
+Answers are read strictly: a status line, header lines that end with CRLF, a body framed by
+Content-Length, by chunks or by the end of the connection, and nothing else.  An answer that
+violates this fails the test.
 """
 
 import json
@@ -12,18 +12,18 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 
-ANSWER_S = 300  # ends a test that would hang; never decides one
+ANSWER_S = 300  # reached only by a hung test
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-5][0-9][0-9]) [\x20-\x7e]*\Z")
 FIELD_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e\t]*"
                         rb"[\x21-\x7e])?|)[ \t]*\Z")
 
 
 class BadAnswer(AssertionError):
-    """What the server sent is not HTTP."""
+    """The server's output is not HTTP."""
 
 
 class Silence(AssertionError):
-    """Neither an answer nor a close, for too long."""
+    """Neither an answer nor a close within the time limit."""
 
 
 @dataclass
@@ -74,12 +74,12 @@ class Wire:
         self.socket.close()
 
     def reset(self):
-        """Closes with RST instead of FIN: the peer is gone, not done."""
+        """Closes with RST instead of FIN, as a client that disappears."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.socket.close()
 
     def send(self, data: bytes) -> "Wire":
-        """Sends, as far as the server listens: it may have answered and gone."""
+        """Sends as much as the server accepts; it may have answered and closed."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
@@ -89,7 +89,7 @@ class Wire:
         return self
 
     def finish(self) -> "Wire":
-        """No more will be sent."""
+        """Ends the sending direction."""
         try:
             self.socket.shutdown(socket.SHUT_WR)
         except OSError:
@@ -146,7 +146,7 @@ class Wire:
         return data
 
     def head(self):
-        """Status line and fields, or None where the connection ended without a byte."""
+        """Status line and fields, or None if the connection ended without a byte."""
         if not self.seen and not self._more():
             return None
         line = self._line()
@@ -162,7 +162,7 @@ class Wire:
         return Answer(int(status[1]), headers)
 
     def answer(self, method="GET"):
-        """The next answer, or None where the connection ended instead."""
+        """The next answer, or None if the connection ended."""
         answer = self.head()
         if answer is None or answer.status < 200 or answer.status in (204, 304) or method == "HEAD":
             return answer
@@ -185,14 +185,14 @@ class Wire:
         return found
 
     def expect_close(self):
-        """The connection ends, and nothing more comes."""
+        """The connection ends without further data."""
         rest = self._rest()
         if rest:
             raise BadAnswer(f"more than one answer: {rest[:300]!r}")
 
 
 def request(method, target, host, headers=(), body=b"", version="1.1") -> bytes:
-    """A request, as it stands on the wire."""
+    """A request as bytes."""
     lines = [f"{method} {target} HTTP/{version}"]
     if host is not None:
         lines.append(f"Host: {host}")
@@ -201,7 +201,7 @@ def request(method, target, host, headers=(), body=b"", version="1.1") -> bytes:
 
 
 def chunked(data: bytes, sizes=(65536,)) -> bytes:
-    """A body in chunks, whose sizes go round."""
+    """A body in chunks of these sizes, cyclically."""
     parts, at, k = [], 0, 0
     while at < len(data):
         piece = data[at:at + sizes[k % len(sizes)]]

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * diff_support.h: what the tests of differences share: streams that are edited, written to files
- * or made into manifests by hand, compared, and judged by loops over their tokens.
+ * diff_support.h: shared by the tests of differences: streams that are edited, written to files or
+ * turned into hand-made manifests, compared, and checked by loops over their tokens.
  */
 #ifndef TESTS_UNIT_DIFF_SUPPORT_H
 #define TESTS_UNIT_DIFF_SUPPORT_H
 
 #include "source_support.h"
 
-#include "core/mix.h"
-#include "digest/manifest.h"
+#include "core/hash.h"
+#include "digest/digest_internal.h"
 
 /* Tokens of a stream; free(tokens). */
 typedef struct stream {
@@ -59,7 +59,7 @@ static inline stream stream_spliced(const stream *s, size_t at, size_t gone, con
     return edited;
 }
 
-/* `count` random tokens more at a place; the first is none that was there. */
+/* `count` more random tokens at a place; the first differs from the token that was there. */
 static inline stream stream_inserted(const stream *s, size_t at, size_t count, uint64_t seed) {
     stream more = stream_random(seed, 50000, count), edited;
 
@@ -112,8 +112,8 @@ static inline iron_source *source_open(const char *path, iron_dtype dtype) {
     return open_all(dtype, &path, 1);
 }
 
-/* A manifest by hand. Its marks are smallest windows under a hash of the test's own: comparing
- * must not depend on which. */
+/* A hand-made manifest. Its marks are the smallest windows under a different hash, because
+ * comparing must not depend on the hash. */
 static inline void chunk_fill(iron__chunk *chunk, const stream *s, size_t first, size_t count) {
     iron__seal seal = {0};
     iron__seal_words words;
@@ -200,7 +200,7 @@ static inline void assert_ranges(const iron_diff *d, const iron_diff_report *r, 
     assert_int_equal(r->differing_chunks, differing);
 }
 
-/* Everything but the explanation, which is another matter, of a comparison of tokens. */
+/* Checks everything of a comparison of tokens except the explanation. */
 static inline iron_diff_report assert_exact(const iron_diff *d, const stream *a, const stream *b) {
     iron_diff_report r = describe(d);
     uint64_t first = first_difference(a, b);
@@ -220,7 +220,7 @@ static inline iron_diff_report assert_exact(const iron_diff *d, const stream *a,
     return r;
 }
 
-/* Both written to files of 32 bits and compared there. */
+/* Writes both to files of 32-bit tokens and compares them. */
 static inline iron_diff_report compare_files(const folder *in, const stream *a, const stream *b,
                                              uint64_t chunk_tokens, uint32_t threads) {
     file_name names[2] = {name_in(in, "a.bin"), name_in(in, "b.bin")};
@@ -241,7 +241,7 @@ static inline iron_diff_report compare_files(const folder *in, const stream *a, 
     return r;
 }
 
-/* Both as manifests by hand, without files. */
+/* Compares both as hand-made manifests, without files. */
 static inline iron_diff_report compare_manifests(const stream *a, const stream *b,
                                                  uint64_t chunk_tokens) {
     iron_manifest *m[2] = {manifest_by_hand(a, chunk_tokens), manifest_by_hand(b, chunk_tokens)};

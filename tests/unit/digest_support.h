@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * digest_support.h: what tests of digests share: the result that a stream must have, made of the
- * reference seal in one piece and of a loop over its values; and digests cut from one stream.
+ * digest_support.h: shared by the tests of digests: the expected result of a stream, computed from
+ * the reference seal in one piece and a loop over its values; and digests of pieces of one stream.
  */
 #ifndef TESTS_UNIT_DIGEST_SUPPORT_H
 #define TESTS_UNIT_DIGEST_SUPPORT_H
@@ -77,7 +77,7 @@ static inline void digest_take(iron_digest *digest, const uint32_t *stream, uint
               &err);
 }
 
-/* Its whole state; to be freed. */
+/* Its complete state; free() it. */
 static inline unsigned char *digest_bytes(const iron_digest *digest, size_t *bytes) {
     unsigned char *data;
     iron_error err;
@@ -88,7 +88,7 @@ static inline unsigned char *digest_bytes(const iron_digest *digest, size_t *byt
     return data;
 }
 
-/* Both know exactly the same. */
+/* Both digests have the same state. */
 static inline void assert_same_state(const iron_digest *a, const iron_digest *b) {
     size_t bytes_a, bytes_b;
     unsigned char *data_a = digest_bytes(a, &bytes_a), *data_b = digest_bytes(b, &bytes_b);
@@ -99,13 +99,13 @@ static inline void assert_same_state(const iron_digest *a, const iron_digest *b)
     free(data_b);
 }
 
-/* Cuts 0 ... total into `count` pieces, some perhaps empty; cuts[count] is total. */
-static inline void digest_cuts(uint64_t *cuts, size_t count, uint64_t total, dice *d) {
+/* Cuts 0 ... total into `count` pieces, some possibly empty; cuts[count] is total. */
+static inline void digest_cuts(uint64_t *cuts, size_t count, uint64_t total, rng *r) {
     cuts[0] = 0;
     for (size_t k = 1; k < count; k++)
-        cuts[k] = roll_below(d, total + 1);
+        cuts[k] = rng_below(r, total + 1);
     cuts[count] = total;
-    for (size_t k = 1; k < count; k++) /* insertion: there are few */
+    for (size_t k = 1; k < count; k++) /* insertion sort */
         for (size_t j = k; j > 1 && cuts[j] < cuts[j - 1]; j--) {
             uint64_t moved = cuts[j];
 
@@ -115,9 +115,9 @@ static inline void digest_cuts(uint64_t *cuts, size_t count, uint64_t total, dic
 }
 
 /* 0 ... count-1 in random order. */
-static inline void digest_order(size_t *order, size_t count, dice *d) {
+static inline void digest_order(size_t *order, size_t count, rng *r) {
     for (size_t k = 0; k < count; k++) {
-        size_t j = (size_t)roll_below(d, k + 1);
+        size_t j = (size_t)rng_below(r, k + 1);
 
         order[k] = k;
         order[k] = order[j];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* engine_support.h: what the tests of engines share: one that was created, and its report. */
+/* engine_support.h: shared by the engine tests: creating an engine and reading its report. */
 #ifndef TESTS_UNIT_ENGINE_SUPPORT_H
 #define TESTS_UNIT_ENGINE_SUPPORT_H
 

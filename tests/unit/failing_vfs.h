@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * failing_vfs.h: SQLite's way to the disk, with a counter in it: the n-th write, truncation or sync
- * fails, once or from then on. Everything else passes through to the default VFS.
+ * failing_vfs.h: a VFS for SQLite in which the n-th write, truncation or sync fails, once or from
+ * then on. Everything else goes to the default VFS.
  */
 #ifndef TESTS_UNIT_FAILING_VFS_H
 #define TESTS_UNIT_FAILING_VFS_H
@@ -25,7 +25,7 @@ static vfs_faults faults;
 
 typedef struct failing_file {
     sqlite3_file base;
-    sqlite3_file *real; /* right behind this struct */
+    sqlite3_file *real; /* directly after this struct */
     bool is_main;
 } failing_file;
 
@@ -50,7 +50,7 @@ static inline int f_read(sqlite3_file *f, void *to, int n, sqlite3_int64 at) {
 }
 static inline int f_write(sqlite3_file *f, const void *from, int n, sqlite3_int64 at) {
     if (fails_now(f)) {
-        /* a part of it is there: what a full disk and a torn write leave behind */
+        /* half of it is written, as by a full disk or a torn write */
         real_of(f)->pMethods->xWrite(real_of(f), from, n / 2, at);
         return faults.code;
     }

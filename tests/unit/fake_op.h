@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_op.h: two ops that are there for the tests of the arena alone, so that these need no op of
- * the library's: `echo` has two axes, a fact, contenders for one value alone, some that answer in
- * an order of their own, and kernels; `grain` has an axis of fractions, and a contender that
- * does not put all of its answer into the op's order.
+ * fake_op.h: two ops for the tests of the arena, independent of the library's ops: `echo` has two
+ * axes, a fact, a contender that suits only one value, contenders that answer in their own order,
+ * and kernels; `grain` has an axis of fractions, and a contender that unpacks its answer
+ * incompletely.
  *
- * Both invert the bits of a line of u32, whatever the axes say.
+ * Both invert the bits of an array of u32, independently of the axes.
  */
 #ifndef TESTS_UNIT_FAKE_OP_H
 #define TESTS_UNIT_FAKE_OP_H
@@ -34,7 +34,7 @@ static const iron__axis grain_axes[] = {{.name = "density",
                                          .least = 0,
                                          .most = 1}};
 
-/* How often problems were made, and how many were there at a time. */
+/* How many problems were made, and the most that existed at a time. */
 static struct { unsigned made, alive, most_alive; } fake_problems;
 
 static void fake_usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element,
@@ -71,10 +71,10 @@ static bool echo_param_at(const iron__case *c, size_t index, const char **name, 
     return index == 0;
 }
 
-static iron_status fake_make(iron__problem *out, iron__team *team, iron_error *err) {
+static iron_status fake_make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
     uint32_t *x;
 
-    out->team = team;
+    out->pool = pool;
     out->input_count = 1;
     if (iron__data_take(&out->inputs[0], "x", (size_t)out->c.rows * 4, err) != IRON_OK)
         return IRON_E_NOMEM;
@@ -88,12 +88,13 @@ static iron_status fake_make(iron__problem *out, iron__team *team, iron_error *e
     return IRON_OK;
 }
 
-static void fake_unmake(iron__problem *problem) {
+static void fake_unmake(iron__op_problem *problem) {
     fake_problems.alive--;
-    iron__data_release(problem);
+    iron__data_unmake(problem);
 }
 
-static bool fake_check(const iron__problem *problem, const void *output, char *text, size_t size) {
+static bool fake_check(const iron__op_problem *problem, const void *output, char *text,
+                       size_t size) {
     const uint32_t *x = problem->inputs[0].data, *y = output;
 
     for (uint64_t k = 0; k < problem->c.rows; k++)
@@ -120,7 +121,7 @@ static void fake_run_backwards(const iron__cpu_work *work) {
         y[rows - 1 - k] = ~x[k];
 }
 
-static void fake_turn(const iron__problem *problem, const void *own_order, void *output) {
+static void fake_reverse(const iron__op_problem *problem, const void *own_order, void *output) {
     const uint32_t *from = own_order;
     uint32_t *to = output;
 
@@ -129,10 +130,11 @@ static void fake_turn(const iron__problem *problem, const void *own_order, void 
 }
 
 /* All but the last. */
-static void fake_turn_badly(const iron__problem *problem, const void *own_order, void *output) {
+static void fake_reverse_badly(const iron__op_problem *problem, const void *own_order,
+                               void *output) {
     uint32_t *to = output, last = to[problem->c.rows - 1];
 
-    fake_turn(problem, own_order, output);
+    fake_reverse(problem, own_order, output);
     to[problem->c.rows - 1] = last;
 }
 
@@ -181,7 +183,7 @@ static iron_status fake_run_gpu(iron__gpu_work *work, const iron__gpu_data *data
     return status == IRON_OK ? iron__gpu_run(queue, &launch, err) : status;
 }
 
-/* Larger than all that follows, and of no use. */
+/* A useless kernel that is larger than those of the answer. */
 static iron_status fake_derive_gpu(iron__gpu_work *work, const iron__gpu_data *data,
                                    iron__gpu_queue *queue, iron_error *err) {
     const iron__gpu_arg mark[] = {IRON_GPU_BUFFER(data->output)};
@@ -194,10 +196,10 @@ static iron_status fake_derive_gpu(iron__gpu_work *work, const iron__gpu_data *d
     return iron__gpu_run(queue, &launch, err);
 }
 
-static const iron__kit_recipe fake_recipe = {.image = &fake_image,
-                                             .kernels = {"echo_mark", "echo_not", "echo_ready"}};
-static const iron__gpu_way fake_way = {IRON_KIT_WAY, .run = fake_run_gpu,
-                                       .derive = fake_derive_gpu};
+static const iron__kit_spec fake_recipe = {.image = &fake_image,
+                                           .kernels = {"echo_mark", "echo_not", "echo_ready"}};
+static const iron__gpu_launcher fake_way = {IRON_KIT_LAUNCHER, .run = fake_run_gpu,
+                                            .derive = fake_derive_gpu};
 
 static bool echo_contender_at(size_t index, iron__contender *out) {
     static const iron__contender rows[] = {
@@ -207,7 +209,7 @@ static bool echo_contender_at(size_t index, iron__contender *out) {
          .beats = "naive",
          .backends = IRON_ON_CPU,
          .cpu_run = fake_run_backwards,
-         .unpack = fake_turn},
+         .unpack = fake_reverse},
         {.name = "zipf-only",
          .idea = "for zipf alone",
          .backends = IRON_ON_CPU,
@@ -224,7 +226,7 @@ static bool echo_contender_at(size_t index, iron__contender *out) {
          .backends = IRON_ON_GPU,
          .gpu = &fake_way,
          .own = &fake_recipe,
-         .unpack = fake_turn},
+         .unpack = fake_reverse},
     };
 
     if (index >= COUNT(rows))
@@ -240,7 +242,7 @@ static bool grain_contender_at(size_t index, iron__contender *out) {
          .idea = "unpacks all but the last",
          .backends = IRON_ON_CPU,
          .cpu_run = fake_run_backwards,
-         .unpack = fake_turn_badly},
+         .unpack = fake_reverse_badly},
         {.name = "naive",
          .idea = "a thread each",
          .backends = IRON_ON_GPU,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * format_support.h: token files of every format, built byte by byte, for the tests of their
- * readers. A file is a blob that grows at its end; a test changes bytes of it to make it lie.
+ * format_support.h: token files of every format, built byte by byte. A file is a blob that grows at
+ * its end; tests change bytes of it to make it invalid.
  */
 #ifndef TESTS_UNIT_FORMAT_SUPPORT_H
 #define TESTS_UNIT_FORMAT_SUPPORT_H
@@ -21,7 +21,7 @@ static inline void put(blob *b, const void *data, size_t bytes) {
     b->count += bytes;
 }
 
-/* A number of so many bytes, the lowest first. */
+/* A little-endian number of `bytes` bytes. */
 static inline void put_number(blob *b, uint64_t value, unsigned bytes) {
     for (unsigned k = 0; k < bytes; k++) {
         unsigned char byte = (unsigned char)(value >> 8 * k);
@@ -122,7 +122,7 @@ static inline void save_text(const folder *in, const char *name, const char *tex
     file_write(name_in(in, name).path, text, strlen(text));
 }
 
-/* Opening one file is refused, with these words. */
+/* Opening the file fails with this message. */
 static inline void assert_open_fails(const char *path, const char *format, iron_dtype dtype,
                                      iron_status expected, const char *word) {
     iron_source *s = (iron_source *)&s;
@@ -152,7 +152,7 @@ static inline void assert_counting(iron_source *s, size_t tokens) {
     assert_int_equal(done, tokens);
 }
 
-/* Opens, says what it is, and reads 1, 2, 3, ... */
+/* Opens the file, checks its format, and reads 1, 2, 3, ... */
 static inline void assert_reads(const char *path, const char *format, iron_dtype given,
                                 const char *found, iron_dtype dtype, size_t tokens) {
     iron_source *s = NULL;

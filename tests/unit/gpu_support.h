@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu_support.h: what the tests of the op and the engine on a GPU share: caches in a folder of the
- * test's own, the reason when there is no device, engines here and on the CPU, and comparing them.
+ * gpu_support.h: shared by the GPU tests: caches in a temporary folder, the reason if there is no
+ * device, engines on the GPU and on the CPU, and comparing them.
  *
- * They run on the first device of OpenCL, which PoCL gives every machine. IRON_TEST_BACKEND=cuda in
- * the environment runs them on CUDA instead.
+ * The tests run on the first OpenCL device; PoCL provides one on every machine.
+ * IRON_TEST_BACKEND=cuda in the environment runs them on CUDA instead.
  */
 #ifndef TESTS_UNIT_GPU_SUPPORT_H
 #define TESTS_UNIT_GPU_SUPPORT_H
@@ -13,7 +13,7 @@
 
 #include "engine/engine.h"
 
-/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
+/* PoCL's compiler leaks; our own leaks are still found. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
 
@@ -42,7 +42,7 @@ static inline int gpu_set_up(void **state) {
     (void)state;
     folder_make(&gpu_place);
     setenv("IRON_CACHE_DIR", name_in(&gpu_place, "cache").path, 1);
-    setenv("POCL_CACHE_DIR", gpu_place.path, 0); /* PoCL's own, out of the user's home */
+    setenv("POCL_CACHE_DIR", gpu_place.path, 0); /* PoCL's own cache, not in the user's home */
     gpu_reason = (iron_error){.status = IRON_OK};
     (void)iron__gpu_probe(gpu_index(), &devices, &gpu_reason);
     return 0;
@@ -81,7 +81,7 @@ static inline iron_engine *engine_of(const iron_config *c) {
     return e;
 }
 
-/* In everything that can be seen. */
+/* Compares everything that engines report. */
 static inline void assert_same_engines(iron_engine *a, iron_engine *b) {
     iron_report ra = report_of(a), rb = report_of(b);
     size_t n = (size_t)iron_engine_config(b)->nodes;
@@ -107,7 +107,7 @@ static inline iron__gpu_device *device_of(const iron_engine *e) {
     return (iron__gpu_device *)(void *)(info - offsetof(iron__gpu_device, info));
 }
 
-/* Does the device offer this strategy? */
+/* Whether the device offers this strategy. */
 static inline bool gpu_offers(iron__gpu_strategy strategy) {
     iron__gpu_info info;
     iron_error err;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * line_op_support.h: what the tests of ops whose answer is a line of 4-byte elements share beyond
- * line_support.h: sizes, all rows of an op, and the wrong answers that no judge may let pass.
+ * line_op_support.h: helpers for tests of ops whose answer is a line of 4-byte elements, beyond
+ * line_support.h: sizes, all rows of an op, and wrong answers that every check must refuse.
  */
 #ifndef TESTS_UNIT_LINE_OP_SUPPORT_H
 #define TESTS_UNIT_LINE_OP_SUPPORT_H
 
 #include "line_support.h"
 
-/* Tiny, odd, prime, around blocks of vectors and around what a thread takes at a time. */
+/* Tiny, odd, prime, around blocks of vectors and around the pieces of a thread. */
 static const uint64_t line_sizes[] = {1,    2,    3,    4,     5,     15,    16,    17,     31,
                                       63,   64,   65,   255,   257,   1000,  1023,  1025,   4095,
                                       4096, 4097, 9973, 65535, 65536, 65537, 70001, 131072, 200003};
@@ -18,20 +18,20 @@ static inline iron__case make_case(const iron__op *op, uint64_t rows, double at,
         .op = op, .rows = rows, .cols = 1, .element = op->usual, .seed = seed, .at = {at}};
 }
 
-static inline iron__problem make_problem(const iron__op *op, uint64_t rows, double at,
-                                         uint64_t seed, iron__team *team) {
-    iron__problem p = {.c = make_case(op, rows, at, seed)};
+static inline iron__op_problem make_problem(const iron__op *op, uint64_t rows, double at,
+                                            uint64_t seed, iron__thread_pool *pool) {
+    iron__op_problem p = {.c = make_case(op, rows, at, seed)};
     iron_error err;
 
     assert_ok(op->accept(&p.c, &err), &err);
-    assert_ok(op->make(&p, team, &err), &err);
+    assert_ok(op->make(&p, pool, &err), &err);
     assert_int_equal(p.output_bytes, rows * 4);
     assert_int_equal(p.inputs[0].bytes, rows * 4);
     return p;
 }
 
-/* Refused, and the text names the element. */
-static inline void assert_fails(const iron__problem *p, const void *output, size_t first,
+/* The check refuses the answer and names the element. */
+static inline void assert_fails(const iron__op_problem *p, const void *output, size_t first,
                                 const char *what) {
     char text[240] = "", place[40];
 
@@ -43,20 +43,20 @@ static inline void assert_fails(const iron__problem *p, const void *output, size
         fail_msg("%s: '%s' does not name element %zu", what, text, first);
 }
 
-/* The answer of the op's last row on the CPU, which passes; free() it. */
-static inline uint32_t *right_answer(const iron__problem *p, iron__team *team) {
+/* The answer of the op's last CPU row, which must pass; free() it. */
+static inline uint32_t *right_answer(const iron__op_problem *p, iron__thread_pool *pool) {
     uint32_t *output = grab(p->output_bytes);
     iron__contender row, last = {0};
 
     for (size_t k = 0; p->c.op->contender_at(k, &row); k++)
         if (row.backends & IRON_ON_CPU)
             last = row;
-    run_row(&last, p, team, output);
+    run_row(&last, p, pool, output);
     assert_passes(p, output, last.name);
     return output;
 }
 
-static inline void assert_rows_are_right(const iron__problem *p, iron__team *team) {
+static inline void assert_rows_are_right(const iron__op_problem *p, iron__thread_pool *pool) {
     void *output = grab(p->output_bytes);
     iron__contender row;
     char what[64];
@@ -64,31 +64,31 @@ static inline void assert_rows_are_right(const iron__problem *p, iron__team *tea
     for (size_t k = 0; p->c.op->contender_at(k, &row); k++) {
         if (!(row.backends & IRON_ON_CPU) || (row.suits && !row.suits(&row, &p->c)))
             continue;
-        run_row(&row, p, team, output);
-        snprintf(what, sizeof what, "%s, %u threads", row.name, iron__team_threads(team));
+        run_row(&row, p, pool, output);
+        snprintf(what, sizeof what, "%s, %u threads", row.name, iron__thread_pool_threads(pool));
         assert_passes(p, output, what);
     }
     free(output);
 }
 
-/* Every row on the CPU, on one thread and on three, at every size, with each of the values. */
+/* Every CPU row, on one thread and on three, at every size, with each of the values. */
 static inline void every_row_is_right(const iron__op *op, const double *at, size_t count) {
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t s = 0; s < COUNT(line_sizes); s++)
             for (size_t k = 0; k < count; k++) {
-                iron__problem p = make_problem(op, line_sizes[s], at[k], 42 + s, team);
+                iron__op_problem p = make_problem(op, line_sizes[s], at[k], 42 + s, pool);
 
-                assert_rows_are_right(&p, team);
+                assert_rows_are_right(&p, pool);
                 op->unmake(&p);
             }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-/* One wrong element at a time: a bit off, NaN, another one's. */
-static inline void assert_single_elements_count(const iron__problem *p, uint32_t *output) {
+/* One wrong element at a time: one bit wrong, or NaN. */
+static inline void assert_single_elements_count(const iron__op_problem *p, uint32_t *output) {
     size_t n = (size_t)p->c.rows, places[] = {0, n / 2, n - 1};
 
     for (size_t k = 0; k < COUNT(places); k++) {
@@ -105,19 +105,19 @@ static inline void assert_single_elements_count(const iron__problem *p, uint32_t
     assert_passes(p, output, "put right again");
 }
 
-/* All zeros (which is wrong but where nothing else is right), all NaN, the answer moved by one, its
- * halves exchanged, and the answer to other data. */
-static inline void assert_wrong_answers_fail(const iron__problem *p, uint32_t *output,
-                                             iron__team *team) {
+/* All zeros, all NaN, the answer shifted by one, its halves exchanged, and the answer for other
+ * data. */
+static inline void assert_wrong_answers_fail(const iron__op_problem *p, uint32_t *output,
+                                             iron__thread_pool *pool) {
     size_t n = (size_t)p->c.rows;
     uint32_t *wrong = grab(p->output_bytes), *other_answer;
-    iron__problem other = make_problem(p->c.op, p->c.rows, p->c.at[0], p->c.seed + 1, team);
+    iron__op_problem other = make_problem(p->c.op, p->c.rows, p->c.at[0], p->c.seed + 1, pool);
 
     memset(wrong, 0, p->output_bytes);
     assert_fails(p, wrong, SIZE_MAX, "zeros");
     memset(wrong, 0xFF, p->output_bytes);
     assert_fails(p, wrong, 0, "NaN");
-    other_answer = right_answer(&other, team);
+    other_answer = right_answer(&other, pool);
     assert_fails(p, other_answer, SIZE_MAX, "the answer to other data");
     if (n > 1) {
         memcpy(wrong, output + 1, (n - 1) * 4);
@@ -133,11 +133,11 @@ static inline void assert_wrong_answers_fail(const iron__problem *p, uint32_t *o
 }
 
 /* Inputs depend on the seed alone, not on how many threads make them. */
-static inline void assert_data_are_the_seeds(const iron__op *op, double at) {
-    iron__team *one = make_team(1), *three = make_team(3);
-    iron__problem a = make_problem(op, 200003, at, 5, one);
-    iron__problem b = make_problem(op, 200003, at, 5, three);
-    iron__problem c = make_problem(op, 200003, at, 6, three);
+static inline void assert_data_depend_on_the_seed(const iron__op *op, double at) {
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
+    iron__op_problem a = make_problem(op, 200003, at, 5, one);
+    iron__op_problem b = make_problem(op, 200003, at, 5, three);
+    iron__op_problem c = make_problem(op, 200003, at, 6, three);
 
     for (size_t k = 0; k < a.input_count; k++) {
         assert_memory_equal(a.inputs[k].data, b.inputs[k].data, a.inputs[k].bytes);
@@ -146,13 +146,13 @@ static inline void assert_data_are_the_seeds(const iron__op *op, double at) {
     op->unmake(&a);
     op->unmake(&b);
     op->unmake(&c);
-    op->unmake(&c); /* a struct of zeros but c */
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    op->unmake(&c); /* all zeros except c */
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
-/* The rows of one kind of backend have these names, in this order, and each improves on one before
- * it; the first is the baseline. */
+/* The rows of one backend have these names in this order, and each improves on an earlier one; the
+ * first is the baseline. */
 static inline void assert_rows_are(const iron__op *op, uint32_t backends, const char *const *names,
                                    size_t count) {
     iron__contender row;
@@ -175,7 +175,7 @@ static inline void assert_rows_are(const iron__op *op, uint32_t backends, const 
     assert_string_equal(op->baselines[backends != IRON_ON_CPU], names[0]);
 }
 
-/* What an op over a line must accept and refuse, and what it must say of itself. */
+/* What a one-dimensional op must accept, refuse and document. */
 static inline void assert_is_a_line(const iron__op *op, uint64_t useful_bytes, uint64_t most) {
     iron__case c = make_case(op, 1000, 0, 1);
     iron_error err;
@@ -202,7 +202,7 @@ static inline void assert_is_a_line(const iron__op *op, uint64_t useful_bytes, u
     assert_says(&err, "f64");
 }
 
-/* gpu_mib: what a GPU moves at least. */
+/* gpu_mib: the minimum of MiB moved on a GPU. */
 static inline void assert_sizes_outgrow_caches(const iron__op *op, uint64_t gpu_mib) {
     for (uint64_t mib = 0; mib <= 1024; mib = 2 * mib + 1) {
         iron__case c = make_case(op, 0, 0, 1), on_gpu = c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* line_support.h: what the tests of ops over a line of u32 share: problems, and what holds
- * of every list of rows. */
+/* line_support.h: helpers for tests of one-dimensional ops over u32: problems, and properties of
+ * every table of rows. */
 #ifndef TESTS_UNIT_LINE_SUPPORT_H
 #define TESTS_UNIT_LINE_SUPPORT_H
 
@@ -11,20 +11,20 @@ static inline iron__case line_case(const iron__op *op, uint64_t rows, double at)
         .op = op, .rows = rows, .cols = 1, .element = IRON_U32, .seed = 7, .at = {at}};
 }
 
-static inline iron__problem make_line(const iron__op *op, uint64_t rows, double at, uint64_t seed,
-                                      iron__team *team) {
-    iron__problem p = {.c = line_case(op, rows, at)};
+static inline iron__op_problem make_line(const iron__op *op, uint64_t rows, double at,
+                                         uint64_t seed, iron__thread_pool *pool) {
+    iron__op_problem p = {.c = line_case(op, rows, at)};
     iron_error err;
 
     p.c.seed = seed;
     assert_ok(op->accept(&p.c, &err), &err);
-    assert_ok(op->make(&p, team, &err), &err);
+    assert_ok(op->make(&p, pool, &err), &err);
     assert_int_equal(p.inputs[0].bytes, rows * sizeof(uint32_t));
-    assert_ptr_equal(p.team, team);
+    assert_ptr_equal(p.pool, pool);
     return p;
 }
 
-static inline void assert_same_data(const iron__problem *a, const iron__problem *b) {
+static inline void assert_same_data(const iron__op_problem *a, const iron__op_problem *b) {
     assert_int_equal(a->input_count, b->input_count);
     for (size_t k = 0; k < a->input_count; k++) {
         assert_int_equal(a->inputs[k].bytes, b->inputs[k].bytes);
@@ -32,7 +32,7 @@ static inline void assert_same_data(const iron__problem *a, const iron__problem 
     }
 }
 
-static inline void assert_passes(const iron__problem *p, const void *output, const char *what) {
+static inline void assert_passes(const iron__op_problem *p, const void *output, const char *what) {
     char text[200] = "";
 
     if (!p->c.op->check(p, output, text, sizeof text))
@@ -40,8 +40,8 @@ static inline void assert_passes(const iron__problem *p, const void *output, con
                  text);
 }
 
-/* Not right, and the judge says a certain thing of it. */
-static inline void assert_caught(const iron__problem *p, const void *output, const char *says) {
+/* The check refuses the answer with this message. */
+static inline void assert_caught(const iron__op_problem *p, const void *output, const char *says) {
     char text[200] = "";
 
     assert_false(p->c.op->check(p, output, text, sizeof text));
@@ -49,7 +49,7 @@ static inline void assert_caught(const iron__problem *p, const void *output, con
         fail_msg("'%s' does not say '%s'", text, says);
 }
 
-/* Is there a row of that name on one of those backends? */
+/* Whether there is a row of that name on one of those backends. */
 static inline bool has_row(const iron__op *op, const char *name, uint32_t backends) {
     iron__contender row;
 
@@ -59,8 +59,8 @@ static inline bool has_row(const iron__op *op, const char *name, uint32_t backen
     return false;
 }
 
-/* Every row tells its idea, can run, and improves on one that races beside it. */
-static inline void assert_rows_tell_a_story(const iron__op *op, const char *const *names,
+/* Every row has an idea, can run, and improves on a row of the same backend. */
+static inline void assert_rows_are_complete(const iron__op *op, const char *const *names,
                                             size_t count) {
     iron__contender row;
 

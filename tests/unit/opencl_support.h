@@ -1,31 +1,106 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencl_support.h: what the tests of OpenCL share: the first device there is, or why there is
- * none, and a folder for everything that is left on disk.
+ * opencl_support.h: shared by the tests of the OpenCL backend: the first device, or the reason why
+ * there is none, a temporary folder, and functions that fail with a given code in place of the
+ * driver's. Tests replace functions in the loader's table (`api`); `real` has the originals.
  */
 #ifndef IRON_UNIT_OPENCL_SUPPORT_H
 #define IRON_UNIT_OPENCL_SUPPORT_H
 
 #include "support.h"
 
-#include "gpu/opencl/opencl.h"
+#include "gpu/opencl/opencl_device.c" /* for opencl_forget */
 
 #define OPS (&iron__opencl_ops)
 
 static folder place;
-static iron__gpu_device *device;
-static iron_error reason; /* why there is no device */
+static iron_error reason __attribute__((unused)); /* why there is no device */
 
-/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
+/* PoCL's compiler never frees some memory; our own leaks are still found. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
 
 #define NEED_DEVICE()                                                                              \
     do {                                                                                           \
-        if (!device) {                                                                             \
+        if (reason.status != IRON_OK) {                                                            \
             print_message("skipped: %s\n", reason.text);                                           \
             skip();                                                                                \
         }                                                                                          \
     } while (0)
+
+/* Makes the folder and puts PoCL's own cache into it, outside of the user's home. */
+static inline void make_place(void) {
+    folder_make(&place);
+    setenv("POCL_CACHE_DIR", place.path, 0);
+}
+
+/* Discards the list of devices, so that the next call loads the library again. No device may be
+ * open. */
+static inline void opencl_forget(void) {
+    pthread_mutex_lock(&loader.mutex);
+    discard_devices();
+    loader.is_tried = false;
+    pthread_mutex_unlock(&loader.mutex);
+}
+
+/* The loader's table, which tests may change. */
+static inline iron__opencl_api *writable_api(void) {
+    const iron__opencl_library *library;
+    iron_error err;
+
+    assert_ok(get_library(&library, &err), &err);
+    return (iron__opencl_api *)&library->api;
+}
+
+static int32_t fail_code; /* returned by the failing functions */
+
+static inline iron__cl_context *fail_context(const intptr_t *properties, uint32_t count,
+                                             iron__cl_device *const *devices,
+                                             iron__cl_context_callback callback, void *user,
+                                             int32_t *code) {
+    (void)properties;
+    (void)count;
+    (void)devices;
+    (void)callback;
+    (void)user;
+    *code = fail_code;
+    return NULL;
+}
+
+static inline int32_t fail_finish(iron__cl_queue *queue) {
+    (void)queue;
+    return fail_code;
+}
+
+/* For tests of built programs: a kernel that writes 1, one that writes 2. */
+static const char source_1[] __attribute__((unused)) =
+    "__kernel void one(__global uint *to) { to[get_global_id(0)] = 1; }\n";
+static const char source_2[] __attribute__((unused)) =
+    "__kernel void one(__global uint *to) { to[get_global_id(0)] = 2; }\n";
+
+/* The value that the kernel writes; 0: something failed, and err has the reason. */
+static inline uint32_t result_of(iron__gpu_device *on, iron__gpu_program *program,
+                                 iron_error *err) {
+    iron__gpu_launch launch = {.groups = {1}, .threads = {1}, .arg_count = 1};
+    iron__gpu_queue *queue = NULL;
+    iron__gpu_buffer *b = NULL;
+    uint32_t got = 0;
+
+    if (OPS->queue->create(on, &queue, err) == IRON_OK &&
+        OPS->memory->buffer_create(on, IRON_GPU_MEMORY_DEVICE, 4, &b, err) == IRON_OK &&
+        OPS->program->kernel_find(program, "one", &launch.kernel, err) == IRON_OK) {
+        iron__gpu_arg arg = IRON_GPU_BUFFER(b);
+        iron__gpu_copy copy = {.from = b, .to_host = &got, .bytes = 4};
+
+        launch.args = &arg;
+        if (OPS->program->launch(queue, &launch, err) != IRON_OK ||
+            OPS->queue->copy(queue, &copy, err) != IRON_OK ||
+            OPS->queue->wait(queue, err) != IRON_OK)
+            got = 0;
+    }
+    OPS->memory->buffer_destroy(b);
+    OPS->queue->destroy(queue);
+    return got;
+}
 
 #endif

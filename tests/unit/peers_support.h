@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peers_support.h: what the tests of peers share: a folder with plug-ins, and the list of them.
+ * peers_support.h: for tests of peers: a folder with plug-ins, and the list of them.
  */
 #ifndef TESTS_UNIT_PEERS_SUPPORT_H
 #define TESTS_UNIT_PEERS_SUPPORT_H
 
 #include "support.h"
 
-#include "arena/peers.h"
+#include "arena/arena.c"
 
 #define PEERS "IRON_PEERS"
 
-static inline iron__peers *open_in(const char *path) {
-    iron__peers *peers = NULL;
+static inline iron__peers open_in(const char *path) {
+    iron__peers peers;
     iron_error err;
 
     setenv(PEERS, path, 1);
-    assert_ok(iron__peers_open(&peers, &err), &err);
+    assert_ok(peers_open(&peers, &err), &err);
     unsetenv(PEERS);
     return peers;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* place.h: a folder that each test of a file has to itself: `place`, made before it and removed
- * with all that is in it after. */
+/* place.h: a temporary folder for each test of a file: `place`, created before the test and removed
+ * with its contents after it. */
 #ifndef TESTS_UNIT_PLACE_H
 #define TESTS_UNIT_PLACE_H
 

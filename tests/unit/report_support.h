@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report_support.h: a report that looks like one of a real race, made up: a CPU, a CUDA and an
- * OpenCL device, three ops, sizes, parameters, peers, memory strategies, cold turns, kernels of
- * which a driver tells all, some or nothing, rows that are wrong, failed and skipped, and text that
- * would break a careless printer. The same in every run.
+ * report_support.h: a synthetic report that looks like one of a real race: a CPU, a CUDA and an
+ * OpenCL device, three ops, sizes, parameters, peers, memory strategies, cold samples, kernels
+ * about which a driver reports everything, something or nothing, rows that are wrong, failed and
+ * skipped, and text that needs escaping. It is the same in every run.
  */
 #ifndef TESTS_UNIT_REPORT_SUPPORT_H
 #define TESTS_UNIT_REPORT_SUPPORT_H
 
 #include "support.h"
 
-#include "arena/report.h"
+#include "arena/arena_internal.h"
 
 #define HOSTILE "</script><b onclick=\"x\">'&, <!-- \xE2\x80\xA8 \\ \x1b[31m\nnext line \xFF|"
 
@@ -20,7 +20,8 @@
 
 typedef enum sample_kind { SAMPLE_WIDE, SAMPLE_USUAL, SAMPLE_TINY } sample_kind;
 
-/* What a made-up contender does: a fraction of its device's read ceiling, and its memory. */
+/* A synthetic contender: the fraction of its device's read ceiling that it reaches, and its
+ * memory. */
 typedef struct sample_entry {
     const char *op, *backend, *contender, *memory;
     double fraction;
@@ -46,7 +47,7 @@ typedef struct sample {
     iron__samples pools[SAMPLE_POOLS];
     double times[SAMPLE_POOLS][SAMPLE_COUNT];
     size_t pool_count;
-    dice d;
+    rng r;
 } sample;
 
 /* The first are on the CPU: a tiny report takes two of them. */
@@ -100,7 +101,7 @@ static const sample_size sample_sizes[] = {
     {"histogram", "4294967296", "", 4294967296, "zipf"},
 };
 
-/* An op of the sample's own, for what there is to say of it. */
+/* The op of the sample, for its description. */
 static const char *const sample_words[] = {"uniform", "zipf"};
 static const iron__axis sample_axes[] = {
     {.name = "data", .about = "how the values are spread", .words = sample_words, .count = 2}};
@@ -148,7 +149,7 @@ static inline int sample_order(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Samples around ms, with a tail to the right as real ones have, and what they come to. */
+/* Samples around ms with a tail to the right, as real ones have, and their statistics. */
 static inline const iron__samples *sample_times(sample *s, double ms, size_t count,
                                                 iron__statistics *out) {
     iron__samples *pool = &s->pools[s->pool_count];
@@ -156,9 +157,9 @@ static inline const iron__samples *sample_times(sample *s, double ms, size_t cou
 
     assert_true(s->pool_count <= SAMPLE_POOLS && count <= SAMPLE_COUNT);
     for (size_t k = 0; k < count; k++) {
-        double u = (double)roll_below(&s->d, 1000) / 1000;
+        double u = (double)rng_below(&s->r, 1000) / 1000;
 
-        at[k] = sorted[k] = ms * (0.995 + 0.01 * u + (roll_below(&s->d, 12) == 0 ? 0.06 * u : 0));
+        at[k] = sorted[k] = ms * (0.995 + 0.01 * u + (rng_below(&s->r, 12) == 0 ? 0.06 * u : 0));
         sum += at[k];
     }
     qsort(sorted, count, sizeof sorted[0], sample_order);
@@ -181,8 +182,8 @@ static inline const iron__samples *sample_times(sample *s, double ms, size_t cou
 
 static inline void sample_scope(sample *s, iron__report_scope *to, double ms, double bytes,
                                 double ceiling) {
-    to->is_there = true;
-    to->samples = sample_times(s, ms, 12 + roll_below(&s->d, 28), &to->warm);
+    to->is_measured = true;
+    to->samples = sample_times(s, ms, 12 + rng_below(&s->r, 28), &to->warm);
     to->gb_s = bytes / 1e6 / to->warm.median;
     to->percent_of_ceiling = ceiling > 0 ? 100 * to->gb_s / ceiling : 0;
 }
@@ -203,7 +204,7 @@ static inline void sample_gpu_scopes(sample *s, iron__report_row *row, const sam
 static inline void sample_figures(sample *s, iron__report_row *row, const sample_entry *e,
                                   double bytes) {
     const sample_backend *b = sample_backend_of(e->backend);
-    /* Data in the cache are read faster; small ones are ruled by the time a launch takes. */
+    /* Data in the cache is read faster; for small data the launch takes most of the time. */
     double rate = b->read * e->fraction * (row->is_cache_resident ? 1.6 : 1);
     double ms = bytes / 1e6 / rate + b->latency_ms;
     iron__report_scope *kernel = &row->scopes[IRON_SCOPE_KERNEL];
@@ -217,28 +218,29 @@ static inline void sample_figures(sample *s, iron__report_row *row, const sample
         sample_gpu_scopes(s, row, b, bytes, ms);
 }
 
-/* CUDA's driver tells all, OpenCL's the local memory alone, and of a peer nothing is seen. */
+/* CUDA's driver reports everything, OpenCL's only local memory, and peers nothing. */
 static inline const iron__kernels *sample_kernels(sample *s, const sample_entry *e) {
     iron__kernels *all = &s->kernels[s->report.row_count - 1];
-    iron__gpu_watch *w = &all->answer;
+    iron__gpu_launch_log *w = &all->answer;
     bool is_cuda = strcmp(e->backend, "cuda") == 0;
-    iron__gpu_facts facts = {32, strcmp(e->contender, "naive") == 0 ? 8 : 0, 0, 8, 1};
+    iron__gpu_resources facts = {32, strcmp(e->contender, "naive") == 0 ? 8 : 0, 0, 8, 1};
 
     if (strcmp(e->backend, "cpu") == 0 || e->is_peer || e->status == IRON_ROW_SKIPPED)
         return NULL;
     all->prepare =
-        (iron__gpu_watch){.count = 2,
-                          .seen = {{.kernel = "turn", .groups = 99999, .threads = 256},
-                                   {.kernel = "clear", .groups = 99999, .threads = 256}}};
-    *w = (iron__gpu_watch){.count = 2, .seen = {{.kernel = "clear", .groups = 1, .threads = 256}}};
-    w->seen[1] = (iron__gpu_sighting){.groups = 1056, .threads = 256};
+        (iron__gpu_launch_log){.count = 2,
+                               .seen = {{.kernel = "turn", .groups = 99999, .threads = 256},
+                                        {.kernel = "clear", .groups = 99999, .threads = 256}}};
+    *w = (iron__gpu_launch_log){.count = 2,
+                                .seen = {{.kernel = "clear", .groups = 1, .threads = 256}}};
+    w->seen[1] = (iron__gpu_launch_record){.groups = 1056, .threads = 256};
     snprintf(w->seen[1].kernel, sizeof w->seen[1].kernel, "%s_%s", e->op, e->contender);
     if (is_cuda)
-        w->seen[1].facts = facts;
+        w->seen[1].resources = facts;
     if (strcmp(e->contender, "local") == 0)
-        w->seen[1].facts = (iron__gpu_facts){40, 0, 49152, 4, 0.5};
+        w->seen[1].resources = (iron__gpu_resources){40, 0, 49152, 4, 0.5};
     if (!is_cuda && strcmp(e->contender, "champion") == 0)
-        w->seen[1].facts.local_bytes = 1024;
+        w->seen[1].resources.local_bytes = 1024;
     return all;
 }
 
@@ -288,7 +290,7 @@ static inline void sample_row(sample *s, const sample_entry *e, const sample_siz
         sample_figures(s, row, e, size->bytes);
 }
 
-/* Ranked rows by the kernel's median, then the wrong, the skipped, the failed. */
+/* Ranked rows by the kernel's median, then the wrong, skipped and failed rows. */
 static inline int sample_row_order(const void *a, const void *b) {
     const iron__report_row *x = a, *y = b;
 
@@ -349,7 +351,7 @@ static inline void sample_device(sample *s, const sample_backend *b, const char 
     d->units = is_cpu ? 56 : 132;
     d->memory_bytes = UINT64_C(150754820096);
     d->cache_bytes = b->cache_bytes;
-    d->is_there = true;
+    d->is_available = true;
     d->clock_min = strcmp(b->name, "cuda") == 0 ? 1755 : 0;
     d->clock_max = strcmp(b->name, "cuda") == 0 ? 1980 : 0;
     d->memory_clock = strcmp(b->name, "cuda") == 0 ? 3201 : 0;
@@ -399,7 +401,7 @@ static inline sample *sample_make(sample_kind kind) {
     sample *s = calloc(1, sizeof *s);
 
     assert_non_null(s);
-    s->d = (dice){20261115};
+    s->r = (rng){20261115};
     s->report.devices = s->devices;
     s->report.ceilings = s->ceilings;
     s->report.rows = s->rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* row_support.h: what tests of all ops share: a team, and a row of the CPU run as a race does. */
+/* row_support.h: helpers for tests of all ops: a pool, and running a CPU row as a race does. */
 #ifndef TESTS_UNIT_ROW_SUPPORT_H
 #define TESTS_UNIT_ROW_SUPPORT_H
 
@@ -7,22 +7,22 @@
 
 #include "ops/op.h"
 
-static inline iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
+static inline iron__thread_pool *make_team(uint32_t threads) {
+    iron__thread_pool *pool = NULL;
     iron_error err;
 
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
+    assert_ok(iron__thread_pool_create(threads, iron__allocator_default(), &pool, &err), &err);
+    return pool;
 }
 
-/* Output poisoned, scratch exactly as large as it was asked for, with rubbish in it. */
-static inline void run_row(const iron__contender *row, const iron__problem *p, iron__team *team,
-                           void *output) {
+/* Fills output and scratch with ones; scratch has exactly the requested size. */
+static inline void run_row(const iron__contender *row, const iron__op_problem *p,
+                           iron__thread_pool *pool, void *output) {
     size_t bytes = 0;
-    iron__cpu_work work = {.row = row, .problem = p, .team = team, .output = output};
+    iron__cpu_work work = {.row = row, .problem = p, .pool = pool, .output = output};
 
     if (row->cpu_scratch_bytes)
-        bytes = row->cpu_scratch_bytes(p, iron__team_threads(team));
+        bytes = row->cpu_scratch_bytes(p, iron__thread_pool_threads(pool));
     work.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", NULL);
     assert_non_null(work.scratch);
     memset(work.scratch, 0xFF, bytes);

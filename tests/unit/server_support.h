@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server_support.h: a server with a few routes of its own and a store that keeps nothing, and a
- * client that writes exactly the bytes it is told to. The store's functions are defined here, so
- * the real one is not linked.
+ * server_support.h: a server with a few test routes and an empty store, and a client that sends
+ * exactly the given bytes. The store's functions are defined here, so the real one is not linked.
+ * The clock of the server's timeouts can be advanced, so no test has to wait for one.
  */
 #ifndef TESTS_UNIT_SERVER_SUPPORT_H
 #define TESTS_UNIT_SERVER_SUPPORT_H
 
 #include "support.h"
 
-#include "server/exchange.h"
+#include "server/server.c"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <time.h>
 
-/* The store that keeps nothing. */
+/* The empty store. */
 struct iron__store {
     bool is_stopping;
 };
@@ -38,9 +32,10 @@ void iron__store_stop(iron__store *store) { store->is_stopping = true; }
 
 void iron__store_close(iron__store *store) { free(store); }
 
-uint64_t iron__store_busy_ns(iron__store *store) {
+void iron__store_count(iron__store *store, iron__store_counts *counts, iron__store_disk *disk) {
     (void)store;
-    return 0;
+    (void)disk;
+    *counts = (iron__store_counts){0};
 }
 
 iron_status iron__store_failure(iron__store *store, iron_error *why) {
@@ -49,113 +44,155 @@ iron_status iron__store_failure(iron__store *store, iron_error *why) {
     return IRON_OK;
 }
 
-size_t iron__store_list(iron__store *store, iron__kept **out, size_t room) {
+void iron__latency_count(iron__latency *latency, uint64_t ns) {
+    (void)latency;
+    (void)ns;
+}
+
+size_t iron__store_list(iron__store *store, iron__store_engine **out, size_t room) {
     (void)store;
     (void)out;
     (void)room;
     return 3;
 }
 
-/* How often routes were told that an exchange is over, and how many bytes they took. */
-static atomic_uint_fast64_t drops, taken;
+/* The clock of the timeouts: the real clock plus an offset. */
+static atomic_uint_fast64_t skipped_ns;
 
-static inline void hello(iron__exchange *x) {
-    iron__json_writer *json = iron__answer_json(x);
+static inline uint64_t test_clock(void) { return iron__clock_ns() + atomic_load(&skipped_ns); }
 
-    iron__json_write_open(json, NULL, '{');
-    iron__json_write_text(json, "hello", x->variable);
-    iron__json_write_text(json, "q", iron__exchange_query(x, "q"));
-    if (iron__exchange_header(x, "X-Said"))
-        iron__json_write_text(json, "said", iron__exchange_header(x, "X-Said"));
-    iron__json_write_close(json, '}');
-    iron__answer_json_end(x, 200);
+static inline void skip_ms(uint64_t milliseconds) {
+    atomic_fetch_add(&skipped_ns, milliseconds * 1000000);
 }
 
-static inline void count_bytes(iron__exchange *x, const void *bytes, size_t count) {
-    uint64_t *sum = x->own;
+static inline void nap_ms(unsigned milliseconds) {
+    nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000,
+                                 .tv_nsec = (long)(milliseconds % 1000) * 1000000},
+              NULL);
+}
+
+#define TEST_TICK_MS 5u
+
+/* How often routes were notified of the end of a request, and how many bytes they took. */
+static atomic_uint_fast64_t drops, taken;
+
+static inline void hello(iron__request *req) {
+    iron_json_writer *json = iron__response_json(req);
+
+    iron_json_open(json, NULL, '{');
+    iron_json_text(json, "hello", req->variable);
+    iron_json_text(json, "q", iron__request_query(req, "q"));
+    if (iron__request_header(req, "X-Said"))
+        iron_json_text(json, "said", iron__request_header(req, "X-Said"));
+    iron_json_close(json, '}');
+    iron__response_json_end(req, 200);
+}
+
+static inline void count_bytes(iron__request *req, const void *bytes, size_t count) {
+    uint64_t *sum = req->own;
 
     if (count > 0 && memchr(bytes, '!', count < 64 ? count : 64)) {
-        iron__answer_problem(x, "bad-token-value", "send no '!'", "there is a '!'");
+        iron__response_problem(req, "bad-token-value", "send no '!'", "there is a '!'");
         return;
     }
     if (!sum)
-        sum = x->own = calloc(1, sizeof *sum);
+        sum = req->own = calloc(1, sizeof *sum);
     *sum += count;
     atomic_fetch_add(&taken, count);
 }
 
-static inline void tell_count(iron__exchange *x) {
-    iron__json_writer *json = iron__answer_json(x);
+static inline void tell_count(iron__request *req) {
+    iron_json_writer *json = iron__response_json(req);
 
-    iron__json_write_open(json, NULL, '{');
-    iron__json_write_whole(json, "bytes", x->own ? *(uint64_t *)x->own : 0);
-    iron__json_write_close(json, '}');
-    iron__answer_json_end(x, 200);
+    iron_json_open(json, NULL, '{');
+    iron_json_number(json, "bytes", req->own ? *(uint64_t *)req->own : 0);
+    iron_json_close(json, '}');
+    iron__response_json_end(req, 200);
 }
 
-static inline void drop_own(iron__exchange *x) {
-    free(x->own);
+static inline void drop_own(iron__request *req) {
+    free(req->own);
     atomic_fetch_add(&drops, 1);
 }
 
-/* Large bodies that are being read now, and at most at once. */
+/* Number of documents being parsed now, and the maximum so far. */
 static atomic_uint readers, most_readers;
 
-static inline void count_reader(const iron__exchange *x) {
+static inline iron_status count_reader(const iron__json *root, void *context, iron_error *err) {
     unsigned now = atomic_fetch_add(&readers, 1) + 1;
 
-    if (x->body_bytes > 4096) {
-        if (now > atomic_load(&most_readers))
-            atomic_store(&most_readers, now);
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    }
+    (void)root;
+    (void)context;
+    (void)err;
+    if (now > atomic_load(&most_readers))
+        atomic_store(&most_readers, now);
+    nap_ms(2);
     atomic_fetch_sub(&readers, 1);
+    return IRON_OK;
 }
 
-static inline void echo(iron__exchange *x) {
-    char *copy = grab(x->body_bytes);
+static inline void parse(iron__request *req) {
+    iron_error err;
 
-    count_reader(x);
-    memcpy(copy, x->body, x->body_bytes);
-    iron__answer_header(x, "X-Echo", "yes");
-    iron__answer_bytes(x, 200, "text/plain", copy, x->body_bytes);
+    assert_ok(iron__request_read_json(req, count_reader, NULL, &err), &err);
+    iron__response_bytes(req, IRON_RESPONSE_STATIC, 200, "text/plain", "parsed", 6);
 }
 
-static inline void remove_it(iron__exchange *x) { iron__answer_empty(x, 204); }
+/* Waits, after its body was parsed, until a second request does so too. */
+static atomic_uint met;
 
-static inline void say_nothing(iron__exchange *x) { (void)x; }
+static inline void meet(iron__request *req) {
+    parse(req);
+    atomic_fetch_add(&met, 1);
+    for (int k = 0; k < 2000 && atomic_load(&met) < 2; k++)
+        nap_ms(1);
+}
 
-static inline void wait_seconds(iron__exchange *x) {
-    nanosleep(&(struct timespec){.tv_sec = 3}, NULL);
-    iron__answer_fixed(x, 200, "text/plain", "waited", 6);
+static inline void echo(iron__request *req) {
+    char *copy = grab(req->body_bytes);
+
+    memcpy(copy, req->body, req->body_bytes);
+    iron__response_header(req, "X-Echo", "yes");
+    iron__response_bytes(req, IRON_RESPONSE_OWNED, 200, "text/plain", copy, req->body_bytes);
+}
+
+static inline void remove_it(iron__request *req) { iron__response_empty(req, 204); }
+
+static inline void say_nothing(iron__request *req) { (void)req; }
+
+/* Works for three seconds of the server's clock. */
+static inline void work_slowly(iron__request *req) {
+    skip_ms(3000);
+    nap_ms(6 * TEST_TICK_MS);
+    iron__response_bytes(req, IRON_RESPONSE_STATIC, 200, "text/plain", "worked", 6);
 }
 
 typedef struct clockwork {
-    const iron__site *site; /* whose stop ends it; NULL: it runs down */
+    const iron_server *server; /* the stop that ends it; NULL: it runs to its end */
     unsigned left;
 } clockwork;
 
 static inline ssize_t tick(void *context, char *room, size_t bytes) {
     clockwork *c = context;
 
-    if (c->left == 0 || (c->site && atomic_load(&c->site->is_stopping)))
+    if (c->left == 0 || (c->server && atomic_load(&c->server->is_stopping)))
         return -1;
     --c->left;
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    nap_ms(2);
     return c->left % 2 ? 0 : (ssize_t)snprintf(room, bytes, "data: %u\n\n", c->left);
 }
 
-static inline void answer_ticks(iron__exchange *x, const iron__site *site) {
-    const char *count = iron__exchange_query(x, "n");
+static inline void answer_ticks(iron__request *req, const iron_server *server) {
+    const char *count = iron__request_query(req, "n");
     clockwork *c = grab(sizeof *c);
 
-    *c = (clockwork){site, count ? (unsigned)atoi(count) : 6};
-    iron__answer_stream(x, 200, "text/event-stream", tick, free, c);
+    *c = (clockwork){server, count ? (unsigned)atoi(count) : 6};
+    iron__response_stream(req, 200, "text/event-stream", tick, free, c);
 }
 
-static inline void stream(iron__exchange *x) { answer_ticks(x, x->site); }
+static inline void stream_ticks(iron__request *req) { answer_ticks(req, req->server); }
 
-static inline void run_down(iron__exchange *x) { answer_ticks(x, NULL); }
+static inline void run_down(iron__request *req) { answer_ticks(req, NULL); }
 
 static inline ssize_t flood_read(void *context, char *room, size_t bytes) {
     (void)context;
@@ -165,11 +202,11 @@ static inline ssize_t flood_read(void *context, char *room, size_t bytes) {
 
 static inline void no_context(void *context) { (void)context; }
 
-static inline void flood(iron__exchange *x) {
-    iron__answer_stream(x, 200, "text/plain", flood_read, no_context, NULL);
+static inline void flood(iron__request *req) {
+    iron__response_stream(req, 200, "text/plain", flood_read, no_context, NULL);
 }
 
-const iron__route iron__routes[] = {
+static const iron__route test_routes[] = {
     {.method = "GET", .pattern = "/open", .query = "q", .is_open = true, .end = hello},
     {.method = "GET",
      .pattern = "/hello/{name}",
@@ -185,13 +222,19 @@ const iron__route iron__routes[] = {
      .drop = drop_own},
     {.method = "POST", .pattern = "/echo", .body = IRON_BODY_JSON, .end = echo, .drop = drop_own},
     {.method = "GET", .pattern = "/mute", .end = say_nothing},
-    {.method = "GET", .pattern = "/slow", .end = wait_seconds},
-    {.method = "GET", .pattern = "/stream", .query = "n", .end = stream},
+    {.method = "GET", .pattern = "/slow", .end = work_slowly},
+    {.method = "GET", .pattern = "/stream", .query = "n", .end = stream_ticks},
     {.method = "GET", .pattern = "/run-down", .query = "n", .end = run_down},
     {.method = "GET", .pattern = "/flood", .end = flood},
-    {.method = NULL}};
+    {.method = "POST", .pattern = "/parse", .body = IRON_BODY_JSON, .end = parse},
+    {.method = "POST", .pattern = "/meet", .body = IRON_BODY_JSON, .end = meet}};
 
-/* A server of a test's own, on any free port. */
+#define ROUTE(k) &test_routes[k]
+const iron__route *const iron__routes[] = {ROUTE(0),  ROUTE(1),  ROUTE(2), ROUTE(3), ROUTE(4),
+                                           ROUTE(5),  ROUTE(6),  ROUTE(7), ROUTE(8), ROUTE(9),
+                                           ROUTE(10), ROUTE(11), NULL};
+
+/* A server for one test, on any free port. */
 typedef struct fixture {
     iron_server *server;
     uint16_t port;
@@ -204,7 +247,7 @@ static inline void fixture_start(fixture *f, iron_server_options options) {
 
     options.struct_size = sizeof options;
     options.listen = options.listen ? options.listen : "127.0.0.1:0";
-    assert_ok(iron_server_start(&options, &f->server, &err), &err);
+    assert_ok(start_with_clock(&options, test_clock, TEST_TICK_MS, &f->server, &err), &err);
     url = iron_server_url(f->server);
     f->port = (uint16_t)atoi(strrchr(url, ':') + 1);
     assert_true(f->port > 0);
@@ -217,7 +260,7 @@ static inline void fixture_stop(fixture *f) {
     f->server = NULL;
 }
 
-/* A raw connection. What is read ends after five seconds without a byte. */
+/* A raw connection. */
 static inline int dial_from(const fixture *f, const char *address) {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(f->port)};
     struct sockaddr_in from = {.sin_family = AF_INET};
@@ -253,7 +296,7 @@ static inline bool say_bytes(int fd, const void *bytes, size_t count) {
 
 static inline bool say(int fd, const char *text) { return say_bytes(fd, text, strlen(text)); }
 
-/* All that comes until the peer closes, as a string; free() it. */
+/* Everything received until the peer closes, as a string; free() it. */
 static inline char *hear_all(int fd) {
     size_t have = 0, room = 1 << 16;
     char *text = grab(room);
@@ -274,7 +317,16 @@ static inline char *hear_all(int fd) {
     return text;
 }
 
-/* One answer of a connection that stays open: by its Content-Length. free() it. */
+/* The same; until something arrives, the server's clock advances by `step_ms` each tick. */
+static inline char *hear_later(int fd, uint64_t step_ms) {
+    struct pollfd heard = {.fd = fd, .events = POLLIN};
+
+    for (int k = 0; k < 20000 && poll(&heard, 1, (int)TEST_TICK_MS) == 0; k++)
+        skip_ms(step_ms);
+    return hear_all(fd);
+}
+
+/* One response on a connection that stays open, by its Content-Length; free() it. */
 static inline char *hear_one(int fd) {
     char *text = grab(1 << 16), *end = NULL, *length;
     size_t have = 0, need = (1 << 16) - 1;
@@ -303,13 +355,13 @@ static inline unsigned status_of(const char *answer) {
     return status;
 }
 
-/* The answer has this status, and these words somewhere. */
+/* The response has this status and contains these words. */
 static inline void assert_answer(const char *answer, unsigned status, const char *words) {
     if (status_of(answer) != status || (words && !strstr(answer, words)))
         fail_msg("expected %u with '%s', got:\n%s", status, words ? words : "", answer);
 }
 
-/* Says it on a new connection, hears the answer and that the connection ends. */
+/* Sends the text on a new connection, and checks the response and that the connection is closed. */
 static inline void expect_bytes(const fixture *f, const void *bytes, size_t count, unsigned status,
                                 const char *words) {
     int fd = dial(f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source_support.h: what the tests of sources share: opening several paths, streams of 16-bit
+ * source_support.h: helpers for the tests of sources: opening several paths, streams of 16-bit
  * tokens in one file or many, read to their end or to an error.
  */
 #ifndef TESTS_UNIT_SOURCE_SUPPORT_H
@@ -39,7 +39,7 @@ static inline void assert_stream(iron_source *s, const uint16_t *want, size_t to
     while (count > 0) {
         assert_ok(iron_source_read(s, piece, capacity, &count, &err), &err);
         assert_true(count <= capacity && count <= tokens - done);
-        /* reads fill what they are given: short only at the end */
+        /* reads fill the buffer: short only at the end */
         assert_true(count == capacity || done + count == tokens);
         if (count)
             assert_memory_equal(piece, want + done, count * sizeof *piece);
@@ -53,10 +53,10 @@ static inline void assert_stream(iron_source *s, const uint16_t *want, size_t to
 }
 
 static inline void fill_u16(uint16_t *tokens, size_t count) {
-    dice d = {121};
+    rng r = {121};
 
     for (size_t k = 0; k < count; k++)
-        tokens[k] = (uint16_t)roll(&d);
+        tokens[k] = (uint16_t)rng_next(&r);
 }
 
 /* 16-bit tokens, cut into files f0, f1, ... of these many tokens. */
@@ -91,14 +91,14 @@ static inline void shards_free(shards *s) {
     free(s->paths);
 }
 
-/* How many descriptors this process has open. */
+/* The number of open descriptors of this process. */
 static inline size_t descriptors(void) {
     const folder open_ones = {"/proc/self/fd"};
 
     return folder_entries(&open_ones);
 }
 
-/* Reads until an error comes, which must be this one. */
+/* Reads until an error, which must be this one. */
 static inline void assert_read_fails(iron_source *s, iron_status expected, const char *word) {
     unsigned char piece[64];
     iron_status status = IRON_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stat_support.h: what the tests of statistics share: a model that is as simple as the definition,
- * streams that are hard on boundaries, and reports compared field by field.
+ * stat_support.h: shared by the tests of statistics: a model that follows the definition, streams
+ * that test boundaries, and comparing reports field by field.
  */
 #ifndef TESTS_UNIT_STAT_SUPPORT_H
 #define TESTS_UNIT_STAT_SUPPORT_H
@@ -144,12 +144,12 @@ static inline void assert_report(const iron_stat *stat, const stat_case *c) {
 }
 
 /* Streams of few values with runs of every length, so that boundaries cut runs and documents. */
-static inline uint32_t *grab_stream(dice *d, size_t count, uint32_t values, size_t run_max) {
+static inline uint32_t *grab_stream(rng *r, size_t count, uint32_t values, size_t run_max) {
     uint32_t *tokens = grab(count * sizeof *tokens);
 
     for (size_t k = 0; k < count;) {
-        uint32_t value = (uint32_t)roll_below(d, values);
-        size_t run = 1 + (roll_below(d, 3) == 0 ? roll_below(d, run_max) : 0);
+        uint32_t value = (uint32_t)rng_below(r, values);
+        size_t run = 1 + (rng_below(r, 3) == 0 ? rng_below(r, run_max) : 0);
 
         for (; run > 0 && k < count; run--)
             tokens[k++] = value;

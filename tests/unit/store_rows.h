@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* store_rows.h: how many rows a table of the store in `place` has, seen from outside the store. */
+/* store_rows.h: the number of rows of a table of the store in `place`, read with another
+ * connection. */
 #ifndef TESTS_UNIT_STORE_ROWS_H
 #define TESTS_UNIT_STORE_ROWS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store_support.h: what the tests of the store share: a store in a folder of its own, bodies fed in
- * pieces, and the oracle: an engine that was fed the same bodies directly.
+ * store_support.h: shared by the tests of the store: a store in its own folder, bodies fed in
+ * pieces, and the reference: an engine that is fed the same bodies directly.
  */
 #ifndef TESTS_UNIT_STORE_SUPPORT_H
 #define TESTS_UNIT_STORE_SUPPORT_H
@@ -22,11 +22,11 @@ static inline iron__store *store_at(const folder *in) {
     return store_at_with(in, (iron__store_options){.directory = NULL});
 }
 
-/* Few nodes, small batches: many things happen with few tokens. */
-static inline iron__plan small_plan(const char *name) {
-    iron__plan plan;
+/* Few nodes and small batches: few tokens make many batches. */
+static inline iron__store_plan small_plan(const char *name) {
+    iron__store_plan plan;
 
-    iron__plan_init(&plan);
+    iron__store_plan_init(&plan);
     snprintf(plan.name, sizeof plan.name, "%s", name);
     plan.nodes = 61;
     plan.vocab = 1000;
@@ -35,13 +35,13 @@ static inline iron__plan small_plan(const char *name) {
     return plan;
 }
 
-static inline iron__kept *make_engine(iron__store *store, const iron__plan *plan) {
-    iron__kept *kept = NULL;
+static inline iron__store_engine *make_engine(iron__store *store, const iron__store_plan *plan) {
+    iron__store_engine *entry = NULL;
     iron_error err = {0};
 
-    assert_ok(iron__store_create(store, plan, &kept, &err), &err);
-    assert_non_null(kept);
-    return kept;
+    assert_ok(iron__store_create(store, plan, &entry, &err), &err);
+    assert_non_null(entry);
+    return entry;
 }
 
 typedef struct feeding {
@@ -49,12 +49,12 @@ typedef struct feeding {
     bool has_at;
     uint64_t at;
     const char *key;
-    bool is_chunked; /* the length is not told */
+    bool is_chunked; /* without a length */
     size_t piece;    /* bytes at once; 0: all */
 } feeding;
 
-/* Feeds a body; the outcome, whichever call gave it. */
-static inline iron__feed_outcome feed_as(iron__kept *kept, feeding how, const void *body,
+/* Feeds a body; returns the outcome of whichever call gave it. */
+static inline iron__feed_outcome feed_as(iron__store_engine *entry, feeding how, const void *body,
                                          size_t bytes, iron__feed_answer *answer, iron_error *err) {
     iron__feed_request request = {
         .dtype = how.dtype ? how.dtype : IRON_DTYPE_U32,
@@ -68,7 +68,7 @@ static inline iron__feed_outcome feed_as(iron__kept *kept, feeding how, const vo
     iron__feed_outcome outcome;
 
     memset(answer, 0, sizeof *answer);
-    outcome = iron__feed_begin(kept, &request, &feed, answer, err);
+    outcome = iron__feed_begin(entry, &request, &feed, answer, err);
     assert_true((outcome == IRON_FEED_DONE) == (feed != NULL));
     for (size_t at = 0; at < bytes && outcome == IRON_FEED_DONE; at += piece)
         outcome = iron__feed_take(feed, (const char *)body + at,
@@ -79,20 +79,20 @@ static inline iron__feed_outcome feed_as(iron__kept *kept, feeding how, const vo
     return outcome;
 }
 
-static inline iron__feed_answer feed_done(iron__kept *kept, feeding how, const void *body,
+static inline iron__feed_answer feed_done(iron__store_engine *entry, feeding how, const void *body,
                                           size_t bytes) {
     iron__feed_answer answer;
     iron_error err = {0};
-    iron__feed_outcome outcome = feed_as(kept, how, body, bytes, &answer, &err);
+    iron__feed_outcome outcome = feed_as(entry, how, body, bytes, &answer, &err);
 
     if (outcome != IRON_FEED_DONE)
         fail_msg("outcome %d: %s", (int)outcome, err.text);
     return answer;
 }
 
-/* The oracle. */
+/* The reference. */
 
-static inline iron_engine *direct_engine(const iron__plan *plan) {
+static inline iron_engine *direct_engine(const iron__store_plan *plan) {
     iron_engine *engine = NULL;
     iron_config config;
     iron_error err = {0};
@@ -112,7 +112,7 @@ static inline iron_engine *direct_engine(const iron__plan *plan) {
     return engine;
 }
 
-/* A body ends its batch. */
+/* The end of a body ends its batch. */
 static inline iron_report direct_feed(iron_engine *engine, iron_dtype dtype, const void *body,
                                       size_t tokens) {
     iron_report report = {.struct_size = sizeof report};
@@ -133,15 +133,15 @@ static inline void assert_answer(const iron__feed_answer *answer, const iron_rep
     assert_string_equal(answer->seal, want->seal);
 }
 
-static inline iron__kept_view look_at(iron__kept *kept) {
-    iron__kept_view view;
+static inline iron__store_engine_view look_at(iron__store_engine *entry) {
+    iron__store_engine_view view;
 
-    iron__kept_look(kept, &view);
+    iron__store_engine_get_view(entry, &view, NULL);
     return view;
 }
 
-static inline void assert_view(iron__kept *kept, const iron_report *want) {
-    iron__kept_view view = look_at(kept);
+static inline void assert_view(iron__store_engine *entry, const iron_report *want) {
+    iron__store_engine_view view = look_at(entry);
 
     assert_true(view.tokens == want->tokens);
     assert_true(view.batches == want->batches);
@@ -158,12 +158,12 @@ static inline iron_report report_now(iron_engine *engine) {
     return report;
 }
 
-/* The engine of this name, held. */
-static inline iron__kept *found(iron__store *store, const char *name) {
-    iron__kept *kept = iron__store_find(store, name);
+/* The engine of this name; release it. */
+static inline iron__store_engine *found(iron__store *store, const char *name) {
+    iron__store_engine *entry = iron__store_find(store, name);
 
-    assert_non_null(kept);
-    return kept;
+    assert_non_null(entry);
+    return entry;
 }
 
 #endif

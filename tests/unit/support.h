@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * support.h: what the unit tests share: cmocka with the headers it wants before it, numbers that
- * look random but are the same in every run, folders of a test's own, an allocator that counts and
- * fails. Everything is static inline: a test stays one file.
+ * support.h: shared by the unit tests: cmocka with the headers that it requires, pseudo-random
+ * numbers that are the same in every run, temporary folders, and an allocator that counts and
+ * fails. Everything is static inline, so that a test is one file.
  */
 #ifndef TESTS_UNIT_SUPPORT_H
 #define TESTS_UNIT_SUPPORT_H
@@ -27,7 +27,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Succeeds, or shows the library's own words for why not. */
+/* Asserts success; a failure shows the library's message. */
 #define assert_ok(call, err)                                                                       \
     do {                                                                                           \
         iron_status got_ = (call);                                                                 \
@@ -35,7 +35,8 @@
             fail_msg("%s: %s: %s", #call, iron_status_name(got_), (err)->text);                    \
     } while (0)
 
-/* Fails with exactly this status, and the error says the same and has a text. */
+/* Asserts that the call failed with this status, and that the error has the same status and a
+ * message. */
 #define assert_refused(call, expected, err)                                                        \
     do {                                                                                           \
         memset((err), 0, sizeof *(err));                                                           \
@@ -50,30 +51,36 @@
             fail_msg("'%s' does not say '%s'", (err)->text, (word));                               \
     } while (0)
 
-static inline bool is_long_test(void) {
-    const char *value = getenv("IRON_TEST_LONG");
+/* Three levels of coverage: `make test` runs reduced sweeps, `make test-all` sets IRON_TEST_FULL=1
+ * for the full counts, `make test-long` sets IRON_TEST_LONG=1 for sweeps that take many minutes. */
+static inline bool is_level_set(const char *variable) {
+    const char *value = getenv(variable);
 
     return value && strcmp(value, "1") == 0;
 }
 
-/* xorshift64*: on purpose not the library's own generator. */
-typedef struct dice {
-    uint64_t state; /* not 0 */
-} dice;
+static inline bool is_long_test(void) { return is_level_set("IRON_TEST_LONG"); }
 
-static inline uint64_t roll(dice *d) {
-    d->state ^= d->state >> 12;
-    d->state ^= d->state << 25;
-    d->state ^= d->state >> 27;
-    return d->state * UINT64_C(0x2545F4914F6CDD1D);
+static inline bool is_full_test(void) { return is_long_test() || is_level_set("IRON_TEST_FULL"); }
+
+/* xorshift64*; deliberately not the library's generator. */
+typedef struct rng {
+    uint64_t state; /* not 0 */
+} rng;
+
+static inline uint64_t rng_next(rng *r) {
+    r->state ^= r->state >> 12;
+    r->state ^= r->state << 25;
+    r->state ^= r->state >> 27;
+    return r->state * UINT64_C(0x2545F4914F6CDD1D);
 }
 
 /* 0 ... limit-1 */
-static inline uint64_t roll_below(dice *d, uint64_t limit) { return (roll(d) >> 11) % limit; }
+static inline uint64_t rng_below(rng *r, uint64_t limit) { return (rng_next(r) >> 11) % limit; }
 
-static inline uint32_t roll_u32(dice *d) { return (uint32_t)(roll(d) >> 32); }
+static inline uint32_t rng_u32(rng *r) { return (uint32_t)(rng_next(r) >> 32); }
 
-/* Memory or the end of the test. */
+/* malloc that ends the test on failure. */
 static inline void *grab(size_t bytes) {
     void *memory = malloc(bytes ? bytes : 1);
 
@@ -88,7 +95,7 @@ static inline uint32_t *grab_tokens(uint64_t seed, uint64_t limit, size_t count)
     return tokens;
 }
 
-/* A folder of the test's own, and names in it. */
+/* A temporary folder, and paths in it. */
 typedef struct folder {
     char path[200];
 } folder;
@@ -169,7 +176,7 @@ static inline void assert_file_holds(const char *path, const void *data, size_t 
     free(content);
 }
 
-/* An allocator that counts what is out, and fails at call number fail_at (0: never). */
+/* An allocator that counts live allocations and fails at call number fail_at (0: never). */
 typedef struct ledger {
     size_t calls, out, fail_at;
 } ledger;
@@ -180,7 +187,7 @@ static inline void *ledger_alloc(void *context, size_t bytes, size_t align) {
 
     if (++l->calls == l->fail_at || posix_memalign(&memory, align, bytes) != 0)
         return NULL;
-    memset(memory, 0xA5, bytes); /* nobody may rely on zeros */
+    memset(memory, 0xA5, bytes); /* code must not rely on zeros */
     l->out++;
     return memory;
 }
@@ -198,7 +205,7 @@ static inline iron_allocator ledger_allocator(ledger *l) {
     return (iron_allocator){ledger_alloc, ledger_release, l};
 }
 
-/* Descriptor 0 becomes the reading end of a pipe whose other end is returned. */
+/* Descriptor 0 becomes the read end of a pipe; returns the write end. */
 static inline int pipe_as_stdin(int *saved) {
     int ends[2];
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_adaptive.c: the op adaptive: the function is what its contract says, keeps what it is given
- * apart, and stays clear of numbers without all their digits; every row on the CPU is right at
- * every size and density; the judge lets nothing else pass; data have the density they should.
+ * test_adaptive.c: the op adaptive: the function matches its contract, maps different values to
+ * different results, and avoids denormals; every CPU row is right at every size and density; the
+ * check refuses all other answers; data have the requested density.
  */
 #include "line_op_support.h"
 
-#include "ops/adaptive/adaptive.h"
-#include "ops/adaptive/adaptive_op.h"
+#include "ops/adaptive/adaptive.c"
+#include "ops/op.h"
 
 #include <float.h>
 #include <math.h>
 
-static const double densities[] = {0, 0.01, 0.1, 0.5, 0.9, 1};
+static const double test_densities[] = {0, 0.01, 0.1, 0.5, 0.9, 1};
 
 static void rows_are_right(void **state) {
     (void)state;
-    every_row_is_right(&iron__op_adaptive, densities, COUNT(densities));
+    every_row_is_right(&iron__op_adaptive, test_densities, COUNT(test_densities));
 }
 
-/* One value at a time, each operation by itself. */
+/* One value at a time, each operation rounded separately. */
 static float alone(float v) {
     for (int k = 0; k < 100; k++) {
         float w = v * v, q = w * ADAPTIVE_C7;
@@ -45,9 +45,9 @@ static double sine_times_cosine(double v) {
     return sum;
 }
 
-static void the_function_is_the_contracts(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p = make_problem(&iron__op_adaptive, 20011, 0.75, 9, team);
+static void function_matches_the_contract(void **state) {
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = make_problem(&iron__op_adaptive, 20011, 0.75, 9, pool);
     const float *in = p.inputs[0].data;
     float *out = grab(p.output_bytes);
 
@@ -63,7 +63,7 @@ static void the_function_is_the_contracts(void **state) {
     assert_passes(&p, out, "one by one");
     free(out);
     iron__op_adaptive.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -81,10 +81,10 @@ static size_t distinct(float *values, size_t count) {
     return found;
 }
 
-static void results_stay_apart(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p = make_problem(&iron__op_adaptive, 200000, 1, 9, team);
-    float *out = (float *)(void *)right_answer(&p, team), *in = p.inputs[0].data;
+static void results_differ(void **state) {
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = make_problem(&iron__op_adaptive, 200000, 1, 9, pool);
+    float *out = (float *)(void *)right_answer(&p, pool), *in = p.inputs[0].data;
 
     (void)state;
     for (size_t k = 0; k < p.c.rows; k++) {
@@ -94,17 +94,17 @@ static void results_stay_apart(void **state) {
     assert_true(distinct(out, 200000) * 100 >= distinct(in, 200000) * 97);
     free(out);
     iron__op_adaptive.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void data_have_their_density(void **state) {
     static const double wanted[] = {0, 1e-3, 0.01, 0.25, 0.5, 0.75, 0.999, 1};
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
     const double n = 200000;
 
     (void)state;
     for (size_t d = 0; d < COUNT(wanted); d++) {
-        iron__problem p = make_problem(&iron__op_adaptive, (uint64_t)n, wanted[d], 11, team);
+        iron__op_problem p = make_problem(&iron__op_adaptive, (uint64_t)n, wanted[d], 11, pool);
         const float *in = p.inputs[0].data;
         double found = 0, pairs = 0, variance = wanted[d] * (1 - wanted[d]) * n;
 
@@ -115,35 +115,36 @@ static void data_have_their_density(void **state) {
         }
         found -= wanted[d] * n;
         assert_true(found * found <= 25 * variance);
-        /* neighbours know nothing of each other */
+        /* neighbours are independent */
         pairs -= wanted[d] * wanted[d] * n;
         assert_true(pairs * pairs <= 100 * variance + 1);
         iron__op_adaptive.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void wrong_answers_fail(void **state) {
     static const uint64_t sizes[] = {1, 1000, 70001};
-    iron__team *team = make_team(3);
+    iron__thread_pool *pool = make_team(3);
 
     (void)state;
     for (size_t s = 0; s < COUNT(sizes); s++)
-        for (size_t d = 0; d < COUNT(densities); d++) {
-            iron__problem p = make_problem(&iron__op_adaptive, sizes[s], densities[d], 7, team);
-            uint32_t *out = right_answer(&p, team);
+        for (size_t d = 0; d < COUNT(test_densities); d++) {
+            iron__op_problem p =
+                make_problem(&iron__op_adaptive, sizes[s], test_densities[d], 7, pool);
+            uint32_t *out = right_answer(&p, pool);
 
             assert_single_elements_count(&p, out);
-            /* the last: where some are 0, a shift may meet a shorter line's only elements */
-            if (densities[d] == 1 || (densities[d] >= 0.1 && sizes[s] > 1))
-                assert_wrong_answers_fail(&p, out, team);
+            /* the last one: with zeros in the data, a shift may not change a short line */
+            if (test_densities[d] == 1 || (test_densities[d] >= 0.1 && sizes[s] > 1))
+                assert_wrong_answers_fail(&p, out, pool);
             free(out);
             iron__op_adaptive.unmake(&p);
         }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void op_says_what_it_is(void **state) {
+static void op_is_described(void **state) {
     static const char *const on_cpu[] = {"dense-always", "branch", "compact", "threads"};
     static const char *const on_gpu[] = {"dense-always", "branch", "density-switch", "compact",
                                          "auto"};
@@ -162,11 +163,11 @@ static void op_says_what_it_is(void **state) {
         assert_refused(iron__op_adaptive.accept(&c, &err), IRON_E_ARG, &err);
         assert_says(&err, "density");
     }
-    assert_data_are_the_seeds(&iron__op_adaptive, 0.3);
+    assert_data_depend_on_the_seed(&iron__op_adaptive, 0.3);
 }
 
-/* Rows that compute every element say so, so that nobody waits for them unasked. */
-static void long_runs_are_foretold(void **state) {
+/* Rows that may take minutes have an estimate. */
+static void long_runs_have_estimates(void **state) {
     iron__case c = make_case(&iron__op_adaptive, UINT64_C(1) << 28, 0.01, 1);
     iron__contender row;
 
@@ -186,10 +187,10 @@ static void long_runs_are_foretold(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_right),         cmocka_unit_test(the_function_is_the_contracts),
-        cmocka_unit_test(results_stay_apart),     cmocka_unit_test(data_have_their_density),
-        cmocka_unit_test(wrong_answers_fail),     cmocka_unit_test(op_says_what_it_is),
-        cmocka_unit_test(long_runs_are_foretold),
+        cmocka_unit_test(rows_are_right),           cmocka_unit_test(function_matches_the_contract),
+        cmocka_unit_test(results_differ),           cmocka_unit_test(data_have_their_density),
+        cmocka_unit_test(wrong_answers_fail),       cmocka_unit_test(op_is_described),
+        cmocka_unit_test(long_runs_have_estimates),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

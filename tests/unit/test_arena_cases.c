@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_arena_cases.c: races over several cases, with ops made for it (fake_op.h), on the CPU: who
- * is held against whom, what the reports say of parameters, answers in an order of their own, and
- * one problem, and one measurement of the ceilings, for all.
+ * test_arena_cases.c: a race over several cases on the CPU, with the ops of fake_op.h: which rows
+ * are compared, how reports show parameters, answers in the contender's own order, one problem in
+ * memory at a time, and one measurement of the ceilings for all cases.
  */
 #include "fake_op.h"
 
-#include "arena/arena.h"
-#include "arena/compare.h"
-#include "arena/entrants.h"
-#include "arena/report_words.h"
+#include "arena/arena.c"
+#include "arena/compare.c"
+#include "arena/device_cpu.c"
+#include "arena/report.c"
 
 #include <math.h>
 
 #define RUNS 3u
 
-/* One race for most of the tests: it takes seconds, for the ceilings. */
+/* One race for most of the tests. */
 static iron_arena *arena;
 static iron_status outcome;
 static iron_error outcome_says;
@@ -35,7 +35,8 @@ static iron_arena *opened(void) {
     o.param_count = COUNT(params);
     o.runs = RUNS;
     o.threads = 1;
-    assert_ok(iron__arena_open(&o, fake_op_at, &a, &err), &err);
+    assert_ok(open_arena(&o, fake_op_at, &a, &err), &err);
+    a->ceiling_bytes = 16 << 20;
     return a;
 }
 
@@ -57,14 +58,14 @@ static const iron__report_row *row_of(const char *contender, const char *axes) {
         const iron__report_row *r = &arena->report.rows[k];
 
         if (strcmp(r->contender, contender) == 0 &&
-            strcmp(iron__params_axes(&r->params).text, axes) == 0)
+            strcmp(iron__params_text(&r->params, true).text, axes) == 0)
             return r;
     }
     fail_msg("no %s, %s", contender, axes);
     return NULL;
 }
 
-/* All that a printer writes; free() it. */
+/* Everything that a printer writes; free() it. */
 static char *printed(void (*print)(const iron__report *report, FILE *to)) {
     char *text = NULL;
     size_t bytes;
@@ -76,9 +77,7 @@ static char *printed(void (*print)(const iron__report *report, FILE *to)) {
     return text;
 }
 
-static void table(const iron__report *report, FILE *to) {
-    iron__report_table(report, to, false, 100);
-}
+static void table(const iron__report *report, FILE *to) { print_table(report, to, false, 100); }
 
 /* echo: 3 words x 2 strides; naive and packed in each, zipf-only in two. grain: 1 x 2. */
 static void every_case_has_its_rows(void **state) {
@@ -91,14 +90,14 @@ static void every_case_has_its_rows(void **state) {
     assert_ptr_equal(arena->report.ops[1], &op_grain);
 }
 
-static void a_problem_at_a_time(void **state) {
+static void one_problem_is_in_memory_at_a_time(void **state) {
     (void)state;
     assert_int_equal(fake_problems.made, 7);
     assert_int_equal(fake_problems.most_alive, 1);
     assert_int_equal(fake_problems.alive, 0);
 }
 
-static void ceilings_are_the_devices_not_the_cases(void **state) {
+static void ceilings_are_measured_per_device(void **state) {
     const iron__report *r = &arena->report;
 
     (void)state;
@@ -113,7 +112,7 @@ static void ceilings_are_the_devices_not_the_cases(void **state) {
     }
 }
 
-static void answers_in_an_order_of_their_own_are_right(void **state) {
+static void answers_in_another_order_are_unpacked(void **state) {
     (void)state;
     for (size_t k = 0; k < arena->report.row_count; k++) {
         const iron__report_row *r = &arena->report.rows[k];
@@ -125,8 +124,8 @@ static void answers_in_an_order_of_their_own_are_right(void **state) {
     }
 }
 
-/* What unpack leaves out is not taken from an answer before. */
-static void what_is_not_unpacked_shows(void **state) {
+/* Elements that unpack does not write are not taken from an earlier answer. */
+static void incomplete_unpacking_is_wrong(void **state) {
     const iron__report_row *r = row_of("forgetful", "density 0.125");
 
     (void)state;
@@ -141,10 +140,11 @@ static void a_case_is_a_group(void **state) {
 
     (void)state;
     for (size_t first = 0, end; first < r->row_count; first = end, groups++) {
-        end = iron__group_end(r, first);
+        end = iron__report_group_end(r, first);
         for (size_t k = first; k < end; k++) {
             const iron__report_row *row = &r->rows[k];
-            const iron__report_row *base = row_of("naive", iron__params_axes(&row->params).text);
+            const iron__report_row *base =
+                row_of("naive", iron__params_text(&row->params, true).text);
 
             if (row->status != IRON_ROW_OK)
                 continue;
@@ -158,7 +158,7 @@ static void a_case_is_a_group(void **state) {
 }
 
 static void json_has_words_and_numbers(void **state) {
-    char *text = printed(iron__report_json);
+    char *text = printed(print_json);
 
     (void)state;
     assert_non_null(strstr(text, "\"params\": {\"data\": \"zipf\", \"stride\": 4, \"bins\": "
@@ -170,7 +170,7 @@ static void json_has_words_and_numbers(void **state) {
     free(text);
 }
 
-static void tables_are_headed_by_the_case(void **state) {
+static void tables_have_the_case_as_title(void **state) {
     char *text = printed(table);
 
     (void)state;
@@ -179,15 +179,15 @@ static void tables_are_headed_by_the_case(void **state) {
     assert_non_null(strstr(text, "\ngrain 1000 u32, density 0.125: 7.8 KiB of useful bytes\n"));
     assert_null(strstr(text, "regs"));
     free(text);
-    text = printed(iron__report_markdown);
+    text = printed(print_markdown);
     assert_non_null(strstr(text, "\n## echo 1000 u32, data sorted, stride 4\n\n7.8 KiB of useful "
                                  "bytes; bins 4294967296.\n"));
     assert_null(strstr(text, "registers"));
     free(text);
 }
 
-static void csv_has_a_field_a_name(void **state) {
-    char *text = printed(iron__report_csv);
+static void csv_has_one_field_per_param(void **state) {
+    char *text = printed(print_csv);
     size_t lines = 0;
 
     (void)state;
@@ -200,8 +200,8 @@ static void csv_has_a_field_a_name(void **state) {
     free(text);
 }
 
-static void pages_hold_what_there_is_to_say(void **state) {
-    char *text = printed(iron__report_html);
+static void pages_contain_the_texts_of_ops(void **state) {
+    char *text = printed(print_html);
 
     (void)state;
     assert_non_null(strstr(text, "{\"title\": \"Bytes moved\", \"text\": \"x once, y once.\"}"));
@@ -214,7 +214,7 @@ static void pages_hold_what_there_is_to_say(void **state) {
     free(text);
 }
 
-static void a_plan_tells_the_parameters(void **state) {
+static void plan_rows_have_params(void **state) {
     iron_arena_row row = {.struct_size = sizeof row};
     iron_error err;
 
@@ -223,13 +223,13 @@ static void a_plan_tells_the_parameters(void **state) {
     assert_string_equal(row.params, "data plain, stride 4");
 }
 
-/* Compares the race with its own report, in which `from` became `to` wherever it stood. */
-static iron__comparison compared(const char *from, const char *to) {
-    char *text = printed(iron__report_json);
+/* Compares the race with its own report, in which `from` is replaced by `to`. */
+static comparison compare_edited(const char *from, const char *to) {
+    char *text = printed(print_json);
     folder home;
     file_name old;
     iron_error err;
-    iron__comparison c;
+    comparison c;
 
     assert_int_equal(strlen(from), strlen(to));
     for (char *at = text; (at = strstr(at, from)); at += strlen(from))
@@ -239,7 +239,7 @@ static iron__comparison compared(const char *from, const char *to) {
     old = name_in(&home, "old.json");
     file_write(old.path, text, strlen(text));
     free(text);
-    assert_ok(iron__compare(old.path, &arena->report, 5, &c, &err), &err);
+    assert_ok(compare_reports(old.path, &arena->report, 5, &c, &err), &err);
     folder_remove(&home);
     return c;
 }
@@ -257,50 +257,50 @@ static void a_comparison_finds_each_case(void **state) {
 
     (void)state;
     for (size_t k = 0; k < COUNT(changes); k++) {
-        iron__comparison c = compared(changes[k].from, changes[k].to);
+        comparison c = compare_edited(changes[k].from, changes[k].to);
 
-        assert_int_equal(c.counts[IRON_CHANGE_SAME], changes[k].same);
-        assert_true(c.counts[IRON_CHANGE_GONE] == c.counts[IRON_CHANGE_NEW]);
-        iron__comparison_deinit(&c);
+        assert_int_equal(c.counts[CHANGE_SAME], changes[k].same);
+        assert_true(c.counts[CHANGE_GONE] == c.counts[CHANGE_NEW]);
+        comparison_deinit(&c);
     }
 }
 
-/* Outputs of all contenders are there at once; who does not fit is told so, and takes nothing. */
-static void memory_is_lent_to_those_that_fit(void **state) {
-    iron__problem p = {.c = {.op = &op_echo}, .output_bytes = 4096};
-    iron__cpu_stage s = {.problem = &p, .host_bytes = 16384, .lent_bytes = 8192};
-    iron__entrant *first = NULL, *second = NULL;
-    iron__contender row;
+/* Outputs of all contenders are in memory at once; one that does not fit is refused. */
+static void contenders_that_do_not_fit_are_refused(void **state) {
+    iron__op_problem p = {.c = {.op = &op_echo}, .output_bytes = 4096};
+    cpu_device s = {.problem = &p, .host_bytes = 16384, .used_bytes = 8192};
+    iron__race_contender *first = NULL, *second = NULL;
+    iron__race_plan_row row = {.case_index = 0};
     iron_error err;
 
     (void)state;
-    assert_true(op_echo.contender_at(0, &row));
-    assert_ok(iron__entrant_cpu(&s, &row, &first, &err), &err);
-    assert_int_equal(iron__entrant_cpu(&s, &row, &second, &err), IRON_E_NOMEM);
+    assert_true(op_echo.contender_at(0, &row.contender));
+    assert_ok(open_contender(&s.base, &row, NULL, &first, &err), &err);
+    assert_int_equal(open_contender(&s.base, &row, NULL, &second, &err), IRON_E_NOMEM);
     assert_null(second);
     assert_says(&err, "too large for this machine beside the others");
-    assert_int_equal(s.lent_bytes, 8192 + 4096);
+    assert_int_equal(s.used_bytes, 8192 + 4096);
     first->ops->close(first);
-    assert_int_equal(s.lent_bytes, 8192);
-    assert_ok(iron__entrant_cpu(&s, &row, &second, &err), &err);
+    assert_int_equal(s.used_bytes, 8192);
+    assert_ok(open_contender(&s.base, &row, NULL, &second, &err), &err);
     second->ops->close(second);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case_has_its_rows),
-        cmocka_unit_test(a_problem_at_a_time),
-        cmocka_unit_test(ceilings_are_the_devices_not_the_cases),
-        cmocka_unit_test(answers_in_an_order_of_their_own_are_right),
-        cmocka_unit_test(what_is_not_unpacked_shows),
+        cmocka_unit_test(one_problem_is_in_memory_at_a_time),
+        cmocka_unit_test(ceilings_are_measured_per_device),
+        cmocka_unit_test(answers_in_another_order_are_unpacked),
+        cmocka_unit_test(incomplete_unpacking_is_wrong),
         cmocka_unit_test(a_case_is_a_group),
         cmocka_unit_test(json_has_words_and_numbers),
-        cmocka_unit_test(tables_are_headed_by_the_case),
-        cmocka_unit_test(csv_has_a_field_a_name),
-        cmocka_unit_test(pages_hold_what_there_is_to_say),
-        cmocka_unit_test(a_plan_tells_the_parameters),
+        cmocka_unit_test(tables_have_the_case_as_title),
+        cmocka_unit_test(csv_has_one_field_per_param),
+        cmocka_unit_test(pages_contain_the_texts_of_ops),
+        cmocka_unit_test(plan_rows_have_params),
         cmocka_unit_test(a_comparison_finds_each_case),
-        cmocka_unit_test(memory_is_lent_to_those_that_fit),
+        cmocka_unit_test(contenders_that_do_not_fit_are_refused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

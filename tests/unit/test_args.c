@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_args.c: the command's parsers. What is not understood is refused with a sentence that shows
- * it, never skipped, rounded or wrapped.
+ * test_args.c: the parsers of the commands, and the help that is printed from the same table.
+ * Input that is not understood is refused with a message that shows it, never skipped, rounded or
+ * wrapped.
  */
 #include "support.h"
 
-#include "args.h"
+#include "options.h"
 
 #include <math.h>
 
@@ -59,7 +60,7 @@ static void good_real(const char *text, double want) {
     double value = NAN;
     iron_error err;
 
-    assert_ok(parse_real(text, &value, &err), &err);
+    assert_ok(parse_real("value", text, &value, &err), &err);
     assert_true(value == want && signbit(value) == signbit(want));
 }
 
@@ -85,7 +86,7 @@ static void reals(void **state) {
         double value;
         iron_error err;
 
-        assert_refused(parse_real(bad[k], &value, &err), IRON_E_ARG, &err);
+        assert_refused(parse_real("value", bad[k], &value, &err), IRON_E_ARG, &err);
         assert_says(&err, bad[k]);
     }
 }
@@ -118,7 +119,7 @@ static void lattices(void **state) {
     (void)state;
     good_lattice("7", (uint32_t[]){7}, 1);
     good_lattice("7,15,23", (uint32_t[]){7, 15, 23}, 3);
-    good_lattice("0,4294967295", (uint32_t[]){0, UINT32_MAX}, 2); /* the library's to refuse */
+    good_lattice("0,4294967295", (uint32_t[]){0, UINT32_MAX}, 2); /* refused by the library */
     good_lattice("15,7", (uint32_t[]){15, 7}, 2);
     for (size_t k = 0; k < COUNT(bad); k++) {
         uint32_t points[LATTICE_ROOM], count;
@@ -128,7 +129,7 @@ static void lattices(void **state) {
     }
 }
 
-/* Too many must show as too many, and not run over the end. */
+/* Too many values are reported as such, without a buffer overflow. */
 static void long_lattices(void **state) {
     for (uint32_t n = 60; n < 200; n++) {
         uint32_t points[LATTICE_ROOM + 1], count;
@@ -148,28 +149,19 @@ static void long_lattices(void **state) {
     (void)state;
 }
 
-static void positions(void **state) {
-    static const char *const bad[] = {"", "Stream", "batches", "0", " stream"};
-    iron_positions p = IRON_POSITIONS_BATCH;
-    iron_error err;
+/* A table like that of a subcommand, and the values that a command line sets. */
+typedef struct inner {
+    uint32_t threads;
+    const char *format;
+} inner;
 
-    (void)state;
-    assert_ok(parse_positions("stream", &p, &err), &err);
-    assert_int_equal(p, IRON_POSITIONS_STREAM);
-    assert_ok(parse_positions("batch", &p, &err), &err);
-    assert_int_equal(p, IRON_POSITIONS_BATCH);
-    for (size_t k = 0; k < COUNT(bad); k++) {
-        assert_refused(parse_positions(bad[k], &p, &err), IRON_E_ARG, &err);
-        assert_says(&err, bad[k]);
-    }
-}
-
-/* A table like a subcommand's, and what a command line leaves in it. */
 typedef struct parsed {
     bool json, seal, nodes_given, json_given, params_given;
     uint64_t nodes, batch;
-    const char *mode, *output;
+    const char *mode, *output, *positions;
+    double share;
     text_list params;
+    inner inner;
     args a;
     iron_status status;
     iron_error err;
@@ -177,22 +169,36 @@ typedef struct parsed {
 
 #define ARGUMENTS_MAX 12
 
+static const option own_table[] = {
+    OPTION("json", OPTION_FLAG, NULL, parsed, json, "as JSON", GIVEN(parsed, json_given)),
+    OPTION("seal", OPTION_FLAG, NULL, parsed, seal, "with a seal"),
+    OPTION("nodes", OPTION_NUMBER, "N", parsed, nodes, "number of nodes", .standard = "4096",
+           GIVEN(parsed, nodes_given)),
+    OPTION("batch", OPTION_NUMBER, "B", parsed, batch, "size of a batch", .min = 2),
+    OPTION("mode", OPTION_TEXT, "M", parsed, mode, "any mode", .choices = "fast slow"),
+    OPTION("positions", OPTION_CHOICE, "P", parsed, positions, "how positions count",
+           .choices = "stream batch", .standard = "stream"),
+    OPTION("share", OPTION_REAL, "S", parsed, share, "a real number"),
+    OPTION("output", OPTION_TEXT, "FILE", parsed, output, "output file", .letter = 'o'),
+    OPTION("param", OPTION_LIST, "X=Y", parsed, params, "a parameter", GIVEN(parsed, params_given)),
+};
+static const option inner_table[] = {
+    OPTION("threads", OPTION_NUMBER, "T", inner, threads, "number of threads", .min = 1,
+           .max = 1024),
+    OPTION("format", OPTION_TEXT, "F", inner, format, "file format"),
+};
+static const option_group groups[] = {
+    {NULL, own_table, COUNT(own_table), 0},
+    {"Inner options", inner_table, COUNT(inner_table), offsetof(parsed, inner)},
+    {0}};
+
 static void parse(parsed *p, char **argv) {
-    const option options[] = {{"json", OPTION_FLAG, &p->json, &p->json_given},
-                              {"seal", OPTION_FLAG, &p->seal, NULL},
-                              {"nodes", OPTION_NUMBER, &p->nodes, &p->nodes_given},
-                              {"batch", OPTION_NUMBER, &p->batch, NULL},
-                              {"mode", OPTION_TEXT, &p->mode, NULL},
-                              {"output", OPTION_TEXT, &p->output, NULL},
-                              {"param", OPTION_LIST, &p->params, &p->params_given}};
     int argc = 0;
 
     *p = (parsed){.nodes = 4096, .batch = 17};
-    p->a = (args){.options = options, .option_count = COUNT(options)};
     while (argv[argc])
         argc++;
-    p->status = args_parse(&p->a, argc, argv, &p->err);
-    p->a.options = NULL;
+    p->status = options_parse(groups, p, &p->a, argc, argv, &p->err);
 }
 
 /* argv is rearranged, so every line is an array of its own. */
@@ -313,7 +319,7 @@ static void help(void **state) {
     assert_true(p.status == IRON_OK && p.a.wants_help && p.json);
 }
 
-/* args.h: given is "set when the option was there", of whatever kind. */
+/* `given` is set for options of every kind. */
 static void given_is_set_for_flags_too(void **state) {
     parsed p;
 
@@ -347,11 +353,109 @@ static void bad_lines(void **state) {
     refuse_line("--json", LINE("--json="));
     refuse_line("--nodes", LINE("a", "--nodes"));
     refuse_line("-o", LINE("-o"));
+    refuse_line("-o=file", LINE("-o=file"));
+    refuse_line("-ofile", LINE("-ofile"));
     refuse_line("--nodes", LINE("--nodes", "five"));
     refuse_line("--nodes", LINE("--nodes="));
     refuse_line("--nodes", LINE("--nodes", "-5"));
     refuse_line("--batch", LINE("--batch", "--json"));
     refuse_line("18446744073709551616", LINE("--batch", "18446744073709551616"));
+}
+
+static void numbers_have_ranges(void **state) {
+    parsed p;
+
+    (void)state;
+    parse(&p, LINE("--threads", "1024", "--format", "npy"));
+    assert_values(&p, LINE(NULL));
+    assert_int_equal(p.inner.threads, 1024);
+    assert_string_equal(p.inner.format, "npy");
+    refuse_line("--threads is 0; it must be 1 to 1024", LINE("--threads", "0"));
+    refuse_line("--threads is 1025; it must be 1 to 1024", LINE("--threads=1025"));
+    refuse_line("--threads is 4294967297", LINE("--threads=4294967297")); /* not wrapped to 1 */
+    refuse_line("--batch is 1; it must be at least 2", LINE("--batch", "1"));
+}
+
+static void choices_are_checked(void **state) {
+    static const char *const bad[] = {"", "Stream", "batches", "0", " stream", "stream batch"};
+    parsed p;
+
+    (void)state;
+    parse(&p, LINE("--positions", "stream"));
+    assert_string_equal(p.positions, "stream");
+    parse(&p, LINE("--positions=batch"));
+    assert_string_equal(p.positions, "batch");
+    for (size_t k = 0; k < COUNT(bad); k++) {
+        char value[32];
+
+        snprintf(value, sizeof value, "%s", bad[k]);
+        refuse_line(bad[k], LINE("--positions", value));
+        refuse_line("stream, batch", LINE("--positions", value));
+    }
+    parse(&p, LINE("--mode", "other")); /* only a suggestion */
+    assert_string_equal(p.mode, "other");
+}
+
+static void real_options(void **state) {
+    parsed p;
+
+    (void)state;
+    parse(&p, LINE("--share", "-2.5e-1"));
+    assert_values(&p, LINE(NULL));
+    assert_true(p.share == -0.25);
+    refuse_line("--share", LINE("--share", "half"));
+}
+
+static void assert_describes(const option *o, const char *term, const char *text) {
+    char found[200];
+
+    option_term(o, found, sizeof found);
+    assert_string_equal(found, term);
+    option_text(o, found, sizeof found);
+    assert_string_equal(found, text);
+}
+
+static void help_is_made_from_the_table(void **state) {
+    const command c = {.name = "demo",
+                       .synopsis = "FILE [OPTIONS]",
+                       .description = "Does things.",
+                       .groups = {groups[0], groups[1]},
+                       .exit_status = "0: success.",
+                       .examples = "iron demo a\niron demo b"};
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+
+    (void)state;
+    assert_describes(&own_table[0], "--json", "as JSON");
+    assert_describes(&own_table[2], "--nodes N", "number of nodes (default: 4096)");
+    assert_describes(&own_table[4], "--mode M", "any mode (fast, slow)");
+    assert_describes(&own_table[5], "--positions P",
+                     "how positions count (stream, batch; default: stream)");
+    assert_describes(&own_table[7], "-o, --output FILE", "output file");
+    assert_describes(&inner_table[0], "--threads T", "number of threads (1 to 1024)");
+    assert_non_null(to);
+    command_help(to, "iron", &c);
+    fclose(to);
+    assert_ptr_equal(strstr(text, "usage: iron demo FILE [OPTIONS]\n\nDoes things.\n\nOptions:\n"),
+                     text);
+    assert_non_null(strstr(text, "\n\nInner options:\n  --threads T           number of threads"));
+    assert_non_null(strstr(text, "\n\nExit status: 0: success.\n\nExamples:\n  iron demo a\n"));
+    assert_string_equal(text + bytes - strlen("  iron demo b\n"), "  iron demo b\n");
+    free(text);
+}
+
+static void long_lines_are_wrapped(void **state) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+
+    (void)state;
+    assert_non_null(to);
+    print_wrapped(to, "one two three four\nfive verylongword", 4, 2, 12);
+    fclose(to);
+    assert_string_equal(text, "one two\n  three four\n  five\n  verylongword\n");
+    free(text);
 }
 
 static void usage_fills_the_error(void **state) {
@@ -370,7 +474,6 @@ int main(void) {
         cmocka_unit_test(reals),
         cmocka_unit_test(lattices),
         cmocka_unit_test(long_lattices),
-        cmocka_unit_test(positions),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(values_and_options_mix),
         cmocka_unit_test(short_output),
@@ -381,6 +484,11 @@ int main(void) {
         cmocka_unit_test(help),
         cmocka_unit_test(given_is_set_for_flags_too),
         cmocka_unit_test(bad_lines),
+        cmocka_unit_test(numbers_have_ranges),
+        cmocka_unit_test(choices_are_checked),
+        cmocka_unit_test(real_options),
+        cmocka_unit_test(help_is_made_from_the_table),
+        cmocka_unit_test(long_lines_are_wrapped),
         cmocka_unit_test(usage_fills_the_error),
     };
 

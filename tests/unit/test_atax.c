@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_atax.c: the op atax on the CPU: every contender is right at every shape, in both types, on
- * one to three threads, and so are the loops of every instruction set that this machine has; rows,
- * sizes and limits are what they should be. What counts as right is tested in test_atax_check.c.
+ * one to three threads, and so are the loops of every instruction set of this machine; rows, sizes
+ * and limits are as expected. test_atax_check.c tests the reference and the check.
  */
 #include "atax_support.h"
+
+#include "ops/atax/atax_cpu.c"
 
 #include "core/cpu.h"
 
@@ -17,17 +19,17 @@ static const shape shapes[] = {
     {5000, 1}, {11, 1031}, {41, 2053}, {11, 20011}, {4, 60000}, {7, 70001}, {8, 8192}, {16, 4096},
 };
 
-/* Right, and the same bits again. */
-static void assert_row_is_right(const iron__contender *row, const iron__problem *p,
-                                iron__team *team) {
+/* The result is right, and a second run gives the same bits. */
+static void assert_row_is_right(const iron__contender *row, const iron__op_problem *p,
+                                iron__thread_pool *pool) {
     void *output = malloc(p->output_bytes), *again = malloc(p->output_bytes);
     char what[64];
 
     assert_true(output && again);
-    run_row(row, p, team, output);
-    snprintf(what, sizeof what, "%s, %u threads", row->name, iron__team_threads(team));
+    run_row(row, p, pool, output);
+    snprintf(what, sizeof what, "%s, %u threads", row->name, iron__thread_pool_threads(pool));
     assert_passes(p, output, what);
-    run_row(row, p, team, again);
+    run_row(row, p, pool, again);
     assert_memory_equal(output, again, p->output_bytes);
     free(output);
     free(again);
@@ -38,72 +40,71 @@ static void every_contender_is_right(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= THREADS_MAX; threads++) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
-            iron__problem p = make_problem(shapes[s / 2], elements[s % 2], 42 + s, team);
+            iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], 42 + s, pool);
 
             for (size_t k = 0; iron__op_atax.contender_at(k, &row); k++)
                 if (row.backends & IRON_ON_CPU)
-                    assert_row_is_right(&row, &p, team);
+                    assert_row_is_right(&row, &p, pool);
             iron__op_atax.unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-static void assert_loops_are_right(const iron__atax_loops *loops, const iron__problem *p,
-                                   const char *set) {
+static void assert_loops_are_right(const loops *l, const iron__op_problem *p, const char *set) {
     size_t element = iron__element_bytes(p->c.element);
-    iron__atax_block block = {.a = p->inputs[0].data,
-                              .rows = (size_t)p->c.rows,
-                              .cols = (size_t)p->c.cols,
-                              .stride = (size_t)p->c.cols,
-                              .x = p->inputs[1].data,
-                              .t = malloc((size_t)p->c.rows * element),
-                              .y = calloc(1, p->output_bytes)};
+    block b = {.a = p->inputs[0].data,
+               .rows = (size_t)p->c.rows,
+               .cols = (size_t)p->c.cols,
+               .stride = (size_t)p->c.cols,
+               .x = p->inputs[1].data,
+               .t = malloc((size_t)p->c.rows * element),
+               .y = calloc(1, p->output_bytes)};
 
-    assert_true(block.t && block.y);
-    loops->multiply(&block);
-    loops->add_transposed(&block);
-    assert_passes(p, block.y, set);
-    free(block.t);
-    block.t = NULL;
-    memset(block.y, 0, p->output_bytes);
-    loops->add_both(&block);
-    assert_passes(p, block.y, set);
-    free(block.y);
+    assert_true(b.t && b.y);
+    l->multiply(&b);
+    l->add_transposed(&b);
+    assert_passes(p, b.y, set);
+    free(b.t);
+    b.t = NULL;
+    memset(b.y, 0, p->output_bytes);
+    l->add_both(&b);
+    assert_passes(p, b.y, set);
+    free(b.y);
 }
 
-/* Not only the set that this machine would choose. */
+/* All instruction sets, not only the one that this machine would choose. */
 static void every_instruction_set_is_right(void **state) {
     static const struct {
         const char *name;
         uint32_t needs;
-        const iron__atax_loops *(*loops)(iron__element element);
-    } sets[] = {{"portable", 0, iron__atax_portable},
-                {"neon", IRON_CPU_NEON, iron__atax_neon},
-                {"avx2", IRON_CPU_AVX2 | IRON_CPU_FMA, iron__atax_avx2},
-                {"avx512", IRON_CPU_AVX512, iron__atax_avx512}};
-    iron__team *team = make_team(1);
+        instruction_set set;
+    } sets[] = {{"portable", 0, SET_PORTABLE},
+                {"neon", IRON_CPU_NEON, SET_NEON},
+                {"avx2", IRON_CPU_AVX2 | IRON_CPU_FMA, SET_AVX2},
+                {"avx512", IRON_CPU_AVX512, SET_AVX512}};
+    iron__thread_pool *pool = make_team(1);
 
     (void)state;
     for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
-        iron__problem p = make_problem(shapes[s / 2], elements[s % 2], s, team);
+        iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], s, pool);
 
         for (size_t k = 0; k < COUNT(sets); k++)
             if ((sets[k].needs & iron__cpu_features()) == sets[k].needs)
-                assert_loops_are_right(sets[k].loops(p.c.element), &p, sets[k].name);
-        assert_non_null(iron__atax_best(p.c.element));
+                assert_loops_are_right(loops_of(sets[k].set, p.c.element), &p, sets[k].name);
+        assert_non_null(best_loops(p.c.element));
         iron__op_atax.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* Scratch must not grow with the threads beyond what the matrix has rows for. */
+/* Scratch memory must not grow with the threads beyond the number of rows. */
 static void scratch_is_bounded(void **state) {
-    iron__team *team = make_team(1);
-    iron__problem p = make_problem((shape){8, 4096}, IRON_F64, 1, team);
+    iron__thread_pool *pool = make_team(1);
+    iron__op_problem p = make_problem((shape){8, 4096}, IRON_F64, 1, pool);
     iron__contender row;
 
     (void)state;
@@ -111,10 +112,10 @@ static void scratch_is_bounded(void **state) {
         if (row.cpu_scratch_bytes)
             assert_true(row.cpu_scratch_bytes(&p, IRON_THREADS_MAX) <= p.inputs[0].bytes);
     iron__op_atax.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* The index of a CPU row; as many as there are if there is none of that name. */
+/* The index of a CPU row, or the number of rows if the name is unknown. */
 static size_t row_index(const char *name) {
     iron__contender row;
     size_t k = 0;
@@ -125,7 +126,7 @@ static size_t row_index(const char *name) {
     return k;
 }
 
-static void rows_tell_a_story(void **state) {
+static void rows_are_complete(void **state) {
     static const char *const names[] = {
         "naive",   "interchanged",           "blocked",     "vector",
         "threads", "single-pass-one-thread", "single-pass",
@@ -244,7 +245,7 @@ int main(void) {
         cmocka_unit_test(every_contender_is_right),
         cmocka_unit_test(every_instruction_set_is_right),
         cmocka_unit_test(scratch_is_bounded),
-        cmocka_unit_test(rows_tell_a_story),
+        cmocka_unit_test(rows_are_complete),
         cmocka_unit_test(sizes_are_those_of_the_suites),
         cmocka_unit_test(usual_size_outgrows_caches),
         cmocka_unit_test(work_is_counted_once),

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_atax_check.c: the judge of the op atax. The reference agrees with arithmetic of more digits;
- * honest sums in any order pass at every shape; answers that are wrong in the ways that contenders
- * are wrong do not; data come from the seed alone.
+ * test_atax_check.c: reference and check of the op atax. The reference agrees with arithmetic of
+ * higher precision; correct sums in any order pass at every shape; typical wrong answers fail; data
+ * depend on the seed alone.
  */
 #include "atax_support.h"
+
+#include "ops/atax/atax.c"
 
 #include <math.h>
 
@@ -13,9 +15,10 @@ static const shape shapes[] = {
     {390, 410}, {500, 500}, {1000, 3}, {3, 1000}, {2048, 2048},
 };
 
-/* A^T A x with one row and one column of A left out (SIZE_MAX: none), in as many digits as the
- * compiler has. */
-static void compute_without(const iron__problem *p, size_t no_row, size_t no_col, long double *y) {
+/* A^T A x without one row and one column of A (SIZE_MAX: none), with the highest precision of the
+ * compiler. */
+static void compute_without(const iron__op_problem *p, size_t no_row, size_t no_col,
+                            long double *y) {
     size_t rows = (size_t)p->c.rows, cols = (size_t)p->c.cols;
 
     for (size_t j = 0; j < cols; j++)
@@ -35,18 +38,18 @@ static void compute_without(const iron__problem *p, size_t no_row, size_t no_col
 
 /* Sums in double would be off by some 2^-49 of the scale at 500 terms. */
 static void reference_has_more_digits(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
     for (size_t s = 0; s < 2 * (COUNT(shapes) - 1); s++) {
-        iron__problem p = make_problem(shapes[s / 2], elements[s % 2], s, team);
+        iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], s, pool);
         const iron__atax_own *own = p.own;
         long double *y = malloc((size_t)p.c.cols * sizeof *y);
 
         assert_non_null(y);
         compute_without(&p, SIZE_MAX, SIZE_MAX, y);
         for (size_t j = 0; j < p.c.cols; j++) {
-            long double off = y[j] - (long double)own->reference[j];
+            long double off = y[j] - (long double)((const double *)p.reference.data)[j];
 
             if (!(off <= 0x1p-51L * own->scale && -off <= 0x1p-51L * own->scale))
                 fail_msg("%llux%llu: reference[%zu] is off by %Lg of %g",
@@ -56,20 +59,20 @@ static void reference_has_more_digits(void **state) {
         free(y);
         iron__op_atax.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 /* Orders of summation, in the problem's own precision. */
 typedef enum order { FORWARD, BACKWARD, STRIDED, PAIRWISE, ORDERS } order;
 
 typedef struct terms {
-    const iron__problem *p;
+    const iron__op_problem *p;
     const void *a, *b; /* sum of a[k * step] * b[k] */
     size_t step, count;
 } terms;
 
-/* Each operation rounds to the problem's type: float keeps no digits that it does not have. */
-static double rounded(const iron__problem *p, double value) {
+/* Each operation rounds to the problem's type. */
+static double rounded(const iron__op_problem *p, double value) {
     return p->c.element == IRON_F32 ? (double)(float)value : value;
 }
 
@@ -85,7 +88,7 @@ static double sum_pairwise(const terms *t, size_t begin, size_t end) {
     return rounded(t->p, sum_pairwise(t, begin, middle) + sum_pairwise(t, middle, end));
 }
 
-/* 32 sums over every 32nd term, as the lanes of a warp have them. */
+/* 32 sums over every 32nd term, like the lanes of a warp. */
 static double sum_strided(const terms *t) {
     double sum = 0;
 
@@ -111,7 +114,7 @@ static double sum_in_order(const terms *t, order o) {
     return sum;
 }
 
-static void *compute_in_order(const iron__problem *p, order o) {
+static void *compute_in_order(const iron__op_problem *p, order o) {
     size_t rows = (size_t)p->c.rows, cols = (size_t)p->c.cols;
     size_t element = iron__element_bytes(p->c.element);
     const char *a = p->inputs[0].data;
@@ -134,14 +137,14 @@ static void *compute_in_order(const iron__problem *p, order o) {
 
 static void honest_sums_pass(void **state) {
     static const char *const names[ORDERS] = {"forward", "backward", "strided", "pairwise"};
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
     for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
         size_t seeds = shapes[s / 2].rows * shapes[s / 2].cols < 10000 ? 30 : 1;
 
         for (uint64_t seed = 0; seed < seeds; seed++) {
-            iron__problem p = make_problem(shapes[s / 2], elements[s % 2], seed, team);
+            iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], seed, pool);
 
             for (order o = 0; o < ORDERS; o++) {
                 void *y = compute_in_order(&p, o);
@@ -152,10 +155,10 @@ static void honest_sums_pass(void **state) {
             iron__op_atax.unmake(&p);
         }
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void assert_fails(const iron__problem *p, const void *y, const char *what) {
+static void assert_fails(const iron__op_problem *p, const void *y, const char *what) {
     char text[240] = "";
 
     if (iron__op_atax.check(p, y, text, sizeof text))
@@ -164,13 +167,13 @@ static void assert_fails(const iron__problem *p, const void *y, const char *what
     assert_memory_equal(text, "y[", 2);
 }
 
-static void store(const iron__problem *p, const long double *from, void *to) {
+static void store(const iron__op_problem *p, const long double *from, void *to) {
     for (size_t j = 0; j < p->c.cols; j++)
         put(p, to, j, (double)from[j]);
 }
 
-/* y = A (A x): what comes out where A is taken for its transpose. */
-static void compute_untransposed(const iron__problem *p, void *y) {
+/* y = A (A x): the result if A is mistaken for its transpose. */
+static void compute_untransposed(const iron__op_problem *p, void *y) {
     size_t n = (size_t)p->c.rows;
     double *t = calloc(n, sizeof *t);
 
@@ -189,7 +192,7 @@ static void compute_untransposed(const iron__problem *p, void *y) {
 }
 
 /* Changes one element at a time of a right answer. */
-static void assert_single_elements_count(const iron__problem *p, void *y) {
+static void assert_single_elements_count(const iron__op_problem *p, void *y) {
     static const double wrong[] = {0, (double)NAN, (double)INFINITY, -(double)INFINITY};
     size_t at[] = {0, (size_t)p->c.cols / 2, (size_t)p->c.cols - 1};
 
@@ -205,7 +208,7 @@ static void assert_single_elements_count(const iron__problem *p, void *y) {
     assert_passes(p, y, "put right again");
 }
 
-static void assert_wrong_answers_fail(const iron__problem *p) {
+static void assert_wrong_answers_fail(const iron__op_problem *p) {
     size_t cols = (size_t)p->c.cols;
     long double *exact = malloc(cols * sizeof *exact);
     void *y = malloc(p->output_bytes);
@@ -236,47 +239,47 @@ static void assert_wrong_answers_fail(const iron__problem *p) {
 }
 
 static void wrong_answers_fail(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
     for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
-        iron__problem p = make_problem(shapes[s / 2], elements[s % 2], 7, team);
+        iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], 7, pool);
 
         assert_wrong_answers_fail(&p);
         iron__op_atax.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void the_judge_says_where(void **state) {
-    iron__team *team = make_team(1);
-    iron__problem p = make_problem((shape){40, 30}, IRON_F64, 1, team);
+static void the_check_names_the_element(void **state) {
+    iron__thread_pool *pool = make_team(1);
+    iron__op_problem p = make_problem((shape){40, 30}, IRON_F64, 1, pool);
     iron__atax_own *own = p.own;
     double y[30];
     char text[240];
 
     (void)state;
-    own->reference[17] = 12.25;
+    ((double *)p.reference.data)[17] = 12.25;
     own->tolerance = 0.5;
-    memcpy(y, own->reference, sizeof y);
+    memcpy(y, p.reference.data, sizeof y);
     y[17] = 0;
     y[20] += 1;
     assert_false(iron__op_atax.check(&p, y, text, sizeof text));
     assert_string_equal(text, "y[17] is 0, should be 12.25 (off by 12.2; tolerance 0.5)");
     iron__op_atax.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 /* Large enough for several pieces of data and several blocks of the reference. */
-static void data_are_the_seeds(void **state) {
+static void data_depend_on_the_seed(void **state) {
     const shape s = {700, 301};
 
     (void)state;
     for (size_t e = 0; e < COUNT(elements); e++) {
-        iron__team *one = make_team(1), *three = make_team(3);
-        iron__problem a = make_problem(s, elements[e], 5, one);
-        iron__problem b = make_problem(s, elements[e], 5, three);
-        iron__problem c = make_problem(s, elements[e], 6, three);
+        iron__thread_pool *one = make_team(1), *three = make_team(3);
+        iron__op_problem a = make_problem(s, elements[e], 5, one);
+        iron__op_problem b = make_problem(s, elements[e], 5, three);
+        iron__op_problem c = make_problem(s, elements[e], 6, three);
         const iron__atax_own *own_a = a.own, *own_b = b.own;
 
         for (size_t k = 0; k < 2; k++) {
@@ -284,24 +287,24 @@ static void data_are_the_seeds(void **state) {
             assert_memory_equal(a.inputs[k].data, b.inputs[k].data, a.inputs[k].bytes);
             assert_memory_not_equal(a.inputs[k].data, c.inputs[k].data, a.inputs[k].bytes);
         }
-        assert_memory_equal(own_a->reference, own_b->reference, 301 * sizeof(double));
+        assert_memory_equal(a.reference.data, b.reference.data, 301 * sizeof(double));
         assert_true(own_a->tolerance == own_b->tolerance && own_a->tolerance > 0);
         iron__op_atax.unmake(&a);
         iron__op_atax.unmake(&b);
         iron__op_atax.unmake(&c);
         iron__op_atax.unmake(&c); /* a struct of zeros but c */
-        iron__team_destroy(one);
-        iron__team_destroy(three);
+        iron__thread_pool_destroy(one);
+        iron__thread_pool_destroy(three);
     }
 }
 
-/* In (-1, 1), spread evenly, x no copy of A, A not symmetric. */
+/* In (-1, 1), uniformly distributed; x is not a copy of A; A is not symmetric. */
 static void data_look_random(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
     for (size_t e = 0; e < COUNT(elements); e++) {
-        iron__problem p = make_problem((shape){300, 300}, elements[e], 0, team);
+        iron__op_problem p = make_problem((shape){300, 300}, elements[e], 0, pool);
         double sum = 0, squares = 0;
         size_t same = 0;
 
@@ -319,7 +322,7 @@ static void data_look_random(void **state) {
         assert_memory_not_equal(p.inputs[0].data, p.inputs[1].data, p.inputs[1].bytes);
         iron__op_atax.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void roots_are_roots(void **state) {
@@ -327,18 +330,18 @@ static void roots_are_roots(void **state) {
 
     (void)state;
     for (size_t k = 0; k < COUNT(squares); k++) {
-        double root = iron__atax_root(squares[k]), off = root * root / squares[k] - 1;
+        double root = square_root(squares[k]), off = root * root / squares[k] - 1;
 
         assert_true(off < 1e-15 && off > -1e-15);
     }
-    assert_true(iron__atax_root(0) == 0);
+    assert_true(square_root(0) == 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_has_more_digits), cmocka_unit_test(honest_sums_pass),
-        cmocka_unit_test(wrong_answers_fail),        cmocka_unit_test(the_judge_says_where),
-        cmocka_unit_test(data_are_the_seeds),        cmocka_unit_test(data_look_random),
+        cmocka_unit_test(wrong_answers_fail),        cmocka_unit_test(the_check_names_the_element),
+        cmocka_unit_test(data_depend_on_the_seed),   cmocka_unit_test(data_look_random),
         cmocka_unit_test(roots_are_roots),
     };
 

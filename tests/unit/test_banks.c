@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_banks.c: the op banks: the walk through a tile, how many threads meet in a bank in each
- * layout, the reference against the contract as it is written, the judge, and the limits. Rows run
- * on GPUs alone, where the selftest covers them.
+ * test_banks.c: the op banks: the walk through a tile, the number of threads per bank in each
+ * layout, the reference against a literal version of the contract, the check, and the limits. Rows
+ * run on GPUs only, where the selftest covers them.
  */
 #include "support.h"
 
-#include "ops/banks/banks.h"
-#include "ops/banks/banks_op.h"
+#include "ops/banks/banks.c"
+#include "ops/op.h"
 
-static iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
+static iron__thread_pool *make_team(uint32_t threads) {
+    iron__thread_pool *pool = NULL;
     iron_error err;
 
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
+    assert_ok(iron__thread_pool_create(threads, iron__allocator_default(), &pool, &err), &err);
+    return pool;
 }
 
 static iron__case make_case(uint64_t rows, double stride) {
@@ -26,17 +26,18 @@ static iron__case make_case(uint64_t rows, double stride) {
                         .at = {stride}};
 }
 
-static iron__problem make_problem(uint64_t rows, uint32_t stride, uint64_t seed, iron__team *team) {
-    iron__problem p = {.c = make_case(rows, stride)};
+static iron__op_problem make_problem(uint64_t rows, uint32_t stride, uint64_t seed,
+                                     iron__thread_pool *pool) {
+    iron__op_problem p = {.c = make_case(rows, stride)};
     iron_error err;
 
     p.c.seed = seed;
     assert_ok(iron__op_banks.accept(&p.c, &err), &err);
-    assert_ok(iron__op_banks.make(&p, team, &err), &err);
+    assert_ok(iron__op_banks.make(&p, pool, &err), &err);
     return p;
 }
 
-static bool passes(const iron__problem *p, const void *answer) {
+static bool passes(const iron__op_problem *p, const void *answer) {
     char text[160] = "";
     bool is_right = iron__op_banks.check(p, answer, text, sizeof text);
 
@@ -45,7 +46,7 @@ static bool passes(const iron__problem *p, const void *answer) {
 }
 
 static uint32_t place(uint32_t step, uint32_t stride) {
-    return BANKS_PLACE(step, stride, iron__banks_block(stride));
+    return BANKS_PLACE(step, stride, block_of(stride));
 }
 
 static void walk_visits_every_word_once(void **state) {
@@ -58,7 +59,7 @@ static void walk_visits_every_word_once(void **state) {
 
             assert_true(at < BANKS_TILE && !is_seen[at]);
             is_seen[at] = true;
-            if (i % 32 > 0) /* a warp's words lie a stride apart */
+            if (i % 32 > 0) /* the words of a warp are a stride apart */
                 assert_int_equal(at, (place(i - 1, stride) + stride) % BANKS_TILE);
         }
     }
@@ -70,8 +71,8 @@ static uint32_t lies_at(uint32_t word, layout l) {
     return l == PLAIN ? BANKS_PLAIN(word) : l == PADDED ? BANKS_PADDED(word) : BANKS_SWIZZLED(word);
 }
 
-/* The most lanes of a warp that meet in a bank, over all warps of the walk. */
-static uint32_t ways_of(uint32_t stride, layout l) {
+/* The maximum number of lanes of a warp in the same bank, over all warps of the walk. */
+static uint32_t ways_in(uint32_t stride, layout l) {
     uint32_t most = 0;
 
     for (uint32_t first = 0; first < BANKS_TILE; first += 32) {
@@ -87,23 +88,23 @@ static uint32_t ways_of(uint32_t stride, layout l) {
     return most;
 }
 
-/* What kernel_params.h says, counted. */
-static void banks_are_as_said(void **state) {
+/* Counts what kernel_params.h says. */
+static void banks_are_as_documented(void **state) {
     (void)state;
     for (uint32_t stride = 1; stride <= 32; stride++) {
         bool is_power = (stride & (stride - 1)) == 0;
-        uint32_t padded = ways_of(stride, PADDED), swizzled = ways_of(stride, SWIZZLED);
+        uint32_t padded = ways_in(stride, PADDED), swizzled = ways_in(stride, SWIZZLED);
 
-        assert_int_equal(ways_of(stride, PLAIN), iron__banks_ways(stride));
+        assert_int_equal(ways_in(stride, PLAIN), ways_of(stride));
         assert_int_equal(padded, is_power ? 1 : stride == 31 ? 31 : 2);
         assert_true(is_power ? swizzled == 1 : swizzled > 1);
         assert_true(swizzled <= (stride == 31 ? 31 : 11));
     }
-    assert_int_equal(ways_of(11, SWIZZLED), 11);
-    assert_int_equal(ways_of(31, SWIZZLED), 31);
+    assert_int_equal(ways_in(11, SWIZZLED), 11);
+    assert_int_equal(ways_in(31, SWIZZLED), 31);
 }
 
-/* A layout gives every word a place of its own. */
+/* In each layout every word has a different place. */
 static void layouts_keep_words_apart(void **state) {
     (void)state;
     for (layout l = PLAIN; l <= SWIZZLED; l++) {
@@ -118,8 +119,8 @@ static void layouts_keep_words_apart(void **state) {
     }
 }
 
-/* The contract, a round at a time, from one copy of the tile to another. */
-static uint32_t *answer_of(const iron__problem *p) {
+/* The contract, one round at a time, from one copy of the tile to another. */
+static uint32_t *answer_of(const iron__op_problem *p) {
     uint32_t stride = (uint32_t)p->c.at[0];
     size_t rows = (size_t)p->c.rows, tiles = (rows + BANKS_TILE - 1) / BANKS_TILE;
     uint32_t *now = calloc(tiles * BANKS_TILE, 4), *then = grab(tiles * BANKS_TILE * 4);
@@ -142,12 +143,12 @@ static uint32_t *answer_of(const iron__problem *p) {
 
 static void reference_is_the_contract(void **state) {
     static const uint64_t sizes[] = {1, 2, 31, 2047, 2048, 2049, 10000};
-    iron__team *team = make_team(3);
+    iron__thread_pool *pool = make_team(3);
 
     (void)state;
     for (size_t k = 0; k < COUNT(sizes); k++)
         for (uint32_t stride = 1; stride <= 32; stride += (uint32_t)k + 1) {
-            iron__problem p = make_problem(sizes[k], stride, k + stride, team);
+            iron__op_problem p = make_problem(sizes[k], stride, k + stride, pool);
             uint32_t *answer = answer_of(&p);
 
             assert_int_equal(p.output_bytes, sizes[k] * 4);
@@ -155,18 +156,18 @@ static void reference_is_the_contract(void **state) {
             free(answer);
             iron__op_banks.unmake(&p);
         }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void judge_sees_errors(void **state) {
+static void the_check_finds_errors(void **state) {
     static const size_t places[] = {0, 1, 2047, 2048, 5000, 9999};
-    iron__team *team = make_team(2);
-    iron__problem p = make_problem(10000, 8, 1, team), other = make_problem(10000, 16, 1, team);
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = make_problem(10000, 8, 1, pool), other = make_problem(10000, 16, 1, pool);
     uint32_t *answer = answer_of(&p), *wrong = answer_of(&other);
 
     (void)state;
     assert_memory_equal(p.inputs[0].data, other.inputs[0].data, p.output_bytes);
-    assert_false(passes(&p, wrong)); /* another stride's */
+    assert_false(passes(&p, wrong)); /* of another stride */
     for (size_t k = 0; k < COUNT(places); k++) {
         char text[160];
 
@@ -177,35 +178,35 @@ static void judge_sees_errors(void **state) {
         answer[places[k]] ^= 0x80000000u;
     }
     assert_true(passes(&p, answer));
-    assert_false(passes(&p, p.inputs[0].data)); /* nothing done */
+    assert_false(passes(&p, p.inputs[0].data)); /* unchanged input */
     memset(wrong, 0, p.output_bytes);
     assert_false(passes(&p, wrong));
     memset(wrong, 0xFF, p.output_bytes);
     assert_false(passes(&p, wrong));
-    memcpy(wrong, answer + 1, p.output_bytes - 4); /* moved on by one */
+    memcpy(wrong, answer + 1, p.output_bytes - 4); /* shifted by one */
     wrong[9999] = answer[0];
     assert_false(passes(&p, wrong));
     free(answer);
     free(wrong);
     iron__op_banks.unmake(&p);
     iron__op_banks.unmake(&other);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void data_come_from_the_seed(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
-    iron__problem a = make_problem(70001, 2, 1, one), b = make_problem(70001, 2, 1, three);
-    iron__problem other = make_problem(70001, 2, 2, one);
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
+    iron__op_problem a = make_problem(70001, 2, 1, one), b = make_problem(70001, 2, 1, three);
+    iron__op_problem other = make_problem(70001, 2, 2, one);
 
     (void)state;
     assert_memory_equal(a.inputs[0].data, b.inputs[0].data, a.inputs[0].bytes);
-    assert_memory_equal(a.own, b.own, a.output_bytes);
+    assert_memory_equal(a.reference.data, b.reference.data, a.output_bytes);
     assert_memory_not_equal(a.inputs[0].data, other.inputs[0].data, a.inputs[0].bytes);
     iron__op_banks.unmake(&a);
     iron__op_banks.unmake(&b);
     iron__op_banks.unmake(&other);
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
 static void limits_are_kept(void **state) {
@@ -234,7 +235,7 @@ static void limits_are_kept(void **state) {
     c = make_case(8, 1);
     c.cols = 8;
     assert_refused(iron__op_banks.accept(&c, &err), IRON_E_ARG, &err);
-    assert_says(&err, "line");
+    assert_says(&err, "is a count from 1");
 }
 
 static void work_is_counted(void **state) {
@@ -270,10 +271,10 @@ static void work_is_counted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(walk_visits_every_word_once),
-        cmocka_unit_test(banks_are_as_said),
+        cmocka_unit_test(banks_are_as_documented),
         cmocka_unit_test(layouts_keep_words_apart),
         cmocka_unit_test(reference_is_the_contract),
-        cmocka_unit_test(judge_sees_errors),
+        cmocka_unit_test(the_check_finds_errors),
         cmocka_unit_test(data_come_from_the_seed),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(work_is_counted),

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_barrier.c: the op barrier: its data and sums, its judge, its rows on the CPU, its limits,
- * and what a peer hears of a case. Rows on GPUs are covered by the selftest.
+ * test_barrier.c: the op barrier: its data and sums, its check, its CPU rows, its limits, and the
+ * case that a peer sees. The selftest covers the GPU rows.
  */
 #include "support.h"
 
-#include "arena/entrants.h"
-#include "ops/barrier/barrier.h"
-#include "ops/barrier/barrier_op.h"
+#include "arena/arena_internal.h"
+#include "ops/barrier/barrier.c"
+#include "ops/op.h"
 
-static const uint64_t sizes[] = {1, 2, 3, 5, 1023, 1024, 1025, 2048, 3001, 65536, 65537, 200001};
+static const uint64_t test_sizes[] = {1,    2,    3,    5,     1023,  1024,
+                                      1025, 2048, 3001, 65536, 65537, 200001};
 
-static iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
+static iron__thread_pool *make_team(uint32_t threads) {
+    iron__thread_pool *pool = NULL;
     iron_error err;
 
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
+    assert_ok(iron__thread_pool_create(threads, iron__allocator_default(), &pool, &err), &err);
+    return pool;
 }
 
 static iron__case make_case(uint64_t rows, int reach) {
@@ -28,18 +29,19 @@ static iron__case make_case(uint64_t rows, int reach) {
                         .at = {(double)reach}};
 }
 
-static iron__problem make_problem(uint64_t rows, int reach, uint64_t seed, iron__team *team) {
-    iron__problem p = {.c = make_case(rows, reach)};
+static iron__op_problem make_problem(uint64_t rows, int reach, uint64_t seed,
+                                     iron__thread_pool *pool) {
+    iron__op_problem p = {.c = make_case(rows, reach)};
     iron_error err;
 
     p.c.seed = seed;
     assert_ok(iron__op_barrier.accept(&p.c, &err), &err);
-    assert_ok(iron__op_barrier.make(&p, team, &err), &err);
+    assert_ok(iron__op_barrier.make(&p, pool, &err), &err);
     return p;
 }
 
-/* The answer, an element at a time. */
-static void *answer_of(const iron__problem *p) {
+/* The answer, one element at a time. */
+static void *answer_of(const iron__op_problem *p) {
     const uint32_t *line = p->inputs[0].data;
     void *answer = grab(p->output_bytes);
     uint64_t total = 0;
@@ -55,7 +57,7 @@ static void *answer_of(const iron__problem *p) {
     return answer;
 }
 
-static bool passes(const iron__problem *p, const void *answer) {
+static bool passes(const iron__op_problem *p, const void *answer) {
     char text[160] = "";
     bool is_right = iron__op_barrier.check(p, answer, text, sizeof text);
 
@@ -64,43 +66,43 @@ static bool passes(const iron__problem *p, const void *answer) {
 }
 
 static void sums_are_right(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
-    for (size_t k = 0; k < COUNT(sizes); k++)
+    for (size_t k = 0; k < COUNT(test_sizes); k++)
         for (int reach = 0; reach < 2; reach++) {
-            iron__problem p = make_problem(sizes[k], reach, k, team);
+            iron__op_problem p = make_problem(test_sizes[k], reach, k, pool);
             void *answer = answer_of(&p);
 
-            assert_int_equal(p.output_bytes, reach ? 8 : (sizes[k] + 1023) / 1024 * 4);
+            assert_int_equal(p.output_bytes, reach ? 8 : (test_sizes[k] + 1023) / 1024 * 4);
             assert_true(passes(&p, answer));
             free(answer);
             iron__op_barrier.unmake(&p);
         }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void data_come_from_the_seed(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
-    iron__problem a = make_problem(200001, 0, 1, one), b = make_problem(200001, 1, 1, three);
-    iron__problem other = make_problem(200001, 0, 2, one);
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
+    iron__op_problem a = make_problem(200001, 0, 1, one), b = make_problem(200001, 1, 1, three);
+    iron__op_problem other = make_problem(200001, 0, 2, one);
     const uint32_t *line = a.inputs[0].data;
 
     (void)state;
     assert_memory_equal(line, b.inputs[0].data, a.inputs[0].bytes);
     assert_memory_not_equal(line, other.inputs[0].data, a.inputs[0].bytes);
-    for (size_t k = 0; k < a.c.rows; k++) /* none can be left out unseen, no segment overflows */
-        assert_true(line[k] > 0 && line[k] < IRON_BARRIER_LIMIT);
-    assert_true(UINT64_C(1024) * (IRON_BARRIER_LIMIT - 1) <= UINT32_MAX);
+    for (size_t k = 0; k < a.c.rows; k++) /* every element matters, and no segment overflows */
+        assert_true(line[k] > 0 && line[k] < LIMIT);
+    assert_true(UINT64_C(1024) * (LIMIT - 1) <= UINT32_MAX);
     iron__op_barrier.unmake(&a);
     iron__op_barrier.unmake(&b);
     iron__op_barrier.unmake(&other);
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
-/* An answer with one bit changed does not pass, and passes again without. */
-static void assert_seen(const iron__problem *p, unsigned char *answer, size_t byte) {
+/* An answer with one flipped bit is refused; flipped back, it is accepted. */
+static void assert_seen(const iron__op_problem *p, unsigned char *answer, size_t byte) {
     for (int bit = 0; bit < 8; bit++) {
         answer[byte] ^= (unsigned char)(1 << bit);
         assert_false(passes(p, answer));
@@ -108,25 +110,25 @@ static void assert_seen(const iron__problem *p, unsigned char *answer, size_t by
     }
 }
 
-static void judge_sees_errors(void **state) {
-    iron__team *team = make_team(3);
+static void the_check_finds_errors(void **state) {
+    iron__thread_pool *pool = make_team(3);
 
     (void)state;
     for (int reach = 0; reach < 2; reach++) {
-        iron__problem p = make_problem(100001, reach, 3, team);
-        iron__problem before = make_problem(100001, reach, 4, team);
+        iron__op_problem p = make_problem(100001, reach, 3, pool);
+        iron__op_problem before = make_problem(100001, reach, 4, pool);
         unsigned char *answer = answer_of(&p), *wrong = answer_of(&before);
         size_t bytes = p.output_bytes;
 
         assert_seen(&p, answer, 0);
         assert_seen(&p, answer, bytes / 2);
         assert_seen(&p, answer, bytes - 1);
-        assert_false(passes(&p, wrong)); /* another line's */
+        assert_false(passes(&p, wrong)); /* of another line */
         memset(wrong, 0, bytes);
         assert_false(passes(&p, wrong));
         memset(wrong, 0xFF, bytes);
         assert_false(passes(&p, wrong));
-        memcpy(wrong, answer + 4, bytes - 4); /* moved on by one */
+        memcpy(wrong, answer + 4, bytes - 4); /* shifted by one */
         memcpy(wrong + bytes - 4, answer, 4);
         assert_false(passes(&p, wrong));
         assert_true(passes(&p, answer));
@@ -135,12 +137,12 @@ static void judge_sees_errors(void **state) {
         iron__op_barrier.unmake(&p);
         iron__op_barrier.unmake(&before);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void judge_says_where(void **state) {
-    iron__team *team = make_team(1);
-    iron__problem p = make_problem(5000, 0, 3, team);
+static void the_check_names_the_sum(void **state) {
+    iron__thread_pool *pool = make_team(1);
+    iron__op_problem p = make_problem(5000, 0, 3, pool);
     uint32_t *answer = answer_of(&p);
     char text[160];
 
@@ -151,7 +153,7 @@ static void judge_says_where(void **state) {
     assert_non_null(strstr(text, "elements 3072"));
     free(answer);
     iron__op_barrier.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void cpu_rows_are_right(void **state) {
@@ -159,12 +161,12 @@ static void cpu_rows_are_right(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
-        for (size_t k = 0; k < 2 * COUNT(sizes); k++) {
-            iron__problem p = make_problem(sizes[k / 2], k % 2, k, team);
+        for (size_t k = 0; k < 2 * COUNT(test_sizes); k++) {
+            iron__op_problem p = make_problem(test_sizes[k / 2], k % 2, k, pool);
             void *output = grab(p.output_bytes);
-            iron__cpu_work work = {.problem = &p, .team = team, .output = output};
+            iron__cpu_work work = {.problem = &p, .pool = pool, .output = output};
 
             for (size_t r = 0; iron__op_barrier.contender_at(r, &row); r++) {
                 if (!(row.backends & IRON_ON_CPU))
@@ -178,7 +180,7 @@ static void cpu_rows_are_right(void **state) {
             free(output);
             iron__op_barrier.unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
@@ -191,8 +193,8 @@ static bool is_row(const char *name, size_t before) {
     return false;
 }
 
-/* Names, which reach each row is about, and what it improves on. */
-static void rows_tell_a_story(void **state) {
+/* Names, the reach that each row is for, and the row it improves on. */
+static void rows_are_complete(void **state) {
     static const struct {
         const char *name;
         int reach; /* 2: both */
@@ -247,7 +249,7 @@ static void limits_are_kept(void **state) {
     c = make_case(8, 0);
     c.cols = 2;
     assert_refused(iron__op_barrier.accept(&c, &err), IRON_E_ARG, &err);
-    assert_says(&err, "line");
+    assert_says(&err, "is a count from 1");
     c = make_case(8, 2);
     assert_refused(iron__op_barrier.accept(&c, &err), IRON_E_ARG, &err);
     assert_says(&err, "block and grid");
@@ -273,14 +275,14 @@ static void work_is_counted(void **state) {
     assert_true(rows * 4 >= 4 * (UINT64_C(32) << 20) && rows * 4 <= UINT64_C(256) << 20);
 }
 
-/* Of a line of two segments the bytes of the answer do not tell the reach: the words do. */
-static void peers_hear_the_reach(void **state) {
+/* For a line of two segments the answer's size does not determine the reach; the words do. */
+static void peers_get_the_reach(void **state) {
     static const char *const says[] = {"reach=block segment=1024", "reach=grid"};
-    iron__team *team = make_team(1);
+    iron__thread_pool *pool = make_team(1);
 
     (void)state;
     for (int reach = 0; reach < 2; reach++) {
-        iron__problem p = make_problem(2000, reach, 1, team);
+        iron__op_problem p = make_problem(2000, reach, 1, pool);
         iron_peer_case c = iron__peer_case(&p, NULL, 1);
 
         assert_int_equal(c.struct_size, sizeof c);
@@ -288,16 +290,16 @@ static void peers_hear_the_reach(void **state) {
         assert_string_equal(c.params, says[reach]);
         iron__op_barrier.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_right),       cmocka_unit_test(data_come_from_the_seed),
-        cmocka_unit_test(judge_sees_errors),    cmocka_unit_test(judge_says_where),
-        cmocka_unit_test(cpu_rows_are_right),   cmocka_unit_test(rows_tell_a_story),
-        cmocka_unit_test(limits_are_kept),      cmocka_unit_test(work_is_counted),
-        cmocka_unit_test(peers_hear_the_reach),
+        cmocka_unit_test(sums_are_right),         cmocka_unit_test(data_come_from_the_seed),
+        cmocka_unit_test(the_check_finds_errors), cmocka_unit_test(the_check_names_the_sum),
+        cmocka_unit_test(cpu_rows_are_right),     cmocka_unit_test(rows_are_complete),
+        cmocka_unit_test(limits_are_kept),        cmocka_unit_test(work_is_counted),
+        cmocka_unit_test(peers_get_the_reach),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ceilings_gpu.c: do the kernels behind a device's ceilings do what they are timed for? Every
- * byte read, written or copied, none besides, in every shape and at lengths around whole turns; and
- * the measuring itself with little memory, cancelled at every step.
+ * test_ceilings_gpu.c: the kernels behind a device's ceilings read, write or copy every byte and no
+ * other, in every shape and at lengths around whole blocks; and the measurement itself with little
+ * memory, cancelled at every step.
  *
- * On the first OpenCL device there is; without one all but the refusals is skipped with the reason.
+ * On the first OpenCL device; without one most tests are skipped with the reason.
  */
 #include "support.h"
 
-#include "arena/gpu_passes.h"
+#include "arena/device_gpu.c"
 
-#include <iron/iron_arena.h>
-
-#define TURN_QUADS (IRON_PASS_TURN_BYTES / IRON_PASS_QUAD_BYTES)
-#define QUADS_MAX  (9 * TURN_QUADS + 77)
-#define GUARD      16u /* quads behind the last one that must stay as they were */
-#define WORDS(q)   (4 * (size_t)(q))
+#define BLOCK_QUADS (PASS_BLOCK_BYTES / PASS_QUAD_BYTES)
+#define QUADS_MAX   (9 * BLOCK_QUADS + 77)
+#define GUARD       16u /* quads after the last one, which must stay unchanged */
+#define WORDS(q)    (4 * (size_t)(q))
 
 static folder place;
 static iron_error reason; /* why there is no device */
 static iron__gpu_device *device;
 static iron__gpu_queue *queue;
 static iron__gpu_buffer *buffer;
-static iron__passes passes;
+static pass_kernels passes;
 static uint32_t *before, *after; /* the buffer's words on the host */
 
 static const size_t lengths[] = {0,
@@ -32,15 +30,15 @@ static const size_t lengths[] = {0,
                                  5,
                                  511,
                                  512,
-                                 TURN_QUADS - 1,
-                                 TURN_QUADS,
-                                 TURN_QUADS + 1,
-                                 3 * TURN_QUADS,
-                                 8 * TURN_QUADS,
-                                 8 * TURN_QUADS + 1,
+                                 BLOCK_QUADS - 1,
+                                 BLOCK_QUADS,
+                                 BLOCK_QUADS + 1,
+                                 3 * BLOCK_QUADS,
+                                 8 * BLOCK_QUADS,
+                                 8 * BLOCK_QUADS + 1,
                                  QUADS_MAX};
 
-/* PoCL's compiler never gives back what it took; leaks of our own are found all the same. */
+/* PoCL's compiler leaks; our own leaks are still found. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\n"; }
 
@@ -53,16 +51,16 @@ const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLL
     } while (0)
 
 static int open_all(void **state) {
-    size_t bytes = (2 * QUADS_MAX + GUARD) * IRON_PASS_QUAD_BYTES;
+    size_t bytes = (2 * QUADS_MAX + GUARD) * PASS_QUAD_BYTES;
 
     (void)state;
     folder_make(&place);
     setenv("IRON_CACHE_DIR", name_in(&place, "cache").path, 1);
-    setenv("POCL_CACHE_DIR", place.path, 0); /* PoCL's own, out of the user's home */
+    setenv("POCL_CACHE_DIR", place.path, 0); /* PoCL's own cache, not in the user's home */
     if (iron__gpu_device_open(iron__gpu_backend_find("opencl"), 0, &device, &reason) != IRON_OK)
         return 0;
     if (iron__gpu_queue_create(device, &queue, &reason) != IRON_OK ||
-        iron__passes_init(&passes, device, &reason) != IRON_OK ||
+        pass_kernels_init(&passes, device, &reason) != IRON_OK ||
         iron__gpu_buffer_create(device, IRON_GPU_MEMORY_DEVICE, bytes, &buffer, &reason) !=
             IRON_OK) {
         print_error("%s\n", reason.text);
@@ -78,21 +76,21 @@ static int close_all(void **state) {
     free(before);
     free(after);
     iron__gpu_buffer_destroy(buffer);
-    iron__passes_deinit(&passes);
+    pass_kernels_deinit(&passes);
     iron__gpu_queue_destroy(queue);
     iron__gpu_device_close(device);
     folder_remove(&place);
     return 0;
 }
 
-static void send(void) {
+static void fill_buffer(void) {
     iron__gpu_copy copy = {.from_host = before, .to = buffer, .bytes = buffer->bytes};
     iron_error err;
 
     assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
 }
 
-static void fetch(void) {
+static void read_buffer(void) {
     iron__gpu_copy copy = {.from = buffer, .to_host = after, .bytes = buffer->bytes};
     iron_error err;
 
@@ -100,62 +98,62 @@ static void fetch(void) {
     assert_ok(iron__gpu_queue_wait(queue, &err), &err);
 }
 
-static void put(iron__pass_verb verb, iron__pass_shape shape, size_t quads, uint32_t value) {
+static void put(pass_kind kind, pass_shape shape, size_t quads, uint32_t value) {
     iron_error err;
 
-    assert_ok(iron__passes_put(&passes, queue, verb, shape, buffer, quads, value, &err), &err);
+    assert_ok(put_pass(&passes, queue, kind, shape, buffer, quads, value, &err), &err);
 }
 
 /* Calls check for every order, some numbers of groups, and every length. */
-static void in_every_shape(void (*check)(iron__pass_shape shape, size_t quads)) {
+static void in_every_shape(void (*check)(pass_shape shape, size_t quads)) {
     static const uint32_t groups[] = {1, 2, 4, 8};
 
-    for (int order = IRON_PASS_CONTIGUOUS; order <= IRON_PASS_ALONE; order++)
+    for (int order = PASS_CONTIGUOUS; order <= PASS_PER_THREAD; order++)
         for (size_t g = 0; g < COUNT(groups); g++)
             for (size_t k = 0; k < COUNT(lengths); k++)
-                check((iron__pass_shape){groups[g], (iron__pass_order)order}, lengths[k]);
+                check((pass_shape){groups[g], (pass_order)order}, lengths[k]);
 }
 
-static void check_reading(iron__pass_shape shape, size_t quads) {
+static void check_read(pass_shape shape, size_t quads) {
     uint32_t expected = 0, found = 1;
     iron_error err;
 
     for (size_t k = 0; k < WORDS(quads); k++)
         expected ^= before[k];
-    assert_ok(iron__passes_reset(&passes, queue, &err), &err);
-    put(IRON_PASS_READ, shape, quads, 0);
-    assert_ok(iron__passes_result(&passes, queue, &found, &err), &err);
+    assert_ok(reset_result(&passes, queue, &err), &err);
+    put(PASS_READ, shape, quads, 0);
+    assert_ok(fetch_result(&passes, queue, &found, &err), &err);
     assert_int_equal(found, expected);
 }
 
 static void reading_reads_every_word(void **state) {
     (void)state;
     NEED_DEVICE();
-    send();
-    in_every_shape(check_reading);
+    fill_buffer();
+    in_every_shape(check_read);
 }
 
 static void results_add_up(void **state) {
-    iron__pass_shape shape = {4, IRON_PASS_CONTIGUOUS};
+    pass_shape shape = {4, PASS_CONTIGUOUS};
     uint32_t found = 1;
     iron_error err;
 
     (void)state;
     NEED_DEVICE();
-    send();
-    assert_ok(iron__passes_reset(&passes, queue, &err), &err);
-    put(IRON_PASS_READ, shape, QUADS_MAX, 0);
-    put(IRON_PASS_READ, shape, QUADS_MAX, 0);
-    assert_ok(iron__passes_result(&passes, queue, &found, &err), &err);
+    fill_buffer();
+    assert_ok(reset_result(&passes, queue, &err), &err);
+    put(PASS_READ, shape, QUADS_MAX, 0);
+    put(PASS_READ, shape, QUADS_MAX, 0);
+    assert_ok(fetch_result(&passes, queue, &found, &err), &err);
     assert_int_equal(found, 0);
 }
 
-static void check_writing(iron__pass_shape shape, size_t quads) {
+static void check_writing(pass_shape shape, size_t quads) {
     uint32_t value = 0xFFFFFF00u + (uint32_t)quads;
 
-    send();
-    put(IRON_PASS_WRITE, shape, quads, value);
-    fetch();
+    fill_buffer();
+    put(PASS_WRITE, shape, quads, value);
+    read_buffer();
     for (size_t k = 0; k < WORDS(quads); k++)
         assert_int_equal(after[k], value + (uint32_t)k);
     assert_memory_equal(after + WORDS(quads), before + WORDS(quads), 16 * GUARD);
@@ -167,10 +165,10 @@ static void writing_writes_every_word(void **state) {
     in_every_shape(check_writing);
 }
 
-static void check_copying(iron__pass_shape shape, size_t quads) {
-    send();
-    put(IRON_PASS_COPY, shape, quads, 0);
-    fetch();
+static void check_copying(pass_shape shape, size_t quads) {
+    fill_buffer();
+    put(PASS_COPY, shape, quads, 0);
+    read_buffer();
     assert_memory_equal(after, before, 16 * quads);
     assert_memory_equal(after + WORDS(quads), before, 16 * quads);
     assert_memory_equal(after + WORDS(2 * quads), before + WORDS(2 * quads), 16 * GUARD);
@@ -188,12 +186,12 @@ static void shapes_have_names(void **state) {
 
     (void)state;
     for (size_t k = 0; k < COUNT(infos); k++)
-        for (size_t s = 0; iron__pass_shape_for(&infos[k], s); s++) {
-            iron__pass_shape_name(*iron__pass_shape_for(&infos[k], s), text, sizeof text);
+        for (size_t s = 0; pass_shape_for(&infos[k], s); s++) {
+            pass_shape_name(*pass_shape_for(&infos[k], s), text, sizeof text);
             assert_true(strlen(text) < sizeof text - 1); /* nothing is cut */
             assert_non_null(strstr(text, " x 256 threads a unit, "));
         }
-    iron__pass_shape_name((iron__pass_shape){8, IRON_PASS_CONTIGUOUS}, text, sizeof text);
+    pass_shape_name((pass_shape){8, PASS_CONTIGUOUS}, text, sizeof text);
     assert_string_equal(text, "8 x 256 threads a unit, contiguous");
 }
 
@@ -214,12 +212,12 @@ static void a_device_is_measured(void **state) {
     assert_non_null(strstr(c.read_shape, " x 256 threads a unit, "));
 }
 
-typedef struct patience {
+typedef struct progress_calls {
     uint64_t calls, limit, total;
-} patience;
+} progress_calls;
 
-static int lose_patience(void *context, uint64_t done, uint64_t total) {
-    patience *p = context;
+static int count_and_cancel(void *context, uint64_t done, uint64_t total) {
+    progress_calls *p = context;
 
     assert_int_equal(done, ++p->calls);
     p->total = total;
@@ -227,8 +225,8 @@ static int lose_patience(void *context, uint64_t done, uint64_t total) {
 }
 
 static void measuring_is_cancelled_at_every_step(void **state) {
-    patience p = {.limit = UINT64_MAX};
-    iron_measure_options options = {2, 2 << 20, lose_patience, &p};
+    progress_calls p = {.limit = UINT64_MAX};
+    iron_measure_options options = {2, 2 << 20, count_and_cancel, &p};
     iron_device_ceilings c;
     uint64_t total;
     iron_error err;
@@ -239,14 +237,14 @@ static void measuring_is_cancelled_at_every_step(void **state) {
     assert_int_equal(p.calls, p.total);
     total = p.total;
     for (uint64_t limit = 1; limit <= total; limit++) {
-        p = (patience){.limit = limit};
+        p = (progress_calls){.limit = limit};
         assert_refused(iron_measure_device("opencl", 0, &options, &c, &err), IRON_E_CANCELLED,
                        &err);
         assert_int_equal(p.calls, limit);
     }
 }
 
-static void what_is_no_device_is_refused(void **state) {
+static void unknown_devices_are_refused(void **state) {
     iron_measure_options options = {.buffer_bytes = 2 << 20};
     iron_device_ceilings c;
     iron_error err;
@@ -258,7 +256,7 @@ static void what_is_no_device_is_refused(void **state) {
     if (device) {
         assert_refused(iron_measure_device("opencl", 99, &options, &c, &err), IRON_E_ARG, &err);
         assert_says(&err, "99");
-        /* more than any device has in one piece: no error of the device's */
+        /* more than any device can allocate: does not mark the device as failed */
         options.buffer_bytes = UINT64_C(1) << 50;
         assert_refused(iron_measure_device("opencl", 0, &options, &c, &err), IRON_E_NOMEM, &err);
     }
@@ -294,7 +292,7 @@ int main(void) {
         cmocka_unit_test(shapes_have_names),
         cmocka_unit_test(a_device_is_measured),
         cmocka_unit_test(measuring_is_cancelled_at_every_step),
-        cmocka_unit_test(what_is_no_device_is_refused),
+        cmocka_unit_test(unknown_devices_are_refused),
         cmocka_unit_test(the_cache_folder),
     };
 

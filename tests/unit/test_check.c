@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_check.c: iron_check_run from inside: manifests with chunks and without, files that vanish or
- * change in every combination, many small files in one chunk, cancelling, refusals. What it prints
- * is tested from outside (tests/cli/test_sum.py).
+ * test_check.c: iron_check_run with manifests with and without chunks, files that vanish or change
+ * in every combination, many small files in one chunk, cancelling, refusals. What the command
+ * prints is tested in tests/cli/test_sum.py.
  */
 #include "place.h"
 #include "scan_support.h"
@@ -40,7 +40,8 @@ static iron_check_file file_of(const iron_check *check, size_t index) {
     return f;
 }
 
-/* Does a chunk that touches file `index` touch a file of the set too? */
+/* Whether a chunk that contains tokens of file `index` also contains tokens of a file in the
+ * set. */
 static bool shares_chunk(const iron_manifest *m, size_t index, unsigned set) {
     uint64_t size = m->chunk_tokens ? m->chunk_tokens : m->stream_tokens;
     const iron__manifest_entry *a = &m->files[index];
@@ -55,7 +56,7 @@ static bool shares_chunk(const iron_manifest *m, size_t index, unsigned set) {
     return false;
 }
 
-/* Every set of files is taken away; the others are judged by the chunks that are left. */
+/* Removes every subset of the files; the others are checked by the remaining chunks. */
 static void test_missing_sets(void **state) {
     static const uint64_t chunks[] = {1024, 0};
     uint16_t tokens[10011];
@@ -107,13 +108,13 @@ static void test_changes(void **state) {
 
     (void)state;
     for (size_t position = 3; position < 10011; position += 501) {
-        uint16_t kept = tokens[position];
+        uint16_t original = tokens[position];
         iron_check *check;
 
         tokens[position] ^= 8;
         shards_free(&s);
         s = shards_write(&place, tokens, sizes, FILES);
-        tokens[position] = kept;
+        tokens[position] = original;
         check = run_check(m, false);
         for (size_t k = 0; k < FILES; k++) {
             uint64_t chunk = position / 1024, first = m->files[k].first / 1024;
@@ -129,7 +130,7 @@ static void test_changes(void **state) {
     shards_free(&s);
 }
 
-/* Nothing but a scan of all files can tell that the manifest's own words were changed. */
+/* Changed words of the manifest are detected only by a scan of all files. */
 static void test_damaged_manifests(void **state) {
     uint16_t tokens[10011];
     shards s = write_files(tokens);

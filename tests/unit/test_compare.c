@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_compare.c: two runs side by side, with what is to be found planted in them.
+ * test_compare.c: comparing two runs, with planted differences.
  *
- * Samples are made, not measured: a median, a spread around it that looks like noise, and nothing
- * else. Old reports are written by hand, with no more than the schema promises.
+ * Samples are synthetic: a median and a spread that looks like noise. Old reports contain only what
+ * the schema promises.
  */
 #include "support.h"
 
-#include "arena/compare.h"
+#include "arena/compare.c"
 
 #define SAMPLES 30u
 
-/* A row of now with its samples, and the same row's line in an old report. */
+/* A row of the new run with its samples, and the same row in an old report. */
 typedef struct made_row {
     iron__report_row row;
     iron__samples samples[2]; /* kernel, end to end */
@@ -20,10 +20,10 @@ typedef struct made_row {
 } made_row;
 
 static void make_samples(double *ms, double median, double spread, uint64_t seed) {
-    dice d = {seed};
+    rng r = {seed};
 
     for (size_t k = 0; k < SAMPLES; k++)
-        ms[k] = median * (1 + spread * ((double)(roll(&d) >> 11) / 9007199254740992.0 - 0.5));
+        ms[k] = median * (1 + spread * ((double)(rng_next(&r) >> 11) / 9007199254740992.0 - 0.5));
 }
 
 static void make_row(made_row *m, const char *contender, double median, double spread,
@@ -41,7 +41,7 @@ static void make_row(made_row *m, const char *contender, double median, double s
         make_samples(m->ms[k], (1 + k) * median, spread, seed + (uint64_t)k);
         m->samples[k] = (iron__samples){.ms = m->ms[k], .count = SAMPLES};
         m->row.scopes[scopes[k]] =
-            (iron__report_scope){.is_there = true, .samples = &m->samples[k]};
+            (iron__report_scope){.is_measured = true, .samples = &m->samples[k]};
     }
 }
 
@@ -62,7 +62,7 @@ static void write_row(FILE *to, const made_row *m) {
     if (m->row.status == IRON_ROW_OK) {
         fputs("\"kernel\": ", to);
         write_samples(to, m->ms[0]);
-        if (m->row.scopes[IRON_SCOPE_END_TO_END].is_there) {
+        if (m->row.scopes[IRON_SCOPE_END_TO_END].is_measured) {
             fputs(", \"end_to_end\": ", to);
             write_samples(to, m->ms[1]);
         }
@@ -71,12 +71,12 @@ static void write_row(FILE *to, const made_row *m) {
 }
 
 /* A folder with an old report of some rows. */
-typedef struct bench {
+typedef struct old_file {
     folder home;
     file_name old;
-} bench;
+} old_file;
 
-static void bench_make(bench *b, const made_row *rows, size_t count) {
+static void write_report(old_file *b, const made_row *rows, size_t count) {
     FILE *to;
 
     folder_make(&b->home);
@@ -94,8 +94,8 @@ static void bench_make(bench *b, const made_row *rows, size_t count) {
     assert_int_equal(fclose(to), 0);
 }
 
-static void compare(const bench *b, const made_row *now, size_t count, double threshold,
-                    iron__comparison *out) {
+static void compare_with(const old_file *b, const made_row *now, size_t count, double threshold,
+                         comparison *out) {
     iron__report_row rows[4];
     iron__report report = {.rows = rows, .row_count = count};
     iron_error err;
@@ -103,73 +103,73 @@ static void compare(const bench *b, const made_row *now, size_t count, double th
     assert_true(count <= COUNT(rows));
     for (size_t k = 0; k < count; k++)
         rows[k] = now[k].row;
-    assert_ok(iron__compare(b->old.path, &report, threshold, out, &err), &err);
+    assert_ok(compare_reports(b->old.path, &report, threshold, out, &err), &err);
 }
 
-/* The old median, the new one, and the verdict on both scopes. */
+/* The old median, the new one, and the expected verdict for both scopes. */
 static void assert_change(double old_ms, double new_ms, double spread, double threshold,
-                          iron__change wanted) {
+                          change_kind wanted) {
     for (uint64_t seed = 1; seed < 400; seed += 20) {
-        iron__comparison c;
+        comparison c;
         made_row old, now;
-        bench b;
+        old_file b;
 
         make_row(&old, "naive", old_ms, spread, seed);
         make_row(&now, "naive", new_ms, spread, seed + 10);
-        bench_make(&b, &old, 1);
-        compare(&b, &now, 1, threshold, &c);
+        write_report(&b, &old, 1);
+        compare_with(&b, &now, 1, threshold, &c);
         assert_int_equal(c.row_count, 2);
         for (int k = 0; k < 2; k++) {
             if (c.rows[k].change != wanted)
                 fail_msg("seed %d: %g ms -> %g ms is '%s', should be '%s'", (int)seed,
-                         c.rows[k].old_ms, c.rows[k].new_ms, iron__change_name(c.rows[k].change),
-                         iron__change_name(wanted));
+                         c.rows[k].old_ms, c.rows[k].new_ms, change_name(c.rows[k].change),
+                         change_name(wanted));
             assert_true(c.rows[k].ratio > new_ms / old_ms * (1 - spread));
             assert_true(c.rows[k].ratio < new_ms / old_ms * (1 + spread));
         }
         assert_int_equal(c.counts[wanted], 2);
-        assert_int_equal(c.slower_count, wanted == IRON_CHANGE_SLOWER ? 2 : 0);
-        iron__comparison_deinit(&c);
+        assert_int_equal(c.slower_count, wanted == CHANGE_SLOWER ? 2 : 0);
+        comparison_deinit(&c);
         folder_remove(&b.home);
     }
 }
 
 static void equal_runs_are_the_same(void **state) {
     (void)state;
-    assert_change(10, 10, 0.02, 5, IRON_CHANGE_SAME);
-    assert_change(0.01, 0.01, 0.02, 5, IRON_CHANGE_SAME);
+    assert_change(10, 10, 0.02, 5, CHANGE_SAME);
+    assert_change(0.01, 0.01, 0.02, 5, CHANGE_SAME);
 }
 
 static void a_planted_slowdown_is_found(void **state) {
     (void)state;
-    assert_change(10, 11, 0.02, 5, IRON_CHANGE_SLOWER);
-    assert_change(10, 11, 0.02, 15, IRON_CHANGE_SAME); /* within a wider threshold */
+    assert_change(10, 11, 0.02, 5, CHANGE_SLOWER);
+    assert_change(10, 11, 0.02, 15, CHANGE_SAME); /* within a wider threshold */
 }
 
 static void a_planted_speedup_is_found(void **state) {
     (void)state;
-    assert_change(11, 10, 0.02, 5, IRON_CHANGE_FASTER);
-    assert_change(20, 5, 0.3, 5, IRON_CHANGE_FASTER);
+    assert_change(11, 10, 0.02, 5, CHANGE_FASTER);
+    assert_change(20, 5, 0.3, 5, CHANGE_FASTER);
 }
 
-/* 3 % more with samples that vary by 20 %: no slowdown, whatever the threshold. */
-static void noise_is_no_slowdown(void **state) {
+/* 3 % more with samples that vary by 20 %: not a slowdown at any threshold. */
+static void noise_is_not_a_slowdown(void **state) {
     static const double thresholds[] = {0, 1, 2, 5};
 
     (void)state;
     for (uint64_t seed = 1; seed < 400; seed += 20)
         for (size_t t = 0; t < COUNT(thresholds); t++) {
-            iron__comparison c;
+            comparison c;
             made_row old, now;
-            bench b;
+            old_file b;
 
             make_row(&old, "naive", 10, 0.2, seed);
             make_row(&now, "naive", 10.3, 0.2, seed + 10);
-            bench_make(&b, &old, 1);
-            compare(&b, &now, 1, thresholds[t], &c);
+            write_report(&b, &old, 1);
+            compare_with(&b, &now, 1, thresholds[t], &c);
             assert_int_equal(c.slower_count, 0);
-            assert_int_equal(c.counts[IRON_CHANGE_SAME] + c.counts[IRON_CHANGE_UNCLEAR], 2);
-            iron__comparison_deinit(&c);
+            assert_int_equal(c.counts[CHANGE_SAME] + c.counts[CHANGE_UNCLEAR], 2);
+            comparison_deinit(&c);
             folder_remove(&b.home);
         }
 }
@@ -177,76 +177,76 @@ static void noise_is_no_slowdown(void **state) {
 /* Beyond the threshold, but the intervals overlap. */
 static void wide_spreads_are_unclear(void **state) {
     made_row old, now;
-    iron__comparison c;
-    bench b;
+    comparison c;
+    old_file b;
 
     (void)state;
     make_row(&old, "naive", 10, 1.5, 3);
     make_row(&now, "naive", 10, 1.5, 3);
     for (size_t k = 0; k < SAMPLES; k++)
         now.ms[0][k] *= 1.08;
-    bench_make(&b, &old, 1);
-    compare(&b, &now, 1, 5, &c);
-    assert_int_equal(c.rows[0].change, IRON_CHANGE_UNCLEAR);
-    assert_int_equal(c.rows[1].change, IRON_CHANGE_SAME);
-    iron__comparison_deinit(&c);
+    write_report(&b, &old, 1);
+    compare_with(&b, &now, 1, 5, &c);
+    assert_int_equal(c.rows[0].change, CHANGE_UNCLEAR);
+    assert_int_equal(c.rows[1].change, CHANGE_SAME);
+    comparison_deinit(&c);
     folder_remove(&b.home);
 }
 
-/* Steady from sample to sample; but a run that wandered by 20 % cannot tell 10 % from luck. */
+/* Stable from sample to sample, but drifting by 20 %: a difference of 10 % is not significant. */
 static void drift_within_a_run_counts(void **state) {
     made_row old, now;
-    iron__comparison c;
-    bench b;
+    comparison c;
+    old_file b;
 
     (void)state;
     for (int has_drift = 0; has_drift < 2; has_drift++) {
         make_row(&old, "naive", 10, 0.005, 3);
         make_row(&now, "naive", 11, 0.005, 13);
-        /* the same values in both cases: in the order of time, or well mixed */
+        /* the same values in both cases: sorted, or shuffled */
         for (size_t k = 0; k < SAMPLES; k++) {
             size_t step = has_drift ? k : k * 7 % SAMPLES;
 
             now.ms[0][k] *= 0.9 + 0.2 * (double)step / (SAMPLES - 1);
         }
-        bench_make(&b, &old, 1);
-        compare(&b, &now, 1, 5, &c);
-        assert_int_equal(c.rows[0].change, has_drift ? IRON_CHANGE_UNCLEAR : IRON_CHANGE_SLOWER);
-        iron__comparison_deinit(&c);
+        write_report(&b, &old, 1);
+        compare_with(&b, &now, 1, 5, &c);
+        assert_int_equal(c.rows[0].change, has_drift ? CHANGE_UNCLEAR : CHANGE_SLOWER);
+        comparison_deinit(&c);
         folder_remove(&b.home);
     }
 }
 
 static void two_samples_decide_nothing(void **state) {
     made_row old, now;
-    iron__comparison c;
-    bench b;
+    comparison c;
+    old_file b;
 
     (void)state;
     make_row(&old, "naive", 10, 0.001, 3);
     make_row(&now, "naive", 20, 0.001, 13);
-    bench_make(&b, &old, 1);
+    write_report(&b, &old, 1);
     now.samples[0].count = 2;
     now.samples[1].count = 3;
-    compare(&b, &now, 1, 5, &c);
-    assert_int_equal(c.rows[0].change, IRON_CHANGE_UNCLEAR);
-    assert_int_equal(c.rows[1].change, IRON_CHANGE_SLOWER);
-    iron__comparison_deinit(&c);
+    compare_with(&b, &now, 1, 5, &c);
+    assert_int_equal(c.rows[0].change, CHANGE_UNCLEAR);
+    assert_int_equal(c.rows[1].change, CHANGE_SLOWER);
+    comparison_deinit(&c);
     folder_remove(&b.home);
 }
 
-static char *printed(const iron__comparison *c) {
+static char *printed(const comparison *c) {
     char *text = NULL;
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);
 
     assert_non_null(to);
-    iron__comparison_print(c, to);
+    comparison_print(c, to);
     assert_int_equal(fclose(to), 0);
     return text;
 }
 
-static void assert_prints(const iron__comparison *c, const char *words) {
+static void assert_prints(const comparison *c, const char *words) {
     char *text = printed(c);
 
     if (!strstr(text, words))
@@ -256,8 +256,8 @@ static void assert_prints(const iron__comparison *c, const char *words) {
 
 static void rows_come_and_go(void **state) {
     made_row old[3], now[3];
-    iron__comparison c;
-    bench b;
+    comparison c;
+    old_file b;
 
     (void)state;
     make_row(&old[0], "naive", 10, 0.01, 1);
@@ -265,32 +265,32 @@ static void rows_come_and_go(void **state) {
     make_row(&old[2], "tiled", 5, 0.01, 3);
     old[2].row.vocab = 1000;
     make_row(&now[0], "naive", 10, 0.01, 4);
-    now[0].row.scopes[IRON_SCOPE_END_TO_END].is_there = false;
+    now[0].row.scopes[IRON_SCOPE_END_TO_END].is_measured = false;
     make_row(&now[1], "tiled", 5, 0.01, 5);
     now[1].row.vocab = 2000; /* another row */
     make_row(&now[2], "tiled", 5, 0.01, 5);
-    bench_make(&b, old, 3);
-    compare(&b, now, 3, 5, &c);
-    assert_int_equal(c.counts[IRON_CHANGE_SAME], 3);
-    assert_int_equal(c.counts[IRON_CHANGE_GONE], 2); /* a scope, a row */
-    assert_int_equal(c.counts[IRON_CHANGE_NEW], 1);
+    write_report(&b, old, 3);
+    compare_with(&b, now, 3, 5, &c);
+    assert_int_equal(c.counts[CHANGE_SAME], 3);
+    assert_int_equal(c.counts[CHANGE_GONE], 2); /* a scope, a row */
+    assert_int_equal(c.counts[CHANGE_NEW], 1);
     assert_int_equal(c.slower_count, 0);
     assert_prints(&c, "gone     atax.cpu.naive 4096x4096 f32 on Neoverse \"V1\", end_to_end: was");
     assert_prints(&c, "new      atax.cpu.tiled 4096x4096 f32 vocab 2000 on Neoverse \"V1\"\n");
     assert_prints(&c,
                   "gone     atax.cpu.tiled 4096x4096 f32 vocab 1000 on Neoverse \"V1\": it was ok");
     assert_prints(&c, "old.json: 3 same, 1 new, 2 gone (threshold 5 %)\n");
-    iron__comparison_deinit(&c);
+    comparison_deinit(&c);
     folder_remove(&b.home);
 }
 
-/* Every part of the key keeps rows apart. */
-static void all_of_the_key_counts(void **state) {
+/* Each part of the key distinguishes rows. */
+static void every_part_of_the_key_counts(void **state) {
     (void)state;
     for (int k = 0; k < 7; k++) {
         made_row old, now;
-        iron__comparison c;
-        bench b;
+        comparison c;
+        old_file b;
 
         make_row(&old, "naive", 10, 0.01, 1);
         make_row(&now, "naive", 10, 0.01, 1);
@@ -302,12 +302,12 @@ static void all_of_the_key_counts(void **state) {
                : k == 5 ? now.row.size
                         : now.row.dtype,
                "zz", 3);
-        bench_make(&b, &old, 1);
-        compare(&b, &now, 1, 5, &c);
-        assert_int_equal(c.counts[IRON_CHANGE_NEW], 1);
-        assert_int_equal(c.counts[IRON_CHANGE_GONE], 1);
+        write_report(&b, &old, 1);
+        compare_with(&b, &now, 1, 5, &c);
+        assert_int_equal(c.counts[CHANGE_NEW], 1);
+        assert_int_equal(c.counts[CHANGE_GONE], 1);
         assert_int_equal(c.row_count, 2);
-        iron__comparison_deinit(&c);
+        comparison_deinit(&c);
         folder_remove(&b.home);
     }
 }
@@ -318,9 +318,9 @@ static void fail_row(made_row *m, iron__row_status status, const char *reason) {
     memset(m->row.scopes, 0, sizeof m->row.scopes);
 }
 
-/* Runs on one thread and on all, or with other queues, are not the same row; a report that does not
- * say is taken to mean the same. */
-static void threads_and_streams_count_where_they_are_said(void **state) {
+/* Runs with one thread and with all, or with other queues, are different rows; a report without
+ * these figures matches any. */
+static void threads_and_streams_count_if_reported(void **state) {
     static const struct {
         const char *old;
         uint32_t threads, streams;
@@ -334,24 +334,24 @@ static void threads_and_streams_count_where_they_are_said(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(cases); k++) {
         made_row old, now;
-        iron__comparison c;
-        bench b;
+        comparison c;
+        old_file b;
 
         make_row(&old, "naive", 10, 0.01, 1);
         make_row(&now, "naive", 10, 0.01, 1);
         old.more_params = cases[k].old;
         now.row.threads = cases[k].threads;
         now.row.streams = cases[k].streams;
-        bench_make(&b, &old, 1);
-        compare(&b, &now, 1, 5, &c);
-        assert_int_equal(c.counts[IRON_CHANGE_GONE], cases[k].is_same ? 0 : 1);
-        assert_int_equal(c.counts[IRON_CHANGE_NEW], cases[k].is_same ? 0 : 1);
-        iron__comparison_deinit(&c);
+        write_report(&b, &old, 1);
+        compare_with(&b, &now, 1, 5, &c);
+        assert_int_equal(c.counts[CHANGE_GONE], cases[k].is_same ? 0 : 1);
+        assert_int_equal(c.counts[CHANGE_NEW], cases[k].is_same ? 0 : 1);
+        comparison_deinit(&c);
         folder_remove(&b.home);
     }
 }
 
-/* A row of now with data zipf and bins 256, against what an old report may say. */
+/* A new row with data zipf and bins 256, against possible old reports. */
 static void params_count_whole(void **state) {
     static const struct {
         const char *old;
@@ -367,8 +367,8 @@ static void params_count_whole(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(cases); k++) {
         made_row old, now;
-        iron__comparison c;
-        bench b;
+        comparison c;
+        old_file b;
 
         make_row(&old, "naive", 10, 0.01, 1);
         make_row(&now, "naive", 10, 0.01, 1);
@@ -376,35 +376,35 @@ static void params_count_whole(void **state) {
         now.row.params = (iron__params){
             .count = 2,
             .list = {{.name = "data", .word = "zipf"}, {.name = "bins", .number = 256}}};
-        bench_make(&b, &old, 1);
-        compare(&b, &now, 1, 5, &c);
-        assert_int_equal(c.counts[IRON_CHANGE_GONE], cases[k].is_same ? 0 : 1);
-        iron__comparison_deinit(&c);
+        write_report(&b, &old, 1);
+        compare_with(&b, &now, 1, 5, &c);
+        assert_int_equal(c.counts[CHANGE_GONE], cases[k].is_same ? 0 : 1);
+        comparison_deinit(&c);
         now.row.params.count = 0; /* and a row without any */
-        compare(&b, &now, 1, 5, &c);
-        assert_int_equal(c.counts[IRON_CHANGE_GONE], cases[k].old[0] ? 1 : 0);
-        iron__comparison_deinit(&c);
+        compare_with(&b, &now, 1, 5, &c);
+        assert_int_equal(c.counts[CHANGE_GONE], cases[k].old[0] ? 1 : 0);
+        comparison_deinit(&c);
         folder_remove(&b.home);
     }
 }
 
-static void params_that_are_none_are_refused(void **state) {
+static void invalid_params_are_refused(void **state) {
     static const char many[] = ", \"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": 1, "
                                "\"g\": 1, \"h\": 1, \"i\": 1";
     static const char *const bad[] = {", \"data\": \"\"", ", \"data\": []", ", \"data\": {}", many};
     iron__report now = {0};
-    iron__comparison c;
+    comparison c;
     iron_error err;
 
     (void)state;
     for (size_t k = 0; k < COUNT(bad); k++) {
         made_row old;
-        bench b;
+        old_file b;
 
         make_row(&old, "naive", 10, 0.01, 1);
         old.more_params = bad[k];
-        bench_make(&b, &old, 1);
-        assert_refused(iron__compare(b.old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
+        write_report(&b, &old, 1);
+        assert_refused(compare_reports(b.old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
         assert_says(&err, "results[0].params");
         folder_remove(&b.home);
     }
@@ -412,8 +412,8 @@ static void params_that_are_none_are_refused(void **state) {
 
 static void broken_rows_count_as_slower(void **state) {
     made_row old[4], now[4];
-    iron__comparison c;
-    bench b;
+    comparison c;
+    old_file b;
 
     (void)state;
     make_row(&old[0], "a", 10, 0.01, 1);
@@ -421,7 +421,7 @@ static void broken_rows_count_as_slower(void **state) {
     make_row(&old[2], "c", 10, 0.01, 1);
     make_row(&old[3], "d", 10, 0.01, 1);
     fail_row(&old[3], IRON_ROW_FAILED, "");
-    bench_make(&b, old, 4);
+    write_report(&b, old, 4);
     make_row(&old[3], "d", 10, 0.01, 1);
     memcpy(now, old, sizeof now);
     for (int k = 0; k < 4; k++)
@@ -429,50 +429,50 @@ static void broken_rows_count_as_slower(void **state) {
     fail_row(&now[0], IRON_ROW_WRONG, "kernel: y[3] is 0, should be 1.5");
     fail_row(&now[1], IRON_ROW_FAILED, "out of memory");
     fail_row(&now[2], IRON_ROW_SKIPPED, "no AVX2 here");
-    compare(&b, now, 4, 5, &c);
-    assert_int_equal(c.counts[IRON_CHANGE_BROKEN], 2);
+    compare_with(&b, now, 4, 5, &c);
+    assert_int_equal(c.counts[CHANGE_BROKEN], 2);
     assert_int_equal(c.slower_count, 2);
-    assert_int_equal(c.counts[IRON_CHANGE_GONE], 1);
-    assert_int_equal(c.counts[IRON_CHANGE_NEW], 1); /* failed then, ok now */
+    assert_int_equal(c.counts[CHANGE_GONE], 1);
+    assert_int_equal(c.counts[CHANGE_NEW], 1); /* failed then, ok now */
     assert_int_equal(c.row_count, 4);
     assert_prints(&c,
                   "broken   atax.cpu.a 4096x4096 f32 on Neoverse \"V1\": wrong: kernel: y[3] is");
     assert_prints(&c, "skipped: no AVX2 here");
-    iron__comparison_deinit(&c);
+    comparison_deinit(&c);
     fail_row(&now[3], IRON_ROW_WRONG, "still");
-    compare(&b, now, 4, 5, &c);
-    assert_int_equal(c.row_count, 3); /* not ok in both: nothing to say */
-    iron__comparison_deinit(&c);
+    compare_with(&b, now, 4, 5, &c);
+    assert_int_equal(c.row_count, 3); /* ok in neither */
+    comparison_deinit(&c);
     folder_remove(&b.home);
 }
 
 static void nothing_on_either_side(void **state) {
-    iron__comparison c;
-    bench b;
+    comparison c;
+    old_file b;
 
     (void)state;
-    bench_make(&b, NULL, 0);
-    compare(&b, NULL, 0, 5, &c);
+    write_report(&b, NULL, 0);
+    compare_with(&b, NULL, 0, 5, &c);
     assert_int_equal(c.row_count, 0);
     assert_prints(&c, "nothing to compare (threshold 5 %)");
-    iron__comparison_deinit(&c);
+    comparison_deinit(&c);
     folder_remove(&b.home);
 }
 
-/* A slowdown in words. */
+/* The message of a slowdown. */
 static void a_slowdown_is_one_line(void **state) {
     made_row old, now;
-    iron__comparison c;
-    bench b;
+    comparison c;
+    old_file b;
     char *text;
 
     (void)state;
     make_row(&old, "naive", 10, 0, 1);
     make_row(&now, "naive", 11.25, 0, 1);
-    now.row.scopes[IRON_SCOPE_END_TO_END].is_there = false;
-    old.row.scopes[IRON_SCOPE_END_TO_END].is_there = false;
-    bench_make(&b, &old, 1);
-    compare(&b, &now, 1, 5, &c);
+    now.row.scopes[IRON_SCOPE_END_TO_END].is_measured = false;
+    old.row.scopes[IRON_SCOPE_END_TO_END].is_measured = false;
+    write_report(&b, &old, 1);
+    compare_with(&b, &now, 1, 5, &c);
     text = printed(&c);
     assert_string_equal(strchr(text, 'a'),
                         strstr(text,
@@ -480,7 +480,7 @@ static void a_slowdown_is_one_line(void **state) {
                                "-> 11.25 ms, +12.5 %\nagainst "));
     assert_memory_equal(text, "slower   ", 9);
     free(text);
-    iron__comparison_deinit(&c);
+    comparison_deinit(&c);
     folder_remove(&b.home);
 }
 
@@ -517,7 +517,7 @@ static void bad_files_are_named(void **state) {
          "results[0].scopes"},
     };
     iron__report now = {0};
-    iron__comparison c;
+    comparison c;
     iron_error err;
     folder home;
     file_name old;
@@ -527,7 +527,7 @@ static void bad_files_are_named(void **state) {
     old = name_in(&home, "old.json");
     for (size_t k = 0; k < COUNT(bad); k++) {
         file_write(old.path, bad[k].text, strlen(bad[k].text));
-        assert_refused(iron__compare(old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
+        assert_refused(compare_reports(old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
         assert_says(&err, bad[k].says);
         assert_null(strchr(err.text, '\n'));
         assert_null(c.rows);
@@ -535,9 +535,9 @@ static void bad_files_are_named(void **state) {
     folder_remove(&home);
 }
 
-static void files_that_are_not_there_or_too_large(void **state) {
+static void missing_and_too_large_files(void **state) {
     iron__report now = {0};
-    iron__comparison c;
+    comparison c;
     iron_error err;
     folder home;
     file_name old;
@@ -545,16 +545,16 @@ static void files_that_are_not_there_or_too_large(void **state) {
     (void)state;
     folder_make(&home);
     old = name_in(&home, "old.json");
-    assert_refused(iron__compare(old.path, &now, 5, &c, &err), IRON_E_IO, &err);
+    assert_refused(compare_reports(old.path, &now, 5, &c, &err), IRON_E_IO, &err);
     assert_says(&err, "No such file");
-    assert_refused(iron__compare(home.path, &now, 5, &c, &err), IRON_E_IO, &err);
-    assert_says(&err, "no regular file");
+    assert_refused(compare_reports(home.path, &now, 5, &c, &err), IRON_E_IO, &err);
+    assert_says(&err, "not a regular file");
     file_write(old.path, "1", 1);
-    assert_int_equal(truncate(old.path, ((off_t)256 << 20) + 1), 0); /* a hole: takes no room */
-    assert_refused(iron__compare(old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
+    assert_int_equal(truncate(old.path, ((off_t)256 << 20) + 1), 0); /* missing value: no output */
+    assert_refused(compare_reports(old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
     assert_says(&err, "268435457 bytes");
-    assert_refused(iron__compare(old.path, &now, -1, &c, &err), IRON_E_ARG, &err);
-    assert_refused(iron__compare(old.path, &now, (double)__builtin_nan(""), &c, &err), IRON_E_ARG,
+    assert_refused(compare_reports(old.path, &now, -1, &c, &err), IRON_E_ARG, &err);
+    assert_refused(compare_reports(old.path, &now, (double)__builtin_nan(""), &c, &err), IRON_E_ARG,
                    &err);
     folder_remove(&home);
 }
@@ -562,19 +562,19 @@ static void files_that_are_not_there_or_too_large(void **state) {
 static void too_many_samples_are_refused(void **state) {
     made_row old;
     iron__report now = {0};
-    iron__comparison c;
+    comparison c;
     iron_error err;
-    bench b;
+    old_file b;
     size_t length;
     char *text, *at;
     FILE *to;
 
     (void)state;
     make_row(&old, "naive", 10, 0.01, 1);
-    bench_make(&b, &old, 1);
+    write_report(&b, &old, 1);
     text = file_read(b.old.path, &length);
     at = strstr(text, "\"samples\": [") + 12;
-    for (int count = 970; count <= 971; count++) { /* and the 30 that are there */
+    for (int count = 970; count <= 971; count++) { /* and the 30 present ones */
         to = fopen(b.old.path, "w");
         assert_non_null(to);
         fwrite(text, 1, (size_t)(at - text), to);
@@ -583,10 +583,10 @@ static void too_many_samples_are_refused(void **state) {
         fputs(at, to);
         assert_int_equal(fclose(to), 0);
         if (count == 970) {
-            assert_ok(iron__compare(b.old.path, &now, 5, &c, &err), &err);
-            iron__comparison_deinit(&c);
+            assert_ok(compare_reports(b.old.path, &now, 5, &c, &err), &err);
+            comparison_deinit(&c);
         } else {
-            assert_refused(iron__compare(b.old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
+            assert_refused(compare_reports(b.old.path, &now, 5, &c, &err), IRON_E_FORMAT, &err);
         }
     }
     free(text);
@@ -598,20 +598,20 @@ int main(void) {
         cmocka_unit_test(equal_runs_are_the_same),
         cmocka_unit_test(a_planted_slowdown_is_found),
         cmocka_unit_test(a_planted_speedup_is_found),
-        cmocka_unit_test(noise_is_no_slowdown),
+        cmocka_unit_test(noise_is_not_a_slowdown),
         cmocka_unit_test(wide_spreads_are_unclear),
         cmocka_unit_test(drift_within_a_run_counts),
         cmocka_unit_test(two_samples_decide_nothing),
         cmocka_unit_test(rows_come_and_go),
-        cmocka_unit_test(all_of_the_key_counts),
-        cmocka_unit_test(threads_and_streams_count_where_they_are_said),
+        cmocka_unit_test(every_part_of_the_key_counts),
+        cmocka_unit_test(threads_and_streams_count_if_reported),
         cmocka_unit_test(params_count_whole),
-        cmocka_unit_test(params_that_are_none_are_refused),
+        cmocka_unit_test(invalid_params_are_refused),
         cmocka_unit_test(broken_rows_count_as_slower),
         cmocka_unit_test(nothing_on_either_side),
         cmocka_unit_test(a_slowdown_is_one_line),
         cmocka_unit_test(bad_files_are_named),
-        cmocka_unit_test(files_that_are_not_there_or_too_large),
+        cmocka_unit_test(missing_and_too_large_files),
         cmocka_unit_test(too_many_samples_are_refused),
     };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_config.c: what makes no engine, and says so; what an engine tells about itself; and memory
- * that runs out at every single place where the library asks for some.
+ * test_config.c: configurations that are refused, what an engine reports about itself, and
+ * allocations that fail at every place where the library allocates.
  *
- * Every refusal leaves *out NULL, names the value it does not like, and needs no iron_error.
- * The allocator counts: whatever fails, nothing stays out. It also fills memory with a pattern, so
- * that nobody relies on zeros that only a fresh process has.
+ * Every refusal leaves *out NULL, names the value, and works without an iron_error. The allocator
+ * counts: whatever fails, nothing leaks. It also fills memory with a pattern, so that code that
+ * relies on zeroed memory fails here.
  */
 #include "support.h"
 
@@ -196,7 +196,7 @@ static void modes_and_backends(void **state) {
     accept(&c);
 }
 
-/* A backend that is known but not here is unsupported, with its reason. */
+/* A known backend that is not available is unsupported, with its reason. */
 static void absent_backends(void **state) {
     iron_config c = small_config();
     size_t known = iron_backend_count(), available = 0;
@@ -236,7 +236,7 @@ static void lists_are_checked(void **state) {
     assert_int_equal(iron_variant_count("abacus"), 0);
 }
 
-/* Every mode that is listed as available can be asked for, and is what one gets. */
+/* Every mode that is listed as available can be requested and is used. */
 static void listed_modes_work(void **state) {
     size_t count = iron_mode_count("cpu");
 
@@ -261,7 +261,7 @@ static void listed_modes_work(void **state) {
     }
 }
 
-static void auto_says_why(void **state) {
+static void auto_gives_a_reason(void **state) {
     iron_config c = small_config(), got;
     iron_engine *e = NULL;
     iron_error err;
@@ -279,7 +279,7 @@ static void auto_says_why(void **state) {
     iron_engine_destroy(e);
 }
 
-/* The configuration in force is the engine's own: the caller's memory may go. */
+/* The engine copies the configuration: the caller's memory may be freed. */
 static void configuration_is_copied(void **state) {
     uint32_t points[] = {3, 10, 100};
     float a[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -408,7 +408,7 @@ static void load_without_memory(void **state) {
     folder_remove(&f);
 }
 
-/* Feeding, looking and closing take no memory: nothing of that can fail mid-stream. */
+/* Feeding, reporting and closing batches allocate nothing, so none of them can fail mid-stream. */
 static void feeding_takes_no_memory(void **state) {
     ledger books = {0};
     iron_allocator allocator = ledger_allocator(&books);
@@ -450,7 +450,7 @@ int main(void) {
         cmocka_unit_test(absent_backends),
         cmocka_unit_test(lists_are_checked),
         cmocka_unit_test(listed_modes_work),
-        cmocka_unit_test(auto_says_why),
+        cmocka_unit_test(auto_gives_a_reason),
         cmocka_unit_test(configuration_is_copied),
         cmocka_unit_test(create_without_memory),
         cmocka_unit_test(load_without_memory),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_contribution.c: (count, xor, sum) with merge is a commutative monoid, and every registry row
- * respects it: however a stream is cut, in whatever order and grouping the parts are merged, the
- * whole comes out. That one property is what allows threads, ranks and batches to share the work.
+ * respects it: however a stream is cut, and in whatever order and grouping the parts are merged,
+ * the result is the same. This property allows threads, ranks and batches to share the work.
  */
 #include "support.h"
 
@@ -16,19 +16,19 @@ static bool same(iron__contribution a, iron__contribution b) {
     return a.count == b.count && a.xors == b.xors && a.sum == b.sum;
 }
 
-static iron__contribution random_contribution(dice *d) {
-    return (iron__contribution){roll(d), roll(d), roll_u32(d)};
+static iron__contribution random_contribution(rng *r) {
+    return (iron__contribution){rng_next(r), rng_next(r), rng_u32(r)};
 }
 
 static void laws_of_a_commutative_monoid(void **state) {
     iron__contribution none = iron__contribution_neutral();
-    dice d = {21};
+    rng r = {21};
 
     (void)state;
     assert_true(none.count == 0 && none.xors == 0 && none.sum == 0);
     for (int k = 0; k < 10000; k++) {
-        iron__contribution a = random_contribution(&d), b = random_contribution(&d);
-        iron__contribution c = random_contribution(&d);
+        iron__contribution a = random_contribution(&r), b = random_contribution(&r);
+        iron__contribution c = random_contribution(&r);
         iron__contribution left = iron__contribution_merge(iron__contribution_merge(a, b), c);
         iron__contribution right = iron__contribution_merge(a, iron__contribution_merge(b, c));
 
@@ -50,12 +50,12 @@ static void merging_adds_and_xors(void **state) {
 }
 
 /* The stream's parts: cut at random, some of them empty. */
-static size_t cut(dice *d, size_t cuts[PIECES_MAX + 1]) {
-    size_t pieces = 1 + (size_t)roll_below(d, PIECES_MAX);
+static size_t cut(rng *r, size_t cuts[PIECES_MAX + 1]) {
+    size_t pieces = 1 + (size_t)rng_below(r, PIECES_MAX);
 
     cuts[0] = 0;
     for (size_t k = 1; k < pieces; k++)
-        cuts[k] = (size_t)roll_below(d, TOKENS + 1);
+        cuts[k] = (size_t)rng_below(r, TOKENS + 1);
     cuts[pieces] = TOKENS;
     for (size_t k = 1; k < pieces; k++) /* insertion sort of a few numbers */
         for (size_t j = k; j > 0 && cuts[j - 1] > cuts[j]; j--) {
@@ -67,29 +67,29 @@ static size_t cut(dice *d, size_t cuts[PIECES_MAX + 1]) {
     return pieces;
 }
 
-/* Merges two parts taken at random until one is left: any order, any grouping. */
-static iron__contribution merge_at_random(iron__contribution *parts, size_t count, dice *d) {
+/* Merges two random parts until one is left: any order, any grouping. */
+static iron__contribution merge_at_random(iron__contribution *parts, size_t count, rng *r) {
     while (count > 1) {
-        size_t a = (size_t)roll_below(d, count);
+        size_t a = (size_t)rng_below(r, count);
         iron__contribution first = parts[a];
         size_t b;
 
         parts[a] = parts[--count];
-        b = (size_t)roll_below(d, count);
-        parts[b] = roll_below(d, 2) ? iron__contribution_merge(first, parts[b])
-                                    : iron__contribution_merge(parts[b], first);
+        b = (size_t)rng_below(r, count);
+        parts[b] = rng_below(r, 2) ? iron__contribution_merge(first, parts[b])
+                                   : iron__contribution_merge(parts[b], first);
     }
     return parts[0];
 }
 
-static void check_row(const iron__tokens_variant *row, const iron__tokens_run *whole, dice *d) {
+static void check_row(const iron__tokens_variant *row, const iron__tokens_run *whole, rng *r) {
     iron__contribution want = iron__tokens_scalar(whole);
 
     assert_true(same(row->reduce(whole), want));
     for (int n = 0; n < 40; n++) {
         size_t cuts[PIECES_MAX + 1];
         iron__contribution parts[PIECES_MAX];
-        size_t pieces = cut(d, cuts);
+        size_t pieces = cut(r, cuts);
 
         for (size_t k = 0; k < pieces; k++) {
             iron__tokens_run part = {whole->tokens + cuts[k], cuts[k + 1] - cuts[k],
@@ -98,7 +98,7 @@ static void check_row(const iron__tokens_variant *row, const iron__tokens_run *w
             parts[k] = row->reduce(&part);
             assert_int_equal(parts[k].count, part.count);
         }
-        if (!same(merge_at_random(parts, pieces, d), want))
+        if (!same(merge_at_random(parts, pieces, r), want))
             fail_msg("%s: %zu pieces do not make the whole, vocab %u", row->name, pieces,
                      whole->divisor->vocab);
     }
@@ -108,7 +108,7 @@ static void any_split_in_any_order(void **state) {
     static const uint32_t vocabs[] = {2, 7, 50257, 65536, 128256, 2147483647, 2147483648};
     static const uint64_t firsts[] = {0, 3, (UINT64_C(1) << 32) - 5000, (UINT64_C(1) << 36) - 17};
     uint32_t *tokens = grab_tokens(77, UINT64_C(1) << 32, TOKENS);
-    dice d = {23};
+    rng random = {23};
 
     (void)state;
     for (size_t r = 0; r < iron__tokens_variant_count(); r++) {
@@ -119,13 +119,14 @@ static void any_split_in_any_order(void **state) {
             iron__tokens_run whole = {tokens, TOKENS, firsts[k / COUNT(vocabs)], &divisor};
 
             if (iron__tokens_variant_runs_here(row))
-                check_row(row, &whole, &d);
+                check_row(row, &whole, &random);
         }
     }
     free(tokens);
 }
 
-/* Every operation on its own, through memory, so that nothing can be contracted or kept wide. */
+/* Each operation separately, through memory, so that nothing can be contracted or kept in higher
+ * precision. */
 static float slow_potential(uint64_t sum, uint64_t count, uint64_t vocab) {
     volatile uint64_t half = vocab / 2;
     volatile double inverse = 1.0 / (double)half;
@@ -137,14 +138,14 @@ static float slow_potential(uint64_t sum, uint64_t count, uint64_t vocab) {
 }
 
 static void potential_rounds_as_defined(void **state) {
-    dice d = {29};
+    rng r = {29};
 
     (void)state;
     for (int k = 0; k < 100000; k++) {
-        uint64_t vocab = 2 + roll_below(&d, (UINT64_C(1) << (1 + roll_below(&d, 31))) - 1);
+        uint64_t vocab = 2 + rng_below(&r, (UINT64_C(1) << (1 + rng_below(&r, 31))) - 1);
         uint64_t most = (UINT64_C(1) << 62) / vocab;
-        uint64_t count = 1 + (roll(&d) >> 2) % most;
-        iron__contribution c = {count, roll_below(&d, vocab) * count, 0};
+        uint64_t count = 1 + (rng_next(&r) >> 2) % most;
+        iron__contribution c = {count, rng_below(&r, vocab) * count, 0};
         float got = iron__contribution_potential(c, (uint32_t)vocab);
         float want = slow_potential(c.sum, count, vocab);
 

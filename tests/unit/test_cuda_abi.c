@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cuda_abi.c: cuda_abi.h against CUDA's own header, where that is installed: every number by
- * the list itself, every struct by size, alignment and the place of each field, every function of
- * the driver's table by its type. The compiler does all of it; a test that runs has passed.
+ * test_cuda_abi.c: compares cuda_abi.h with CUDA's header, where it is installed: every value of
+ * the list, size, alignment and field offsets of every struct, the type of every driver function.
+ * The compiler does all of it; if the test runs, it has passed.
  */
 #include "support.h"
 
@@ -85,8 +85,8 @@ SAME_FIELD(iron__cu_resource, flags, CUDA_RESOURCE_DESC, flags);
 SAME_SIZE(iron__cu_reading, CUDA_TEXTURE_DESC);
 SAME_FIELD(iron__cu_reading, flags, CUDA_TEXTURE_DESC, flags);
 
-/* With each of our types read as CUDA's, the table's prototypes must be those of cuda.h. Of the two
- * functions that send managed memory ahead, cuda.h declares the one of its own time. */
+/* With our types replaced by CUDA's, the prototypes must match cuda.h. Of the two prefetch
+ * functions cuda.h declares only the one of its version. */
 #define iron__cu_result             CUresult
 #define iron__cu_device_attribute   CUdevice_attribute
 #define iron__cu_function_attribute CUfunction_attribute
@@ -117,21 +117,21 @@ SAME_FIELD(iron__cu_reading, flags, CUDA_TEXTURE_DESC, flags);
 #undef cuMemPrefetchAsync
 IRON_CUDA_FUNCTIONS(DECLARED_SO, IF_DECLARED)
 
-static void numbers_and_structs_are_cudas(void **state) {
+static void declarations_match_the_header(void **state) {
     (void)state;
     print_message("compared with cuda.h of CUDA %d.%d\n", CUDA_VERSION / 1000,
                   CUDA_VERSION % 1000 / 10);
 }
 #else
-static void numbers_and_structs_are_cudas(void **state) {
+static void declarations_match_the_header(void **state) {
     (void)state;
-    print_message("skipped: cuda.h is not installed, so there is nothing to compare with\n");
+    print_message("skipped: cuda.h is not installed\n");
     skip();
 }
 #endif
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_and_structs_are_cudas)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(declarations_match_the_header)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

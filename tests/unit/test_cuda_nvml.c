@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cuda_nvml.c: clocks and throttling against a pretended management library (tests/fake_nvml)
- * beside the pretended driver: what is said when it is absent or refuses, that every reason is
- * named and judged, and that nothing of it ever marks a device.
+ * test_cuda_nvml.c: clocks and throttle reasons with a fake management library (tests/fake_nvml)
+ * and the fake driver: a missing library, errors, every reason. None of it marks a device as
+ * failed.
  */
 #include "support.h"
 
-#include "../fake_cuda/fake_scene.h"
+#include "../fake_cuda/cuda_fixture.h"
 #include "../fake_nvml/fake_nvml.h"
-
-#include "gpu/cuda/cuda_nvml.h"
 
 #define NVML "IRON_NVML_LIBRARY"
 
 static fake_nvml *nvml;
 
-/* The state inside a library, as it is at first. */
+/* The state of a fake library, reset. */
 static fake_nvml *state_of(const char *path) {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* stays open, and its state with it */
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* stays open, so its state stays too */
     fake_nvml *state;
 
     assert_non_null(library);
@@ -28,13 +26,22 @@ static fake_nvml *state_of(const char *path) {
     return state;
 }
 
+/* Closes NVML, so that the next call loads it again. No device that has read clocks may be open. */
+static void nvml_forget(void) {
+    pthread_mutex_lock(&nvml_lock);
+    if (loaded_nvml.library)
+        dlclose(loaded_nvml.library);
+    memset(&loaded_nvml, 0, sizeof loaded_nvml);
+    pthread_mutex_unlock(&nvml_lock);
+}
+
 static void use_library(const char *path) {
-    iron__cuda_nvml_forget();
+    nvml_forget();
     setenv(NVML, path, 1);
 }
 
-static int begin(void **state) {
-    fresh(state);
+static int set_up(void **state) {
+    reset_driver(state);
     use_library(FAKE_NVML_LIBRARY);
     nvml = state_of(FAKE_NVML_LIBRARY);
     return 0;
@@ -48,7 +55,7 @@ static iron__gpu_device *open_card(size_t index) {
     return device;
 }
 
-/* Reads through the wrapper, and expects an answer. */
+/* Reads through gpu.h; must succeed. */
 static iron__gpu_clocks read_clocks(iron__gpu_device *device) {
     iron__gpu_clocks c;
     iron_error err;
@@ -87,7 +94,7 @@ static void all_figures(void **state) {
         assert_false(c.is_throttled);
         assert_string_equal(c.reasons, "");
     }
-    assert_string_equal(nvml->bus, "0000:1B:00.0"); /* the card's own, not number 0's */
+    assert_string_equal(nvml->bus, "0000:1B:00.0"); /* of this card, not of card 0 */
     assert_int_equal(nvml->inits, 1);
     assert_int_equal(nvml->cards, 1);
     assert_int_equal(nvml->old_reasons, 0);
@@ -124,29 +131,29 @@ static void every_reason(void **state) {
         assert_string_equal(c.reasons, rows[k].words);
         assert_int_equal(c.is_throttled, rows[k].is_throttled);
     }
-    nvml->reasons = ~0ull; /* more words than there is room for: whole ones, those that throttle */
+    nvml->reasons = ~0ull; /* more than the text holds: throttling ones come first, none is cut */
     assert_true(read_clocks(device).is_throttled);
     assert_non_null(strstr(read_clocks(device).reasons, "thermal limit, power cap"));
     ops->device_close(device);
 }
 
-static void library_absent(void **state) {
+static void missing_library(void **state) {
     iron__gpu_device *device = open_card(0);
 
     (void)state;
     use_library("/nowhere/libnvidia-ml.so.1");
     assert_no_clocks(device, "nvml: no library: /nowhere/libnvidia-ml.so.1: ");
-    setenv(NVML, FAKE_NVML_LIBRARY, 1); /* looked for once */
+    setenv(NVML, FAKE_NVML_LIBRARY, 1); /* tried only once */
     assert_no_clocks(device, "nvml: no library: /nowhere/libnvidia-ml.so.1: ");
     ops->device_close(device);
 }
 
-static void check_name(const folder *f, const char *name, bool is_required) {
+static void check_missing_symbol(const folder *f, const char *name, bool is_required) {
     file_name copy = name_in(f, name);
     iron__gpu_device *device = open_card(0);
     fake_nvml *old;
 
-    make_copy(FAKE_NVML_LIBRARY, copy.path, &name, 1);
+    copy_library_without(FAKE_NVML_LIBRARY, copy.path, &name, 1);
     use_library(copy.path);
     old = state_of(copy.path);
     old->reasons = IRON_NVML_IDLE;
@@ -171,16 +178,16 @@ static void missing_functions(void **state) {
 
     (void)state;
     folder_make(&f);
-#define MUST(result, name, parameters) check_name(&f, #name, true);
-#define MAY(result, name, parameters)  check_name(&f, #name, false);
+#define MUST(result, name, parameters) check_missing_symbol(&f, #name, true);
+#define MAY(result, name, parameters)  check_missing_symbol(&f, #name, false);
     IRON_NVML_FUNCTIONS(MUST, MAY)
 #undef MUST
 #undef MAY
-    iron__cuda_nvml_forget();
+    nvml_forget();
     folder_remove(&f);
 }
 
-static void both_names_of_reasons_missing(void **state) {
+static void no_reasons_function(void **state) {
     static const char *const names[] = {"nvmlDeviceGetCurrentClocksEventReasons",
                                         "nvmlDeviceGetCurrentClocksThrottleReasons"};
     iron__gpu_device *device = open_card(0);
@@ -190,17 +197,17 @@ static void both_names_of_reasons_missing(void **state) {
     (void)state;
     folder_make(&f);
     copy = name_in(&f, "old.so");
-    make_copy(FAKE_NVML_LIBRARY, copy.path, names, 2);
+    copy_library_without(FAKE_NVML_LIBRARY, copy.path, names, 2);
     use_library(copy.path);
     state_of(copy.path)->reasons = IRON_NVML_HW_THERMAL;
     assert_int_equal(read_clocks(device).core_mhz, 1980);
-    assert_false(read_clocks(device).is_throttled); /* nobody knows */
+    assert_false(read_clocks(device).is_throttled); /* unknown */
     ops->device_close(device);
-    iron__cuda_nvml_forget();
+    nvml_forget();
     folder_remove(&f);
 }
 
-static void refusals(void **state) {
+static void nvml_errors(void **state) {
     iron__gpu_device *device = open_card(0);
     iron__gpu_clocks c;
     iron_error err;
@@ -209,14 +216,14 @@ static void refusals(void **state) {
     assert_no_clocks(device, "nvmlDeviceGetHandleByPciBusId_v2 failed: Unknown Error");
     nvml->card_code = 0;
     nvml->core_code = nvml->reasons_code = nvml->power_code = IRON_NVML_ERROR_NOT_SUPPORTED;
-    nvml->reasons = IRON_NVML_HW_THERMAL; /* told with an error, so not told */
+    nvml->reasons = IRON_NVML_HW_THERMAL; /* ignored because of the error */
     c = read_clocks(device);
     assert_true(c.core_mhz == 0 && c.memory_mhz == 3201 && c.power_w == 0 && c.temperature_c == 35);
     assert_true(!c.is_throttled && c.reasons[0] == '\0');
     nvml->memory_code = IRON_NVML_ERROR_NOT_SUPPORTED;
     assert_no_clocks(device, "nvmlDeviceGetClockInfo failed: Not Supported");
     ops->device_close(device);
-    begin(state);
+    set_up(state);
     device = open_card(0);
     fail_after(0, IRON_CUDA_ERROR_UNKNOWN);
     assert_refused(iron__gpu_clocks_read(device, &c, &err), IRON_E_UNSUPPORTED, &err);
@@ -224,7 +231,7 @@ static void refusals(void **state) {
     assert_int_equal(device->failure.status, IRON_OK);
     assert_int_equal(read_clocks(device).core_mhz, 1980);
     ops->device_close(device);
-    begin(state);
+    set_up(state);
     device = open_card(0);
     nvml->init_code = 9;
     assert_no_clocks(device, "nvmlInit_v2 failed: Unknown Error");
@@ -232,27 +239,27 @@ static void refusals(void **state) {
     assert_nothing_lives();
 }
 
-/* A backend without clocks, and a device that is out. */
-static void nobody_to_ask(void **state) {
+/* A backend without clocks, and a failed device. */
+static void backend_without_clocks(void **state) {
     static const iron__gpu_ops plain = {.name = "plain"};
     iron__gpu_device device = {.ops = &plain};
     iron__gpu_clocks c;
 
     (void)state;
-    assert_no_clocks(&device, "plain does not tell of clocks");
+    assert_no_clocks(&device, "plain does not report clocks");
     device.failure.status = IRON_E_IO;
     assert_int_equal(iron__gpu_clocks_read(&device, &c, NULL), IRON_E_IO);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(all_figures, begin),
-        cmocka_unit_test_setup(every_reason, begin),
-        cmocka_unit_test_setup(library_absent, begin),
-        cmocka_unit_test_setup(missing_functions, begin),
-        cmocka_unit_test_setup(both_names_of_reasons_missing, begin),
-        cmocka_unit_test_setup(refusals, begin),
-        cmocka_unit_test_setup(nobody_to_ask, begin),
+        cmocka_unit_test_setup(all_figures, set_up),
+        cmocka_unit_test_setup(every_reason, set_up),
+        cmocka_unit_test_setup(missing_library, set_up),
+        cmocka_unit_test_setup(missing_functions, set_up),
+        cmocka_unit_test_setup(no_reasons_function, set_up),
+        cmocka_unit_test_setup(nvml_errors, set_up),
+        cmocka_unit_test_setup(backend_without_clocks, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_damage.c: what happens to token streams by accident, and that the seal sees all of it.
+ * test_damage.c: accidental damage to token streams, all of which the seal must detect.
  *
- * The words are sums over quads. So damage shows as a difference between the words of the quads
- * that it touched, and a trial needs those alone: two tokens 2^40 apart are two quads. Each kind of
- * damage goes through all distances, with contents of several sizes; not one trial may be missed.
- * The default is 10^5 trials a kind, IRON_TEST_LONG=1 makes it 10^7.
+ * The words are sums over quads, so damage shows as a difference between the words of the affected
+ * quads, and a trial needs only those: two tokens 2^40 apart are two quads. Each kind of damage is
+ * tried at all distances, with contents of several sizes; no trial may be missed. The default is
+ * 10^5 trials per kind, with IRON_TEST_LONG=1 10^7.
  *
- * That such a test can fail is shown with a weaker judge: the (xor, sum) of the papers must miss
- * what SPEC says it misses.
+ * As a negative control, the papers' (xor, sum) must miss exactly what SPEC says it misses.
  */
 #include "support.h"
 
@@ -19,20 +18,20 @@
 #define DISTANCES  43u
 #define WEAK_VOCAB 50257u
 
-/* The quads of a long stream that some damage touches. */
+/* The quads of a long stream that a damage affects. */
 typedef struct scene {
     size_t count;
     uint64_t quads[QUADS_MAX];
     uint32_t tokens[4 * QUADS_MAX];
 } scene;
 
-/* One stream before and after. What hurts it puts the quads that matter into `before`, which is
- * empty, has both filled alike, and changes `after`. */
+/* One stream before and after. A damage function adds the affected quads to `before`, which is
+ * empty, fills both alike, and changes `after`. */
 typedef struct trial {
     scene before, after;
     uint64_t distance;
-    uint64_t limit; /* tokens are below it */
-    dice *d;
+    uint64_t limit; /* exclusive limit of the tokens */
+    rng *r;
 } trial;
 
 static void add_quads(scene *s, uint64_t first, size_t count) {
@@ -56,16 +55,16 @@ static uint32_t *token_at(scene *s, uint64_t position) {
 
 static void fill(trial *t) {
     for (size_t k = 0; k < 4 * t->before.count; k++)
-        t->before.tokens[k] = (uint32_t)roll_below(t->d, t->limit);
+        t->before.tokens[k] = (uint32_t)rng_below(t->r, t->limit);
     t->after = t->before;
 }
 
-/* A position anywhere, near the beginning as often as far from it. */
-static uint64_t anywhere(dice *d) { return roll(d) >> (22 + roll_below(d, 42)); }
+/* A random position, on a logarithmic scale. */
+static uint64_t anywhere(rng *r) { return rng_next(r) >> (22 + rng_below(r, 42)); }
 
-/* Two tokens so many positions apart. */
+/* Two tokens at this distance. */
 static void two_tokens(trial *t, uint64_t *first, uint64_t *second) {
-    *first = anywhere(t->d);
+    *first = anywhere(t->r);
     *second = *first + t->distance;
     add_quads(&t->before, *first / 4, 1);
     add_quads(&t->before, *second / 4, 1);
@@ -80,9 +79,9 @@ static void swap_tokens(trial *t) {
     *token_at(&t->after, b) = *token_at(&t->before, a);
 }
 
-/* One more here, one less there: the sum of all tokens stays. */
+/* One token increases by 1, another decreases by 1: the sum of all tokens is unchanged. */
 static void shift_value(trial *t) {
-    uint32_t by = 1 + (uint32_t)roll_below(t->d, 3);
+    uint32_t by = 1 + (uint32_t)rng_below(t->r, 3);
     uint64_t a, b;
 
     two_tokens(t, &a, &b);
@@ -91,21 +90,21 @@ static void shift_value(trial *t) {
 }
 
 static void flip_two_bits(trial *t) {
-    uint32_t bit = UINT32_C(1) << roll_below(t->d, 32);
+    uint32_t bit = UINT32_C(1) << rng_below(t->r, 32);
     uint64_t a, b;
 
     two_tokens(t, &a, &b);
     *token_at(&t->after, a) ^= bit;
-    *token_at(&t->after, b) ^= roll_below(t->d, 4) ? bit : UINT32_C(1) << roll_below(t->d, 32);
+    *token_at(&t->after, b) ^= rng_below(t->r, 4) ? bit : UINT32_C(1) << rng_below(t->r, 32);
 }
 
-/* Two blocks of whole quads, so many quads apart; their length. */
+/* Two blocks of whole quads at this distance in quads; returns their length. */
 static size_t two_blocks(trial *t, size_t most, uint64_t *first, uint64_t *second) {
-    size_t quads = 1 + (size_t)roll_below(t->d, most);
+    size_t quads = 1 + (size_t)rng_below(t->r, most);
 
     if (quads > t->distance)
         quads = (size_t)t->distance;
-    *first = anywhere(t->d);
+    *first = anywhere(t->r);
     *second = *first + t->distance;
     add_quads(&t->before, *first, quads);
     add_quads(&t->before, *second, quads);
@@ -127,18 +126,18 @@ static void swap_quads(trial *t) { swap_blocks_of(t, 1); }
 
 static void swap_blocks(trial *t) { swap_blocks_of(t, BLOCK_MAX); }
 
-/* Tokens swapped between two quads, each at any of the four places. */
+/* Swaps tokens of two quads, each at any of the four places. */
 static void swap_across_quads(trial *t) {
     uint64_t a, b;
 
     two_blocks(t, 1, &a, &b);
-    a = 4 * a + roll_below(t->d, 4);
-    b = 4 * b + roll_below(t->d, 4);
+    a = 4 * a + rng_below(t->r, 4);
+    b = 4 * b + rng_below(t->r, 4);
     *token_at(&t->after, a) = *token_at(&t->before, b);
     *token_at(&t->after, b) = *token_at(&t->before, a);
 }
 
-/* A block is read twice, and what should have come in its place never. */
+/* A block is read twice, in place of the block after it. */
 static void repeat_block(trial *t) {
     uint64_t a, b;
     size_t quads = two_blocks(t, BLOCK_MAX, &a, &b);
@@ -147,9 +146,9 @@ static void repeat_block(trial *t) {
         *token_at(&t->after, 4 * b + k) = *token_at(&t->before, 4 * a + k);
 }
 
-/* Some tokens move past others: a stretch is rotated, by whole quads or not. */
+/* Rotates a range of tokens, by whole quads or not. */
 static void rotate_stretch(trial *t) {
-    uint64_t length = 4 * (2 + roll_below(t->d, QUADS_MAX - 1)), first = 4 * anywhere(t->d);
+    uint64_t length = 4 * (2 + rng_below(t->r, QUADS_MAX - 1)), first = 4 * anywhere(t->r);
     uint64_t by = 1 + t->distance % (length - 1);
 
     add_quads(&t->before, first / 4, (size_t)length / 4);
@@ -186,16 +185,16 @@ static bool papers_see(const scene *x, const scene *y) {
     return xors[0] != xors[1] || sums[0] != sums[1];
 }
 
-typedef bool (*judge)(const scene *before, const scene *after);
+typedef bool (*checker)(const scene *before, const scene *after);
 typedef void (*damage)(trial *t);
 
-/* How many of so many trials the judge misses. What happened to change nothing is no trial. */
-static int misses(judge sees, damage hurt, uint64_t distance, int trials, dice *d) {
+/* Returns how many of the trials the checker misses; damage that changes nothing does not count. */
+static int misses(checker sees, damage hurt, uint64_t distance, int trials, rng *r) {
     static const uint64_t limits[] = {50257, UINT64_C(1) << 32, 50257, 256};
     int missed = 0;
 
     for (int done = 0; done < trials;) {
-        trial t = {.distance = distance, .limit = limits[done % 4], .d = d};
+        trial t = {.distance = distance, .limit = limits[done % 4], .r = r};
 
         hurt(&t);
         if (memcmp(t.before.tokens, t.after.tokens, 16 * t.before.count) == 0)
@@ -228,12 +227,12 @@ static void no_damage_is_missed(void **state) {
         {"a stretch rotated", rotate_stretch},
     };
     int trials = (is_long_test() ? 10000000 : 100000) / (int)DISTANCES + 1;
-    dice d = {91};
+    rng r = {91};
 
     (void)state;
     for (size_t n = 0; n < COUNT(kinds); n++)
         for (size_t k = 0; k < DISTANCES; k++) {
-            int missed = misses(seal_sees, kinds[n].hurt, distance_at(k), trials, &d);
+            int missed = misses(seal_sees, kinds[n].hurt, distance_at(k), trials, &r);
 
             if (missed)
                 fail_msg("%s at distance %llu: %d of %d missed", kinds[n].name,
@@ -241,20 +240,20 @@ static void no_damage_is_missed(void **state) {
         }
 }
 
-/* The same trials with a judge that is too weak: SPEC says what it misses. */
-static void a_weak_sum_is_found_out(void **state) {
+/* The same trials with a checker that is too weak: SPEC lists what it misses. */
+static void weak_checksum_misses_damage(void **state) {
     enum { TRIALS = 20000 };
-    dice d = {92};
+    rng r = {92};
     int missed;
 
     (void)state;
-    missed = misses(papers_see, swap_tokens, 1, TRIALS, &d);
+    missed = misses(papers_see, swap_tokens, 1, TRIALS, &r);
     assert_in_range(missed, TRIALS / 100, TRIALS / 5);
-    missed = misses(papers_see, swap_tokens, 65536, TRIALS, &d);
+    missed = misses(papers_see, swap_tokens, 65536, TRIALS, &r);
     assert_in_range(missed, TRIALS / 10, TRIALS / 2);
-    missed = misses(papers_see, swap_tokens, UINT64_C(1) << 36, TRIALS, &d);
+    missed = misses(papers_see, swap_tokens, UINT64_C(1) << 36, TRIALS, &r);
     assert_int_equal(missed, TRIALS);
-    missed = misses(papers_see, shift_value, 4096, TRIALS, &d);
+    missed = misses(papers_see, shift_value, 4096, TRIALS, &r);
     assert_in_range(missed, TRIALS / 20, TRIALS);
 }
 
@@ -265,7 +264,7 @@ static iron__seal_words words_of(const uint32_t *tokens, size_t count) {
     return iron__seal_total(&seal);
 }
 
-/* What changes the length is seen by the count, even where all that is lost is zeros. */
+/* A changed length is detected by the count, even if only zeros are lost. */
 static void lengths_are_seen(void **state) {
     const size_t count = 4096, shard = 1024, width = sizeof(uint32_t);
     uint32_t *tokens = grab_tokens(93, 50257, count), *repeated = grab(5 * shard * width);
@@ -289,9 +288,9 @@ static void lengths_are_seen(void **state) {
         memcpy(repeated, tokens, end * width);
         memcpy(repeated + end, tokens + end - shard, shard * width);
         memcpy(repeated + end + shard, tokens + end, (count - end) * width);
-        iron__seal_text(words_of(repeated, count + shard), text); /* a shard more */
+        iron__seal_text(words_of(repeated, count + shard), text); /* one more shard */
         assert_string_not_equal(text, whole);
-        iron__seal_text(words_of(repeated, count), text); /* and the last one cut off */
+        iron__seal_text(words_of(repeated, count), text); /* and the last one missing */
         assert_true((strcmp(text, whole) == 0) == (k == 3));
     }
     free(zeros);
@@ -302,7 +301,7 @@ static void lengths_are_seen(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_damage_is_missed),
-        cmocka_unit_test(a_weak_sum_is_found_out),
+        cmocka_unit_test(weak_checksum_misses_damage),
         cmocka_unit_test(lengths_are_seen),
     };
 

@@ -2,7 +2,7 @@
 /*
  * test_diff.c: two streams compared token by token: the first difference, its values and the
  * differing chunks, for every width, number of threads, odd size and border, from files and pipes;
- * and what is refused.
+ * and refusals.
  */
 #include "diff_support.h"
 #include "place.h"
@@ -50,15 +50,15 @@ static void one_token_anywhere(void **state) {
 
 static void many_tokens_anywhere(void **state) {
     static const uint64_t chunks[] = {1024, 1028, 4096, 100000, 0};
-    dice d = {77};
+    rng r = {77};
 
     (void)state;
     for (size_t trial = 0; trial < 40; trial++) {
-        stream a = stream_random(trial + 1, 50257, 1 + roll_below(&d, 300000));
-        stream b = stream_part(&a, 0, 1 + roll_below(&d, a.count));
+        stream a = stream_random(trial + 1, 50257, 1 + rng_below(&r, 300000));
+        stream b = stream_part(&a, 0, 1 + rng_below(&r, a.count));
 
-        for (uint64_t k = roll_below(&d, 20); k > 0; k--)
-            b.tokens[roll_below(&d, b.count)] = 50257 + (uint32_t)k;
+        for (uint64_t k = rng_below(&r, 20); k > 0; k--)
+            b.tokens[rng_below(&r, b.count)] = 50257 + (uint32_t)k;
         compare_files(&place, &a, &b, chunks[trial % COUNT(chunks)], threads_tried[trial % 4]);
         compare_files(&place, &b, &a, chunks[trial % COUNT(chunks)], threads_tried[trial % 4]);
         free(a.tokens);
@@ -89,7 +89,7 @@ static void every_pair_of_widths(void **state) {
     static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U32,
                                         IRON_DTYPE_I32, IRON_DTYPE_I64};
     stream a = stream_random(9, 256, 150001);
-    dice d = {3};
+    rng r = {3};
 
     (void)state;
     for (size_t x = 0; x < COUNT(dtypes); x++)
@@ -99,7 +99,7 @@ static void every_pair_of_widths(void **state) {
 
             assert_int_equal(compare_dtypes(&a, &b, dtypes[x], dtypes[y], threads).kind,
                              IRON_DIFF_SAME);
-            b.tokens[roll_below(&d, b.count)] ^= 4;
+            b.tokens[rng_below(&r, b.count)] ^= 4;
             compare_dtypes(&a, &b, dtypes[x], dtypes[y], threads);
             b.tokens[b.count - 1] ^= 1;
             compare_dtypes(&a, &b, dtypes[x], dtypes[y], threads);
@@ -108,8 +108,8 @@ static void every_pair_of_widths(void **state) {
     free(a.tokens);
 }
 
-/* A bad value is found wherever it is: in a chunk that differs anyway, behind the other's end. */
-static void values_that_are_no_tokens(void **state) {
+/* A bad value is found anywhere: in a chunk that differs anyway, after the other's end. */
+static void values_that_are_not_tokens(void **state) {
     static const size_t bad_places[] = {5, 1500, 90000, 99999};
     file_name first = name_in(&place, "a.bin"), second = name_in(&place, "b.bin");
     stream a = stream_random(10, 256, 100000), b = stream_part(&a, 0, 50000);
@@ -141,7 +141,7 @@ static void values_that_are_no_tokens(void **state) {
     free(b.tokens);
 }
 
-/* The same tokens in other files: how they are cut does not matter. */
+/* The same tokens in other files: the file boundaries do not matter. */
 static void shards_against_one_file(void **state) {
     static const size_t sizes[] = {0, 1, 30000, 0, 5, 69994};
     uint16_t *tokens = grab(100000 * sizeof *tokens);
@@ -197,7 +197,7 @@ static void *write_stream(void *context) {
     return NULL;
 }
 
-/* Standard input, a pipe, on either side. */
+/* Standard input as a pipe, on either side. */
 static iron_diff_report compare_piped(const stream *a, const stream *b, int piped) {
     const stream *both[2] = {a, b};
     file_name name = name_in(&place, "other.bin");
@@ -257,7 +257,7 @@ static int stop_at_once(void *context, uint64_t done, uint64_t total) {
     return 1;
 }
 
-static void what_is_refused(void **state) {
+static void refused_calls(void **state) {
     stream a = stream_random(13, 100, 5000);
     file_name name = name_in(&place, "a.bin");
     iron_diff_side none = {NULL, NULL, "nothing"}, side = {NULL, NULL, NULL}, other = side;
@@ -302,8 +302,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_streams_of_all_sizes), cmocka_unit_test(one_token_anywhere),
         cmocka_unit_test(many_tokens_anywhere),       cmocka_unit_test(every_pair_of_widths),
-        cmocka_unit_test(values_that_are_no_tokens),  cmocka_unit_test(shards_against_one_file),
-        cmocka_unit_test(a_pipe_on_either_side),      cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(values_that_are_not_tokens), cmocka_unit_test(shards_against_one_file),
+        cmocka_unit_test(a_pipe_on_either_side),      cmocka_unit_test(refused_calls),
     };
 
     return cmocka_run_group_tests(tests, make_place, remove_place);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_diff_explain.c: edits that are planted must be told as what they are, with files on both
- * sides: insertions and deletions of all sizes at many places, shards that are swapped or
- * repeated, beginnings, and data that repeat themselves. Streams that have nothing to do with each
- * other must not be explained.
+ * test_diff_explain.c: known edits must be explained correctly, with files on both sides:
+ * insertions and deletions of all sizes at many places, swapped and repeated shards, prefixes, and
+ * repetitive data. Unrelated streams must not be explained.
  */
 #include "diff_support.h"
 #include "place.h"
@@ -19,7 +18,7 @@ static void assert_text(const iron_diff_report *r, const char *word) {
         fail_msg("'%s' does not say '%s'", r->text, word);
 }
 
-/* b has `shift` tokens more (or fewer) from the first difference on, and was seen to. */
+/* b has `shift` tokens more (or fewer) from the first difference on, and the report says so. */
 static void assert_shift(const stream *a, const stream *b, iron_diff_kind kind, uint64_t shift) {
     iron_diff_report r = compare(a, b);
 
@@ -69,7 +68,7 @@ static void a_megatoken_inserted(void **state) {
     free(a.tokens);
 }
 
-/* A run of a fixed number of tokens: what is inserted drives as many out at the end. */
+/* A stream of a fixed length: an insertion drops as many tokens at the end. */
 static void the_length_stays(void **state) {
     static const size_t shifts[] = {1, 3, 4, 1000, 30000};
     stream a = stream_random(3, 50000, 120000);
@@ -92,7 +91,7 @@ static void the_length_stays(void **state) {
     free(a.tokens);
 }
 
-/* All in one chunk, as short streams are. */
+/* All in one chunk, as in short streams. */
 static void short_streams(void **state) {
     stream a = stream_random(17, 50000, 900), longer = stream_inserted(&a, 300, 5, 1);
     stream b = stream_part(&longer, 0, a.count), c = stream_part(&a, 0, a.count);
@@ -108,8 +107,8 @@ static void short_streams(void **state) {
     free(longer.tokens);
 }
 
-/* Further than probes look, and nothing in the lengths: the marks of chunks find it. */
-static void far_away_and_the_same_length(void **state) {
+/* Out of reach of the probes, with equal lengths: the chunks' marks find it. */
+static void far_away_with_equal_lengths(void **state) {
     const size_t shift = 4300001;
     stream a = stream_random(4, 50000, 9000000);
     stream longer = stream_inserted(&a, 1000000, shift, 8);
@@ -177,8 +176,8 @@ static void replaced_by_more(void **state) {
     free(other.tokens);
 }
 
-/* Inserted here, as many deleted there: in between everything is shifted, and nothing else is. */
-static void a_shift_over_a_stretch(void **state) {
+/* An insertion, and later a deletion of the same length: only the part in between is shifted. */
+static void a_shift_of_a_range(void **state) {
     stream a = stream_random(8, 50000, 150000);
     stream more = stream_inserted(&a, 30000, 3, 1), b = stream_deleted(&more, 90003, 3);
     iron_diff_report r = compare(&a, &b);
@@ -219,7 +218,7 @@ static stream shuffled(const stream *a, size_t size, const char *order) {
 }
 
 static void shards_in_another_order(void **state) {
-    stream a = stream_random(10, 50000, 6 * 20480 + 100); /* 0 ... 5 whole, 6 short */
+    stream a = stream_random(10, 50000, 6 * 20480 + 100); /* 0 ... 5 have full length, 6 is short */
     static const char *const orders[] = {"1023456", "5432106", "0213456", "0123546"};
 
     (void)state;
@@ -254,7 +253,7 @@ static void shards_that_are_repeated(void **state) {
     free(a.tokens);
 }
 
-/* Not at the chunks' borders: directly behind itself it is still a repetition. */
+/* Not at chunk boundaries: a repetition directly after the original is still one. */
 static void odd_shards_that_are_repeated(void **state) {
     stream a = stream_random(12, 50000, 5 * 20481), b = shuffled(&a, 20481, "012234");
     iron_diff_report r = compare(&a, &b);
@@ -264,15 +263,15 @@ static void odd_shards_that_are_repeated(void **state) {
     assert_int_equal(r.shift, 20481);
     assert_int_equal(r.moved, 20);
     free(b.tokens);
-    /* swapped: nothing that chunks could show, and no shift to the end */
+    /* swapped: chunks cannot show it, and there is no shift up to the end */
     b = shuffled(&a, 20481, "01324");
     assert_kind(&a, &b, IRON_DIFF_CHANGED);
     free(a.tokens);
     free(b.tokens);
 }
 
-/* Where everything looks alike only what is certain may be said. */
-static void data_that_repeat_themselves(void **state) {
+/* For uniform data, only what is certain may be reported. */
+static void repetitive_data(void **state) {
     (void)state;
     for (uint32_t period = 1; period <= 4; period += 3) {
         stream a = stream_filled(100000, period), b = stream_inserted(&a, 50000, 3, 1);
@@ -307,8 +306,8 @@ static void unrelated_streams(void **state) {
         }
 }
 
-/* A passage that both have, where probes find it, makes no shift of two other texts; nor does an
- * end that both have. */
+/* A common passage that the probes find does not make unrelated texts a shift; nor does a common
+ * end. */
 static void a_passage_in_unrelated_streams(void **state) {
     stream a = stream_random(40, 50000, 50000), b = stream_random(41, 50000, 45000);
     stream passage = stream_random(42, 50000, 1400);
@@ -334,16 +333,16 @@ int main(void) {
         cmocka_unit_test(a_megatoken_inserted),
         cmocka_unit_test(the_length_stays),
         cmocka_unit_test(short_streams),
-        cmocka_unit_test(far_away_and_the_same_length),
+        cmocka_unit_test(far_away_with_equal_lengths),
         cmocka_unit_test(insertions_at_several_places),
         cmocka_unit_test(changes_before_an_insertion),
         cmocka_unit_test(replaced_by_more),
-        cmocka_unit_test(a_shift_over_a_stretch),
+        cmocka_unit_test(a_shift_of_a_range),
         cmocka_unit_test(beginnings),
         cmocka_unit_test(shards_in_another_order),
         cmocka_unit_test(shards_that_are_repeated),
         cmocka_unit_test(odd_shards_that_are_repeated),
-        cmocka_unit_test(data_that_repeat_themselves),
+        cmocka_unit_test(repetitive_data),
         cmocka_unit_test(unrelated_streams),
         cmocka_unit_test(a_passage_in_unrelated_streams),
     };

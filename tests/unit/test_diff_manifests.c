@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_diff_manifests.c: differences found without the tokens: from two manifests alone, from one
- * and files, and from manifests whose files are still there, or are no longer what they were.
+ * manifest and files, and from manifests whose files still exist, changed or unchanged.
  */
 #include "diff_support.h"
 #include "place.h"
@@ -18,7 +18,8 @@ static void assert_kind(const iron_diff_report *r, iron_diff_kind kind) {
         fail_msg("kind %d, not %d: %s", (int)r->kind, (int)kind, r->text);
 }
 
-/* What a side has: tokens, a manifest of them, or both. The manifest is the library's own. */
+/* The inputs of a side: tokens, a manifest of them, or both. The manifest is made by the
+ * library. */
 typedef enum has { TOKENS = 1, MANIFEST = 2, BOTH = 3 } has;
 
 typedef struct test_side {
@@ -81,7 +82,7 @@ static const has pairs[][2] = {{MANIFEST, MANIFEST}, {MANIFEST, TOKENS}, {TOKENS
                                {MANIFEST, BOTH},     {BOTH, MANIFEST},   {BOTH, TOKENS},
                                {TOKENS, BOTH},       {BOTH, BOTH}};
 
-static void the_same_however_it_is_known(void **state) {
+static void equal_streams_from_any_input(void **state) {
     static const size_t counts[] = {0, 1, 15, 16, 1023, 1024, 5000, 200001};
 
     (void)state;
@@ -95,7 +96,7 @@ static void the_same_however_it_is_known(void **state) {
         }
 }
 
-static void one_token_however_it_is_known(void **state) {
+static void one_token_from_any_input(void **state) {
     static const size_t places[] = {0, 1023, 1024, 30000, 49999};
     stream a = stream_random(3, 50000, 50000);
 
@@ -136,8 +137,8 @@ static void shifts_from_manifests(void **state) {
     free(a.tokens);
 }
 
-/* Which sides have tokens decides how sure it is, not what is found. */
-static void shifts_however_they_are_known(void **state) {
+/* Which sides have tokens affects the certainty of a report, not its findings. */
+static void shifts_from_any_input(void **state) {
     static const size_t shifts[] = {1, 4, 1000, 3001};
     stream a = stream_random(5, 50000, 120000);
 
@@ -158,8 +159,8 @@ static void shifts_however_they_are_known(void **state) {
     free(a.tokens);
 }
 
-/* A difference further on, that marks do not see, must show when the shift is verified. */
-static void a_shift_and_a_change_behind_it(void **state) {
+/* A later difference that marks do not show must be found when the shift is verified. */
+static void a_shift_and_a_later_change(void **state) {
     stream a = stream_random(6, 50000, 120000), b = stream_inserted(&a, 40000, 3, 9);
     iron_diff_report r;
 
@@ -185,7 +186,8 @@ static void two_insertions(void **state) {
     assert_int_equal(r.shift, 3);
     assert_text(&r, "more shifts");
     free(once.tokens);
-    once = stream_deleted(&b, 80000, 703); /* the length is the first's again, and so are places */
+    once = stream_deleted(&b, 80000,
+                          703); /* the length equals the first's again, and so do positions */
     r = compare_manifests(&a, &once, CHUNK);
     assert_kind(&r, IRON_DIFF_CHANGED);
     assert_text(&r, "3 later");
@@ -217,7 +219,7 @@ static void beginnings(void **state) {
     free(a.tokens);
 }
 
-/* The last chunk of the shorter one differs too: only its mark can show that, unless tokens do. */
+/* The last chunk of the shorter stream differs too: only its mark, or the tokens, can show that. */
 static void no_beginning(void **state) {
     stream a = stream_random(9, 50000, 100000), b = stream_part(&a, 0, 60900);
     iron_diff_report r;
@@ -286,7 +288,7 @@ static void nothing_to_explain(void **state) {
     }
 }
 
-/* The files were changed after the manifest was made: no value of theirs is shown. */
+/* The files were changed after the manifest was made: their values are not shown. */
 static void files_that_contradict_their_manifest(void **state) {
     stream a = stream_random(13, 50000, 20000), b = stream_part(&a, 0, a.count), later;
     file_name path = name_in(&place, "b.bin");
@@ -310,7 +312,7 @@ static void files_that_contradict_their_manifest(void **state) {
     assert_text(&r, "the files of B are no longer what its manifest says");
     iron_diff_destroy(d);
     iron_source_close(y.side.source);
-    append(&later, a.tokens, 1); /* another length shows at once */
+    append(&later, a.tokens, 1); /* another length is detected at once */
     stream_store(&later, IRON_DTYPE_U32, path.path);
     y.side.source = source_open(path.path, IRON_DTYPE_U32);
     d = compare_sides(&x.side, &y.side, 0, 2);
@@ -341,7 +343,7 @@ static iron_status try_chunks(const stream *a, uint64_t of_a, has what_a, const 
     return status;
 }
 
-/* Chunks of different sizes: equal seals and tokens help, else it is refused. */
+/* Chunks of different sizes: comparable through equal seals or tokens, otherwise refused. */
 static void chunks_of_other_sizes(void **state) {
     stream a = stream_random(14, 50000, 20000), b = stream_part(&a, 0, a.count);
     iron_diff_kind kind = IRON_DIFF_CUT;
@@ -389,11 +391,11 @@ static void parts_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_however_it_is_known),
-        cmocka_unit_test(one_token_however_it_is_known),
+        cmocka_unit_test(equal_streams_from_any_input),
+        cmocka_unit_test(one_token_from_any_input),
         cmocka_unit_test(shifts_from_manifests),
-        cmocka_unit_test(shifts_however_they_are_known),
-        cmocka_unit_test(a_shift_and_a_change_behind_it),
+        cmocka_unit_test(shifts_from_any_input),
+        cmocka_unit_test(a_shift_and_a_later_change),
         cmocka_unit_test(two_insertions),
         cmocka_unit_test(beginnings),
         cmocka_unit_test(no_beginning),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_diff_property.c: whatever is claimed is true. Streams of many kinds get random edits, are
- * compared from files, from manifests and from one of each, and every claim of the report is
+ * test_diff_property.c: every claim of a report is true. Streams of many kinds get random edits,
+ * are compared from files, from manifests and from one of each, and every claim of the report is
  * checked against the tokens themselves.
  */
 #include "diff_support.h"
@@ -9,41 +9,41 @@
 
 #define CHUNK 1024u
 
-/* Random, of few values, constant, periodic, or sentences that come again and again. */
-static stream any_stream(dice *d) {
+/* Random, few values, constant, periodic, or repeated sentences. */
+static stream any_stream(rng *r) {
     static const uint32_t limits[] = {50000, 50000, 256, 4, 2};
-    size_t count = 2000 + roll_below(d, 40000);
-    uint64_t kind = roll_below(d, 8);
+    size_t count = 2000 + rng_below(r, 40000);
+    uint64_t kind = rng_below(r, 8);
     stream s, sentences;
 
     if (kind < COUNT(limits))
-        return stream_random(roll(d) | 1, limits[kind], count);
+        return stream_random(rng_next(r) | 1, limits[kind], count);
     if (kind == 5)
         return stream_filled(count, 1);
     if (kind == 6)
-        return stream_filled(count, 2 + (uint32_t)roll_below(d, 600));
-    sentences = stream_random(roll(d) | 1, 50000, 5000);
+        return stream_filled(count, 2 + (uint32_t)rng_below(r, 600));
+    sentences = stream_random(rng_next(r) | 1, 50000, 5000);
     s = (stream){NULL, 0};
     while (s.count < count)
-        append(&s, sentences.tokens + 300 * roll_below(d, 10), 100 + roll_below(d, 1000));
+        append(&s, sentences.tokens + 300 * rng_below(r, 10), 100 + rng_below(r, 1000));
     free(sentences.tokens);
     return s;
 }
 
-static size_t any_length(dice *d, size_t most) {
+static size_t any_length(rng *r, size_t most) {
     static const size_t lengths[] = {1, 3, 4, 700, 1024, 2048, 2048, 5000};
-    size_t length = lengths[roll_below(d, COUNT(lengths))];
+    size_t length = lengths[rng_below(r, COUNT(lengths))];
 
     return length < most ? length : most;
 }
 
-static stream edit(dice *d, const stream *s) {
-    size_t length = any_length(d, s->count), at = roll_below(d, s->count - length + 1), to;
-    stream more = stream_random(roll(d) | 1, 50000, length), out, rest;
+static stream edit(rng *r, const stream *s) {
+    size_t length = any_length(r, s->count), at = rng_below(r, s->count - length + 1), to;
+    stream more = stream_random(rng_next(r) | 1, 50000, length), out, rest;
 
-    if (roll_below(d, 2)) /* on the grid, where it fits */
+    if (rng_below(r, 2)) /* at a chunk boundary, if possible */
         at = at / CHUNK * CHUNK;
-    switch (roll_below(d, 7)) {
+    switch (rng_below(r, 7)) {
     case 0:
         out = stream_spliced(s, at, 0, more.tokens, length);
         break;
@@ -53,11 +53,11 @@ static stream edit(dice *d, const stream *s) {
     case 2:
         out = stream_spliced(s, at, length, more.tokens, length);
         break;
-    case 3: /* what stands there once more, somewhere */
-        to = roll_below(d, 2) ? at + length : roll_below(d, s->count + 1) / CHUNK * CHUNK;
+    case 3: /* a copy of a range, somewhere */
+        to = rng_below(r, 2) ? at + length : rng_below(r, s->count + 1) / CHUNK * CHUNK;
         out = stream_spliced(s, to, 0, s->tokens + at, length);
         break;
-    case 4: /* moved behind what follows */
+    case 4: /* moved after the next range */
         rest = stream_deleted(s, at, length);
         to = at + length < rest.count ? at + length : rest.count;
         out = stream_spliced(&rest, to, 0, s->tokens + at, length);
@@ -74,7 +74,7 @@ static stream edit(dice *d, const stream *s) {
     return out;
 }
 
-/* Tokens from these places on that agree, and those directly before. */
+/* Number of equal tokens from these positions on, and directly before them. */
 static size_t agreement(const stream *a, size_t i, const stream *b, size_t j) {
     size_t same = 0;
 
@@ -136,11 +136,11 @@ static bool stands_in(const stream *chunk_of, size_t chunk, const stream *in, si
 static void check_moves(const iron_diff_report *r, const stream *a, const stream *b) {
     size_t in_a, in_b, more = 0;
 
-    if (strstr(r->text, "stand once more")) { /* seen token by token, on no grid */
+    if (strstr(r->text, "stand once more")) { /* compared token by token, not aligned to chunks */
         size_t at = (size_t)r->shift_at, shift = (size_t)r->shift;
 
         if (!agree(a, at - shift, b, at, shift) || shift < CHUNK)
-            claim_fails(r, "these are no repeated tokens");
+            claim_fails(r, "these tokens are not repeated");
         check_shift(&(iron_diff_report){.kind = IRON_DIFF_INSERTED,
                                         .shift = r->shift,
                                         .shift_at = r->shift_at,
@@ -154,10 +154,10 @@ static void check_moves(const iron_diff_report *r, const stream *a, const stream
         stands_in(b, k, b, &in_b);
         more += in_b > in_a;
         if (r->kind == IRON_DIFF_REORDERED && in_a != in_b)
-            claim_fails(r, "chunks stand more or less often");
+            claim_fails(r, "chunks occur more or less often");
     }
     if (r->kind == IRON_DIFF_REPEATED && more == 0)
-        claim_fails(r, "no chunk stands more often");
+        claim_fails(r, "no chunk occurs more often");
 }
 
 static void check_beginning(const iron_diff_report *r, const stream *a, const stream *b) {
@@ -234,7 +234,7 @@ static void check_pair(const stream *a, const stream *b, size_t counts[8]) {
     }
 }
 
-/* Has a pair of every kind come up? If not, the edits are too tame to test anything. */
+/* Whether a pair of every kind occurred. If not, the edits do not cover enough. */
 static size_t missing_kind(const size_t counts[8]) {
     for (size_t kind = 1; kind < 8; kind++)
         if (counts[kind] == 0)
@@ -242,18 +242,18 @@ static size_t missing_kind(const size_t counts[8]) {
     return 0;
 }
 
-/* What the dice give depends on the order in which a compiler evaluates arguments: so many trials,
- * and on until every kind has come up. */
+/* The random numbers depend on the order in which a compiler evaluates arguments: a fixed number of
+ * trials, and more until every kind has occurred. */
 static void every_claim_is_true(void **state) {
     size_t trials = is_long_test() ? 5000 : 150, most = 20 * trials, counts[8] = {0};
-    dice d = {2026};
+    rng r = {2026};
 
     (void)state;
     for (size_t trial = 0; trial < trials || (missing_kind(counts) && trial < most); trial++) {
-        stream a = any_stream(&d), b = edit(&d, &a);
+        stream a = any_stream(&r), b = edit(&r, &a);
 
-        for (uint64_t k = roll_below(&d, 3); k > 0 && b.count > 0; k--) {
-            stream next = edit(&d, &b);
+        for (uint64_t k = rng_below(&r, 3); k > 0 && b.count > 0; k--) {
+            stream next = edit(&r, &b);
 
             free(b.tokens);
             b = next;

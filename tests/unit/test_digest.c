@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_digest.c: a digest's result depends on the stream alone: not on cuts, order, widths, threads
- * or the number of digests. What was seen before is refused, what is missing is named, and a call
+ * test_digest.c: a digest's result depends on the stream only: not on cuts, order, widths, threads
+ * or the number of digests. Positions seen before are refused, missing ones are named, and a call
  * that fails changes nothing.
  */
 #include "digest_support.h"
 
-#include "engine/golden.h"
+#include "selftest/golden.h"
 
 #include <sys/wait.h>
 
 static void golden_seals(void **state) {
-    const iron__golden *g = iron__golden_vectors();
+    const iron__golden *g = &iron__golden_vectors;
 
     (void)state;
     assert_true(g->seal_count > 0);
@@ -79,23 +79,23 @@ static void every_cut_of_short_streams(void **state) {
     free(stream);
 }
 
-/* Pieces dealt to digests at random, saved and loaded on the way, merged in random order. */
+/* Pieces assigned to digests at random, saved and loaded in between, merged in random order. */
 static void pieces_to_many(const uint32_t *stream, uint64_t total, size_t pieces, size_t digests,
-                           dice *d, iron_digest *out) {
+                           rng *r, iron_digest *out) {
     uint64_t cuts[65];
     size_t order[64];
     iron_digest each[8];
     iron_error err;
 
     for (size_t k = 0; k < digests; k++)
-        each[k] = digest_make(1 + (uint32_t)roll_below(d, 2), DIGEST_VOCAB);
-    digest_cuts(cuts, pieces, total, d);
-    digest_order(order, pieces, d);
+        each[k] = digest_make(1 + (uint32_t)rng_below(r, 2), DIGEST_VOCAB);
+    digest_cuts(cuts, pieces, total, r);
+    digest_order(order, pieces, r);
     for (size_t k = 0; k < pieces; k++) {
-        iron_digest *to = &each[roll_below(d, digests)];
+        iron_digest *to = &each[rng_below(r, digests)];
 
         digest_take(to, stream, cuts[order[k]], cuts[order[k] + 1]);
-        if (roll_below(d, 8) == 0) {
+        if (rng_below(r, 8) == 0) {
             size_t bytes;
             unsigned char *data = digest_bytes(to, &bytes);
 
@@ -104,7 +104,7 @@ static void pieces_to_many(const uint32_t *stream, uint64_t total, size_t pieces
             free(data);
         }
     }
-    digest_order(order, digests, d);
+    digest_order(order, digests, r);
     *out = digest_make(1, DIGEST_VOCAB);
     for (size_t k = 0; k < digests; k++) {
         assert_ok(iron_digest_merge(out, &each[order[k]], &err), &err);
@@ -114,17 +114,17 @@ static void pieces_to_many(const uint32_t *stream, uint64_t total, size_t pieces
 
 static void any_pieces_any_order_any_digests(void **state) {
     enum { TOKENS = 3001 };
-    uint32_t *stream = grab_tokens(72, 51000, TOKENS); /* a few are out of the vocabulary */
-    dice d = {72};
+    uint32_t *stream = grab_tokens(72, 51000, TOKENS); /* a few are outside the vocabulary */
+    rng random = {72};
 
     (void)state;
     for (int n = 0; n < 2000; n++) {
-        uint64_t total = roll_below(&d, n % 2 ? 40 : TOKENS + 1);
+        uint64_t total = rng_below(&random, n % 2 ? 40 : TOKENS + 1);
         iron_digest_result want = digest_expected(stream, (size_t)total, DIGEST_VOCAB), r;
         iron_digest digest, whole = digest_make(1, DIGEST_VOCAB);
 
-        pieces_to_many(stream, total, 1 + (size_t)roll_below(&d, 64), 1 + (size_t)roll_below(&d, 8),
-                       &d, &digest);
+        pieces_to_many(stream, total, 1 + (size_t)rng_below(&random, 64),
+                       1 + (size_t)rng_below(&random, 8), &random, &digest);
         r = digest_result(&digest);
         assert_same_digest(&r, &want);
         digest_take(&whole, stream, 0, total);
@@ -135,7 +135,7 @@ static void any_pieces_any_order_any_digests(void **state) {
     free(stream);
 }
 
-/* As a shuffled loader gives them: thousands of gaps, which close again; two ranks, merged. */
+/* In the order of a shuffled loader: thousands of gaps, which close again; two ranks, merged. */
 static void shuffled_pieces(void **state) {
     enum { PIECES = 9001, PIECE = 7 };
     const uint64_t total = (uint64_t)PIECES * PIECE;
@@ -143,11 +143,11 @@ static void shuffled_pieces(void **state) {
     iron_digest_result want = digest_expected(stream, (size_t)total, DIGEST_VOCAB), r;
     iron_digest ranks[2] = {digest_make(1, DIGEST_VOCAB), digest_make(1, DIGEST_VOCAB)};
     size_t *order = grab(PIECES * sizeof *order);
-    dice d = {76};
+    rng random = {76};
     iron_error err;
 
     (void)state;
-    digest_order(order, PIECES, &d);
+    digest_order(order, PIECES, &random);
     for (size_t k = 0; k < PIECES; k++) {
         digest_take(&ranks[k % 2], stream, PIECE * order[k], PIECE * (order[k] + 1));
         if (k % 3000 == 2999) {
@@ -156,7 +156,7 @@ static void shuffled_pieces(void **state) {
 
             iron_digest_deinit(&ranks[0]);
             assert_ok(iron_digest_load(&ranks[0], NULL, data, bytes, &err), &err);
-            assert_true(bytes > 30000); /* the gaps are many */
+            assert_true(bytes > 30000); /* there are many gaps */
             free(data);
         }
     }
@@ -240,8 +240,8 @@ static void every_width(void **state) {
 #define CAN_FORK true
 #endif
 
-/* A fork has the digest, but none of its threads. */
-static void a_fork_goes_on(void **state) {
+/* A forked process has the digest, but none of its threads. */
+static void forked_process_continues(void **state) {
     enum { TOKENS = 300001 };
     uint32_t *stream;
     iron_digest digest;
@@ -285,7 +285,7 @@ int main(void) {
         cmocka_unit_test(shuffled_pieces),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(every_width),
-        cmocka_unit_test(a_fork_goes_on),
+        cmocka_unit_test(forked_process_continues),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_digest_refusals.c: what a digest refuses, in which words, and that it is the same afterwards
- * as before: overlaps, gaps, values that are no tokens, positions at the end of all positions,
- * options, and memory that is not there, at every allocation in turn.
+ * test_digest_refusals.c: what a digest refuses, with which message, and that it is unchanged
+ * afterwards: overlaps, gaps, values that are not tokens, the last positions, options, and failing
+ * memory, at every allocation in turn.
  */
 #include "digest_support.h"
 
 static void overlaps_are_refused(void **state) {
     enum { TOKENS = 64 };
     uint32_t *stream = grab_tokens(81, DIGEST_VOCAB, TOKENS);
-    dice d = {81};
+    rng r = {81};
 
     (void)state;
     for (int n = 0; n < 3000; n++) {
@@ -18,7 +18,7 @@ static void overlaps_are_refused(void **state) {
 
         before = digest_make(1, DIGEST_VOCAB);
         for (int k = 0; k < 12; k++) {
-            uint64_t first = roll_below(&d, TOKENS), count = 1 + roll_below(&d, TOKENS - first);
+            uint64_t first = rng_below(&r, TOKENS), count = 1 + rng_below(&r, TOKENS - first);
             uint64_t bad = first, bad_end;
             char text[64];
             iron_error err;
@@ -104,8 +104,8 @@ static void merges_are_refused(void **state) {
     free(stream);
 }
 
-/* The place does not matter: head, quads, tail, a later block, another thread's task. */
-static void values_that_are_no_tokens(void **state) {
+/* At any place: head, quads, tail, a later block, another thread's task. */
+static void values_that_are_not_tokens(void **state) {
     const size_t count = 200003;
     static const size_t places[] = {0, 2, 3, 4, 5000, 65539, 140000, 200001, 200002};
     static const int64_t values[] = {-1, INT64_C(1) << 32, INT64_MIN};
@@ -117,7 +117,7 @@ static void values_that_are_no_tokens(void **state) {
     for (size_t k = 0; k < count; k++)
         tokens[k] = (int64_t)(k % 50000);
     for (size_t p = 0; p < COUNT(places); p++) {
-        int64_t kept = tokens[places[p]];
+        int64_t original = tokens[places[p]];
         char text[100];
 
         tokens[places[p]] = values[p % 3];
@@ -128,7 +128,7 @@ static void values_that_are_no_tokens(void **state) {
                  (long long)values[p % 3]);
         assert_says(&err, text);
         assert_same_state(&digest, &empty);
-        tokens[places[p]] = kept;
+        tokens[places[p]] = original;
     }
     ((int32_t *)tokens)[1] = -5;
     assert_refused(iron_digest_update(&digest, 0, IRON_DTYPE_I32, tokens, 7, &err), IRON_E_FORMAT,
@@ -210,8 +210,8 @@ static void arguments_are_checked(void **state) {
     iron_digest_deinit(&digest);
 }
 
-/* Makes two digests of many small pieces and merges them; false when memory ran out somewhere, and
- * then every digest was as before the call that failed. */
+/* Makes two digests of many small pieces and merges them; false when memory ran out, in which case
+ * every digest was as before the call that failed. */
 static bool work_with(const iron_allocator *allocator, const uint32_t *stream) {
     iron_digest_options o = {
         .struct_size = sizeof o, .threads = 3, .vocab = DIGEST_VOCAB, .allocator = allocator};
@@ -222,7 +222,7 @@ static bool work_with(const iron_allocator *allocator, const uint32_t *stream) {
     for (size_t k = 0; k < 2 && status == IRON_OK; k++)
         status = iron_digest_init(&made[k], &o, &err);
     for (uint64_t k = 0; k < 40 && status == IRON_OK; k++) {
-        uint64_t at = (k & 1) * 1000 + (39 - k) * 11; /* backwards: each leaves a gap */
+        uint64_t at = (k & 1) * 1000 + (39 - k) * 11; /* backwards, so that each leaves a gap */
 
         status = iron_digest_update(&made[k & 1], at, IRON_DTYPE_U32, stream + at, 7, &err);
         if (status == IRON_OK && k & 1)
@@ -264,7 +264,7 @@ static void memory_runs_out(void **state) {
     free(stream);
 }
 
-/* Saving and loading in a test of their own; here only that memory may run out there too. */
+/* Another test covers saving and loading; here only out-of-memory errors. */
 static void memory_runs_out_while_loading(void **state) {
     uint32_t *stream = grab_tokens(85, 60000, 2000);
     iron_digest digest = digest_make(1, DIGEST_VOCAB);
@@ -301,7 +301,7 @@ static void without_a_gpu(void **state) {
     (void)state;
     assert_refused(iron_digest_update_device(&digest, 0, IRON_DTYPE_U32, tokens, 4, NULL, &err),
                    IRON_E_UNSUPPORTED, &err);
-    assert_says(&err, "no CUDA or OpenCL GPU is here; copy the tokens");
+    assert_says(&err, "no CUDA or OpenCL GPU was found; copy the tokens");
     assert_null(iron_digest_native_context(&digest, &err));
     assert_int_equal(err.status, IRON_E_UNSUPPORTED);
     assert_int_equal(digest_result(&digest).tokens, 0);
@@ -311,7 +311,7 @@ static void without_a_gpu(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlaps_are_refused), cmocka_unit_test(gaps_are_named),
-        cmocka_unit_test(merges_are_refused),   cmocka_unit_test(values_that_are_no_tokens),
+        cmocka_unit_test(merges_are_refused),   cmocka_unit_test(values_that_are_not_tokens),
         cmocka_unit_test(the_last_positions),   cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(memory_runs_out),      cmocka_unit_test(memory_runs_out_while_loading),
         cmocka_unit_test(without_a_gpu),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_digest_state.c: digests as bytes. They come back the same; every truncation and every
- * flipped bit is refused; and with the checksum put right again, so is every value that no stream
- * can leave. The layout is written down here a second time: it is a promise to other machines.
+ * test_digest_state.c: serialized digests. Loading restores the same digest; every truncation and
+ * every flipped bit is refused; and with a correct checksum, so is every value that no stream can
+ * produce. The layout is written down here a second time, since other machines depend on it.
  */
 #include "digest_support.h"
 
-#include "core/fnv.h"
+#include "core/hash.h"
 
 enum {
     AT_VERSION = 8,
@@ -23,7 +23,7 @@ enum {
     AT_STRETCHES = 88,
     AT_QUADS = 96,
     AT_ARRAYS = 104,
-    AT_OPEN = AT_ARRAYS + 2 * 16, /* the example has two stretches */
+    AT_OPEN = AT_ARRAYS + 2 * 16, /* the example has two spans */
     EXAMPLE_BYTES = AT_OPEN + 2 * 32 + 8
 };
 
@@ -92,7 +92,7 @@ static void the_layout(void **state) {
     iron_digest_deinit(&digest);
 }
 
-static void there_and_back(void **state) {
+static void round_trip(void **state) {
     iron_digest digest = example(), again;
     iron_digest_options o = {.struct_size = sizeof o, .vocab = 25, .threads = 1};
     size_t bytes, told = 0;
@@ -127,7 +127,8 @@ static void every_length_and_every_bit(void **state) {
 
     (void)state;
     for (size_t length = 0; length < bytes; length++) {
-        unsigned char *cut = grab(length); /* its own block: a sanitizer sees what lies beyond */
+        unsigned char *cut =
+            grab(length); /* its own block, so that a sanitizer detects reads beyond it */
 
         memcpy(cut, data, length);
         assert_refused(iron_digest_load(&again, NULL, cut, length, &err), IRON_E_FORMAT, &err);
@@ -166,8 +167,8 @@ static void newer_versions_are_named(void **state) {
     iron_digest_deinit(&digest);
 }
 
-/* Values that no stream leaves, under a checksum that is right. */
-static void values_that_cannot_be(void **state) {
+/* Values that no stream produces, with a correct checksum. */
+static void impossible_values(void **state) {
     static const struct {
         size_t at;
         unsigned bytes;
@@ -177,9 +178,9 @@ static void values_that_cannot_be(void **state) {
         {AT_SEAL_VERSION, 4, 0},
         {AT_VOCAB, 8, 0},
         {AT_VOCAB, 8, (UINT64_C(1) << 32) + 1},
-        {AT_VOCAB, 8, 31}, /* then none is out of it */
-        {AT_VOCAB, 8, 9},  /* then all are */
-        {AT_VOCAB, 8, 27}, /* then the first one is none */
+        {AT_VOCAB, 8, 31}, /* then no token is outside the vocabulary */
+        {AT_VOCAB, 8, 9},  /* then all tokens are */
+        {AT_VOCAB, 8, 27}, /* then the first one is in the vocabulary */
         {AT_COUNT, 8, 16},
         {AT_COUNT, 8, 13},
         {AT_T, 8, 119},
@@ -187,7 +188,7 @@ static void values_that_cannot_be(void **state) {
         {AT_OUT, 8, 0},
         {AT_OUT, 8, 14},
         {AT_FIRST, 8, 10},
-        {AT_FIRST, 8, 9}, /* in the open quad, where 19 is */
+        {AT_FIRST, 8, 9}, /* in the open quad that contains 19 */
         {AT_FIRST, 8, 20},
         {AT_FIRST, 8, 21},
         {AT_FIRST, 8, UINT64_MAX},
@@ -214,7 +215,7 @@ static void values_that_cannot_be(void **state) {
         {AT_OPEN, 8, 3},
         {AT_OPEN + 8, 4, 31},  /* above the largest */
         {AT_OPEN + 8, 4, 9},   /* below the smallest */
-        {AT_OPEN + 16, 4, 20}, /* a token that has not come */
+        {AT_OPEN + 16, 4, 20}, /* a token that was not fed */
         {AT_OPEN + 24, 4, 7},
         {AT_OPEN + 24, 4, 1},
         {AT_OPEN + 24, 4, 15},
@@ -246,10 +247,10 @@ static void values_that_cannot_be(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_layout),
-        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(round_trip),
         cmocka_unit_test(every_length_and_every_bit),
         cmocka_unit_test(newer_versions_are_named),
-        cmocka_unit_test(values_that_cannot_be),
+        cmocka_unit_test(impossible_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_divisor.c: is p mod vocab exact, for every vocabulary and every 32-bit p?
+ * test_divisor.c: p mod vocab is exact for every vocabulary and every 32-bit p.
  *
- * A quotient function of the form (p * m + a) >> s never falls as p rises. So if it is right at
- * p = mV - 1 and at p = mV for every multiple of V, it is right everywhere in between. That is how
- * some two thousand vocabularies are proven here in a second: all multiples where there are at most
- * 2^20 of them, samples and both ends where there are more.
+ * A quotient function of the form (p * m + a) >> s never decreases as p increases. So if it is
+ * exact at p = mV - 1 and at p = mV for every multiple of V, it is exact everywhere in between.
+ * This way two thousand vocabularies are verified in a second: all multiples if there are at most
+ * 2^20 of them, otherwise samples and both ends.
  *
- * Monotony is an argument, not an observation. So there is a sweep too, which compares every p with
- * the language's own / and %, for both quotient ways, and sends the same p's through every registry
- * row that runs here: a token t = p - h(i) at position i becomes the positioned token p. The short
- * test sweeps windows, IRON_TEST_LONG=1 all of 2^32, on several threads.
+ * A sweep does not depend on that argument: it compares every p with the operators / and %, for
+ * both quotient functions, and sends the same p through every registry row that runs here: a token
+ * t = p - h(i) at position i becomes the positioned token p. The short test sweeps windows,
+ * IRON_TEST_LONG=1 all of 2^32, on several threads.
  */
 #include "support.h"
 
 #include "core/divisor.h"
-#include "core/mix.h"
+#include "core/hash.h"
 #include "ops/tokens/tokens.h"
 
 #include <pthread.h>
 
 #define VOCABS        2000u
-#define ALL_MULTIPLES 4096u /* from this vocabulary on every multiple is tried */
+#define ALL_MULTIPLES 4096u /* from this vocabulary on, every multiple is tested */
 #define SAMPLES       3000u
 
 static const uint32_t typical[] = {
@@ -46,7 +46,7 @@ static size_t add_powers(uint32_t *vocabs, size_t count) {
 
 /* Small ones, typical ones, powers of two and their neighbours, and random ones of every size. */
 static void choose_vocabs(uint32_t vocabs[VOCABS]) {
-    dice d = {7};
+    rng r = {7};
     size_t count = 0;
 
     for (uint32_t v = 2; v <= 300; v++)
@@ -55,10 +55,10 @@ static void choose_vocabs(uint32_t vocabs[VOCABS]) {
         vocabs[count++] = typical[k];
     count = add_powers(vocabs, count);
     while (count < VOCABS) {
-        uint32_t bits = 8 + (uint32_t)roll_below(&d, 24);
+        uint32_t bits = 8 + (uint32_t)rng_below(&r, 24);
         uint32_t low = UINT32_C(1) << (bits - 1);
 
-        vocabs[count++] = low + (uint32_t)roll_below(&d, low);
+        vocabs[count++] = low + (uint32_t)rng_below(&r, low);
     }
 }
 
@@ -80,17 +80,17 @@ static void check_multiple(const iron__divisor *d, uint32_t m) {
     check_at(d, p - 1, m - 1, d->vocab - 1);
 }
 
-static void check_sampled(const iron__divisor *d, uint32_t last, dice *random) {
+static void check_sampled(const iron__divisor *d, uint32_t last, rng *random) {
     uint32_t samples = is_long_test() ? 100 * SAMPLES : SAMPLES;
 
     for (uint32_t k = 0; k < samples; k++) {
         check_multiple(d, 1 + k % last);
         check_multiple(d, last - k % last);
-        check_multiple(d, 1 + (uint32_t)roll_below(random, last));
+        check_multiple(d, 1 + (uint32_t)rng_below(random, last));
     }
 }
 
-static void check_vocab(uint32_t vocab, dice *random) {
+static void check_vocab(uint32_t vocab, rng *random) {
     iron__divisor d = iron__divisor_make(vocab);
     uint32_t last = UINT32_MAX / vocab;
 
@@ -108,7 +108,7 @@ static void check_vocab(uint32_t vocab, dice *random) {
 
 static void multiples_are_exact(void **state) {
     static uint32_t vocabs[VOCABS];
-    dice random = {11};
+    rng random = {11};
 
     (void)state;
     choose_vocabs(vocabs);
@@ -116,10 +116,10 @@ static void multiples_are_exact(void **state) {
         check_vocab(vocabs[k], &random);
 }
 
-/* Random p against the language's own operators: no argument about monotony needed. */
+/* Random p against the operators / and %: does not depend on monotonicity. */
 static void random_numbers_are_exact(void **state) {
     static uint32_t vocabs[VOCABS];
-    dice random = {13};
+    rng random = {13};
 
     (void)state;
     choose_vocabs(vocabs);
@@ -127,15 +127,15 @@ static void random_numbers_are_exact(void **state) {
         iron__divisor d = iron__divisor_make(vocabs[k]);
 
         for (int n = 0; n < 1000; n++) {
-            uint32_t p = roll_u32(&random);
+            uint32_t p = rng_u32(&random);
 
             check_at(&d, p, p / vocabs[k], p % vocabs[k]);
         }
     }
 }
 
-/* What divisor.h says of the fields, and that the vocabularies above meet every way there is. */
-static void fields_keep_their_promises(void **state) {
+/* What divisor.h says about the fields; and the vocabularies above cover all three methods. */
+static void fields_are_as_documented(void **state) {
     static uint32_t vocabs[VOCABS];
     size_t powers = 0, halves = 0, evens_without_half = 0, addends = 0, plain = 0;
 
@@ -165,12 +165,12 @@ static void fields_keep_their_promises(void **state) {
     assert_true(addends > 50 && plain > 50);
 }
 
-/* A stretch of p's that one thread compares. */
+/* A range of p that one thread compares. */
 typedef struct sweep {
     pthread_t thread;
     uint32_t vocab;
     uint64_t begin, end;
-    char difference[160]; /* "" when there is none */
+    char difference[160]; /* "" if there is none */
 } sweep;
 
 #define CHUNK ((size_t)1 << 20)
@@ -208,7 +208,7 @@ static void compare_rows(sweep *s, const iron__tokens_run *run, iron__contributi
     }
 }
 
-/* The tokens that are positioned to p = at, at + 1, ...; and what they come down to. */
+/* The tokens whose positioned values are p = at, at + 1, ...; and their contribution. */
 static iron__contribution fill_chunk(uint32_t *tokens, size_t count, uint64_t at, uint32_t vocab) {
     iron__contribution want = {.count = count};
 
@@ -283,7 +283,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multiples_are_exact),
         cmocka_unit_test(random_numbers_are_exact),
-        cmocka_unit_test(fields_keep_their_promises),
+        cmocka_unit_test(fields_are_as_documented),
         cmocka_unit_test(every_number_and_every_row_agree),
     };
 

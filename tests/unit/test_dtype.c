@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_dtype.c: names and widths of stored tokens, widening to 32 bits, and finding the first token
- * that is none: negative in i32, outside 0 ... 2^32-1 in i64.
+ * test_dtype.c: names and widths of stored tokens, widening to 32 bits, and finding the first value
+ * that is not a token: negative in i32, outside 0 ... 2^32-1 in i64.
  */
 #include "support.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_effect.c: a stream fed by several engines, a range of batches each, against one engine that
- * was fed all of it: the same report, the same nodes, the same saved file, and the same again after
- * both went on. Effects are applied one by one, joined first, or batch by batch; near 2^24 only the
- * last is right, and the test shows that there the order counts.
+ * test_effect.c: a stream fed by several engines, each with a range of batches, against one engine
+ * that was fed all of it: the same report, the same nodes, the same saved file, and the same again
+ * after both continue. Effects are applied one by one, joined first, or batch by batch; near 2^24
+ * only the last is right, and the test shows that the order counts there.
  */
 #include "engine_support.h"
 #include "source_support.h"
@@ -15,7 +15,7 @@
 #define NODES_MAX   300u
 #define BATCHES_MAX 20000u
 
-/* A configuration, a stream, and where it is cut. */
+/* A configuration, a stream, and its cuts. */
 typedef struct stage {
     iron_config config;
     uint32_t points[64];
@@ -33,7 +33,7 @@ static void feed(iron_engine *e, const uint32_t *tokens, size_t count) {
     assert_ok(iron_engine_end_batch(e, &err), &err);
 }
 
-/* Everything that can be seen of them, and the bytes that they save. */
+/* Compares everything that engines report, and the bytes that they save. */
 static void assert_same(iron_engine *a, iron_engine *b) {
     iron_report x = report_of(a), y = report_of(b);
     size_t nodes = (size_t)iron_engine_config(a)->nodes, bytes;
@@ -64,56 +64,56 @@ static void assert_same(iron_engine *a, iron_engine *b) {
     folder_remove(&f);
 }
 
-static void roll_lattice(stage *s, dice *d) {
+static void random_lattice(stage *s, rng *r) {
     uint32_t point = 0;
 
-    s->config.lattice_count = (uint32_t)(2 + roll_below(d, 63));
+    s->config.lattice_count = (uint32_t)(2 + rng_below(r, 63));
     for (uint32_t k = 0; k < s->config.lattice_count; k++)
-        s->points[k] = point += (uint32_t)(1 + roll_below(d, roll_below(d, 2) ? 8 : 900));
+        s->points[k] = point += (uint32_t)(1 + rng_below(r, rng_below(r, 2) ? 8 : 900));
     s->config.lattice = s->points;
 }
 
 /* Cuts at whole batches, and for the seal at multiples of 4; empty ranges too. */
-static void roll_cuts(stage *s, dice *d) {
+static void random_cuts(stage *s, rng *r) {
     size_t grid = (size_t)s->config.batch * (s->config.with_seal ? 4 : 1);
 
-    s->ranges = (size_t)(1 + roll_below(d, RANGES_MAX));
+    s->ranges = (size_t)(1 + rng_below(r, RANGES_MAX));
     s->cuts[0] = 0;
     s->cuts[s->ranges] = s->count;
     for (size_t k = 1; k < s->ranges; k++) {
         size_t cut =
-            s->cuts[k - 1] + (size_t)roll_below(d, 2 * s->count / s->ranges / grid + 2) * grid;
+            s->cuts[k - 1] + (size_t)rng_below(r, 2 * s->count / s->ranges / grid + 2) * grid;
 
         s->cuts[k] = cut < s->count ? cut : s->count;
     }
-    /* a cut at the stream's end may be off the grid: who follows has nothing, and begins on it */
+    /* the stream's end may be off the grid: the next range is empty and begins on the grid */
 }
 
-static void roll_stage(stage *s, dice *d) {
+static void random_stage(stage *s, rng *r) {
     static const char *const modes[] = {"auto", "scalar", "champion", "node"};
 
-    *s = (stage){.count = (size_t)roll_below(d, TOKENS_MAX)};
+    *s = (stage){.count = (size_t)rng_below(r, TOKENS_MAX)};
     iron_config_init(&s->config);
     s->config.backend = "cpu";
-    s->config.mode = modes[roll_below(d, COUNT(modes))];
-    s->config.threads = (uint32_t)(1 + roll_below(d, 3));
-    s->config.nodes = roll_below(d, 3) ? 1 + roll_below(d, NODES_MAX) : 1 + roll_below(d, 4);
-    s->config.vocab = 2 + roll_below(d, 70000);
-    s->config.batch = 1 + roll_below(d, roll_below(d, 2) ? 40 : 3000);
-    s->config.positions = roll_below(d, 2) ? IRON_POSITIONS_STREAM : IRON_POSITIONS_BATCH;
-    s->config.with_seal = roll_below(d, 2) != 0;
-    if (roll_below(d, 4))
-        roll_lattice(s, d);
-    if (roll_below(d, 2)) {
+    s->config.mode = modes[rng_below(r, COUNT(modes))];
+    s->config.threads = (uint32_t)(1 + rng_below(r, 3));
+    s->config.nodes = rng_below(r, 3) ? 1 + rng_below(r, NODES_MAX) : 1 + rng_below(r, 4);
+    s->config.vocab = 2 + rng_below(r, 70000);
+    s->config.batch = 1 + rng_below(r, rng_below(r, 2) ? 40 : 3000);
+    s->config.positions = rng_below(r, 2) ? IRON_POSITIONS_STREAM : IRON_POSITIONS_BATCH;
+    s->config.with_seal = rng_below(r, 2) != 0;
+    if (rng_below(r, 4))
+        random_lattice(s, r);
+    if (rng_below(r, 2)) {
         for (size_t j = 0; j < s->config.nodes; j++)
-            s->activations[j] = (float)((double)roll_below(d, 2001) / 50 - 20);
+            s->activations[j] = (float)((double)rng_below(r, 2001) / 50 - 20);
         s->config.activations = s->activations;
     }
-    s->tokens = grab_tokens(roll(d), s->config.vocab, s->count);
-    roll_cuts(s, d);
+    s->tokens = grab_tokens(rng_next(r), s->config.vocab, s->count);
+    random_cuts(s, r);
 }
 
-/* The seal of a range begins on the grid, also where the stream has ended off it. */
+/* The seal of a range begins on the grid, even if the stream has ended off it. */
 static uint64_t begin_of(const stage *s, size_t range) {
     uint64_t first = s->cuts[range];
 
@@ -127,7 +127,7 @@ static void feed_range(iron_engine *e, const stage *s, size_t k) {
     feed(e, s->tokens + s->cuts[k], s->cuts[k + 1] - s->cuts[k]);
 }
 
-/* As sums, one after the other. */
+/* Applies effects as sums, one after the other. */
 static void apply_each(iron_engine *whole, iron_engine *rank, const stage *s) {
     int32_t additions[NODES_MAX];
     iron_effect effect = {.struct_size = sizeof effect};
@@ -140,7 +140,7 @@ static void apply_each(iron_engine *whole, iron_engine *rank, const stage *s) {
     }
 }
 
-/* As sums, all at once: what a reduction over ranks gives. */
+/* Applies effects as sums, joined first, as a reduction over ranks does. */
 static void apply_joined(iron_engine *whole, iron_engine *rank, const stage *s) {
     int32_t total[NODES_MAX] = {0}, additions[NODES_MAX];
     iron_effect joined = {.struct_size = sizeof joined}, effect = joined;
@@ -157,7 +157,7 @@ static void apply_joined(iron_engine *whole, iron_engine *rank, const stage *s) 
     assert_ok(iron_engine_apply(whole, &joined, total, &err), &err);
 }
 
-/* In order, batch by batch. */
+/* Applies recorded batches in order. */
 static void apply_recorded(iron_engine *whole, iron_engine *rank, const stage *s) {
     iron_batch_effect *batches = grab(BATCHES_MAX * sizeof *batches);
     iron_effect effect = {.struct_size = sizeof effect};
@@ -178,7 +178,7 @@ static void apply_recorded(iron_engine *whole, iron_engine *rank, const stage *s
 
 typedef void (*way)(iron_engine *whole, iron_engine *rank, const stage *s);
 
-/* Every way that is exact for so many batches, and in the end both go on. */
+/* Every method that is exact for so many batches; then both engines continue. */
 static void compare_ways(const stage *s) {
     static const way ways[] = {apply_recorded, apply_each, apply_joined};
     iron_engine *serial = create(&s->config), *rank = create(&s->config);
@@ -203,24 +203,24 @@ static void compare_ways(const stage *s) {
 
 static void ranges_are_the_whole(void **state) {
     size_t cases = is_long_test() ? 3000 : 40;
-    dice d = {2026};
+    rng r = {2026};
 
     (void)state;
     for (size_t n = 0; n < cases; n++) {
         stage s;
 
-        roll_stage(&s, &d);
+        random_stage(&s, &r);
         compare_ways(&s);
         free(s.tokens);
     }
 }
 
-/* Ranges are applied to one engine that has begun too, and its own effect is that of them all. */
+/* Ranges are applied to an engine after begin_at; its effect is the effect of all of them. */
 static void effects_nest(void **state) {
     iron_effect inner = {.struct_size = sizeof inner}, outer = inner;
     int32_t additions[NODES_MAX], outer_additions[NODES_MAX];
     iron_batch_effect batches[64];
-    dice d = {77};
+    rng r = {77};
 
     (void)state;
     for (size_t n = 0; n < 40; n++) {
@@ -228,7 +228,7 @@ static void effects_nest(void **state) {
         iron_error err;
         stage s;
 
-        roll_stage(&s, &d);
+        random_stage(&s, &r);
         s.config.batch = 1 + s.count / 40;
         s.cuts[1] = s.config.batch * 12;
         s.cuts[2] = s.config.batch * 24;
@@ -260,10 +260,11 @@ static void effects_nest(void **state) {
     }
 }
 
-/* Large activations, and tokens that mostly push upwards: every batch adds up to 65,535. */
+/* Large activations, and tokens that mostly increase the potential: every batch adds up to
+ * 65,535. */
 static void steep_stage(stage *s) {
     static const uint32_t points[] = {1, 2, 301, 5000, 65535};
-    dice d = {31};
+    rng r = {31};
 
     *s = (stage){.count = 6000};
     iron_config_init(&s->config);
@@ -281,7 +282,7 @@ static void steep_stage(stage *s) {
     s->config.activations = s->activations;
     s->tokens = grab(s->count * sizeof *s->tokens);
     for (size_t k = 0; k < s->count; k++)
-        s->tokens[k] = (uint32_t)(roll_below(&d, 5) ? 500 + roll_below(&d, 80) : 0);
+        s->tokens[k] = (uint32_t)(rng_below(&r, 5) ? 500 + rng_below(&r, 80) : 0);
     s->ranges = 5;
     for (size_t k = 0; k <= s->ranges; k++)
         s->cuts[k] = k * 1200;
@@ -330,7 +331,7 @@ static void order_counts_beyond_the_limit(void **state) {
     assert_same(serial, whole);
     assert_true(state_of_reversed(&s, rank) != report_of(serial).state);
 
-    /* what would round is refused: too many at once, or too many on top */
+    /* sums that would round are refused: too many batches at once, or too many in total */
     assert_ok(iron_engine_begin_at(rank, 0, &err), &err);
     assert_int_equal(iron_engine_exact_batches(rank), ((1 << 24) - 1) / 65535);
     feed(rank, s.tokens, s.count);
@@ -350,7 +351,7 @@ static void order_counts_beyond_the_limit(void **state) {
     free(s.tokens);
 }
 
-/* Sums while they are exact, and in order from then on, wherever the limit is passed. */
+/* Sums while they are exact, and batches in order afterwards, wherever the limit is exceeded. */
 static void sums_then_order(void **state) {
     int32_t additions[NODES_MAX];
     iron_batch_effect batches[16];
@@ -447,7 +448,7 @@ static void recording_is_checked(void **state) {
     assert_refused(iron_engine_feed(e, s.tokens + 250, 50, &err), IRON_E_STATE, &err);
     assert_int_equal(report_of(e).open_tokens, 50);
     assert_int_equal(batches[2].xors, 77);
-    assert_ok(iron_engine_begin_at(e, 0, &err), &err); /* forgets the room too */
+    assert_ok(iron_engine_begin_at(e, 0, &err), &err); /* also frees the memory */
     feed(e, s.tokens, 300);
     assert_ok(iron_engine_effect(e, &effect, additions, &err), &err);
     assert_int_equal(effect.batches, 3);
@@ -513,7 +514,7 @@ static void damaged_effects_are_refused(void **state) {
     free(s.tokens);
 }
 
-/* Tokens of files from any place on, over their borders, and no token more. */
+/* Ranges of files from any position, across files, with exactly the tokens asked for. */
 static void files_are_fed_by_range(void **state) {
     uint16_t tokens[5000];
     const size_t sizes[] = {1, 1700, 0, 2000, 1299};
@@ -522,7 +523,7 @@ static void files_are_fed_by_range(void **state) {
     iron_source *source;
     iron_config config;
     iron_error err;
-    dice d = {9};
+    rng r = {9};
     folder f;
     size_t at = 0;
 
@@ -542,8 +543,8 @@ static void files_are_fed_by_range(void **state) {
     config.backend = "cpu";
     config.batch = 64;
     for (size_t n = 0; n < 60; n++) {
-        size_t first = (size_t)roll_below(&d, COUNT(tokens) + 1);
-        size_t count = (size_t)roll_below(&d, COUNT(tokens) - first + 1);
+        size_t first = (size_t)rng_below(&r, COUNT(tokens) + 1);
+        size_t count = (size_t)rng_below(&r, COUNT(tokens) - first + 1);
         iron_engine *a = create(&config), *b = create(&config);
 
         assert_ok(iron_engine_begin_at(a, first, &err), &err);

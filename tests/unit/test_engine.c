@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_engine.c: the engine through its public doors, in every registry row, with 1 to 8 threads.
+ * test_engine.c: the engine through its public API, in every registry row, with 1 to 8 threads.
  *
- * Golden cases fix the bits. Random configurations go further: they are compared with a slow engine
- * that is written here from SPEC, batch by batch and node by node, and knows no threads, queues or
- * compositions. Streams come in random pieces and in every width. What a failed call must not do is
- * tested too: an engine that refused a token is as it was.
+ * Golden cases fix the bits. Random configurations are compared with a slow engine written here
+ * from SPEC, batch by batch and node by node, without threads, queues or composed maps. Streams are
+ * fed in random pieces and in every width. A failed call must leave the engine unchanged.
  */
 #include "engine_support.h"
 
-#include "engine/golden.h"
 #include "ops/tokens/tokens.h"
+#include "selftest/golden.h"
 
 #include <math.h>
 
-/* Rows in which every node reduces cost nodes x tokens; beyond this they are for the long test. */
+/* Per-node rows cost nodes x tokens; beyond this only the long test runs them. */
 #define PER_NODE_WORK (UINT64_C(1) << 25)
 
 static iron_config small_config(void) {
@@ -46,13 +45,12 @@ static void assert_same_engines(iron_engine *a, iron_engine *b, size_t nodes) {
     assert_true(same_nodes(a, b, nodes));
 }
 
-/* In pieces of any length, empty ones too. */
-static void feed_pieces(iron_engine *e, const uint32_t *tokens, size_t count, size_t most,
-                        dice *d) {
+/* In pieces of any length, including empty ones. */
+static void feed_pieces(iron_engine *e, const uint32_t *tokens, size_t count, size_t most, rng *r) {
     iron_error err;
 
     for (size_t done = 0; done < count;) {
-        size_t piece = (size_t)roll_below(d, most + 1);
+        size_t piece = (size_t)rng_below(r, most + 1);
 
         piece = piece < count - done ? piece : count - done;
         assert_ok(iron_engine_feed(e, tokens + done, piece, &err), &err);
@@ -98,7 +96,7 @@ static void run_golden(const iron__golden_case *c, const iron__tokens_variant *r
                        const uint32_t *tokens, size_t count) {
     float activations[64];
     iron_config config = golden_config(c, activations);
-    dice d = {81};
+    rng r = {81};
 
     assert_true(c->activations_count <= COUNT(activations));
     config.mode = row->name;
@@ -111,7 +109,7 @@ static void run_golden(const iron__golden_case *c, const iron__tokens_variant *r
         if (threads % 2)
             assert_ok(iron_engine_feed(e, tokens, count, &err), &err);
         else
-            feed_pieces(e, tokens, count, 1 + count / 3, &d);
+            feed_pieces(e, tokens, count, 1 + count / 3, &r);
         assert_ok(iron_engine_end_batch(e, &err), &err);
         assert_golden(c, e);
         iron_engine_destroy(e);
@@ -119,7 +117,7 @@ static void run_golden(const iron__golden_case *c, const iron__tokens_variant *r
 }
 
 static void golden_cases_in_every_row(void **state) {
-    const iron__golden *g = iron__golden_vectors();
+    const iron__golden *g = &iron__golden_vectors;
     size_t runs = 0;
 
     (void)state;
@@ -210,29 +208,29 @@ static void assert_same_as_slow(iron_engine *e, const slow_engine *s) {
     assert_memory_equal(iron_engine_potentials(e), s->potentials, s->config->nodes * sizeof(float));
 }
 
-static iron_config random_config(dice *d, float activations[200]) {
+static iron_config random_config(rng *r, float activations[200]) {
     static const uint32_t steep[] = {1, 5, 900, 65535};
     static const uint64_t vocabs[] = {2, 3, 50257, 65536, 128256, UINT64_C(1) << 31};
     iron_config c;
 
     iron_config_init(&c);
-    c.nodes = 1 + roll_below(d, 200);
-    c.vocab = vocabs[roll_below(d, COUNT(vocabs))];
-    c.batch = roll_below(d, 4) ? 1 + roll_below(d, 3000) : 1 + roll_below(d, 9);
-    c.positions = (iron_positions)roll_below(d, 2);
-    c.lattice = roll_below(d, 2) ? steep : NULL;
+    c.nodes = 1 + rng_below(r, 200);
+    c.vocab = vocabs[rng_below(r, COUNT(vocabs))];
+    c.batch = rng_below(r, 4) ? 1 + rng_below(r, 3000) : 1 + rng_below(r, 9);
+    c.positions = (iron_positions)rng_below(r, 2);
+    c.lattice = rng_below(r, 2) ? steep : NULL;
     c.lattice_count = c.lattice ? COUNT(steep) : 0;
-    c.threads = 1 + (uint32_t)roll_below(d, 4);
+    c.threads = 1 + (uint32_t)rng_below(r, 4);
     for (size_t j = 0; j < 200; j++)
-        activations[j] = (float)roll_below(d, 2001) / 100.0f - 10.0f;
-    c.activations = roll_below(d, 2) ? activations : NULL;
+        activations[j] = (float)rng_below(r, 2001) / 100.0f - 10.0f;
+    c.activations = rng_below(r, 2) ? activations : NULL;
     return c;
 }
 
-static void run_random(const iron__tokens_variant *row, const uint32_t *tokens, dice *d) {
+static void run_random(const iron__tokens_variant *row, const uint32_t *tokens, rng *r) {
     float activations[200];
-    iron_config c = random_config(d, activations);
-    size_t count = (size_t)roll_below(d, row->per_node ? 4000 : 20000);
+    iron_config c = random_config(r, activations);
+    size_t count = (size_t)rng_below(r, row->per_node ? 4000 : 20000);
     iron_lattice *l = NULL;
     iron_engine *e;
     slow_engine s;
@@ -243,7 +241,7 @@ static void run_random(const iron__tokens_variant *row, const uint32_t *tokens, 
     slow_start(&s, &c, l);
     slow_feed(&s, tokens, count);
     e = create(&c);
-    feed_pieces(e, tokens, count, roll_below(d, 2) ? 7 * 1000 : 50, d);
+    feed_pieces(e, tokens, count, rng_below(r, 2) ? 7 * 1000 : 50, r);
     assert_ok(iron_engine_end_batch(e, &err), &err);
     assert_same_as_slow(e, &s);
     iron_engine_destroy(e);
@@ -253,17 +251,17 @@ static void run_random(const iron__tokens_variant *row, const uint32_t *tokens, 
 static void random_configurations_against_the_definition(void **state) {
     uint32_t *tokens = grab_tokens(83, UINT64_C(1) << 32, 20000);
     int rounds = is_long_test() ? 1000 : 40;
-    dice d = {83};
+    rng r = {83};
 
     (void)state;
     for (size_t v = 0; v < iron__tokens_variant_count(); v++)
         for (int k = 0; k < rounds; k++)
             if (iron__tokens_variant_runs_here(iron__tokens_variant_at(v)))
-                run_random(iron__tokens_variant_at(v), tokens, &d);
+                run_random(iron__tokens_variant_at(v), tokens, &r);
     free(tokens);
 }
 
-/* Many thousand batches in one call: more than a span has runs, more than the queue holds. */
+/* Many thousand batches in one call: more than the runs of a span, more than the queue holds. */
 static void batches_of_one_token(void **state) {
     enum { TOKENS = 10000 };
     uint32_t *tokens = grab_tokens(84, 50257, TOKENS);
@@ -288,8 +286,8 @@ static void batches_of_one_token(void **state) {
     free(tokens);
 }
 
-/* Looking between pieces settles queues: that must not change what comes later. */
-static void looking_changes_nothing(void **state) {
+/* Reading results between pieces applies the queue: later results must not change. */
+static void reports_change_nothing(void **state) {
     uint32_t *tokens = grab_tokens(85, 50257, 5000);
     iron_config c = small_config();
     iron_engine *seen, *unseen;
@@ -359,7 +357,7 @@ static void every_width_gives_the_same(void **state) {
     free(tokens);
 }
 
-/* Refuses `data` and finds the engine as it was. */
+/* `data` is refused and the engine is unchanged. */
 static void refuse_feed(iron_engine *e, iron_dtype dtype, const void *data, size_t count,
                         iron_status expected, const char *word) {
     iron_report before = report_of(e), after;
@@ -449,9 +447,9 @@ static void empty_feeds_and_empty_batches(void **state) {
     iron_engine_destroy(NULL);
 }
 
-/* The seal covers open tokens too, and does not depend on batches, vocabulary or positions. */
+/* The seal covers open tokens too and does not depend on batches, vocabulary or positions. */
 static void seal_is_of_the_stream(void **state) {
-    const iron__golden *g = iron__golden_vectors();
+    const iron__golden *g = &iron__golden_vectors;
 
     (void)state;
     for (size_t k = 0; k < g->seal_count; k++) {
@@ -459,7 +457,7 @@ static void seal_is_of_the_stream(void **state) {
         size_t count;
         uint32_t *tokens = iron__golden_tokens(s->tokens, s->tokens_count, s->gen_seed,
                                                s->gen_limit, s->gen_count, &count);
-        dice d = {88 + k};
+        rng random = {88 + k};
 
         for (uint32_t threads = 1; threads <= 3; threads++) {
             iron_config c = small_config();
@@ -468,10 +466,10 @@ static void seal_is_of_the_stream(void **state) {
 
             c.with_seal = 1;
             c.threads = threads;
-            c.batch = 1 + roll_below(&d, 500);
+            c.batch = 1 + rng_below(&random, 500);
             c.positions = threads == 2 ? IRON_POSITIONS_BATCH : IRON_POSITIONS_STREAM;
             e = create(&c);
-            feed_pieces(e, tokens, count, 1 + count / 2, &d);
+            feed_pieces(e, tokens, count, 1 + count / 2, &random);
             r = report_of(e);
             assert_int_equal(r.has_seal, 1);
             assert_string_equal(r.seal, s->seal);
@@ -507,7 +505,7 @@ int main(void) {
         cmocka_unit_test(golden_cases_in_every_row),
         cmocka_unit_test(random_configurations_against_the_definition),
         cmocka_unit_test(batches_of_one_token),
-        cmocka_unit_test(looking_changes_nothing),
+        cmocka_unit_test(reports_change_nothing),
         cmocka_unit_test(every_width_gives_the_same),
         cmocka_unit_test(bad_tokens_change_nothing),
         cmocka_unit_test(misaligned_and_unknown_are_refused),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_formats_source.c: files of several formats in one stream: one width for all, tokens from
- * behind each header whether read in order or anywhere; directories in which indexes lie; formats
- * from pipes, whose header is all that is known of them.
+ * test_formats_source.c: files of several formats in one stream: all have the same dtype, and
+ * tokens come from behind each header, whether read in order or at any position; directories that
+ * contain indexes; formats read from pipes, where only the header is known.
  */
 #include "format_support.h"
 #include "place.h"
@@ -21,7 +21,7 @@ static void renumber(blob *b, size_t tokens, size_t first) {
 #define EACH 11u
 #define ALL  (6 * EACH)
 
-/* The same width in all six formats, numbered through; b.bin and e.ds with neighbours. */
+/* The same dtype in all six formats, numbered consecutively; b.bin and e.ds with sidecars. */
 static void save_six(void) {
     static const size_t lengths[] = {5, 6};
     static const uint64_t ends[] = {3, EACH};
@@ -53,7 +53,7 @@ static iron_source *open_place(iron_dtype dtype) {
 static void six_formats_are_one_stream(void **state) {
     static const char *const formats[] = {"llmc", "megatron", "litpkds", "npy", "ds", "raw"};
     uint16_t tokens[ALL];
-    iron__source_at *at = NULL;
+    iron__parallel_source *at = NULL;
     iron_source *s;
     iron_error err;
 
@@ -77,12 +77,12 @@ static void six_formats_are_one_stream(void **state) {
         assert_int_equal(count, ALL - from < 5 ? ALL - from : 5);
         assert_true(count == 0 || tokens[0] == from + 1);
         iron__source_seek(s, from);
-        assert_ok(iron__source_at_open(s, iron__allocator_default(), &at, &err), &err);
-        assert_int_equal(iron__source_at_tokens(at), ALL - from);
-        assert_ok(iron__source_at_read(at, 0, tokens, ALL - from, NULL, &err), &err);
+        assert_ok(iron__parallel_source_open(s, iron__allocator_default(), &at, &err), &err);
+        assert_int_equal(iron__parallel_source_tokens(at), ALL - from);
+        assert_ok(iron__parallel_source_read(at, 0, tokens, ALL - from, NULL, &err), &err);
         for (size_t k = 0; k < ALL - from; k++)
             assert_int_equal(tokens[k], from + k + 1);
-        iron__source_at_close(at);
+        iron__parallel_source_close(at);
     }
     iron_source_close(s);
 }
@@ -121,17 +121,17 @@ static void widths_must_agree(void **state) {
     assert_says(&err, "/a u16");
     assert_refused(try_open(IRON_DTYPE_U16, NULL, paths, 2, &s, &err), IRON_E_FORMAT, &err);
     assert_says(&err, "/b is a npy file of u32 tokens, but --dtype says u16");
-    /* a raw file's width is not told by its neighbours */
+    /* the other files do not determine the dtype of a raw file */
     save(&place, "b", &u16);
     assert_refused(try_open(IRON_DTYPE_NONE, NULL, paths, 3, &s, &err), IRON_E_ARG, &err);
-    assert_says(&err, "/c: raw tokens do not say");
+    assert_says(&err, "/c: raw token files do not store a dtype");
     assert_null(s);
     assert_ok(try_open(IRON_DTYPE_U16, NULL, paths, 3, &s, &err), &err);
     assert_int_equal(iron_source_tokens(s), 12);
     iron_source_close(s);
 }
 
-static void sidecars_are_no_tokens(void **state) {
+static void sidecars_are_not_tokens(void **state) {
     static const char *const sidecars[] = {"e.ds.index", "e.ds.metadata", "e.ds.loss", "b.idx"};
     file_name lonely = name_in(&place, "z.ds.index"), idx = name_in(&place, "z.idx");
     blob b = raw_blob(4, 2);
@@ -152,7 +152,7 @@ static void sidecars_are_no_tokens(void **state) {
     assert_reads(idx.path, NULL, IRON_DTYPE_U16, "raw", IRON_DTYPE_U16, 4);
 }
 
-/* A forced format is asked of every file. */
+/* A given format applies to every file. */
 static void forced_formats(void **state) {
     static const char *const formats[] = {"npy", "litpkds", "llmc", "megatron", "ds"};
     file_name plain = name_in(&place, "plain");
@@ -175,7 +175,7 @@ typedef struct piped {
     const char *format;
 } piped;
 
-/* A source of one pipe with these bytes in it and nothing behind them. */
+/* A source of one pipe that contains only these bytes. */
 static iron_status open_piped(const blob *b, const piped *p, iron_source **s, iron_error *err) {
     static const char *const paths[] = {"-"};
     int saved, end = pipe_as_stdin(&saved);
@@ -188,7 +188,7 @@ static iron_status open_piped(const blob *b, const piped *p, iron_source **s, ir
         assert_false(iron__source_is_seekable(*s));
     if (status == IRON_OK)
         assert_true(iron_source_tokens(*s) == IRON_COUNT_UNKNOWN);
-    /* the source keeps no descriptor of its own for standard input: leave the pipe there */
+    /* the source does not duplicate standard input: keep the pipe there */
     if (status != IRON_OK)
         restore_stdin(saved);
     else
@@ -211,7 +211,7 @@ static void pipe_reads(const blob *b, const piped *p, const char *format, iron_d
     restore_stdin(before);
 }
 
-/* Fails when opened if the width is not known before, else when read. */
+/* Fails at open if the dtype is not yet known, otherwise at read. */
 static void pipe_fails(const blob *b, const piped *p, iron_status expected, const char *word) {
     int before = dup(0);
     iron_source *s = NULL;
@@ -269,7 +269,7 @@ static void raw_from_pipes(void **state) {
     }
 }
 
-static void pipes_that_lie(void **state) {
+static void pipes_with_wrong_headers(void **state) {
     static const iron_dtype given[] = {IRON_DTYPE_NONE, IRON_DTYPE_U16};
 
     (void)state;
@@ -278,14 +278,14 @@ static void pipes_that_lie(void **state) {
         blob b = llmc_blob(20240520, 1, 20, 2);
 
         b.count -= 2;
-        pipe_fails(&b, &p, IRON_E_FORMAT, "with 19 of the 20 tokens that its llmc header says");
+        pipe_fails(&b, &p, IRON_E_FORMAT, "with 19 of the 20 tokens in its llmc header");
         b.count -= 1;
         pipe_fails(&b, &p, IRON_E_FORMAT, "with 18 of the 20 tokens");
         b.count = 1000;
         pipe_fails(&b, &p, IRON_E_FORMAT, "ended at byte 1000, inside its header");
         b.count = 1024 + 40;
         put_number(&b, 7, 1);
-        pipe_fails(&b, &p, IRON_E_FORMAT, "goes on after byte 1064: its llmc header says 20");
+        pipe_fails(&b, &p, IRON_E_FORMAT, "continues after byte 1064, but its llmc header says 20");
         poke(&b, 4, 2, 4);
         pipe_fails(&b, &p, IRON_E_FORMAT, "llm.c version 2");
         b = litpkds_blob(8, 20, 2);
@@ -344,7 +344,7 @@ static void pipes_among_files(void **state) {
     restore_stdin(saved);
 }
 
-/* Standard input that is a file has a size, and a header at its place. */
+/* Standard input that is a file has a size and a header at its current offset. */
 static void files_as_standard_input(void **state) {
     static const char *const paths[] = {"-"};
     file_name file = name_in(&place, "file");
@@ -360,7 +360,7 @@ static void files_as_standard_input(void **state) {
     assert_true(fd >= 0 && lseek(fd, 5, SEEK_SET) == 5);
     assert_int_equal(dup2(fd, 0), 0);
     assert_ok(try_open(IRON_DTYPE_NONE, NULL, paths, 1, &s, &err), &err);
-    assert_int_equal(lseek(fd, 0, SEEK_CUR), 5); /* looking moves nothing */
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), 5); /* examining it does not move the offset */
     assert_int_equal(iron_source_tokens(s), 9);
     assert_counting(s, 9);
     assert_int_equal(lseek(fd, 0, SEEK_CUR), b.count);
@@ -376,11 +376,11 @@ int main(void) {
         CASE(six_formats_are_one_stream),
         CASE(tokens_are_located_behind_headers),
         CASE(widths_must_agree),
-        CASE(sidecars_are_no_tokens),
+        CASE(sidecars_are_not_tokens),
         CASE(forced_formats),
         CASE(formats_from_pipes),
         CASE(raw_from_pipes),
-        CASE(pipes_that_lie),
+        CASE(pipes_with_wrong_headers),
         CASE(pipes_and_widths),
         CASE(pipes_among_files),
         CASE(files_as_standard_input),

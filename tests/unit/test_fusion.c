@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fusion.c: the op fusion: every row on the CPU is right at every size, for both chains; the
- * judge wants the bits of operations that round one by one, and lets nothing else pass; data,
- * limits and rows are what they should be.
+ * test_fusion.c: the op fusion: every CPU row is right at every size for both chains; the check
+ * accepts only the bits of operations that round one by one; data, limits and rows are as expected.
  */
 #include "line_op_support.h"
 
-#include "ops/fusion/fusion.h"
-#include "ops/fusion/fusion_op.h"
+#include "ops/fusion/fusion.c"
+#include "ops/op.h"
 
-static const double chains[] = {IRON_FUSION_SHORT, IRON_FUSION_LONG};
+static const double test_chains[] = {CHAIN_SHORT, CHAIN_LONG};
 
 static void rows_are_right(void **state) {
     (void)state;
-    every_row_is_right(&iron__op_fusion, chains, COUNT(chains));
+    every_row_is_right(&iron__op_fusion, test_chains, COUNT(test_chains));
 }
 
 /* One operation, rounded to float. */
@@ -32,11 +31,11 @@ static float by_steps(float a, float b, bool is_long) {
 }
 
 static void operations_round_one_by_one(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
-    for (size_t c = 0; c < COUNT(chains); c++) {
-        iron__problem p = make_problem(&iron__op_fusion, 100003, chains[c], 3, team);
+    for (size_t c = 0; c < COUNT(test_chains); c++) {
+        iron__op_problem p = make_problem(&iron__op_fusion, 100003, test_chains[c], 3, pool);
         const float *a = p.inputs[0].data, *b = p.inputs[1].data;
         float *d = grab(p.output_bytes);
         size_t low = 0, high = 0;
@@ -44,23 +43,24 @@ static void operations_round_one_by_one(void **state) {
         for (size_t k = 0; k < p.c.rows; k++) {
             float t = ((a[k] + b[k]) * FUSION_SCALE + b[k]) * a[k];
 
-            d[k] = by_steps(a[k], b[k], c == IRON_FUSION_LONG);
+            d[k] = by_steps(a[k], b[k], c == CHAIN_LONG);
             low += t < FUSION_LOW;
             high += t > FUSION_HIGH;
         }
         assert_passes(&p, d, "step by step");
-        /* the clamp is no decoration: each of its sides is met often */
+        /* both sides of the clamp occur often */
         assert_true(low > 1000 && high > 1000 && low + high < p.c.rows / 2);
         free(d);
         iron__op_fusion.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* What a contracted t * s + b gives: for some elements another last bit, and that must show. */
+/* A contracted t * s + b: for some elements the last bit differs, and the check must detect
+ * that. */
 static void contraction_fails(void **state) {
-    iron__team *team = make_team(1);
-    iron__problem p = make_problem(&iron__op_fusion, 10007, IRON_FUSION_LONG, 3, team);
+    iron__thread_pool *pool = make_team(1);
+    iron__op_problem p = make_problem(&iron__op_fusion, 10007, CHAIN_LONG, 3, pool);
     const float *a = p.inputs[0].data, *b = p.inputs[1].data;
     float *d = grab(p.output_bytes);
 
@@ -69,48 +69,49 @@ static void contraction_fails(void **state) {
         float sum = a[k] + b[k];
         float t = rounded((double)sum * (double)FUSION_SCALE + (double)b[k]) * a[k];
 
-        d[k] = iron__fusion_clamp(t) - b[k];
+        d[k] = clamped(t) - b[k];
     }
     assert_fails(&p, d, SIZE_MAX, "contracted");
     free(d);
     iron__op_fusion.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void wrong_answers_fail(void **state) {
     static const uint64_t sizes[] = {1, 2, 1000, 70001};
-    iron__team *team = make_team(3);
+    iron__thread_pool *pool = make_team(3);
 
     (void)state;
     for (size_t s = 0; s < COUNT(sizes); s++)
-        for (size_t c = 0; c < COUNT(chains); c++) {
-            iron__problem p = make_problem(&iron__op_fusion, sizes[s], chains[c], 7, team);
-            uint32_t *d = right_answer(&p, team), *other;
-            iron__problem q = make_problem(&iron__op_fusion, sizes[s], chains[1 - c], 7, team);
+        for (size_t c = 0; c < COUNT(test_chains); c++) {
+            iron__op_problem p = make_problem(&iron__op_fusion, sizes[s], test_chains[c], 7, pool);
+            uint32_t *d = right_answer(&p, pool), *other;
+            iron__op_problem q =
+                make_problem(&iron__op_fusion, sizes[s], test_chains[1 - c], 7, pool);
 
             assert_single_elements_count(&p, d);
-            assert_wrong_answers_fail(&p, d, team);
-            other = right_answer(&q, team);
+            assert_wrong_answers_fail(&p, d, pool);
+            other = right_answer(&q, pool);
             assert_fails(&p, other, SIZE_MAX, "the other chain");
             free(other);
             free(d);
             iron__op_fusion.unmake(&q);
             iron__op_fusion.unmake(&p);
         }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void chains_are_as_long_as_they_say(void **state) {
+static void chains_have_their_length(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT(chains); c++) {
-        iron__case k = make_case(&iron__op_fusion, 1000, chains[c], 1);
+    for (size_t c = 0; c < COUNT(test_chains); c++) {
+        iron__case k = make_case(&iron__op_fusion, 1000, test_chains[c], 1);
 
-        assert_int_equal(iron__fusion_chain_of(&k)->count, c == 0 ? 2 : 6);
+        assert_int_equal(chain_of(&k)->count, c == 0 ? 2 : 6);
         assert_true(iron__op_fusion.operations(&k) == (c == 0 ? 2000.0 : 6000.0));
     }
 }
 
-static void op_says_what_it_is(void **state) {
+static void op_is_described(void **state) {
     static const char *const on_cpu[] = {"separate", "fused", "separate-threads", "fused-threads"};
     static const char *const on_gpu[] = {"separate", "graph", "fused", "fused-vector"};
     iron__case c = make_case(&iron__op_fusion, 8, 2, 1);
@@ -123,17 +124,14 @@ static void op_says_what_it_is(void **state) {
     assert_rows_are(&iron__op_fusion, IRON_ON_GPU, on_gpu, COUNT(on_gpu));
     assert_refused(iron__op_fusion.accept(&c, &err), IRON_E_ARG, &err);
     assert_says(&err, "short and long");
-    assert_data_are_the_seeds(&iron__op_fusion, IRON_FUSION_LONG);
+    assert_data_depend_on_the_seed(&iron__op_fusion, CHAIN_LONG);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_right),
-        cmocka_unit_test(operations_round_one_by_one),
-        cmocka_unit_test(contraction_fails),
-        cmocka_unit_test(wrong_answers_fail),
-        cmocka_unit_test(chains_are_as_long_as_they_say),
-        cmocka_unit_test(op_says_what_it_is),
+        cmocka_unit_test(rows_are_right),           cmocka_unit_test(operations_round_one_by_one),
+        cmocka_unit_test(contraction_fails),        cmocka_unit_test(wrong_answers_fail),
+        cmocka_unit_test(chains_have_their_length), cmocka_unit_test(op_is_described),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

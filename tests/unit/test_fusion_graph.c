@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fusion_graph.c: the row `graph` of fusion on a device that is none: it takes launches down
- * and carries the steps out on the host when they are replayed. The row records when it first runs
- * and when its buffers change, and only then; what it replays is right; a recording that fails
- * leaves nothing behind; a device that cannot record is told so with a sentence.
+ * test_fusion_graph.c: the row `graph` of fusion on a fake device, which records launches and
+ * computes the steps on the host when they are replayed. The row records at its first run and when
+ * its buffers change, and only then; the replayed result is right; a failed recording leaks
+ * nothing; a device that cannot record is refused with a message.
  */
 #include "line_op_support.h"
 
-#include "ops/fusion/fusion.h"
-#include "ops/fusion/fusion_op.h"
+#include "ops/fusion/fusion.c"
 
 #define LAUNCHES 8u
 #define PIECE    ((uint64_t)FUSION_THREADS * FUSION_EACH) /* elements that a group takes */
@@ -20,43 +19,49 @@ typedef struct note {
     uint64_t count;
 } note;
 
-struct iron__gpu_graph {
+typedef struct fake_graph {
+    iron__gpu_graph base;
     note notes[LAUNCHES];
     size_t count;
-};
+} fake_graph;
 
-struct iron__gpu_kernel {
-    char name[64];
-};
-
-struct iron__gpu_program {
+typedef struct fake_program {
+    iron__gpu_program base;
     iron__gpu_kernel kernels[LAUNCHES];
+    char names[LAUNCHES][64];
     size_t count;
-};
+} fake_program;
 
-/* What the device is doing, and has done. */
+/* Current state and counters of the device. */
 static struct {
-    iron__gpu_graph *recording;
+    fake_graph *recording;
     size_t begun, ended, replayed, graphs, fail_at, launches;
 } fake;
 
 static iron_status load(iron__gpu_device *device, const iron__gpu_image *image,
                         iron__gpu_program **out, iron_error *err) {
+    fake_program *program = calloc(1, sizeof *program);
+
     (void)device;
     (void)image;
     (void)err;
-    *out = calloc(1, sizeof **out);
-    return *out ? IRON_OK : IRON_E_NOMEM;
+    assert_non_null(program);
+    *out = &program->base;
+    return IRON_OK;
 }
 
 static void unload(iron__gpu_program *program) { free(program); }
 
-static iron_status find(iron__gpu_program *program, const char *name, iron__gpu_kernel **out,
+static iron_status find(iron__gpu_program *base, const char *name, iron__gpu_kernel **out,
                         iron_error *err) {
+    fake_program *program = (fake_program *)base;
+    size_t k = program->count++;
+
     (void)err;
-    assert_true(program->count < LAUNCHES);
-    *out = &program->kernels[program->count++];
-    snprintf((*out)->name, sizeof(*out)->name, "%s", name);
+    assert_true(k < LAUNCHES);
+    snprintf(program->names[k], sizeof program->names[k], "%s", name);
+    program->kernels[k].name = program->names[k];
+    *out = &program->kernels[k];
     return IRON_OK;
 }
 
@@ -77,7 +82,7 @@ static void give_back(iron__gpu_buffer *buffer) {
     free(buffer);
 }
 
-/* Launches are recorded; outside of a recording this row has no business launching. */
+/* Launches are recorded; this row must not launch outside of a recording. */
 static iron_status put(iron__gpu_queue *queue, const iron__gpu_launch *launch, iron_error *err) {
     note n = {.kernel = launch->kernel->name};
 
@@ -114,7 +119,7 @@ static iron_status end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error
     (void)queue;
     (void)err;
     assert_non_null(fake.recording);
-    *out = fake.recording;
+    *out = &fake.recording->base;
     fake.recording = NULL;
     fake.ended++;
     return IRON_OK;
@@ -131,7 +136,7 @@ static void carry_out(const note *n) {
         else if (strcmp(n->kernel, "fusion_multiply") == 0)
             n->to[k] = t * other;
         else if (strcmp(n->kernel, "fusion_clamp") == 0)
-            n->to[k] = iron__fusion_clamp(t);
+            n->to[k] = clamped(t);
         else if (strcmp(n->kernel, "fusion_subtract") == 0)
             n->to[k] = t - other;
         else
@@ -139,7 +144,9 @@ static void carry_out(const note *n) {
     }
 }
 
-static iron_status replay(iron__gpu_graph *graph, iron__gpu_queue *queue, iron_error *err) {
+static iron_status replay(iron__gpu_graph *base, iron__gpu_queue *queue, iron_error *err) {
+    const fake_graph *graph = (const fake_graph *)base;
+
     (void)queue;
     (void)err;
     for (size_t k = 0; k < graph->count; k++)
@@ -153,17 +160,13 @@ static void forget(iron__gpu_graph *graph) {
     free(graph);
 }
 
-static const iron__gpu_ops ops = {.name = "fake",
-                                  .program_load = load,
-                                  .program_unload = unload,
-                                  .kernel_find = find,
-                                  .buffer_create = take,
-                                  .buffer_destroy = give_back,
-                                  .launch = put,
-                                  .graph_begin = begin,
-                                  .graph_end = end,
-                                  .graph_replay = replay,
-                                  .graph_destroy = forget};
+static const iron__gpu_program_ops program_ops = {
+    .load = load, .unload = unload, .kernel_find = find, .launch = put};
+static const iron__gpu_memory_ops memory_ops = {.buffer_create = take, .buffer_destroy = give_back};
+static const iron__gpu_queue_ops queue_ops = {
+    .graph_begin = begin, .graph_end = end, .graph_replay = replay, .graph_destroy = forget};
+static const iron__gpu_ops ops = {
+    .name = "fake", .program = &program_ops, .memory = &memory_ops, .queue = &queue_ops};
 
 static iron__contender graph_row(void) {
     iron__contender row;
@@ -180,8 +183,8 @@ typedef struct bench {
     iron__gpu_device device;
     iron__gpu_queue queue;
     iron__contender row;
-    iron__team *team;
-    iron__problem problem;
+    iron__thread_pool *pool;
+    iron__op_problem problem;
     iron__gpu_buffer *inputs[2], *outputs[2];
     iron__gpu_work *work;
 } bench;
@@ -193,8 +196,8 @@ static void set_up(bench *b, double chain) {
     *b = (bench){.device = {.ops = &ops, .info = {.group_threads_max = 1024, .can_graph = true}}};
     b->queue.device = &b->device;
     b->row = graph_row();
-    b->team = make_team(1);
-    b->problem = make_problem(&iron__op_fusion, 1001, chain, 5, b->team);
+    b->pool = make_team(1);
+    b->problem = make_problem(&iron__op_fusion, 1001, chain, 5, b->pool);
     for (size_t k = 0; k < 2; k++) {
         size_t bytes = b->problem.output_bytes;
 
@@ -212,7 +215,7 @@ static void tear_down(bench *b) {
         give_back(b->outputs[k]);
     }
     iron__op_fusion.unmake(&b->problem);
-    iron__team_destroy(b->team);
+    iron__thread_pool_destroy(b->pool);
     assert_int_equal(fake.graphs, 0);
     assert_null(fake.recording);
 }
@@ -224,7 +227,7 @@ static iron_status run(bench *b, size_t output, iron_error *err) {
     return b->row.gpu->run(b->work, &data, &b->queue, err);
 }
 
-static void records_once_a_set_of_buffers(void **state) {
+static void records_once_per_set_of_buffers(void **state) {
     static const size_t outputs[] = {0, 0, 0, 1, 1, 0}, recordings[] = {1, 1, 1, 2, 2, 3};
     iron_error err;
     bench b;
@@ -244,14 +247,14 @@ static void records_once_a_set_of_buffers(void **state) {
     }
 }
 
-/* At any of its launches; the next run records anew, and is right. */
-static void a_recording_that_fails_leaves_nothing(void **state) {
+/* At any of its launches; the next run records again, and its result is right. */
+static void failed_recordings_leak_nothing(void **state) {
     iron_error err;
     bench b;
 
     (void)state;
     for (size_t at = 1; at <= 6; at++) {
-        set_up(&b, IRON_FUSION_LONG);
+        set_up(&b, CHAIN_LONG);
         fake.fail_at = at;
         assert_refused(run(&b, 0, &err), IRON_E_NOMEM, &err);
         assert_says(&err, "no room");
@@ -262,13 +265,13 @@ static void a_recording_that_fails_leaves_nothing(void **state) {
     }
 }
 
-static void a_device_that_cannot_is_told_so(void **state) {
+static void devices_without_recording_are_refused(void **state) {
     iron_error err;
     iron__gpu_work *work = NULL;
     bench b;
 
     (void)state;
-    set_up(&b, IRON_FUSION_SHORT);
+    set_up(&b, CHAIN_SHORT);
     b.device.info.can_graph = false;
     assert_refused(b.row.gpu->create(&b.device, &b.row, &b.problem, 1, &work, &err),
                    IRON_E_UNSUPPORTED, &err);
@@ -284,9 +287,9 @@ static void a_device_that_cannot_is_told_so(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_once_a_set_of_buffers),
-        cmocka_unit_test(a_recording_that_fails_leaves_nothing),
-        cmocka_unit_test(a_device_that_cannot_is_told_so),
+        cmocka_unit_test(records_once_per_set_of_buffers),
+        cmocka_unit_test(failed_recordings_leak_nothing),
+        cmocka_unit_test(devices_without_recording_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

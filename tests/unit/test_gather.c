@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gather.c: the op gather: indices are what their order promises, the table's words all
- * differ, the judge finds every planted error, and the CPU's rows are right for every order and
- * size.
+ * test_gather.c: the op gather: indices have the promised order, all words of the table differ, the
+ * check finds every planted error, and the CPU rows are right for every order and size.
  */
 #include "line_support.h"
 
-#include "ops/gather/gather.h"
-#include "ops/gather/gather_op.h"
+#include "ops/gather/gather.c"
 #include "ops/gather/kernel_params.h"
+#include "ops/op.h"
 
 #define OP     (&iron__op_gather)
 #define ORDERS 3u
 
 static const uint64_t counts[] = {1, 2, 3, 17, 63, 64, 65, 1000, 4099, 16384, 70001};
 
-static const uint32_t *index_of(const iron__problem *p) { return p->inputs[0].data; }
+static const uint32_t *index_of(const iron__op_problem *p) { return p->inputs[0].data; }
 
-static const uint32_t *table_of(const iron__problem *p) { return p->inputs[1].data; }
+static const uint32_t *table_of(const iron__op_problem *p) { return p->inputs[1].data; }
 
-static size_t words_of(const iron__problem *p) { return p->inputs[1].bytes / sizeof(uint32_t); }
+static size_t words_of(const iron__op_problem *p) { return p->inputs[1].bytes / sizeof(uint32_t); }
 
 static void data_come_from_the_seed(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
 
     (void)state;
     for (uint32_t order = 0; order < ORDERS; order++) {
-        iron__problem a = make_line(OP, 200003, order, 5, one);
-        iron__problem b = make_line(OP, 200003, order, 5, three);
-        iron__problem c = make_line(OP, 200003, order, 6, three);
+        iron__op_problem a = make_line(OP, 200003, order, 5, one);
+        iron__op_problem b = make_line(OP, 200003, order, 5, three);
+        iron__op_problem c = make_line(OP, 200003, order, 6, three);
 
         assert_same_data(&a, &b);
         assert_memory_not_equal(a.inputs[0].data, c.inputs[0].data, a.inputs[0].bytes);
@@ -37,23 +36,23 @@ static void data_come_from_the_seed(void **state) {
         OP->unmake(&b);
         OP->unmake(&c);
     }
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
 static void indices_stay_in_the_table(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
     for (size_t k = 0; k < ORDERS * COUNT(counts); k++) {
-        iron__problem p = make_line(OP, counts[k / ORDERS], (double)(k % ORDERS), k, team);
+        iron__op_problem p = make_line(OP, counts[k / ORDERS], (double)(k % ORDERS), k, pool);
 
-        assert_int_equal(words_of(&p), iron__gather_table_words(&p.c));
+        assert_int_equal(words_of(&p), table_words(&p.c));
         for (size_t i = 0; i < p.c.rows; i++)
             assert_true(index_of(&p)[i] < words_of(&p));
         OP->unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static int compare_words(const void *a, const void *b) {
@@ -62,7 +61,7 @@ static int compare_words(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* How many different values there are. */
+/* The number of different values. */
 static size_t count_different(const uint32_t *values, size_t count) {
     uint32_t *sorted = grab(count * sizeof *sorted);
     size_t found = 1;
@@ -75,18 +74,18 @@ static size_t count_different(const uint32_t *values, size_t count) {
     return found;
 }
 
-/* About 1 - 1/e of the words are asked for when indices are drawn by chance. */
-static void assert_drawn_by_chance(const iron__problem *p) {
+/* For random indices, about 1 - 1/e of the words are read. */
+static void assert_drawn_by_chance(const iron__op_problem *p) {
     size_t found = count_different(index_of(p), (size_t)p->c.rows);
 
     assert_true(found > p->c.rows * 6 / 10 && found < p->c.rows * 66 / 100);
 }
 
-static void orders_are_what_they_say(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem random = make_line(OP, 100003, IRON_GATHER_RANDOM, 1, team);
-    iron__problem windowed = make_line(OP, 100003, IRON_GATHER_WINDOWED, 1, team);
-    iron__problem sorted = make_line(OP, 100003, IRON_GATHER_SORTED, 1, team);
+static void indices_have_their_order(void **state) {
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem random = make_line(OP, 100003, ORDER_RANDOM, 1, pool);
+    iron__op_problem windowed = make_line(OP, 100003, ORDER_WINDOWED, 1, pool);
+    iron__op_problem sorted = make_line(OP, 100003, ORDER_SORTED, 1, pool);
     size_t far = 0, down = 0;
 
     (void)state;
@@ -105,14 +104,14 @@ static void orders_are_what_they_say(void **state) {
         assert_true(index_of(&sorted)[i] >= index_of(&sorted)[i - 1]);
     }
     assert_true(far > 80000);                  /* random: neighbours are far from each other */
-    assert_true(down > 45000 && down < 55000); /* windowed: half of them go back */
+    assert_true(down > 45000 && down < 55000); /* windowed: half of the steps go back */
     OP->unmake(&random);
     OP->unmake(&windowed);
     OP->unmake(&sorted);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static uint32_t *right_answer(const iron__problem *p) {
+static uint32_t *right_answer(const iron__op_problem *p) {
     uint32_t *out = grab(p->output_bytes);
 
     for (size_t i = 0; i < p->c.rows; i++)
@@ -120,9 +119,9 @@ static uint32_t *right_answer(const iron__problem *p) {
     return out;
 }
 
-static void judge_finds_single_errors(void **state) {
-    iron__team *team = make_team(3);
-    iron__problem p = make_line(OP, 150001, IRON_GATHER_RANDOM, 3, team);
+static void the_check_finds_single_errors(void **state) {
+    iron__thread_pool *pool = make_team(3);
+    iron__op_problem p = make_line(OP, 150001, ORDER_RANDOM, 3, pool);
     uint32_t *out = right_answer(&p);
     const size_t places[] = {0, 1, 65535, 65536, 75000, 149999, 150000};
     char says[40];
@@ -135,17 +134,17 @@ static void judge_finds_single_errors(void **state) {
         assert_caught(&p, out, says);
         out[places[k]] ^= 1u << (k * 5);
     }
-    out[150000] = out[70000] = 0xFFFFFFFF; /* of two the first is named */
+    out[150000] = out[70000] = 0xFFFFFFFF; /* the first of two is reported */
     assert_caught(&p, out, "out[70000] is 4294967295, should be table[");
     free(out);
     OP->unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void judge_finds_wrong_answers(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p = make_line(OP, 5003, IRON_GATHER_RANDOM, 3, team);
-    iron__problem other = make_line(OP, 5003, IRON_GATHER_RANDOM, 4, team);
+static void the_check_refuses_wrong_answers(void **state) {
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = make_line(OP, 5003, ORDER_RANDOM, 3, pool);
+    iron__op_problem other = make_line(OP, 5003, ORDER_RANDOM, 4, pool);
     uint32_t *out = right_answer(&p), *before = right_answer(&other), *wrong = grab(5003 * 4);
 
     (void)state;
@@ -168,7 +167,7 @@ static void judge_finds_wrong_answers(void **state) {
     free(wrong);
     OP->unmake(&p);
     OP->unmake(&other);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void cpu_rows_are_right(void **state) {
@@ -176,37 +175,37 @@ static void cpu_rows_are_right(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t c = 0; c < ORDERS * COUNT(counts); c++) {
-            iron__problem p = make_line(OP, counts[c / ORDERS], (double)(c % ORDERS), c, team);
+            iron__op_problem p = make_line(OP, counts[c / ORDERS], (double)(c % ORDERS), c, pool);
             uint32_t *out = grab(p.output_bytes);
 
             for (size_t k = 0; OP->contender_at(k, &row); k++) {
                 if (!(row.backends & IRON_ON_CPU))
                     continue;
-                run_row(&row, &p, team, out);
+                run_row(&row, &p, pool, out);
                 assert_passes(&p, out, row.name);
             }
             free(out);
             OP->unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-static void rows_tell_a_story(void **state) {
+static void rows_are_complete(void **state) {
     static const char *const names[] = {
         "plain",     "prefetch", "threads", "prefetch-threads", "sorted-first", "global",
         "read-only", "texture",  "vector",  "shared-staged",    "sorted-first"};
 
     (void)state;
-    assert_rows_tell_a_story(OP, names, COUNT(names));
+    assert_rows_are_complete(OP, names, COUNT(names));
     assert_true(has_row(OP, OP->baselines[0], IRON_ON_CPU));
     assert_true(has_row(OP, OP->baselines[1], IRON_ON_GPU));
     assert_int_equal(OP->axes[0].count, ORDERS);
-    assert_string_equal(OP->axes[0].words[IRON_GATHER_WINDOWED], "windowed");
-    assert_string_equal(OP->axes[0].words[IRON_GATHER_SORTED], "sorted");
+    assert_string_equal(OP->axes[0].words[ORDER_WINDOWED], "windowed");
+    assert_string_equal(OP->axes[0].words[ORDER_SORTED], "sorted");
 }
 
 static void sizes_and_bytes(void **state) {
@@ -257,10 +256,14 @@ static void limits_are_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_come_from_the_seed),   cmocka_unit_test(indices_stay_in_the_table),
-        cmocka_unit_test(orders_are_what_they_say),  cmocka_unit_test(judge_finds_single_errors),
-        cmocka_unit_test(judge_finds_wrong_answers), cmocka_unit_test(cpu_rows_are_right),
-        cmocka_unit_test(rows_tell_a_story),         cmocka_unit_test(sizes_and_bytes),
+        cmocka_unit_test(data_come_from_the_seed),
+        cmocka_unit_test(indices_stay_in_the_table),
+        cmocka_unit_test(indices_have_their_order),
+        cmocka_unit_test(the_check_finds_single_errors),
+        cmocka_unit_test(the_check_refuses_wrong_answers),
+        cmocka_unit_test(cpu_rows_are_right),
+        cmocka_unit_test(rows_are_complete),
+        cmocka_unit_test(sizes_and_bytes),
         cmocka_unit_test(limits_are_kept),
     };
 

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_atax.c: the kernels of atax: every contender, in both widths, over shapes that fill
- * groups, leave them half empty, begin rows at odd places or need another form of the kernel,
- * against sums of doubles made here. As a whole and in parts, in one queue and in several; twice,
- * and the second answer must equal the first bit for bit; into an output full of NaN.
+ * test_gpu_atax.c: the kernels of atax: every contender over shapes that fill groups, leave them
+ * half empty, begin rows at odd places or need another version of a kernel, against sums of doubles
+ * computed here. As a whole and in parts, in one queue and in several; twice, and the second answer
+ * must equal the first bit for bit; into an output full of NaN.
+ *
+ * Compiling kernels takes most of the time, so by default each contender runs with f32 at three
+ * shapes, and the single pass also with f64. IRON_TEST_FULL=1 runs both types at all shapes.
  *
  * IRON_TEST_BACKEND=cuda in the environment runs it on CUDA instead of OpenCL.
  */
 #include "gpu_support.h"
 
-#include "core/mix.h"
-#include "ops/atax/atax_gpu.h"
+#include "core/hash.h"
+#include "ops/atax/atax.h"
 
-#define CONTENDERS 8u
-#define ONCE       6u /* from here on: CUDA's, with one call to the driver */
-#define QUEUES     3u
+#define CUDA_ONLY 6u /* rows from here on need CUDA */
+#define QUEUES    3u
 
 typedef struct shape {
     uint64_t rows, cols;
 } shape;
 
-/* From one element to rows that no group can hold. */
-static const shape shapes[] = {{1, 1},      {1, 7},     {7, 1},      {32, 32},   {33, 31},
-                               {38, 42},    {257, 129}, {390, 410},  {64, 1000}, {1000, 64},
+/* From one element to rows longer than any group can hold; the first are the reduced sweep. */
+#define REDUCED_SHAPES 3u
+static const shape shapes[] = {{390, 410},  {64, 1000}, {1, 1},      {1, 7},     {7, 1},
+                               {32, 32},    {33, 31},   {38, 42},    {257, 129}, {1000, 64},
                                {3, 5000},   {37, 2048}, {19, 3001},  {11, 4096}, {100, 8192},
                                {13, 16001}, {9, 16384}, {40, 20000}, {7, 20003}, {5, 50000}};
 
@@ -30,10 +33,10 @@ static iron__gpu_device *device;
 static iron__gpu_queue *queues[QUEUES];
 static iron__gpu_event *events[QUEUES];
 
-/* A problem as the op would make it, with the right answer and how large it can be by cancellation:
- * the square of the norm of |A|'(|A| |x|). */
+/* A problem as the op makes it, with the right answer and the square of the norm of |A|'(|A| |x|),
+ * the size it would have without cancellation. */
 typedef struct sample {
-    iron__problem problem;
+    iron__op_problem problem;
     double *y;
     double size;
     iron__gpu_buffer *a, *x, *out;
@@ -43,6 +46,7 @@ static int set_up(void **state) {
     iron_error err;
 
     gpu_set_up(state);
+    setenv("IRON_OPENCL_CACHE", "0", 1); /* saving a program would compile all its kernels */
     if (gpu_reason.status != IRON_OK)
         return 0;
     assert_ok(iron__gpu_device_open(gpu_index(), 0, &device, &err), &err);
@@ -62,7 +66,7 @@ static int tear_down(void **state) {
     return gpu_tear_down(state);
 }
 
-/* In (-1, 1), and the same in both widths. */
+/* In (-1, 1), and the same in both types. */
 static double number(uint64_t seed, uint64_t k) {
     return (double)(int32_t)(iron__mix64(seed + k) >> 32) / 2147483648.0;
 }
@@ -78,8 +82,8 @@ static double get(const void *array, iron__element element, uint64_t k) {
     return element == IRON_F32 ? (double)((const float *)array)[k] : ((const double *)array)[k];
 }
 
-static iron__array fill(iron__element element, uint64_t count, uint64_t seed) {
-    iron__array array = {.name = "", .bytes = (size_t)count * iron__element_bytes(element)};
+static iron__op_array fill(iron__element element, uint64_t count, uint64_t seed) {
+    iron__op_array array = {.name = "", .bytes = (size_t)count * iron__element_bytes(element)};
 
     array.data = grab(array.bytes);
     for (uint64_t k = 0; k < count; k++)
@@ -88,7 +92,7 @@ static iron__array fill(iron__element element, uint64_t count, uint64_t seed) {
 }
 
 static void solve(sample *s) {
-    const iron__problem *p = &s->problem;
+    const iron__op_problem *p = &s->problem;
     iron__element e = p->c.element;
     double *sizes = grab((size_t)p->c.cols * sizeof *sizes);
 
@@ -174,7 +178,7 @@ static iron__gpu_work *work_of(const iron__contender *row, const sample *s, uint
     return work;
 }
 
-/* All bits set: NaN in both widths. */
+/* All bits set: NaN in both types. */
 static void poison(const sample *s) {
     void *ones = grab(s->problem.output_bytes);
 
@@ -194,7 +198,7 @@ static void *answer_of(const sample *s) {
     return answer;
 }
 
-/* A dot product of n terms is off by n roundings at the worst and by some of them in practice. */
+/* A dot product of n terms is off by at most n roundings, and by a few in practice. */
 static void check(const sample *s, const void *answer, const char *name, const char *how) {
     const iron__case *c = &s->problem.c;
     double unit = c->element == IRON_F32 ? 0x1p-24 : 0x1p-53, off = 0;
@@ -204,7 +208,7 @@ static void check(const sample *s, const void *answer, const char *name, const c
 
         off += d * d;
     }
-    if (!(off <= 32 * unit * 32 * unit * s->size)) /* not for NaN either */
+    if (!(off <= 32 * unit * 32 * unit * s->size)) /* NaN fails as well */
         fail_msg("%s, %s, %s, %llux%llu: off by %g of %g, squared", name, how,
                  iron__element_name(c->element), (unsigned long long)c->rows,
                  (unsigned long long)c->cols, off, s->size);
@@ -217,7 +221,7 @@ static void run_whole(const iron__contender *row, iron__gpu_work *work, const sa
     assert_ok(row->gpu->run(work, &data, queues[0], &err), &err);
 }
 
-/* Parts go to queues in turns, and the end to the first, which follows the others. */
+/* Parts run in the queues in turns, and finish in the first queue, which waits for the others. */
 static void run_in_parts(const iron__contender *row, iron__gpu_work *work, const sample *s,
                          uint32_t parts) {
     iron__gpu_data data = data_of(s);
@@ -232,7 +236,7 @@ static void run_in_parts(const iron__contender *row, iron__gpu_work *work, const
     }
     for (size_t k = 1; k < QUEUES; k++) {
         assert_ok(iron__gpu_event_record(queues[k], events[k], &err), &err);
-        assert_ok(iron__gpu_event_follow(queues[0], events[k], &err), &err);
+        assert_ok(iron__gpu_queue_wait_event(queues[0], events[k], &err), &err);
     }
     assert_ok(row->gpu->finish(work, &data, queues[0], &err), &err);
 }
@@ -263,13 +267,14 @@ static void check_contender(const char *name, iron__element element) {
 
     NEED_GPU();
     if (element == IRON_F64 && !device->info.has_f64) {
-        print_message("skipped: %s has no f64\n", device->info.name);
+        print_message("skipped: %s does not support f64\n", device->info.name);
         skip();
     }
-    for (size_t k = 0; iron__atax_gpu_contender_at(k, &row) && strcmp(row.name, name) != 0;)
-        k++;
-    assert_string_equal(row.name, name);
-    for (size_t k = 0; k < COUNT(shapes); k++) {
+    for (size_t k = 0; k < COUNT(iron__atax_gpu_rows); k++)
+        if (strcmp(iron__atax_gpu_rows[k].name, name) == 0)
+            row = iron__atax_gpu_rows[k];
+    assert_non_null(row.name);
+    for (size_t k = 0; k < (is_full_test() ? COUNT(shapes) : REDUCED_SHAPES); k++) {
         sample s = make(shapes[k], element);
 
         check_twice(&row, &s, 0);
@@ -282,6 +287,14 @@ static void check_contender(const char *name, iron__element element) {
     }
 }
 
+static void check_f64(const char *name) {
+    if (!is_full_test() && strcmp(name, "single-pass") != 0) {
+        print_message("skipped: f64 of this contender runs with IRON_TEST_FULL=1\n");
+        skip();
+    }
+    check_contender(name, IRON_F64);
+}
+
 #define TESTS_OF(test, name)                                                                       \
     static void test##_f32(void **state) {                                                         \
         (void)state;                                                                               \
@@ -289,7 +302,7 @@ static void check_contender(const char *name, iron__element element) {
     }                                                                                              \
     static void test##_f64(void **state) {                                                         \
         (void)state;                                                                               \
-        check_contender(name, IRON_F64);                                                           \
+        check_f64(name);                                                                           \
     }
 TESTS_OF(naive, "naive")
 TESTS_OF(constant, "constant")
@@ -299,30 +312,29 @@ TESTS_OF(coalesced, "coalesced")
 TESTS_OF(single_pass, "single-pass")
 
 static void rows_are_complete(void **state) {
-    static const char *const names[CONTENDERS] = {"naive", "constant",  "transposed",
-                                                  "tiled", "coalesced", "single-pass",
-                                                  "graph", "one-launch"};
+    static const char *const names[IRON_ATAX_GPU_ROWS] = {"naive", "constant",  "transposed",
+                                                          "tiled", "coalesced", "single-pass",
+                                                          "graph", "one-launch"};
     const iron__case c = {.rows = 100, .cols = 50, .element = IRON_F64};
-    iron__contender row;
 
     (void)state;
-    for (size_t k = 0; k < CONTENDERS; k++) {
-        assert_true(iron__atax_gpu_contender_at(k, &row));
+    for (size_t k = 0; k < COUNT(names); k++) {
+        iron__contender row = iron__atax_gpu_rows[k];
+
         assert_string_equal(row.name, names[k]);
         assert_true(row.idea[0] != '\0');
         assert_true((row.beats == NULL) == (k == 0));
-        assert_int_equal(row.backends, k < ONCE ? IRON_ON_GPU : IRON_ON_CUDA);
+        assert_int_equal(row.backends, k < CUDA_ONLY ? IRON_ON_GPU : IRON_ON_CUDA);
         assert_int_equal(row.elements, IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64));
-        assert_true(row.passes == (k >= ONCE - 1 ? 1 : 2));
+        assert_true(row.passes == (k >= CUDA_ONLY - 1 ? 1 : 2));
         assert_true(row.gpu->device_bytes(&row, &c) >= 100 * 8);
         assert_true(!row.gpu->run_part == !row.gpu->finish);
         assert_true(!row.gpu->derive || !row.gpu->run_part);
     }
-    assert_false(iron__atax_gpu_contender_at(CONTENDERS, &row));
 }
 
-/* A device that cannot do it says why, and nothing is left behind. */
-static void lacks_are_said(void **state) {
+/* A device without f64 or large groups is refused with the reason, and nothing leaks. */
+static void unsupported_devices_are_refused(void **state) {
     sample s;
     iron__contender row;
     iron__gpu_work *work = NULL;
@@ -333,11 +345,12 @@ static void lacks_are_said(void **state) {
     NEED_GPU();
     info = device->info;
     s = make((shape){4, 4}, IRON_F64);
-    for (size_t k = 0; iron__atax_gpu_contender_at(k, &row); k++) {
+    for (size_t k = 0; k < COUNT(iron__atax_gpu_rows); k++) {
+        row = iron__atax_gpu_rows[k];
         device->info.has_f64 = false;
         assert_refused(row.gpu->create(device, &row, &s.problem, 1, &work, &err),
                        IRON_E_UNSUPPORTED, &err);
-        assert_says(&err, "has no f64");
+        assert_says(&err, "does not support f64");
         assert_null(work);
         device->info = info;
         device->info.group_threads_max = 16;
@@ -349,8 +362,8 @@ static void lacks_are_said(void **state) {
     unmake(&s);
 }
 
-/* What only CUDA promises, and rows that no group can hold. */
-static void promises_are_needed(void **state) {
+/* Rows that need a feature of CUDA, and matrices whose rows are too long for any group. */
+static void missing_features_are_refused(void **state) {
     sample s, wide;
     iron__contender row;
     iron__gpu_work *work = NULL;
@@ -362,16 +375,16 @@ static void promises_are_needed(void **state) {
     info = device->info;
     s = make((shape){4, 4}, IRON_F32);
     wide = make((shape){2, 40000}, IRON_F32);
-    device->info.can_graph = device->info.can_gather = false;
-    assert_true(iron__atax_gpu_contender_at(ONCE, &row));
+    device->info.can_graph = device->info.can_cooperate = false;
+    row = iron__atax_gpu_rows[CUDA_ONLY];
     assert_refused(row.gpu->create(device, &row, &s.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
                    &err);
     assert_says(&err, "cannot record launches");
-    assert_true(iron__atax_gpu_contender_at(ONCE + 1, &row));
+    row = iron__atax_gpu_rows[CUDA_ONLY + 1];
     assert_refused(row.gpu->create(device, &row, &s.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
                    &err);
     assert_says(&err, "run at once");
-    device->info.can_gather = true;
+    device->info.can_cooperate = true;
     assert_refused(row.gpu->create(device, &row, &wide.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
                    &err);
     assert_says(&err, "40000 columns");
@@ -383,13 +396,20 @@ static void promises_are_needed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_complete),   cmocka_unit_test(lacks_are_said),
-        cmocka_unit_test(promises_are_needed), cmocka_unit_test(naive_f32),
-        cmocka_unit_test(naive_f64),           cmocka_unit_test(constant_f32),
-        cmocka_unit_test(constant_f64),        cmocka_unit_test(transposed_f32),
-        cmocka_unit_test(transposed_f64),      cmocka_unit_test(tiled_f32),
-        cmocka_unit_test(tiled_f64),           cmocka_unit_test(coalesced_f32),
-        cmocka_unit_test(coalesced_f64),       cmocka_unit_test(single_pass_f32),
+        cmocka_unit_test(rows_are_complete),
+        cmocka_unit_test(unsupported_devices_are_refused),
+        cmocka_unit_test(missing_features_are_refused),
+        cmocka_unit_test(naive_f32),
+        cmocka_unit_test(naive_f64),
+        cmocka_unit_test(constant_f32),
+        cmocka_unit_test(constant_f64),
+        cmocka_unit_test(transposed_f32),
+        cmocka_unit_test(transposed_f64),
+        cmocka_unit_test(tiled_f32),
+        cmocka_unit_test(tiled_f64),
+        cmocka_unit_test(coalesced_f32),
+        cmocka_unit_test(coalesced_f64),
+        cmocka_unit_test(single_pass_f32),
         cmocka_unit_test(single_pass_f64),
     };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_digest.c: digests of tokens that lie in a device's memory, and scans of files by a
+ * test_gpu_digest.c: digests of tokens in a device's memory, and scans of files by a
  * device, against the same on the CPU: every width, positions and lengths of every remainder,
- * pieces in any order, tokens that are none, and a device that is not there.
+ * pieces in any order, values that are not tokens, and a missing device.
  */
 #include "gpu_support.h"
 
-#include "digest/digest.h"
+#include "digest/digest.c"
 
 #include <iron/iron_digest.h>
 
@@ -31,7 +31,7 @@ static iron_digest digest_of(void) {
 }
 
 static iron__gpu_device *device_of_digest(iron_digest *d) {
-    const iron__digest *own;
+    const digest_data *own;
     const char *info;
     iron_error err;
 
@@ -137,7 +137,7 @@ static void every_width_and_place(void **state) {
     }
 }
 
-/* Bad ones are named by position and value, and nothing has changed. */
+/* Invalid tokens are reported by position and value, and the digest is unchanged. */
 static void bad_tokens_are_named(void **state) {
     static const uint64_t places[] = {0, 2, 3, 4, 33333, TOKENS - 1};
 
@@ -162,7 +162,7 @@ static void bad_tokens_are_named(void **state) {
         snprintf(word, sizeof word, "position %llu is %s", (unsigned long long)place + 1,
                  k % 2 ? "4294967296" : "-7");
         assert_says(&err, word);
-        if (place > 0) { /* what comes before it is good */
+        if (place > 0) { /* the tokens before it are valid */
             iron_digest want = digest_of();
 
             assert_ok(update(&d, 0, dtype, &there, place, &err), &err);
@@ -217,7 +217,7 @@ static iron_digest_result scan(const char *path, iron_dtype dtype, const char *b
     return r;
 }
 
-/* Files of every width, one of them longer than all slots. */
+/* Files of every width, one of them longer than all slots together. */
 static void files_are_scanned(void **state) {
     file_name path = name_in(&gpu_place, "tokens.bin");
 
@@ -238,7 +238,7 @@ static void files_are_scanned(void **state) {
     assert_int_equal(scan(path.path, IRON_DTYPE_U16, gpu_backend()).tokens, 0);
 }
 
-/* Chunks and parts are the CPU's. */
+/* Chunks and parts equal the CPU's. */
 static void chunks_are_refused(void **state) {
     file_name path = name_in(&gpu_place, "few.bin");
     const char *paths[] = {path.path};

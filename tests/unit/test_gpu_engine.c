@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_engine.c: an engine on a GPU is used like one on the CPU, and gives the same bits: feeds
- * of all sizes and widths by every memory strategy, looking in between, sources, saved states that
- * go from one backend to the other. And what must be refused is refused with words that help, and
- * what fails leaves nothing behind.
+ * test_gpu_engine.c: an engine on a GPU is used like one on the CPU and gives the same bits: feeds
+ * of all sizes and widths by every memory strategy, reports in between, sources, states that move
+ * between backends, and ranges of a stream. Bad arguments are refused with helpful messages, and
+ * failures leak nothing.
  *
- * Shapes of streams are the selftest's matter; here it is the order of calls.
+ * The selftest covers the shapes of streams; this file covers the order of calls.
  */
 #include "gpu_support.h"
 
@@ -43,12 +43,12 @@ static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U3
                                     IRON_DTYPE_I64};
 
 /* Random tokens that the width can hold; free() them. */
-static void *roll_tokens(dice *d, iron_dtype dtype, size_t count) {
+static void *random_tokens(rng *r, iron_dtype dtype, size_t count) {
     size_t width = iron_dtype_bytes(dtype);
     unsigned char *tokens = grab(count * width);
 
     for (size_t k = 0; k < count; k++) {
-        uint32_t value = dtype == IRON_DTYPE_I32 ? roll_u32(d) >> 1 : roll_u32(d);
+        uint32_t value = dtype == IRON_DTYPE_I32 ? rng_u32(r) >> 1 : rng_u32(r);
         int64_t wide = value;
 
         memcpy(tokens + k * width, width == 8 ? (void *)&wide : (void *)&value, width);
@@ -56,21 +56,21 @@ static void *roll_tokens(dice *d, iron_dtype dtype, size_t count) {
     return tokens;
 }
 
-static size_t roll_count(dice *d, size_t round) {
+static size_t random_count(rng *r, size_t round) {
     static const size_t sizes[] = {1, 1, 1, 2, 3, 5, 17, 999, 1000, 1001, 4096};
 
     if (round == 20)
         return ((size_t)4 << 20) / 4 + 12345; /* more than a slot of any width up to 4 bytes */
-    return roll_below(d, 8) ? sizes[roll_below(d, COUNT(sizes))] : roll_below(d, 70000);
+    return rng_below(r, 8) ? sizes[rng_below(r, COUNT(sizes))] : rng_below(r, 70000);
 }
 
-/* Feeds of one token among large ones, of changing widths, looked at now and then. */
+/* Feeds of one token among large ones, of changing widths, with reports now and then. */
 static void feeds_of_all_sizes(void **state) {
     (void)state;
     NEED_GPU();
     for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++) {
         iron_config c = gpu_config();
-        dice d = {11 + k};
+        rng r = {11 + k};
         pair p;
 
         if (!gpu_offers(k))
@@ -81,15 +81,15 @@ static void feeds_of_all_sizes(void **state) {
         p = pair_of(c);
         assert_string_equal(iron_engine_memory(p.gpu), c.memory);
         for (size_t round = 0; round < 60; round++) {
-            iron_dtype dtype = dtypes[roll_below(&d, COUNT(dtypes))];
-            size_t count = roll_count(&d, round);
-            void *tokens = roll_tokens(&d, dtype, count);
+            iron_dtype dtype = dtypes[rng_below(&r, COUNT(dtypes))];
+            size_t count = random_count(&r, round);
+            void *tokens = random_tokens(&r, dtype, count);
 
             feed_both(&p, dtype, tokens, count);
             free(tokens);
-            if (roll_below(&d, 5) == 0)
+            if (rng_below(&r, 5) == 0)
                 assert_same_engines(p.gpu, p.cpu);
-            if (roll_below(&d, 7) == 0)
+            if (rng_below(&r, 7) == 0)
                 end_both(&p);
         }
         assert_same_engines(p.gpu, p.cpu);
@@ -102,7 +102,7 @@ static void feeds_of_all_sizes(void **state) {
 /* One at a time, past several batches, in a mode of each kind. */
 static void one_token_at_a_time(void **state) {
     static const char *const modes[] = {"champion", "reduce", "atomic2d", "tiled-vector"};
-    dice d = {3};
+    rng r = {3};
 
     (void)state;
     NEED_GPU();
@@ -114,7 +114,7 @@ static void one_token_at_a_time(void **state) {
         c.batch = 64;
         p = pair_of(c);
         for (size_t k = 0; k < 300; k++) {
-            uint32_t token = roll_u32(&d);
+            uint32_t token = rng_u32(&r);
             uint8_t small = (uint8_t)token;
 
             if (k / 10 % 2)
@@ -132,12 +132,12 @@ static void one_token_at_a_time(void **state) {
     }
 }
 
-/* Memory of the engine's own: whole, from its middle, and given back in any order. */
+/* Memory from iron_engine_tokens_alloc: complete, from its middle, and freed in any order. */
 static void feeds_from_its_own_memory(void **state) {
     size_t count = ((size_t)4 << 20) / 4 + 999;
     iron_config c = gpu_config();
     void *a = NULL, *b = NULL;
-    dice d = {8};
+    rng r = {8};
     uint32_t *tokens;
     iron_error err;
     pair p;
@@ -145,7 +145,7 @@ static void feeds_from_its_own_memory(void **state) {
     (void)state;
     NEED_GPU();
     p = pair_of(c);
-    tokens = roll_tokens(&d, IRON_DTYPE_U32, count);
+    tokens = random_tokens(&r, IRON_DTYPE_U32, count);
     assert_ok(iron_engine_tokens_alloc(p.gpu, count * sizeof *tokens, &a, &err), &err);
     assert_ok(iron_engine_tokens_alloc(p.gpu, 400, &b, &err), &err);
     memcpy(a, tokens, count * sizeof *tokens);
@@ -163,7 +163,7 @@ static void feeds_from_its_own_memory(void **state) {
     end_both(&p);
     assert_same_engines(p.gpu, p.cpu);
     free(tokens);
-    pair_destroy(&p); /* with b still lent */
+    pair_destroy(&p); /* while b is still allocated */
 }
 
 static iron_source *source_of(const char *path, iron_dtype dtype) {
@@ -176,18 +176,18 @@ static iron_source *source_of(const char *path, iron_dtype dtype) {
     return s;
 }
 
-/* A file longer than all slots, by every strategy; ordinary feeds before and after. Wide tokens
+/* A file longer than all slots, with every strategy; ordinary feeds before and after. Wide tokens
  * fill the slots soonest. */
 static void feeds_from_files(void **state) {
     file_name path = name_in(&gpu_place, "tokens");
     const iron__feed_shape shape = iron__feed_shape_default();
     size_t count = ((shape.slot_count + 2) * shape.slot_bytes + 12345) / sizeof(int64_t);
-    dice d = {21};
+    rng r = {21};
     int64_t *tokens;
 
     (void)state;
     NEED_GPU();
-    tokens = roll_tokens(&d, IRON_DTYPE_I64, count);
+    tokens = random_tokens(&r, IRON_DTYPE_I64, count);
     file_write(path.path, tokens, count * sizeof *tokens);
     for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++) {
         iron_config c = gpu_config();
@@ -221,13 +221,13 @@ static int stop_soon(void *context, uint64_t done, uint64_t total) {
     return done > *(uint64_t *)context;
 }
 
-/* A cancelled feed has taken a part; the engine goes on from there. */
+/* A cancelled feed has consumed a part; the engine continues from there. */
 static void cancelled_feeds(void **state) {
     file_name path = name_in(&gpu_place, "tokens");
     size_t count = (size_t)20 << 20;
     uint64_t limit = (uint64_t)6 << 20, before;
     iron_config c = gpu_config();
-    dice d = {22};
+    rng r = {22};
     uint16_t *tokens;
     iron_source *s;
     iron_error err;
@@ -235,7 +235,7 @@ static void cancelled_feeds(void **state) {
 
     (void)state;
     NEED_GPU();
-    tokens = roll_tokens(&d, IRON_DTYPE_U16, count);
+    tokens = random_tokens(&r, IRON_DTYPE_U16, count);
     file_write(path.path, tokens, count * 2);
     p = pair_of(c);
     s = source_of(path.path, IRON_DTYPE_U16);
@@ -252,7 +252,7 @@ static void cancelled_feeds(void **state) {
     free(tokens);
 }
 
-/* What is no token is refused before anything is taken. */
+/* A token out of range is refused before anything is consumed. */
 static void bad_tokens(void **state) {
     int64_t wide[] = {1, 2, -1, 4};
     iron_config c = gpu_config();
@@ -277,15 +277,15 @@ static void bad_tokens(void **state) {
     pair_destroy(&p);
 }
 
-/* A state goes from either backend to either. */
+/* A state moves between any two backends. */
 static void states_move_between_backends(void **state) {
     size_t count = 54321;
-    dice d = {31};
+    rng r = {31};
     uint32_t *tokens;
 
     (void)state;
     NEED_GPU();
-    tokens = roll_tokens(&d, IRON_DTYPE_U32, count);
+    tokens = random_tokens(&r, IRON_DTYPE_U32, count);
     for (size_t turn = 0; turn < 4; turn++) {
         iron_config c = gpu_config(), run, reference = as_on_cpu(c);
         file_name path = name_in(&gpu_place, "state");
@@ -326,7 +326,7 @@ static void refuse(const iron_config *c, iron_status expected, const char *word)
     assert_says(&err, word);
 }
 
-static void refusals_say_what_to_do(void **state) {
+static void refusals_have_advice(void **state) {
     iron_config c = gpu_config();
 
     (void)state;
@@ -358,7 +358,7 @@ static void refusals_say_what_to_do(void **state) {
 }
 
 /* A strategy that the device lacks is refused with the device's reason. */
-static void lacking_strategies(void **state) {
+static void missing_strategies(void **state) {
     iron__gpu_info info;
     size_t lacking = 0;
     iron_error err;
@@ -404,8 +404,8 @@ static void engines_describe_themselves(void **state) {
     iron_engine_destroy(e);
 }
 
-/* The n-th request for memory fails, for every n: no leak, a clear error, and the last n works. */
-static void memory_that_runs_out(void **state) {
+/* The n-th allocation fails, for every n: no leak, a clear error, and the last n works. */
+static void out_of_memory(void **state) {
     static const char *const modes[] = {"champion", "atomic2d"};
 
     (void)state;
@@ -437,8 +437,8 @@ static void memory_that_runs_out(void **state) {
     }
 }
 
-/* The same for a feed: what cannot be collected is said, and the engine can be destroyed. */
-static void memory_that_runs_out_later(void **state) {
+/* The same for a feed: the error is reported, and the engine can be destroyed. */
+static void out_of_memory_while_feeding(void **state) {
     ledger l = {0};
     iron_allocator allocator = ledger_allocator(&l);
     iron_config c = gpu_config();
@@ -462,7 +462,7 @@ static void memory_that_runs_out_later(void **state) {
     assert_int_equal(l.out, 0);
 }
 
-/* A device that failed: the engine says so again and again, and can be destroyed. */
+/* After a device failure every call returns the error, and the engine can be destroyed. */
 static void broken_devices(void **state) {
     uint32_t tokens[100] = {0};
     iron_report r = {.struct_size = sizeof r};
@@ -478,7 +478,7 @@ static void broken_devices(void **state) {
     device_of(e)->failure = (iron_error){IRON_E_IO, -36, "opencl: the test broke the device"};
     assert_refused(iron_engine_report(e, &r, &err), IRON_E_IO, &err);
     assert_says(&err, "the test broke the device");
-    device_of(e)->failure = (iron_error){.status = IRON_OK}; /* the engine does not forget */
+    device_of(e)->failure = (iron_error){.status = IRON_OK}; /* the error persists */
     assert_refused(iron_engine_report(e, &r, &err), IRON_E_IO, &err);
     assert_refused(iron_engine_feed(e, tokens, 1, &err), IRON_E_IO, &err);
     assert_says(&err, "the test broke the device");
@@ -490,8 +490,8 @@ static void broken_devices(void **state) {
     iron_engine_destroy(e);
 }
 
-/* Copies and kernels are on their way when the engine goes. */
-static void destroyed_with_work_under_way(void **state) {
+/* Copies and kernels are still running when the engine is destroyed. */
+static void destroyed_while_working(void **state) {
     size_t count = (size_t)3 << 20;
     uint32_t *tokens;
 
@@ -511,10 +511,90 @@ static void destroyed_with_work_under_way(void **state) {
         assert_ok(iron_engine_feed_as(e, IRON_DTYPE_U8, tokens, 12345, &err), &err);
         iron_engine_destroy(e);
         e = engine_of(&c);
-        assert_ok(iron_engine_feed(e, tokens, 1, &err), &err); /* collects, and is never sent */
+        assert_ok(iron_engine_feed(e, tokens, 1, &err), &err); /* collected, and never sent */
         iron_engine_destroy(e);
     }
     free(tokens);
+}
+
+/* Ranges of a stream fed by a GPU, with the effect of each applied to engines on the CPU and on the
+ * GPU: both equal an engine that was fed everything. */
+
+#define EFFECT_TOKENS 30011u
+#define EFFECT_RANGES 5u
+
+static void feed_and_end(iron_engine *e, const uint32_t *tokens, size_t count) {
+    iron_error err;
+
+    assert_ok(iron_engine_feed(e, tokens, count, &err), &err);
+    assert_ok(iron_engine_end_batch(e, &err), &err);
+}
+
+static void ranges_of_a_gpu(iron_positions positions) {
+    uint32_t *tokens = grab_tokens(5, 50257, EFFECT_TOKENS);
+    iron_effect effect = {.struct_size = sizeof effect};
+    iron_config c = gpu_config(), on_cpu;
+    iron_engine *rank, *serial, *whole, *there;
+    int32_t additions[33];
+    iron_error err;
+
+    c.with_seal = 1;
+    c.positions = positions;
+    on_cpu = as_on_cpu(c);
+    rank = engine_of(&c);
+    there = engine_of(&c);
+    serial = engine_of(&on_cpu);
+    whole = engine_of(&on_cpu);
+    feed_and_end(serial, tokens, EFFECT_TOKENS);
+    feed_and_end(rank, tokens, 1234); /* discarded by begin_at */
+    for (size_t k = 0; k < EFFECT_RANGES; k++) {
+        size_t first = k * 8000 < EFFECT_TOKENS ? k * 8000 : EFFECT_TOKENS / 4 * 4;
+        size_t end = first + 8000 < EFFECT_TOKENS ? first + 8000
+                     : k * 8000 < EFFECT_TOKENS   ? EFFECT_TOKENS
+                                                  : first;
+
+        assert_ok(iron_engine_begin_at(rank, first, &err), &err);
+        feed_and_end(rank, tokens + first, end - first);
+        assert_ok(iron_engine_effect(rank, &effect, additions, &err), &err);
+        assert_ok(iron_engine_apply(whole, &effect, additions, &err), &err);
+        assert_ok(iron_engine_apply(there, &effect, additions, &err), &err);
+    }
+    assert_same_engines(serial, whole);
+    assert_same_engines(serial, there);
+    feed_and_end(serial, tokens, 5000);
+    feed_and_end(there, tokens, 5000);
+    assert_same_engines(serial, there);
+    iron_engine_destroy(rank);
+    iron_engine_destroy(there);
+    iron_engine_destroy(serial);
+    iron_engine_destroy(whole);
+    free(tokens);
+}
+
+static void ranges_are_the_whole(void **state) {
+    (void)state;
+    NEED_GPU();
+    ranges_of_a_gpu(IRON_POSITIONS_STREAM);
+    ranges_of_a_gpu(IRON_POSITIONS_BATCH);
+}
+
+static void unsupported_effects(void **state) {
+    iron_config c = gpu_config();
+    iron_batch_effect batches[4];
+    iron_engine *e;
+    iron_error err;
+
+    (void)state;
+    NEED_GPU();
+    e = engine_of(&c);
+    assert_ok(iron_engine_begin_at(e, 0, &err), &err);
+    assert_refused(iron_engine_record(e, batches, COUNT(batches), &err), IRON_E_UNSUPPORTED, &err);
+    iron_engine_destroy(e);
+    c.nodes = 11; /* and twelve points */
+    e = engine_of(&c);
+    assert_refused(iron_engine_begin_at(e, 0, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "11");
+    iron_engine_destroy(e);
 }
 
 int main(void) {
@@ -526,13 +606,15 @@ int main(void) {
         cmocka_unit_test(cancelled_feeds),
         cmocka_unit_test(bad_tokens),
         cmocka_unit_test(states_move_between_backends),
-        cmocka_unit_test(refusals_say_what_to_do),
-        cmocka_unit_test(lacking_strategies),
+        cmocka_unit_test(refusals_have_advice),
+        cmocka_unit_test(missing_strategies),
         cmocka_unit_test(engines_describe_themselves),
-        cmocka_unit_test(memory_that_runs_out),
-        cmocka_unit_test(memory_that_runs_out_later),
+        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(out_of_memory_while_feeding),
         cmocka_unit_test(broken_devices),
-        cmocka_unit_test(destroyed_with_work_under_way),
+        cmocka_unit_test(destroyed_while_working),
+        cmocka_unit_test(ranges_are_the_whole),
+        cmocka_unit_test(unsupported_effects),
     };
 
     return cmocka_run_group_tests(tests, gpu_set_up, gpu_tear_down);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_feed_device.c: tokens that a caller has in the GPU's memory already, fed in the order of
- * the caller's own queue; and what a caller can get wrong about that: each is refused with words
- * that help, before anything is taken, and the engine goes on as if nothing had been said.
+ * test_gpu_feed_device.c: tokens that the caller already has in GPU memory, fed in the order of the
+ * caller's queue. Invalid arguments are refused with helpful messages before anything is consumed,
+ * and the engine continues unaffected.
  *
- * Buffers and queues are made the way a caller would, in the engine's own context.
+ * Buffers and queues are created the way a caller would, in the engine's own context.
  */
 #include "gpu_support.h"
 
@@ -14,7 +14,7 @@
 
 static uint32_t *tokens;
 
-/* What a caller brings. */
+/* The caller's objects. */
 typedef struct callers {
     iron__gpu_buffer *buffer;
     iron__gpu_queue *queue;
@@ -55,7 +55,7 @@ static const void *memory_of(const callers *c) { return (const void *)c->buffer-
 
 static void *stream_of(const callers *c) { return (void *)c->queue->native; }
 
-/* The same tokens on the CPU: `times` times all of them, after `before` from the host. */
+/* The same tokens on the CPU: all of them `times` times, after `before` from the host. */
 static iron_engine *expected(iron_config config, size_t before, size_t times) {
     iron_config c = as_on_cpu(config);
     iron_engine *e = engine_of(&c);
@@ -126,7 +126,7 @@ static void every_strategy_takes_them(void **state) {
     }
 }
 
-/* The caller's queue decides when: tokens that it writes before the call are those that are fed. */
+/* The feed follows the caller's queue: it sees the tokens that the queue wrote before the call. */
 static void in_the_callers_order(void **state) {
     iron_config config = gpu_config();
     iron__gpu_copy copy = {.from_host = tokens, .bytes = TOKENS * sizeof *tokens};
@@ -150,7 +150,7 @@ static void in_the_callers_order(void **state) {
         assert_ok(iron__gpu_copy_bytes(c.queue, &copy, &err), &err);
         assert_ok(iron_feed_device(e, memory_of(&c), TOKENS, stream_of(&c), &err), &err);
     }
-    copy.from_host = zeros; /* behind the last feed: too late to matter */
+    copy.from_host = zeros; /* after the last feed: too late to matter */
     assert_ok(iron__gpu_copy_bytes(c.queue, &copy, &err), &err);
     assert_comes_to(e, config, 0, 4);
     callers_leave(&c);
@@ -167,8 +167,8 @@ static void refuse(iron_engine *e, const void *memory, uint64_t count, void *str
     assert_int_equal(iron_feed_device(e, memory, count, stream, NULL), expected_status);
 }
 
-/* Mistakes change nothing: the tokens before, between and after them are all there is. */
-static void mistakes_are_refused(void **state) {
+/* Refused calls change nothing: only the tokens before, between and after them count. */
+static void invalid_arguments_are_refused(void **state) {
     iron_config config = gpu_config();
     callers c;
     iron_engine *e;
@@ -183,7 +183,7 @@ static void mistakes_are_refused(void **state) {
     refuse(e, memory_of(&c), UINT64_MAX / 2, stream_of(&c), IRON_E_ARG, "more than");
     refuse(e, memory_of(&c), UINT64_MAX, stream_of(&c), IRON_E_ARG, "2^64");
     if (strcmp(gpu_backend(), "opencl") == 0) {
-        refuse(e, memory_of(&c), TOKENS, NULL, IRON_E_ARG, "no default one");
+        refuse(e, memory_of(&c), TOKENS, NULL, IRON_E_ARG, "no default queue");
         refuse(e, memory_of(&c), TOKENS + 1, stream_of(&c), IRON_E_ARG, "bytes");
     }
     assert_ok(iron_feed_device(e, memory_of(&c), TOKENS, stream_of(&c), &err), &err);
@@ -192,8 +192,8 @@ static void mistakes_are_refused(void **state) {
     iron_engine_destroy(e);
 }
 
-/* On the CPU there is no device. */
-static void an_engine_that_cannot(void **state) {
+/* An engine on the CPU refuses device memory. */
+static void cpu_engines_refuse_device_memory(void **state) {
     iron_config config = gpu_config(), on_cpu = as_on_cpu(config);
     iron_engine *cpu = engine_of(&on_cpu);
     iron_error err;
@@ -230,7 +230,7 @@ static void sealed_too(void **state) {
     }
 }
 
-/* OpenCL as a caller's program has it. */
+/* OpenCL as a caller's program uses it. */
 typedef struct caller_cl {
     void *library;
     int32_t (*get_context_info)(void *, uint32_t, size_t, void *, size_t *);
@@ -306,9 +306,9 @@ static void *device_in(const caller_cl *cl, void *context) {
         }                                                                                          \
     } while (0)
 
-/* From outside: a program with OpenCL of its own, and nothing of iron but iron.h. The engine may go
- * while the caller's queue still works for it. */
-static void as_a_caller_does_it(void **state) {
+/* A program with its own OpenCL that uses only iron.h. The engine may be destroyed while the
+ * caller's queue still works for it. */
+static void a_caller_with_its_own_opencl(void **state) {
     iron_config config = gpu_config();
     caller_things own;
     iron_engine *e;
@@ -365,10 +365,14 @@ static void another_context_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mode_takes_them), cmocka_unit_test(every_strategy_takes_them),
-        cmocka_unit_test(in_the_callers_order),  cmocka_unit_test(mistakes_are_refused),
-        cmocka_unit_test(an_engine_that_cannot), cmocka_unit_test(sealed_too),
-        cmocka_unit_test(as_a_caller_does_it),   cmocka_unit_test(another_context_is_refused),
+        cmocka_unit_test(every_mode_takes_them),
+        cmocka_unit_test(every_strategy_takes_them),
+        cmocka_unit_test(in_the_callers_order),
+        cmocka_unit_test(invalid_arguments_are_refused),
+        cmocka_unit_test(cpu_engines_refuse_device_memory),
+        cmocka_unit_test(sealed_too),
+        cmocka_unit_test(a_caller_with_its_own_opencl),
+        cmocka_unit_test(another_context_is_refused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_gpu_feed_shapes.c: files fed to a GPU in other shapes than the default: few or many slots,
- * short or as long as a lane, read in pieces, past the page cache. The engine is the CPU's to the
- * bit in all of them, also after a feed that broke off; shapes that cannot be are refused.
+ * short or as long as a lane, read in pieces, past the page cache. The result always equals the
+ * CPU's bit for bit, also after an aborted feed; impossible shapes are refused.
  */
 #include "gpu_support.h"
 
@@ -56,7 +56,7 @@ static void check_shape(const iron__feed_shape *shape, const char *path, iron_dt
 
     assert_ok(iron_engine_feed_source(gpu, s, NULL, NULL, &err), &err);
     assert_ok(iron_engine_feed_as(cpu, dtype, tokens, count, &err), &err);
-    /* and from the host's memory, by the same slots */
+    /* and from host memory, through the same slots */
     assert_ok(iron_engine_feed_as(gpu, dtype, tokens, count / 2, &err), &err);
     assert_ok(iron_engine_feed_as(cpu, dtype, tokens, count / 2, &err), &err);
     assert_ok(iron_engine_end_batch(gpu, &err), &err);
@@ -67,11 +67,11 @@ static void check_shape(const iron__feed_shape *shape, const char *path, iron_dt
     iron_engine_destroy(cpu);
 }
 
-/* Random bytes are tokens of any width without a sign; the shortest slots get few of them. */
+/* Random bytes are valid tokens of any unsigned width; the shortest slots get few of them. */
 static void every_shape_gives_the_same(void **state) {
     static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U32};
     file_name path = name_in(&gpu_place, "tokens");
-    dice d = {31};
+    rng r = {31};
     size_t most = 18 * MIB + 12;
     uint32_t *tokens;
 
@@ -79,7 +79,7 @@ static void every_shape_gives_the_same(void **state) {
     NEED_GPU();
     tokens = grab(most);
     for (size_t k = 0; k < most / 4; k++)
-        tokens[k] = roll_u32(&d);
+        tokens[k] = rng_u32(&r);
     for (size_t k = 0; k < COUNT(shapes); k++)
         for (size_t t = 0; t < COUNT(dtypes); t++) {
             size_t bytes = shapes[k].slot_bytes < 100 ? 4444 : most / (t == 0 ? 3 : 1);
@@ -91,18 +91,18 @@ static void every_shape_gives_the_same(void **state) {
     free(tokens);
 }
 
-/* A file that is cut while it is read ends with one sentence in any shape. */
-static void cut_files_are_told_alike(void **state) {
+/* A file that is truncated while it is read gives one error message in any shape. */
+static void truncated_files_fail_alike(void **state) {
     file_name path = name_in(&gpu_place, "tokens");
     size_t count = 300000;
-    dice d = {32};
+    rng r = {32};
     uint32_t *tokens;
 
     (void)state;
     NEED_GPU();
     tokens = grab(count * sizeof *tokens);
     for (size_t k = 0; k < count; k++)
-        tokens[k] = roll_u32(&d);
+        tokens[k] = rng_u32(&r);
     for (size_t k = 1; k < COUNT(shapes); k++) {
         iron_engine *e = engine_shaped(&shapes[k]);
         iron_source *s;
@@ -145,7 +145,7 @@ static void impossible_shapes_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_gives_the_same),
-        cmocka_unit_test(cut_files_are_told_alike),
+        cmocka_unit_test(truncated_files_fail_alike),
         cmocka_unit_test(impossible_shapes_are_refused),
     };
 

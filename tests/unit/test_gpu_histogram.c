@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_histogram.c: what the selftest does not reach of histogram's kernels: packed counters
- * that come to their guard many times, swept ones that would overflow without sweeps, values that
- * have none, and the champion on devices with less local memory or smaller groups than this one,
- * which the test makes it believe.
+ * test_gpu_histogram.c: what the selftest does not cover of histogram's kernels: packed counters
+ * that reach their limit many times, swept ones that would overflow without sweeps, values without
+ * counters, and the champion on simulated devices with less local memory or smaller groups than
+ * this one.
  *
- * IRON_TEST_BACKEND=cuda in the environment runs it on CUDA instead of OpenCL.
+ * By default it runs with uniform data and a single value, and fewer sizes; IRON_TEST_FULL=1 runs
+ * all. IRON_TEST_BACKEND=cuda in the environment runs it on CUDA instead of OpenCL.
  */
 #include "gpu_support.h"
 #include "histogram_support.h"
@@ -14,15 +15,16 @@
 
 static iron__gpu_device *device;
 static iron__gpu_queue *queue;
-static iron__team *team;
+static iron__thread_pool *pool;
 
 static int set_up(void **state) {
     iron_error err;
 
     gpu_set_up(state);
+    setenv("IRON_OPENCL_CACHE", "0", 1); /* saving a program would compile all its kernels */
     if (gpu_reason.status != IRON_OK)
         return 0;
-    team = make_team(2);
+    pool = make_team(2);
     assert_ok(iron__gpu_device_open(gpu_index(), 0, &device, &err), &err);
     assert_ok(iron__gpu_queue_create(device, &queue, &err), &err);
     return 0;
@@ -31,7 +33,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     iron__gpu_queue_destroy(queue);
     iron__gpu_device_close(device);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
     return gpu_tear_down(state);
 }
 
@@ -67,9 +69,9 @@ static iron__contender row_of(const char *name) {
     return row;
 }
 
-/* The row runs twice, into an output of ones, and is right both times. */
+/* The row runs twice into an output full of ones, and is right both times. */
 static void expect_right(const char *name, iron__case c) {
-    iron__problem p = make_problem(c, team);
+    iron__op_problem p = make_problem(c, pool);
     iron__gpu_buffer *input = buffer_of(p.inputs[0].bytes);
     iron__gpu_data data = {.inputs = {input}, .output = buffer_of(p.output_bytes)};
     iron__contender row = row_of(name);
@@ -93,7 +95,7 @@ static void expect_right(const char *name, iron__case c) {
     op->unmake(&p);
 }
 
-/* So that a group has many elements on any device, and far counters have copies. */
+/* Few groups, so that each has many elements on any device and far counters have copies. */
 static void expect_right_in_two_groups(const char *name, iron__case c) {
     uint32_t units = device->info.units;
 
@@ -102,15 +104,25 @@ static void expect_right_in_two_groups(const char *name, iron__case c) {
     device->info.units = units;
 }
 
-/* Counts of one group pass FULL, and what 16 bits hold, dozens of times: one by one in zipf's most
- * frequent value, by 16 bytes where all elements are one. */
+/* Kinds of data, and how many of them the sweep uses: uniform and one by default. */
+static iron__histogram_data data_at(size_t k) {
+    static const iron__histogram_data data[IRON_HISTOGRAM_DATA] = {
+        IRON_HISTOGRAM_UNIFORM, IRON_HISTOGRAM_ONE, IRON_HISTOGRAM_ZIPF, IRON_HISTOGRAM_SORTED};
+
+    return data[k];
+}
+
+static size_t data_count(void) { return is_full_test() ? IRON_HISTOGRAM_DATA : 2; }
+
+/* Counts of one group exceed FULL, and 16 bits, dozens of times: one by one for zipf's most
+ * frequent value, by 16 bytes if all elements are equal. */
 static void small_counters_do_not_overflow(void **state) {
     static const char *const names[] = {"packed", "swept"};
 
     (void)state;
     NEED_GPU();
-    for (size_t k = 0; k < 2 * (size_t)IRON_HISTOGRAM_DATA; k++) {
-        iron__histogram_data d = (iron__histogram_data)(k / 2);
+    for (size_t k = 0; k < 2 * data_count(); k++) {
+        iron__histogram_data d = data_at(k / 2);
         const char *name = names[k % 2];
 
         expect_right_in_two_groups(name, make_case(IRON_U32, 3000001, 128256, d, 1));
@@ -120,8 +132,8 @@ static void small_counters_do_not_overflow(void **state) {
     }
 }
 
-/* Single values, in the low half of a word, in the high one, and without a counter: seeds are tried
- * until each was there, in a table that has room for a third of the values each. */
+/* Single values in the low half of a word, in the high half, and without a counter, each a third
+ * of the values; seeds are tried until all three have occurred. */
 static void single_values_everywhere(void **state) {
     const uint32_t pairs = 4000;
     bool is_seen[3] = {false, false, false};
@@ -132,7 +144,7 @@ static void single_values_everywhere(void **state) {
     info = device->info;
     for (uint64_t seed = 0; !(is_seen[0] && is_seen[1] && is_seen[2]); seed++) {
         iron__case c = make_case(IRON_U32, 1, 3 * pairs, IRON_HISTOGRAM_ONE, seed);
-        iron__problem p = make_problem(c, team);
+        iron__op_problem p = make_problem(c, pool);
         size_t place = value_at(&p, 0) / pairs;
 
         op->unmake(&p);
@@ -150,7 +162,7 @@ static void single_values_everywhere(void **state) {
     }
 }
 
-/* Sweeps come after a certain number of turns, and what is left after the last turn fits still:
+/* Sweeps come after a certain number of turns, and the rest after the last turn must still fit:
  * lengths around each of them, all of one value, in one group. */
 static void sweeps_come_in_time(void **state) {
     const uint64_t turn = UINT64_C(16) * HISTOGRAM_SWEPT_THREADS * HISTOGRAM_SWEPT_LOADS;
@@ -162,7 +174,7 @@ static void sweeps_come_in_time(void **state) {
     units = device->info.units;
     device->info.units = 1;
     for (size_t k = 0; k < COUNT(elements); k++)
-        for (uint64_t turns = 1; turns <= 11; turns++) {
+        for (uint64_t turns = 1; turns <= 11; turns += is_full_test() ? 1 : 5) {
             uint64_t count = turns * turn / iron__element_bytes(elements[k]);
             iron__case c = make_case(elements[k], count - 1, 128256, IRON_HISTOGRAM_ONE, turns);
 
@@ -180,8 +192,8 @@ static void little_local_memory(void **state) {
     (void)state;
     NEED_GPU();
     info = device->info;
-    for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
-        iron__histogram_data d = (iron__histogram_data)data;
+    for (size_t k = 0; k < data_count(); k++) {
+        iron__histogram_data d = data_at(k);
 
         device->info.local_bytes_max = 4 * (HISTOGRAM_PACKED_SPARE + 1);
         expect_right("packed", make_case(IRON_U16, 300007, 0, d, 2));
@@ -204,8 +216,8 @@ static void small_groups(void **state) {
     info = device->info;
     device->info.group_threads_max = HISTOGRAM_SMALL_THREADS;
     device->info.local_bytes_max = 32768;
-    for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
-        iron__histogram_data d = (iron__histogram_data)data;
+    for (size_t k = 0; k < data_count(); k++) {
+        iron__histogram_data d = data_at(k);
 
         expect_right("champion", make_case(IRON_U8, 300009, 0, d, 3));
         expect_right("champion", make_case(IRON_U32, 300001, 8192, d, 3));
@@ -215,15 +227,15 @@ static void small_groups(void **state) {
     device->info = info;
 }
 
-/* Few bins of u32, which the selftest has not. */
+/* Few bins of u32, which the selftest does not have. */
 static void small_vocabularies(void **state) {
     static const uint32_t vocabs[] = {2, 33, 512, 513, 20000};
 
     (void)state;
     NEED_GPU();
     for (size_t k = 0; k < COUNT(vocabs); k++)
-        for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
-            iron__case c = make_case(IRON_U32, 100001, vocabs[k], (iron__histogram_data)data, 4);
+        for (size_t j = 0; j < data_count(); j++) {
+            iron__case c = make_case(IRON_U32, 100001, vocabs[k], data_at(j), 4);
 
             expect_right("champion", c);
             if (vocabs[k] < 1000)

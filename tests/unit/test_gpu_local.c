@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_local.c: what the selftest leaves open of the ops whose groups meet in local memory. It
- * runs a contender once; here each runs again and again without being cleared in between, as in a
- * race, so that whoever counts arrivals must leave the count fit for the next run. And it goes
- * through the axes' own values alone; here are strides that lie between them.
+ * test_gpu_local.c: what the selftest does not cover of ops whose threads communicate in local
+ * memory. The selftest runs a contender once; here each runs several times without being cleared in
+ * between, as in a race, so that a contender that counts arrivals must leave a valid count for the
+ * next run. The selftest uses the default values of axes; here are strides in between.
  *
  * IRON_TEST_BACKEND=cuda in the environment runs it on CUDA instead of OpenCL.
  */
 #include "gpu_support.h"
 
-#include "ops/banks/banks_op.h"
-#include "ops/barrier/barrier_op.h"
+#include "ops/op.h"
 
 #define RUNS 4
 
 static iron__gpu_device *device;
 static iron__gpu_queue *queue;
-static iron__team *team;
+static iron__thread_pool *pool;
 
 static int set_up(void **state) {
     iron_error err;
 
     gpu_set_up(state);
+    setenv("IRON_OPENCL_CACHE", "0", 1); /* saving a program would compile all its kernels */
     if (gpu_reason.status != IRON_OK)
         return 0;
     assert_ok(iron__gpu_device_open(gpu_index(), 0, &device, &err), &err);
     assert_ok(iron__gpu_queue_create(device, &queue, &err), &err);
-    assert_ok(iron__team_create(2, iron__allocator_default(), &team, &err), &err);
+    assert_ok(iron__thread_pool_create(2, iron__allocator_default(), &pool, &err), &err);
     return 0;
 }
 
 static int tear_down(void **state) {
     iron__gpu_queue_destroy(queue);
     iron__gpu_device_close(device);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
     return gpu_tear_down(state);
 }
 
@@ -51,7 +51,7 @@ static void run_once(const iron__contender *row, iron__gpu_work *work, const iro
     assert_ok(iron__gpu_queue_wait(queue, &err), &err);
 }
 
-static void assert_right_every_time(const iron__contender *row, const iron__problem *p,
+static void assert_right_every_time(const iron__contender *row, const iron__op_problem *p,
                                     const iron__gpu_data *data) {
     void *answer = grab(p->output_bytes);
     iron__gpu_work *work = NULL;
@@ -72,14 +72,14 @@ static void assert_right_every_time(const iron__contender *row, const iron__prob
 }
 
 static void race(const iron__op *op, uint64_t rows, double at) {
-    iron__problem p = {
+    iron__op_problem p = {
         .c = {.op = op, .rows = rows, .cols = 1, .element = IRON_U32, .seed = rows, .at = {at}}};
     uint32_t on = (uint32_t)IRON_ON_CUDA << gpu_index();
     iron__gpu_buffer *line = NULL, *output = NULL;
     iron__contender row;
     iron_error err;
 
-    assert_ok(op->make(&p, team, &err), &err);
+    assert_ok(op->make(&p, pool, &err), &err);
     iron__gpu_copy copy = {.from_host = p.inputs[0].data, .bytes = p.inputs[0].bytes};
     assert_ok(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_DEVICE, copy.bytes, &line, &err),
               &err);
@@ -97,7 +97,7 @@ static void race(const iron__op *op, uint64_t rows, double at) {
     op->unmake(&p);
 }
 
-static void sums_again_and_again(void **state) {
+static void repeated_sums_are_right(void **state) {
     static const uint64_t sizes[] = {3, 100003};
 
     (void)state;
@@ -107,7 +107,7 @@ static void sums_again_and_again(void **state) {
             race(&iron__op_barrier, sizes[k], reach);
 }
 
-static void strides_in_between(void **state) {
+static void strides_between_the_defaults_are_right(void **state) {
     static const double strides[] = {12, 31};
 
     (void)state;
@@ -118,8 +118,8 @@ static void strides_in_between(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_again_and_again),
-        cmocka_unit_test(strides_in_between),
+        cmocka_unit_test(repeated_sums_are_right),
+        cmocka_unit_test(strides_between_the_defaults_are_right),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_selftest.c: the selftest where a device lacks something, cannot be opened, or fails in
- * the middle: that is told once, with the driver's words, and everything else is tested all the
- * same. Functions of OpenCL's table are replaced to make it so. That the selftest passes on a
- * device that works is a test of its own (`iron selftest`).
+ * test_gpu_selftest.c: the selftest on a device that lacks a feature, cannot be opened, or fails
+ * midway: the failure is reported once, with the driver's message, and everything else is still
+ * tested. Functions of the OpenCL table are replaced to simulate this. The test `selftest` covers
+ * working devices (`iron selftest`).
  */
 #include "gpu_support.h"
 
@@ -11,20 +11,16 @@
 
 #include <iron/iron_arena.h>
 
-#if __has_include("gpu/opencl/opencl_loader.h")
-#include "gpu/opencl/opencl_loader.h"
-
-/* A build may be without this backend. */
-__attribute__((weak)) iron_status iron__opencl_load(const iron__opencl_library **out,
-                                                    iron_error *err);
+#if __has_include("gpu/opencl/opencl_internal.h")
+#include "gpu/opencl/opencl_internal.h"
 
 static iron__opencl_api *api, real;
 static size_t finishes_left; /* calls that still work */
 
-/* All that was told. */
+/* What the selftest reported. */
 typedef struct told {
     size_t passed, failed, skipped;
-    size_t on_device; /* checks of an OpenCL device, of any verdict */
+    size_t on_device; /* checks of an OpenCL device, with any verdict */
     char failure[400], lacking[400];
 } told;
 
@@ -65,13 +61,15 @@ static void assert_tells(const char *text, const char *word) {
     } while (0)
 
 static int set_up(void **state) {
-    const iron__opencl_library *library;
+    iron__gpu_device *device = NULL;
 
     gpu_set_up(state);
-    if (iron__opencl_load && iron__opencl_load(&library, &gpu_reason) == IRON_OK) {
-        api = (iron__opencl_api *)&library->api;
+    if (iron__gpu_device_open(iron__gpu_backend_find("opencl"), 0, &device, &gpu_reason) ==
+        IRON_OK) {
+        api = (iron__opencl_api *)iron__opencl_device_of(device)->api; /* of all devices */
         real = *api;
     }
+    iron__gpu_device_close(device);
     return 0;
 }
 
@@ -84,7 +82,7 @@ static int restore(void **state) {
 
 static int32_t finish_for_a_while(iron__cl_queue *queue) {
     if (finishes_left == 0)
-        return -5; /* CL_OUT_OF_RESOURCES: how drivers tell that a kernel crashed */
+        return -5; /* CL_OUT_OF_RESOURCES: how drivers report a crashed kernel */
     finishes_left--;
     return real.clFinish(queue);
 }
@@ -115,8 +113,8 @@ static void run(told *t, iron_status expected) {
     assert_true(t->passed > 500); /* the CPU's */
 }
 
-/* The device fails after some work: one failed check, with its words, and no more of it. */
-static void a_device_that_fails_under_way(void **state) {
+/* The device fails after some work: one failed check with its message, then no more checks. */
+static void a_device_that_fails_midway(void **state) {
     told t;
 
     (void)state;
@@ -147,7 +145,7 @@ static void a_device_that_cannot_be_opened(void **state) {
 }
 
 /* A strategy that the device lacks: the engine refuses it with the device's reason. */
-static void a_strategy_that_is_lacking(void **state) {
+static void a_missing_strategy(void **state) {
     iron_config c = gpu_config();
     iron_engine *e = NULL;
     iron_error err;
@@ -158,7 +156,7 @@ static void a_strategy_that_is_lacking(void **state) {
     c.backend = "opencl";
     c.memory = "uvm";
     assert_refused(iron_engine_create(&c, &e, &err), IRON_E_UNSUPPORTED, &err);
-    assert_says(&err, "memory strategy uvm cannot be had on");
+    assert_says(&err, "memory strategy uvm is not available on");
     assert_says(&err, "the device has no shared virtual memory");
     assert_says(&err, "--memory auto");
     assert_null(e);
@@ -173,22 +171,22 @@ static int restore(void **state) {
     return 0;
 }
 
-static void a_device_that_fails_under_way(void **state) {
+static void a_device_that_fails_midway(void **state) {
     (void)state;
     print_message("skipped: this build has no OpenCL\n");
     skip();
 }
 
-#define a_device_that_cannot_be_opened a_device_that_fails_under_way
-#define a_strategy_that_is_lacking     a_device_that_fails_under_way
+#define a_device_that_cannot_be_opened a_device_that_fails_midway
+#define a_missing_strategy             a_device_that_fails_midway
 
 #endif
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_device_that_fails_under_way, restore),
+        cmocka_unit_test_teardown(a_device_that_fails_midway, restore),
         cmocka_unit_test_teardown(a_device_that_cannot_be_opened, restore),
-        cmocka_unit_test_teardown(a_strategy_that_is_lacking, restore),
+        cmocka_unit_test_teardown(a_missing_strategy, restore),
     };
 
     return cmocka_run_group_tests(tests, set_up, gpu_tear_down);

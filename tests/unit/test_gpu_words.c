@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_words.c: words of kernel_words.h that few of the library's own kernels use, by small
- * kernels of their own (words.k), each against what a host computes; local memory that a launch
- * sizes, within what the device has and beyond it; and what is told of these kernels while somebody
- * watches. On the first device, by way of gpu.h alone.
+ * test_gpu_words.c: words of kernel_words.h that few kernels of the library use, in small kernels
+ * (words.k) compared with the host; dynamic local memory, up to the device's limit and beyond; and
+ * the launch log. On the first device, through gpu.h only.
  */
 #include "gpu_support.h"
 
@@ -58,8 +57,8 @@ static iron__gpu_buffer *buffer_of(const void *content, size_t bytes) {
     return buffer;
 }
 
-/* What it holds, once the queue's work is done; and it is gone. */
-static void take_out(iron__gpu_buffer *buffer, void *content) {
+/* Waits, reads the buffer and destroys it. */
+static void read_and_destroy(iron__gpu_buffer *buffer, void *content) {
     const iron__gpu_copy out = {.from = buffer, .to_host = content, .bytes = buffer->bytes};
     iron_error err;
 
@@ -87,15 +86,15 @@ static void run(const char *name, const iron__gpu_arg *args, size_t arg_count) {
     assert_ok(iron__gpu_run(queue, &launch, &err), &err);
 }
 
-typedef struct turning {
+typedef struct reversal {
     const char *kernel;
-    uint32_t groups, count; /* values a group */
-    uint32_t more;          /* 1: the thread's number, counted down, is added */
-} turning;
+    uint32_t groups, count; /* values per group */
+    uint32_t more;          /* 1: the kernel adds the reversed thread number */
+} reversal;
 
-static iron_status turn(const turning *t, size_t local_bytes, iron_error *err) {
+static iron_status reverse(const reversal *t, size_t local_bytes, iron_error *err) {
     size_t all = (size_t)t->groups * t->count;
-    uint32_t *values = grab(all * 4), *turned = grab(all * 4);
+    uint32_t *values = grab(all * 4), *reversed = grab(all * 4);
     iron__gpu_buffer *from, *to;
     iron_status status;
 
@@ -115,40 +114,40 @@ static iron_status turn(const turning *t, size_t local_bytes, iron_error *err) {
 
         status = iron__gpu_run(queue, &launch, err);
     }
-    take_out(to, turned);
+    read_and_destroy(to, reversed);
     iron__gpu_buffer_destroy(from);
     for (size_t k = 0; status == IRON_OK && k < all; k++) {
         size_t at = k % t->count, first = k - at;
         uint32_t more = t->more * (GROUP - 1 - (uint32_t)(at % GROUP));
 
-        assert_int_equal(turned[k], values[first + t->count - 1 - at] + more);
+        assert_int_equal(reversed[k], values[first + t->count - 1 - at] + more);
     }
     free(values);
-    free(turned);
+    free(reversed);
     return status;
 }
 
-/* A launch has what it asks for, whatever one before it had. */
-static void local_memory_that_the_launch_sizes(void **state) {
+/* A launch gets the size it requests, regardless of earlier launches. */
+static void dynamic_local_memory(void **state) {
     static const uint32_t counts[] = {1, 95, 97, 4096, 31, 12 * 1024, 12 * 1024 + 1, 1000};
     iron_error err;
 
     (void)state;
     NEED_GPU();
     for (size_t k = 0; k < COUNT(counts); k++) {
-        const turning alone = {"words_turn", GROUPS, counts[k], 0};
-        const turning beside = {"words_turn_beside", GROUPS, counts[k], 1};
+        const reversal alone = {"words_reverse", GROUPS, counts[k], 0};
+        const reversal with_static = {"words_reverse_static", GROUPS, counts[k], 1};
         size_t bytes = counts[k] * 4;
 
         if (bytes + GROUP * 4 > device->info.local_bytes_max)
             continue;
-        assert_ok(turn(&alone, bytes, &err), &err);
-        assert_ok(turn(&beside, bytes, &err), &err);
+        assert_ok(reverse(&alone, bytes, &err), &err);
+        assert_ok(reverse(&with_static, bytes, &err), &err);
     }
 }
 
-/* To the last byte, and not beyond it, the kernel's own counted in. */
-static void local_memory_to_its_end(void **state) {
+/* Up to the last byte, including the kernel's static local memory. */
+static void local_memory_limit(void **state) {
     size_t most, own = GROUP * 4;
     iron_error err;
 
@@ -156,41 +155,41 @@ static void local_memory_to_its_end(void **state) {
     NEED_GPU();
     most = (size_t)device->info.local_bytes_max;
     assert_true(most >= 16 * 1024 && most % 4 == 0);
-    turning alone = {"words_turn", 2, (uint32_t)(most / 4), 0};
-    turning beside = {"words_turn_beside", 2, (uint32_t)((most - own) / 4), 1};
+    reversal alone = {"words_reverse", 2, (uint32_t)(most / 4), 0};
+    reversal with_static = {"words_reverse_static", 2, (uint32_t)((most - own) / 4), 1};
 
-    assert_ok(turn(&alone, most, &err), &err);
-    assert_refused(turn(&alone, most + 1, &err), IRON_E_UNSUPPORTED, &err);
-    assert_says(&err, "words_turn");
-    assert_says(&err, "bytes of local memory a group");
-    assert_refused(turn(&alone, SIZE_MAX, &err), IRON_E_UNSUPPORTED, &err);
-    assert_ok(turn(&beside, most - own, &err), &err);
-    beside.count = 1;
-    assert_refused(turn(&beside, most - own + 4, &err), IRON_E_UNSUPPORTED, &err);
-    assert_says(&err, "beside 384 of its own");
+    assert_ok(reverse(&alone, most, &err), &err);
+    assert_refused(reverse(&alone, most + 1, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "words_reverse");
+    assert_says(&err, "bytes of local memory per group");
+    assert_refused(reverse(&alone, SIZE_MAX, &err), IRON_E_UNSUPPORTED, &err);
+    assert_ok(reverse(&with_static, most - own, &err), &err);
+    with_static.count = 1;
+    assert_refused(reverse(&with_static, most - own + 4, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "plus 384 static bytes");
     assert_int_equal(device->failure.status, IRON_OK);
-    assert_ok(turn(&beside, 4, &err), &err);
-    if (strcmp(gpu_backend(), "opencl") == 0) { /* which knows how many parameters there are */
-        assert_refused(turn(&beside, 0, &err), IRON_E_ARG, &err);
+    assert_ok(reverse(&with_static, 4, &err), &err);
+    if (strcmp(gpu_backend(), "opencl") == 0) { /* it knows the number of parameters */
+        assert_refused(reverse(&with_static, 0, &err), IRON_E_ARG, &err);
         assert_says(&err, "3 arguments for 4 parameters");
     }
 }
 
-static void ranks_among_32_threads(void **state) {
+static void subgroup_rank(void **state) {
     uint64_t flags[ALL];
     uint32_t ranks[ALL], counts[ALL];
-    dice d = {5};
+    rng r = {5};
 
     (void)state;
     NEED_GPU();
-    for (size_t k = 0; k < ALL; k++) /* none, all and some of them */
-        flags[k] = k < 32 ? 0 : k < 64 ? UINT64_MAX : roll(&d);
+    for (size_t k = 0; k < ALL; k++) /* none, all and some set */
+        flags[k] = k < 32 ? 0 : k < 64 ? UINT64_MAX : rng_next(&r);
     iron__gpu_buffer *from = buffer_of(flags, sizeof flags), *to = buffer_of(NULL, sizeof ranks),
                      *all = buffer_of(NULL, sizeof counts);
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to), IRON_GPU_BUFFER(all)};
     run("words_rank", args, COUNT(args));
-    take_out(to, ranks);
-    take_out(all, counts);
+    read_and_destroy(to, ranks);
+    read_and_destroy(all, counts);
     iron__gpu_buffer_destroy(from);
     for (size_t k = 0; k < ALL; k++) {
         uint32_t rank = 0, count = 0;
@@ -206,24 +205,24 @@ static void ranks_among_32_threads(void **state) {
     }
 }
 
-static void ranks_in_a_plane(void **state) {
+static void subgroup_rank_2d(void **state) {
     uint32_t flags[3 * 64], ranks[3 * 64];
-    dice d = {6};
+    rng r = {6};
     iron_error err;
 
     (void)state;
     NEED_GPU();
     for (size_t k = 0; k < COUNT(flags); k++)
-        flags[k] = roll_u32(&d);
+        flags[k] = rng_u32(&r);
     iron__gpu_buffer *from = buffer_of(flags, sizeof flags), *to = buffer_of(NULL, sizeof ranks);
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to)};
-    const iron__gpu_launch launch = {.kernel = kernel_of("words_rank_plane"),
+    const iron__gpu_launch launch = {.kernel = kernel_of("words_rank_2d"),
                                      .groups = {3},
                                      .threads = {16, 4},
                                      .args = args,
                                      .arg_count = COUNT(args)};
     assert_ok(iron__gpu_run(queue, &launch, &err), &err);
-    take_out(to, ranks);
+    read_and_destroy(to, ranks);
     iron__gpu_buffer_destroy(from);
     for (size_t k = 0; k < COUNT(flags); k++) {
         uint32_t want = 0;
@@ -234,8 +233,8 @@ static void ranks_in_a_plane(void **state) {
     }
 }
 
-/* Each of `count` numbers once. */
-static void assert_all_taken(const uint32_t *numbers, uint32_t count) {
+/* Each number below count occurs once. */
+static void assert_permutation(const uint32_t *numbers, uint32_t count) {
     unsigned char taken[ALL] = {0};
 
     for (uint32_t k = 0; k < count; k++) {
@@ -244,7 +243,7 @@ static void assert_all_taken(const uint32_t *numbers, uint32_t count) {
     }
 }
 
-static void numbers_are_given_once(void **state) {
+static void atomic_take(void **state) {
     uint32_t next = 0, of_group[ALL], of_all[ALL];
 
     (void)state;
@@ -255,36 +254,36 @@ static void numbers_are_given_once(void **state) {
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(counter), IRON_GPU_BUFFER(here),
                                   IRON_GPU_BUFFER(everywhere)};
     run("words_take", args, COUNT(args));
-    take_out(here, of_group);
-    take_out(everywhere, of_all);
-    take_out(counter, &next);
+    read_and_destroy(here, of_group);
+    read_and_destroy(everywhere, of_all);
+    read_and_destroy(counter, &next);
     assert_int_equal(next, ALL);
-    assert_all_taken(of_all, ALL);
+    assert_permutation(of_all, ALL);
     for (uint32_t g = 0; g < GROUPS; g++)
-        assert_all_taken(of_group + (size_t)g * GROUP, GROUP);
+        assert_permutation(of_group + (size_t)g * GROUP, GROUP);
 }
 
-static void thirty_two_see_each_other(void **state) {
+static void subgroup_barrier(void **state) {
     const uint32_t turns = 37;
     uint32_t values[ALL], passed[ALL];
-    dice d = {7};
+    rng r = {7};
 
     (void)state;
     NEED_GPU();
     for (size_t k = 0; k < ALL; k++)
-        values[k] = roll_u32(&d);
+        values[k] = rng_u32(&r);
     iron__gpu_buffer *from = buffer_of(values, sizeof values), *to = buffer_of(NULL, sizeof passed);
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
                                   IRON_GPU_VALUE(turns)};
-    run("words_pass_on", args, COUNT(args));
-    take_out(to, passed);
+    run("words_rotate", args, COUNT(args));
+    read_and_destroy(to, passed);
     iron__gpu_buffer_destroy(from);
     for (uint32_t k = 0; k < ALL; k++)
         assert_int_equal(passed[k],
                          values[k / 32 * 32 + (k + turns) % 32] + turns * (turns - 1) / 2);
 }
 
-static void stores_arrive(void **state) {
+static void store_once(void **state) {
     const uint32_t count = ALL - 7;
     static uint32_t words[ALL], fours[4 * ALL];
     static float reals[4 * ALL];
@@ -296,9 +295,9 @@ static void stores_arrive(void **state) {
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(a), IRON_GPU_BUFFER(b), IRON_GPU_BUFFER(c),
                                   IRON_GPU_VALUE(count)};
     run("words_store", args, COUNT(args));
-    take_out(a, words);
-    take_out(b, fours);
-    take_out(c, reals);
+    read_and_destroy(a, words);
+    read_and_destroy(b, fours);
+    read_and_destroy(c, reals);
     for (uint32_t k = 0; k < ALL; k++)
         assert_int_equal(words[k], k < count ? 3 * k : 0);
     for (uint32_t k = 0; k < 4 * ALL; k++) {
@@ -307,39 +306,40 @@ static void stores_arrive(void **state) {
     }
 }
 
-/* The largest launch of each kernel, with what the driver tells of it. */
-static void launches_are_watched(void **state) {
-    static const turning few = {"words_turn_beside", 2, 8, 1},
-                         many = {"words_turn_beside", 3, 32, 1}, other = {"words_turn", 1, 4, 0};
-    iron__gpu_watch watch = {.count = 0};
-    const iron__gpu_facts *f = &watch.seen[0].facts;
+/* The largest launch of each kernel, with its resources. */
+static void launches_are_logged(void **state) {
+    static const reversal few = {"words_reverse_static", 2, 8, 1},
+                          many = {"words_reverse_static", 3, 32, 1},
+                          other = {"words_reverse", 1, 4, 0};
+    iron__gpu_launch_log log = {.count = 0};
+    const iron__gpu_resources *f = &log.seen[0].resources;
     bool is_cuda = strcmp(gpu_backend(), "cuda") == 0;
     iron_error err;
 
     (void)state;
     NEED_GPU();
-    device->watch = &watch;
-    assert_ok(turn(&few, 8 * 4, &err), &err);
-    assert_ok(turn(&many, 32 * 4, &err), &err);
-    assert_ok(turn(&few, 8 * 4, &err), &err);
-    assert_ok(turn(&other, 4 * 4, &err), &err);
-    assert_refused(turn(&other, SIZE_MAX, &err), IRON_E_UNSUPPORTED, &err);
-    device->watch = NULL;
-    assert_ok(turn(&other, 4 * 4, &err), &err);
-    assert_int_equal(watch.count, 2);
-    assert_string_equal(watch.seen[0].kernel, "words_turn_beside");
-    assert_string_equal(watch.seen[1].kernel, "words_turn");
-    assert_int_equal(watch.seen[0].groups, 3);
-    assert_int_equal(watch.seen[0].threads, GROUP);
+    device->launch_log = &log;
+    assert_ok(reverse(&few, 8 * 4, &err), &err);
+    assert_ok(reverse(&many, 32 * 4, &err), &err);
+    assert_ok(reverse(&few, 8 * 4, &err), &err);
+    assert_ok(reverse(&other, 4 * 4, &err), &err);
+    assert_refused(reverse(&other, SIZE_MAX, &err), IRON_E_UNSUPPORTED, &err);
+    device->launch_log = NULL;
+    assert_ok(reverse(&other, 4 * 4, &err), &err);
+    assert_int_equal(log.count, 2);
+    assert_string_equal(log.seen[0].kernel, "words_reverse_static");
+    assert_string_equal(log.seen[1].kernel, "words_reverse");
+    assert_int_equal(log.seen[0].groups, 3);
+    assert_int_equal(log.seen[0].threads, GROUP);
     assert_int_equal(f->local_bytes, GROUP * 4 + 32 * 4);
-    assert_int_equal(watch.seen[1].facts.local_bytes, 4 * 4);
+    assert_int_equal(log.seen[1].resources.local_bytes, 4 * 4);
     assert_true((f->registers > 0) == is_cuda && (f->groups > 0) == is_cuda);
     assert_true(is_cuda ? f->occupancy > 0 && f->occupancy <= 1 : f->occupancy == 0);
     assert_int_equal(f->spill_bytes, 0);
 }
 
-/* What a device lacks it refuses with its name, and goes on. */
-static void textures_and_kept_memory(void **state) {
+/* Unsupported features are refused with the device's name; the device stays usable. */
+static void textures_and_cache_reservation(void **state) {
     iron__gpu_buffer *b;
     uint64_t handle = 7;
     iron_error err;
@@ -356,11 +356,11 @@ static void textures_and_kept_memory(void **state) {
         assert_true(handle == 0);
     }
     iron__gpu_texture_destroy(device, handle);
-    if (device->info.keep_bytes_max) {
-        assert_ok(iron__gpu_keep(device, device->info.keep_bytes_max, &err), &err);
-        assert_ok(iron__gpu_keep(device, 0, &err), &err);
+    if (device->info.persisting_bytes_max) {
+        assert_ok(iron__gpu_cache_reserve(device, device->info.persisting_bytes_max, &err), &err);
+        assert_ok(iron__gpu_cache_reserve(device, 0, &err), &err);
     } else {
-        assert_refused(iron__gpu_keep(device, 4096, &err), IRON_E_UNSUPPORTED, &err);
+        assert_refused(iron__gpu_cache_reserve(device, 4096, &err), IRON_E_UNSUPPORTED, &err);
         assert_says(&err, device->info.name);
     }
     iron__gpu_buffer_destroy(b);
@@ -369,15 +369,15 @@ static void textures_and_kept_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(local_memory_that_the_launch_sizes),
-        cmocka_unit_test(local_memory_to_its_end),
-        cmocka_unit_test(ranks_among_32_threads),
-        cmocka_unit_test(ranks_in_a_plane),
-        cmocka_unit_test(numbers_are_given_once),
-        cmocka_unit_test(thirty_two_see_each_other),
-        cmocka_unit_test(stores_arrive),
-        cmocka_unit_test(launches_are_watched),
-        cmocka_unit_test(textures_and_kept_memory),
+        cmocka_unit_test(dynamic_local_memory),
+        cmocka_unit_test(local_memory_limit),
+        cmocka_unit_test(subgroup_rank),
+        cmocka_unit_test(subgroup_rank_2d),
+        cmocka_unit_test(atomic_take),
+        cmocka_unit_test(subgroup_barrier),
+        cmocka_unit_test(store_once),
+        cmocka_unit_test(launches_are_logged),
+        cmocka_unit_test(textures_and_cache_reservation),
     };
 
     return cmocka_run_group_tests_name("gpu_words", tests, open_device, close_device);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram.c: the op histogram on the CPU: data are what their names say, the judge takes the
- * right counts and nothing else, every contender gives them at any length, type and number of
- * threads, and limits are kept. How rows are launched on GPUs of all sorts is looked at here, too,
- * since it needs none.
+ * test_histogram.c: the op histogram: data match their names, the check accepts only the right
+ * counts, every CPU row gives them at any length, type and number of threads, and limits hold. It
+ * also tests the launch plans for many kinds of GPUs, which needs no GPU.
  */
 #include "histogram_support.h"
 
-#include "ops/histogram/histogram_plan.h"
+#include "ops/histogram/histogram_gpu.c"
 #include "ops/histogram/kernel_params.h"
 
 /* Each type with bins that suit it, few and many. */
@@ -17,7 +16,7 @@ static const struct {
 } kinds[] = {{IRON_U8, 0},      {IRON_U16, 0},      {IRON_U32, 2},      {IRON_U32, 3},
              {IRON_U32, 50257}, {IRON_U32, 128256}, {IRON_U32, 1 << 20}};
 
-static void try_rows(const iron__problem *p, iron__team *team) {
+static void try_rows(const iron__op_problem *p, iron__thread_pool *pool) {
     void *output = grab(p->output_bytes);
     iron__contender row;
     char what[64];
@@ -26,8 +25,8 @@ static void try_rows(const iron__problem *p, iron__team *team) {
     for (size_t k = 0; op->contender_at(k, &row); k++) {
         if (!(row.backends & IRON_ON_CPU))
             continue;
-        run_row(&row, p, team, output);
-        snprintf(what, sizeof what, "%s, %u threads", row.name, iron__team_threads(team));
+        run_row(&row, p, pool, output);
+        snprintf(what, sizeof what, "%s, %u threads", row.name, iron__thread_pool_threads(pool));
         assert_passes(p, output, what);
         tried++;
     }
@@ -40,64 +39,65 @@ static void every_contender_is_right(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t k = 0; k < COUNT(kinds); k++)
             for (size_t n = 0; n < COUNT(counts); n++) {
                 iron__histogram_data data = (iron__histogram_data)((n + k) % IRON_HISTOGRAM_DATA);
-                iron__problem p = make_problem(
-                    make_case(kinds[k].element, counts[n], kinds[k].vocab, data, n), team);
+                iron__op_problem p = make_problem(
+                    make_case(kinds[k].element, counts[n], kinds[k].vocab, data, n), pool);
 
-                try_rows(&p, team);
+                try_rows(&p, pool);
                 op->unmake(&p);
             }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-/* Enough elements for every thread to have tables of its own. */
+/* Enough elements for every thread to have its own tables. */
 static void threads_share_long_data(void **state) {
-    iron__team *team = make_team(3);
+    iron__thread_pool *pool = make_team(3);
 
     (void)state;
     for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
-        iron__problem p =
-            make_problem(make_case(IRON_U16, 3000001, 0, (iron__histogram_data)data, 9), team);
+        iron__op_problem p =
+            make_problem(make_case(IRON_U16, 3000001, 0, (iron__histogram_data)data, 9), pool);
         iron__contender row;
 
         assert_true(op->contender_at(2, &row));
         assert_string_equal(row.name, "threads");
         assert_int_equal(row.cpu_scratch_bytes(&p, 3), 3 * 4 * 65536 * 4);
         assert_int_equal(row.cpu_scratch_bytes(&p, 1024), 5 * 4 * 65536 * 4);
-        try_rows(&p, team);
+        try_rows(&p, pool);
         op->unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void reference_counts(void **state) {
-    iron__team *team = make_team(3);
+    iron__thread_pool *pool = make_team(3);
 
     (void)state;
     for (size_t k = 0; k < COUNT(kinds); k++)
         for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
-            iron__problem p = make_problem(
+            iron__op_problem p = make_problem(
                 make_case(kinds[k].element, 1000003, kinds[k].vocab, (iron__histogram_data)data, k),
-                team);
-            uint64_t *counts = count_values(&p); /* an element past the bins would end the test */
+                pool);
+            uint64_t *counts =
+                count_values(&p); /* an element outside the bins would end the test */
 
             assert_passes(&p, counts, "counted here");
             free(counts);
             op->unmake(&p);
         }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* Nothing passes but the counts themselves. */
-static void the_check_takes_nothing_else(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p =
-        make_problem(make_case(IRON_U32, 200000, 50257, IRON_HISTOGRAM_ZIPF, 3), team);
+/* Only the exact counts pass. */
+static void the_check_refuses_everything_else(void **state) {
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p =
+        make_problem(make_case(IRON_U32, 200000, 50257, IRON_HISTOGRAM_ZIPF, 3), pool);
     static const size_t places[] = {0, 25128, 50256};
     uint64_t *counts = count_values(&p);
     char text[200];
@@ -111,7 +111,7 @@ static void the_check_takes_nothing_else(void **state) {
         snprintf(word, sizeof word, "value %zu occurs", places[k]);
         assert_non_null(strstr(text, word));
         counts[places[k]] -= 1;
-        counts[places[k]] ^= UINT64_C(1) << 32; /* as far as 32 bits see, it is right */
+        counts[places[k]] ^= UINT64_C(1) << 32; /* right modulo 2^32 */
         assert_false(op->check(&p, counts, text, sizeof text));
         counts[places[k]] ^= UINT64_C(1) << 32;
     }
@@ -129,13 +129,14 @@ static void the_check_takes_nothing_else(void **state) {
     assert_false(op->check(&p, counts, text, sizeof text));
     free(counts);
     op->unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 /* Every count within a few standard deviations of its mean. */
 static void uniform_is_even(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p = make_problem(make_case(IRON_U8, 1 << 20, 0, IRON_HISTOGRAM_UNIFORM, 1), team);
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p =
+        make_problem(make_case(IRON_U8, 1 << 20, 0, IRON_HISTOGRAM_UNIFORM, 1), pool);
     uint64_t *counts = count_values(&p);
 
     (void)state;
@@ -143,14 +144,15 @@ static void uniform_is_even(void **state) {
         assert_in_range(counts[k], 4096 - 6 * 64, 4096 + 6 * 64);
     free(counts);
     op->unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* Value k has 1 / (k + 1) of what value 0 has: at the head each within six deviations, and so are
- * stretches of the tail, whose values are rare. */
-static void expect_zipf(iron__element element, uint32_t vocab, iron__team *team) {
+/* Value k has 1 / (k + 1) of the count of value 0: the first values each within six deviations, and
+ * so are ranges of the tail, whose values are rare. */
+static void expect_zipf(iron__element element, uint32_t vocab, iron__thread_pool *pool) {
     const uint64_t rows = 2000000;
-    iron__problem p = make_problem(make_case(element, rows, vocab, IRON_HISTOGRAM_ZIPF, 11), team);
+    iron__op_problem p =
+        make_problem(make_case(element, rows, vocab, IRON_HISTOGRAM_ZIPF, 11), pool);
     uint32_t bins = iron__histogram_bins(&p.c);
     uint64_t *counts = count_values(&p);
     double harmonic = 0;
@@ -158,7 +160,7 @@ static void expect_zipf(iron__element element, uint32_t vocab, iron__team *team)
     for (uint32_t k = 0; k < bins; k++)
         harmonic += 1.0 / (k + 1);
     for (uint32_t k = 0; k < bins;) {
-        uint32_t end = k + 1 + k / 8; /* about as likely as value 8 alone */
+        uint32_t end = k + 1 + k / 8; /* about as frequent as value 8 alone */
         double mean = 0, off;
         uint64_t got = 0;
 
@@ -176,22 +178,22 @@ static void expect_zipf(iron__element element, uint32_t vocab, iron__team *team)
 }
 
 static void zipf_is_skewed(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
     for (size_t k = 0; k < COUNT(kinds); k++)
-        expect_zipf(kinds[k].element, kinds[k].vocab, team);
-    iron__team_destroy(team);
+        expect_zipf(kinds[k].element, kinds[k].vocab, pool);
+    iron__thread_pool_destroy(pool);
 }
 
 static void one_is_one(void **state) {
-    iron__team *team = make_team(2);
+    iron__thread_pool *pool = make_team(2);
     uint32_t first = 0, others = 0;
 
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        iron__problem p =
-            make_problem(make_case(IRON_U32, 70000, 1000, IRON_HISTOGRAM_ONE, seed), team);
+        iron__op_problem p =
+            make_problem(make_case(IRON_U32, 70000, 1000, IRON_HISTOGRAM_ONE, seed), pool);
         uint32_t value = value_at(&p, 0);
 
         assert_in_range(value, 1, 999);
@@ -201,20 +203,20 @@ static void one_is_one(void **state) {
         others += value != first;
         op->unmake(&p);
     }
-    assert_true(others > 10); /* the seed chooses */
-    iron__team_destroy(team);
+    assert_true(others > 10); /* depends on the seed */
+    iron__thread_pool_destroy(pool);
 }
 
 static void sorted_is_sorted(void **state) {
     static const uint64_t counts[] = {1, 7, 255, 256, 257, 65536, 200003, 3000000};
-    iron__team *team = make_team(3);
+    iron__thread_pool *pool = make_team(3);
 
     (void)state;
     for (size_t k = 0; k < COUNT(kinds); k++)
         for (size_t n = 0; n < COUNT(counts); n++) {
-            iron__problem p = make_problem(
+            iron__op_problem p = make_problem(
                 make_case(kinds[k].element, counts[n], kinds[k].vocab, IRON_HISTOGRAM_SORTED, 1),
-                team);
+                pool);
             uint64_t bins = iron__histogram_bins(&p.c);
 
             for (uint64_t i = 0; i < counts[n]; i++)
@@ -223,16 +225,16 @@ static void sorted_is_sorted(void **state) {
                              value_at(&p, i));
             op->unmake(&p);
         }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void data_depend_on_the_seed_alone(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
 
     (void)state;
     for (int data = 0; data < IRON_HISTOGRAM_DATA; data++) {
         iron__case c = make_case(IRON_U16, 300000, 0, (iron__histogram_data)data, 1);
-        iron__problem a = make_problem(c, one), b = make_problem(c, three), other;
+        iron__op_problem a = make_problem(c, one), b = make_problem(c, three), other;
 
         c.seed = 2;
         other = make_problem(c, one);
@@ -243,8 +245,8 @@ static void data_depend_on_the_seed_alone(void **state) {
         op->unmake(&b);
         op->unmake(&other);
     }
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
 static void limits_are_kept(void **state) {
@@ -309,8 +311,8 @@ static void cases_are_described(void **state) {
     assert_true(rows == UINT64_C(1) << 28 && cols == 1);
 }
 
-/* Every row that another one is said to beat is there, and before it. */
-static void rows_tell_a_story(void **state) {
+/* Every row that another row improves on exists and comes before it. */
+static void rows_are_complete(void **state) {
     iron__contender row, slower;
 
     (void)state;
@@ -325,8 +327,8 @@ static void rows_tell_a_story(void **state) {
     }
 }
 
-/* Additions in place are estimated, since they may take seconds: longer the fewer counters there
- * are to meet in. A CPU behind OpenCL is not a matter of these figures. */
+/* Additions in place may take seconds, so they are estimated: the fewer counters, the longer. This
+ * does not apply to a CPU device of OpenCL. */
 static void additions_in_place_take_long(void **state) {
     const iron__gpu_info gpu = {.is_gpu = true}, other = {.is_gpu = false};
     const uint64_t rows = UINT64_C(1) << 32;
@@ -366,7 +368,7 @@ typedef struct expectation {
     size_t local_bytes;
 } expectation;
 
-#define HOPPER 232448u /* a group's local memory by CUDA; NVIDIA's OpenCL gives 48 KiB */
+#define HOPPER 232448u /* local memory of a group with CUDA; NVIDIA's OpenCL has 48 KiB */
 
 static const expectation champions[] = {
     {HOPPER, 1024, IRON_U8, 0, "histogram_lanes", 2, 32768},
@@ -392,7 +394,7 @@ static const expectation champions[] = {
     {32768, 256, IRON_U32, 8193, "histogram_global", 8, 0},
 };
 
-static void champion_takes_what_fits(void **state) {
+static void the_champion_takes_the_first_that_fits(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(champions); k++) {
         const expectation *e = &champions[k];
@@ -401,21 +403,21 @@ static void champion_takes_what_fits(void **state) {
                                .local_bytes_max = e->local_bytes_max,
                                .units = 132};
         iron__case c = make_case(e->element, 1 << 30, e->vocab, IRON_HISTOGRAM_UNIFORM, 0);
-        iron__histogram_plan plan = {.kernel = NULL};
+        plan p = {.kernel = NULL};
         iron_error err;
 
-        assert_ok(iron__histogram_plan_champion(&info, &c, &plan, &err), &err);
-        assert_string_equal(plan.kernel, e->kernel);
-        assert_int_equal(plan.groups, e->groups);
-        assert_int_equal(plan.local_bytes, e->local_bytes);
-        assert_true(plan.local_bytes <= e->local_bytes_max && plan.threads <= e->threads_max);
-        assert_true(plan.turn_bytes >= plan.threads);
+        assert_ok(plan_champion(&info, &c, &p, &err), &err);
+        assert_string_equal(p.kernel, e->kernel);
+        assert_int_equal(p.groups, e->groups);
+        assert_int_equal(p.local_bytes, e->local_bytes);
+        assert_true(p.local_bytes <= e->local_bytes_max && p.threads <= e->threads_max);
+        assert_true(p.turn_bytes >= p.threads);
     }
 }
 
-/* Far values have copies of their counters as long as these are small, one however many they are,
- * and never more bytes than the row has taken before it knew the device. */
-static void far_counters_have_room(void **state) {
+/* Far values have several copies of their counters while these are small, one copy if there are
+ * many, and never more bytes than the row reserved before the device was known. */
+static void far_counters_fit(void **state) {
     static const struct {
         uint64_t local_bytes_max;
         uint32_t vocab, far, copies;
@@ -434,42 +436,42 @@ static void far_counters_have_room(void **state) {
                                .group_threads_max = 1024,
                                .local_bytes_max = cases[k].local_bytes_max};
         iron__case c = make_case(IRON_U32, 1000, cases[k].vocab, IRON_HISTOGRAM_UNIFORM, 0);
-        iron__histogram_plan plan = {.kernel = NULL};
+        plan p = {.kernel = NULL};
         iron_error err;
 
-        assert_ok(iron__histogram_plan_swept(&info, &c, &plan, &err), &err);
-        assert_int_equal(plan.far, cases[k].far);
-        assert_int_equal(plan.copies, cases[k].copies);
-        assert_true(plan.far == 0 || plan.far + 2 * plan.pairs == cases[k].vocab);
-        assert_true((uint64_t)plan.far * plan.copies * 8 <= iron__histogram_far_bytes(&c));
-        assert_true(plan.local_bytes >= 4 * (size_t)plan.pairs && plan.local_bytes % 16 == 0);
-        assert_true(plan.local_bytes <= info.local_bytes_max);
+        assert_ok(plan_swept(&info, &c, &p, &err), &err);
+        assert_int_equal(p.far, cases[k].far);
+        assert_int_equal(p.copies, cases[k].copies);
+        assert_true(p.far == 0 || p.far + 2 * p.pairs == cases[k].vocab);
+        assert_true((uint64_t)p.far * p.copies * 8 <= far_bytes(&c));
+        assert_true(p.local_bytes >= 4 * (size_t)p.pairs && p.local_bytes % 16 == 0);
+        assert_true(p.local_bytes <= info.local_bytes_max);
     }
 }
 
-static void plans_say_what_does_not_fit(void **state) {
+static void plans_report_what_does_not_fit(void **state) {
     iron__gpu_info info = {.name = "a device", .group_threads_max = 1024, .local_bytes_max = 49152};
     iron__case c = make_case(IRON_U32, 1000, 50257, IRON_HISTOGRAM_UNIFORM, 0);
-    iron__histogram_plan plan = {.kernel = "any"};
+    plan p = {.kernel = "any"};
     iron_error err;
 
     (void)state;
-    assert_refused(iron__histogram_plan_plain(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
-    assert_says(&err, "50257 bins take 201028 bytes");
+    assert_refused(plan_plain(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "50257 bins need 201028 bytes");
     assert_says(&err, "49152");
-    assert_refused(iron__histogram_plan_lanes(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(plan_lanes(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
     c.vocab = 10000;
-    assert_ok(iron__histogram_plan_vector(&info, &c, &plan, &err), &err);
-    assert_refused(iron__histogram_plan_copies(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    assert_ok(plan_vector(&info, &c, &p, &err), &err);
+    assert_refused(plan_copies(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
     assert_says(&err, "two tables");
     c.vocab = 2000;
-    assert_ok(iron__histogram_plan_copies(&info, &c, &plan, &err), &err);
-    assert_int_equal(plan.copies, 6);
-    assert_int_equal(plan.local_bytes, 48000);
+    assert_ok(plan_copies(&info, &c, &p, &err), &err);
+    assert_int_equal(p.copies, 6);
+    assert_int_equal(p.local_bytes, 48000);
     info.local_bytes_max = 128;
-    assert_refused(iron__histogram_plan_packed(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(plan_packed(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
     info.local_bytes_max = 15;
-    assert_refused(iron__histogram_plan_swept(&info, &c, &plan, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(plan_swept(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
     assert_says(&err, "too little for swept");
 }
 
@@ -478,7 +480,7 @@ int main(void) {
         cmocka_unit_test(every_contender_is_right),
         cmocka_unit_test(threads_share_long_data),
         cmocka_unit_test(reference_counts),
-        cmocka_unit_test(the_check_takes_nothing_else),
+        cmocka_unit_test(the_check_refuses_everything_else),
         cmocka_unit_test(uniform_is_even),
         cmocka_unit_test(zipf_is_skewed),
         cmocka_unit_test(one_is_one),
@@ -486,11 +488,11 @@ int main(void) {
         cmocka_unit_test(data_depend_on_the_seed_alone),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(cases_are_described),
-        cmocka_unit_test(rows_tell_a_story),
+        cmocka_unit_test(rows_are_complete),
         cmocka_unit_test(additions_in_place_take_long),
-        cmocka_unit_test(champion_takes_what_fits),
-        cmocka_unit_test(far_counters_have_room),
-        cmocka_unit_test(plans_say_what_does_not_fit),
+        cmocka_unit_test(the_champion_takes_the_first_that_fits),
+        cmocka_unit_test(far_counters_fit),
+        cmocka_unit_test(plans_report_what_does_not_fit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

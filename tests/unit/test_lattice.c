@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_lattice.c: the two quantizers against SPEC's definition, written out slowly.
+ * test_lattice.c: the two quantizers against a slow implementation of their definition.
  *
- * The library answers from one table. Here every answer is searched: all points are compared, in
- * integers of 128 bits that hold any double from 1 to 65,535 exactly, and a value to be folded is
- * looked for among L_0 ... L_last. Lattices are the default, the smallest, the widest, the fullest,
- * and random ones. Values are what breaks tables: ties, their two neighbouring doubles, the ends,
- * zero of both signs, denormals, huge numbers and infinity.
+ * The library uses one table. Here every answer is found by search: all points are compared, in
+ * 128-bit integers that represent any double from 1 to 65,535 exactly, and the value that x folds
+ * to is searched among L_0 ... L_last. The lattices are the default, the smallest, the widest, the
+ * one with the most points, and random ones. The values are those that break tables: ties, their
+ * two neighbouring doubles, the ends, zero of both signs, denormals, huge numbers and infinity.
  */
 #include "support.h"
 
 #include "core/lattice.h"
-#include "engine/golden.h"
+#include "selftest/golden.h"
 
 #include <float.h>
 #include <math.h>
@@ -48,7 +48,7 @@ static double slow_real(const iron_lattice *l, double c) {
     return copysign(slow_nearest(l, v), c);
 }
 
-/* The v in L_0 ... L_last that is congruent to x, by looking at each; then its nearest point. */
+/* Searches for the v in L_0 ... L_last that is congruent to x; then its nearest point. */
 static uint32_t slow_xor(const iron_lattice *l, uint32_t x) {
     const uint32_t *points = iron_lattice_points(l);
     int64_t first = points[0], last = points[iron_lattice_count(l) - 1];
@@ -88,7 +88,7 @@ static void check_both_signs(const iron_lattice *l, double c) {
     check_real(l, -c);
 }
 
-/* The double next to c > 0, up or down: nextafter would need the mathematical library. */
+/* The double next to c > 0, up or down: nextafter would need libm. */
 static double neighbour(double c, int64_t step) {
     int64_t bits;
 
@@ -111,7 +111,7 @@ static void check_extremes(const iron_lattice *l) {
 
     for (size_t k = 0; k < COUNT(extremes); k++)
         check_both_signs(l, extremes[k]);
-    /* the public door speaks of finite numbers; inside a product may have overflowed */
+    /* the public function takes finite numbers; internal products may overflow */
     assert_true(iron__lattice_real(l, INFINITY) == l->last);
     assert_true(iron__lattice_real(l, -INFINITY) == -(double)l->last);
 }
@@ -130,33 +130,33 @@ static void check_borders(const iron_lattice *l) {
     }
 }
 
-static void check_random(const iron_lattice *l, int rounds, dice *d) {
+static void check_random(const iron_lattice *l, int rounds, rng *r) {
     for (int k = 0; k < rounds; k++) {
-        uint32_t x = roll_u32(d) >> roll_below(d, 32);
+        uint32_t x = rng_u32(r) >> rng_below(r, 32);
 
         check_xor(l, x);
-        check_both_signs(l, ldexp((double)roll_u32(d), -(int)roll_below(d, 40)));
-        check_both_signs(l, (double)(roll_u32(d) % (2 * l->last + 8)) / 2);
+        check_both_signs(l, ldexp((double)rng_u32(r), -(int)rng_below(r, 40)));
+        check_both_signs(l, (double)(rng_u32(r) % (2 * l->last + 8)) / 2);
     }
     check_xor(l, 0);
     check_xor(l, UINT32_MAX);
     check_xor(l, UINT32_C(1) << 31);
 }
 
-static void check_lattice(const uint32_t *points, uint32_t count, dice *d) {
+static void check_lattice(const uint32_t *points, uint32_t count, rng *r) {
     iron_lattice *l = make(points, count);
     uint32_t span = l->last - l->first + 1;
 
     check_extremes(l);
     check_borders(l);
-    check_random(l, span > 4096 ? 60 : 400, d);
+    check_random(l, span > 4096 ? 60 : 400, r);
     for (uint32_t x = 0; x < 3 * span && span <= 1024; x++)
         check_xor(l, x);
     iron_lattice_destroy(l);
 }
 
 static void golden_tables(void **state) {
-    const iron__golden *g = iron__golden_vectors();
+    const iron__golden *g = &iron__golden_vectors;
     iron_lattice *l = make(NULL, 0);
 
     (void)state;
@@ -177,7 +177,7 @@ static void default_points(void **state) {
     (void)state;
     assert_int_equal(iron_lattice_count(l), COUNT(points));
     assert_memory_equal(iron_lattice_points(l), points, sizeof points);
-    /* ties go down, whichever sign */
+    /* ties go to the smaller magnitude for both signs */
     assert_true(iron_lattice_quantize_real(l, 11.0) == 7);
     assert_true(iron_lattice_quantize_real(l, -11.0) == -7);
     assert_true(iron_lattice_quantize_real(l, 11.5) == 15);
@@ -188,35 +188,35 @@ static void default_points(void **state) {
 
 static void chosen_lattices_against_the_definition(void **state) {
     uint32_t full[IRON_LATTICE_MAX], spread[IRON_LATTICE_MAX];
-    dice d = {31};
+    rng r = {31};
 
     (void)state;
     for (uint32_t k = 0; k < IRON_LATTICE_MAX; k++) {
         full[k] = k + 1;
         spread[k] = 65535 - 1000 * (IRON_LATTICE_MAX - 1 - k);
     }
-    check_lattice(NULL, 0, &d);
-    check_lattice((uint32_t[]){1, 2}, 2, &d);
-    check_lattice((uint32_t[]){1, 65535}, 2, &d);
-    check_lattice((uint32_t[]){65534, 65535}, 2, &d);
-    check_lattice((uint32_t[]){3, 10, 100, 1000, 4000}, 5, &d);
-    check_lattice(full, IRON_LATTICE_MAX, &d);
-    check_lattice(spread, IRON_LATTICE_MAX, &d);
+    check_lattice(NULL, 0, &r);
+    check_lattice((uint32_t[]){1, 2}, 2, &r);
+    check_lattice((uint32_t[]){1, 65535}, 2, &r);
+    check_lattice((uint32_t[]){65534, 65535}, 2, &r);
+    check_lattice((uint32_t[]){3, 10, 100, 1000, 4000}, 5, &r);
+    check_lattice(full, IRON_LATTICE_MAX, &r);
+    check_lattice(spread, IRON_LATTICE_MAX, &r);
 }
 
 static void random_lattices_against_the_definition(void **state) {
-    dice d = {37};
+    rng r = {37};
 
     (void)state;
     for (int n = 0; n < 60; n++) {
         uint32_t points[IRON_LATTICE_MAX];
-        uint32_t count = 2 + (uint32_t)roll_below(&d, IRON_LATTICE_MAX - 1);
-        uint32_t step = n % 10 == 0 ? 1000 : 1 + (uint32_t)roll_below(&d, 30);
-        uint32_t at = 1 + (uint32_t)roll_below(&d, 500);
+        uint32_t count = 2 + (uint32_t)rng_below(&r, IRON_LATTICE_MAX - 1);
+        uint32_t step = n % 10 == 0 ? 1000 : 1 + (uint32_t)rng_below(&r, 30);
+        uint32_t at = 1 + (uint32_t)rng_below(&r, 500);
 
-        for (uint32_t k = 0; k < count; k++, at += 1 + (uint32_t)roll_below(&d, step))
+        for (uint32_t k = 0; k < count; k++, at += 1 + (uint32_t)rng_below(&r, step))
             points[k] = at;
-        check_lattice(points, count, &d);
+        check_lattice(points, count, &r);
     }
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_layout.c: the op layout: the step is what the contract says, to the bit; the judge refuses
- * every answer that is wrong in a way in which contenders are wrong; ways from layout to layout are
- * there and back; every CPU row is right for every number of particles, both values of the axis, on
- * one to three threads. Rows on GPUs run in the selftest.
+ * test_layout.c: the op layout: the step matches the contract bit for bit; the check refuses
+ * typical wrong answers; conversions between layouts are inverse to each other; every CPU row is
+ * right for every number of particles, both values of the axis, on one to three threads. GPU rows
+ * run in the selftest.
  */
 #include "support.h"
 
-#include "ops/layout/layout.h"
-#include "ops/layout/layout_op.h"
+#include "ops/layout/layout.c"
+#include "ops/op.h"
 
 #include <math.h>
 
@@ -18,12 +18,12 @@ enum { FIELDS_ALL, FIELDS_ONE };
 static const uint64_t counts[] = {1,  2,  3,   4,    5,     17,    31,    32,
                                   33, 64, 100, 1000, 65536, 65537, 140001};
 
-static iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
+static iron__thread_pool *make_team(uint32_t threads) {
+    iron__thread_pool *pool = NULL;
     iron_error err;
 
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
+    assert_ok(iron__thread_pool_create(threads, iron__allocator_default(), &pool, &err), &err);
+    return pool;
 }
 
 static iron__case make_case(uint64_t count, int fields, uint64_t seed) {
@@ -35,23 +35,31 @@ static iron__case make_case(uint64_t count, int fields, uint64_t seed) {
                         .at = {fields}};
 }
 
-static iron__problem make_problem(uint64_t count, int fields, uint64_t seed, iron__team *team) {
-    iron__problem p = {.c = make_case(count, fields, seed)};
+static iron__op_problem make_problem(uint64_t count, int fields, uint64_t seed,
+                                     iron__thread_pool *pool) {
+    iron__op_problem p = {.c = make_case(count, fields, seed)};
     iron_error err;
 
     assert_ok(iron__op_layout.accept(&p.c, &err), &err);
-    assert_ok(iron__op_layout.make(&p, team, &err), &err);
+    assert_ok(iron__op_layout.make(&p, pool, &err), &err);
     assert_int_equal(p.inputs[0].bytes, count * 24);
     assert_int_equal(p.output_bytes, count * (fields == FIELDS_ONE ? 4 : 24));
     return p;
 }
 
-/* The nearest float to a sum or product of floats: a double holds a product of two exactly, and a
- * sum of such floats as these, so that it is rounded once. */
+/* The nearest float to a sum or product of floats: a double holds the product of two floats, and
+ * the sum of floats like these, exactly, so the result is rounded once. */
 static float rounded(double exact) { return (float)exact; }
 
-/* In the op's order. */
-static float *compute(const iron__problem *p) {
+static void convert(iron__thread_pool *pool, const float *from, float *to, size_t count,
+                    iron__data_piece piece) {
+    conversion m = {from, to, count};
+
+    iron__data_pieces(pool, count, piece, &m);
+}
+
+/* The operations in the op's order. */
+static float *compute_answer(const iron__op_problem *p) {
     const float *in = p->inputs[0].data;
     float *out = grab(p->output_bytes);
 
@@ -71,7 +79,7 @@ static float *compute(const iron__problem *p) {
     return out;
 }
 
-static void assert_passes(const iron__problem *p, const void *output, const char *what) {
+static void assert_passes(const iron__op_problem *p, const void *output, const char *what) {
     char text[240] = "";
 
     if (!iron__op_layout.check(p, output, text, sizeof text))
@@ -79,8 +87,9 @@ static void assert_passes(const iron__problem *p, const void *output, const char
                  p->c.at[0], text);
 }
 
-/* And the judge names this element of the output first. */
-static void assert_fails(const iron__problem *p, const void *output, size_t at, const char *what) {
+/* The check must report this element of the output first. */
+static void assert_fails(const iron__op_problem *p, const void *output, size_t at,
+                         const char *what) {
     static const char *const names[] = {"x", "y", "z", "vx", "vy", "vz"};
     size_t fields = p->c.at[0] != FIELDS_ALL ? 1 : 6;
     char text[240] = "", begin[80];
@@ -93,7 +102,7 @@ static void assert_fails(const iron__problem *p, const void *output, size_t at, 
         fail_msg("%s: '%s' does not begin with '%s'", what, text, begin);
 }
 
-/* Another float, as near as there is one. */
+/* The adjacent float. */
 static float beside(float value) {
     uint32_t bits;
 
@@ -103,7 +112,7 @@ static float beside(float value) {
     return value;
 }
 
-static void assert_single_elements_count(const iron__problem *p, float *output) {
+static void assert_single_elements_count(const iron__op_problem *p, float *output) {
     static const float wrong[] = {0, NAN, INFINITY, 2};
     size_t count = p->output_bytes / sizeof(float), step = count < 2000 ? 1 : count / 23;
 
@@ -120,9 +129,9 @@ static void assert_single_elements_count(const iron__problem *p, float *output) 
     assert_fails(p, output, count - 1, "the last element's last digit");
 }
 
-static void assert_wrong_answers_fail(const iron__problem *p) {
+static void assert_wrong_answers_fail(const iron__op_problem *p) {
     size_t count = p->output_bytes / sizeof(float);
-    float *right = compute(p), *wrong = grab(p->output_bytes);
+    float *right = compute_answer(p), *wrong = grab(p->output_bytes);
 
     assert_passes(p, right, "the definition");
     memset(wrong, 0, p->output_bytes);
@@ -139,8 +148,7 @@ static void assert_wrong_answers_fail(const iron__problem *p) {
         assert_fails(p, wrong, 0, "particles shifted by one");
     }
     if (p->c.rows > 1 && p->c.at[0] == FIELDS_ALL) {
-        iron__layout_to_soa(p->team, (const layout_particle *)(const void *)right, wrong,
-                            (size_t)p->c.rows);
+        convert(p->pool, right, wrong, (size_t)p->c.rows, piece_to_soa);
         assert_fails(p, wrong, 1, "in another layout");
     }
     assert_single_elements_count(p, right);
@@ -151,24 +159,24 @@ static void assert_wrong_answers_fail(const iron__problem *p) {
 static void wrong_answers_fail(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t s = 0; s < 2 * COUNT(counts); s++) {
-            iron__problem p = make_problem(counts[s / 2], s % 2, 7, team);
+            iron__op_problem p = make_problem(counts[s / 2], s % 2, 7, pool);
 
             assert_wrong_answers_fail(&p);
             iron__op_layout.unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-/* A fused step would be another one: the data must show it. */
+/* A fused multiply-add gives another result: the data must show it. */
 static void fused_steps_fail(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p = make_problem(1000, FIELDS_ALL, 1, team);
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = make_problem(1000, FIELDS_ALL, 1, pool);
     const float *in = p.inputs[0].data;
-    float *output = compute(&p);
+    float *output = compute_answer(&p);
     size_t others = 0;
 
     (void)state;
@@ -182,13 +190,13 @@ static void fused_steps_fail(void **state) {
     assert_false(iron__op_layout.check(&p, output, (char[80]){""}, 80));
     free(output);
     iron__op_layout.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void the_judge_says_what(void **state) {
-    iron__team *team = make_team(3);
-    iron__problem p = make_problem(100000, FIELDS_ALL, 1, team);
-    float *output = compute(&p);
+static void the_check_names_the_element(void **state) {
+    iron__thread_pool *pool = make_team(3);
+    iron__op_problem p = make_problem(100000, FIELDS_ALL, 1, pool);
+    float *output = compute_answer(&p);
     char text[240];
 
     (void)state;
@@ -201,40 +209,40 @@ static void the_judge_says_what(void **state) {
     assert_string_equal(text, "y of particle 70000 is 0.5, should be 0.00249999994");
     free(output);
     iron__op_layout.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void data_are_the_seeds(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
-    iron__problem a = make_problem(70001, FIELDS_ALL, 5, one);
-    iron__problem b = make_problem(70001, FIELDS_ONE, 5, three);
-    iron__problem c = make_problem(70001, FIELDS_ALL, 6, three);
+static void data_depend_on_the_seed(void **state) {
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
+    iron__op_problem a = make_problem(70001, FIELDS_ALL, 5, one);
+    iron__op_problem b = make_problem(70001, FIELDS_ONE, 5, three);
+    iron__op_problem c = make_problem(70001, FIELDS_ALL, 6, three);
 
     (void)state;
-    assert_ptr_equal(b.team, three);
+    assert_ptr_equal(b.pool, three);
     assert_memory_equal(a.inputs[0].data, b.inputs[0].data, a.inputs[0].bytes);
     assert_memory_not_equal(a.inputs[0].data, c.inputs[0].data, a.inputs[0].bytes);
     iron__op_layout.unmake(&a);
     iron__op_layout.unmake(&b);
     iron__op_layout.unmake(&c);
     iron__op_layout.unmake(&c); /* a struct of zeros but c */
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
-/* Field f of particle k in each layout, by the words of kernel_params.h. */
-static void layouts_are_what_they_are_called(void **state) {
-    iron__team *team = make_team(2);
+/* Field f of particle k in each layout, as described in kernel_params.h. */
+static void conversions_match_the_layouts(void **state) {
+    iron__thread_pool *pool = make_team(2);
 
     (void)state;
     for (size_t s = 0; s < COUNT(counts); s++) {
-        iron__problem p = make_problem(counts[s], FIELDS_ALL, s, team);
+        iron__op_problem p = make_problem(counts[s], FIELDS_ALL, s, pool);
         size_t count = (size_t)counts[s], bytes = p.inputs[0].bytes;
         const float *in = p.inputs[0].data;
         float *soa = grab(bytes), *aosoa = grab(bytes), *back = grab(bytes);
 
-        iron__layout_to_soa(team, p.inputs[0].data, soa, count);
-        iron__layout_to_aosoa(team, p.inputs[0].data, aosoa, count);
+        convert(pool, in, soa, count, piece_to_soa);
+        convert(pool, in, aosoa, count, piece_to_aosoa);
         for (size_t k = 0; k < count; k++) {
             size_t first = k - k % 32, block = count - first < 32 ? count - first : 32;
 
@@ -243,26 +251,27 @@ static void layouts_are_what_they_are_called(void **state) {
                     aosoa[first * 6 + f * block + k % 32] != in[k * 6 + f])
                     fail_msg("field %zu of particle %zu of %zu", f, k, count);
         }
-        iron__layout_from_soa(&p, soa, back);
+        unpack_soa(&p, soa, back);
         assert_memory_equal(back, in, bytes);
         memset(back, 0, bytes);
-        iron__layout_from_aosoa(&p, aosoa, back);
+        unpack_aosoa(&p, aosoa, back);
         assert_memory_equal(back, in, bytes);
         free(soa);
         free(aosoa);
         free(back);
         iron__op_layout.unmake(&p);
     }
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* As a race does it: output and scratch exactly as large as they must be, with rubbish in them. */
-static void assert_row_is_right(const iron__contender *row, const iron__problem *p,
-                                iron__team *team) {
+/* Runs as in a race: output and scratch have exactly the required size and contain garbage. */
+static void assert_row_is_right(const iron__contender *row, const iron__op_problem *p,
+                                iron__thread_pool *pool) {
     void *output = grab(p->output_bytes), *unpacked = grab(p->output_bytes);
-    size_t bytes = row->cpu_scratch_bytes ? row->cpu_scratch_bytes(p, iron__team_threads(team)) : 0;
+    size_t bytes =
+        row->cpu_scratch_bytes ? row->cpu_scratch_bytes(p, iron__thread_pool_threads(pool)) : 0;
     iron__cpu_work work = {
-        .row = row, .problem = p, .team = team, .output = output, .scratch = grab(bytes)};
+        .row = row, .problem = p, .pool = pool, .output = output, .scratch = grab(bytes)};
 
     memset(work.scratch, 0xFF, bytes);
     if (row->cpu_prepare)
@@ -285,17 +294,17 @@ static void every_cpu_row_is_right(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t s = 0; s < 2 * COUNT(counts); s++) {
-            iron__problem p = make_problem(counts[s / 2], s % 2, s, team);
+            iron__op_problem p = make_problem(counts[s / 2], s % 2, s, pool);
 
             for (size_t k = 0; iron__op_layout.contender_at(k, &row); k++)
                 if (row.backends & IRON_ON_CPU)
-                    assert_row_is_right(&row, &p, team);
+                    assert_row_is_right(&row, &p, pool);
             iron__op_layout.unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
@@ -308,7 +317,7 @@ static bool has_row(const char *name, uint32_t backends, size_t end) {
     return false;
 }
 
-static void rows_tell_a_story(void **state) {
+static void rows_are_complete(void **state) {
     static const char *const on_cpu[] = {"aos",         "aosoa",         "soa",
                                          "aos-threads", "aosoa-threads", "soa-threads"};
     static const char *const on_gpu[] = {"aos", "aosoa", "soa", "soa-vector"};
@@ -390,11 +399,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_answers_fail),
         cmocka_unit_test(fused_steps_fail),
-        cmocka_unit_test(the_judge_says_what),
-        cmocka_unit_test(data_are_the_seeds),
-        cmocka_unit_test(layouts_are_what_they_are_called),
+        cmocka_unit_test(the_check_names_the_element),
+        cmocka_unit_test(data_depend_on_the_seed),
+        cmocka_unit_test(conversions_match_the_layouts),
         cmocka_unit_test(every_cpu_row_is_right),
-        cmocka_unit_test(rows_tell_a_story),
+        cmocka_unit_test(rows_are_complete),
         cmocka_unit_test(sizes_are_large_enough),
         cmocka_unit_test(limits_are_kept),
     };

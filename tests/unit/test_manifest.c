@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_manifest.c: manifests as files: written and read back the same, byte for byte; names of any
- * bytes; versions; and a table of lies, each of which must be refused with a word on what is wrong.
+ * bytes; versions; and a table of contradictions, each refused with a message about it.
  */
 #include "place.h"
 #include "scan_support.h"
+
+#include "digest/manifest.c"
 
 static iron_manifest *scan_one(const char *path, uint64_t limit, size_t count,
                                uint64_t chunk_tokens) {
@@ -19,7 +21,7 @@ static iron_manifest *scan_one(const char *path, uint64_t limit, size_t count,
     return m;
 }
 
-/* Written, read, written again: the same bytes; and what was read is what was written. */
+/* Writes, reads and writes again: the same bytes, and the same contents. */
 static void assert_round_trip(const iron_manifest *m) {
     file_name first = name_in(&place, "first"), second = name_in(&place, "second");
     iron_manifest *back = NULL;
@@ -105,8 +107,8 @@ static void test_is_one(void **state) {
     assert_false(iron_manifest_is_one(name_in(&place, "nothing").path));
 }
 
-/* Members may have been sorted: the schema stands anywhere, also on a seam of what is read. */
-static void test_is_one_wherever_the_schema_stands(void **state) {
+/* Members may be sorted differently: the schema may be anywhere, also across read blocks. */
+static void test_is_one_wherever_the_schema_is(void **state) {
     static const char begin[] = "{\"a\": \"", end[] = "\", \"schema\": \"iron.manifest/1\"}";
     file_name name = name_in(&place, "sorted");
     char *text = grab(200000);
@@ -129,8 +131,8 @@ static void test_is_one_wherever_the_schema_stands(void **state) {
     free(text);
 }
 
-/* Whoever asks what a pipe is takes nothing out of it. */
-static void test_a_pipe_is_none_and_stays_full(void **state) {
+/* Checking whether a pipe is a manifest reads nothing from it. */
+static void test_a_pipe_is_not_read(void **state) {
     static const char text[] = "{\"schema\": \"iron.manifest/1\"}";
     char path[32], back[sizeof text] = "";
     int ends[2];
@@ -146,7 +148,7 @@ static void test_a_pipe_is_none_and_stays_full(void **state) {
     close(ends[0]);
 }
 
-/* The text with the first `from` in it replaced; free() it. */
+/* The text with the first `from` replaced; free() it. */
 static char *replaced(const char *text, const char *from, const char *to) {
     const char *at = strstr(text, from);
     char *out = grab(strlen(text) + strlen(to) + 1);
@@ -157,20 +159,20 @@ static char *replaced(const char *text, const char *from, const char *to) {
     return out;
 }
 
-static void assert_lie(const char *text, const char *from, const char *to, iron_status status,
-                       const char *word) {
-    char *lie = replaced(text, from, to);
+static void assert_contradiction(const char *text, const char *from, const char *to,
+                                 iron_status status, const char *word) {
+    char *changed = replaced(text, from, to);
     iron_manifest *m = NULL;
     iron_error err;
 
-    assert_refused(iron__manifest_parse("lie", lie, strlen(lie), &m, &err), status, &err);
+    assert_refused(parse_manifest("changed", changed, strlen(changed), &m, &err), status, &err);
     if (!strstr(err.text, word))
         fail_msg("%s -> %s: '%s' does not say '%s'", from, to, err.text, word);
     assert_null(m);
-    free(lie);
+    free(changed);
 }
 
-/* A manifest whose numbers are known: three files, 3000 tokens, all 7 but one. */
+/* A manifest with known numbers: three files, 3000 tokens, all 7 except one. */
 static char *known_text(void) {
     static const size_t sizes[] = {1000, 0, 2000};
     iron_scan_options o = scan_options(1, 1024);
@@ -192,10 +194,10 @@ static char *known_text(void) {
     return file_read(name.path, &bytes);
 }
 
-static void test_lies(void **state) {
+static void test_contradictions(void **state) {
     static const struct {
         const char *from, *to, *word;
-    } lies[] = {
+    } rows[] = {
         {"\"tokens\": 3000", "\"tokens\": 2999", "2999"},
         {"\"first\": 0", "\"first\": 4", "3004"},
         {"\"first\": 0", "\"first\": -1", "first"},
@@ -228,21 +230,23 @@ static void test_lies(void **state) {
         {"\"chunks\"", "\"chunkz\"", "chunks"},
         {"\"path\"", "\"paths\"", "path"},
         {"\"schema\": \"iron.manifest/1\"", "\"schema\": \"iron.manifest/\"", "schema"},
-        {"\"schema\": \"iron.manifest/1\"", "\"schema\": \"iron.arena/1\"", "no manifest"},
+        {"\"schema\": \"iron.manifest/1\"", "\"schema\": \"iron.arena/1\"", "not a manifest"},
         {"\"schema\": \"iron.manifest/1\"", "\"schema\": 1", "schema"},
     };
     char *text = known_text();
 
     (void)state;
-    for (size_t k = 0; k < COUNT(lies); k++)
-        assert_lie(text, lies[k].from, lies[k].to, IRON_E_FORMAT, lies[k].word);
-    assert_lie(text, "iron.manifest/1", "iron.manifest/2", IRON_E_UNSUPPORTED, "version 2");
-    assert_lie(text, "\"seal_version\": 1", "\"seal_version\": 2", IRON_E_UNSUPPORTED, "version 2");
-    assert_lie(text, "{", "[", IRON_E_FORMAT, "line 2");
+    for (size_t k = 0; k < COUNT(rows); k++)
+        assert_contradiction(text, rows[k].from, rows[k].to, IRON_E_FORMAT, rows[k].word);
+    assert_contradiction(text, "iron.manifest/1", "iron.manifest/2", IRON_E_UNSUPPORTED,
+                         "version 2");
+    assert_contradiction(text, "\"seal_version\": 1", "\"seal_version\": 2", IRON_E_UNSUPPORTED,
+                         "version 2");
+    assert_contradiction(text, "{", "[", IRON_E_FORMAT, "line 2");
     free(text);
 }
 
-/* One digit of the seal, of a word, of a chunk's line: found, wherever it is changed. */
+/* A changed digit of the seal, of a word, or of a chunk's line is detected. */
 static void test_damaged_digits(void **state) {
     char *text = known_text();
     iron_manifest *m = NULL;
@@ -251,26 +255,26 @@ static void test_damaged_digits(void **state) {
 
     (void)state;
     for (char *at = strstr(text, "\"seal\""); at < strstr(text, "\"tokens\""); at++) {
-        char kept = *at;
+        char original = *at;
 
-        if (kept < '0' || kept > '9')
+        if (original < '0' || original > '9')
             continue;
-        *at = kept == '7' ? '8' : '7';
-        assert_true(iron__manifest_parse("damaged", text, strlen(text), &m, &err) != IRON_OK);
-        *at = kept;
+        *at = original == '7' ? '8' : '7';
+        assert_true(parse_manifest("damaged", text, strlen(text), &m, &err) != IRON_OK);
+        *at = original;
         damaged++;
     }
     assert_true(damaged > 60);
     for (char *at = strstr(text, "\"chunks\": ["); (at = strstr(at, "    \"")); at += 5) {
-        char kept = at[5]; /* the first digit of a chunk's sum */
+        char original = at[5]; /* the first digit of a chunk's sum */
 
-        at[5] = kept == '7' ? '8' : '7';
-        assert_refused(iron__manifest_parse("damaged", text, strlen(text), &m, &err), IRON_E_FORMAT,
+        at[5] = original == '7' ? '8' : '7';
+        assert_refused(parse_manifest("damaged", text, strlen(text), &m, &err), IRON_E_FORMAT,
                        &err);
         assert_says(&err, "sums");
-        at[5] = kept;
+        at[5] = original;
     }
-    assert_ok(iron__manifest_parse("as it was", text, strlen(text), &m, &err), &err);
+    assert_ok(parse_manifest("as it was", text, strlen(text), &m, &err), &err);
     iron_manifest_destroy(m);
     free(text);
 }
@@ -294,18 +298,18 @@ static void test_bad_chunks(void **state) {
     (void)state;
     snprintf(from, sizeof from, "%.*s", (int)(strchr(line, '"') - line), line);
     for (size_t k = 0; k < COUNT(lines); k++)
-        assert_lie(text, from, lines[k], IRON_E_FORMAT, "chunk 0 is");
+        assert_contradiction(text, from, lines[k], IRON_E_FORMAT, "chunk 0 is");
     free(text);
 }
 
-static void test_unknown_fields_are_passed_over(void **state) {
+static void test_unknown_fields_are_ignored(void **state) {
     char *text = known_text();
     char *more = replaced(text, "\"tokens\": 3000", "\"comment\": {\"x\": [1]}, \"tokens\": 3000");
     iron_manifest *m = NULL;
     iron_error err;
 
     (void)state;
-    assert_ok(iron__manifest_parse("more", more, strlen(more), &m, &err), &err);
+    assert_ok(parse_manifest("more", more, strlen(more), &m, &err), &err);
     iron_manifest_destroy(m);
     free(more);
     free(text);
@@ -354,12 +358,12 @@ int main(void) {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_is_one),
-        cmocka_unit_test(test_is_one_wherever_the_schema_stands),
-        cmocka_unit_test(test_a_pipe_is_none_and_stays_full),
-        cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_is_one_wherever_the_schema_is),
+        cmocka_unit_test(test_a_pipe_is_not_read),
+        cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_damaged_digits),
         cmocka_unit_test(test_bad_chunks),
-        cmocka_unit_test(test_unknown_fields_are_passed_over),
+        cmocka_unit_test(test_unknown_fields_are_ignored),
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_describe),
     };

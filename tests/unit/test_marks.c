@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_marks.c: marks are what their definition says, however a chunk is cut while it is looked at,
- * and content that moves keeps its mark.
+ * test_marks.c: marks follow their definition for any split of a chunk into pieces, and moved
+ * content keeps its mark.
  */
 #include "scan_support.h"
 
-#include "core/mix.h"
+#include "digest/scan.c"
 
 #define TOKENS 20000u
 
-static uint32_t room[IRON_WIDEN_TOKENS];
-
-/* The definition again, from docs/manifest.md. */
-static uint64_t hash_by_definition(const uint32_t *t) {
-    uint64_t sum = 0;
-
-    for (uint64_t j = 0; j < 8; j++) {
-        uint32_t k0 = (uint32_t)(iron__mix64((2 * j + 1) * IRON_GOLDEN_GAMMA) >> 32);
-        uint32_t k1 = (uint32_t)(iron__mix64((2 * j + 2) * IRON_GOLDEN_GAMMA) >> 32);
-
-        sum += (uint64_t)(uint32_t)(t[2 * j] + k0) * (uint32_t)(t[2 * j + 1] + k1);
-    }
-    return iron__mix64(sum) >> 1;
-}
+static uint32_t scratch[IRON_WIDEN_TOKENS];
 
 static void test_definition(void **state) {
     uint32_t *tokens = grab_tokens(1, UINT64_C(1) << 32, TOKENS);
@@ -31,14 +18,13 @@ static void test_definition(void **state) {
     (void)state;
     for (size_t k = 0; k + IRON_MARK_TOKENS <= TOKENS; k++) {
         const uint32_t *t = tokens + k;
-        uint32_t word = t[0] * 0x9E3779B1u + t[1] * 0x85EBCA77u + t[2] * 0xC2B2AE3Du +
-                        t[3] * 0x27D4EB2Fu + 0x165667B1u;
+        bool is_one = is_candidate(candidate_word(t));
 
-        assert_int_equal(iron__mark_hash(t), hash_by_definition(t));
-        assert_int_equal(iron__mark_is_candidate(t), word < 1u << 25);
-        candidates += iron__mark_is_candidate(t);
+        assert_int_equal(window_hash(t), hash_by_definition(t));
+        assert_int_equal(is_one, is_candidate_by_definition(t));
+        candidates += is_one;
     }
-    /* one in 128, give or take five standard deviations */
+    /* one in 128, within five standard deviations */
     assert_in_range(candidates, TOKENS / 128 - 63, TOKENS / 128 + 63);
     free(tokens);
 }
@@ -48,7 +34,7 @@ static void take(iron_dtype dtype, const void *data, size_t begin, size_t window
     iron__tokens_view view = {dtype, data, TOKENS};
     iron__chunk piece = iron__chunk_empty();
 
-    iron__marks_take(&view, begin, windows, begin, room, &piece);
+    marks_add(&view, begin, windows, begin, scratch, &piece);
     iron__chunk_add(chunk, &piece);
 }
 
@@ -58,7 +44,7 @@ static void test_cuts(void **state) {
                                         IRON_DTYPE_I64};
     static const uint64_t limits[] = {2, 4, 200};
     const size_t windows = TOKENS - IRON_MARK_TOKENS + 1;
-    dice d = {3};
+    rng r = {3};
 
     (void)state;
     for (size_t l = 0; l < COUNT(limits); l++)
@@ -66,10 +52,10 @@ static void test_cuts(void **state) {
             uint32_t *tokens = grab_tokens(l, limits[l], TOKENS);
             void *data = stored_as(dtypes[k], tokens, TOKENS);
             iron__chunk want = plain_chunk(tokens, TOKENS, 0, TOKENS), got = iron__chunk_empty();
-            size_t middle = (size_t)roll_below(&d, windows);
+            size_t middle = (size_t)rng_below(&r, windows);
 
             for (size_t at = middle, some; at < windows; at += some) {
-                some = 1 + (size_t)roll_below(&d, 5000);
+                some = 1 + (size_t)rng_below(&r, 5000);
                 some = some < windows - at ? some : windows - at;
                 take(dtypes[k], data, at, some, &got);
             }
@@ -97,7 +83,7 @@ static void test_ties_go_to_the_first(void **state) {
     assert_chunk(&none, &sum);
 }
 
-/* What a mark is for: the text with tokens before it has the same mark, so much later. */
+/* The purpose of marks: text after inserted tokens has the same mark, at a later position. */
 static void test_content_that_moves(void **state) {
     uint32_t *tokens = grab_tokens(8, 50257, TOKENS);
     iron__chunk before, after;

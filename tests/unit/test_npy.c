@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_npy.c: NumPy's header read and written, and activations from such files.
+ * test_npy.c: NumPy headers read and written, and activations from such files.
  *
- * The header is a Python dict literal. What NumPy itself writes must pass, and what other writers
- * could: other orders of keys, other white space, double quotes, versions 1 to 3. What is no such
- * dict, or says more than the file has, is refused with a sentence, at every length it is cut to.
+ * The header is a Python dict literal. Headers written by NumPy must be accepted, and variants that
+ * other writers could produce: other orders of keys, other white space, double quotes, versions 1
+ * to 3. Anything else, or a header that claims more than the file contains, is an error with a
+ * message, at every truncation.
  */
 #include "place.h"
 
@@ -15,7 +16,7 @@
 
 #define ROOM 1024u
 
-/* Magic, version, length and dict; returns how many bytes that is. */
+/* Magic, version, length and dict; returns the number of bytes. */
 static size_t make_header(unsigned char data[ROOM], unsigned version, const char *dict) {
     size_t prefix = version == 1 ? 10 : 12, length = strlen(dict);
 
@@ -121,7 +122,7 @@ static void bad_dicts(void **state) {
         refuse_dict(dicts[k]);
 }
 
-/* White space may stand anywhere, but nothing else: Python would take none of these. */
+/* White space may be anywhere, but nothing else: Python would accept none of these. */
 static void nothing_but_the_dict(void **state) {
     (void)state;
     refuse_dict("{'descr': '<f4', 'fortran_order': False, 'shape': (5,)} and more");
@@ -159,7 +160,7 @@ static void bad_beginnings(void **state) {
     parse_bad(data, bytes);
 }
 
-/* Header and numbers into a file, as another program would write them. */
+/* Writes header and numbers into a file, as another program would. */
 static void write_npy(const char *path, const char *dict, const void *numbers, size_t bytes) {
     unsigned char header[ROOM];
     size_t used = make_header(header, 1, dict);
@@ -200,7 +201,7 @@ static void activations_of_both_widths(void **state) {
     write_npy(path.path, F8("(5,)"), wide, sizeof wide);
     assert_ok(iron_activations_read(path.path, got, 5, &err), &err);
     assert_memory_equal(got, narrow, sizeof got);
-    wide[0] = 0.1; /* no float: rounded once */
+    wide[0] = 0.1; /* not a float: rounded once */
     write_npy(path.path, F8("(5,)"), wide, sizeof wide);
     assert_ok(iron_activations_read(path.path, got, 5, &err), &err);
     assert_true(got[0] == 0.1f);
@@ -219,7 +220,7 @@ static void activations_that_do_not_fit(void **state) {
     static const float numbers[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 
     (void)state;
-    refuse_activations(IRON_E_IO, "activations.npy"); /* not there */
+    refuse_activations(IRON_E_IO, "activations.npy"); /* missing */
     file_write(path.path, "", 0);
     refuse_activations(IRON_E_FORMAT, "activations.npy");
     write_npy(path.path, F4("(4,)"), numbers, 16);
@@ -249,8 +250,8 @@ static void refuse_f8(double bad) {
     refuse_activations(IRON_E_ARG, "3");
 }
 
-/* SPEC refuses what is not finite and what lies in 0 < |a| < 2^-96, in the user's own width. */
-static void activations_that_are_no_activations(void **state) {
+/* Values that are not finite or have 0 < |a| < 2^-96 are errors, for both widths. */
+static void invalid_activations(void **state) {
     float numbers[5] = {1, 2, NAN, 4, 5};
 
     (void)state;
@@ -260,18 +261,18 @@ static void activations_that_are_no_activations(void **state) {
     write_npy(path.path, F4("(5,)"), numbers, sizeof numbers);
     refuse_activations(IRON_E_ARG, "2");
     refuse_f8((double)INFINITY);
-    refuse_f8(1e300); /* no float */
+    refuse_f8(1e300); /* not a float */
     refuse_f8(1e-40);
 }
 
-/* Numbers that a double holds and a float does not: they must not slip through as 0. */
+/* Doubles that are too small for a float must not become 0. */
 static void doubles_below_all_floats(void **state) {
     (void)state;
     refuse_f8(1e-300);
     refuse_f8(-1e-50);
 }
 
-/* What the library writes it reads, and NumPy would: version 1.0, data at a multiple of 64. */
+/* The library reads the files it writes: version 1.0, data at a multiple of 64. */
 static void written_files_are_read(void **state) {
     static const float numbers[5] = {1, -2, 3.5f, 0, 1e30f};
     iron__npy_header h;
@@ -325,7 +326,7 @@ static void export_file(const char *name, const char *descr, const void *want, s
     free(data);
 }
 
-/* An engine's three arrays; the second time over the first. */
+/* The three arrays of an engine, exported twice to the same files. */
 static void engines_are_exported(void **state) {
     uint32_t *tokens = grab_tokens(131, 50257, 1000);
     file_name out = name_in(&place, "out");
@@ -368,7 +369,7 @@ int main(void) {
         CASE(bad_beginnings),
         CASE(activations_of_both_widths),
         CASE(activations_that_do_not_fit),
-        CASE(activations_that_are_no_activations),
+        CASE(invalid_activations),
         CASE(doubles_below_all_floats),
         CASE(written_files_are_read),
         CASE(unwritable_targets_are_refused),

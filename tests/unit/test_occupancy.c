@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_occupancy.c: the op occupancy as far as a machine without a GPU can tell: its data come from
- * the seed, the judge finds every planted error, the local memory that holds groups back is found
- * for units of several makes, and rows and limits are what they should be.
+ * test_occupancy.c: the op occupancy without a GPU: data depend on the seed, the check finds every
+ * planted error, the local memory that limits the number of groups is found for several kinds of
+ * units, and rows and limits are as expected.
  */
 #include "line_support.h"
 
-#include "ops/occupancy/occupancy.h"
-#include "ops/occupancy/occupancy_op.h"
+#include "ops/occupancy/occupancy.c"
+#include "ops/op.h"
 
 #define OP (&iron__op_occupancy)
 
 static void data_come_from_the_seed(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
-    iron__problem a = make_line(OP, 200003, 0, 5, one), b = make_line(OP, 200003, 0, 5, three);
-    iron__problem c = make_line(OP, 200003, 0, 6, three);
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
+    iron__op_problem a = make_line(OP, 200003, 0, 5, one), b = make_line(OP, 200003, 0, 5, three);
+    iron__op_problem c = make_line(OP, 200003, 0, 6, three);
     const uint32_t *words = a.inputs[0].data;
     uint32_t zeros = 0xFFFFFFFF, ones = 0xFFFFFFFF;
     size_t same = 0;
@@ -27,23 +27,24 @@ static void data_come_from_the_seed(void **state) {
         zeros &= words[k];
         ones &= ~words[k];
     }
-    assert_true(same == 0 && zeros == 0 && ones == 0); /* every bit is both now and then */
+    assert_true(same == 0 && zeros == 0 &&
+                ones == 0); /* every bit is sometimes 0 and sometimes 1 */
     OP->unmake(&a);
     OP->unmake(&b);
     OP->unmake(&c);
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
-/* Undoing it step by step gives back what went in: so no two words become one. */
-static void mix_can_be_undone(void **state) {
+/* Inverting each step restores the input, so different words stay different. */
+static void mix_is_invertible(void **state) {
     const uint32_t inverse = 0x1D69E2A5; /* of 0x7FEB352D, modulo 2^32 */
-    dice d = {9};
+    rng r = {9};
 
     (void)state;
     assert_true(0x7FEB352Du * inverse == 1);
     for (size_t k = 0; k < 100000; k++) {
-        uint32_t x = k < 1000 ? (uint32_t)k : roll_u32(&d), y = iron__occupancy_mix(x);
+        uint32_t x = k < 1000 ? (uint32_t)k : rng_u32(&r), y = mix(x);
 
         y ^= y >> 15 ^ y >> 30;
         y *= inverse;
@@ -52,19 +53,19 @@ static void mix_can_be_undone(void **state) {
     }
 }
 
-static uint32_t *right_answer(const iron__problem *p) {
+static uint32_t *right_answer(const iron__op_problem *p) {
     const uint32_t *in = p->inputs[0].data;
     uint32_t *out = grab(p->output_bytes);
 
     for (size_t i = 0; i < p->c.rows; i++)
-        out[i] = iron__occupancy_mix(in[i]);
+        out[i] = mix(in[i]);
     return out;
 }
 
-static void judge_finds_errors(void **state) {
-    iron__team *team = make_team(3);
-    iron__problem p = make_line(OP, 150001, 0, 3, team);
-    iron__problem other = make_line(OP, 150001, 0, 4, team);
+static void the_check_finds_errors(void **state) {
+    iron__thread_pool *pool = make_team(3);
+    iron__op_problem p = make_line(OP, 150001, 0, 3, pool);
+    iron__op_problem other = make_line(OP, 150001, 0, 4, pool);
     uint32_t *out = right_answer(&p), *before = right_answer(&other), *wrong = grab(150001 * 4);
     const size_t places[] = {0, 65535, 65536, 75000, 150000};
     char says[40];
@@ -91,12 +92,12 @@ static void judge_finds_errors(void **state) {
     free(wrong);
     OP->unmake(&p);
     OP->unmake(&other);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
 static void one_word_is_a_problem(void **state) {
-    iron__team *team = make_team(1);
-    iron__problem p = make_line(OP, 1, 0, 3, team);
+    iron__thread_pool *pool = make_team(1);
+    iron__op_problem p = make_line(OP, 1, 0, 3, pool);
     uint32_t *out = right_answer(&p);
 
     (void)state;
@@ -105,11 +106,11 @@ static void one_word_is_a_problem(void **state) {
     assert_caught(&p, out, "out[0]");
     free(out);
     OP->unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* A unit: so much local memory, of which the driver takes some for each group, and so many groups
- * of 64 threads. */
+/* A unit: its local memory, the share that the driver takes per group, and its maximum number of
+ * groups of 64 threads. */
 typedef struct unit {
     uint64_t bytes, taken, most_bytes;
     uint32_t groups_max, asked;
@@ -124,7 +125,7 @@ static uint32_t groups_on(void *context, uint64_t local_bytes) {
     return fit < u->groups_max ? (uint32_t)fit : u->groups_max;
 }
 
-static void groups_are_held_back(void **state) {
+static void groups_are_limited(void **state) {
     static const unit units[] = {{228 << 10, 1024, 227 << 10, 32, 0}, /* 2048 threads */
                                  {100 << 10, 1024, 99 << 10, 24, 0},  /* 1536 */
                                  {64 << 10, 0, 64 << 10, 16, 0}};     /* 1024 */
@@ -134,7 +135,7 @@ static void groups_are_held_back(void **state) {
         for (uint32_t part = 2; part <= 8; part *= 2) {
             unit u = units[k];
             uint32_t groups = u.groups_max / part;
-            uint64_t bytes = iron__occupancy_hold(groups, u.most_bytes, groups_on, &u);
+            uint64_t bytes = least_local_bytes(groups, u.most_bytes, groups_on, &u);
 
             assert_true(u.asked <= 10);
             assert_true(bytes > 0 && bytes % 1024 == 0 && bytes <= u.most_bytes);
@@ -144,15 +145,15 @@ static void groups_are_held_back(void **state) {
     }
 }
 
-static void what_cannot_be_held_back_is_told(void **state) {
+static void impossible_limits_are_reported(void **state) {
     unit huge = {1 << 20, 0, 64 << 10, 32, 0}, small = {64 << 10, 0, 64 << 10, 4, 0};
 
     (void)state;
-    assert_true(iron__occupancy_hold(2, huge.most_bytes, groups_on, &huge) == UINT64_MAX);
-    assert_true(iron__occupancy_hold(4, small.most_bytes, groups_on, &small) == 0);
+    assert_true(least_local_bytes(2, huge.most_bytes, groups_on, &huge) == UINT64_MAX);
+    assert_true(least_local_bytes(4, small.most_bytes, groups_on, &small) == 0);
 }
 
-static void rows_tell_a_story(void **state) {
+static void rows_are_complete(void **state) {
     static const char *const names[] = {
         "threads-32",   "threads-64",   "threads-256",  "threads-1024",    "threads-256-words",
         "limit-50%",    "limit-25%",    "limit-12%",    "limit-12%-ilp-4", "limit-12%-ilp-8",
@@ -160,7 +161,7 @@ static void rows_tell_a_story(void **state) {
     iron__contender row;
 
     (void)state;
-    assert_rows_tell_a_story(OP, names, COUNT(names));
+    assert_rows_are_complete(OP, names, COUNT(names));
     assert_true(has_row(OP, OP->baselines[1], IRON_ON_CUDA));
     for (size_t k = 0; OP->contender_at(k, &row); k++)
         assert_int_equal(row.backends, IRON_ON_CUDA);
@@ -192,14 +193,10 @@ static void sizes_and_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_come_from_the_seed),
-        cmocka_unit_test(mix_can_be_undone),
-        cmocka_unit_test(judge_finds_errors),
-        cmocka_unit_test(one_word_is_a_problem),
-        cmocka_unit_test(groups_are_held_back),
-        cmocka_unit_test(what_cannot_be_held_back_is_told),
-        cmocka_unit_test(rows_tell_a_story),
-        cmocka_unit_test(sizes_and_limits),
+        cmocka_unit_test(data_come_from_the_seed), cmocka_unit_test(mix_is_invertible),
+        cmocka_unit_test(the_check_finds_errors),  cmocka_unit_test(one_word_is_a_problem),
+        cmocka_unit_test(groups_are_limited),      cmocka_unit_test(impossible_limits_are_reported),
+        cmocka_unit_test(rows_are_complete),       cmocka_unit_test(sizes_and_limits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

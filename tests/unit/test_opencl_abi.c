@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_opencl_abi.c: our own declarations of OpenCL against the real ones, where the header is
- * installed: every constant, every code, every function's whole type. All of it is decided by the
- * compiler; the program only says whether it was. For the comparison of types our opaque objects
- * are given the header's names for them.
+ * test_opencl_abi.c: compares our declarations of OpenCL with the real header, where it is
+ * installed: every constant, every result code, every function type. The compiler does all of it;
+ * the program only reports whether it did. For the comparison of types our opaque objects get the
+ * header's names.
  */
 #if defined(__has_include)
 #if __has_include(<CL/cl.h>) && __has_include(<CL/cl_ext.h>)
@@ -29,7 +29,7 @@
 
 #include "support.h"
 
-#include "gpu/opencl/opencl_loader.h"
+#include "gpu/opencl/opencl_internal.h"
 
 #ifdef HAS_HEADER
 
@@ -45,11 +45,11 @@ IRON_CL_ERROR_MAP(SAME_VALUE)
 #define IRON_CL_OPTIONAL SAME_TYPE
 #include "gpu/opencl/opencl_symbols.def"
 
-static void the_declarations_are_the_headers(void **state) { (void)state; }
+static void declarations_match_the_header(void **state) { (void)state; }
 
 #else
 
-static void the_declarations_are_the_headers(void **state) {
+static void declarations_match_the_header(void **state) {
     (void)state;
     print_message("not compared: <CL/cl.h> is not installed (package opencl-c-headers)\n");
     skip();
@@ -59,7 +59,7 @@ static void the_declarations_are_the_headers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_declarations_are_the_headers),
+        cmocka_unit_test(declarations_match_the_header),
     };
 
     return cmocka_run_group_tests_name("opencl_abi", tests, NULL, NULL);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_opencl_loader.c: the loader before libraries that never were: none, one without a function,
- * without a platform, without a device, with devices that cannot be used, with many that can.
+ * test_opencl_loader.c: the loader with fake libraries: missing, without a function, without a
+ * platform, without a device, with unusable devices, with many usable ones.
  *
- * The loader's source is included with dlopen and dlsym replaced, so this program has no need of
- * OpenCL and answers the same everywhere. The functions of the made-up library tell of two
- * platforms; their devices are rows of a table that each test fills.
+ * The loader's source is included with dlopen and dlsym replaced, so this test needs no OpenCL and
+ * gives the same result everywhere. The fake library has two platforms; their devices are rows of a
+ * table that each test fills.
  */
-#include "support.h"
-
 #include <dlfcn.h>
 
 static void *fake_dlopen(const char *name, int flags);
@@ -20,7 +18,7 @@ static char *fake_dlerror(void);
 #define dlsym   fake_dlsym
 #define dlclose fake_dlclose
 #define dlerror fake_dlerror
-#include "gpu/opencl/opencl_loader.c"
+#include "opencl_support.h" /* includes opencl_device.c */
 #undef dlopen
 #undef dlsym
 #undef dlclose
@@ -28,7 +26,7 @@ static char *fake_dlerror(void);
 
 #define PLATFORMS 2u
 
-/* A made-up device; its address is its cl_device_id. */
+/* A fake device; its address is its cl_device_id. */
 typedef struct fake_device {
     uint32_t platform;
     uint64_t kind;
@@ -71,7 +69,7 @@ static int32_t give(const void *value, size_t bytes, size_t room, void *out, siz
 
 static int32_t get_platform(iron__cl_platform *id, uint32_t what, size_t room, void *out,
                             size_t *needed) {
-    static const char name[] = "Made-up Computing with a platform name that has no end";
+    static const char name[] = "Fake Computing with a platform name that has no end";
 
     (void)id;
     assert_int_equal(what, IRON_CL_PLATFORM_NAME);
@@ -130,7 +128,7 @@ static int32_t get_device(iron__cl_device *id, uint32_t what, size_t room, void 
     }
 }
 
-static void nobody_calls_this(void) { abort(); }
+static void must_not_be_called(void) { abort(); }
 
 static void *fake_dlopen(const char *name, int flags) {
     (void)flags;
@@ -149,7 +147,7 @@ static void *fake_dlsym(void *handle, const char *name) {
         {"clGetDeviceIDs", (void (*)(void))get_devices},
         {"clGetDeviceInfo", (void (*)(void))get_device},
     };
-    void (*function)(void) = nobody_calls_this;
+    void (*function)(void) = must_not_be_called;
     void *address;
 
     assert_ptr_equal(handle, &fake);
@@ -182,13 +180,13 @@ static int set_up(void **state) {
     fake.devices = one_gpu;
     fake.device_count = COUNT(one_gpu);
     unsetenv("IRON_OPENCL_LIBRARY");
-    iron__opencl_forget();
+    opencl_forget();
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    iron__opencl_forget();
+    opencl_forget();
     return 0;
 }
 
@@ -196,13 +194,13 @@ static void assert_absent(const char *word) {
     size_t count = 7;
     iron_error err;
 
-    for (int round = 0; round < 2; round++) { /* the reason stays */
-        assert_refused(iron__opencl_ops.probe(&count, &err), IRON_E_UNSUPPORTED, &err);
+    for (int round = 0; round < 2; round++) { /* the reason stays the same */
+        assert_refused(OPS->probe(&count, &err), IRON_E_UNSUPPORTED, &err);
         assert_int_equal(count, 0);
         assert_says(&err, word);
         assert_says(&err, "opencl: ");
     }
-    assert_int_equal(iron__opencl_ops.probe(&count, NULL), IRON_E_UNSUPPORTED);
+    assert_int_equal(OPS->probe(&count, NULL), IRON_E_UNSUPPORTED);
     assert_int_equal(fake.opened, 1);
 }
 
@@ -212,36 +210,36 @@ static void no_library(void **state) {
     assert_absent("libOpenCL.so.1: cannot open");
 }
 
-static void a_library_named_by_the_environment(void **state) {
+static void library_from_environment(void **state) {
     (void)state;
     setenv("IRON_OPENCL_LIBRARY", "/opt/other.so", 1);
     fake.is_absent = true;
     assert_absent("/opt/other.so: cannot open");
     setenv("IRON_OPENCL_LIBRARY", "", 1);
     fake.opened = 0;
-    iron__opencl_forget();
+    opencl_forget();
     assert_absent("libOpenCL.so.1: cannot open");
 }
 
-static void a_missing_symbol_is_named(void **state) {
+static void missing_symbols(void **state) {
     static const char *const required[] = {"clGetPlatformIDs", "clEnqueueFillBuffer", "clFinish"};
 
     (void)state;
     for (size_t k = 0; k < COUNT(required); k++) {
-        iron__opencl_forget();
+        opencl_forget();
         fake.opened = 0;
         fake.missing = required[k];
         assert_absent(required[k]);
     }
 }
 
-static void later_symbols_may_be_missing(void **state) {
+static void optional_symbols(void **state) {
     const iron__opencl_library *library;
     iron_error err;
 
     (void)state;
     fake.missing = "clSVMAlloc";
-    assert_ok(iron__opencl_load(&library, &err), &err);
+    assert_ok(get_library(&library, &err), &err);
     assert_null(library->api.clSVMAlloc);
     assert_non_null(library->api.clSVMFree);
 }
@@ -250,11 +248,11 @@ static void no_platform(void **state) {
     (void)state;
     fake.platforms = 0;
     assert_absent("no platform");
-    iron__opencl_forget();
+    opencl_forget();
     fake.opened = 0;
     fake.platforms_code = IRON_CL_PLATFORM_NOT_FOUND_KHR;
     assert_absent("no platform");
-    iron__opencl_forget();
+    opencl_forget();
     fake.opened = 0;
     fake.platforms_code = IRON_CL_OUT_OF_HOST_MEMORY;
     assert_absent("clGetPlatformIDs failed: CL_OUT_OF_HOST_MEMORY");
@@ -266,7 +264,7 @@ static void no_device(void **state) {
     assert_absent("no device");
 }
 
-static void devices_that_cannot_be_used(void **state) {
+static void unusable_devices(void **state) {
     static fake_device devices[] = {
         {0, IRON_CL_DEVICE_TYPE_GPU, "old", "OpenCL 1.1 x", 0, 0, 0, NULL, 0},
         {0, IRON_CL_DEVICE_TYPE_GPU, "odd", "OpenGL 4.6", 0, 0, 0, NULL, 0},
@@ -299,19 +297,19 @@ static void gpus_come_first(void **state) {
     (void)state;
     fake.devices = devices;
     fake.device_count = COUNT(devices);
-    assert_ok(iron__opencl_ops.probe(&count, &err), &err);
+    assert_ok(OPS->probe(&count, &err), &err);
     assert_int_equal(count, COUNT(names));
     for (size_t k = 0; k < count; k++) {
-        assert_ok(iron__opencl_ops.describe(k, &info, &err), &err);
+        assert_ok(OPS->describe(k, &info, &err), &err);
         assert_string_equal(info.name, names[k]);
         assert_int_equal(info.version, versions[k]);
         assert_int_equal(info.is_gpu, k < 2);
     }
-    assert_refused(iron__opencl_ops.describe(count, &info, &err), IRON_E_ARG, &err);
+    assert_refused(OPS->describe(count, &info, &err), IRON_E_ARG, &err);
     assert_says(&err, "no device 4");
 }
 
-static void a_description(void **state) {
+static void device_info(void **state) {
     static fake_device device = {
         .kind = IRON_CL_DEVICE_TYPE_GPU,
         .name = "  Some GPU ",
@@ -325,45 +323,45 @@ static void a_description(void **state) {
     (void)state;
     fake.devices = &device;
     fake.device_count = 1;
-    assert_ok(iron__opencl_ops.describe(0, &info, &err), &err);
+    assert_ok(OPS->describe(0, &info, &err), &err);
     assert_string_equal(info.name, "Some GPU");
     assert_string_equal(info.driver,
-                        "Made-up Computing with a platform na, OpenCL 2.0, driver 580.1");
+                        "Fake Computing with a platform name , OpenCL 2.0, driver 580.1");
     assert_int_equal(info.units, 132);
     assert_int_equal(info.subgroup, 32);
     assert_int_equal(info.memory_bytes, 77);
-    assert_int_equal(info.cache_bytes, 0); /* what NVIDIA tells is not the last level */
+    assert_int_equal(info.cache_bytes, 0); /* NVIDIA does not report the last level */
     assert_string_equal(info.lacks[IRON_GPU_UVM], "");
-    assert_true(strstr(info.lacks[IRON_GPU_UVM_PREFETCH], "ahead") != NULL);
-    assert_false(info.can_graph || info.can_overlap || info.can_gather);
+    assert_true(strstr(info.lacks[IRON_GPU_UVM_PREFETCH], "prefetch") != NULL);
+    assert_false(info.can_graph || info.can_overlap || info.can_cooperate);
 
-    device.version = "OpenCL 1.2 x"; /* whatever it says of shared memory */
+    device.version = "OpenCL 1.2 x"; /* regardless of its SVM capabilities */
     device.extensions = "cl_nv_device_attribute_query_more";
-    iron__opencl_forget();
-    assert_ok(iron__opencl_ops.describe(0, &info, &err), &err);
+    opencl_forget();
+    assert_ok(OPS->describe(0, &info, &err), &err);
     assert_int_equal(info.subgroup, 1);
     assert_int_equal(info.cache_bytes, 77);
     assert_string_equal(info.lacks[IRON_GPU_UVM], "the device has no shared virtual memory");
     assert_string_equal(info.lacks[IRON_GPU_UVM_PREFETCH], info.lacks[IRON_GPU_UVM]);
     assert_string_equal(info.lacks[IRON_GPU_ZERO_COPY], "");
 
-    device.version = "OpenCL 3.0 x"; /* the loader's lack counts, too */
+    device.version = "OpenCL 3.0 x"; /* the loader must have the functions too */
     fake.missing = "clEnqueueSVMMap";
-    iron__opencl_forget();
-    assert_ok(iron__opencl_ops.describe(0, &info, &err), &err);
+    opencl_forget();
+    assert_ok(OPS->describe(0, &info, &err), &err);
     assert_string_equal(info.lacks[IRON_GPU_UVM], "the device has no shared virtual memory");
 }
 
-static void versions_are_read_strictly(void **state) {
+static void version_parsing(void **state) {
     (void)state;
-    assert_int_equal(iron__opencl_version("OpenCL 1.2"), 120);
-    assert_int_equal(iron__opencl_version("OpenCL 3.0 PoCL HSTR: x"), 300);
-    assert_int_equal(iron__opencl_version("OpenCL 3"), 0);
-    assert_int_equal(iron__opencl_version("OpenCL"), 0);
-    assert_int_equal(iron__opencl_version(""), 0);
-    assert_int_equal(iron__opencl_version("OpenCL C 1.2"), 0);
-    assert_int_equal(iron__opencl_version("OpenCL 99999999999999999999.1"), 0);
-    assert_int_equal(iron__opencl_version("OpenCL 2.10"), 0);
+    assert_int_equal(parse_version("OpenCL 1.2"), 120);
+    assert_int_equal(parse_version("OpenCL 3.0 PoCL HSTR: x"), 300);
+    assert_int_equal(parse_version("OpenCL 3"), 0);
+    assert_int_equal(parse_version("OpenCL"), 0);
+    assert_int_equal(parse_version(""), 0);
+    assert_int_equal(parse_version("OpenCL C 1.2"), 0);
+    assert_int_equal(parse_version("OpenCL 99999999999999999999.1"), 0);
+    assert_int_equal(parse_version("OpenCL 2.10"), 0);
 }
 
 static void *probe_often(void *argument) {
@@ -371,7 +369,7 @@ static void *probe_often(void *argument) {
 
     (void)argument;
     for (int k = 0; k < 1000; k++)
-        if (iron__opencl_ops.probe(&count, NULL) != IRON_OK || count != 1)
+        if (OPS->probe(&count, NULL) != IRON_OK || count != 1)
             return &fake;
     return NULL;
 }
@@ -393,15 +391,15 @@ static void threads_load_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(no_library, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_library_named_by_the_environment, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_symbol_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(later_symbols_may_be_missing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(library_from_environment, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(missing_symbols, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(optional_symbols, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_platform, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_device, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(devices_that_cannot_be_used, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unusable_devices, set_up, tear_down),
         cmocka_unit_test_setup_teardown(gpus_come_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_description, set_up, tear_down),
-        cmocka_unit_test(versions_are_read_strictly),
+        cmocka_unit_test_setup_teardown(device_info, set_up, tear_down),
+        cmocka_unit_test(version_parsing),
         cmocka_unit_test_setup_teardown(threads_load_once, set_up, tear_down),
     };
 

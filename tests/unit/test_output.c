@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_output.c: a file appears complete under its name, or nothing appears at all.
+ * test_output.c: a file appears complete under its name, or not at all.
  *
- * Before the commit the folder looks as it did; after it, it holds the new file and nothing else;
- * after abandoning or failing, what was there before is untouched. A file that is replaced stays
- * what it was to its users: a link goes on pointing at it, and its permissions stay.
+ * Before the commit the folder is unchanged; after it, it holds the new file and nothing else;
+ * after abandon or a failure, the old content is untouched. A replaced file keeps its permissions,
+ * and a symbolic link keeps pointing at it.
  */
 #include "place.h"
 
@@ -50,7 +50,7 @@ static mode_t mode_of(const char *path) {
     return info.st_mode & 07777;
 }
 
-static void a_new_file_appears_whole(void **state) {
+static void a_new_file_appears_complete(void **state) {
     iron_output *o = open_output(target.path);
 
     (void)state;
@@ -101,19 +101,19 @@ static void abandoning_leaves_nothing(void **state) {
     iron_output_abandon(NULL);
 }
 
-/* Large enough for several writes of the kernel's. */
+/* Large enough for several write calls. */
 static void many_bytes(void **state) {
     size_t bytes = (size_t)5 << 20;
     unsigned char *data = grab(bytes);
     iron_output *o = open_output(target.path);
-    dice d = {111};
+    rng r = {111};
     iron_error err;
 
     (void)state;
     for (size_t k = 0; k < bytes; k++)
-        data[k] = (unsigned char)roll(&d);
+        data[k] = (unsigned char)rng_next(&r);
     for (size_t done = 0; done < bytes;) {
-        size_t piece = 1 + (size_t)roll_below(&d, 300000);
+        size_t piece = 1 + (size_t)rng_below(&r, 300000);
 
         piece = piece < bytes - done ? piece : bytes - done;
         assert_ok(iron_output_write(o, data + done, piece, &err), &err);
@@ -157,7 +157,7 @@ static void new_files_respect_the_umask(void **state) {
     }
 }
 
-/* The umask is for new files: one that is replaced keeps the permissions its owner gave it. */
+/* The umask applies to new files; a replaced file keeps its permissions. */
 static void replaced_files_keep_their_permissions(void **state) {
     static const mode_t modes[] = {0600, 0644, 0640, 0400, 0664, 0666, 0755};
     mode_t before = umask(022);
@@ -255,7 +255,7 @@ static void refuse(const char *path, iron_status expected) {
     assert_int_equal(iron_output_open(path, &o, NULL), expected);
 }
 
-static void places_where_no_file_goes(void **state) {
+static void targets_that_cannot_be_files(void **state) {
     (void)state;
     refuse(place.path, IRON_E_ARG);
     refuse(name_in(&place, "missing/file").path, IRON_E_IO);
@@ -265,7 +265,7 @@ static void places_where_no_file_goes(void **state) {
     assert_int_equal(folder_entries(&place), 1);
 }
 
-/* No name at all is the caller's mistake, not a lack of memory. */
+/* An empty name is IRON_E_ARG, not IRON_E_NOMEM. */
 static void an_empty_name_is_refused(void **state) {
     iron_output *o = (iron_output *)&o;
     iron_error err = {0};
@@ -330,7 +330,7 @@ static void failed_writes_leave_what_was_there(void **state) {
     assert_int_equal(folder_entries(&place), 1);
 }
 
-/* Where there is a temporary name it lies in the target's folder, and exists. */
+/* If there is a temporary name, the file exists in the folder of the target. */
 static void temporary_names(void **state) {
     iron_output *o = open_output(target.path);
     const char *name = iron_output_temporary(o);
@@ -348,7 +348,7 @@ static void temporary_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(a_new_file_appears_whole),
+        CASE(a_new_file_appears_complete),
         CASE(an_empty_file_too),
         CASE(an_old_file_stays_until_the_commit),
         CASE(abandoning_leaves_nothing),
@@ -360,7 +360,7 @@ int main(void) {
         CASE(full_devices_are_an_error),
         CASE(pipes_are_written_directly),
         CASE(standard_output),
-        CASE(places_where_no_file_goes),
+        CASE(targets_that_cannot_be_files),
         CASE(an_empty_name_is_refused),
         CASE(names_without_a_folder),
         CASE(failed_commits_leave_nothing),

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_parts.c: a stream in parts comes to the same manifest, byte for byte, as in one: any number
- * of parts, any order, any cuts; and parts that do not make a stream are refused by name.
+ * test_parts.c: the parts of a stream are merged to the same manifest, byte for byte, as that of
+ * one scan: any number of parts, any order, any cuts; parts that do not form a stream are refused
+ * with their names.
+ *
+ * Likewise the results of ranges of a stream add up to those of the whole, in any order and
+ * grouping; and those of different streams are refused.
  */
 #include "place.h"
 #include "scan_support.h"
+#include "source_support.h"
+
+#include <iron/iron_digest.h>
 
 #define PARTS_MAX 9u
 
@@ -38,7 +45,7 @@ static void test_ranges(void **state) {
                    &err);
 }
 
-/* Three files of tokens, scanned whole or in parts. */
+/* Three files of tokens, scanned completely or in parts. */
 typedef struct stream {
     shards files;
     uint64_t tokens;
@@ -79,13 +86,13 @@ static void assert_same_bytes(const iron_manifest *a, const iron_manifest *b) {
     free(text);
 }
 
-static void shuffle(dice *d, iron_manifest **parts, size_t count) {
+static void shuffle(rng *r, iron_manifest **parts, size_t count) {
     for (size_t k = count; k > 1; k--) {
-        size_t other = (size_t)roll_below(d, k);
-        iron_manifest *kept = parts[other];
+        size_t other = (size_t)rng_below(r, k);
+        iron_manifest *other_part = parts[other];
 
         parts[other] = parts[k - 1];
-        parts[k - 1] = kept;
+        parts[k - 1] = other_part;
     }
 }
 
@@ -101,7 +108,7 @@ static void test_parts_make_the_whole(void **state) {
     } rows[] = {{0, 0, 0, 1024},      {5, 0, 2, 1024},        {1000, 1, 23, 1024},
                 {5000, 333, 0, 1024}, {70000, 3, 5001, 4096}, {7, 40000, 9, 1 << 20},
                 {3000, 3000, 3001, 0}};
-    dice d = {5};
+    rng random = {5};
 
     (void)state;
     for (size_t r = 0; r < COUNT(rows); r++) {
@@ -114,7 +121,7 @@ static void test_parts_make_the_whole(void **state) {
 
             for (uint32_t k = 0; k < count; k++)
                 parts[k] = scan_part(&s, k + 1, count, rows[r].chunk);
-            shuffle(&d, parts, count);
+            shuffle(&random, parts, count);
             assert_ok(iron_manifest_merge(parts, count, &joined, &err), &err);
             assert_same_bytes(whole, joined);
             iron_manifest_destroy(joined);
@@ -125,7 +132,7 @@ static void test_parts_make_the_whole(void **state) {
     }
 }
 
-/* Part k of a stream of 4 with a range of its own. */
+/* Part k of a stream of 4, with its own range. */
 static iron_manifest *scan_range(const stream *s, uint32_t part, uint64_t first, uint64_t count) {
     iron_scan_options o = scan_options(1, 1024);
 
@@ -136,11 +143,11 @@ static iron_manifest *scan_range(const stream *s, uint32_t part, uint64_t first,
     return scan_paths(IRON_DTYPE_U16, s->files.paths, s->files.count, &o);
 }
 
-/* Four orders that a sort could get wrong, of four ranges that are right or not. */
+/* Four orders that a sort could get wrong, of four ranges that are correct or not. */
 static void assert_join(const stream *s, const uint64_t (*ranges)[2], const char *word) {
     iron_manifest *parts[4], *joined = NULL;
     iron_error err = {0};
-    dice d = {9};
+    rng r = {9};
 
     for (uint32_t k = 0; k < 4; k++)
         parts[k] = scan_range(s, k + 1, ranges[k][0], ranges[k][1]);
@@ -154,7 +161,7 @@ static void assert_join(const stream *s, const uint64_t (*ranges)[2], const char
         }
         iron_manifest_destroy(joined);
         joined = NULL;
-        shuffle(&d, parts, 4);
+        shuffle(&r, parts, 4);
     }
     destroy_all(parts, 4);
 }
@@ -226,7 +233,7 @@ static void test_foreign(void **state) {
     FOREIGN(parts[1]->files[1].tokens++, parts[1]->files[1].tokens--, "files");
     assert_ok(iron_manifest_merge(parts, 2, &joined, &err), &err);
     iron_manifest_destroy(joined);
-    parts[1]->files[1].sample[0] = '\0'; /* of an older iron */
+    parts[1]->files[1].sample[0] = '\0'; /* of an older version of iron */
     assert_ok(iron_manifest_merge(parts, 2, &joined, &err), &err);
     assert_string_equal(joined->files[1].sample, parts[0]->files[1].sample);
     iron_manifest_destroy(joined);
@@ -234,7 +241,8 @@ static void test_foreign(void **state) {
     shards_free(&s.files);
 }
 
-/* A hole of two gibibytes: a part of it is little, but the manifest of all parts would be large. */
+/* A sparse file of two gibibytes: a part of it is small, but the manifest of all parts would be
+ * large. */
 static void test_chunks_of_the_whole_count(void **state) {
     file_name name = name_in(&place, "large");
     const char *paths[] = {name.path};
@@ -262,6 +270,108 @@ static void test_chunks_of_the_whole_count(void **state) {
     assert_int_equal(unlink(name.path), 0);
 }
 
+#define TOKENS     10007u
+#define RANGES_MAX 12u
+
+static iron_digest_result digest_range(iron_source *source, uint64_t first, uint64_t count) {
+    iron_digest_result r = {.struct_size = sizeof r};
+    iron_manifest *m = NULL;
+    iron_scan_options o;
+    iron_error err;
+
+    iron_scan_options_init(&o);
+    o.vocab = 60000;
+    o.threads = 1;
+    o.first = first;
+    o.count = count;
+    assert_ok(iron_scan(source, &o, &m, &err), &err);
+    assert_ok(iron_manifest_digest(m, &r, &err), &err);
+    iron_manifest_destroy(m);
+    return r;
+}
+
+static void assert_same(const iron_digest_result *a, const iron_digest_result *b) {
+    assert_string_equal(a->seal, b->seal);
+    assert_memory_equal(a->words, b->words, sizeof a->words);
+    assert_int_equal(a->tokens, b->tokens);
+    assert_int_equal(a->out_of_vocab, b->out_of_vocab);
+    assert_int_equal(a->first_out_position, b->first_out_position);
+    assert_int_equal(a->first_out_value, b->first_out_value);
+    assert_int_equal(a->min, b->min);
+    assert_int_equal(a->max, b->max);
+}
+
+/* Merges two random results of the list until one is left. */
+static iron_digest_result add_all(iron_digest_result *list, size_t count, rng *r) {
+    iron_error err;
+
+    for (; count > 1; count--) {
+        size_t to = (size_t)rng_below(r, count), from = (size_t)rng_below(r, count - 1);
+
+        from += from >= to;
+        assert_ok(iron_digest_result_add(&list[to], &list[from], &err), &err);
+        list[from] = list[count - 1];
+        if (to == count - 1)
+            to = from;
+    }
+    return list[0];
+}
+
+static void parts_add_up(void **state) {
+    uint16_t tokens[TOKENS];
+    rng r = {4711};
+    folder f;
+    file_name name;
+    iron_source *source;
+    iron_digest_result whole;
+
+    (void)state;
+    fill_u16(tokens, TOKENS);
+    folder_make(&f);
+    name = name_in(&f, "t");
+    file_write(name.path, tokens, sizeof tokens);
+    source = open_all(IRON_DTYPE_U16, (const char *[]){name.path}, 1);
+    whole = digest_range(source, 0, TOKENS);
+    assert_true(whole.out_of_vocab > 0);
+    for (size_t n = 0; n < 40; n++) {
+        iron_digest_result list[RANGES_MAX];
+        size_t count = 0;
+
+        for (uint64_t at = 0; at < TOKENS && count < RANGES_MAX;) {
+            uint64_t length = 4 * rng_below(&r, 900);
+
+            if (count == RANGES_MAX - 1 || length > TOKENS - at)
+                length = TOKENS - at;
+            list[count++] = digest_range(source, at, length);
+            at += length;
+        }
+        list[0] = add_all(list, count, &r);
+        assert_same(&whole, &list[0]);
+    }
+    iron_source_close(source);
+    folder_remove(&f);
+}
+
+static void other_streams_are_refused(void **state) {
+    iron_digest_result a = {.struct_size = sizeof a, .seal_version = 1, .vocab = 10}, b = a, old;
+    iron_error err;
+
+    (void)state;
+    old = a;
+    b.vocab = 11;
+    assert_refused(iron_digest_result_add(&a, &b, &err), IRON_E_ARG, &err);
+    assert_says(&err, "11");
+    b = a;
+    b.seal_version = 2;
+    assert_refused(iron_digest_result_add(&a, &b, &err), IRON_E_ARG, &err);
+    b = a;
+    b.struct_size--;
+    assert_refused(iron_digest_result_add(&a, &b, &err), IRON_E_ARG, &err);
+    assert_refused(iron_digest_result_add(&b, &a, &err), IRON_E_ARG, &err);
+    assert_refused(iron_digest_result_add(NULL, &a, &err), IRON_E_ARG, &err);
+    assert_memory_equal(&a, &old, sizeof a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),
@@ -270,6 +380,8 @@ int main(void) {
         cmocka_unit_test(test_missing_and_repeated),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_chunks_of_the_whole_count),
+        cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(other_streams_are_refused),
     };
 
     return cmocka_run_group_tests(tests, make_place, remove_place);

@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_peers_built.c: the peers that this build has: OpenBLAS against plain loops in double
- * precision, XXH3 against itself and with a hash that was tampered with, and those of CUDA as far
- * as a machine without a card can tell.
+ * test_peers_built.c: the peers of this build: OpenBLAS against plain loops in double precision,
+ * XXH3 against itself and with a wrong hash, and those of CUDA as far as possible without a card.
  */
 #include "peers_support.h"
 
-/* A peer of this build, alone in a folder; NULL: this build has none. */
-static iron__peers *open_built(const char *library, folder *f, iron__peer_entry *e) {
-    iron__peers *peers;
-    iron__peer_absence a;
-
+/* Loads a peer of this build, alone in a folder; false: this build has no such peer. */
+static bool open_built(const char *library, folder *f, iron__peers *peers) {
     if (!library[0]) {
         print_message("skipped: this build has no such peer\n");
-        return NULL;
+        return false;
     }
     folder_make(f);
     put(f, "libiron-peer-built.so", library);
-    peers = open_in(f->path);
-    if (iron__peers_absent_at(peers, 0, &a))
-        fail_msg("%s: %s", library, a.reason);
-    assert_true(iron__peers_at(peers, 0, e));
-    assert_true(e->version[0] != '\0');
-    return peers;
+    *peers = open_in(f->path);
+    assert_int_equal(peers->count, 1);
+    if (!peers->libraries[0].list)
+        fail_msg("%s: %s", library, peers->libraries[0].reason);
+    assert_true(peers->libraries[0].list->version[0] != '\0');
+    return true;
 }
 
 static double at(const void *array, bool is_f64, size_t index) {
@@ -36,15 +32,15 @@ static void set(void *array, bool is_f64, size_t index, double value) {
         ((float *)array)[index] = (float)value;
 }
 
-static void *make_array(dice *d, bool is_f64, size_t count) {
+static void *make_array(rng *r, bool is_f64, size_t count) {
     void *array = grab(count * (is_f64 ? 8 : 4));
 
     for (size_t k = 0; k < count; k++)
-        set(array, is_f64, k, (double)roll_below(d, 2001) / 1000 - 1);
+        set(array, is_f64, k, (double)rng_below(r, 2001) / 1000 - 1);
     return array;
 }
 
-/* y = A'(A x), in double, a term after the other. */
+/* y = A'(A x), in double, one term after the other. */
 static double *reference(const iron_peer_case *c, bool is_f64) {
     double *y = calloc(c->cols, sizeof *y);
 
@@ -77,8 +73,8 @@ static void run_peer(const iron_peer *row, const iron_peer_case *c) {
 static void check_atax(const iron_peer *row, uint64_t rows, uint64_t cols, bool is_f64,
                        uint32_t threads) {
     const size_t element = is_f64 ? 8 : 4;
-    dice d = {.state = rows * 1000 + cols + element};
-    void *a = make_array(&d, is_f64, rows * cols), *x = make_array(&d, is_f64, cols);
+    rng r = {.state = rows * 1000 + cols + element};
+    void *a = make_array(&r, is_f64, rows * cols), *x = make_array(&r, is_f64, cols);
     void *y = grab(cols * element);
     const iron_peer_case c = {.struct_size = sizeof c,
                               .threads = threads,
@@ -98,7 +94,7 @@ static void check_atax(const iron_peer *row, uint64_t rows, uint64_t cols, bool 
     for (size_t k = 0; k < cols; k++) {
         double off = at(y, is_f64, k) - want[k];
 
-        if (!(off <= most && off >= -most)) /* also a NaN */
+        if (!(off <= most && off >= -most)) /* NaN fails as well */
             fail_msg("%zux%zu, %s: y[%zu] is %g, not %g", (size_t)rows, (size_t)cols, c.dtype, k,
                      at(y, is_f64, k), want[k]);
     }
@@ -111,8 +107,8 @@ static void check_atax(const iron_peer *row, uint64_t rows, uint64_t cols, bool 
 /* B = A^T, exactly. */
 static void check_transpose(const iron_peer *row, uint64_t rows, uint64_t cols, bool is_f64) {
     const size_t bytes = rows * cols * (is_f64 ? 8 : 4);
-    dice d = {.state = rows * 1000 + cols};
-    void *a = make_array(&d, is_f64, rows * cols), *b = grab(bytes);
+    rng r = {.state = rows * 1000 + cols};
+    void *a = make_array(&r, is_f64, rows * cols), *b = grab(bytes);
     const iron_peer_case c = {.struct_size = sizeof c,
                               .threads = 2,
                               .dtype = is_f64 ? "f64" : "f32",
@@ -133,33 +129,33 @@ static void check_transpose(const iron_peer *row, uint64_t rows, uint64_t cols, 
 }
 
 static void openblas(void **state) {
-    iron__peer_entry e;
-    iron__peers *peers;
+    const iron_peer_list *list;
+    iron__peers peers = {0};
     folder f;
 
     (void)state;
-    peers = open_built(PEER_OPENBLAS, &f, &e);
-    if (!peers)
+    if (!open_built(PEER_OPENBLAS, &f, &peers))
         skip();
-    assert_string_equal(e.row->name, "atax.cpu.openblas");
-    assert_string_equal(e.library, "OpenBLAS");
+    list = peers.libraries[0].list;
+    assert_string_equal(list->rows[0].name, "atax.cpu.openblas");
+    assert_string_equal(list->library, "OpenBLAS");
     for (uint32_t threads = 1; threads <= 2; threads++)
         for (int is_f64 = 0; is_f64 < 2; is_f64++) {
-            check_atax(e.row, 390, 410, is_f64, threads);
-            check_atax(e.row, 1, 7, is_f64, threads);
+            check_atax(&list->rows[0], 390, 410, is_f64, threads);
+            check_atax(&list->rows[0], 1, 7, is_f64, threads);
         }
-    assert_true(iron__peers_at(peers, 1, &e));
-    assert_string_equal(e.row->name, "transpose.cpu.openblas");
+    assert_int_equal(list->count, 2);
+    assert_string_equal(list->rows[1].name, "transpose.cpu.openblas");
     for (int is_f64 = 0; is_f64 < 2; is_f64++) {
-        check_transpose(e.row, 390, 411, is_f64);
-        check_transpose(e.row, 1, 7, is_f64);
+        check_transpose(&list->rows[1], 390, 411, is_f64);
+        check_transpose(&list->rows[1], 1, 7, is_f64);
     }
-    iron__peers_close(peers);
+    peers_close(&peers);
     folder_remove(&f);
 }
 
-/* What a row cannot compute it refuses, with a reason: another type, more rows than its library can
- * count, more rows than A holds. */
+/* A row refuses what it cannot compute, with a reason: another type, more rows than its library can
+ * count, more rows than A has. */
 static void assert_refuses(const iron_peer *row) {
     float data[4] = {0};
     const iron_peer_case good = {.struct_size = sizeof good,
@@ -189,31 +185,31 @@ static void assert_refuses(const iron_peer *row) {
 }
 
 static void openblas_refuses(void **state) {
-    iron__peer_entry e;
-    iron__peers *peers;
+    const iron_peer_list *list;
+    iron__peers peers = {0};
     folder f;
 
     (void)state;
-    peers = open_built(PEER_OPENBLAS, &f, &e);
-    if (!peers)
+    if (!open_built(PEER_OPENBLAS, &f, &peers))
         skip();
-    for (size_t k = 0; iron__peers_at(peers, k, &e); k++)
-        assert_refuses(e.row);
-    iron__peers_close(peers);
+    list = peers.libraries[0].list;
+    for (size_t k = 0; k < list->count; k++)
+        assert_refuses(&list->rows[k]);
+    peers_close(&peers);
     folder_remove(&f);
 }
 
 static void xxh3(void **state) {
     static const size_t counts[] = {0, 1, 61, 100003};
-    iron__peer_entry e = {.row = NULL};
-    iron__peers *peers;
+    const iron_peer_list *list;
+    iron__peers peers = {0};
     folder f;
 
     (void)state;
-    peers = open_built(PEER_XXH3, &f, &e);
-    if (!peers)
+    if (!open_built(PEER_XXH3, &f, &peers))
         skip();
-    assert_string_equal(e.row->name, "tokens.cpu.xxh3");
+    list = peers.libraries[0].list;
+    assert_string_equal(list->rows[0].name, "tokens.cpu.xxh3");
     for (size_t k = 0; k < COUNT(counts); k++) {
         uint32_t *tokens = grab_tokens(k + 1, 50257, counts[k]);
         unsigned char output[24];
@@ -230,35 +226,34 @@ static void xxh3(void **state) {
                                   .output_bytes = sizeof output};
         char why[200] = "";
 
-        run_peer(e.row, &c);
-        assert_int_equal(e.row->check(&c, output, why, sizeof why), 0);
-        assert_true(output[8] == 0xFF && output[23] == 0xFF); /* not its own */
+        run_peer(&list->rows[0], &c);
+        assert_int_equal(list->rows[0].check(&c, output, why, sizeof why), 0);
+        assert_true(output[8] == 0xFF && output[23] == 0xFF); /* not its own op */
         output[k] ^= 0x10;
-        assert_int_not_equal(e.row->check(&c, output, why, sizeof why), 0);
+        assert_int_not_equal(list->rows[0].check(&c, output, why, sizeof why), 0);
         assert_non_null(strstr(why, "in pieces"));
         free(tokens);
     }
-    iron__peers_close(peers);
+    peers_close(&peers);
     folder_remove(&f);
 }
 
-/* Those of CUDA load without a card, and say what they are. */
+/* CUDA peers load without a card and describe themselves. */
 static void check_rows(const char *library, const char *name, const char *const *rows,
                        size_t count) {
-    iron__peer_entry e;
-    iron__peers *peers;
+    const iron_peer_list *list;
+    iron__peers peers = {0};
     folder f;
 
-    peers = open_built(library, &f, &e);
-    if (!peers)
+    if (!open_built(library, &f, &peers))
         skip();
-    assert_string_equal(e.library, name);
-    assert_int_equal(iron__peers_count(peers), count);
+    list = peers.libraries[0].list;
+    assert_string_equal(list->library, name);
+    assert_int_equal(list->count, count);
     for (size_t k = 0; k < count; k++) {
-        assert_true(iron__peers_at(peers, k, &e));
-        assert_string_equal(e.row->name, rows[k]);
+        assert_string_equal(list->rows[k].name, rows[k]);
     }
-    iron__peers_close(peers);
+    peers_close(&peers);
     folder_remove(&f);
 }
 
@@ -270,7 +265,7 @@ static void cub(void **state) {
     check_rows(PEER_CUB, "CUB", rows, COUNT(rows));
 }
 
-/* What is no case of its op it refuses, before it looks for a card. */
+/* A peer refuses invalid cases of its op before it looks for a device. */
 static void cub_refuses(void **state) {
     static const struct {
         const char *params;
@@ -281,15 +276,16 @@ static void cub_refuses(void **state) {
                  {"reach=grid", 4},
                  {"reach=block segment=1024", 4}};
     uint32_t line[2000] = {0};
-    iron__peer_entry e;
-    iron__peers *peers;
+    const iron_peer_list *list;
+    const iron_peer *row;
+    iron__peers peers = {0};
     folder f;
 
     (void)state;
-    peers = open_built(PEER_CUB, &f, &e);
-    if (!peers)
+    if (!open_built(PEER_CUB, &f, &peers))
         skip();
-    assert_true(iron__peers_at(peers, 2, &e));
+    list = peers.libraries[0].list;
+    row = &list->rows[2];
     for (size_t k = 0; k < COUNT(cases); k++) {
         iron_peer_case c = {.struct_size = sizeof c,
                             .dtype = "u32",
@@ -304,16 +300,16 @@ static void cub_refuses(void **state) {
         void *work = line;
 
         snprintf(c.params, sizeof c.params, "%s", cases[k].params);
-        assert_int_not_equal(e.row->open(&c, &work, why, sizeof why), 0);
+        assert_int_not_equal(row->open(&c, &work, why, sizeof why), 0);
         assert_non_null(strstr(why, k < 3 ? "reaches" : "its sums"));
         assert_null(work);
     }
-    e.row->close(NULL);
-    iron__peers_close(peers);
+    row->close(NULL);
+    peers_close(&peers);
     folder_remove(&f);
 }
 
-/* Elements that are not there, counts without room, a vocabulary of none. */
+/* Missing elements, no room for the counts, an empty vocabulary. */
 static void cub_histogram_refuses(void **state) {
     uint64_t counts[256] = {0};
     uint8_t bytes[16] = {0};
@@ -327,14 +323,15 @@ static void cub_histogram_refuses(void **state) {
                                  .output = counts,
                                  .output_bytes = sizeof counts};
     iron_peer_case bad[4] = {good, good, good, good};
-    iron__peer_entry e;
-    iron__peers *peers;
+    const iron_peer_list *list;
+    const iron_peer *row;
+    iron__peers peers = {0};
     folder f;
 
     (void)state;
-    peers = open_built(PEER_CUB, &f, &e);
-    if (!peers)
+    if (!open_built(PEER_CUB, &f, &peers))
         skip();
+    list = peers.libraries[0].list;
     bad[0].rows = 0;
     bad[1].rows++;
     bad[2].output_bytes--;
@@ -344,13 +341,13 @@ static void cub_histogram_refuses(void **state) {
         char why[200] = "";
         void *work = bytes;
 
-        assert_true(iron__peers_at(peers, 3 + k % 2, &e));
-        assert_int_not_equal(e.row->open(&bad[k / 2], &work, why, sizeof why), 0);
+        row = &list->rows[3 + k % 2];
+        assert_int_not_equal(row->open(&bad[k / 2], &work, why, sizeof why), 0);
         assert_non_null(strstr(why, "elements and their counts"));
         assert_null(work);
-        e.row->close(NULL);
+        row->close(NULL);
     }
-    iron__peers_close(peers);
+    peers_close(&peers);
     folder_remove(&f);
 }
 

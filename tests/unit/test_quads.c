@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_quads.c: every row of quads.h that runs here against the references, on the shapes that
- * break vector code.
+ * test_quads.c: every row of the seal (tokens.h) that runs here against the references, on shapes
+ * that break vector code.
  *
- * The rows come from the registry, so a new one is tested by being listed. The seal's reference is
- * core/seal.c, which test_seal.c holds against the definition; that of the statistics is written
- * here. Numbers of quads lie around a lane, a turn and a block; starts are unaligned in memory, and
- * in the stream lie before the border of a window and far beyond it; tokens are small, any, all
- * zeros and all ones. Buffers may touch pages that nobody may read, before and after.
+ * The rows come from the table, so a new one is tested as soon as it is listed. The seal's
+ * reference is core/seal.c, which test_seal.c checks against the definition; the statistics'
+ * reference is in this file. Numbers of quads are around those of a vector, a turn and a block;
+ * starts are unaligned in memory, and in the stream before the border of a window and far beyond
+ * it; tokens are small, any, all zeros and all ones. Some buffers have unreadable pages directly
+ * before and after them.
  */
 #include "support.h"
 
-#include "engine/golden.h"
-#include "ops/tokens/quads.h"
+#include "ops/tokens/tokens.h"
+#include "selftest/golden.h"
 
 #include <sys/mman.h>
 
@@ -20,7 +21,7 @@
 
 static const uint64_t vocabs[] = {1, 2, 50257, UINT32_MAX, UINT64_C(1) << 32};
 
-/* What a run comes down to. */
+/* What is computed from a run. */
 typedef struct outcome {
     iron__seal_words words;
     iron__token_stats stats;
@@ -63,7 +64,7 @@ static void assert_stats(iron__token_stats got, iron__token_stats want, const ch
                  (unsigned long long)run->first_quad, (unsigned long long)run->vocab);
 }
 
-/* A row with statistics; without, on top of what is there already; and after a 0. */
+/* A row with statistics; without them, added to other words; and after a 0. */
 static void assert_row(const iron__seal_variant *row, const iron__quads_run *run) {
     outcome want = define(run), got = nothing();
     iron__seal_words before = {1000, UINT64_MAX, 17, UINT64_C(1) << 63};
@@ -75,7 +76,7 @@ static void assert_row(const iron__seal_variant *row, const iron__quads_run *run
     row->take(run, &alone, NULL);
     assert_words(alone, iron__seal_merge(before, want.words), row->name, run);
     got = nothing();
-    got.stats.min = want.stats.min = 0; /* then only the largest is looked for */
+    got.stats.min = want.stats.min = 0; /* then only the largest is computed */
     row->take(run, &got.words, &got.stats);
     assert_words(got.words, want.words, row->name, run);
     assert_stats(got.stats, want.stats, row->name, run);
@@ -105,12 +106,12 @@ typedef enum token_kind {
 static void fill(uint32_t *tokens, size_t count, kind of) {
     static const uint32_t edges[] = {0,     1,         50256,          50257,
                                      50258, INT32_MAX, UINT32_MAX - 1, UINT32_MAX};
-    dice d = {91};
+    rng r = {91};
 
     for (size_t k = 0; k < count; k++)
-        tokens[k] = of == KIND_SMALL   ? (uint32_t)roll_below(&d, 50257)
-                    : of == KIND_ANY   ? roll_u32(&d)
-                    : of == KIND_EDGES ? edges[roll_below(&d, COUNT(edges))]
+        tokens[k] = of == KIND_SMALL   ? (uint32_t)rng_below(&r, 50257)
+                    : of == KIND_ANY   ? rng_u32(&r)
+                    : of == KIND_EDGES ? edges[rng_below(&r, COUNT(edges))]
                     : of == KIND_ONES  ? UINT32_MAX
                                        : 0;
 }
@@ -135,20 +136,20 @@ static void any_number_of_quads(void **state) {
     free(tokens);
 }
 
-/* Longer than several blocks, with any number of quads on the near side of the border. */
+/* Longer than several blocks, with any number of quads before the border. */
 static void long_runs(void **state) {
     enum { QUADS = 20011 };
     uint32_t *tokens = grab((4 * QUADS + 4) * sizeof *tokens);
-    dice d = {92};
+    rng r = {92};
 
     (void)state;
     for (kind of = 0; of < KIND_COUNT; of++) {
         fill(tokens, 4 * QUADS + 4, of);
         for (int n = 0; n < 6; n++) {
-            size_t quads = QUADS - (size_t)roll_below(&d, n % 2 ? 20000 : 100);
-            uint64_t before = roll_below(&d, 2 * quads);
-            iron__quads_run run = {tokens + n % 4, quads, ((roll(&d) >> 36) + 1) * BORDER - before,
-                                   vocabs[n % 5]};
+            size_t quads = QUADS - (size_t)rng_below(&r, n % 2 ? 20000 : 100);
+            uint64_t before = rng_below(&r, 2 * quads);
+            iron__quads_run run = {tokens + n % 4, quads,
+                                   ((rng_next(&r) >> 36) + 1) * BORDER - before, vocabs[n % 5]};
 
             assert_rows(&run);
         }
@@ -156,22 +157,22 @@ static void long_runs(void **state) {
     free(tokens);
 }
 
-/* A few tokens outside the vocabulary, anywhere: none may be lost between blocks. */
-static void strangers_are_found(void **state) {
+/* A few tokens outside the vocabulary, at any place: none is missed between blocks. */
+static void outside_tokens_are_found(void **state) {
     enum { QUADS = 10007, VOCAB = 1000 };
     uint32_t *tokens = grab((size_t)4 * QUADS * sizeof *tokens);
-    dice d = {93};
+    rng r = {93};
 
     (void)state;
     for (int n = 0; n < 60; n++) {
-        iron__quads_run run = {tokens, QUADS, roll(&d) >> 8, VOCAB};
-        int strangers = n % 6;
+        iron__quads_run run = {tokens, QUADS, rng_next(&r) >> 8, VOCAB};
+        int outside = n % 6;
 
         for (size_t k = 0; k < (size_t)4 * QUADS; k++)
-            tokens[k] = (uint32_t)roll_below(&d, VOCAB);
-        for (int k = 0; k < strangers; k++)
-            tokens[roll_below(&d, (uint64_t)4 * QUADS)] =
-                VOCAB + (roll_u32(&d) >> roll_below(&d, 32)) / 2;
+            tokens[k] = (uint32_t)rng_below(&r, VOCAB);
+        for (int k = 0; k < outside; k++)
+            tokens[rng_below(&r, (uint64_t)4 * QUADS)] =
+                VOCAB + (rng_u32(&r) >> rng_below(&r, 32)) / 2;
         assert_rows(&run);
     }
     for (size_t at = 0; at < (size_t)4 * QUADS; at += at < 130 ? 1 : 997) {
@@ -184,12 +185,12 @@ static void strangers_are_found(void **state) {
     free(tokens);
 }
 
-/* Words and statistics of pieces make up those of the whole, wherever it is cut. */
+/* Words and statistics of two pieces merge to those of the whole, for any cut. */
 static void pieces_merge(void **state) {
     enum { QUADS = 5000 };
     uint32_t *tokens = grab((size_t)4 * QUADS * sizeof *tokens);
     const iron__seal_variant *row;
-    dice d = {94};
+    rng r = {94};
 
     (void)state;
     fill(tokens, (size_t)4 * QUADS, KIND_ANY);
@@ -199,7 +200,7 @@ static void pieces_merge(void **state) {
 
         for (int n = 0; iron__seal_variant_runs_here(row) && n < 50; n++) {
             outcome forth = nothing(), back = nothing();
-            size_t cut = (size_t)roll_below(&d, QUADS + 1);
+            size_t cut = (size_t)rng_below(&r, QUADS + 1);
             iron__quads_run first = whole, second = whole;
 
             first.quads = cut;
@@ -219,7 +220,7 @@ static void pieces_merge(void **state) {
     free(tokens);
 }
 
-/* A row's own way from 16 bits, against the reference of the same tokens widened. */
+/* A row's 16-bit function, against the reference for the same tokens widened. */
 static void assert_narrow(const iron__seal_variant *row, const uint16_t *tokens,
                           const iron__quads_run *wide) {
     iron__quads_run_u16 run = {tokens, wide->quads, wide->first_quad, wide->vocab};
@@ -231,14 +232,14 @@ static void assert_narrow(const iron__seal_variant *row, const uint16_t *tokens,
     assert_stats(got.stats, want.stats, row->name, wide);
     row->take_u16(&run, &alone, NULL);
     assert_words(alone, want.words, row->name, wide);
-    seen.stats.min = 0; /* then only the largest is looked for */
+    seen.stats.min = 0; /* then only the largest is computed */
     row->take_u16(&run, &seen.words, &seen.stats);
     want.stats.min = 0;
     assert_words(seen.words, want.words, row->name, wide);
     assert_stats(seen.stats, want.stats, row->name, wide);
 }
 
-/* At the end of readable memory, at odd places in it, around turns and blocks. */
+/* At the end of readable memory, unaligned, around the sizes of turns and blocks. */
 static void tokens_of_16_bits(void **state) {
     static const uint32_t limits[] = {1, 2, 50257, 65536};
     enum { QUADS = 9000 };
@@ -249,7 +250,7 @@ static void tokens_of_16_bits(void **state) {
     uint16_t *end = (uint16_t *)(void *)(map + middle);
     uint32_t *wide = grab((size_t)4 * QUADS * sizeof *wide);
     const iron__seal_variant *row;
-    dice d = {95};
+    rng r = {95};
 
     (void)state;
     assert_true(map != MAP_FAILED && mprotect(map + middle, page, PROT_NONE) == 0);
@@ -259,12 +260,12 @@ static void tokens_of_16_bits(void **state) {
         for (size_t quads = 0; quads <= QUADS; quads += quads < 50 ? 1 : 1779) {
             for (size_t k = 0; k < COUNT(limits); k++) {
                 uint16_t *tokens = end - 4 * quads - (quads + k) % 3;
-                iron__quads_run run = {wide, quads, (roll(&d) >> 40) * BORDER - quads / 2,
-                                       vocabs[roll_below(&d, COUNT(vocabs))]};
+                iron__quads_run run = {wide, quads, (rng_next(&r) >> 40) * BORDER - quads / 2,
+                                       vocabs[rng_below(&r, COUNT(vocabs))]};
 
                 for (size_t j = 0; j < 4 * quads; j++)
                     tokens[j] =
-                        (uint16_t)(wide[j] = limits[k] - 1 - (uint32_t)roll_below(&d, limits[k]));
+                        (uint16_t)(wide[j] = limits[k] - 1 - (uint32_t)rng_below(&r, limits[k]));
                 assert_narrow(row, tokens, &run);
             }
         }
@@ -274,7 +275,7 @@ static void tokens_of_16_bits(void **state) {
 }
 
 static void golden_words(void **state) {
-    const iron__golden *g = iron__golden_vectors();
+    const iron__golden *g = &iron__golden_vectors;
     const iron__seal_variant *row;
 
     (void)state;
@@ -311,8 +312,8 @@ static void golden_words(void **state) {
     }
 }
 
-/* A load beyond the run ends the program. */
-static void nothing_beyond_is_read(void **state) {
+/* A load beyond the run crashes the program. */
+static void nothing_beyond_the_run_is_read(void **state) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), middle = 16 * page;
     char *map =
         mmap(NULL, middle + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -358,10 +359,10 @@ int main(void) {
         cmocka_unit_test(golden_words),
         cmocka_unit_test(any_number_of_quads),
         cmocka_unit_test(long_runs),
-        cmocka_unit_test(strangers_are_found),
+        cmocka_unit_test(outside_tokens_are_found),
         cmocka_unit_test(pieces_merge),
         cmocka_unit_test(tokens_of_16_bits),
-        cmocka_unit_test(nothing_beyond_is_read),
+        cmocka_unit_test(nothing_beyond_the_run_is_read),
         cmocka_unit_test(rows_are_listed),
     };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_quads_gpu.c: the seal and the statistics on a device against their definition: every cut of
- * a stream into feeds, every alignment of feed and buffer, the border between two windows of keys,
- * tokens outside the vocabulary wherever they stand, and the kernels that take the contribution
- * along.
+ * test_quads_gpu.c: the seal and the statistics on a device against their definition: many ways to
+ * cut a stream into feeds, every alignment of feed and buffer, the border between two windows of
+ * keys, tokens outside the vocabulary at any position, and the kernels that also compute the
+ * contribution.
  */
 #include "gpu_support.h"
 
-#include "ops/tokens/tokens_gpu.h"
+#include "ops/tokens/tokens_gpu.c"
 
 #define TOKENS 70000u
 #define VOCAB  50257u
@@ -55,16 +55,16 @@ static int tear_down(void **state) {
     return gpu_tear_down(state);
 }
 
-static iron__quads_gpu *quads_of(bool has_stats, uint32_t last) {
-    iron__quads_gpu_config config = {program, iron__allocator_default(), last, has_stats};
-    iron__quads_gpu *q = NULL;
+static quads_gpu *quads_of(bool has_stats, uint32_t last) {
+    quads_config config = {program, iron__allocator_default(), last, has_stats};
+    quads_gpu *q = NULL;
     iron_error err;
 
-    assert_ok(iron__quads_gpu_create(device, &config, &q, &err), &err);
+    assert_ok(quads_create(device, &config, &q, &err), &err);
     return q;
 }
 
-/* An empty stream of so many tokens: a position to go on from. Its words are made up. */
+/* The state of a stream at a position, to continue from. Its words are arbitrary. */
 static iron__quads_total total_at(uint64_t position) {
     iron__quads_total t = {.stats = iron__token_stats_neutral()};
 
@@ -103,7 +103,7 @@ static void assert_totals(const iron__quads_total *a, const iron__quads_total *b
 }
 
 typedef struct stream {
-    iron__quads_gpu *quads;
+    quads_gpu *quads;
     iron__quads_total want;
     uint64_t position;
     uint32_t last;
@@ -114,14 +114,14 @@ static stream stream_at(uint64_t position, bool has_stats, uint32_t last) {
     stream s = {quads_of(has_stats, last), total_at(position), position, last, has_stats};
     iron_error err;
 
-    assert_ok(iron__quads_gpu_begin(s.quads, queue, &s.want, &err), &err);
+    assert_ok(quads_begin(s.quads, queue, &s.want, &err), &err);
     return s;
 }
 
 static void feed(stream *s, uint64_t begin, uint64_t count) {
     iron_error err;
 
-    assert_ok(iron__quads_gpu_feed(s->quads, queue, buffer, begin, count, s->position, &err), &err);
+    assert_ok(quads_feed(s->quads, queue, buffer, begin, count, s->position, &err), &err);
     take(&s->want, tokens + begin, (size_t)count, s->position, s->last);
     s->position += count;
 }
@@ -130,13 +130,13 @@ static void check(const stream *s) {
     iron__quads_total got;
     iron_error err;
 
-    assert_ok(iron__quads_gpu_fetch(s->quads, queue, s->position, &got, &err), &err);
+    assert_ok(quads_fetch(s->quads, queue, s->position, &got, &err), &err);
     assert_totals(&got, &s->want, s->has_stats);
 }
 
 static void end(stream *s) {
     check(s);
-    iron__quads_gpu_destroy(s->quads);
+    quads_destroy(s->quads);
 }
 
 /* Every remainder of position, begin and count, alone and one after the other. */
@@ -154,25 +154,25 @@ static void every_alignment(void **state) {
 }
 
 static void random_cuts(void **state) {
-    dice d = {17};
+    rng r = {17};
 
     (void)state;
     NEED_GPU();
     for (size_t round = 0; round < 4; round++) {
-        stream s = stream_at(roll_below(&d, 9), round % 2, VOCAB - 1);
+        stream s = stream_at(rng_below(&r, 9), round % 2, VOCAB - 1);
 
         for (size_t k = 0; k < 12; k++) {
-            uint64_t begin = roll_below(&d, 8);
+            uint64_t begin = rng_below(&r, 8);
 
-            feed(&s, begin, roll_below(&d, roll_below(&d, 3) ? 3000 : TOKENS));
-            if (roll_below(&d, 4) == 0)
+            feed(&s, begin, rng_below(&r, rng_below(&r, 3) ? 3000 : TOKENS));
+            if (rng_below(&r, 4) == 0)
                 check(&s);
         }
         end(&s);
     }
 }
 
-/* Keys change with the upper half of a quad's number: feeds across that border, and far behind. */
+/* Keys change with the upper half of a quad's number: feeds across that border, and far beyond. */
 static void across_windows(void **state) {
     static const uint64_t near[] = {(UINT64_C(1) << 34) - 20000, (UINT64_C(1) << 34) - 3,
                                     (UINT64_C(1) << 36) - 4097, (UINT64_C(1) << 62) + 5};
@@ -188,7 +188,7 @@ static void across_windows(void **state) {
     }
 }
 
-/* Outside tokens: the first of all counts, whoever meets it. */
+/* The first token outside the vocabulary is reported, whichever group finds it. */
 static void outside_the_vocabulary(void **state) {
     static const uint64_t places[] = {0, 3, 4, 1023, 6144, 33333, TOKENS - 1};
 
@@ -208,7 +208,7 @@ static void outside_the_vocabulary(void **state) {
             iron_generate(5, VOCAB, places[n], &tokens[places[n]], 1, NULL);
     }
     send();
-    for (uint32_t last = 0; last < 2; last++) { /* nearly all are outside, and none is */
+    for (uint32_t last = 0; last < 2; last++) { /* nearly all are outside; then none */
         stream s = stream_at(0, true, last ? UINT32_MAX : 0);
 
         feed(&s, 1, TOKENS);
@@ -216,7 +216,7 @@ static void outside_the_vocabulary(void **state) {
     }
 }
 
-/* With the contribution in one read: engines whose batches are whole quads; and others. */
+/* With the contribution: engines whose batches are whole quads (one read), and others. */
 static void with_the_contribution(void **state) {
     static const uint64_t batches[] = {16384, 20000, 16386, 70000, 1u << 20};
     static const size_t cuts[] = {4, 65536, 4, 1, 3, 40000, 7, 1, 69999, 70000};

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_report.c: every printer, on made-up reports of three kinds. What is checked here is what C
- * can see: fields, escapes, widths. The files stay in REPORT_FOLDER, where tests/pages/ opens them:
- * a JSON parser, a schema and a browser judge the rest.
+ * test_report.c: every printer, on synthetic reports of three kinds: fields, escapes, widths. The
+ * files stay in REPORT_FOLDER, where tests/pages/ checks them with a JSON parser, a schema and a
+ * browser.
  */
 #include "report_support.h"
 
-#include "core/json_write.h"
+#include "arena/report.c"
+#include "core/json.h"
 
 static const char *const kinds[] = {"wide", "usual", "tiny"};
 
 typedef void (*printer)(const iron__report *report, FILE *to);
 
-/* All that the printer writes; free() it. */
+/* Everything that the printer writes; free() it. */
 static char *printed(printer print, const iron__report *report, size_t *bytes) {
     char *text = NULL;
     FILE *to = open_memstream(&text, bytes);
@@ -24,26 +25,22 @@ static char *printed(printer print, const iron__report *report, size_t *bytes) {
     return text;
 }
 
-static void table_100(const iron__report *report, FILE *to) {
-    iron__report_table(report, to, false, 100);
-}
+static void table_100(const iron__report *report, FILE *to) { print_table(report, to, false, 100); }
 static void terminal_100(const iron__report *report, FILE *to) {
-    iron__report_table(report, to, true, 100);
+    print_table(report, to, true, 100);
 }
 static void terminal_140(const iron__report *report, FILE *to) {
-    iron__report_table(report, to, true, 140);
+    print_table(report, to, true, 140);
 }
-static void table_60(const iron__report *report, FILE *to) {
-    iron__report_table(report, to, false, 60);
-}
+static void table_60(const iron__report *report, FILE *to) { print_table(report, to, false, 60); }
 
 static void files_for_the_other_tests(void **state) {
     static const struct {
         printer print;
         const char *suffix;
     } files[] = {
-        {iron__report_json, "json"}, {iron__report_csv, "csv"}, {iron__report_markdown, "md"},
-        {iron__report_html, "html"}, {terminal_140, "140.txt"}, {terminal_100, "100.txt"},
+        {print_json, "json"}, {print_csv, "csv"},        {print_markdown, "md"},
+        {print_html, "html"}, {terminal_140, "140.txt"}, {terminal_100, "100.txt"},
     };
 
     (void)state;
@@ -64,7 +61,8 @@ static void files_for_the_other_tests(void **state) {
     }
 }
 
-/* Fields of the CSV record at *at, which moves behind it; quotes and their doubles are followed. */
+/* Parses the fields of the CSV record at *at and moves *at after it; handles quotes and doubled
+ * quotes. */
 static size_t csv_fields(const char **at) {
     bool is_quoted = false;
     size_t fields = 1;
@@ -86,7 +84,7 @@ static size_t csv_fields(const char **at) {
 static void csv_has_equal_records(void **state) {
     sample *s = sample_make(SAMPLE_WIDE);
     size_t bytes, records = 0, expected = 0, fields;
-    char *text = printed(iron__report_csv, &s->report, &bytes);
+    char *text = printed(print_csv, &s->report, &bytes);
     const char *at = text;
 
     (void)state;
@@ -98,7 +96,7 @@ static void csv_has_equal_records(void **state) {
         size_t scopes = 0;
 
         for (iron__scope c = 0; c < IRON_SCOPES; c++)
-            scopes += s->rows[k].scopes[c].is_there;
+            scopes += s->rows[k].scopes[c].is_measured;
         expected += scopes ? scopes : 1;
     }
     assert_int_equal(records, expected);
@@ -107,7 +105,7 @@ static void csv_has_equal_records(void **state) {
     free(s);
 }
 
-/* The longest line, in characters; terminal sequences take no room. */
+/* The longest line, in characters; terminal sequences do not count. */
 static int widest(const char *text) {
     int most = 0, now = 0;
 
@@ -146,14 +144,14 @@ static void tables_fit(void **state) {
     }
 }
 
-static void tables_tell_what_happened(void **state) {
+static void tables_show_problems(void **state) {
     sample *s = sample_make(SAMPLE_USUAL);
     size_t bytes;
     char *plain = printed(table_100, &s->report, &bytes);
     char *inked = printed(terminal_100, &s->report, &bytes);
 
     (void)state;
-    assert_null(strchr(plain, '\033')); /* nor does the one in a reason come through */
+    assert_null(strchr(plain, '\033')); /* nor does the one in a reason get through */
     assert_null(strstr(plain, "█"));
     assert_non_null(strstr(plain, "tokens.cuda.champion pinned"));
     assert_non_null(strstr(plain, "WRONG: element 4095: 0x9f3a0001, should be 0x9f3a0000"));
@@ -178,33 +176,33 @@ static void cached_rows_and_peers_are_marked(void **state) {
     assert_non_null(strstr(text, "~ cache-resident"));
     assert_non_null(strstr(text, "*~ tokens.cuda.cub pinned"));
     free(text);
-    text = printed(iron__report_markdown, &s->report, &bytes);
+    text = printed(print_markdown, &s->report, &bytes);
     assert_non_null(strstr(text, "tokens.cuda.cub pinned (peer) (cache-resident) |"));
     free(text);
     free(s);
 }
 
-/* As many bars in every line of a table, whatever a reason holds. */
+/* Every line of a table has the same number of bars, whatever a reason contains. */
 static void markdown_keeps_its_tables(void **state) {
     sample *s = sample_make(SAMPLE_WIDE);
     size_t bytes;
-    char *text = printed(iron__report_markdown, &s->report, &bytes), *rest = text, *line;
+    char *text = printed(print_markdown, &s->report, &bytes), *rest = text, *record;
     size_t tables = 0;
 
     (void)state;
-    while ((line = strsep(&rest, "\n"))) {
+    while ((record = strsep(&rest, "\n"))) {
         size_t bars = 0;
 
-        if (line[0] != '|')
+        if (record[0] != '|')
             continue;
-        for (char *at = line; *at; at++)
-            bars += *at == '|' && (at == line || at[-1] != '\\');
+        for (char *at = record; *at; at++)
+            bars += *at == '|' && (at == record || at[-1] != '\\');
         assert_true(bars == 6 || bars == 13 + 4);
-        tables += strncmp(line, "|---", 4) == 0;
+        tables += strncmp(record, "|---", 4) == 0;
     }
     assert_int_equal(tables, 1 + 8);
     free(text);
-    text = printed(iron__report_markdown, &s->report, &bytes);
+    text = printed(print_markdown, &s->report, &bytes);
     assert_non_null(strstr(text, "\\</script\\>\\<b onclick"));
     free(text);
     free(s);
@@ -213,7 +211,7 @@ static void markdown_keeps_its_tables(void **state) {
 static void pages_hold_text_as_text(void **state) {
     sample *s = sample_make(SAMPLE_USUAL);
     size_t bytes, ends = 0;
-    char *text = printed(iron__report_html, &s->report, &bytes);
+    char *text = printed(print_html, &s->report, &bytes);
 
     (void)state;
     assert_null(strstr(text, "{{"));
@@ -228,11 +226,11 @@ static void pages_hold_text_as_text(void **state) {
     free(s);
 }
 
-/* The main kernel is the one with the most threads; what is not told is no 0. */
-static void kernels_tell_what_they_take(void **state) {
+/* The main kernel is the one with the most threads; unknown figures are left out. */
+static void kernels_show_their_resources(void **state) {
     sample *s = sample_make(SAMPLE_USUAL);
     size_t bytes;
-    char *text = printed(iron__report_json, &s->report, &bytes);
+    char *text = printed(print_json, &s->report, &bytes);
 
     (void)state;
     assert_non_null(strstr(text, "\"kernels\": [{\"name\": \"clear\", \"groups\": 1, \"threads\": "
@@ -245,11 +243,11 @@ static void kernels_tell_what_they_take(void **state) {
                                  "256, \"local_bytes\": 1024}, {\"name\": \"turn\""));
     assert_non_null(strstr(text, "\"kernels\": []"));
     free(text);
-    text = printed(iron__report_csv, &s->report, &bytes);
+    text = printed(print_csv, &s->report, &bytes);
     assert_non_null(strstr(text, ",histogram_local,1056,256,40,49152,0,4,50,zipf,256\r\n"));
     assert_non_null(strstr(text, ",tokens_champion,1056,256,,1024,,,,,\r\n"));
     free(text);
-    text = printed(iron__report_markdown, &s->report, &bytes);
+    text = printed(print_markdown, &s->report, &bytes);
     assert_non_null(strstr(text, " | registers | local bytes | spill bytes | occupancy |\n"));
     assert_non_null(strstr(text, " | 40 | 49152 | 0 | 50 % |\n"));
     assert_non_null(strstr(text, " | | 1024 | | |\n"));
@@ -257,16 +255,11 @@ static void kernels_tell_what_they_take(void **state) {
     free(s);
 }
 
-static void table_200(const iron__report *report, FILE *to) {
-    iron__report_table(report, to, false, 200);
-}
+static void table_200(const iron__report *report, FILE *to) { print_table(report, to, false, 200); }
 
-static void table_115(const iron__report *report, FILE *to) {
-    iron__report_table(report, to, false, 115);
-}
+static void table_115(const iron__report *report, FILE *to) { print_table(report, to, false, 115); }
 
-/* Kernels are the first to go where a terminal is narrow; where nobody has one they are not there.
- */
+/* The kernel columns are dropped first; they are not shown if no row has kernels. */
 static void narrow_tables_lose_the_kernels_first(void **state) {
     sample *s = sample_make(SAMPLE_USUAL), *tiny = sample_make(SAMPLE_TINY);
     size_t bytes;
@@ -302,15 +295,15 @@ static void a_case_has_a_table_of_its_own(void **state) {
         strstr(text, "\nhistogram 4294967296 u8, data zipf: 4 GiB of useful bytes; bins 256\n"));
     assert_non_null(strstr(text, "\nhistogram 4294967296 u8, data uniform: 4 GiB"));
     free(text);
-    text = printed(iron__report_markdown, &s->report, &bytes);
+    text = printed(print_markdown, &s->report, &bytes);
     assert_non_null(strstr(text, "\n## histogram 4294967296 u8, data zipf\n"));
     free(text);
     free(s);
 }
 
-static void nothing_is_printed_as_nothing(void **state) {
-    static const printer printers[] = {iron__report_json, iron__report_csv, iron__report_markdown,
-                                       iron__report_html, table_100};
+static void empty_reports(void **state) {
+    static const printer printers[] = {print_json, print_csv, print_markdown, print_html,
+                                       table_100};
     iron__report empty = {.version = "0.1.0"};
 
     (void)state;
@@ -324,18 +317,18 @@ static void nothing_is_printed_as_nothing(void **state) {
 
 static void write_odd_values(FILE *to) {
     volatile double zero = 0;
-    iron__json_writer j = {.to = to};
+    iron_json_writer j = {.to = to};
 
-    iron__json_write_open(&j, NULL, '{');
-    iron__json_write_real(&j, "infinite", 1 / zero);
-    iron__json_write_real(&j, "none", zero / zero);
-    iron__json_write_real(&j, "small", 1e-7);
-    iron__json_write_text(&j, "null", NULL);
-    iron__json_write_text(&j, "odd", "\t\"\\\x7F\xC3\xA9\xC3\xE2\x80\xA9<");
-    iron__json_write_open(&j, "empty", '[');
-    iron__json_write_close(&j, ']');
-    iron__json_write_close(&j, '}');
-    iron__json_write_end(&j);
+    iron_json_open(&j, NULL, '{');
+    iron_json_real(&j, "infinite", 1 / zero);
+    iron_json_real(&j, "none", zero / zero);
+    iron_json_real(&j, "small", 1e-7);
+    iron_json_text(&j, "null", NULL);
+    iron_json_text(&j, "odd", "\t\"\\\x7F\xC3\xA9\xC3\xE2\x80\xA9<");
+    iron_json_open(&j, "empty", '[');
+    iron_json_close(&j, ']');
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
 }
 
 static void json_has_words_for_all_values(void **state) {
@@ -344,6 +337,8 @@ static void json_has_words_for_all_values(void **state) {
     FILE *to = open_memstream(&text, &bytes);
 
     (void)state;
+    assert_string_equal(stop_name(IRON_STOP_NONE), "");
+    assert_string_equal(stop_name(IRON_STOP_RUNS), "runs");
     assert_non_null(to);
     write_odd_values(to);
     fclose(to);
@@ -359,14 +354,14 @@ int main(void) {
         cmocka_unit_test(files_for_the_other_tests),
         cmocka_unit_test(csv_has_equal_records),
         cmocka_unit_test(tables_fit),
-        cmocka_unit_test(tables_tell_what_happened),
+        cmocka_unit_test(tables_show_problems),
         cmocka_unit_test(cached_rows_and_peers_are_marked),
         cmocka_unit_test(markdown_keeps_its_tables),
         cmocka_unit_test(pages_hold_text_as_text),
-        cmocka_unit_test(kernels_tell_what_they_take),
+        cmocka_unit_test(kernels_show_their_resources),
         cmocka_unit_test(narrow_tables_lose_the_kernels_first),
         cmocka_unit_test(a_case_has_a_table_of_its_own),
-        cmocka_unit_test(nothing_is_printed_as_nothing),
+        cmocka_unit_test(empty_reports),
         cmocka_unit_test(json_has_words_for_all_values),
     };
 

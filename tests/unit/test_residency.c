@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_residency.c: the op residency as far as a machine without a GPU can tell: data come from the
- * seed, the reference is what the contract says, the judge refuses the sums of contenders that are
- * wrong in likely ways, and the cache is settled with as few calls of the driver as possible.
+ * test_residency.c: the op residency without a GPU: data depend on the seed, the reference matches
+ * the contract, the check refuses typical wrong sums, and the cache is prepared with as few driver
+ * calls as possible.
  */
 #include "line_support.h"
 
-#include "ops/residency/residency.h"
-#include "ops/residency/residency_op.h"
+#include "ops/op.h"
+#include "ops/residency/residency.c"
 
 #define OP (&iron__op_residency)
 
 typedef struct mistakes {
     bool no_table, no_last, next_place, first_twice;
-    size_t keys_at; /* where in a record the key is */
+    size_t keys_at; /* offset of the key in a record */
 } mistakes;
 
-/* The contract, word by word, or something like it. */
-static iron__residency_answer compute(const iron__problem *p, mistakes m) {
+/* The contract, literally, or a variation of it. */
+static answer compute(const iron__op_problem *p, mistakes m) {
     const uint32_t *stream = p->inputs[0].data, *table = p->inputs[1].data;
     uint64_t words = p->inputs[1].bytes / 4, rows = p->c.rows - m.no_last;
-    iron__residency_answer a = {0, 0};
+    answer a = {0, 0};
 
     for (size_t i = 0; i < rows; i++) {
         uint64_t value = stream[m.first_twice && i + 1 == rows ? 0 : i];
@@ -35,24 +35,24 @@ static iron__residency_answer compute(const iron__problem *p, mistakes m) {
 }
 
 static void data_come_from_the_seed(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
-    iron__problem a = make_line(OP, 200003, 1, 5, one), b = make_line(OP, 200003, 1, 5, three);
-    iron__problem c = make_line(OP, 200003, 1, 6, three), d = make_line(OP, 200003, 3, 5, three);
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
+    iron__op_problem a = make_line(OP, 200003, 1, 5, one), b = make_line(OP, 200003, 1, 5, three);
+    iron__op_problem c = make_line(OP, 200003, 1, 6, three), d = make_line(OP, 200003, 3, 5, three);
 
     (void)state;
     assert_same_data(&a, &b);
     assert_int_equal(a.inputs[1].bytes, 1 << 20);
     assert_int_equal(d.inputs[1].bytes, 3 << 20);
-    assert_memory_equal(a.own, b.own, sizeof(iron__residency_answer));
-    assert_memory_not_equal(a.own, c.own, sizeof(iron__residency_answer));
-    assert_memory_not_equal(a.own, d.own, sizeof(iron__residency_answer));
+    assert_memory_equal(a.reference.data, b.reference.data, sizeof(answer));
+    assert_memory_not_equal(a.reference.data, c.reference.data, sizeof(answer));
+    assert_memory_not_equal(a.reference.data, d.reference.data, sizeof(answer));
     assert_memory_not_equal(a.inputs[0].data, a.inputs[1].data, a.inputs[0].bytes);
     OP->unmake(&a);
     OP->unmake(&b);
     OP->unmake(&c);
     OP->unmake(&d);
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
 static void reference_is_the_contract(void **state) {
@@ -60,17 +60,17 @@ static void reference_is_the_contract(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t k = 0; k < COUNT(counts); k++) {
-            iron__problem p = make_line(OP, counts[k], 1 + (double)(k % 3), k, team);
-            iron__residency_answer right = compute(&p, (mistakes){.no_table = false});
+            iron__op_problem p = make_line(OP, counts[k], 1 + (double)(k % 3), k, pool);
+            answer right = compute(&p, (mistakes){.no_table = false});
 
             assert_int_equal(p.output_bytes, sizeof right);
             assert_passes(&p, &right, "the contract");
             OP->unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
@@ -78,21 +78,21 @@ static void places_cover_the_table(void **state) {
     const uint32_t words = 24 << 18;
 
     (void)state;
-    assert_int_equal(iron__residency_place(0, words), 0);
-    assert_int_equal(iron__residency_place(0xFFFFFFFF, words), words - 1);
-    assert_int_equal(iron__residency_place(0x80000000, words), words / 2);
+    assert_int_equal(place_of(0, words), 0);
+    assert_int_equal(place_of(0xFFFFFFFF, words), words - 1);
+    assert_int_equal(place_of(0x80000000, words), words / 2);
 }
 
-static void judge_refuses_wrong_sums(void **state) {
+static void the_check_refuses_wrong_sums(void **state) {
     static const mistakes wrong[] = {{.no_table = true},
                                      {.no_last = true},
                                      {.next_place = true},
                                      {.first_twice = true},
                                      {.keys_at = 1}};
-    iron__team *team = make_team(2);
-    iron__problem p = make_line(OP, 100001, 1, 3, team);
-    iron__problem other = make_line(OP, 100001, 1, 4, team);
-    iron__residency_answer right = compute(&p, wrong[0]), a;
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = make_line(OP, 100001, 1, 3, pool);
+    iron__op_problem other = make_line(OP, 100001, 1, 4, pool);
+    answer right = compute(&p, wrong[0]), a;
 
     (void)state;
     for (size_t k = 0; k < COUNT(wrong); k++) {
@@ -108,17 +108,17 @@ static void judge_refuses_wrong_sums(void **state) {
         a.xors ^= UINT64_C(1) << bit;
         assert_caught(&p, &a, "the XOR is");
     }
-    a = (iron__residency_answer){0, 0};
+    a = (answer){0, 0};
     assert_caught(&p, &a, "the sum is 0,");
     memset(&a, 0xFF, sizeof a);
     assert_caught(&p, &a, "the sum is 18446744073709551615,");
-    assert_caught(&p, other.own, "the sum is");
+    assert_caught(&p, other.reference.data, "the sum is");
     OP->unmake(&p);
     OP->unmake(&other);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* A device that only notes what it is asked to keep. */
+/* A device that only records what it is asked to keep. */
 typedef struct noting {
     iron__gpu_device base;
     uint64_t asked[8];
@@ -144,17 +144,17 @@ static void assert_asked(noting *n, const uint64_t *asked, size_t count) {
 static void settle(noting *n, uint64_t bytes, bool is_marking) {
     iron_error err;
 
-    assert_ok(iron__residency_settle(&n->base, bytes, is_marking, &err), &err);
-    assert_int_equal(n->base.kept_bytes, bytes);
-    assert_int_equal(n->base.has_marks, is_marking);
+    assert_ok(prepare_cache(&n->base, bytes, is_marking, &err), &err);
+    assert_int_equal(n->base.persisting_bytes, bytes);
+    assert_int_equal(n->base.has_persisting_lines, is_marking);
 }
 
-static void cache_is_settled_once(void **state) {
-    static const iron__gpu_ops ops = {.name = "noting", .keep = note_keep};
-    noting n = {.base = {.ops = &ops, .info = {.keep_bytes_max = 100}}};
+static void the_cache_is_prepared_once(void **state) {
+    static const iron__gpu_ops ops = {.name = "noting", .cache_reserve = note_keep};
+    noting n = {.base = {.ops = &ops, .info = {.persisting_bytes_max = 100}}};
 
     (void)state;
-    settle(&n, 0, false); /* nothing was kept, nothing is: nobody is asked */
+    settle(&n, 0, false); /* no change: no driver call */
     assert_asked(&n, NULL, 0);
     settle(&n, 64, false);
     settle(&n, 64, false);
@@ -162,37 +162,37 @@ static void cache_is_settled_once(void **state) {
     settle(&n, 0, false);
     settle(&n, 0, false);
     assert_asked(&n, (const uint64_t[]){0}, 1);
-    settle(&n, 0, true); /* marks are its own: they stay from run to run */
+    settle(&n, 0, true); /* its own marks stay from run to run */
     settle(&n, 0, true);
     assert_asked(&n, NULL, 0);
-    settle(&n, 0, false); /* and go with the next contender */
+    settle(&n, 0, false); /* and are removed by the next contender */
     assert_asked(&n, (const uint64_t[]){0}, 1);
     settle(&n, 0, true);
     settle(&n, 64, false);
     assert_asked(&n, (const uint64_t[]){0, 64}, 2);
-    settle(&n, 32, false); /* what was kept is let go, too */
+    settle(&n, 32, false); /* what was kept is released as well */
     assert_asked(&n, (const uint64_t[]){0, 32}, 2);
     settle(&n, 0, true);
     assert_asked(&n, (const uint64_t[]){0}, 1);
 }
 
 static void too_much_is_refused(void **state) {
-    static const iron__gpu_ops ops = {.name = "noting", .keep = note_keep};
-    noting n = {.base = {.ops = &ops, .info = {.name = "a card", .keep_bytes_max = 100}}};
+    static const iron__gpu_ops ops = {.name = "noting", .cache_reserve = note_keep};
+    noting n = {.base = {.ops = &ops, .info = {.name = "a card", .persisting_bytes_max = 100}}};
     iron_error err;
 
     (void)state;
-    assert_refused(iron__residency_settle(&n.base, 101, false, &err), IRON_E_ARG, &err);
-    assert_true(n.count == 0 && n.base.kept_bytes == 0);
+    assert_refused(prepare_cache(&n.base, 101, false, &err), IRON_E_ARG, &err);
+    assert_true(n.count == 0 && n.base.persisting_bytes == 0);
 }
 
-static void rows_tell_a_story(void **state) {
+static void rows_are_complete(void **state) {
     static const char *const names[] = {"plain", "persisting", "streaming-loads", "evict-policy",
                                         "persisting-streaming"};
     iron__contender row;
 
     (void)state;
-    assert_rows_tell_a_story(OP, names, COUNT(names));
+    assert_rows_are_complete(OP, names, COUNT(names));
     assert_true(has_row(OP, OP->baselines[1], IRON_ON_CUDA));
     for (size_t k = 0; OP->contender_at(k, &row); k++)
         assert_int_equal(row.backends, IRON_ON_CUDA);
@@ -231,10 +231,14 @@ static void sizes_and_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_come_from_the_seed), cmocka_unit_test(reference_is_the_contract),
-        cmocka_unit_test(places_cover_the_table),  cmocka_unit_test(judge_refuses_wrong_sums),
-        cmocka_unit_test(cache_is_settled_once),   cmocka_unit_test(too_much_is_refused),
-        cmocka_unit_test(rows_tell_a_story),       cmocka_unit_test(sizes_and_limits),
+        cmocka_unit_test(data_come_from_the_seed),
+        cmocka_unit_test(reference_is_the_contract),
+        cmocka_unit_test(places_cover_the_table),
+        cmocka_unit_test(the_check_refuses_wrong_sums),
+        cmocka_unit_test(the_cache_is_prepared_once),
+        cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(rows_are_complete),
+        cmocka_unit_test(sizes_and_limits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ring.c: slots filled by readers and taken in order. However many readers and slots there
- * are, the tokens are those of iron_source_read; an error comes after the slots before it and is
- * the stream's first; slots that are held stay as they are; and whenever a ring is destroyed, no
- * thread, descriptor or memory stays behind, and a source of files stands where it was taken to.
+ * test_ring.c: slots are filled by readers and taken in order. For any number of readers and slots,
+ * the tokens are those of iron_source_read; an error comes after the slots before it and is the
+ * first of the stream; slots that are held do not change; and whenever a ring is destroyed, no
+ * thread, descriptor or memory leaks, and a source of files is positioned after the last token
+ * taken.
  *
- * No test asks how fast; a watchdog keeps a reader that never ends from hanging the suite.
+ * The tests do not depend on timing; a watchdog keeps a reader that never ends from hanging the
+ * suite.
  */
 #include "source_support.h"
 
@@ -19,7 +21,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define WATCHDOG_S 300
+#define WATCHDOG_S 3000u
 #define TOKENS     10820u /* 1 + 2 + ... + 40, and 10,000 in the last file */
 
 static const uint32_t reader_counts[] = {1, 2, 3, 8};
@@ -57,7 +59,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* A ring, and the memory it works on: slots at distances of one token more than they hold. */
+/* A ring and its memory: slots at distances of one token more than they hold. */
 typedef struct rig {
     iron__ring *ring;
     ledger books;
@@ -69,7 +71,7 @@ typedef struct rig {
 
 #define GUARD 0xABCD
 
-/* `piece`: tokens a reader takes at a time; 0: a slot of them. */
+/* `piece`: tokens that a reader takes at a time; 0: a whole slot. */
 static iron_status rig_try(rig *r, iron_source *s, uint32_t readers, size_t slots, size_t capacity,
                            size_t piece, iron_error *err) {
     iron__ring_options o = {.source = s,
@@ -132,7 +134,7 @@ static void assert_rest(rig *r, const uint16_t *want, size_t done, size_t total)
         iron__ring_free(r->ring);
     }
     assert_int_equal(take(r, want, total, total), 0);
-    assert_int_equal(take(r, want, total, total), 0); /* and still */
+    assert_int_equal(take(r, want, total, total), 0); /* and is unchanged */
 }
 
 static void any_readers_and_slots_give_the_stream(void **state) {
@@ -156,8 +158,8 @@ static void any_readers_and_slots_give_the_stream(void **state) {
     shards_free(&files);
 }
 
-/* Slots that several readers fill, in pieces that go into them evenly or do not, are more than a
- * slot or more than 64 of them. */
+/* Slots filled by several readers, in pieces that divide them evenly or not, that are longer than a
+ * slot, or more than 64 per slot. */
 static void slots_can_be_read_in_pieces(void **state) {
     static const size_t capacities[] = {2, 100, 4096, 20000}, pieces[] = {1, 7, 50, 1024, 5000};
     shards files = write_many();
@@ -184,8 +186,8 @@ static size_t threads(void) {
     return folder_entries(&tasks);
 }
 
-/* The stream is longer than the slots: readers that were started stay, waiting for room. One that
- * has ended may be listed for a moment longer; the watchdog looks after those that do not go. */
+/* The stream is longer than the slots, so started readers wait for room. A reader that has ended
+ * may be listed for a moment longer; the watchdog handles those that do not end. */
 static void check_threads(iron_source *s, uint32_t readers, size_t piece, size_t expected) {
     size_t before = threads();
     rig r;
@@ -197,7 +199,7 @@ static void check_threads(iron_source *s, uint32_t readers, size_t piece, size_t
         usleep(1000);
 }
 
-/* Beside a ring that stays: a sanitizer starts a thread of its own with the first one. */
+/* Another ring stays open: a sanitizer starts a thread of its own with the first one. */
 static void a_slot_is_work_for_as_many_as_it_has_pieces(void **state) {
     shards files = write_many();
     iron_source *s = shards_open(&files), *first = shards_open(&files);
@@ -214,7 +216,7 @@ static void a_slot_is_work_for_as_many_as_it_has_pieces(void **state) {
     shards_free(&files);
 }
 
-/* Part in order, part through a ring that is given up, and so on. */
+/* Alternates between reading in order and a ring that is destroyed early. */
 static void a_ring_leaves_the_source_where_it_was_taken_to(void **state) {
     shards files = write_many();
     iron_source *s = shards_open(&files);
@@ -257,7 +259,7 @@ static void take_failure(rig *r, iron_status expected, const char *word) {
     assert_int_equal(iron__ring_next(r->ring, &slot, &count, NULL), expected);
 }
 
-/* Reads as far as is good, then fails; afterwards reading in order fails the same way. */
+/* Reads up to the error; afterwards reading in order fails the same way. */
 static void check_failure(iron_source *s, size_t good, const char *word) {
     static const size_t capacities[] = {1, 16, 333, 333, 5000}, pieces[] = {0, 3, 0, 50, 80};
 
@@ -296,7 +298,7 @@ static void files_that_go_fail_in_their_turn(void **state) {
     iron_source *s = shards_open(&files);
 
     (void)state;
-    assert_int_equal(unlink(files.paths[1]), 0); /* nothing was in it */
+    assert_int_equal(unlink(files.paths[1]), 0); /* it was empty */
     assert_int_equal(truncate(files.paths[4], 100), 0);
     check_failure(s, 1250, "f4 ended at byte 100 of 400;");
     assert_int_equal(unlink(files.paths[3]), 0);
@@ -307,8 +309,8 @@ static void files_that_go_fail_in_their_turn(void **state) {
     shards_free(&files);
 }
 
-/* The first file takes a while to read; those after it fail at once, each with words of its own. A
- * slot has one of them, or all as pieces: the first to fail is the one that is told. */
+/* The first file takes a while to read; the files after it fail at once, each with a different
+ * message. A slot contains one of them, or all as pieces: the first failure is reported. */
 static void check_quick_failures(bool has_pieces) {
     enum { LONG = 1 << 18 };
     static const size_t sizes[] = {LONG, LONG, LONG, LONG};
@@ -347,7 +349,7 @@ static void quick_failures_wait_for_slow_pieces(void **state) {
     check_quick_failures(true);
 }
 
-/* Slots that are held keep their tokens, whatever the readers do meanwhile. */
+/* Slots that are held keep their tokens while the readers continue. */
 static void several_slots_can_be_held(void **state) {
     enum { SLOTS = 5, CAPACITY = 13 };
     shards files = write_many();
@@ -357,13 +359,13 @@ static void several_slots_can_be_held(void **state) {
         iron_source *s = shards_open(&files);
         size_t taken = 0, freed = 0, slot, count;
         iron_error err;
-        dice d = {7 + n};
+        rng random = {7 + n};
         rig r;
 
         rig_cut(&r, s, reader_counts[n], SLOTS, CAPACITY, n % 2 * 4);
-        iron__ring_free(r.ring); /* none is held: nothing happens */
+        iron__ring_free(r.ring); /* none is held: no effect */
         while (freed * CAPACITY < TOKENS) {
-            if (taken * CAPACITY < TOKENS && taken - freed < SLOTS && roll_below(&d, 3) > 0) {
+            if (taken * CAPACITY < TOKENS && taken - freed < SLOTS && rng_below(&random, 3) > 0) {
                 take(&r, tokens, taken * CAPACITY, TOKENS);
                 taken++;
             } else if (taken * CAPACITY < TOKENS && taken - freed == SLOTS) {
@@ -376,7 +378,7 @@ static void several_slots_can_be_held(void **state) {
                 assert_memory_equal(r.slots[k % SLOTS], tokens + k * CAPACITY,
                                     (rest < CAPACITY ? rest : CAPACITY) * sizeof *tokens);
             }
-            if (freed < taken && roll_below(&d, 3) == 0) {
+            if (freed < taken && rng_below(&random, 3) == 0) {
                 iron__ring_free(r.ring);
                 freed++;
             }
@@ -388,7 +390,7 @@ static void several_slots_can_be_held(void **state) {
     shards_free(&files);
 }
 
-/* The end is the end even for a caller who holds every slot. */
+/* The end is reported even if the caller holds every slot. */
 static void the_end_needs_no_free_slot(void **state) {
     static const size_t size = 6;
     shards files = shards_write(&place, tokens, &size, 1);
@@ -412,14 +414,14 @@ static void empty_sources_end_at_once(void **state) {
     rig r;
 
     (void)state;
-    rig_open(&r, s, 0, 3, 10); /* no reader is one reader */
+    rig_open(&r, s, 0, 3, 10); /* 0 readers means one */
     assert_rest(&r, tokens, 0, 0);
     rig_close(&r);
     iron_source_close(s);
     shards_free(&files);
 }
 
-/* A ring that is given up at any point, with its readers at work or waiting for room. */
+/* A ring that is destroyed at any point, while its readers work or wait for room. */
 static void rings_can_be_given_up(void **state) {
     shards files = write_many();
 
@@ -493,7 +495,7 @@ static void silent_pipes_can_be_given_up(void **state) {
         assert_true(!is_named || mkfifo(path, 0600) == 0);
         s = open_all(IRON_DTYPE_U16, &path, 1);
         if (!is_named)
-            assert_int_equal(write(end, tokens, 20), 20); /* a slot and a half, then nothing */
+            assert_int_equal(write(end, tokens, 20), 20); /* a slot and a half, then silence */
         rig_open(&r, s, 8, 4, 7);
         if (!is_named)
             take(&r, tokens, 0, TOKENS);
@@ -504,7 +506,7 @@ static void silent_pipes_can_be_given_up(void **state) {
     }
 }
 
-/* A pipe between files, cut inside a token: what came before is delivered first. */
+/* A pipe between files, truncated inside a token: the tokens before it are delivered first. */
 static void pipes_fail_in_their_turn(void **state) {
     static const size_t size = 10;
     shards files = shards_write(&place, tokens, &size, 1);
@@ -527,7 +529,7 @@ static void pipes_fail_in_their_turn(void **state) {
     shards_free(&files);
 }
 
-/* A file as standard input: whoever has it too sees that it was read. */
+/* A file as standard input: other processes that share it see that it was read. */
 static void standard_input_moves_along(void **state) {
     static const char *const paths[] = {"-"};
     static const size_t size = 100;
@@ -617,8 +619,8 @@ static rlim_t address_space(void) {
     return pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* In a process of its own: with room for the stacks of two threads (256 KiB each and a guard),
- * eight are asked for. Returns the number of the check that failed. */
+/* In a separate process: with room for the stacks of two threads (256 KiB each and a guard), eight
+ * are requested. Returns the number of the check that failed. */
 static int too_many_threads(const shards *files) {
     static const folder tasks = {"/proc/self/task"};
     iron_source *s = shards_open(files);
@@ -664,8 +666,8 @@ static void no_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(no_threads), /* first: later, stacks of ended threads are lying about */
-        CASE(a_slot_is_work_for_as_many_as_it_has_pieces), /* first: it counts threads */
+        CASE(no_threads), /* first, because stacks of ended threads stay allocated */
+        CASE(a_slot_is_work_for_as_many_as_it_has_pieces), /* first, because it counts threads */
         CASE(any_readers_and_slots_give_the_stream),
         CASE(slots_can_be_read_in_pieces),
         CASE(a_ring_leaves_the_source_where_it_was_taken_to),

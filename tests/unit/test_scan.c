@@ -31,7 +31,7 @@ static void test_sizes_and_chunks(void **state) {
     free(tokens);
 }
 
-/* Several pieces of every width, whichever thread takes which. */
+/* Several pieces of every width, on any thread. */
 static void test_widths_and_threads(void **state) {
     static const struct {
         iron_dtype dtype;
@@ -61,7 +61,7 @@ static void test_widths_and_threads(void **state) {
     }
 }
 
-/* Long runs of one token are where looking for marks takes a short cut. */
+/* For long runs of one token, the search for marks takes a shortcut. */
 static void test_runs_of_one_token(void **state) {
     const size_t count = 20000;
     uint32_t *tokens = grab(count * sizeof *tokens);
@@ -125,7 +125,7 @@ static void test_files_are_one_stream(void **state) {
     free(tokens);
 }
 
-/* The ranges' words add up to the whole's, wherever the cuts are. */
+/* The ranges' words add up to the whole's, for any cuts. */
 static void test_ranges(void **state) {
     const size_t count = 150001;
     uint32_t *tokens = grab_tokens(9, 70000, count);
@@ -133,12 +133,12 @@ static void test_ranges(void **state) {
     const char *paths[] = {name.path};
     iron__seal_words whole = words_of(tokens, count);
     iron_scan_options o = scan_options(2, 4096);
-    dice d = {77};
+    rng r = {77};
 
     (void)state;
     write_tokens(name.path, IRON_DTYPE_U32, tokens, count);
     for (size_t round = 0; round < 20; round++) {
-        uint64_t cut = roll_below(&d, count / 4) * 4;
+        uint64_t cut = rng_below(&r, count / 4) * 4;
         iron_manifest *a, *b;
         iron__seal_words sum;
 
@@ -236,7 +236,7 @@ static void test_bad_pipe(void **state) {
     assert_says(&err, "pipe");
 }
 
-/* The first bad token of the stream is named, whichever thread meets another one before. */
+/* The first bad token of the stream is reported, even if another thread finds a later one first. */
 static void test_bad_tokens(void **state) {
     const size_t count = 300000;
     int32_t *tokens = calloc(count, sizeof *tokens);
@@ -345,7 +345,7 @@ static void test_files_that_change(void **state) {
     free(tokens);
 }
 
-/* What must be refused, as a change of good options. */
+/* Invalid changes of valid options. */
 typedef struct refusal {
     void (*spoil)(iron_scan_options *o, uint64_t a, uint64_t b);
     uint64_t a, b;
@@ -450,6 +450,6 @@ int main(void) {
         cmocka_unit_test(test_backends),
     };
 
-    signal(SIGPIPE, SIG_IGN); /* a scan that is refused leaves a sender alone */
+    signal(SIGPIPE, SIG_IGN); /* a refused scan does not end a sender */
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_seal_op.c: the op `seal` as races see it: every contender of the CPU gives the reference's
- * answer for all lanes, whatever the number of threads and tokens; the check names the word that
- * differs, and takes no other answer.
+ * test_seal_op.c: the op `seal` in races: every contender on the CPU gives the reference's answer
+ * for all values of `lanes`, for any number of threads and tokens; the check names the word that
+ * differs and accepts no other answer.
  */
 #include "line_support.h"
 
 #include "core/cpu.h"
-#include "ops/seal/seal_op.h"
+#include "ops/seal/seal.c"
 
 static const iron__op *const op = &iron__op_seal;
 
-static iron__problem make(uint64_t tokens, uint32_t vocab, double lanes, iron__team *team) {
-    iron__problem p = {.c = line_case(op, tokens, lanes)};
+static iron__op_problem problem_of(uint64_t tokens, uint32_t vocab, double lanes,
+                                   iron__thread_pool *pool) {
+    iron__op_problem p = {.c = line_case(op, tokens, lanes)};
     iron_error err;
 
     p.c.vocab = vocab;
     assert_ok(op->accept(&p.c, &err), &err);
-    assert_ok(op->make(&p, team, &err), &err);
+    assert_ok(op->make(&p, pool, &err), &err);
     assert_int_equal(p.inputs[0].bytes, tokens * 4);
-    assert_int_equal(p.output_bytes, sizeof(iron__seal_answer));
+    assert_int_equal(p.output_bytes, sizeof(seal_answer));
     return p;
 }
 
-static void expect_all_right(uint64_t tokens, uint32_t vocab, double lanes, iron__team *team) {
-    iron__problem p = make(tokens, vocab, lanes, team);
-    iron__seal_answer answer;
+static void expect_all_right(uint64_t tokens, uint32_t vocab, double lanes,
+                             iron__thread_pool *pool) {
+    iron__op_problem p = problem_of(tokens, vocab, lanes, pool);
+    seal_answer answer;
     iron__contender row;
     size_t tried = 0;
 
     for (size_t k = 0; op->contender_at(k, &row); k++) {
         if (!(row.backends & IRON_ON_CPU) || (row.needs & ~iron__cpu_features()))
             continue;
-        run_row(&row, &p, team, &answer);
+        run_row(&row, &p, pool, &answer);
         assert_passes(&p, &answer, row.name);
         tried++;
     }
@@ -46,21 +48,21 @@ static void every_contender_is_right(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t c = 0; c < COUNT(counts); c++)
             for (size_t v = 0; v < COUNT(vocabs); v++)
                 for (int lanes = 0; lanes < 3; lanes++)
-                    expect_all_right(counts[c], vocabs[v], lanes, team);
-        iron__team_destroy(team);
+                    expect_all_right(counts[c], vocabs[v], lanes, pool);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-/* The answer is that of the stream, not of any row: by the seal's own feed. */
-static void the_answer_is_the_streams(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p = make(100003, 50257, IRON_SEAL_LANES_ALL, team);
-    const iron__seal_answer *want = &((iron__seal_problem *)p.own)->expected;
+/* The expected answer is computed from the stream token by token, not by a row. */
+static void expected_answer_is_that_of_the_stream(void **state) {
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = problem_of(100003, 50257, WITH_ALL, pool);
+    const seal_answer *want = &((seal_problem *)p.own)->expected;
     iron__seal seal = {.carried = 0};
     iron__seal_words w;
 
@@ -74,62 +76,62 @@ static void the_answer_is_the_streams(void **state) {
     assert_int_equal(want->first_value, want->max);
     assert_true(want->max >= 50257 && want->min < 50257 && want->sum > 0);
     op->unmake(&p);
-    p = make(100003, 50257, IRON_SEAL_LANES_ALONE, team);
-    want = &((iron__seal_problem *)p.own)->expected;
+    p = problem_of(100003, 50257, SEAL_ALONE, pool);
+    want = &((seal_problem *)p.own)->expected;
     assert_true(want->min == UINT32_MAX && want->max == 0 && want->first_position == UINT64_MAX);
     assert_true(want->a == w.a && want->b == w.b && want->sum == 0 && want->xors == 0);
     op->unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void data_depend_on_the_seed_alone(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
-    iron__problem a = make(300000, 50257, 0, one), b = make(300000, 50257, 0, three);
+static void data_depend_only_on_the_seed(void **state) {
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
+    iron__op_problem a = problem_of(300000, 50257, 0, one), b = problem_of(300000, 50257, 0, three);
 
     (void)state;
     assert_same_data(&a, &b);
     op->unmake(&a);
     op->unmake(&b);
-    op->unmake(&b); /* a struct of zeros but c */
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    op->unmake(&b); /* a second time: all of the struct but c is zero */
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
-#define SPOILED(word, says)                                                                        \
+#define CHANGED(word, says)                                                                        \
     do {                                                                                           \
-        iron__seal_answer wrong = right;                                                           \
+        seal_answer wrong = right;                                                                 \
         wrong.word ^= 1;                                                                           \
         assert_caught(&p, &wrong, says);                                                           \
     } while (0)
 
-static void the_check_names_the_word(void **state) {
-    iron__team *team = make_team(1);
-    iron__problem p = make(1000, 50257, IRON_SEAL_LANES_ALL, team);
-    iron__seal_answer right, poison;
+static void check_names_the_wrong_word(void **state) {
+    iron__thread_pool *pool = make_team(1);
+    iron__op_problem p = problem_of(1000, 50257, WITH_ALL, pool);
+    seal_answer right, poison;
     iron__contender row;
 
     (void)state;
     assert_true(op->contender_at(0, &row));
-    run_row(&row, &p, team, &right);
+    run_row(&row, &p, pool, &right);
     assert_passes(&p, &right, "reference");
-    SPOILED(count, "count is 1001, should be 1000");
-    SPOILED(t, "T is ");
-    SPOILED(a, "A is ");
-    SPOILED(b, "B is ");
-    SPOILED(min, "min is ");
-    SPOILED(max, "max is ");
-    SPOILED(out_of_vocab, "out_of_vocab is 0, should be 1");
-    SPOILED(first_position, "position out of vocab is 501, should be 500");
-    SPOILED(first_value, "first value");
-    SPOILED(xors, "xor");
-    SPOILED(sum, "sum");
+    CHANGED(count, "count is 1001, should be 1000");
+    CHANGED(t, "T is ");
+    CHANGED(a, "A is ");
+    CHANGED(b, "B is ");
+    CHANGED(min, "min is ");
+    CHANGED(max, "max is ");
+    CHANGED(out_of_vocab, "out_of_vocab is 0, should be 1");
+    CHANGED(first_position, "position out of vocab is 501, should be 500");
+    CHANGED(first_value, "first value");
+    CHANGED(xors, "xor");
+    CHANGED(sum, "sum");
     memset(&poison, 0xFF, sizeof poison);
     assert_caught(&p, &poison, "count");
     op->unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void what_cannot_be_is_refused(void **state) {
+static void impossible_cases_are_refused(void **state) {
     iron__case c = line_case(op, 10, 0);
     iron_error err;
 
@@ -152,7 +154,7 @@ static void what_cannot_be_is_refused(void **state) {
     assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
 }
 
-static void rows_tell_a_story(void **state) {
+static void rows_and_texts_are_complete(void **state) {
     iron__contender row;
 
     (void)state;
@@ -168,11 +170,11 @@ static void rows_tell_a_story(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_contender_is_right),
-        cmocka_unit_test(the_answer_is_the_streams),
-        cmocka_unit_test(data_depend_on_the_seed_alone),
-        cmocka_unit_test(the_check_names_the_word),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(rows_tell_a_story),
+        cmocka_unit_test(expected_answer_is_that_of_the_stream),
+        cmocka_unit_test(data_depend_only_on_the_seed),
+        cmocka_unit_test(check_names_the_wrong_word),
+        cmocka_unit_test(impossible_cases_are_refused),
+        cmocka_unit_test(rows_and_texts_are_complete),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

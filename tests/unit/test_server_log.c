@@ -1,34 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_server_log.c: lines of the log: what they hold, that they are whole whoever writes, that one
- * who does not read them costs lines and nothing else, and what is said of a request.
+ * test_server_log.c: log lines: their contents, that they are complete with many writers, that a
+ * reader that does not read costs only lines, and how a request is logged.
  */
 #include "support.h"
 
-#include "server/log_request.h"
+#include "server/log.c"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <time.h>
 
 typedef struct piped {
     int in, out;
     iron__log *log;
 } piped;
 
-static void piped_open(piped *p, iron__log_plan plan) {
+static void piped_open(piped *p, iron__log_options options) {
     int ends[2];
     iron_error err;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     p->out = ends[0];
-    p->in = plan.fd = ends[1];
-    assert_ok(iron__log_open(&plan, &p->log, &err), &err);
+    p->in = options.fd = ends[1];
+    assert_ok(iron__log_open(&options, &p->log, &err), &err);
 }
 
-/* Ends the log, and gives what it wrote. */
+/* Closes the log and returns what it wrote. */
 static char *piped_close(piped *p) {
     char *text = grab(1 << 20);
     size_t used = 0;
@@ -43,15 +39,17 @@ static char *piped_close(piped *p) {
     return text;
 }
 
+static uint64_t dropped_of(const iron__log *log) { return atomic_load(&log->dropped); }
+
 static void test_text(void **state) {
     piped p;
     char *text;
 
     (void)state;
-    piped_open(&p, (iron__log_plan){.least = IRON_LOG_INFO});
+    piped_open(&p, (iron__log_options){.level = IRON_LOG_INFO});
     iron__note(p.log, "%d and \"%s\"", 7, "two\nlines");
-    iron__log_tell(p.log, IRON_LOG_INFO, "ready", "serving");
-    iron__log_tell(p.log, IRON_LOG_DEBUG, "more", "not told");
+    iron__log_event(p.log, IRON_LOG_INFO, "ready", NULL, "serving");
+    iron__log_event(p.log, IRON_LOG_DEBUG, "more", NULL, "left out");
     iron__log_request(p.log, &(iron__request_record){.status = 500});
     text = piped_close(&p);
     assert_string_equal(text, "iron: 7 and \"two?lines\"\niron: serving\n");
@@ -73,10 +71,10 @@ static void test_json(void **state) {
     char *text, *second;
 
     (void)state;
-    piped_open(&p, (iron__log_plan){.is_json = true, .least = IRON_LOG_WARNING});
+    piped_open(&p, (iron__log_options){.is_json = true, .level = IRON_LOG_WARNING});
     iron__note(p.log, "a \"b\" \\ \n \x01 \xff \xc3\xa9 %s", "\xe2\x80\xa8");
-    iron__log_tell(p.log, IRON_LOG_INFO, "ready", "not told");
-    iron__log_tell(p.log, IRON_LOG_ERROR, "failed", "%s", "it");
+    iron__log_event(p.log, IRON_LOG_INFO, "ready", NULL, "left out");
+    iron__log_event(p.log, IRON_LOG_ERROR, "failed", NULL, "%s", "it");
     text = piped_close(&p);
     second = strchr(text, '\n') + 1;
     assert_string_equal(after_time(second),
@@ -86,6 +84,29 @@ static void test_json(void **state) {
                         "\"level\": \"warning\", \"event\": \"note\", \"message\": \"a \\\"b\\\" "
                         "\\\\ \\u000a \\u0001 \\ufffd \xc3\xa9 \\u2028\"}\n");
     free(text);
+}
+
+/* With members, JSON has these instead of the sentence; text logs need a sentence. */
+static void test_members(void **state) {
+    const iron__log_member members[] = {
+        {.name = "url", .text = "http://x"}, {.name = "engines", .number = 3}, {0}};
+
+    (void)state;
+    for (int is_json = 0; is_json < 2; is_json++) {
+        piped p;
+        char *text;
+
+        piped_open(&p, (iron__log_options){.is_json = is_json, .level = IRON_LOG_INFO});
+        iron__log_event(p.log, IRON_LOG_INFO, "ready", members, "serving %s", "http://x");
+        if (!is_json)
+            iron__log_event(p.log, IRON_LOG_INFO, "start", members, NULL);
+        text = piped_close(&p);
+        assert_string_equal(is_json ? after_time(text) : text,
+                            is_json ? "\"level\": \"info\", \"event\": \"ready\", \"url\": "
+                                      "\"http://x\", \"engines\": 3}\n"
+                                    : "iron: serving http://x\n");
+        free(text);
+    }
 }
 
 static const iron__route route = {.method = "POST", .pattern = "/v1/engines/{name}/feed"};
@@ -103,12 +124,12 @@ static void test_request(void **state) {
                               .bytes_in = 12,
                               .bytes_out = 34,
                               .ns = 1500000,
-                              .problem = iron__problem_find("position-mismatch")};
+                              .problem = iron__http_problem_find("position-mismatch")};
     piped p;
     char *text;
 
     (void)state;
-    piped_open(&p, (iron__log_plan){.is_json = true, .least = IRON_LOG_INFO});
+    piped_open(&p, (iron__log_options){.is_json = true, .level = IRON_LOG_INFO});
     iron__log_request(p.log, &r);
     text = piped_close(&p);
     assert_string_equal(
@@ -121,13 +142,13 @@ static void test_request(void **state) {
     free(text);
 }
 
-/* What is not known is left out; what is asked for all the time is not told, unless it fails. */
-static void test_request_of_which_little_is_known(void **state) {
+/* Unknown members are left out; monitoring requests are left out unless they fail. */
+static void test_request_with_unknown_members(void **state) {
     piped p;
     char *text, *second;
 
     (void)state;
-    piped_open(&p, (iron__log_plan){.is_json = true, .least = IRON_LOG_INFO});
+    piped_open(&p, (iron__log_options){.is_json = true, .level = IRON_LOG_INFO});
     iron__log_request(p.log, &(iron__request_record){.route = &health, .status = 200});
     iron__log_request(p.log, &(iron__request_record){.route = &health, .status = 503});
     iron__log_request(p.log, &(iron__request_record){.detail = "why", .status = 505});
@@ -145,8 +166,7 @@ static void test_request_of_which_little_is_known(void **state) {
     free(text);
 }
 
-/* The longest texts that a client can send, all of which must be escaped, leave a line that a pipe
- * takes as a whole. */
+/* The longest texts that a client can send, fully escaped, still fit into one write to a pipe. */
 static void test_longest_request(void **state) {
     static char worst[8001];
     piped p;
@@ -154,7 +174,7 @@ static void test_longest_request(void **state) {
 
     (void)state;
     memset(worst, 1, sizeof worst - 1);
-    piped_open(&p, (iron__log_plan){.is_json = true, .least = IRON_LOG_INFO});
+    piped_open(&p, (iron__log_options){.is_json = true, .level = IRON_LOG_INFO});
     iron__log_request(p.log, &(iron__request_record){.id = UINT64_MAX,
                                                      .method = iron__text_of(worst),
                                                      .target = iron__text_of(worst),
@@ -164,16 +184,16 @@ static void test_longest_request(void **state) {
                                                      .bytes_in = UINT64_MAX,
                                                      .bytes_out = UINT64_MAX,
                                                      .ns = UINT64_MAX,
-                                                     .problem = iron__problem_find("internal"),
+                                                     .problem = iron__http_problem_find("internal"),
                                                      .detail = "nothing"});
     text = piped_close(&p);
-    assert_true(strlen(text) > 2000 && strlen(text) <= IRON_LOG_WRITE_MAX);
+    assert_true(strlen(text) > 2000 && strlen(text) <= WRITE_MAX);
     assert_non_null(strstr(text, "\\u0001...\", \"route\""));
     free(text);
 }
 
 #define WRITERS 8
-#define EACH    100 /* all of them fit into a pipe: nobody reads before the end */
+#define EACH    100 /* all lines fit into a pipe, which is read at the end */
 
 static void *write_many(void *context) {
     static atomic_uint next;
@@ -184,7 +204,7 @@ static void *write_many(void *context) {
     return NULL;
 }
 
-/* Every line is there, whole, and each writer's are in their order. */
+/* Every line is complete, and the lines of each writer are in order. */
 static void test_many_writers(void **state) {
     pthread_t threads[WRITERS];
     unsigned next[WRITERS] = {0}, who, number, lines = 0;
@@ -192,7 +212,7 @@ static void test_many_writers(void **state) {
     char *text, *rest = NULL;
 
     (void)state;
-    piped_open(&p, (iron__log_plan){.least = IRON_LOG_INFO});
+    piped_open(&p, (iron__log_options){.level = IRON_LOG_INFO});
     for (size_t k = 0; k < WRITERS; k++)
         assert_int_equal(pthread_create(&threads[k], NULL, write_many, p.log), 0);
     for (size_t k = 0; k < WRITERS; k++)
@@ -208,19 +228,18 @@ static void test_many_writers(void **state) {
     free(text);
 }
 
-/* Nobody reads: the pipe and the queue fill up, and then lines are lost, and counted. All are
- * accounted for when the log has ended. */
-static void test_a_reader_that_does_not_read(void **state) {
-    iron__log_plan plan = {.least = IRON_LOG_INFO, .room = 10000, .patience_ms = 50};
+/* Without a reader, the pipe and the queue fill up; then lines are dropped and counted. */
+static void test_slow_reader(void **state) {
+    iron__log_options options = {.level = IRON_LOG_INFO, .room = 10000, .close_ms = 50};
     piped p;
     char *text, *at;
     unsigned kept = 0;
 
     (void)state;
-    piped_open(&p, plan);
+    piped_open(&p, options);
     for (unsigned k = 0; k < 20000; k++)
         iron__note(p.log, "a line of thirty-two bytes: %4u", k % 10000);
-    assert_true(iron__log_dropped(p.log) > 0);
+    assert_true(dropped_of(p.log) > 0);
     text = piped_close(&p);
     for (at = text; (at = strchr(at, '\n')); at++)
         kept++;
@@ -228,19 +247,19 @@ static void test_a_reader_that_does_not_read(void **state) {
     free(text);
 }
 
-/* When it reads again it is told that it has missed some. */
-static void test_what_was_missed_is_told(void **state) {
-    iron__log_plan plan = {.least = IRON_LOG_INFO, .room = 10000};
+/* When the reader continues, the log reports the number of dropped lines. */
+static void test_dropped_lines_are_reported(void **state) {
+    iron__log_options options = {.level = IRON_LOG_INFO, .room = 10000};
     size_t room = 1 << 20, used = 0;
     char *text = grab(room);
     ssize_t got = 1;
     piped p;
 
     (void)state;
-    piped_open(&p, plan);
+    piped_open(&p, options);
     for (unsigned k = 0; k < 20000; k++)
         iron__note(p.log, "a line of thirty-two bytes: %4u", k % 10000);
-    assert_true(iron__log_dropped(p.log) > 0);
+    assert_true(dropped_of(p.log) > 0);
     for (text[0] = '\0'; got > 0 && !strstr(text, " lines of this log were dropped");) {
         got = read(p.out, text + used, room - 1 - used);
         used += got > 0 ? (size_t)got : 0;
@@ -251,23 +270,23 @@ static void test_what_was_missed_is_told(void **state) {
     free(piped_close(&p));
 }
 
-/* A log whose reader is gone says nothing, and neither hangs nor ends the process. */
-static void test_a_reader_that_is_gone(void **state) {
+/* A log whose reader has closed neither blocks nor ends the process. */
+static void test_closed_reader(void **state) {
     iron_error err;
-    iron__log_plan plan = {.least = IRON_LOG_INFO};
+    iron__log_options options = {.level = IRON_LOG_INFO};
     iron__log *log;
     int ends[2];
 
     (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     close(ends[0]);
-    plan.fd = ends[1];
-    assert_ok(iron__log_open(&plan, &log, &err), &err);
+    options.fd = ends[1];
+    assert_ok(iron__log_open(&options, &log, &err), &err);
     for (unsigned k = 0; k < 100; k++)
-        iron__note(log, "to nobody");
-    while (iron__log_dropped(log) < 100)
+        iron__note(log, "unread");
+    while (dropped_of(log) < 100)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_int_equal(iron__log_lines(log), 0);
+    assert_int_equal(atomic_load(&log->lines), 0);
     iron__log_close(log);
     close(ends[1]);
 }
@@ -275,10 +294,8 @@ static void test_a_reader_that_is_gone(void **state) {
 static void test_no_log(void **state) {
     (void)state;
     iron__note(NULL, "nothing");
-    iron__log_tell(NULL, IRON_LOG_ERROR, "x", "nothing");
+    iron__log_event(NULL, IRON_LOG_ERROR, "x", NULL, "nothing");
     iron__log_request(NULL, &(iron__request_record){.status = 500});
-    assert_false(iron__log_wants(NULL, IRON_LOG_ERROR));
-    assert_true(iron__log_lines(NULL) == 0 && iron__log_dropped(NULL) == 0);
     iron__log_close(NULL);
 }
 
@@ -286,13 +303,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_json),
+        cmocka_unit_test(test_members),
         cmocka_unit_test(test_request),
-        cmocka_unit_test(test_request_of_which_little_is_known),
+        cmocka_unit_test(test_request_with_unknown_members),
         cmocka_unit_test(test_longest_request),
         cmocka_unit_test(test_many_writers),
-        cmocka_unit_test(test_a_reader_that_does_not_read),
-        cmocka_unit_test(test_what_was_missed_is_told),
-        cmocka_unit_test(test_a_reader_that_is_gone),
+        cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_dropped_lines_are_reported),
+        cmocka_unit_test(test_closed_reader),
         cmocka_unit_test(test_no_log),
     };
 

@@ -1,53 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_server_target.c: paths find their rows, methods and variables; queries are decoded once and
- * strictly; what is unknown, twice or badly encoded is refused.
+ * test_server_target.c: paths find their routes, methods and variables; queries are decoded once
+ * and strictly; unknown, repeated and badly encoded parameters are refused.
  */
-#include "server/target.h"
+#include "server/request.c"
 #include "support.h"
 
-static const iron__route table[] = {
+static const iron__route rows[] = {
     {.method = "GET", .pattern = "/", .is_open = true},
     {.method = "GET", .pattern = "/v1/engines", .query = "since limit"},
     {.method = "POST", .pattern = "/v1/engines"},
     {.method = "GET", .pattern = "/v1/engines/{name}"},
     {.method = "DELETE", .pattern = "/v1/engines/{name}"},
-    {.method = "POST", .pattern = "/v1/engines/{name}/feed", .query = "dtype at"},
-    {.method = NULL}};
+    {.method = "POST", .pattern = "/v1/engines/{name}/feed", .query = "dtype at"}};
+static const iron__route *const table[] = {&rows[0], &rows[1], &rows[2], &rows[3],
+                                           &rows[4], &rows[5], NULL};
 
-static const iron__route *find(const char *text, const char *method, iron__target *target,
-                               iron__match *match, const char **kind) {
-    iron__verdict verdict = iron__target_init(target, text);
+static const iron__route *find(const char *text, const char *method, iron__target *target, match *m,
+                               const char **kind) {
+    iron__http_error error = target_parse(target, text);
 
-    memset(match, 0, sizeof *match);
-    if (!verdict.kind)
-        verdict = iron__target_match(target, table, method, match);
-    if (!verdict.kind && match->route)
-        verdict = iron__target_check_query(target, match->route->query);
-    *kind = verdict.kind;
-    return verdict.kind ? NULL : match->route;
+    memset(m, 0, sizeof *m);
+    if (!error.kind)
+        error = target_match(target, table, method, m);
+    if (!error.kind && m->route)
+        error = check_query(target, m->route);
+    *kind = error.kind;
+    return error.kind ? NULL : m->route;
 }
 
 static void found(const char *text, const char *method, int row, const char *variable) {
     iron__target target;
-    iron__match match;
+    match m;
     const char *kind;
 
-    if (find(text, method, &target, &match, &kind) != &table[row])
+    if (find(text, method, &target, &m, &kind) != &rows[row])
         fail_msg("%s %s did not find row %d: %s", method, text, row, kind ? kind : "no row");
     assert_string_equal(target.variable, variable);
-    iron__target_deinit(&target);
+    free(target.room);
 }
 
 static void refused(const char *text, const char *kind) {
     iron__target target;
-    iron__match match;
+    match m;
     const char *got;
 
-    assert_null(find(text, "GET", &target, &match, &got));
+    assert_null(find(text, "GET", &target, &m, &got));
     if (!got || strcmp(got, kind) != 0)
         fail_msg("%s gave %s, expected %s", text, got ? got : "nothing", kind);
-    iron__target_deinit(&target);
+    free(target.room);
 }
 
 static void test_matches(void **state) {
@@ -68,43 +69,44 @@ static void test_misses(void **state) {
         "/v1", "/v1/engines/",  "/v1/engines//feed", "/v1/engines/x/", "/v1/engines/x/feed/",
         "//",  "/v1/%65ngines", "/V1/engines"};
     iron__target target;
-    iron__match match;
+    match m;
     const char *kind;
 
     (void)state;
     for (size_t k = 0; k < COUNT(paths); k++) {
-        assert_null(find(paths[k], "GET", &target, &match, &kind));
+        assert_null(find(paths[k], "GET", &target, &m, &kind));
         assert_null(kind);
-        assert_false(match.is_path_known);
-        iron__target_deinit(&target);
+        assert_false(m.is_path_known);
+        free(target.room);
     }
 }
 
 static void test_methods(void **state) {
     iron__target target;
-    iron__match match;
+    match m;
     const char *kind;
 
     (void)state;
-    assert_null(find("/v1/engines/x", "POST", &target, &match, &kind));
-    assert_true(match.is_path_known && !match.is_open);
-    assert_string_equal(match.allow, "GET, HEAD, DELETE");
-    iron__target_deinit(&target);
-    assert_null(find("/", "OPTIONS", &target, &match, &kind));
-    assert_true(match.is_path_known && match.is_open);
-    assert_string_equal(match.allow, "GET, HEAD");
-    iron__target_deinit(&target);
+    assert_null(find("/v1/engines/x", "POST", &target, &m, &kind));
+    assert_true(m.is_path_known && !m.is_open);
+    assert_string_equal(m.allow, "GET, HEAD, DELETE");
+    free(target.room);
+    assert_null(find("/", "OPTIONS", &target, &m, &kind));
+    assert_true(m.is_path_known && m.is_open);
+    assert_string_equal(m.allow, "GET, HEAD");
+    free(target.room);
 }
 
 static void test_queries(void **state) {
-    iron__target target;
+    iron__request req = {0};
+    iron__target *target = &req.target;
 
     (void)state;
-    assert_null(iron__target_init(&target, "/?since=1%2b+2&limit=%e2%82%ac=").kind);
-    assert_string_equal(iron__target_query(&target, "since"), "1++2");
-    assert_string_equal(iron__target_query(&target, "limit"), "\xe2\x82\xac=");
-    assert_null(iron__target_query(&target, "other"));
-    iron__target_deinit(&target);
+    assert_null(target_parse(target, "/?since=1%2b+2&limit=%e2%82%ac=").kind);
+    assert_string_equal(iron__request_query(&req, "since"), "1++2");
+    assert_string_equal(iron__request_query(&req, "limit"), "\xe2\x82\xac=");
+    assert_null(iron__request_query(&req, "other"));
+    free(target->room);
     refused("/v1/engines?other=1", "bad-query");
     refused("/v1/engines?since=1&since=1", "bad-query");
     refused("/v1/engines?since=1&sinc%65=2", "bad-query");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_sniff.c: what iron_sniff says of files: formats by their signs, never called a guess; widths
- * of raw files by their values, always called one; liars with the problem and what they look like.
+ * test_sniff.c: what iron_sniff reports: formats recognised by header or sidecar, never as a guess;
+ * dtypes of raw files by their values, always as a guess; damaged files with the problem and the
+ * format they look like.
  */
 #include "format_support.h"
 #include "place.h"
@@ -58,18 +59,19 @@ static void headers(void **state) {
     blob b = llmc_blob(20240520, 1, 9, 2);
 
     (void)state;
-    assert_known(&b, "llmc", IRON_DTYPE_U16, 1024, 9, "the magic of llm.c, 20240520, at byte 0");
-    assert_known(&b, "llmc", IRON_DTYPE_U16, 1024, 9, "9 tokens, says byte 8");
+    assert_known(&b, "llmc", IRON_DTYPE_U16, 1024, 9, "llm.c magic 20240520 at byte 0");
+    assert_known(&b, "llmc", IRON_DTYPE_U16, 1024, 9, "9 tokens at byte 8");
     b = npy_of("<i4", 5, 4);
-    assert_known(&b, "npy", IRON_DTYPE_I32, b.count - 20, 5, "NumPy's magic");
+    assert_known(&b, "npy", IRON_DTYPE_I32, b.count - 20, 5, "NumPy magic");
     assert_known(&b, "npy", IRON_DTYPE_I32, b.count - 20, 5, "'<i4' is i32");
     b = litpkds_blob(8, 7, 2);
-    assert_known(&b, "litpkds", IRON_DTYPE_U16, 24, 7, "a chunk of 7 tokens, at byte 16, as");
+    assert_known(&b, "litpkds", IRON_DTYPE_U16, 24, 7,
+                 "chunk of 7 tokens at byte 16, which matches");
     poke(&b, 16, 8, 8);
-    assert_known(&b, "litpkds", IRON_DTYPE_U16, 24, 7, "but 7 by the file's size");
+    assert_known(&b, "litpkds", IRON_DTYPE_U16, 24, 7, "but the file size gives 7");
 }
 
-static void neighbours(void **state) {
+static void sidecars(void **state) {
     static const size_t lengths[] = {3, 4, 5, 6};
     static const uint64_t ends[] = {2, 10, 18};
     file_name bin = name_in(&place, "P.bin"), ds = name_in(&place, "X.ds");
@@ -87,7 +89,7 @@ static void neighbours(void **state) {
     assert_int_equal(r.documents, 2);
     assert_int_equal(r.tokens, 18);
     assert_false(r.is_guess);
-    assert_tells(&r, "the magic MMIDIDX");
+    assert_tells(&r, "magic MMIDIDX");
     r = sniff(ds.path);
     assert_string_equal(r.format, "ds");
     assert_int_equal(r.documents, 3);
@@ -97,7 +99,7 @@ static void neighbours(void **state) {
     assert_tells(&r, "3 documents");
 }
 
-/* Raw values of a width, many enough for a sample in parts. */
+/* Raw values, enough for a sample in parts. */
 static void assert_guess(const void *data, size_t bytes, iron_dtype dtype, const char *word) {
     iron_sniff_report r;
 
@@ -112,21 +114,21 @@ static void assert_guess(const void *data, size_t bytes, iron_dtype dtype, const
     else
         assert_int_equal(r.tokens, bytes / iron_dtype_bytes(dtype));
     assert_int_equal(r.data_offset, 0);
-    assert_tells(&r, dtype == IRON_DTYPE_NONE ? "as you know it" : "a guess: give --dtype");
+    assert_tells(&r, dtype == IRON_DTYPE_NONE ? "if you know it" : "a guess: give --dtype");
 }
 
-/* Ids below a vocabulary, uniform or with many small ones, of each width. */
+/* Ids below a vocabulary size, uniform or mostly small, of each dtype. */
 static void assert_ids(uint64_t vocab, size_t count, bool is_skewed) {
     uint16_t *u16 = grab(count * sizeof *u16);
     uint32_t *u32 = grab(count * sizeof *u32);
     int64_t *i64 = grab(count * sizeof *i64);
-    dice d = {vocab + count};
+    rng r = {vocab + count};
 
     for (size_t k = 0; k < count; k++) {
-        uint64_t id = roll_below(&d, vocab);
+        uint64_t id = rng_below(&r, vocab);
 
         if (is_skewed)
-            id = roll_below(&d, id + 1);
+            id = rng_below(&r, id + 1);
         u16[k] = (uint16_t)id;
         u32[k] = (uint32_t)id;
         i64[k] = (int64_t)id;
@@ -165,7 +167,7 @@ static void odd_ones_are_guessed(void **state) {
     assert_guess(russian, sizeof russian - 1, IRON_DTYPE_U8, "reads as text");
     assert_guess(zeros, sizeof zeros, IRON_DTYPE_NONE, "every sampled byte is 0");
     assert_guess("", 0, IRON_DTYPE_NONE, "it is empty");
-    assert_guess(odd, sizeof odd, IRON_DTYPE_U8, "7 bytes are odd");
+    assert_guess(odd, sizeof odd, IRON_DTYPE_U8, "7 bytes is an odd size");
     for (int k = 0; k < 400; k++)
         padded[k] = k % 10 ? 1000 + k : -100;
     for (int k = 0; k < 400; k++)
@@ -199,7 +201,7 @@ static void assert_problem(const char *path, iron_status expected, const char *f
     assert_int_equal(iron_sniff(path, &r, NULL), expected);
 }
 
-static void liars(void **state) {
+static void damaged_files(void **state) {
     file_name bin = name_in(&place, "P.bin"), idx = name_in(&place, "P.idx");
     static const size_t lengths[] = {3};
     blob b = llmc_blob(20240520, 1, 9, 2), index = megatron_index(8, lengths, 1, 2);
@@ -212,10 +214,11 @@ static void liars(void **state) {
     assert_problem(name.path, IRON_E_FORMAT, "llmc", "its header says 9 tokens");
     save(&place, "P.bin", &b);
     save(&place, "P.idx", &index);
-    assert_problem(bin.path, IRON_E_FORMAT, "llmc", "says 9 tokens"); /* magic before neighbours */
+    assert_problem(bin.path, IRON_E_FORMAT, "llmc",
+                   "says 9 tokens"); /* magic takes precedence over sidecars */
     b = raw_blob(4, 2);
     save(&place, "P.bin", &b);
-    assert_problem(bin.path, IRON_E_FORMAT, "megatron", "P.idx: its last sequence ends at byte 6");
+    assert_problem(bin.path, IRON_E_FORMAT, "megatron", "P.idx: the last sequence ends at byte 6");
     assert_problem(idx.path, IRON_E_ARG, "", "P.bin, which holds the tokens");
     assert_problem(place.path, IRON_E_ARG, "", "directory");
     assert_problem("-", IRON_E_ARG, "", "standard input");
@@ -231,11 +234,11 @@ static void liars(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(headers),
-        CASE(neighbours),
+        CASE(sidecars),
         CASE(widths_are_guessed),
         CASE(odd_ones_are_guessed),
         CASE(names_without_headers),
-        CASE(liars),
+        CASE(damaged_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_source.c: several files as one stream of tokens, and everything that is refused instead of
- * guessed: odd sizes, headers of other formats, missing shards, files that shrink while being read.
- * Pipes and standard input are in test_source_pipes.c.
+ * test_source.c: several files as one stream of tokens, and the inputs that are errors: odd sizes,
+ * headers of other formats, missing shards, files that shrink while being read. Pipes and standard
+ * input are in test_source_pipes.c.
+ *
+ * The natural order of file names (part-2 before part-10) must be a total order for any names. A
+ * list in the right order is compared pair by pair, both ways. Then the laws that qsort needs are
+ * tested with random names made of characters that could break them: digits with leading zeros,
+ * letters, signs on both sides of the digits in the character set, bytes above 127.
  */
+#include "formats/files.c"
 #include "place.h"
 #include "source_support.h"
+#include "support.h"
 
 static void refuse(iron_dtype dtype, const char *format, const char *path, iron_status expected,
                    const char *word) {
@@ -41,7 +48,7 @@ static void several_files_are_one_stream(void **state) {
     shards_free(&files);
 }
 
-/* part-2 before part-10; hidden files and folders are no tokens. */
+/* part-2 before part-10; hidden files and folders are skipped. */
 static void directories_are_read_in_natural_order(void **state) {
     static const char *const names[] = {"part-1", "part-2", "part-10", "part-10b", "tail"};
     uint16_t tokens[COUNT(names)];
@@ -63,7 +70,7 @@ static void directories_are_read_in_natural_order(void **state) {
     iron_source_close(s);
 }
 
-/* A link to nothing stands for a shard that is missing: passing over it would be a guess. */
+/* A dangling link is a missing shard: it must not be skipped. */
 static void missing_shards_are_refused(void **state) {
     (void)state;
     file_write(name_in(&place, "part-1").path, "ab", 2);
@@ -71,7 +78,7 @@ static void missing_shards_are_refused(void **state) {
     refuse(IRON_DTYPE_U8, NULL, place.path, IRON_E_IO, "part-2");
 }
 
-/* Arguments stay in their order; only a folder's own files are sorted. */
+/* Arguments keep their order; only the files of a folder are sorted. */
 static void files_and_folders_mix(void **state) {
     file_name z = name_in(&place, "z"), inner = name_in(&place, "d");
     const char *paths[3] = {z.path, inner.path, z.path};
@@ -158,7 +165,8 @@ static void empty_files_are_an_empty_stream(void **state) {
     iron_source_close(s);
 }
 
-/* What begins like another format is examined as one, and refused if it is none; raw takes it. */
+/* A file that begins like a format is examined as that format, and an error if it is invalid; raw
+ * accepts it. */
 static void check_header(const char *word, const void *start, size_t start_bytes) {
     file_name n = name_in(&place, "with-header");
     const char *path = n.path;
@@ -216,8 +224,8 @@ static void files_that_change_are_an_error(void **state) {
     iron_source_close(s);
 }
 
-/* What is appended after opening is not part of the stream that was announced. */
-static void growing_files_are_read_as_they_were(void **state) {
+/* Bytes appended after opening are not part of the stream. */
+static void growing_files_are_read_with_their_old_size(void **state) {
     uint16_t tokens[100];
     file_name growing = name_in(&place, "growing");
     const char *path = growing.path;
@@ -234,6 +242,93 @@ static void growing_files_are_read_as_they_were(void **state) {
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, make_place, remove_place)
 
+static const char *const ordered[] = {"",
+                                      "-1",
+                                      "0",
+                                      "00",
+                                      "1",
+                                      "2",
+                                      "10",
+                                      "99999999999999999999",
+                                      "100000000000000000000",
+                                      "a",
+                                      "a0",
+                                      "a1",
+                                      "a01b",
+                                      "a1c",
+                                      "a2",
+                                      "a10",
+                                      "a10b",
+                                      "ab",
+                                      "part",
+                                      "part-",
+                                      "part-1.bin",
+                                      "part-2.bin",
+                                      "part-10.bin",
+                                      "part-10a.bin",
+                                      "part-100.bin",
+                                      "part_1",
+                                      "z",
+                                      "\xc3\xa4"};
+
+static int sign(int x) { return (x > 0) - (x < 0); }
+
+static void numbers_in_names_are_compared(void **state) {
+    (void)state;
+    for (size_t a = 0; a < COUNT(ordered); a++) {
+        for (size_t b = 0; b < COUNT(ordered); b++) {
+            int got = sign(natural_compare(ordered[a], ordered[b]));
+
+            if (got != (a > b) - (a < b))
+                fail_msg("'%s' against '%s' gave %d", ordered[a], ordered[b], got);
+        }
+    }
+}
+
+static void leading_zeros_do_not_change_the_number(void **state) {
+    (void)state;
+    assert_true(natural_compare("x007", "x8") < 0);
+    assert_true(natural_compare("x010", "x9") > 0);
+    assert_true(natural_compare("x08y", "x8z") < 0);
+    assert_true(natural_compare("x8y", "x08z") < 0);
+    /* equal numbers: any order, but antisymmetric */
+    assert_int_equal(sign(natural_compare("x01", "x1")), -sign(natural_compare("x1", "x01")));
+    assert_true(natural_compare("x01", "x1") != 0);
+    assert_int_equal(natural_compare("x01", "x01"), 0);
+}
+
+static void random_name(char name[8], rng *r) {
+    static const char alphabet[] = "00112.-/:a~\xc3";
+    size_t length = (size_t)rng_below(r, 7);
+
+    for (size_t k = 0; k < length; k++)
+        name[k] = alphabet[rng_below(r, sizeof alphabet - 1)];
+    name[length] = '\0';
+}
+
+static void a_total_order(void **state) {
+    rng r = {71};
+
+    (void)state;
+    for (int n = 0; n < 300000; n++) {
+        char a[8], b[8], c[8];
+        int ab, bc, ac;
+
+        random_name(a, &r);
+        random_name(b, &r);
+        random_name(c, &r);
+        ab = sign(natural_compare(a, b));
+        bc = sign(natural_compare(b, c));
+        ac = sign(natural_compare(a, c));
+        if (ab != -sign(natural_compare(b, a)))
+            fail_msg("not antisymmetric: '%s' '%s'", a, b);
+        if ((ab == 0) != (strcmp(a, b) == 0))
+            fail_msg("equal but not identical, or the reverse: '%s' '%s'", a, b);
+        if (ab <= 0 && bc <= 0 && ac > 0)
+            fail_msg("not transitive: '%s' '%s' '%s'", a, b, c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(several_files_are_one_stream),
@@ -246,7 +341,10 @@ int main(void) {
         CASE(empty_files_are_an_empty_stream),
         CASE(headers_are_recognised),
         CASE(files_that_change_are_an_error),
-        CASE(growing_files_are_read_as_they_were),
+        CASE(growing_files_are_read_with_their_old_size),
+        cmocka_unit_test(numbers_in_names_are_compared),
+        cmocka_unit_test(leading_zeros_do_not_change_the_number),
+        cmocka_unit_test(a_total_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

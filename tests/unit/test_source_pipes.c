@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_source_pipes.c: standard input and named pipes as sources of tokens: no size, headers that
- * show only in passing, ends inside a token. Standard input is a pipe of the test's own, put under
- * descriptor 0 for a while.
+ * test_source_pipes.c: standard input and named pipes as sources of tokens: they have no size,
+ * their headers are known only when read, and they may end inside a token. Standard input is a pipe
+ * of the test, placed on descriptor 0 for a while.
  *
- * A reader that another thread calls off must come back even if nobody ever writes. The tests never
- * ask how fast; a watchdog of many seconds only keeps a broken library from hanging the suite.
+ * A reader that another thread cancels must return even if nothing is ever written. The tests do
+ * not measure how fast; a watchdog of many seconds only prevents a hanging suite.
  */
 #include "source_support.h"
 
@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define WATCHDOG_S 300
+#define WATCHDOG_S 3000u
 
 static folder place;
 
@@ -52,7 +52,7 @@ static void standard_input(void **state) {
     restore_stdin(saved);
 }
 
-/* A pipe shows its header only when it is read; then a bad one is refused as in a file. */
+/* The header of a pipe is checked when it is read, like that of a file. */
 static void headers_on_standard_input(void **state) {
     static const char *const paths[] = {"-"};
     static const _Alignas(2) char header[16] = "\x93NUMPY\x01";
@@ -75,7 +75,7 @@ static void headers_on_standard_input(void **state) {
     }
 }
 
-/* A file as standard input has a size, counted from where it stands. */
+/* A file as standard input has a size, counted from its current offset. */
 static void a_file_as_standard_input(void **state) {
     static const char *const paths[] = {"-"};
     file_name file = name_in(&place, "file");
@@ -140,7 +140,7 @@ static void pipes_that_end_inside_a_token(void **state) {
     restore_stdin(saved);
 }
 
-/* A reading that another thread may call off. */
+/* A read that another thread may cancel. */
 typedef struct reading {
     iron_source *source;
     atomic_bool stop, is_done;
@@ -158,7 +158,7 @@ static void *reading_main(void *argument) {
     return NULL;
 }
 
-static void silent_pipes_can_be_called_off(void **state) {
+static void silent_pipes_can_be_cancelled(void **state) {
     static const char *const paths[] = {"-"};
     reading r = {0};
     pthread_t thread;
@@ -177,7 +177,7 @@ static void silent_pipes_can_be_called_off(void **state) {
     restore_stdin(saved);
 }
 
-/* With a stop flag that stays down all is read as without one. */
+/* A stop flag that is never set has no effect. */
 static void an_unused_stop_flag_changes_nothing(void **state) {
     static const char *const paths[] = {"-"};
     reading r = {0};
@@ -194,9 +194,9 @@ static void an_unused_stop_flag_changes_nothing(void **state) {
     restore_stdin(saved);
 }
 
-/* A named pipe that nobody writes to: even opening it would wait, and can be called off too. The
- * library has many seconds; then the test opens the other end itself, so that it can fail. */
-static void named_pipes_can_be_called_off(void **state) {
+/* A named pipe without a writer: opening it would block, and can be cancelled too. After many
+ * seconds the test opens the other end itself, so that it fails instead of hanging. */
+static void named_pipes_can_be_cancelled(void **state) {
     file_name fifo = name_in(&place, "fifo");
     const char *path = fifo.path;
     reading r = {0};
@@ -222,7 +222,7 @@ static void named_pipes_can_be_called_off(void **state) {
     assert_int_equal(r.status, IRON_E_CANCELLED);
 }
 
-/* Opens a named pipe for writing as soon as it has a reader; -1 if the reading ended instead. */
+/* Opens a named pipe for writing as soon as it has a reader; -1 if the reader ended instead. */
 static int open_for_writing(const char *path, const reading *r) {
     int end = -1;
 
@@ -245,7 +245,7 @@ static void *patient_reading_main(void *argument) {
     return NULL;
 }
 
-/* A handled signal while waiting for the first writer is no end of the stream. */
+/* A handled signal while waiting for the first writer does not end the stream. */
 static void signals_do_not_end_a_named_pipe(void **state) {
     file_name fifo = name_in(&place, "fifo");
     struct sigaction before, quiet = {.sa_handler = nothing};
@@ -285,9 +285,9 @@ int main(void) {
         CASE(standard_input_between_files),
         CASE(standard_input_only_once),
         CASE(pipes_that_end_inside_a_token),
-        CASE(silent_pipes_can_be_called_off),
+        CASE(silent_pipes_can_be_cancelled),
         CASE(an_unused_stop_flag_changes_nothing),
-        CASE(named_pipes_can_be_called_off),
+        CASE(named_pipes_can_be_cancelled),
         CASE(signals_do_not_end_a_named_pipe),
     };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_stats.c: figures of known data, by hand and from published tables.
+ * test_stats.c: statistics of known data, by hand and from published tables.
  *
- * The ranks of the median's interval are those of the binomial tables that textbooks on
- * nonparametric statistics print; the data with known figures is Newcomb's of 1882 on the speed of
- * light (Stigler 1977), whose two outliers are what medians are for.
+ * The ranks of the median's interval are those of the binomial tables in textbooks on nonparametric
+ * statistics. The data with known statistics is Newcomb's of 1882 on the speed of light (Stigler
+ * 1977), which has two outliers.
  */
 #include "support.h"
 
-#include "arena/stats.h"
+#include "arena/arena_internal.h"
 
 #include <math.h>
 
@@ -41,7 +41,7 @@ static void few_samples(void **state) {
     assert_near(s.mean, 8.4);
     /* distances 1, 3, 0, 2, 26: their median is 2 */
     assert_near(s.noise_percent, 100 * 1.4826 * 2 / 4);
-    assert_true(five[0] == 5 && five[1] == 1 && five[4] == 30); /* left as they were */
+    assert_true(five[0] == 5 && five[1] == 1 && five[4] == 30); /* unchanged */
 }
 
 /* Nanoseconds over 24,800: median 27, mean 26.21, median distance 3 (Stigler 1977). */
@@ -70,12 +70,12 @@ static void newcombs_speed_of_light(void **state) {
 /* Samples 1 ... n, shuffled: a bound's value is its rank. */
 static iron__statistics of_ranks(size_t count) {
     double samples[IRON_SAMPLES_MAX];
-    dice d = {count};
+    rng r = {count};
 
     for (size_t k = 0; k < count; k++)
         samples[k] = (double)(k + 1);
     for (size_t k = count; k > 1; k--) {
-        size_t other = (size_t)roll_below(&d, k);
+        size_t other = (size_t)rng_below(&r, k);
         double kept = samples[k - 1];
 
         samples[k - 1] = samples[other];
@@ -104,7 +104,8 @@ static void ranks_are_the_binomial_tables(void **state) {
     }
 }
 
-/* One row of Pascal's triangle to the next, halved: the chances of 0 ... n heads in n throws. */
+/* From one row of Pascal's triangle to the next, halved: the probabilities of 0 ... n heads in n
+ * throws. */
 static void throw_again(double *chances, size_t n) {
     for (size_t k = n; k > 0; k--)
         chances[k] = (chances[k] + chances[k - 1]) / 2;
@@ -119,7 +120,7 @@ static double at_most(const double *chances, size_t heads) {
     return sum;
 }
 
-static void every_interval_is_the_narrowest_that_holds(void **state) {
+static void every_interval_is_the_narrowest(void **state) {
     static double chances[IRON_SAMPLES_MAX + 1] = {1};
 
     (void)state;
@@ -147,10 +148,11 @@ static void p95_is_the_nearest_rank(void **state) {
 
 static double square(double x) { return x * x; }
 
-/* About 95 of 100 intervals hold the median they were drawn around, however skewed the samples. */
-static void intervals_cover_as_often_as_they_say(void **state) {
+/* About 95 of 100 intervals contain the median of their distribution, however skewed the samples
+ * are. */
+static void intervals_have_their_coverage(void **state) {
     unsigned held = 0, trials = 4000;
-    dice d = {77};
+    rng r = {77};
 
     (void)state;
     for (unsigned t = 0; t < trials; t++) {
@@ -158,7 +160,7 @@ static void intervals_cover_as_often_as_they_say(void **state) {
         iron__statistics s;
 
         for (size_t k = 0; k < COUNT(samples); k++)
-            samples[k] = square((double)(roll(&d) >> 11) / 9007199254740992.0);
+            samples[k] = square((double)(rng_next(&r) >> 11) / 9007199254740992.0);
         s = iron__statistics_of(samples, COUNT(samples));
         held += s.low <= 0.25 && 0.25 <= s.high;
     }
@@ -182,7 +184,7 @@ static void within_a_fraction(void **state) {
     assert_false(iron__statistics_is_within(&s, 0.019)); /* above */
 }
 
-static void odd_samples_do_no_harm(void **state) {
+static void unusual_samples(void **state) {
     double samples[IRON_SAMPLES_MAX + 1];
     const double zeros[8] = {0};
     iron__statistics s = iron__statistics_of(zeros, 8);
@@ -203,11 +205,11 @@ int main(void) {
         cmocka_unit_test(few_samples),
         cmocka_unit_test(newcombs_speed_of_light),
         cmocka_unit_test(ranks_are_the_binomial_tables),
-        cmocka_unit_test(every_interval_is_the_narrowest_that_holds),
+        cmocka_unit_test(every_interval_is_the_narrowest),
         cmocka_unit_test(p95_is_the_nearest_rank),
-        cmocka_unit_test(intervals_cover_as_often_as_they_say),
+        cmocka_unit_test(intervals_have_their_coverage),
         cmocka_unit_test(within_a_fraction),
-        cmocka_unit_test(odd_samples_do_no_harm),
+        cmocka_unit_test(unusual_samples),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_status.c: names, sentences and codes of every status, and the function that fills errors.
+ * test_status.c: names, messages and codes of every status, and the function that fills errors.
  *
- * The numbers stand here a second time on purpose: published values never change their meaning, and
- * this is where a change would show. DESIGN gives the exit codes: 0 done, 1 a difference was found,
- * 2 everything else.
+ * The numbers are repeated here on purpose: published values never change their meaning, and this
+ * test would detect a change. Exit codes: 0 done, 1 a difference was found, 2 everything else.
  */
 #include "support.h"
 
@@ -51,7 +50,7 @@ static void every_row_of_the_map_is_published(void **state) {
     assert_int_equal(rows, COUNT(published));
 }
 
-static void every_status_has_a_sentence_of_its_own(void **state) {
+static void every_status_has_its_own_message(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(published); k++) {
         const char *text = iron_status_text(published[k].status);
@@ -62,7 +61,8 @@ static void every_status_has_a_sentence_of_its_own(void **state) {
     }
 }
 
-/* From a newer library, or from nowhere: named as unknown, and never success. */
+/* Unknown values (from a newer library, for example) are reported as unknown and are never
+ * success. */
 static void unknown_values_are_failures(void **state) {
     static const int values[] = {9, 1000, -1};
 
@@ -89,10 +89,10 @@ static void errors_are_filled(void **state) {
 
 static void errors_are_optional(void **state) {
     (void)state;
-    assert_int_equal(iron__fail(NULL, IRON_E_STATE, 0, "nobody reads %d", 1), IRON_E_STATE);
+    assert_int_equal(iron__fail(NULL, IRON_E_STATE, 0, "not read %d", 1), IRON_E_STATE);
 }
 
-static void long_texts_are_cut(void **state) {
+static void long_texts_are_truncated(void **state) {
     char text[600];
     iron_error err;
 
@@ -150,11 +150,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_values_stay),
         cmocka_unit_test(every_row_of_the_map_is_published),
-        cmocka_unit_test(every_status_has_a_sentence_of_its_own),
+        cmocka_unit_test(every_status_has_its_own_message),
         cmocka_unit_test(unknown_values_are_failures),
         cmocka_unit_test(errors_are_filled),
         cmocka_unit_test(errors_are_optional),
-        cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(long_texts_are_truncated),
         cmocka_unit_test(macros_return),
         cmocka_unit_test(version_has_three_numbers),
     };

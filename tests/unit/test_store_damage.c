@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_store_damage.c: bytes of the database change. Whatever is opened or read then is refused or
- * exactly right: never wrong, never a crash. In particular a key that was seen is never forgotten.
+ * test_store_damage.c: changed bytes in the database. Opening and reading it then either fails or
+ * gives the exact result: never a wrong one, never a crash. A used key is never forgotten.
  */
-#include "store/inside.h"
+#include "store/store_internal.h"
 #include "store_support.h"
 
 #define MOST_BATCHES 6000u
@@ -14,8 +14,8 @@ static char *content;
 static size_t content_bytes;
 static uint32_t *tokens;
 
-/* What the intact store says. */
-static iron__kept_view views[2];
+/* The contents of the intact store. */
+static iron__store_engine_view views[2];
 static iron__batch_row *rows[2];
 static size_t row_counts[2];
 static iron__feed_answer first_answers[3];
@@ -23,23 +23,23 @@ static iron__feed_answer first_answers[3];
 static const size_t keyed_tokens[3] = {5, 17000, 30};
 
 static void feed_some(iron__store *store) {
-    iron__plan plans[2] = {small_plan("left"), small_plan("right")};
+    iron__store_plan plans[2] = {small_plan("left"), small_plan("right")};
 
     plans[1].batch = 4;
     for (size_t e = 0; e < 2; e++) {
-        iron__kept *kept = make_engine(store, &plans[e]);
+        iron__store_engine *entry = make_engine(store, &plans[e]);
 
         for (size_t k = 0; k < 30; k++)
-            feed_done(kept, (feeding){.key = NULL}, tokens + k, 4 * (k + 1));
+            feed_done(entry, (feeding){.key = NULL}, tokens + k, 4 * (k + 1));
         for (size_t k = 0; e == 1 && k < 3; k++) {
             char key[20];
 
             snprintf(key, sizeof key, "key-%zu", k);
-            first_answers[k] = feed_done(kept, (feeding){.key = key}, tokens, 4 * keyed_tokens[k]);
+            first_answers[k] = feed_done(entry, (feeding){.key = key}, tokens, 4 * keyed_tokens[k]);
         }
         for (size_t k = 0; k < 12; k++)
-            feed_done(kept, (feeding){.key = NULL}, tokens + k, 4 * (k + 1));
-        iron__kept_release(kept);
+            feed_done(entry, (feeding){.key = NULL}, tokens + k, 4 * (k + 1));
+        iron__store_engine_release(entry);
     }
 }
 
@@ -47,14 +47,15 @@ static void note(iron__store *store) {
     static const char *const names[] = {"left", "right"};
 
     for (size_t e = 0; e < 2; e++) {
-        iron__kept *kept = found(store, names[e]);
+        iron__store_engine *entry = found(store, names[e]);
 
-        views[e] = look_at(kept);
+        views[e] = look_at(entry);
         rows[e] = grab(MOST_BATCHES * sizeof *rows[e]);
-        assert_int_equal(iron__kept_batches(kept, 0, rows[e], MOST_BATCHES, &row_counts[e], NULL),
-                         IRON_OK);
+        assert_int_equal(
+            iron__store_engine_batches(entry, 0, rows[e], MOST_BATCHES, &row_counts[e], NULL),
+            IRON_OK);
         assert_true(row_counts[e] == views[e].batches && row_counts[e] < MOST_BATCHES);
-        iron__kept_release(kept);
+        iron__store_engine_release(entry);
     }
 }
 
@@ -67,7 +68,7 @@ static int make_content(void **state) {
     store = store_at_with(&place, (iron__store_options){.snapshot_batches = 3000});
     feed_some(store);
     iron__store_close(store);
-    store = store_at(&place); /* with what loading and sweeping leave behind */
+    store = store_at(&place); /* as loading and cleanup leave it */
     note(store);
     iron__store_close(store);
     database = name_in(&place, "iron.db");
@@ -85,8 +86,8 @@ static int drop_content(void **state) {
     return 0;
 }
 
-static void assert_same_view(iron__kept *kept, const iron__kept_view *want) {
-    iron__kept_view view = look_at(kept);
+static void assert_same_view(iron__store_engine *entry, const iron__store_engine_view *want) {
+    iron__store_engine_view view = look_at(entry);
 
     assert_memory_equal(&view.plan, &want->plan, sizeof view.plan);
     assert_true(view.tokens == want->tokens && view.batches == want->batches);
@@ -95,12 +96,12 @@ static void assert_same_view(iron__kept *kept, const iron__kept_view *want) {
     assert_string_equal(view.seal, want->seal);
 }
 
-static void assert_same_batches(iron__kept *kept, size_t e) {
+static void assert_same_batches(iron__store_engine *entry, size_t e) {
     static iron__batch_row got[MOST_BATCHES];
     iron_error err = {0};
     size_t count;
 
-    if (iron__kept_batches(kept, 0, got, MOST_BATCHES, &count, &err) != IRON_OK) {
+    if (iron__store_engine_batches(entry, 0, got, MOST_BATCHES, &count, &err) != IRON_OK) {
         assert_true(err.text[0] != '\0');
         return;
     }
@@ -111,7 +112,7 @@ static void assert_same_batches(iron__kept *kept, size_t e) {
                     got[k].xors == rows[e][k].xors);
 }
 
-static void assert_keys_known(iron__kept *kept) {
+static void assert_keys_known(iron__store_engine *entry) {
     for (size_t k = 0; k < 3; k++) {
         iron__feed_answer answer;
         iron_error err = {0};
@@ -119,7 +120,7 @@ static void assert_keys_known(iron__kept *kept) {
         iron__feed_outcome outcome;
 
         snprintf(key, sizeof key, "key-%zu", k);
-        outcome = feed_as(kept, (feeding){.key = key}, tokens, 4 * keyed_tokens[k], &answer, &err);
+        outcome = feed_as(entry, (feeding){.key = key}, tokens, 4 * keyed_tokens[k], &answer, &err);
         if (outcome == IRON_FEED_FAILED || outcome == IRON_FEED_READ_ONLY)
             continue;
         assert_int_equal(outcome, IRON_FEED_REPEATED);
@@ -128,7 +129,7 @@ static void assert_keys_known(iron__kept *kept) {
     }
 }
 
-/* True when it was refused as a whole. */
+/* True if the store could not be opened. */
 static bool open_damaged(void) {
     iron__store_options options = {.directory = place.path};
     iron__store *store = NULL;
@@ -140,14 +141,14 @@ static bool open_damaged(void) {
     }
     assert_int_equal(iron__store_list(store, NULL, 0), 2);
     for (size_t e = 0; e < 2; e++) {
-        iron__kept *kept = found(store, e ? "right" : "left");
+        iron__store_engine *entry = found(store, e ? "right" : "left");
 
-        assert_same_view(kept, &views[e]);
-        assert_same_batches(kept, e);
+        assert_same_view(entry, &views[e]);
+        assert_same_batches(entry, e);
         if (e == 1)
-            assert_keys_known(kept);
-        assert_same_view(kept, &views[e]);
-        iron__kept_release(kept);
+            assert_keys_known(entry);
+        assert_same_view(entry, &views[e]);
+        iron__store_engine_release(entry);
     }
     iron__store_close(store);
     return false;
@@ -166,10 +167,10 @@ static bool try_damage(size_t at, unsigned char change) {
     return refused;
 }
 
-/* Every byte of the file's header, those of every page's, and many between. */
-static void changed_bytes_are_seen(void **state) {
+/* Every byte of the file header and of every page header, and many others. */
+static void changed_bytes_are_detected(void **state) {
     size_t step = is_long_test() ? 7 : 211, tried = 0, refused = 0;
-    dice d = {99};
+    rng r = {99};
 
     (void)state;
     assert_true(content_bytes > 100000 && content_bytes % 4096 == 0);
@@ -180,14 +181,13 @@ static void changed_bytes_are_seen(void **state) {
         if (!is_header && at % step != 0)
             continue;
         tried++;
-        refused +=
-            try_damage(at, (unsigned char)(roll_below(&d, 3) ? 1u << roll_below(&d, 8) : 255));
+        refused += try_damage(at, (unsigned char)(rng_below(&r, 3) ? 1u << rng_below(&r, 8) : 255));
     }
     assert_true(refused > tried / 20); /* most bytes of a page are free space, or old */
     assert_true(refused < tried);
 }
 
-/* Whole pages are missed. Of the last one the end may be free space. */
+/* Missing pages are detected. The end of the last page may be unused. */
 static void cut_files_are_refused(void **state) {
     (void)state;
     for (size_t bytes = 0; bytes < content_bytes; bytes += 2048) {
@@ -198,8 +198,8 @@ static void cut_files_are_refused(void **state) {
     }
 }
 
-/* A page of zeros: what a disk gives that lost a write. */
-static void lost_pages_are_refused_or_free(void **state) {
+/* A page of zeros, as a disk returns after a lost write. */
+static void lost_pages_are_refused_or_unused(void **state) {
     char page[4096];
     size_t refused = 0;
 
@@ -214,9 +214,9 @@ static void lost_pages_are_refused_or_free(void **state) {
     assert_true(refused > 10);
 }
 
-/* A file that is too large to be inspected before it is used: damage is found soon after, and the
- * store is read-only from then on. An intact one stays well. */
-static void large_files_are_inspected_meanwhile(void **state) {
+/* A file that is too large to be checked before it is used: damage is found soon after, and the
+ * store becomes read-only. An intact store stays writable. */
+static void large_files_are_inspected_in_the_background(void **state) {
     iron__store_options options = {.directory = place.path, .inspected_bytes = 1};
     size_t opened = 0;
 
@@ -246,13 +246,13 @@ static void large_files_are_inspected_meanwhile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changed_bytes_are_seen),
+        cmocka_unit_test(changed_bytes_are_detected),
         cmocka_unit_test(cut_files_are_refused),
-        cmocka_unit_test(lost_pages_are_refused_or_free),
-        cmocka_unit_test(large_files_are_inspected_meanwhile),
+        cmocka_unit_test(lost_pages_are_refused_or_unused),
+        cmocka_unit_test(large_files_are_inspected_in_the_background),
     };
 
     if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0)
-        setenv("TMPDIR", "/dev/shm", 1); /* a thousand stores, and no disk is needed for this */
+        setenv("TMPDIR", "/dev/shm", 1); /* a thousand stores; this needs no disk */
     return cmocka_run_group_tests(tests, make_content, drop_content);
 }

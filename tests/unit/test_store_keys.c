@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_store_keys.c: a key makes a feed happen once. Repeated it gets the first answer, with other
- * tokens it is refused, whatever the size of the bodies, in one process and in the next.
+ * test_store_keys.c: a feed with a key is fed once. Repeated, it gets the first answer; with other
+ * tokens it is refused, for bodies of any size, also after a restart.
  */
 #include "place.h"
 #include "store_support.h"
@@ -10,35 +10,36 @@
 
 #define LARGE_TOKENS ((size_t)50000)
 
-static void assert_repeats(iron__kept *kept, feeding how, const void *body, size_t bytes,
+static void assert_repeats(iron__store_engine *entry, feeding how, const void *body, size_t bytes,
                            const iron__feed_answer *first) {
-    iron__kept_view before = look_at(kept);
+    iron__store_engine_view before = look_at(entry);
     iron__feed_answer answer;
     iron_error err = {0};
 
-    assert_int_equal(feed_as(kept, how, body, bytes, &answer, &err), IRON_FEED_REPEATED);
+    assert_int_equal(feed_as(entry, how, body, bytes, &answer, &err), IRON_FEED_REPEATED);
     assert_true(answer.tokens == first->tokens && answer.batches == first->batches);
     assert_true(answer.sum == first->sum && answer.xors == first->xors);
     assert_true(answer.state == first->state && answer.fed_tokens == first->fed_tokens);
     assert_true(answer.fed_batches == first->fed_batches);
     assert_true(answer.position == before.tokens);
     assert_string_equal(answer.seal, first->seal);
-    assert_true(look_at(kept).version == before.version);
+    assert_true(look_at(entry).version == before.version);
 }
 
-static void assert_reused(iron__kept *kept, feeding how, const void *body, size_t bytes) {
-    iron__kept_view before = look_at(kept);
+static void assert_reused(iron__store_engine *entry, feeding how, const void *body, size_t bytes) {
+    iron__store_engine_view before = look_at(entry);
     iron__feed_answer answer;
     iron_error err = {0};
 
-    assert_int_equal(feed_as(kept, how, body, bytes, &answer, &err), IRON_FEED_KEY_REUSED);
+    assert_int_equal(feed_as(entry, how, body, bytes, &answer, &err), IRON_FEED_KEY_REUSED);
     assert_says(&err, "key");
-    assert_true(look_at(kept).version == before.version);
+    assert_true(look_at(entry).version == before.version);
 }
 
-/* Feeds with keys, and others between; then each key again, right and wrong. */
-static void check_all(iron__kept *kept, const uint32_t *tokens, const iron__feed_answer *answers,
-                      const size_t *lengths, size_t count) {
+/* Feeds with keys, and others in between; then each key again, with the same and with other
+ * tokens. */
+static void check_all(iron__store_engine *entry, const uint32_t *tokens,
+                      const iron__feed_answer *answers, const size_t *lengths, size_t count) {
     char key[32];
 
     for (size_t k = 0; k < count; k++) {
@@ -50,21 +51,21 @@ static void check_all(iron__kept *kept, const uint32_t *tokens, const iron__feed
         memcpy(other, tokens + k, bytes + 8);
         for (size_t t = 0; t < lengths[k]; t++)
             narrow[t] = (uint16_t)tokens[k + t];
-        assert_repeats(kept, (feeding){.key = key}, tokens + k, bytes, &answers[k]);
-        assert_repeats(kept, (feeding){.key = key, .is_chunked = true, .piece = 999}, tokens + k,
+        assert_repeats(entry, (feeding){.key = key}, tokens + k, bytes, &answers[k]);
+        assert_repeats(entry, (feeding){.key = key, .is_chunked = true, .piece = 999}, tokens + k,
                        bytes, &answers[k]);
-        /* the key comes before the position */
-        assert_repeats(kept, (feeding){.key = key, .has_at = true, .at = 12345678}, tokens + k,
+        /* the key is looked up before the position is checked */
+        assert_repeats(entry, (feeding){.key = key, .has_at = true, .at = 12345678}, tokens + k,
                        bytes, &answers[k]);
-        assert_repeats(kept, (feeding){.key = key, .dtype = IRON_DTYPE_U16}, narrow, bytes / 2,
+        assert_repeats(entry, (feeding){.key = key, .dtype = IRON_DTYPE_U16}, narrow, bytes / 2,
                        &answers[k]);
-        assert_reused(kept, (feeding){.key = key}, other, bytes + 4);
-        assert_reused(kept, (feeding){.key = key, .is_chunked = true}, other, bytes + 4);
+        assert_reused(entry, (feeding){.key = key}, other, bytes + 4);
+        assert_reused(entry, (feeding){.key = key, .is_chunked = true}, other, bytes + 4);
         if (bytes > 0) {
-            assert_reused(kept, (feeding){.key = key}, other, bytes - 4);
+            assert_reused(entry, (feeding){.key = key}, other, bytes - 4);
             other[lengths[k] / 2] ^= 1;
-            assert_reused(kept, (feeding){.key = key}, other, bytes);
-            assert_reused(kept, (feeding){.key = key, .is_chunked = true}, other, bytes);
+            assert_reused(entry, (feeding){.key = key}, other, bytes);
+            assert_reused(entry, (feeding){.key = key, .is_chunked = true}, other, bytes);
         }
         free(other);
         free(narrow);
@@ -74,8 +75,8 @@ static void check_all(iron__kept *kept, const uint32_t *tokens, const iron__feed
 static void keys_are_remembered(void **state) {
     static const size_t lengths[] = {5, 0, 1, LARGE_TOKENS, 16384, 0, 3, LARGE_TOKENS + 1, 7};
     iron__store *store = store_at(&place);
-    iron__plan plan = small_plan("keyed");
-    iron__kept *kept = make_engine(store, &plan);
+    iron__store_plan plan = small_plan("keyed");
+    iron__store_engine *entry = make_engine(store, &plan);
     iron_engine *direct = direct_engine(&plan);
     uint32_t *tokens = grab_tokens(7, 1000, LARGE_TOKENS + 100);
     iron__feed_answer answers[COUNT(lengths)];
@@ -85,31 +86,31 @@ static void keys_are_remembered(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(lengths); k++) {
         snprintf(key, sizeof key, "key-%zu", k);
-        answers[k] = feed_done(kept, (feeding){.key = key}, tokens + k, 4 * lengths[k]);
+        answers[k] = feed_done(entry, (feeding){.key = key}, tokens + k, 4 * lengths[k]);
         direct_feed(direct, IRON_DTYPE_U32, tokens + k, lengths[k]);
-        feed_done(kept, (feeding){.key = NULL}, tokens, 4 * k);
+        feed_done(entry, (feeding){.key = NULL}, tokens, 4 * k);
         want = direct_feed(direct, IRON_DTYPE_U32, tokens, k);
     }
-    assert_view(kept, &want);
-    check_all(kept, tokens, answers, lengths, COUNT(lengths));
-    iron__kept_release(kept);
+    assert_view(entry, &want);
+    check_all(entry, tokens, answers, lengths, COUNT(lengths));
+    iron__store_engine_release(entry);
     iron__store_close(store);
     store = store_at(&place);
-    kept = found(store, "keyed");
-    assert_view(kept, &want);
-    check_all(kept, tokens, answers, lengths, COUNT(lengths));
-    assert_view(kept, &want);
-    iron__kept_release(kept);
+    entry = found(store, "keyed");
+    assert_view(entry, &want);
+    check_all(entry, tokens, answers, lengths, COUNT(lengths));
+    assert_view(entry, &want);
+    iron__store_engine_release(entry);
     iron__store_close(store);
     iron_engine_destroy(direct);
     free(tokens);
 }
 
-/* Keys are an engine's own; a deleted engine's are gone with it. */
+/* Every engine has its own keys, which are deleted with it. */
 static void keys_belong_to_an_engine(void **state) {
     iron__store *store = store_at(&place);
-    iron__plan plan = small_plan("a"), other = small_plan("b");
-    iron__kept *a = make_engine(store, &plan), *b = make_engine(store, &other);
+    iron__store_plan plan = small_plan("a"), other = small_plan("b");
+    iron__store_engine *a = make_engine(store, &plan), *b = make_engine(store, &other);
     uint32_t one[] = {1, 2}, two[] = {3};
 
     (void)state;
@@ -117,18 +118,18 @@ static void keys_belong_to_an_engine(void **state) {
     feed_done(b, (feeding){.key = "k"}, two, sizeof two);
     assert_reused(a, (feeding){.key = "k"}, two, sizeof two);
     assert_int_equal(iron__store_delete(store, a, NULL), IRON_OK);
-    iron__kept_release(a);
+    iron__store_engine_release(a);
     a = make_engine(store, &plan);
     feed_done(a, (feeding){.key = "k"}, two, sizeof two);
-    iron__kept_release(a);
-    iron__kept_release(b);
+    iron__store_engine_release(a);
+    iron__store_engine_release(b);
     iron__store_close(store);
 }
 
 static void keys_have_a_length(void **state) {
     iron__store *store = store_at(&place);
-    iron__plan plan = small_plan("long");
-    iron__kept *kept = make_engine(store, &plan);
+    iron__store_plan plan = small_plan("long");
+    iron__store_engine *entry = make_engine(store, &plan);
     char key[IRON_FEED_KEY_MAX + 2];
     uint32_t token = 1;
     iron__feed_answer answer;
@@ -137,22 +138,22 @@ static void keys_have_a_length(void **state) {
     (void)state;
     memset(key, 'k', sizeof key);
     key[IRON_FEED_KEY_MAX + 1] = '\0';
-    assert_int_equal(feed_as(kept, (feeding){.key = key}, &token, 4, &answer, &err),
+    assert_int_equal(feed_as(entry, (feeding){.key = key}, &token, 4, &answer, &err),
                      IRON_FEED_FAILED);
-    assert_int_equal(feed_as(kept, (feeding){.key = ""}, &token, 4, &answer, &err),
+    assert_int_equal(feed_as(entry, (feeding){.key = ""}, &token, 4, &answer, &err),
                      IRON_FEED_FAILED);
     key[IRON_FEED_KEY_MAX] = '\0';
-    answer = feed_done(kept, (feeding){.key = key}, &token, 4);
-    assert_repeats(kept, (feeding){.key = key}, &token, 4, &answer);
-    iron__kept_release(kept);
+    answer = feed_done(entry, (feeding){.key = key}, &token, 4);
+    assert_repeats(entry, (feeding){.key = key}, &token, 4, &answer);
+    iron__store_engine_release(entry);
     iron__store_close(store);
 }
 
 /* Two large bodies with one new key, both begun before either ended. */
-static void a_key_that_comes_twice_at_once(void **state) {
+static void one_key_in_two_concurrent_bodies(void **state) {
     iron__store *store = store_at(&place);
-    iron__plan plan = small_plan("twice");
-    iron__kept *kept = make_engine(store, &plan);
+    iron__store_plan plan = small_plan("twice");
+    iron__store_engine *entry = make_engine(store, &plan);
     uint32_t *tokens = grab_tokens(1, 1000, LARGE_TOKENS);
     iron__feed_request request = {
         .dtype = IRON_DTYPE_U32, .key = "once", .expected_bytes = 4 * LARGE_TOKENS};
@@ -162,7 +163,8 @@ static void a_key_that_comes_twice_at_once(void **state) {
 
     (void)state;
     for (size_t k = 0; k < 3; k++) {
-        assert_int_equal(iron__feed_begin(kept, &request, &feeds[k], &first, &err), IRON_FEED_DONE);
+        assert_int_equal(iron__feed_begin(entry, &request, &feeds[k], &first, &err),
+                         IRON_FEED_DONE);
         tokens[9] ^= k == 2; /* the third has other content */
         assert_int_equal(iron__feed_take(feeds[k], tokens, 4 * LARGE_TOKENS, &first, &err),
                          IRON_FEED_DONE);
@@ -171,23 +173,23 @@ static void a_key_that_comes_twice_at_once(void **state) {
     assert_int_equal(iron__feed_end(feeds[1], &second, &err), IRON_FEED_REPEATED);
     assert_true(second.state == first.state && second.fed_tokens == first.fed_tokens);
     assert_int_equal(iron__feed_end(feeds[2], &second, &err), IRON_FEED_KEY_REUSED);
-    /* begun elsewhere: it is told the position, and the next try is a repeat */
+    /* begun at another position: it gets the position, and the next try is a repeat */
     request.key = "later";
-    assert_int_equal(iron__feed_begin(kept, &request, &feeds[0], &first, &err), IRON_FEED_DONE);
+    assert_int_equal(iron__feed_begin(entry, &request, &feeds[0], &first, &err), IRON_FEED_DONE);
     assert_int_equal(iron__feed_take(feeds[0], tokens, 4 * LARGE_TOKENS, &first, &err),
                      IRON_FEED_DONE);
-    feed_done(kept, (feeding){.key = NULL}, tokens, 4);
-    first = feed_done(kept, (feeding){.key = "later"}, tokens, 4 * LARGE_TOKENS);
+    feed_done(entry, (feeding){.key = NULL}, tokens, 4);
+    first = feed_done(entry, (feeding){.key = "later"}, tokens, 4 * LARGE_TOKENS);
     assert_int_equal(iron__feed_end(feeds[0], &second, &err), IRON_FEED_POSITION);
-    assert_repeats(kept, (feeding){.key = "later"}, tokens, 4 * LARGE_TOKENS, &first);
-    iron__kept_release(kept);
+    assert_repeats(entry, (feeding){.key = "later"}, tokens, 4 * LARGE_TOKENS, &first);
+    iron__store_engine_release(entry);
     iron__store_close(store);
     free(tokens);
 }
 
 typedef struct retrier {
     pthread_t thread;
-    iron__kept *kept;
+    iron__store_engine *entry;
     const uint32_t *tokens;
     size_t done, repeated;
 } retrier;
@@ -206,18 +208,18 @@ static void *retry(void *context) {
 
         snprintf(key, sizeof key, "shared-%zu", k);
         while (outcome == IRON_FEED_POSITION)
-            outcome = feed_as(r->kept, (feeding){.key = key}, r->tokens + k, bytes, &answer, &err);
+            outcome = feed_as(r->entry, (feeding){.key = key}, r->tokens + k, bytes, &answer, &err);
         r->done += outcome == IRON_FEED_DONE;
         r->repeated += outcome == IRON_FEED_REPEATED;
     }
     return NULL;
 }
 
-/* Eight threads feed the same bodies with the same keys: each happens once. */
-static void retries_at_once_count_once(void **state) {
+/* Eight threads feed the same bodies with the same keys: each is fed once. */
+static void concurrent_retries_count_once(void **state) {
     iron__store *store = store_at(&place);
-    iron__plan plan = small_plan("crowd");
-    iron__kept *kept = make_engine(store, &plan);
+    iron__store_plan plan = small_plan("crowd");
+    iron__store_engine *entry = make_engine(store, &plan);
     uint32_t *tokens = grab_tokens(1, 1000, LARGE_TOKENS + KEYS);
     retrier crowd[8];
     size_t done = 0, repeated = 0;
@@ -225,7 +227,7 @@ static void retries_at_once_count_once(void **state) {
 
     (void)state;
     for (size_t k = 0; k < COUNT(crowd); k++) {
-        crowd[k] = (retrier){.kept = kept, .tokens = tokens};
+        crowd[k] = (retrier){.entry = entry, .tokens = tokens};
         assert_int_equal(pthread_create(&crowd[k].thread, NULL, retry, &crowd[k]), 0);
     }
     for (size_t k = 0; k < COUNT(crowd); k++) {
@@ -237,8 +239,8 @@ static void retries_at_once_count_once(void **state) {
         fed += k % 10 == 9 ? LARGE_TOKENS : k + 1;
     assert_int_equal(done, KEYS);
     assert_int_equal(repeated, 7 * KEYS);
-    assert_true(look_at(kept).tokens == fed && look_at(kept).feeds == KEYS);
-    iron__kept_release(kept);
+    assert_true(look_at(entry).tokens == fed && look_at(entry).feeds == KEYS);
+    iron__store_engine_release(entry);
     iron__store_close(store);
     free(tokens);
 }
@@ -246,9 +248,11 @@ static void retries_at_once_count_once(void **state) {
 int main(void) {
 #define IN_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
     const struct CMUnitTest tests[] = {
-        IN_A_PLACE(keys_are_remembered),        IN_A_PLACE(keys_belong_to_an_engine),
-        IN_A_PLACE(keys_have_a_length),         IN_A_PLACE(a_key_that_comes_twice_at_once),
-        IN_A_PLACE(retries_at_once_count_once),
+        IN_A_PLACE(keys_are_remembered),
+        IN_A_PLACE(keys_belong_to_an_engine),
+        IN_A_PLACE(keys_have_a_length),
+        IN_A_PLACE(one_key_in_two_concurrent_bodies),
+        IN_A_PLACE(concurrent_retries_count_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs as SQLite writes them, damaged a byte at a time: of whatever iron__log_check lets pass,
- * SQLite reads all commits but the last, which a torn write could have taken as well. Logs that
- * were cut off anywhere, as crashes leave them, are let pass.
+ * test_store_log_check.c: SQLite's logs, damaged one byte at a time. If check_log accepts a log,
+ * SQLite reads all its commits except perhaps the last one, which a torn write could have lost as
+ * well. Logs that are truncated anywhere, as after a crash, are accepted.
  */
-#include "store/log_check.h"
+#include "store/store.c"
 #include "support.h"
 
 #include <sqlite3.h>
@@ -14,7 +14,8 @@
 #define ROWS 12
 
 typedef struct files {
-    char folder[64], db[96], wal[96];
+    folder folder;
+    file_name db, wal;
     unsigned char *db_bytes, *wal_bytes;
     size_t db_count, wal_count;
 } files;
@@ -46,17 +47,16 @@ static void do_sql(sqlite3 *db, const char *sql) {
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 }
 
-/* A log with an older one's frames behind it, and ROWS commits. */
+/* A log of ROWS commits, followed by frames of an older log. */
 static int set_up(void **state) {
     files *f = calloc(1, sizeof *f);
     sqlite3 *db = NULL;
 
     assert_non_null(f);
-    snprintf(f->folder, sizeof f->folder, "/tmp/iron-log-XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
-    snprintf(f->db, sizeof f->db, "%s/a.db", f->folder);
-    snprintf(f->wal, sizeof f->wal, "%s/a.db-wal", f->folder);
-    assert_int_equal(sqlite3_open(f->db, &db), SQLITE_OK);
+    folder_make(&f->folder);
+    f->db = name_in(&f->folder, "a.db");
+    f->wal = name_in(&f->folder, "a.db-wal");
+    assert_int_equal(sqlite3_open(f->db.path, &db), SQLITE_OK);
     do_sql(db, "PRAGMA page_size = 512; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                "PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (n INTEGER, x BLOB)");
     for (int k = 0; k < 3 * ROWS; k++)
@@ -64,8 +64,8 @@ static int set_up(void **state) {
     do_sql(db, "DELETE FROM t; PRAGMA wal_checkpoint(RESTART)");
     for (int k = 0; k < ROWS; k++)
         do_sql(db, "INSERT INTO t VALUES (1, randomblob(300))");
-    f->db_bytes = read_file(f->db, &f->db_count);
-    f->wal_bytes = read_file(f->wal, &f->wal_count);
+    f->db_bytes = read_file(f->db.path, &f->db_count);
+    f->wal_bytes = read_file(f->wal.path, &f->wal_count);
     sqlite3_close(db);
     *state = f;
     return 0;
@@ -73,26 +73,21 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     files *f = *state;
-    char shm[110];
 
-    unlink(f->db);
-    unlink(f->wal);
-    snprintf(shm, sizeof shm, "%s-shm", f->db);
-    unlink(shm);
-    rmdir(f->folder);
+    folder_remove(&f->folder);
     free(f->db_bytes);
     free(f->wal_bytes);
     free(f);
     return 0;
 }
 
-/* Rows that SQLite finds; -1: it says itself that something is wrong. */
+/* Rows that SQLite finds; -1: it reports an error. */
 static int rows_found(const files *f) {
     sqlite3 *db = NULL;
     sqlite3_stmt *s = NULL;
     int rows = -1;
 
-    assert_int_equal(sqlite3_open(f->db, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(f->db.path, &db), SQLITE_OK);
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* which would sync */
     if (sqlite3_prepare_v2(db, "SELECT count(*) FROM t WHERE n = 1", -1, &s, NULL) == SQLITE_OK &&
         sqlite3_step(s) == SQLITE_ROW)
@@ -103,8 +98,8 @@ static int rows_found(const files *f) {
 }
 
 static void put_back(const files *f, const unsigned char *wal, size_t count) {
-    write_file(f->db, f->db_bytes, f->db_count);
-    write_file(f->wal, wal, count);
+    write_file(f->db.path, f->db_bytes, f->db_count);
+    write_file(f->wal.path, wal, count);
 }
 
 static void test_whole(void **state) {
@@ -112,12 +107,12 @@ static void test_whole(void **state) {
     iron_error err = {0};
 
     put_back(f, f->wal_bytes, f->wal_count);
-    assert_ok(iron__log_check(f->wal, &err), &err);
+    assert_ok(check_log(f->wal.path, &err), &err);
     assert_int_equal(rows_found(f), ROWS);
-    unlink(f->wal);
-    assert_ok(iron__log_check(f->wal, &err), &err);
-    write_file(f->wal, f->wal_bytes, 0);
-    assert_ok(iron__log_check(f->wal, &err), &err);
+    unlink(f->wal.path);
+    assert_ok(check_log(f->wal.path, &err), &err);
+    write_file(f->wal.path, f->wal_bytes, 0);
+    assert_ok(check_log(f->wal.path, &err), &err);
 }
 
 static void test_every_damaged_byte(void **state) {
@@ -132,7 +127,7 @@ static void test_every_damaged_byte(void **state) {
         f->wal_bytes[k] ^= (unsigned char)(1u << k % 8);
         put_back(f, f->wal_bytes, f->wal_count);
         f->wal_bytes[k] ^= (unsigned char)(1u << k % 8);
-        status = iron__log_check(f->wal, &err);
+        status = check_log(f->wal.path, &err);
         if (status == IRON_OK) {
             int rows = rows_found(f);
 
@@ -156,7 +151,7 @@ static void test_every_torn_end(void **state) {
         if (k > 0 && k < 32)
             continue; /* a header is one write */
         put_back(f, f->wal_bytes, k);
-        assert_ok(iron__log_check(f->wal, &err), &err);
+        assert_ok(check_log(f->wal.path, &err), &err);
     }
 }
 

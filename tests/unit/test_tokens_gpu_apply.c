@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_tokens_gpu_apply.c: apply.k computes a batch's potential in integers, since not every device
- * has doubles, and must give the bits of the definition, which uses them. The kernel's text is
- * compiled here as the C that it is, so millions of cases cost nothing and no device is needed.
+ * has doubles, and must give the same bits as the definition, which uses doubles. The kernel is
+ * compiled here as C, so millions of cases are fast and no device is needed.
  */
 #include "support.h"
 
@@ -12,7 +12,7 @@
 #include "gpu/kernel_words.h"
 #include "ops/tokens/kernel_params.h"
 
-/* The words of kernels, for one thread that is alone. */
+/* The words of kernels, for a single thread. */
 #define K_KERNEL(n) static void __attribute__((unused))
 #define K_DEVICE    static inline __attribute__((unused))
 #define K_GLOBAL
@@ -31,7 +31,7 @@ static inline k_u64 k_mul_high_u64(k_u64 a, k_u64 b) {
     return (k_u64)(((unsigned __int128)a * b) >> 64);
 }
 
-/* Without the mathematics library, which tests do not link. Only small numbers come here. */
+/* Without libm, which the tests do not link. Only small numbers are used. */
 static inline k_f32 k_ceil(k_f32 v) {
     k_f32 whole = (k_f32)(k_i32)v;
 
@@ -52,7 +52,7 @@ static inline k_f32 k_f32_of_bits(k_u32 bits) {
 #include "ops/tokens/apply.k"
 #pragma GCC diagnostic pop
 
-/* sum and count as a batch may have them: count * vocab <= 2^62. */
+/* sum and count within the limits of a batch: count * vocab <= 2^62. */
 static void check(uint64_t sum, uint64_t count, uint32_t vocab) {
     iron__contribution c = {count, sum, 0};
     double inverse = 1.0 / (double)(vocab / 2);
@@ -72,7 +72,7 @@ static const uint32_t vocabs[] = {2,     3,     4,      5,      6,       7,     
 
 static uint64_t count_max(uint32_t vocab) { return (UINT64_C(1) << 62) / vocab; }
 
-/* Around everything at which a rounding or an exponent changes. */
+/* Around all values where a rounding or an exponent changes. */
 static void potentials_at_the_edges(void **state) {
     (void)state;
     for (size_t v = 0; v < COUNT(vocabs); v++) {
@@ -102,30 +102,30 @@ static void potentials_at_the_edges(void **state) {
 
 static void potentials_at_random(void **state) {
     uint64_t rounds = is_long_test() ? 200000000 : 3000000;
-    dice d = {2024};
+    rng r = {2024};
 
     (void)state;
     for (uint64_t k = 0; k < rounds; k++) {
-        uint32_t vocab = k % 3 ? vocabs[roll_below(&d, COUNT(vocabs))]
-                               : 2 + (uint32_t)roll_below(&d, UINT64_C(2147483647));
-        uint64_t count = 1 + roll(&d) % (count_max(vocab) >> roll_below(&d, 30));
+        uint32_t vocab = k % 3 ? vocabs[rng_below(&r, COUNT(vocabs))]
+                               : 2 + (uint32_t)rng_below(&r, UINT64_C(2147483647));
+        uint64_t count = 1 + rng_next(&r) % (count_max(vocab) >> rng_below(&r, 30));
         uint64_t top = count * (vocab - 1);
 
-        check(roll(&d) % (top + 1) >> roll_below(&d, 8), count, vocab);
+        check(rng_next(&r) % (top + 1) >> rng_below(&r, 8), count, vocab);
     }
 }
 
-/* Results that lie exactly between two floats, or so near that a second rounding would show. */
+/* Results exactly between two floats, or so near that a second rounding would show. */
 static void potentials_between_floats(void **state) {
-    dice d = {77};
+    rng r = {77};
 
     (void)state;
     for (unsigned k = 0; k < 200000; k++) {
         /* half is a power of two: the quotient is exact, and these are ties */
-        uint32_t vocab = UINT32_C(1) << (1 + roll_below(&d, 31));
+        uint32_t vocab = UINT32_C(1) << (1 + rng_below(&r, 31));
         uint64_t half = vocab / 2;
-        unsigned shift = (unsigned)roll_below(&d, 30);
-        uint64_t tie = (((UINT64_C(1) << 24) + roll_below(&d, 1 << 24)) * 2 + 1) << shift;
+        unsigned shift = (unsigned)rng_below(&r, 30);
+        uint64_t tie = (((UINT64_C(1) << 24) + rng_below(&r, 1 << 24)) * 2 + 1) << shift;
         uint64_t count = tie / half + 2;
 
         if (count > count_max(vocab))
@@ -153,7 +153,7 @@ static tokens_lattice params_of(const iron_lattice *l) {
                             .nodes = 1};
 }
 
-static void check_lattice(const uint32_t *points, uint32_t count, dice *d) {
+static void check_lattice(const uint32_t *points, uint32_t count, rng *r) {
     iron_lattice *l = NULL;
     tokens_lattice params;
     iron_error err;
@@ -173,7 +173,7 @@ static void check_lattice(const uint32_t *points, uint32_t count, dice *d) {
 
         memcpy(&bits, &middle, sizeof bits);
         for (uint32_t n = 0; n < 3; n++)
-            near[n] = k_f32_of_bits(bits + n - 1); /* its neighbours, too */
+            near[n] = k_f32_of_bits(bits + n - 1); /* its neighbours as well */
         for (size_t n = 0; n < 2 * COUNT(near); n++) {
             float c = n < 3 ? near[n] : -near[n - 3];
 
@@ -182,7 +182,7 @@ static void check_lattice(const uint32_t *points, uint32_t count, dice *d) {
         }
     }
     for (uint32_t k = 0; k < 20000; k++) {
-        float c = k_f32_of_bits(roll_u32(d));
+        float c = k_f32_of_bits(rng_u32(r));
 
         if (isfinite(c) || isinf(c))
             assert_int_equal(apply_real(&params, l->points, l->nearest, c),
@@ -191,25 +191,25 @@ static void check_lattice(const uint32_t *points, uint32_t count, dice *d) {
     iron_lattice_destroy(l);
 }
 
-/* The kernel's look-ups are the host's, over all that can be looked up. */
+/* The kernel's look-ups equal the host's for every possible argument. */
 static void lattices(void **state) {
     static const uint32_t two[] = {1, 2}, wide[] = {1, 65535}, high[] = {65534, 65535},
                           some[] = {3, 10, 100, 1000, 4000};
     uint32_t many[64];
-    dice d = {5};
+    rng r = {5};
 
     (void)state;
-    check_lattice(NULL, 0, &d);
-    check_lattice(two, COUNT(two), &d);
-    check_lattice(wide, COUNT(wide), &d);
-    check_lattice(high, COUNT(high), &d);
-    check_lattice(some, COUNT(some), &d);
+    check_lattice(NULL, 0, &r);
+    check_lattice(two, COUNT(two), &r);
+    check_lattice(wide, COUNT(wide), &r);
+    check_lattice(high, COUNT(high), &r);
+    check_lattice(some, COUNT(some), &r);
     for (unsigned round = 0; round < 6; round++) {
-        uint32_t count = 2 + (uint32_t)roll_below(&d, 63), at = 0;
+        uint32_t count = 2 + (uint32_t)rng_below(&r, 63), at = 0;
 
         for (uint32_t k = 0; k < count; k++)
-            many[k] = at += 1 + (uint32_t)roll_below(&d, 65535 / count);
-        check_lattice(many, count, &d);
+            many[k] = at += 1 + (uint32_t)rng_below(&r, 65535 / count);
+        check_lattice(many, count, &r);
     }
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_transpose.c: the op transpose: its judge refuses every answer that is wrong in a way in
- * which contenders are wrong, data come from the seed alone, every CPU row is right at every shape,
- * in both types, on one to three threads; rows, sizes and limits are what they should be. Rows on
- * GPUs run in the selftest.
+ * test_transpose.c: the op transpose: the check refuses typical wrong answers, data depend on the
+ * seed alone, every CPU row is right at every shape, in both types, on one to three threads; rows,
+ * sizes and limits are as expected. GPU rows run in the selftest.
  */
 #include "support.h"
 
-#include "ops/transpose/transpose_op.h"
+#include "ops/op.h"
 
 #include <math.h>
 
@@ -17,19 +16,19 @@ typedef struct shape {
 
 static const iron__element elements[] = {IRON_F32, IRON_F64};
 
-/* Tiny, odd, prime, at and beside the edges of blocks and tiles, long and narrow. */
+/* Tiny, odd, prime, at and around the edges of blocks and tiles, long and narrow. */
 static const shape shapes[] = {
     {1, 1},     {1, 7},    {7, 1},    {2, 3},    {4, 4},    {5, 17},    {31, 33},
     {32, 32},   {63, 65},  {64, 64},  {128, 64}, {127, 63}, {129, 65},  {257, 129},
     {500, 300}, {1, 5000}, {5000, 1}, {3, 4099}, {4099, 3}, {256, 256}, {1009, 613},
 };
 
-static iron__team *make_team(uint32_t threads) {
-    iron__team *team = NULL;
+static iron__thread_pool *make_team(uint32_t threads) {
+    iron__thread_pool *pool = NULL;
     iron_error err;
 
-    assert_ok(iron__team_create(threads, iron__allocator_default(), &team, &err), &err);
-    return team;
+    assert_ok(iron__thread_pool_create(threads, iron__allocator_default(), &pool, &err), &err);
+    return pool;
 }
 
 static iron__case make_case(shape s, iron__element element, uint64_t seed) {
@@ -40,29 +39,30 @@ static iron__case make_case(shape s, iron__element element, uint64_t seed) {
                         .seed = seed};
 }
 
-static iron__problem make_problem(shape s, iron__element element, uint64_t seed, iron__team *team) {
-    iron__problem p = {.c = make_case(s, element, seed)};
+static iron__op_problem make_problem(shape s, iron__element element, uint64_t seed,
+                                     iron__thread_pool *pool) {
+    iron__op_problem p = {.c = make_case(s, element, seed)};
     iron_error err;
 
     assert_ok(iron__op_transpose.accept(&p.c, &err), &err);
-    assert_ok(iron__op_transpose.make(&p, team, &err), &err);
+    assert_ok(iron__op_transpose.make(&p, pool, &err), &err);
     assert_int_equal(p.output_bytes, p.inputs[0].bytes);
     return p;
 }
 
-static double get(const iron__problem *p, const void *array, size_t index) {
+static double get(const iron__op_problem *p, const void *array, size_t index) {
     return p->c.element == IRON_F32 ? (double)((const float *)array)[index]
                                     : ((const double *)array)[index];
 }
 
-static void put(const iron__problem *p, void *array, size_t index, double value) {
+static void put(const iron__op_problem *p, void *array, size_t index, double value) {
     if (p->c.element == IRON_F32)
         ((float *)array)[index] = (float)value;
     else
         ((double *)array)[index] = value;
 }
 
-static void *compute(const iron__problem *p) {
+static void *compute(const iron__op_problem *p) {
     size_t rows = (size_t)p->c.rows, cols = (size_t)p->c.cols;
     void *b = grab(p->output_bytes);
 
@@ -72,7 +72,7 @@ static void *compute(const iron__problem *p) {
     return b;
 }
 
-static void assert_passes(const iron__problem *p, const void *b, const char *what) {
+static void assert_passes(const iron__op_problem *p, const void *b, const char *what) {
     char text[240] = "";
 
     if (!iron__op_transpose.check(p, b, text, sizeof text))
@@ -80,8 +80,8 @@ static void assert_passes(const iron__problem *p, const void *b, const char *wha
                  (unsigned long long)p->c.rows, (unsigned long long)p->c.cols, text);
 }
 
-/* And the judge names this element of B first. */
-static void assert_fails(const iron__problem *p, const void *b, size_t at, const char *what) {
+/* The check must report this element of B first. */
+static void assert_fails(const iron__op_problem *p, const void *b, size_t at, const char *what) {
     size_t rows = (size_t)p->c.rows;
     char text[240] = "", begin[80];
 
@@ -93,8 +93,8 @@ static void assert_fails(const iron__problem *p, const void *b, size_t at, const
         fail_msg("%s: '%s' does not begin with '%s'", what, text, begin);
 }
 
-/* Single elements, everywhere at small sizes and here and there at large ones. */
-static void assert_single_elements_count(const iron__problem *p, void *b) {
+/* Single elements: all at small sizes, samples at large ones. */
+static void assert_single_elements_count(const iron__op_problem *p, void *b) {
     static const double wrong[] = {0, (double)NAN, (double)INFINITY, 2};
     size_t count = (size_t)(p->c.rows * p->c.cols), step = count < 2000 ? 1 : count / 41;
 
@@ -111,7 +111,7 @@ static void assert_single_elements_count(const iron__problem *p, void *b) {
     assert_fails(p, b, count - 1, "the last element, by a few units in its last place");
 }
 
-static void assert_wrong_answers_fail(const iron__problem *p) {
+static void assert_wrong_answers_fail(const iron__op_problem *p) {
     size_t rows = (size_t)p->c.rows, cols = (size_t)p->c.cols, count = rows * cols;
     size_t element = iron__element_bytes(p->c.element);
     char *right = compute(p), *wrong = grab(p->output_bytes);
@@ -141,23 +141,23 @@ static void assert_wrong_answers_fail(const iron__problem *p) {
 static void wrong_answers_fail(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
-            iron__problem p = make_problem(shapes[s / 2], elements[s % 2], 7, team);
+            iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], 7, pool);
 
             assert_wrong_answers_fail(&p);
             iron__op_transpose.unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-/* What the run before left, with other data, is no answer to this one. */
-static void answers_of_before_fail(void **state) {
-    iron__team *team = make_team(2);
-    iron__problem p = make_problem((shape){200, 300}, IRON_F32, 1, team);
-    iron__problem before = make_problem((shape){200, 300}, IRON_F32, 2, team);
+/* The output of an earlier run with other data is not accepted. */
+static void earlier_answers_fail(void **state) {
+    iron__thread_pool *pool = make_team(2);
+    iron__op_problem p = make_problem((shape){200, 300}, IRON_F32, 1, pool);
+    iron__op_problem before = make_problem((shape){200, 300}, IRON_F32, 2, pool);
     void *b = compute(&before);
 
     (void)state;
@@ -165,12 +165,12 @@ static void answers_of_before_fail(void **state) {
     free(b);
     iron__op_transpose.unmake(&p);
     iron__op_transpose.unmake(&before);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-static void the_judge_says_what(void **state) {
-    iron__team *team = make_team(3);
-    iron__problem p = make_problem((shape){300, 200}, IRON_F64, 1, team);
+static void the_check_names_the_element(void **state) {
+    iron__thread_pool *pool = make_team(3);
+    iron__op_problem p = make_problem((shape){300, 200}, IRON_F64, 1, pool);
     double *b = compute(&p);
     char text[240];
 
@@ -182,21 +182,21 @@ static void the_judge_says_what(void **state) {
     assert_string_equal(text, "B[150][70] is 0.5, should be 12.25");
     free(b);
     iron__op_transpose.unmake(&p);
-    iron__team_destroy(team);
+    iron__thread_pool_destroy(pool);
 }
 
-/* No symmetry, and hardly an element twice: else a wrong place could not be told. */
-static void data_are_the_seeds(void **state) {
-    iron__team *one = make_team(1), *three = make_team(3);
+/* No symmetry and almost no equal elements: otherwise a wrong place could not be detected. */
+static void data_depend_on_the_seed(void **state) {
+    iron__thread_pool *one = make_team(1), *three = make_team(3);
 
     (void)state;
     for (size_t e = 0; e < COUNT(elements); e++) {
-        iron__problem a = make_problem((shape){400, 400}, elements[e], 5, one);
-        iron__problem b = make_problem((shape){400, 400}, elements[e], 5, three);
-        iron__problem c = make_problem((shape){400, 400}, elements[e], 6, three);
+        iron__op_problem a = make_problem((shape){400, 400}, elements[e], 5, one);
+        iron__op_problem b = make_problem((shape){400, 400}, elements[e], 5, three);
+        iron__op_problem c = make_problem((shape){400, 400}, elements[e], 6, three);
         size_t same = 0;
 
-        assert_ptr_equal(b.team, three);
+        assert_ptr_equal(b.pool, three);
         assert_memory_equal(a.inputs[0].data, b.inputs[0].data, a.inputs[0].bytes);
         assert_memory_not_equal(a.inputs[0].data, c.inputs[0].data, a.inputs[0].bytes);
         for (size_t i = 0; i < 400; i++)
@@ -209,8 +209,8 @@ static void data_are_the_seeds(void **state) {
         iron__op_transpose.unmake(&c);
         iron__op_transpose.unmake(&c); /* a struct of zeros but c */
     }
-    iron__team_destroy(one);
-    iron__team_destroy(three);
+    iron__thread_pool_destroy(one);
+    iron__thread_pool_destroy(three);
 }
 
 static void every_cpu_row_is_right(void **state) {
@@ -218,14 +218,14 @@ static void every_cpu_row_is_right(void **state) {
 
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        iron__team *team = make_team(threads);
+        iron__thread_pool *pool = make_team(threads);
 
         for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
-            iron__problem p = make_problem(shapes[s / 2], elements[s % 2], s, team);
+            iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], s, pool);
             void *output = grab(p.output_bytes);
 
             for (size_t k = 0; iron__op_transpose.contender_at(k, &row); k++) {
-                iron__cpu_work work = {.row = &row, .problem = &p, .team = team, .output = output};
+                iron__cpu_work work = {.row = &row, .problem = &p, .pool = pool, .output = output};
 
                 if (!(row.backends & IRON_ON_CPU))
                     continue;
@@ -236,11 +236,11 @@ static void every_cpu_row_is_right(void **state) {
             free(output);
             iron__op_transpose.unmake(&p);
         }
-        iron__team_destroy(team);
+        iron__thread_pool_destroy(pool);
     }
 }
 
-/* Is there a row of that name on one of these backends, before row number `end`? */
+/* Whether there is a row of that name on one of these backends before row number `end`. */
 static bool has_row(const char *name, uint32_t backends, size_t end) {
     iron__contender row;
 
@@ -250,7 +250,7 @@ static bool has_row(const char *name, uint32_t backends, size_t end) {
     return false;
 }
 
-static void rows_tell_a_story(void **state) {
+static void rows_are_complete(void **state) {
     static const char *const on_cpu[] = {"naive", "blocked", "vector", "threads"};
     static const char *const on_gpu[] = {
         "naive",        "tiled",    "tiled-padded",       "tiled-swizzled",
@@ -333,10 +333,10 @@ static void limits_are_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_answers_fail),     cmocka_unit_test(answers_of_before_fail),
-        cmocka_unit_test(the_judge_says_what),    cmocka_unit_test(data_are_the_seeds),
-        cmocka_unit_test(every_cpu_row_is_right), cmocka_unit_test(rows_tell_a_story),
-        cmocka_unit_test(sizes_are_large_enough), cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(wrong_answers_fail),          cmocka_unit_test(earlier_answers_fail),
+        cmocka_unit_test(the_check_names_the_element), cmocka_unit_test(data_depend_on_the_seed),
+        cmocka_unit_test(every_cpu_row_is_right),      cmocka_unit_test(rows_are_complete),
+        cmocka_unit_test(sizes_are_large_enough),      cmocka_unit_test(limits_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

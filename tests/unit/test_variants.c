@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_variants.c: every registry row that runs here against the definition, on the shapes that
- * break vector code.
+ * test_variants.c: every row of the contribution (tokens.h) that runs here against the definition,
+ * on shapes that break vector code.
  *
- * The rows come from the registry, so a new variant is tested by being listed. Lengths lie around a
- * lane, a group of 16, a turn of 80 and a block; starts are aligned and not, in memory and in the
- * stream; positions pass 2^32 and 2^36, where the hash's 64 bits show; vocabularies take every way
- * of divisor.h; tokens are small, any, and all ones. The reference is written here once more, from
- * SPEC alone. Then the same again with buffers that touch a page nobody may read, before and after:
- * a load beyond the run ends the program.
+ * The rows come from the table, so a new variant is tested as soon as it is listed. Lengths are
+ * around those of a vector, a group of 16, a turn of 80 and a block; starts are aligned and not, in
+ * memory and in the stream; positions pass 2^32 and 2^36, where all 64 bits of a position matter;
+ * vocabularies use every method of divisor.h; tokens are small, any, and all ones. The reference is
+ * written here a second time, from SPEC alone. Then the same with buffers that have unreadable
+ * pages directly before and after them: a load beyond the run crashes the program.
  */
 #include "support.h"
 
@@ -33,7 +33,7 @@ static const uint64_t positions[] = {0,
                                      (UINT64_C(1) << 36) + 9,
                                      (UINT64_C(1) << 63) + 1};
 
-/* 7, 100277, 999983, ... need an addend; 14, 1048574 are even without the half way. */
+/* 7, 100277, 999983, ... need an addend; 14, 1048574 are even without the half method. */
 static const uint32_t vocabs[] = {
     2,      3,      5,       6,       7,       10,       14,         641,        4096,
     32000,  50257,  50304,   65535,   65536,   65537,    100277,     128256,     151936,
@@ -42,15 +42,15 @@ static const uint32_t vocabs[] = {
 typedef enum token_kind { KIND_IN_VOCAB, KIND_ANY, KIND_ONES, KIND_COUNT } token_kind;
 
 static void fill(uint32_t *tokens, size_t count, token_kind kind, uint32_t vocab) {
-    dice d = {vocab};
+    rng r = {vocab};
 
     for (size_t k = 0; k < count; k++)
         tokens[k] = kind == KIND_ONES  ? UINT32_MAX
-                    : kind == KIND_ANY ? roll_u32(&d)
-                                       : (uint32_t)roll_below(&d, vocab);
+                    : kind == KIND_ANY ? rng_u32(&r)
+                                       : (uint32_t)rng_below(&r, vocab);
 }
 
-/* SPEC's words: h(i), p, XOR, sum; nothing of the library's. */
+/* As in SPEC: h(i), p, XOR, sum; without the library's functions. */
 static iron__contribution define(const iron__tokens_run *run) {
     iron__contribution c = {.count = run->count};
 
@@ -71,7 +71,7 @@ static bool is_repeated(size_t row) {
     return false;
 }
 
-/* All rows on one run; rows that share a function are one. */
+/* All rows on one run; a function that several rows share is tested once. */
 static void check_rows(const iron__tokens_run *run) {
     iron__contribution want = define(run);
 
@@ -117,8 +117,8 @@ static void shapes(void **state) {
     }
 }
 
-/* The long one, for every vocabulary and kind: all positions and offsets in the long test, else one
- * pair of them in turn. */
+/* A long run for every vocabulary and kind: all positions and offsets in the long test, otherwise
+ * one pair of them in turn. */
 static void long_runs(void **state) {
     uint32_t *tokens = grab((LONG_TOKENS + 3) * sizeof *tokens);
     size_t turn = 0;
@@ -142,7 +142,7 @@ static void long_runs(void **state) {
     free(tokens);
 }
 
-/* Every length up to a few turns, so that no length between the chosen ones hides something. */
+/* Every length up to a few turns, so that no length between the chosen ones hides a bug. */
 static void every_short_length(void **state) {
     static uint32_t tokens[400 + 3];
     static const uint32_t some[] = {7, 50257, 65536, 128256, 2147483647};
@@ -160,7 +160,7 @@ static void every_short_length(void **state) {
     }
 }
 
-/* Pages between two that nobody may touch:  guard | pages | guard */
+/* Pages between two unreadable ones:  guard | pages | guard */
 typedef struct fenced {
     char *map;
     size_t page, bytes;
@@ -203,8 +203,8 @@ static void no_read_beyond_the_run(void **state) {
     unfence(f);
 }
 
-/* Vocabularies of every kind that vector code tells apart are among those above. */
-static void vocabularies_take_every_way(void **state) {
+/* The vocabularies above include every kind that vector code distinguishes. */
+static void vocabularies_use_every_method(void **state) {
     size_t addend = 0, half = 0, even_plain = 0, odd_plain = 0, power = 0, wide = 0;
 
     (void)state;
@@ -245,7 +245,7 @@ static bool has_row(const char *name) {
     return false;
 }
 
-static void registry_rows_are_complete(void **state) {
+static void rows_are_complete(void **state) {
     size_t count = iron__tokens_variant_count();
 
     (void)state;
@@ -263,7 +263,7 @@ static void registry_rows_are_complete(void **state) {
     }
 }
 
-static void rows_of_a_mode_stand_together(void **state) {
+static void rows_of_a_mode_are_adjacent(void **state) {
     size_t modes = 0, count = iron__tokens_variant_count();
 
     (void)state;
@@ -279,7 +279,7 @@ static void rows_of_a_mode_stand_together(void **state) {
     assert_null(iron__tokens_mode_at(modes));
 }
 
-/* DESIGN's modes are all there, and each finds the first row of it that runs. */
+/* All modes of DESIGN exist, and each selects its first row that runs here. */
 static void modes_and_names_are_found(void **state) {
     static const char *const modes[] = {"scalar",   "vector", "threads",
                                         "champion", "node",   "hybrid"};
@@ -306,13 +306,13 @@ static void modes_and_names_are_found(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vocabularies_take_every_way),
+        cmocka_unit_test(vocabularies_use_every_method),
         cmocka_unit_test(shapes),
         cmocka_unit_test(long_runs),
         cmocka_unit_test(every_short_length),
         cmocka_unit_test(no_read_beyond_the_run),
-        cmocka_unit_test(registry_rows_are_complete),
-        cmocka_unit_test(rows_of_a_mode_stand_together),
+        cmocka_unit_test(rows_are_complete),
+        cmocka_unit_test(rows_of_a_mode_are_adjacent),
         cmocka_unit_test(modes_and_names_are_found),
     };
 

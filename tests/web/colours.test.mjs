@@ -8,20 +8,20 @@ function isRising(values) {
   return values.every((v, k) => k === 0 || v > values[k - 1]);
 }
 
-test("OKLab as its author tells it", () => {
+test("OKLab reference values", () => {
   assert.deepEqual(rgbOfLab([1, 0, 0]), [255, 255, 255]);
   assert.deepEqual(rgbOfLab([0, 0, 0]), [0, 0, 0]);
   assert.deepEqual(rgbOfLab([0.6279553606, 0.2248630684, 0.1258462959]), [255, 0, 0]);
   assert.deepEqual(rgbOfLab([0.4520137184, -0.0324569841, -0.3115281477]), [0, 0, 255]);
 });
 
-test("a pixel is red, green, blue and opaque, from its lowest byte up", () => {
+test("a pixel's bytes are red, green, blue and 255, lowest first", () => {
   assert.equal(pixelOf([1, 2, 3]), 0xff030201);
   assert.equal(cssOf(0xff030201), "rgb(1 2 3)");
   assert.equal(luminance(0xffffffff), 1);
 });
 
-test("lattice points: lightness alone orders them, in both themes", () => {
+test("lattice points are ordered by lightness in both themes", () => {
   for (const count of [2, 3, 12, 64]) {
     assert.ok(isRising([...pointPixels(count, "dark")].map(luminance)), `dark ${count}`);
     assert.ok(
@@ -29,14 +29,14 @@ test("lattice points: lightness alone orders them, in both themes", () => {
   }
 });
 
-test("twelve points are told apart from their neighbours", () => {
+test("twelve points differ from their neighbours", () => {
   for (const theme of ["light", "dark"]) {
     const grey = [...pointPixels(12, theme)].map(p => Math.cbrt(luminance(p)));
     grey.slice(1).forEach((g, k) => assert.ok(Math.abs(g - grey[k]) > 0.03, `${theme} ${k}`));
   }
 });
 
-test("potentials: 0 is grey, either side leaves it step by step", () => {
+test("potentials: 0 is grey, and both sides diverge from it gradually", () => {
   for (const [theme, sign] of [["light", -1], ["dark", 1]]) {
     const pixels = [...potentialPixels(theme)], middle = pixels[POTENTIAL_STEPS];
     assert.equal(pixels.length, 2 * POTENTIAL_STEPS + 1);

@@ -13,22 +13,22 @@ function heard(...texts) {
 const TWO = "event: engines\ndata: {\"a\": 1}\n\n: still here\n\nevent: engine\nid: 7\ndata: x\n\n";
 const BOTH = [["engines", "{\"a\": 1}"], ["engine", "x"]];
 
-test("events, and comments that are none", () => {
+test("events and comments", () => {
   assert.deepEqual(heard(TWO), BOTH);
   assert.deepEqual(heard(TWO.replaceAll("\n", "\r\n")), BOTH);
 });
 
-test("wherever the text is cut", () => {
+test("text split at any position", () => {
   for (let at = 0; at <= TWO.length; at++)
     assert.deepEqual(heard(TWO.slice(0, at), TWO.slice(at)), BOTH, String(at));
   assert.deepEqual(heard(...TWO), BOTH);
 });
 
-test("an event that is not complete is not told", () => {
+test("an incomplete event is not delivered", () => {
   assert.deepEqual(heard("event: engine\ndata: x\n"), []);
 });
 
-test("several lines of data are one text, and names do not stick", () => {
+test("several data lines are joined, and an event's name does not apply to the next", () => {
   assert.deepEqual(
     heard("event: a\ndata: 1\ndata:2\n\ndata: 3\n\n"), [["a", "1\n2"], ["message", "3"]]);
 });

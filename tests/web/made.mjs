@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// made.mjs: files as other programs write them, byte by byte, for the tests of the dashboard.
+// made.mjs: makes files of other programs byte by byte, for the dashboard's tests.
 import {File} from "node:buffer";
 import {webcrypto} from "node:crypto";
 
-// What browsers have, and node 18 does not.
+// Browser globals that node 18 lacks.
 globalThis.File ??= File;
 globalThis.crypto ??= webcrypto;
 
@@ -22,7 +22,7 @@ function headOf(text, major, align) {
   return head;
 }
 
-// What numpy.save writes: the dict, blanks up to a multiple of 64, a line feed, the data.
+// The output of numpy.save: the dict, padding up to a multiple of 64, a line feed, the data.
 export function npy(dict, data = Buffer.alloc(0), {major = 1, align = 64} = {}) {
   return Buffer.concat([headOf(dict, major, align), data]);
 }
@@ -45,7 +45,7 @@ export function nodesFile(rows, more) {
   return file.buffer.slice(file.byteOffset, file.byteOffset + file.length);
 }
 
-// llm.c: 256 words, of which three say something, then tokens.
+// llm.c: a header of 256 words, three of them used, then tokens.
 export function llmc(magic, version, count, data) {
   const head = Buffer.alloc(1024);
   head.writeInt32LE(magic, 0);

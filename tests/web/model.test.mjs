@@ -12,7 +12,7 @@ function modelOf(...names) {
   return model;
 }
 
-test("a complete list takes the place of the old one, others add to it", () => {
+test("a complete list replaces the old one, other lists update it", () => {
   const model = modelOf("a", "b");
   models.takeEngines(model, {complete: false, engines: [{name: "c"}], removed: ["a"]});
   assert.deepEqual([...model.engines.keys()], ["b", "c"]);
@@ -20,7 +20,7 @@ test("a complete list takes the place of the old one, others add to it", () => {
   assert.deepEqual([...model.engines.keys()], ["z"]);
 });
 
-test("nothing is known of the list before it was complete", () => {
+test("the list is incomplete before the first complete one and after a reset", () => {
   const model = models.createModel();
   assert.equal(model.isComplete, false);
   models.takeEngines(model, {complete: true, engines: [], removed: []});
@@ -29,13 +29,13 @@ test("nothing is known of the list before it was complete", () => {
   assert.equal(model.isComplete, false);
 });
 
-test("names are found by a part, whatever their case, and in natural order", () => {
+test("names are found by substring, ignoring case, in natural order", () => {
   const model = modelOf("run-10", "Run-2", "other");
   assert.deepEqual(models.namesWith(model, " RUN "), ["Run-2", "run-10"]);
   assert.deepEqual(models.namesWith(model, "").length, 3);
 });
 
-test("where an engine stands is taken of the chosen one alone", () => {
+test("events of engines that are not selected are ignored", () => {
   const model = modelOf("a", "b");
   models.choose(model, "a");
   assert.equal(models.takeStand(model, {name: "b", tokens: 9}), false);
@@ -46,19 +46,19 @@ test("where an engine stands is taken of the chosen one alone", () => {
   assert.equal(model.stand, null);
 });
 
-test("the engine that was changed last is the first to be looked at", () => {
+test("the most recently changed engine is shown first", () => {
   assert.equal(models.latestName(modelOf("a", "b", "c")), "c");
   assert.equal(models.latestName(modelOf()), null);
 });
 
-test("nothing is on its way while the server is away", () => {
+test("incoming tokens and rates are reset while the server is unreachable", () => {
   const model = modelOf("a");
   models.calm(model);
   const {rate, incoming, tokens} = model.engines.get("a");
   assert.deepEqual([rate, incoming, tokens], [0, 0, 0]);
 });
 
-test("an engine that was made here does not push out what the stream told", () => {
+test("an engine created here does not replace data of the stream", () => {
   const model = modelOf("a", "b");
   models.addEngine(model, {name: "b", tokens: 0});
   models.addEngine(model, {name: "c", tokens: 0});

@@ -17,16 +17,16 @@ test("nodes as the server sends them", () => {
   assert.deepEqual(nodeAt(nodes, 3), {point: 7, potential: 1e6, activation: 1});
 });
 
-test("data that are not aligned are copied", () => {
+test("unaligned data is copied", () => {
   const nodes = readNodes(nodesFile(ROWS, {align: 63}));
   assert.deepEqual(nodeAt(nodes, 2), {point: 15, potential: 100, activation: 0.75});
 });
 
-test("an answer that is cut off or something else is refused", () => {
+test("truncated and other answers are refused", () => {
   const file = nodesFile(ROWS);
   assert.throws(() => readNodes(file.slice(0, file.byteLength - 1)), /cut off/);
   const other = npyOf("'<f4'", "(3,)", Buffer.alloc(12));
-  assert.throws(() => readNodes(new Uint8Array(other).buffer), /no array of nodes/);
+  assert.throws(() => readNodes(new Uint8Array(other).buffer), /not an array of nodes/);
 });
 
 test("the smallest square", () => {
@@ -35,7 +35,7 @@ test("the smallest square", () => {
     assert.equal(sideOf(count), side);
 });
 
-test("pixels by lattice point, what changed, how many there are", () => {
+test("pixels by lattice point, changed nodes, counts", () => {
   const nodes = readNodes(nodesFile([...ROWS, [8, 0, 1], [70000, 0, 1]]));
   const colours = pointPixels(3, "light"), pixels = new Uint32Array(9), marks = new Uint32Array(9);
   const counts = new Uint32Array(3);
@@ -51,7 +51,7 @@ test("pixels by lattice point, what changed, how many there are", () => {
   assert.deepEqual([...counts], [2, 1, 1]);
 });
 
-test("pixels by potential, cut at the range", () => {
+test("pixels by potential, clamped to the range", () => {
   const nodes = readNodes(nodesFile(ROWS)), colours = potentialPixels("light"),
         pixels = new Uint32Array(4);
   assert.deepEqual(potentialSpan(nodes), {lowest: -14, highest: 1e6});

@@ -35,7 +35,7 @@ test("records, and no dimensions", () => {
   assert.deepEqual(readNpyHeader(npyOf("'<u2'", "()")).shape, []);
 });
 
-test("what is no header is refused", () => {
+test("invalid headers are refused", () => {
   const good = "{'descr': '<u2', 'fortran_order': False, 'shape': (1,), }";
   for (const dict of
          ["", "{}", "[1]", good + "x", good.replace("'shape'", "'form'"), good.replace(", }", ""),
@@ -47,7 +47,7 @@ test("what is no header is refused", () => {
     assert.throws(() => readNpyHeader(npy(dict)), /^Error: its NumPy header/, dict);
 });
 
-test("cut headers, unknown versions, lengths that are none", () => {
+test("truncated headers, unknown versions, invalid lengths", () => {
   const file = npyOf("'<u2'", "(3,)", u16(1, 2, 3));
   assert.throws(() => readNpyHeader(file.subarray(0, 11)), /cut off/);
   assert.throws(() => readNpyHeader(file.subarray(0, 127)), /cut off/);
@@ -55,8 +55,8 @@ test("cut headers, unknown versions, lengths that are none", () => {
     assert.throws(
       () =>
         readNpyHeader(Buffer.concat([file.subarray(0, 6), Buffer.from([major]), file.subarray(7)])),
-      /version is [04]\.0; 1 to 3/);
+      /version is [04]\.0, expected 1 to 3/);
   const long = npyOf("'<u2'", "(3,)", u16(1, 2, 3), {major: 2});
   long.writeUInt32LE(0xfffffff0, 8);
-  assert.throws(() => npyHeadBytes(long), /4294967292 bytes long/);
+  assert.throws(() => npyHeadBytes(long), /length of 4294967292 bytes/);
 });

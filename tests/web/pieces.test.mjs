@@ -6,7 +6,7 @@ import {test} from "node:test";
 
 import {newKey, pauseSeconds, PIECE_BYTES_MAX, pieceLength, Speed} from "../../web/dashboard/pieces.js";
 
-test("pieces are whole batches, but for the last", () => {
+test("all pieces but the last are whole batches", () => {
   for (const batch of [1, 1000, 786432, 3e7])
     for (const rate of [0, 1, 1e5, 3e6, 1e9]) {
       const total = 5e7 + 123, width = 2;
@@ -15,13 +15,13 @@ test("pieces are whole batches, but for the last", () => {
         assert.ok(count > 0 && from + count <= total);
         assert.ok(count % batch === 0 || from + count === total);
         assert.ok(count * width <= PIECE_BYTES_MAX || count <= batch);
-        if (batch === 1 && count < 1000) break;  // slow and tiny: the first is enough
+        if (batch === 1 && count < 1000) break;  // too many iterations
         from += count;
       }
     }
 });
 
-test("as long as the line is fast", () => {
+test("the piece length follows the speed", () => {
   const piece = rate => pieceLength({from: 0, total: 1e12, batch: 1000, width: 4, rate});
   assert.equal(piece(1e6), 350000);
   assert.equal(piece(100), 1000);
@@ -29,17 +29,17 @@ test("as long as the line is fast", () => {
   assert.equal(piece(0), 1048000);
 });
 
-test("single batches where the server takes no more", () => {
+test("single batches if the server accepts no more", () => {
   assert.equal(
     pieceLength({from: 0, total: 1e9, batch: 1000, width: 4, rate: 1e9, batchesMax: 1}), 1000);
 });
 
-test("positions beyond 2^32 are whole numbers still", () => {
+test("positions beyond 2^32 are exact", () => {
   const total = 2 ** 40 + 1;
   assert.equal(pieceLength({from: 2 ** 40, total, batch: 786432, width: 2, rate: 1e9}), 1);
 });
 
-test("a speed over the last two seconds", () => {
+test("the speed over the last two seconds", () => {
   const speed = new Speed();
   assert.equal(speed.rate, 0);
   speed.tell(0, 0);
@@ -52,7 +52,7 @@ test("a speed over the last two seconds", () => {
   assert.equal(speed.rate, 0);
 });
 
-test("pauses grow, and the server's wish counts", () => {
+test("pauses grow, and Retry-After is honoured", () => {
   assert.deepEqual([1, 2, 3, 4, 5, 6, 60].map(n => pauseSeconds(n)), [1, 2, 4, 8, 15, 15, 15]);
   assert.equal(pauseSeconds(1, 30), 30);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// pull.test.mjs: when nodes are asked for. Every request stays open until the test answers it.
+// pull.test.mjs: when nodes are fetched. Every request stays open until the test answers it.
 import assert from "node:assert/strict";
 import {test} from "node:test";
 
@@ -8,7 +8,7 @@ const page = Object.assign(new EventTarget(), {hidden: false});
 globalThis.document = page;
 const {Puller} = await import("../../web/dashboard/pull.js");
 
-// A puller whose requests wait in `open`; next() is the one that comes next.
+// A puller whose requests wait in `open`; next() resolves to the next request.
 function pulled() {
   const open = [], waiting = [], seen = [], problems = [];
   const fetchNodes = (name, signal) => new Promise((answer, refuse) => {
@@ -24,7 +24,7 @@ function pulled() {
   return {puller, open, next, seen, problems};
 }
 
-test("one at a time, and the newest wins", async () => {
+test("one request at a time, for the newest version", async () => {
   const {puller, open, next, seen} = pulled();
   puller.follow("a", 4096);
   const first = await next();
@@ -37,11 +37,11 @@ test("one at a time, and the newest wins", async () => {
   await new Promise(setImmediate);
   assert.deepEqual(seen, ["nodes 0", "nodes 3"]);
   assert.equal(puller.got, 3);
-  assert.equal(puller.timer, 0);  // nothing is planned: it has the newest
+  assert.equal(puller.timer, 0);  // nothing is scheduled: it has the newest version
   puller.destroy();
 });
 
-test("a hidden page asks for nothing until it is seen", async () => {
+test("a hidden page sends no requests", async () => {
   const {puller, open, next} = pulled();
   page.hidden = true;
   puller.follow("a", 4096);
@@ -53,18 +53,20 @@ test("a hidden page asks for nothing until it is seen", async () => {
   puller.destroy();
 });
 
-test("another engine: what is under way is given up and not shown", async () => {
-  const {puller, next, seen} = pulled();
-  puller.follow("a", 4096);
-  const old = await next();
-  puller.follow("b", 4096);
-  assert.ok(old.signal.aborted);
-  old.answer("nodes of a");
-  (await next()).answer("nodes of b");
-  await new Promise(setImmediate);
-  assert.deepEqual(seen, ["nodes of b"]);
-  puller.destroy();
-});
+test(
+  "another engine is selected: the pending request is aborted and its answer not shown",
+  async () => {
+    const {puller, next, seen} = pulled();
+    puller.follow("a", 4096);
+    const old = await next();
+    puller.follow("b", 4096);
+    assert.ok(old.signal.aborted);
+    old.answer("nodes of a");
+    (await next()).answer("nodes of b");
+    await new Promise(setImmediate);
+    assert.deepEqual(seen, ["nodes of b"]);
+    puller.destroy();
+  });
 
 test("large engines get a pause of four times the last answer", async () => {
   const {puller, next} = pulled();
@@ -80,7 +82,7 @@ test("large engines get a pause of four times the last answer", async () => {
   puller.destroy();
 });
 
-test("a failure is told, tried again later, and told to be over", async () => {
+test("a failure is reported, retried and then reported as over", async () => {
   const {puller, next, problems} = pulled();
   puller.follow("a", 4096);
   (await next()).refuse("away");

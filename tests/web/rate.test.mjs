@@ -10,14 +10,14 @@ function windowOf(...pairs) {
   return window;
 }
 
-test("nothing is a line on the ground", () => {
+test("without reports the line is at 0", () => {
   const window = new RateWindow();
   assert.deepEqual(window.points(200), [[80, 200], [0, 0]]);
   assert.ok(window.isFlat(200));
   assert.equal(window.at(200), 0);
 });
 
-test("after a 0 the line stays on the ground", () => {
+test("after a 0 the line stays at 0", () => {
   const window = windowOf([100, 5], [101, 0], [140, 7]);
   assert.deepEqual(window.points(140), [[100, 101, 139.5, 140], [5, 0, 0, 7]]);
   window.push(141, 0);
@@ -25,18 +25,18 @@ test("after a 0 the line stays on the ground", () => {
   assert.deepEqual(window.points(150)[1].slice(-2), [0, 0]);
 });
 
-test("a rate that nobody followed up leaves a gap", () => {
+test("a rate without later samples leaves a gap", () => {
   const window = windowOf([100, 5], [140, 7]);
   assert.deepEqual(window.points(140), [[100, 100.5, 140], [5, null, 7]]);
   assert.equal(window.at(141), 7);
   assert.equal(window.at(150), 0);
 });
 
-test("of two in one moment the later one counts", () => {
+test("of two reports at the same time the later one counts", () => {
   assert.deepEqual(windowOf([100, 5], [100, 6], [99, 7]).points(100), [[100], [7]]);
 });
 
-test("two minutes are kept, and the one from which the line comes in", () => {
+test("keeps two minutes, and the last report before them", () => {
   const window = new RateWindow();
   for (let t = 0; t <= 300; t++) window.push(t, 1);
   assert.equal(window.times[0], 180);

@@ -14,7 +14,7 @@ test("the same tokens every time, below the vocabulary", () => {
   assert.deepEqual(sampleTokens(10, 50257), tokens.subarray(0, 10));
 });
 
-test("common ones are common, rare ones are there", () => {
+test("small ids are frequent, large ids occur", () => {
   const counts = new Map();
   for (const t of sampleTokens(200000, 50257)) counts.set(t, (counts.get(t) || 0) + 1);
   const [first, tenth, thousandth] = [0, 9, 999].map(t => counts.get(t) || 0);
@@ -29,7 +29,7 @@ test("every vocabulary", () => {
   }
 });
 
-test("as a file that says what it is", async () => {
+test("as a NumPy file", async () => {
   const kind = await examineFile(sampleFile(1234, 50257));
   assert.deepEqual([kind.kind, kind.dtype, kind.tokens], ["npy", "u16", 1234]);
 });

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// sender.test.mjs: one file's way into an engine, with a world that fails as the real one does. The
-// engine here keeps keys as the server does, so what it holds at the end tells whether every token
-// was fed once.
+// sender.test.mjs: feeds one file into a simulated engine with injected failures. The engine
+// handles keys as the server does, so its content shows whether every token was fed exactly once.
 import "./made.mjs";
 
 import assert from "node:assert/strict";
@@ -14,8 +13,8 @@ function problem(kind, status = 0, more = {}) {
   return Object.assign(new Error(kind), {kind, status, sentence: kind, ...more});
 }
 
-// An engine of batches of 10 tokens. `mishaps` are called with each request, in turn; one may
-// return "lost" (taken, but the answer is not heard) or throw.
+// An engine with batches of 10 tokens. Each request calls the next function of `mishaps`, which may
+// return "lost" (the body is fed, the answer is lost) or throw.
 function worldOf(mishaps = [], tokens = 0) {
   const keys = new Map();
   const world = {
@@ -65,7 +64,7 @@ const fail = (...parts) => () => {
   throw problem(...parts);
 };
 
-test("a file goes in pieces of whole batches, one after the other", async () => {
+test("a file is sent in pieces of whole batches, one after the other", async () => {
   const world = worldOf([], 100), sender = senderOf(world);
   await sender.go();
   assert.equal(sender.state, "done");
@@ -77,7 +76,7 @@ test("a file goes in pieces of whole batches, one after the other", async () => 
   assert.equal(world.tokens, 135);
 });
 
-test("a lost answer: the same piece with the same key, and nothing twice", async () => {
+test("lost answer: the piece is sent again with the same key and fed once", async () => {
   const world = worldOf([() => {}, () => "lost"]), sender = senderOf(world);
   await sender.go();
   assert.equal(sender.state, "done");
@@ -87,7 +86,7 @@ test("a lost answer: the same piece with the same key, and nothing twice", async
   assert.deepEqual([world.posts[2].at, world.posts[2].count], [10, 10]);
 });
 
-test("a server that is away is waited for, longer and longer", async () => {
+test("unreachable server: retried with growing pauses", async () => {
   const away = fail("unreachable");
   const world = worldOf([away, away, away, away, away, away, away]), sender = senderOf(world);
   await sender.go();
@@ -96,13 +95,13 @@ test("a server that is away is waited for, longer and longer", async () => {
   assert.equal(new Set(world.posts.slice(0, 8).map(p => p.key)).size, 1);
 });
 
-test("busy: after the pause the server asks for", async () => {
+test("busy: retried after the server's Retry-After", async () => {
   const world = worldOf([fail("busy", 503, {retryAfter: 3})]), sender = senderOf(world);
   await sender.go();
   assert.deepEqual([sender.state, world.pauses], ["done", [3]]);
 });
 
-test("somebody else feeds: it stops, and goes on behind them when told to", async () => {
+test("another client feeds: stops, and continues after those tokens on request", async () => {
   const world = worldOf([() => {}, (_, w) => void (w.tokens += 7)]), sender = senderOf(world);
   await sender.go();
   assert.deepEqual([sender.state, sender.position, sender.fed], ["conflict", 17, 10]);
@@ -112,14 +111,16 @@ test("somebody else feeds: it stops, and goes on behind them when told to", asyn
   assert.deepEqual(world.posts.slice(2).map(p => [p.at, p.from]), [[17, 10], [27, 20], [37, 30]]);
 });
 
-test("a refusal that looks like a broken connection is seen by the engine's position", async () => {
-  const world = worldOf([fail("unreachable"), fail("unreachable")]), sender = senderOf(world);
-  world.onPause = () => void (world.tokens = 99);
-  await sender.go();
-  assert.deepEqual([sender.state, sender.position], ["conflict", 99]);
-});
+test(
+  "a refusal that looks like a broken connection is detected by the engine's position",
+  async () => {
+    const world = worldOf([fail("unreachable"), fail("unreachable")]), sender = senderOf(world);
+    world.onPause = () => void (world.tokens = 99);
+    await sender.go();
+    assert.deepEqual([sender.state, sender.position], ["conflict", 99]);
+  });
 
-test("401: it waits for the token and sends the same again", async () => {
+test("401: waits for the token and sends the piece again", async () => {
   const world = worldOf([fail("unauthorized", 401)]), sender = senderOf(world);
   await sender.go();
   assert.deepEqual([sender.state, world.pauses], ["done", ["token"]]);
@@ -135,13 +136,13 @@ test("413: single batches from then on, under a new key", async () => {
   assert.notEqual(world.posts[0].key, world.posts[1].key);
 });
 
-test("413 of a single batch is the end", async () => {
+test("413 for a single batch: fails", async () => {
   const world = worldOf([fail("too-large", 413)]), sender = senderOf(world);
   await sender.go();
   assert.deepEqual([sender.state, sender.problem.kind, world.tokens], ["failed", "too-large", 0]);
 });
 
-test("values that are no tokens are the end, and going on is possible", async () => {
+test("invalid tokens: fails, and can be continued", async () => {
   const world = worldOf([() => {}, fail("bad-token-value", 400)]), sender = senderOf(world);
   await sender.go();
   assert.deepEqual([sender.state, sender.fed], ["failed", 10]);
@@ -150,14 +151,14 @@ test("values that are no tokens are the end, and going on is possible", async ()
   assert.equal(world.posts[1].key, world.posts[2].key);
 });
 
-test("a server that fails inside is tried five times", async () => {
+test("500: tried five times", async () => {
   const inside = fail("internal", 500), world = worldOf(Array(9).fill(inside)),
         sender = senderOf(world);
   await sender.go();
   assert.deepEqual([sender.state, world.posts.length], ["failed", 5]);
 });
 
-test("a file that is gone is no server that is away", async () => {
+test("a missing file is not reported as a missing server", async () => {
   const world = worldOf([fail("unreachable")]), sender = senderOf(world);
   world.isThere = false;
   await sender.go();
@@ -165,7 +166,7 @@ test("a file that is gone is no server that is away", async () => {
 });
 
 test(
-  "cancelled on its way: what was committed stays, the rest goes on under the same key",
+  "cancelled during the upload: committed pieces stay, the rest continues with the same key",
   async () => {
     const world = worldOf([() => {}, () => sender.cancel()]), sender = senderOf(world);
     await sender.go();
@@ -175,7 +176,7 @@ test(
     assert.equal(world.posts[1].key, world.posts[2].key);
   });
 
-test("cancelled when the body had gone: its answer is waited for", async () => {
+test("cancelled after the body was sent: waits for the answer", async () => {
   const gone = request => {
     request.onSent(request.count * 2);
     sender.cancel();
@@ -185,14 +186,14 @@ test("cancelled when the body had gone: its answer is waited for", async () => {
   assert.deepEqual([sender.state, sender.fed, world.tokens], ["cancelled", 10, 10]);
 });
 
-test("cancelled in a pause", async () => {
+test("cancelled during a pause", async () => {
   const world = worldOf([fail("unreachable")]), sender = senderOf(world);
   world.onPause = () => sender.cancel();
   await sender.go();
   assert.deepEqual([sender.state, sender.fed], ["cancelled", 0]);
 });
 
-test("cancelled though the piece had arrived: the engine's position tells", async () => {
+test("cancelled after the piece was fed: the engine's position decides", async () => {
   const world = worldOf([(_, w) => {
     w.tokens += 10;
     sender.cancel();

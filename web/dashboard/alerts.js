@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// alerts.js: the one place where the page says that something went wrong: a sentence that is read
-// out at once (role=alert) and stays until it is dismissed or the matter is settled. It moves to
-// where the person is: into the form that was refused, since a modal dialog hides all else from a
-// screen reader. What went well is announced quietly.
+// alerts.js: the page's one error message. Screen readers read it out at once (role=alert), and it
+// stays until it is dismissed or the problem is solved. It is shown inside the form that caused it,
+// because a modal dialog hides everything else from a screen reader. Successes are announced
+// politely.
 import {h} from "./dom.js";
 
 const text = h("span");
@@ -11,7 +11,7 @@ const region =
   h("div", {class: "problem", role: "alert", "data-testid": "problem", hidden: true}, text,
     h("button", {class: "quiet small", type: "button", onclick: clearProblem}, "Dismiss"));
 
-// A Problem or a sentence; `near` is a form with a .problem-slot, the top of the page without it.
+// Shows a Problem or a text in the form `near` (its .problem-slot), or at the top of the page.
 export function showProblem(problem, near) {
   const slot = near && near.querySelector(".problem-slot");
   const place = slot || document.getElementById("problem-place");

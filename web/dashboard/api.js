@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// api.js: how the page asks its server. One function sends a request; whatever goes wrong comes
-// back as a Problem, which knows the sentence that people get to read. The token, where the server
-// wants one, lives in sessionStorage: it ends with the tab, and no other site ever sees it. A
-// request that meets 401 tells whoever listens (onUnauthorized), and the page then asks for the
-// token.
+// api.js: requests to the server. One function sends a request; every failure is thrown as a
+// Problem, which has a message for the user. The token, if the server needs one, is kept in
+// sessionStorage, so it is deleted with the tab and no other site can read it. A request refused
+// with 401 calls the listeners (onUnauthorized), and the page then asks for the token.
 
 const TOKEN_KEY = "iron.token";
 const listeners = new Set();
 
-// A failure, as the server (problem+json) or the network told it. kind is the last word of the
-// problem's type, "unreachable" when no answer came, "stopped" when the caller gave up.
+// A failure reported by the server (problem+json) or the network. kind is the last word of the
+// problem's type, "unreachable" if there was no answer, "stopped" if the caller aborted.
 export class Problem extends Error {
   constructor(fields) {
     super(fields.detail || fields.title || "Something failed");
@@ -23,7 +22,7 @@ export class Problem extends Error {
     this.position = fields.position;
   }
 
-  // What happened and what to do, for people.
+  // What happened and what to do, as a message for the user.
   get sentence() {
     const what = asSentence(this.detail || this.title || "Something failed here");
     return this.help ? `${what} ${asSentence(this.help)}` : what;
@@ -36,8 +35,8 @@ function asSentence(text) {
   return /[.!?]$/.test(begun) ? begun : begun + ".";
 }
 
-// The Problem that an answer's status and text amount to, also for answers of XMLHttpRequest. 401
-// is told to the listeners.
+// The Problem for an answer's status and text, also for answers of XMLHttpRequest. A 401 calls the
+// listeners.
 export function problemFrom(status, text) {
   const problem = new Problem(fieldsOf(status, text));
   if (status === 401)
@@ -51,17 +50,17 @@ function fieldsOf(status, text) {
     const kind = String(found.type || "").split(":").pop() || "internal";
     return {...found, kind, status};
   } catch (error) {
-    return {status, kind: "internal", detail: `the server answered ${status} without saying why`};
+    return {status, kind: "internal", detail: `the server answered ${status} without a reason`};
   }
 }
 
-// No answer came: the server is away, or the connection broke.
+// No answer: the server is unreachable, or the connection broke.
 export function unreachable() {
   return new Problem({
     kind: "unreachable",
     title: "The server does not answer",
     detail: "the server does not answer",
-    help: "Is iron serve still running? The page tries again by itself."
+    help: "Check that iron serve is running. The page retries automatically."
   });
 }
 
@@ -69,7 +68,7 @@ function stopped() {
   return new Problem({kind: "stopped", title: "Stopped", detail: "the request was stopped"});
 }
 
-// Asks; the answer has a status of 2xx, or a Problem is thrown.
+// Sends a request; returns an answer with status 2xx or throws a Problem.
 //   json     becomes the body, as JSON
 //   body     is sent as it is (application/octet-stream unless headers say otherwise)
 //   signal   an AbortSignal
@@ -97,7 +96,7 @@ function typeOf(json, body) {
   return body === undefined ? {} : {"Content-Type": "application/octet-stream"};
 }
 
-// The answer's JSON; an answer that breaks off on its way is a server that is away.
+// The answer's JSON; an answer that is cut off counts as an unreachable server.
 export async function requestJson(method, path, options) {
   const answer = await request(method, path, options);
   try {
@@ -107,12 +106,12 @@ export async function requestJson(method, path, options) {
   }
 }
 
-// The path of an engine, and of what is below it.
+// The path of an engine, or of a resource below it.
 export function enginePath(name, below = "") {
   return `/v1/engines/${encodeURIComponent(name)}${below}`;
 }
 
-// The header that carries the token; none when there is no token.
+// The Authorization header; empty without a token.
 export function authorization() {
   const token = sessionStorage.getItem(TOKEN_KEY);
   return token ? {Authorization: `Bearer ${token}`} : {};
@@ -130,19 +129,19 @@ export function forgetToken() {
   sessionStorage.removeItem(TOKEN_KEY);
 }
 
-// Will the server want a token? Asked without one, and without being refused. A server that does
-// not answer is found out by whoever asks next.
+// Whether the server requires a token, found out without a refused request. A server that does not
+// answer is reported by the next request.
 export async function wantsToken() {
   try {
     const answer = await request("GET", "/healthz");
-    await answer.text();  // an answer that nobody reads keeps its connection
+    await answer.text();  // an unread answer would keep its connection open
     return answer.headers.has("WWW-Authenticate");
   } catch (error) {
     return false;
   }
 }
 
-// Calls listener(problem) whenever a request was refused for want of the right token.
+// Calls listener(problem) whenever a request is refused because of a missing or wrong token.
 export function onUnauthorized(listener) {
   listeners.add(listener);
 }

@@ -2,9 +2,9 @@
 //
 // colours.js: the colours of the node map. Both scales are made in OKLab, where equal steps look
 // equal: one for lattice points, from sand over teal to violet, and one for potentials, from blue
-// over the paper's grey to orange. Lightness alone orders the first, and no pair of hues that
-// people confuse is used, so every kind of colour vision can read them. What is more is further
-// from the paper: darker in the light theme, lighter in the dark one.
+// over the background's grey to orange. The first is ordered by lightness alone, and no easily
+// confused hues are paired, so both work with every kind of colour vision. Larger values are
+// further from the background: darker in the light theme, lighter in the dark one.
 //
 // Pixels are words as ImageData holds them on little-endian machines: 0xAABBGGRR.
 
@@ -13,7 +13,7 @@ function linearToByte(c) {
   return Math.round(255 * Math.min(1, Math.max(0, s)));
 }
 
-// OKLab to bytes of sRGB; what the screen cannot show is cut.
+// OKLab to sRGB bytes; out-of-gamut values are clamped.
 export function rgbOfLab([L, a, b]) {
   const l = (L + 0.3963377774 * a + 0.2158037573 * b) ** 3;
   const m = (L - 0.1055613458 * a - 0.0638541728 * b) ** 3;
@@ -30,7 +30,7 @@ function labOf(L, chroma, hue) {
   return [L, chroma * Math.cos(turn), chroma * Math.sin(turn)];
 }
 
-// Where t (0 to 1) lies on a path of evenly spaced stations.
+// Interpolates at t (0 to 1) along evenly spaced colours.
 function along(stations, t) {
   const x = Math.min(1, Math.max(0, t)) * (stations.length - 1);
   const k = Math.min(stations.length - 2, Math.floor(x));
@@ -48,7 +48,7 @@ const POINTS = {
   ]
 };
 
-// No potential is the paper's own grey, so that what stands out is what has gone somewhere.
+// Potential 0 has the background's grey, so that only nodes that have moved stand out.
 const POTENTIALS = {
   light: [
     labOf(0.36, 0.125, 262), labOf(0.57, 0.115, 252), labOf(0.78, 0.06, 245), labOf(0.955, 0, 0),
@@ -97,16 +97,15 @@ export function luminance(pixel) {
 
 const ROUND = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
 
-// The smallest round number that is not below `value`: what a scale ends at.
+// The smallest round number that is not below `value`, for the end of a scale.
 export function roundUp(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return ROUND.map(f => f * power).find(v => v >= value * (1 - 1e-9)) ?? 10 * power;
 }
 
-// The range that potentials are drawn in. It widens at once, since a colour that is cut would lie,
-// and narrows only when less than a tenth of it is used: the picture keeps its meaning while it
-// moves.
+// The range of the potential scale. It widens at once, because clamped colours would be wrong, and
+// narrows only when less than a tenth of it is used, so that colours stay comparable over time.
 export function nextRange(range, largest) {
   if (largest > range || largest * 10 < range) return roundUp(largest);
   return range;

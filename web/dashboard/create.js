@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// create.js: making an engine: the form with its defaults, and the short way without it. What is
-// right is the server's to judge; what it says stands in the form, in its words.
+// create.js: creates engines, with the form or directly with the defaults. The server validates the
+// values; its messages are shown in the form.
 import {announce, clearProblem, showProblem} from "./alerts.js";
 import {requestJson} from "./api.js";
 
-// Digits become a number; whatever else was written goes to the server, which says what is wrong.
+// Digits become a number; other text is sent as it is, and the server reports the error.
 function numberOf(text) {
   const plain = text.replace(/[\s,_]/g, "");
   return /^\d{1,15}$/.test(plain) ? Number(plain) : text.trim();
 }
 
-// What the form says, as POST /v1/engines wants it; what is empty has its default.
+// The form's values as the body of POST /v1/engines; empty fields are omitted.
 export function planOf(form) {
   const plan = {name: form.elements.name.value.trim()};
   for (const field of ["nodes", "vocab", "batch"])
@@ -27,8 +27,8 @@ export function createEngine(plan) {
   return requestJson("POST", "/v1/engines", {json: plan});
 }
 
-// The field that a problem is about: the one that holds what its sentence quotes, else the one that
-// it names first.
+// The field that a problem is about: the one whose value its message quotes, otherwise the one
+// that it names first.
 export function fieldOf(form, problem) {
   const fields = [...form.elements].filter((field) => field.name);
   const quoted = fields.find((field) => field.value && problem.detail.includes(`'${field.value}'`));
@@ -42,7 +42,7 @@ export function fieldOf(form, problem) {
   return named.length ? named[0].field : form.elements.name;
 }
 
-// Marks the field and brings the person there, unfolding what hides it.
+// Marks and focuses the field; opens the section that hides it.
 function pointAt(form, problem) {
   const field = fieldOf(form, problem), folded = field.closest("details");
   if (folded) folded.open = true;
@@ -54,13 +54,13 @@ function unmark(form) {
   for (const field of form.elements) field.removeAttribute("aria-invalid");
 }
 
-// Backends that this server lacks cannot be chosen, and say why.
+// Disables the backends that this server lacks and shows the reason.
 function offerBackends(select, backends) {
   for (const backend of backends || []) {
     const option = [...select.options].find((one) => one.value === backend.name);
     if (!option) continue;
     option.disabled = !backend.is_available;
-    option.textContent = backend.is_available ? backend.name : `${backend.name} (not here)`;
+    option.textContent = backend.is_available ? backend.name : `${backend.name} (not available)`;
     option.title = backend.reason || "";
   }
 }
@@ -79,7 +79,7 @@ export function createCreation({onCreated}) {
     try {
       const engine = await createEngine(planOf(form));
       dialog.close();
-      announce(`The engine ${engine.name} was made.`);
+      announce(`Engine ${engine.name} created.`);
       onCreated(engine);
     } catch (problem) {
       if (problem.kind !== "unreachable") pointAt(form, problem);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// dom.js: elements in one call, and writing to them only when something changes. There is no
-// framework: the page has few moving parts, and each keeps the elements that it changes.
+// dom.js: creates elements in one call and writes to them only when something changes. The page
+// uses no framework: it has few dynamic parts, and each keeps references to its elements.
 
 // h("button", {class: "quiet", type: "button", onclick: go, hidden: true}, "Go", child, ...)
 //   on...      a function: listens to that event
@@ -28,13 +28,13 @@ function kept(children) {
     (child) => child !== null && child !== undefined && child !== false);
 }
 
-// Puts new children into an element instead of the old ones.
+// Replaces the children of an element.
 export function fill(element, ...children) {
   element.replaceChildren(...kept(children));
   return element;
 }
 
-// Writes a text if it is another one: the browser need not lay out what did not change.
+// Sets a text only if it differs, to avoid needless layout.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -43,14 +43,14 @@ export function setHidden(element, isHidden) {
   if (element.hidden !== isHidden) element.hidden = isHidden;
 }
 
-// A number that no other element's id has, for labels and descriptions.
+// A unique element id, for labels and descriptions.
 let lastId = 0;
 export function newId(word) {
   lastId += 1;
   return `${word}-${lastId}`;
 }
 
-// A function that has `draw` called once before the next frame, however often it is called itself.
+// Returns a function that schedules `draw` for the next frame, once however often it is called.
 export function oncePerFrame(draw) {
   let isAsked = false;
   return () => {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// engine.js: the engine that is looked at: its name, its configuration in a line, its figures, seal
-// and hashes. Texts are written once a frame at most, and only those that changed; map, chart,
-// feeding and history are parts of their own, which main.js keeps up to date.
+// engine.js: the view of the selected engine: name, configuration, figures, seal and hashes. Texts
+// are written at most once per frame, and only if they changed; map, chart, feeding and history are
+// separate parts.
 import {announce} from "./alerts.js";
 import {setHidden, setText} from "./dom.js";
 import {count, counted, moment, short, tokens} from "./text.js";
 
-const EMPTY = "This engine has read nothing yet. Drop a file of tokens below, or";
-const SAMPLING = "Two million made-up tokens are on their way. Watch the map: each batch moves it.";
+const EMPTY = "This engine has no tokens yet. Drop a token file below, or";
+const SAMPLING = "Feeding two million generated tokens. Each batch changes the map.";
 const WORDS = ["xor", "sum", "state", "seal"];
 
-// The configuration, for people.
+// The configuration as text.
 export function planLine(plan) {
   const lattice = plan.lattice;
   return [
     counted(plan.nodes, "node"), `vocabulary of ${count(plan.vocab)}`,
     `batches of ${count(plan.batch)}`,
-    plan.positions === "batch" ? "positions begin anew in each batch" :
+    plan.positions === "batch" ? "positions restart in each batch" :
                                  "positions count through the stream",
     `${lattice.length} lattice points from ${lattice[0]} to ${lattice[lattice.length - 1]}`,
     `${plan.mode} on ${plan.backend}${plan.device_name ? ` (${plan.device_name})` : ""}`
@@ -26,7 +26,7 @@ export function planLine(plan) {
 
 async function copyText(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // plain http on another machine: browsers offer no clipboard, but still know the old way
+  // over plain http browsers offer no clipboard API, but execCommand still works
   const box = document.createElement("textarea");
   box.value = text;
   document.body.append(box);
@@ -57,18 +57,18 @@ export function createEngineView(model) {
   }
 
   function madeText() {
-    return model.plan ? `engine made ${moment(model.plan.created)}` : "";
+    return model.plan ? `created ${moment(model.plan.created)}` : "";
   }
 
   function drawFigures(stand, live) {
     for (const id of ["tokens", "batches", "feeds"])
       setText(at(id), stand && stand[id] !== undefined ? count(stand[id]) : "…");
     const incoming = live ? live.incoming : 0;
-    setText(at("incoming"), incoming > 0 ? `+ ${tokens(incoming)} on their way` : madeText());
+    setText(at("incoming"), incoming > 0 ? `+ ${tokens(incoming)} incoming` : madeText());
     setText(at("changed"), live && live.feeds > 0 ? `last ${moment(live.changed)}` : "none yet");
   }
 
-  // What to do with an engine that has read nothing, and how far the sample is that it reads.
+  // The hint for an empty engine, and the progress of the sample that it is being fed.
   function drawHint(live) {
     const {stand, sample} = model, button = at("feed-sample");
     const isHere = sample !== null && sample.name === model.chosen;
@@ -76,7 +76,7 @@ export function createEngineView(model) {
     setHidden(at("hint"), !isHere && !isEmpty);
     setHidden(button, sample !== null && !isHere);
     setText(at("hint-text"), isHere ? SAMPLING : EMPTY);
-    setText(button, isHere ? `${Math.round(100 * sample.done)} % fed` : "Feed a made-up sample");
+    setText(button, isHere ? `${Math.round(100 * sample.done)} % fed` : "Feed a generated sample");
     button.disabled = isHere;
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// events.js: server-sent events out of the texts in which they arrive, which are cut anywhere. The
-// browser's own EventSource cannot send a token, so the page reads the stream itself.
+// events.js: parses server-sent events from text chunks, which may be split anywhere. The browser's
+// EventSource cannot send a token, so the page reads the stream itself.
 
-// Gives a function that takes texts; onEvent(name, data) is called for each event that has become
-// complete, with data as a text. Comments keep the connection alive and are passed over.
+// Returns a function that takes text chunks; onEvent(name, data) is called for each complete event,
+// with data as text. Comments, which only keep the connection alive, are ignored.
 export function eventParser(onEvent) {
   let rest = "", name = "message", data = [];
   const end = () => {

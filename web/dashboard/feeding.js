@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// feeding.js: feeding files from the page. Files are dropped or chosen, looked into, and sent one
-// after the other in the order of the list, each into the engine that was shown when it came. A
-// file that waits for somebody (a guess to confirm, a conflict, Cancel) holds up those behind it,
-// since the order of a stream is part of it.
+// feeding.js: feeds files from the page. Files are dropped or chosen, examined, and sent one after
+// the other in list order, each to the engine that was shown when it was added. A file that waits
+// for the user (a guess to confirm, a conflict, Cancel) blocks the files after it, because order
+// matters in a stream.
 
 import {h, setHidden, setText} from "./dom.js";
 import {JobView, stoppedSentence} from "./feeding_job.js";
@@ -11,10 +11,10 @@ import {asRaw, examineFile} from "./filekinds.js";
 import {Sender} from "./sender.js";
 import {post} from "./upload.js";
 
-const TICK_MS = 250;  // for what time alone changes: seconds left, seconds until the next try
+const TICK_MS = 250;  // updates the seconds left and the seconds until the next retry
 const TOKEN_LOOK_MS = 400;
 
-// Sending the same once more would change nothing.
+// Problems that sending the same data again cannot solve.
 const HOPELESS = ["unreadable", "bad-token-value", "ragged-body", "no-such-engine"];
 
 const byName = new Intl.Collator("en", {numeric: true});
@@ -23,7 +23,7 @@ function now() {
   return performance.now() / 1000;
 }
 
-// Resolves after so many seconds; rejects when it is stopped.
+// Resolves after that many seconds; rejects when it is aborted.
 function pause(seconds, signal) {
   return new Promise((resolve, reject) => {
     const stop = () => {
@@ -66,7 +66,7 @@ class Job {
     this.view.showRefused(sentence, wantsPush && `iron push ${this.file.name} ${url}`);
   }
 
-  // Its width, as somebody said it.
+  // The user has chosen its token type.
   settle(dtype) {
     this.kind = asRaw(this.file.name, this.file.size, dtype);
     if (this.kind.kind === "refused")
@@ -75,12 +75,12 @@ class Job {
       this.state = "ready";
   }
 
-  // Does it keep those behind it waiting?
+  // Whether the files after it have to wait.
   get isOpen() {
     return !["refused", "done"].includes(this.state);
   }
 
-  // What the sender asks of the world.
+  // The sender's interface to the page and the server.
   world() {
     const {api} = this.queue, {file, engine, kind} = this, path = api.enginePath(engine);
     const slice = (from, count) =>
@@ -101,7 +101,7 @@ class Job {
     };
   }
 
-  // There is another token than the one that was refused; the page asks for it (signin.js).
+  // Resolves when there is a token other than the refused one; signin.js asks for it.
   async tokenIsNew(signal) {
     const text = () => this.queue.api.authorization().Authorization;
     const old = text();
@@ -131,7 +131,7 @@ class Job {
     const {sender, view} = this;
     if (sender.state === "done") return view.showDone(sender, sender.base === 0);
     const isLost = sender.state === "failed" && HOPELESS.includes(sender.problem.kind);
-    const action = isLost ? null : sender.state === "conflict" ? "Append the rest there" : "Go on";
+    const action = isLost ? null : sender.state === "conflict" ? "Append the rest" : "Continue";
     view.showStopped(
       stoppedSentence(sender, this.file.name, this.engine), action, sender.state !== "cancelled");
   }
@@ -164,8 +164,8 @@ class Feeding {
     this.title = h("p", {class: "drop-title"});
     this.hint = h(
       "p", {class: "drop-hint"},
-      "NumPy (.npy), llm.c (.bin), or raw u8, u16, u32, i32, i64. Several files go one after the " +
-        "other, and each ends its last batch.");
+      "NumPy (.npy), llm.c (.bin), or raw u8, u16, u32, i32, i64. Several files are fed one after " +
+        "the other; each ends with its own last batch.");
     this.zone =
       h("div", {class: "drop", "data-testid": "drop"}, this.title, this.button, this.hint,
         this.input);
@@ -181,13 +181,13 @@ class Feeding {
     on(this.root, "dragenter", event => this.drag(event, 1));
     on(this.root, "dragleave", event => this.drag(event, -1));
     on(this.root, "drop", event => this.dropped(event));
-    // A file that misses the zone would take the page's place.
+    // A file dropped outside the zone would replace the page.
     on(window, "dragover", event => this.over(event));
     on(window, "drop", event => event.preventDefault());
     on(window, "beforeunload", event => {
       if (!this.active) return;
       event.preventDefault();
-      event.returnValue = "";  // what older browsers look at
+      event.returnValue = "";  // for older browsers
     });
   }
 
@@ -226,7 +226,7 @@ class Feeding {
     this.nameOthers();
   }
 
-  // Files go to the engine that is shown now, in natural order: part-2 before part-10.
+  // Adds files for the engine that is shown now, in natural order: part-2 before part-10.
   async add(fileList) {
     if (!this.engine) return;
     const files = [...fileList].sort((a, b) => byName.compare(a.name, b.name));
@@ -240,8 +240,8 @@ class Feeding {
     }
   }
 
-  // A raw file's width was said; those right behind it that look alike and came for the same
-  // engine go with it.
+  // The user has chosen a raw file's token type; it also applies to the files right after it with
+  // the same guess and engine.
   confirm(job, dtype) {
     const alike = dtype === job.kind.guess ? this.alike(job) : [];
     for (const each of [job, ...alike]) each.settle(dtype);
@@ -267,8 +267,7 @@ class Feeding {
     return this.jobs.find(job => job.state === "active");
   }
 
-  // After anything has changed: the first open file may begin, and the list says who waits for
-  // whom.
+  // After any change: starts the first open file and updates which file waits for which.
   changed() {
     const first = this.jobs.find(job => job.isOpen);
     setHidden(this.list, this.jobs.length === 0);
@@ -288,7 +287,7 @@ class Feeding {
     if (job.state === "ready") job.view.showWaiting(job.kind, first.file.name);
   }
 
-  // Engines are named where they are not the one on the page.
+  // An engine is named if it is not the one shown.
   nameOthers() {
     const shown = this.engine ? this.engine.name : null;
     for (const job of this.jobs)
@@ -323,7 +322,8 @@ function hasFiles(event) {
 }
 
 // `root` is the region that takes dropped files. api is the module api.js; onFed(answer, name) is
-// called after each piece that the engine of that name has taken. add(files) is what a drop does.
+// called after each piece that the engine of that name has accepted. add(files) does what a drop
+// does.
 export function createFeeding(root, options) {
   const feeding = new Feeding(root, options);
   return {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// feeding_job.js: one file on its way into an engine, as people see it: what it is, a choice where
-// that is not certain, a bar, and a sentence for however it ends. What is done about it the queue
-// decides (feeding.js) and the sender does (sender.js).
+// feeding_job.js: the view of one file being fed: its format, a choice where the token type is not
+// certain, a progress bar, and a message about how it ended. The queue (feeding.js) and the sender
+// (sender.js) do the work.
 
 import {h, newId, setHidden, setText} from "./dom.js";
 import {WIDTHS} from "./guess.js";
@@ -14,7 +14,7 @@ export class JobView {
   // does: {feed(dtype), cancel(), goOn(), remove()}
   constructor(name, size, engine, does) {
     Object.assign(this, {name, size, engine, does});
-    this.kind = h("span", {class: "feed-kind"}, `${bytes(size)}, being looked at …`);
+    this.kind = h("span", {class: "feed-kind"}, `${bytes(size)}, checking …`);
     this.remove =
       button("Remove", does.remove, {class: "feed-remove", "aria-label": `Remove ${name}`});
     this.body = h("div", {class: "feed-body"});
@@ -35,7 +35,7 @@ export class JobView {
     if (hadFocus) this.refocus();
   }
 
-  // The button that was pressed has gone: the keyboard goes on at what took its place.
+  // The pressed button is gone: the focus moves to what replaced it.
   refocus() {
     const next = this.body.querySelector("button, select") || this.remove;
     next.focus();
@@ -51,11 +51,10 @@ export class JobView {
       "refused", h("p", {class: "feed-problem", role: "alert", "data-testid": "problem"}, sentence),
       command &&
         h("p", {class: "feed-hint"},
-          "The page does not read it; this does, from a terminal: ", h("code", {}, command)));
+          "The page cannot read this format; use this command instead: ", h("code", {}, command)));
   }
 
-  // A raw file: how wide its tokens are is for somebody to say. `others` files follow that look
-  // alike.
+  // A raw file: the user chooses the token type. `others` files with the same guess follow.
   showGuess({guess, reason}, others) {
     const id = newId("dtype");
     const start = button(
@@ -76,9 +75,9 @@ export class JobView {
         h("label",
           {for: id
           },
-          "Tokens are"),
+          "Token type"),
         select, told, start),
-      h("p", {class: "feed-hint"}, guess ? `A guess: ${reason}.` : `No guess: ${reason}.`));
+      h("p", {class: "feed-hint"}, guess ? `Guessed: ${reason}.` : `Unknown: ${reason}.`));
   }
 
   choices(guess) {
@@ -91,7 +90,7 @@ export class JobView {
 
   showWaiting(kind, forWhom) {
     this.tellKind(kindText(kind));
-    this.put("waiting", forWhom && h("p", {class: "feed-hint"}, `Waits for ${forWhom}.`));
+    this.put("waiting", forWhom && h("p", {class: "feed-hint"}, `Waiting for ${forWhom}.`));
   }
 
   showActive(sender, nowSeconds) {
@@ -131,7 +130,7 @@ export class JobView {
     this.bar = bar;
   }
 
-  // How it stopped, if not at its end; `action` names the button that goes on, if there is one.
+  // Shows why it stopped early; `action` is the label of the button that continues, if any.
   showStopped(sentence, action, isAlarm) {
     const look = isAlarm ? {role: "alert", "data-testid": "problem", class: "feed-problem"} :
                            {role: "status", "data-testid": "feed-result", class: "feed-result"};
@@ -146,7 +145,7 @@ export class JobView {
     const {total, seconds, answer} = sender;
     const pace = seconds >= 0.001 ? `, ${rateText(total / seconds)}` : "";
     const time = seconds < 10 ? `${Math.max(0.01, seconds).toFixed(2)} s` : duration(seconds);
-    const why = isWhole ? `the seal that iron sum gives for the file` : "the engine's seal now";
+    const why = isWhole ? `equal to iron sum of the file` : "the engine's seal now";
     this.remove.textContent = "Dismiss";
     this.remove.setAttribute("aria-label", `Dismiss ${this.name}`);
     this.put(
@@ -173,33 +172,34 @@ function paceText(sender, done) {
   return `${part} · ${rateText(rate)}${left >= 1 ? ` · ${duration(left)} left` : ""}`;
 }
 
-// What holds it up, or nothing.
+// What the sender is waiting for, or nothing.
 function noteText(sender, nowSeconds) {
   if (sender.state === "signed-out")
-    return "The server wants its token; this goes on when you have signed in.";
+    return "The server requires a token; feeding continues after you sign in.";
   if (sender.state !== "retrying") return "";
   const {problem} = sender, wait = Math.max(0, Math.ceil(sender.retryAt - nowSeconds));
-  const what = problem.kind === "unreachable" ? "The server does not answer; nothing is lost." :
+  const what = problem.kind === "unreachable" ? "The server does not answer; no data is lost." :
                                                 problem.sentence;
-  return `${what} ${wait ? `Trying again in ${wait} s.` : "Trying again …"}`;
+  return `${what} ${wait ? `Retrying in ${wait} s.` : "Retrying …"}`;
 }
 
-// The sentence of a run that was stopped.
+// The message for a run that was stopped.
 export function stoppedSentence(sender, name, engine) {
   const part = `${count(sender.fed)} of ${counted(sender.total, "token")} of ${name}`;
   if (sender.state === "conflict")
-    return `Somebody else has fed ${engine} meanwhile: it is at ${
-             count(sender.position)}, and this ` +
-      `file was to go on at ${count(sender.base + sender.fed)}. ${part} were fed.`;
-  if (sender.state === "cancelled") return `Cancelled. ${part} were fed, and stay.`;
+    return `Another client has fed ${engine}: it is at position ${
+             count(sender.position)}, but this ` +
+      `file was to continue at ${count(sender.base + sender.fed)}. ${part} were fed.`;
+  if (sender.state === "cancelled")
+    return `Cancelled. ${part} were fed; they remain in the engine.`;
   if (sender.problem.kind === "unreadable")
     return `${name} can no longer be read: it was changed or removed. ${part} were fed.`;
   if (sender.problem.kind === "bad-token-value") return badValue(sender) + ` ${part} were fed.`;
   return `${sender.problem.sentence || sender.problem.message} ${part} were fed.`;
 }
 
-// The server counts from where the piece begins that it was sent.
+// The server counts from the beginning of the piece.
 function badValue({problem, piece}) {
   const where = piece && piece.from ? ` (counted from token ${count(piece.from)} of the file)` : "";
-  return `${problem.title || "A value is no token"}: ${problem.detail}${where}.`;
+  return `${problem.title || "Invalid token value"}: ${problem.detail}${where}.`;
 }

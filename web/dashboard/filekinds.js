@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// filekinds.js: what a file is that somebody wants to feed, from its name, its size and its first
-// bytes: where its tokens begin, how wide they are, how many there are. Everything is checked
-// before anything is sent; what the page cannot read whole (formats with files beside them) is
-// refused with the command that can.
+// filekinds.js: recognises a file's format from its name, its size and its first bytes: offset,
+// type and number of the tokens. Everything is checked before anything is sent; formats with
+// companion files, which the page cannot read, are refused with the command that can.
 //
 // A kind is one of
 //   {kind: "npy" | "llmc", dtype, width, offset, tokens, reason}     certain
-//   {kind: "raw", guess, reason, size}                               the width is for people to say
+//   {kind: "raw", guess, reason, size}                               the user chooses the type
 //   {kind: "refused", sentence, wantsPush}                           wantsPush: `iron push` can
 
 import {guessDtype, WIDTHS} from "./guess.js";
@@ -30,10 +29,10 @@ const SAMPLE_BYTES = 65536;  // at the beginning, in the middle and at the end
 const FOREIGN = [
   {bytes: "LITPKDS", what: "a packed dataset of lit-gpt", wantsPush: true}, {
     bytes: "MMIDIDX\0\0",
-    what: "the index of a Megatron dataset; its tokens are in the .bin beside it",
+    what: "the index of a Megatron dataset; the tokens are in the .bin file next to it",
     wantsPush: true
   },
-  {bytes: "PK\x03\x04", what: "a zip archive (.npz is one, too); unpack it first"},
+  {bytes: "PK\x03\x04", what: "a zip archive (possibly .npz); unpack it first"},
   {bytes: "\x1f\x8b\x08", what: "compressed with gzip; unpack it first"},
   {bytes: "\x28\xb5\x2f\xfd", what: "compressed with zstd; unpack it first"},
   {bytes: "PAR1", what: "a Parquet table; write its tokens to a NumPy file first"}
@@ -49,11 +48,11 @@ function startsWith(head, text) {
 
 function certain(kind, name, size, {dtype, offset, tokens, reason}) {
   const width = WIDTHS[dtype], have = size - offset;
-  if (tokens === 0) return refused(`${name} holds no tokens.`);
+  if (tokens === 0) return refused(`${name} contains no tokens.`);
   if (have !== tokens * width)
     return refused(
       `${name}: its header says ${counted(tokens, "token")} of ${counted(width, "byte")}, ` +
-      `but from byte ${count(offset)} on there are ${counted(have, "byte")}. Is it cut?`);
+      `but there are ${counted(have, "byte")} from byte ${count(offset)} on. Is it truncated?`);
   return {kind, dtype, width, offset, tokens, reason};
 }
 
@@ -66,34 +65,34 @@ function npyKind(name, size, head) {
   }
   const {descr, isFortran, shape, offset} = header, dtype = NPY_TYPES[descr];
   if (!dtype) {
-    const type = Array.isArray(descr) ? "a record of several" : `'${descr}'`;
+    const type = Array.isArray(descr) ? "a record" : `'${descr}'`;
     return refused(
-      `${name}: its NumPy type is ${type}; tokens are ` +
+      `${name}: its NumPy type is ${type}, expected ` +
       `|u1, <u2, <u4, <i4 or <i8. Convert it with astype.`);
   }
   if (isFortran && shape.length > 1)
     return refused(
-      `${name}: its columns come one after the other (fortran_order); ` +
-      `save it with rows one after the other, by numpy.ascontiguousarray.`);
+      `${name} is in Fortran order; save it in C order with ` +
+      `numpy.ascontiguousarray.`);
   if (shape.length < 1 || shape.length > 2)
     return refused(
       `${name}: its shape has ${counted(shape.length, "dimension")}; ` +
-      `tokens have 1 or 2. Save it with reshape(-1).`);
+      `expected 1 or 2. Save it with reshape(-1).`);
   const tokens = shape.reduce((a, b) => a * b, 1);
-  if (!Number.isSafeInteger(tokens * 8))
-    return refused(`${name}: its shape is too large to be true.`);
+  if (!Number.isSafeInteger(tokens * 8)) return refused(`${name}: its shape is implausibly large.`);
   return certain("npy", name, size, {dtype, offset, tokens, reason: `NumPy, ${dtype}`});
 }
 
 function llmcKind(name, size, head, known) {
-  if (head.length < LLMC_HEAD_BYTES) return refused(`${name}: its llm.c header is cut off.`);
+  if (head.length < LLMC_HEAD_BYTES) return refused(`${name}: its llm.c header is truncated.`);
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   const version = view.getInt32(4, true), tokens = view.getInt32(8, true);
   if (version !== known.version)
     return refused(
       `${name}: llm.c version ${version}, expected ${known.version} with magic ` +
       `${known.magic}.`);
-  if (tokens < 0) return refused(`${name}: its llm.c header says ${tokens} tokens. Is it cut?`);
+  if (tokens < 0)
+    return refused(`${name}: its llm.c header says ${tokens} tokens. Is it truncated?`);
   return certain(
     "llmc", name, size,
     {dtype: known.dtype, offset: LLMC_HEAD_BYTES, tokens, reason: `llm.c, ${known.dtype}`});
@@ -105,12 +104,12 @@ function llmcOf(head) {
   return LLMC.find(row => row.magic === magic);
 }
 
-// Names of files that only make sense with others; `names` are those that came together with it.
+// Refuses files that need companion files; `names` are the files that were added together.
 function neighbourKind(name, names) {
   if (/\.ds(\.(index|metadata|loss|datalist))?$/.test(name))
-    return refused(`${name} is part of a datatrove dataset, which has files beside it.`, true);
+    return refused(`${name} is part of a datatrove dataset, which has companion files.`, true);
   if (/\.bin$/.test(name) && names.includes(name.replace(/\.bin$/, ".idx")))
-    return refused(`${name} came with an index; the two are a Megatron dataset.`, true);
+    return refused(`${name} was added with its index; together they are a Megatron dataset.`, true);
   return null;
 }
 
@@ -128,13 +127,13 @@ export function kindOf({name, size, head, sample = head, names = []}) {
   return {kind: "raw", guess: dtype, reason, size};
 }
 
-// A raw file, once somebody has said how wide its tokens are: a certain kind, or refused.
+// A raw file after the user has chosen the type: a certain kind, or refused.
 export function asRaw(name, size, dtype) {
   const width = WIDTHS[dtype];
   if (size % width)
     return refused(
-      `${name}: its ${counted(size, "byte")} are no whole number of ${dtype} tokens ` +
-      `of ${counted(width, "byte")}. Is it cut, or are they another type?`);
+      `${name}: its ${counted(size, "byte")} are not a whole number of ${dtype} tokens ` +
+      `of ${counted(width, "byte")}. Is it truncated, or is the type different?`);
   return {kind: "raw", dtype, width, offset: 0, tokens: size / width, reason: `raw, ${dtype}`};
 }
 
@@ -152,7 +151,7 @@ async function sampleOf(file) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-// Looks into a File (or a Blob with a name); `names` are the names that came together with it.
+// Examines a File (or a Blob with a name); `names` are the files that were added together.
 export async function examineFile(file, names = []) {
   const {name, size} = file;
   try {
@@ -164,6 +163,6 @@ export async function examineFile(file, names = []) {
                                  kind;
   } catch (error) {
     if (error.message.startsWith("its ")) return refused(`${name}: ${error.message}.`);
-    return refused(`${name} cannot be read. A folder is not taken here, its files are.`, true);
+    return refused(`${name} cannot be read. If it is a folder, add its files instead.`, true);
   }
 }

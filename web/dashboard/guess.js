@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// guess.js: how wide the tokens of a file without a header may be, and why one thinks so. The rules
-// are those of `iron sniff`: the widest width is believed whose upper parts look like ids of some
-// vocabulary. It is a guess; people see it with its reason and decide.
+// guess.js: guesses the token type of a file without a header, with a reason. The rules are those
+// of `iron sniff`: the widest type whose upper parts look like ids of some vocabulary. The page
+// shows the guess with its reason, and the user decides.
 
 import {count, counted} from "./text.js";
 
@@ -23,7 +23,7 @@ const LONG_NAMES = {
   int64: "i64"
 };
 
-// tokens.u16, train_uint16.bin: what the name says, or null.
+// The type in the file name (tokens.u16, train_uint16.bin), or null.
 export function dtypeOfName(name) {
   const found =
     /(?:^|[._-])(u8|u16|u32|i32|i64|uint8|uint16|uint32|int32|int64)(?=[._-]|$)/i.exec(name);
@@ -93,23 +93,24 @@ function guess16(bytes) {
   };
 }
 
-// {dtype, reason} for a file of `size` bytes, of which `bytes` is a sample (pieces of whole
-// multiples of 8 bytes); dtype is null where nothing tells.
+// {dtype, reason} for a file of `size` bytes; `bytes` is a sample of it (pieces whose lengths are
+// multiples of 8). dtype is null if nothing indicates the type.
 export function guessDtype(name, size, bytes) {
   const named = dtypeOfName(name);
-  if (named && size % WIDTHS[named] === 0) return {dtype: named, reason: `its name says ${named}`};
+  if (named && size % WIDTHS[named] === 0)
+    return {dtype: named, reason: `its name contains ${named}`};
   if (bytes.every(b => b === 0))
-    return {
-      dtype: null,
-      reason: "every byte that was looked at is 0, so nothing tells how wide tokens are"
-    };
+    return {dtype: null, reason: "all sampled bytes are 0, which fits every type"};
   if (isText(bytes))
     return {
       dtype: "u8",
-      reason: "it reads as text, which is no tokens yet; as u8, each byte is one"
+      reason: "it looks like text, which is not tokenized; as u8, each byte is a token"
     };
   if (size % 2)
-    return {dtype: "u8", reason: `its ${count(size)} bytes are odd, which fits no other width`};
+    return {
+      dtype: "u8",
+      reason: `its size, ${count(size)} bytes, is odd, which fits no other type`
+    };
   const words = wordsOf(bytes), why = looksLikeI64(words, size);
   if (why) return {dtype: "i64", reason: why};
   return guess32(words, size) || guess16(bytes);

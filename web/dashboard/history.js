@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// history.js: what each batch came down to, newest first, a page at a time. The first page follows
-// the engine: when it has more batches than are shown, they are asked for, one request at a time
-// and at most two a second. An older page stays as it is.
+// history.js: the table of batches, newest first, one page at a time. The first page follows the
+// engine: new batches are fetched with one request at a time and at most two per second. Older
+// pages do not change.
 import {enginePath, requestJson} from "./api.js";
 import {fill, h, setHidden, setText} from "./dom.js";
 import {count} from "./text.js";
@@ -53,7 +53,7 @@ export function createHistory({onProblem}) {
     follow();
   }
 
-  // Asks if what is shown is not what should be, but not too often, and not while nobody looks.
+  // Fetches the page if it is out of date, but not too often, and not while the tab is hidden.
   function follow() {
     if (name === null || isAsking || timer || shown === wanted() || document.hidden) return;
     if (total === 0) {
@@ -69,7 +69,7 @@ export function createHistory({onProblem}) {
 
   function turn(to) {
     until = to === null || to >= total ? null : Math.max(PAGE, to);
-    askedAt = 0;  // a person waits
+    askedAt = 0;  // the user is waiting
     drawFrame();
     follow();
   }
@@ -78,7 +78,7 @@ export function createHistory({onProblem}) {
   newer.addEventListener("click", () => turn(end() + PAGE));
   older.addEventListener("click", () => turn(begin()));
   return {
-    // The engine that is shown, from its newest page; null: none.
+    // Shows the newest page of an engine; null for no engine.
     show(engineName) {
       [name, total, until, shown, askedAt] = [engineName, 0, null, "", 0];
       fill(rows);

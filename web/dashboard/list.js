@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// list.js: the engines at the side: name, tokens, and the rate of those that are being fed. A row
-// is made once and then changed where something changed. On a narrow page the list folds into a
-// button; choosing an engine folds it again.
+// list.js: the list of engines: name, tokens, and the rate of those being fed. A row is created
+// once and then updated where something changed. On a narrow page the list collapses into a
+// button; choosing an engine collapses it again.
 import {h, setHidden, setText} from "./dom.js";
 import {namesWith} from "./model.js";
 import {counted, rate, short} from "./text.js";
 
-const SEARCH_FROM = 13;  // engines: fewer are found by looking
+const SEARCH_FROM = 13;  // engines; a shorter list needs no search field
 
 export function engineHash(name) {
   return `#engine=${encodeURIComponent(name)}`;
@@ -23,7 +23,7 @@ function createRow(name) {
 
 function drawRow(row, engine, isChosen) {
   const isBusy = engine.rate > 0 || engine.incoming > 0;
-  setText(row.tokens, engine.tokens ? `${short(engine.tokens)} tokens` : "nothing yet");
+  setText(row.tokens, engine.tokens ? `${short(engine.tokens)} tokens` : "empty");
   setText(row.live, engine.rate > 0 ? rate(engine.rate) : "");
   row.link.classList.toggle("is-busy", isBusy);
   if (isChosen)
@@ -43,7 +43,7 @@ export function createList(model) {
     return rows.get(name);
   }
 
-  // The rows that are shown, in order: elements are moved only if the order is another one.
+  // Shows these rows in order; elements are moved only if the order changed.
   function arrange(names) {
     names.forEach((name, at) => {
       const {element} = rowOf(name);

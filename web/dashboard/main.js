@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// main.js: where the page begins. The theme is set while the browser still reads the page, so that
-// it never shows in the wrong one; everything else waits until the elements are there.
+// main.js: the entry point. The theme is set while the page is still loading, so that it never
+// appears in the wrong colours; everything else waits until the elements exist.
 import {Page} from "./page.js";
 import {applyTheme, setUpTheme} from "./theme_switch.js";
 import {setUpWelcome} from "./welcome.js";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// map.js: the picture of an engine: its nodes as squares, row by row, in the smallest square that
-// holds them (64 by 64 for 4096). It is one ImageData with a pixel for each node, which the browser
-// scales; lines between the squares, the cursor and the flash of what has changed are laid over it,
-// so that a new state of the engine costs one pass over its nodes and nothing else.
+// map.js: draws an engine's nodes as squares, row by row, in the smallest square that holds them
+// (64 by 64 for 4096). It is one ImageData with one pixel per node, which the browser scales; grid
+// lines, the cursor and the flash of changed nodes are overlays, so that a new state of the engine
+// costs only one pass over its nodes.
 
 import {nextRange, pointPixels, potentialPixels} from "./colours.js";
 import {fill, h, newId, oncePerFrame, setHidden, setText} from "./dom.js";
@@ -16,7 +16,7 @@ import {onTheme, themeNow} from "./theme.js";
 const LINES_FROM = 6;  // pixels of a cell from which on lines are drawn between cells
 const SIDE_MAX = 640;  // pixels of the picture
 const FLASH_MS = 700;
-const FLASH_PAUSE_MS = 1500;  // so that a stream of updates glows now and then, and never flickers
+const FLASH_PAUSE_MS = 1500;  // so that a stream of updates flashes occasionally and never flickers
 const FLASH_NODES_MAX = 65536;
 
 class NodeMap {
@@ -48,7 +48,7 @@ class NodeMap {
         tabindex: "0",
         role: "application",
         "aria-roledescription": "map of nodes",
-        "aria-label": "Nodes; arrow keys go from node to node",
+        "aria-label": "Nodes; use the arrow keys to move between nodes",
         "aria-describedby": id,
         "data-testid": "map"
       },
@@ -114,7 +114,7 @@ class NodeMap {
     this.element.remove();
   }
 
-  // Pixels for so many nodes, all blank.
+  // Blank pixels for that many nodes.
   shape(count) {
     this.side = sideOf(count);
     for (const canvas of [this.canvas, this.glow]) canvas.width = canvas.height = this.side;
@@ -125,8 +125,7 @@ class NodeMap {
     this.fit();
   }
 
-  // Cells are whole numbers of the screen's pixels wide where they can be: else some would be
-  // wider than others.
+  // If possible, a cell is a whole number of screen pixels wide, so that all have the same width.
   fit() {
     const ratio = devicePixelRatio || 1, room = Math.min(this.frame.clientWidth, SIDE_MAX) - 2;
     const cell = Math.floor(room * ratio / this.side);
@@ -158,7 +157,7 @@ class NodeMap {
     this.repaint();
   }
 
-  // A new theme: other colours, but nothing has changed.
+  // A new theme changes the colours but not the data, so nothing flashes.
   retint() {
     this.recolour();
     this.repaint();
@@ -210,7 +209,7 @@ class NodeMap {
     this.potentialLegend.show(this.range, span);
   }
 
-  // Where changed nodes are to be marked, or null when there is to be no flash.
+  // The buffer in which changed nodes are marked, or null for no flash.
   marks() {
     const isCalm = performance.now() - this.flashed < FLASH_PAUSE_MS ||
       matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -228,8 +227,8 @@ class NodeMap {
   }
 }
 
-// A map in `root`; fetchNodes(name, signal) resolves to the bytes of its state as NumPy.
-// show(engine) wants {name, nodes, lattice}, update(version) tells that there may be a newer state.
+// Creates a map in `root`; fetchNodes(name, signal) resolves to the bytes of the state as NumPy.
+// show(engine) takes {name, nodes, lattice}; update(version) announces a possibly newer state.
 export function createMap(root, options) {
   const map = new NodeMap(root, options);
   return {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// map_cursor.js: which node of the map is looked at. The pointer shows the node below it; a tap, a
-// click or the arrow keys choose one, which stays. A box on the map and a line of values show it;
-// screen readers hear it when the keys have come to rest, and only then.
+// map_cursor.js: the selected node of the map. The pointer shows the node below it; a tap, a click
+// or the arrow keys select one permanently. A box on the map and a line of values show it; it is
+// announced to screen readers only after the keys have been idle for a moment.
 
 import {h, setText} from "./dom.js";
 import {nodeAt} from "./nodes.js";
@@ -82,7 +82,7 @@ export class Cursor {
     this.timer = setTimeout(() => setText(this.spoken, this.sentence()), REST_MS);
   }
 
-  // Where a key leads from here; the first key of all leads to node 0.
+  // The node that a key leads to; the first key press selects node 0.
   target(key, isFar) {
     const {side} = this, last = this.nodes.count - 1, at = this.chosen;
     const row = Math.floor((at ?? 0) / side), column = (at ?? 0) % side;
@@ -101,7 +101,7 @@ export class Cursor {
     return at === null ? 0 : moves[key]();
   }
 
-  // New nodes, or the same engine's later ones; a node that is no more is left.
+  // New nodes of this or another engine; a node that no longer exists is deselected.
   show(nodes, side) {
     Object.assign(this, {nodes, side});
     if (this.chosen !== null && this.chosen >= nodes.count) this.chosen = null;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// map_legend.js: what the colours of the map stand for, in values and in a sentence. For lattice
-// points the legend is a small chart, too: the height of each bar is the share of nodes that hold
-// the point, so one sees at once when a stream has drawn them together.
+// map_legend.js: explains the colours of the map, with values and a sentence. For lattice points
+// the legend is also a small chart: the height of each bar is the share of nodes on that point, so
+// it shows at once when a stream has made nodes converge.
 
 import {cssOf, POTENTIAL_STEPS} from "./colours.js";
 import {h, setText} from "./dom.js";
 import {count, counted} from "./text.js";
 
-const LABELS_MAX = 16;   // more do not fit side by side on a phone;
-const LABELS_DENSE = 7;  // then there are so many, since values may have five digits
+const LABELS_MAX = 16;   // more do not fit side by side on a phone
+const LABELS_DENSE = 7;  // labels shown then, since values may have five digits
 const STOPS = 16;
 
 export function pointSentence(lattice) {
@@ -81,7 +81,7 @@ export class PotentialLegend {
   }
 }
 
-// With a sign that is as wide as a digit; 0 has none.
+// With a sign that is as wide as a digit; 0 has no sign.
 export function signed(value) {
   const text = count(Math.abs(value));
   return value > 0 ? `+${text}` : value < 0 ? `−${text}` : text;

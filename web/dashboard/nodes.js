@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// nodes.js: an engine's nodes as the server sends them (a NumPy file of records: accumulator,
-// potential, activation), and how they become pixels: one table lookup a node, no allocation, so
-// that a picture of 4096 nodes costs microseconds and one of a million a few milliseconds.
+// nodes.js: reads an engine's nodes as the server sends them (a NumPy file of records: accumulator,
+// potential, activation) and turns them into pixels: one table lookup per node and no allocation,
+// so that 4096 nodes take microseconds and a million a few milliseconds.
 
 import {POTENTIAL_STEPS} from "./colours.js";
 import {readNpyHeader} from "./npy.js";
@@ -16,7 +16,7 @@ export function readNodes(buffer) {
   const header = readNpyHeader(new Uint8Array(buffer));
   const count = header.shape.length === 1 ? header.shape[0] : -1;
   if (JSON.stringify(header.descr) !== JSON.stringify(RECORD) || count < 0)
-    throw new Error("the server's answer is no array of nodes");
+    throw new Error("the server's answer is not an array of nodes");
   if (buffer.byteLength - header.offset !== count * WORDS * 4)
     throw new Error("the server's answer was cut off");
   const data = header.offset % 4 ? buffer.slice(header.offset) : buffer;
@@ -41,7 +41,7 @@ export function sideOf(count) {
   return Math.max(1, Math.ceil(Math.sqrt(count)));
 }
 
-const UNKNOWN = 255;  // of a value that is no lattice point; there are at most 64
+const UNKNOWN = 255;  // for a value that is not a lattice point; there are at most 64 points
 
 // For each 16-bit value its place in the lattice.
 export function rankTable(lattice) {
@@ -50,8 +50,8 @@ export function rankTable(lattice) {
   return table;
 }
 
-// Fills pixels by lattice point; counts[rank] becomes how many nodes hold it. Where `marks` is
-// given, those that changed are set in it.
+// Fills pixels by lattice point; counts[rank] becomes the number of nodes on it. If `marks` is
+// given, changed nodes are set in it.
 export function paintPoints(nodes, ranks, colours, pixels, counts, marks) {
   const palette = new Uint32Array(256);
   palette.set(colours);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // npy.js: the header of a NumPy file: a magic, a version, a length, and a Python dict with descr,
-// fortran_order and shape. It is read as what it is, and anything else in it is refused.
+// fortran_order and shape. Headers with any other content are refused.
 
 export const NPY_PREFIX_BYTES = 12;         // enough to tell how long the header is
-export const NPY_HEADER_MAX = 1024 * 1024;  // longer ones are nobody's
+export const NPY_HEADER_MAX = 1024 * 1024;  // longer ones are invalid
 
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 
@@ -12,21 +12,20 @@ export function isNpy(bytes) {
   return bytes.length >= MAGIC.length && MAGIC.every((b, k) => bytes[k] === b);
 }
 
-// Bytes up to the data, from the first NPY_PREFIX_BYTES; throws a sentence's Error.
+// Bytes up to the data, from the first NPY_PREFIX_BYTES; throws an Error with a message.
 export function npyHeadBytes(bytes) {
   if (bytes.length < NPY_PREFIX_BYTES) throw new Error("its NumPy header is cut off");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), major = bytes[6];
   if (major < 1 || major > 3)
-    throw new Error(`its NumPy format version is ${major}.${bytes[7]}; 1 to 3 are read`);
+    throw new Error(`its NumPy format version is ${major}.${bytes[7]}, expected 1 to 3`);
   const total = major === 1 ? 10 + view.getUint16(8, true) : 12 + view.getUint32(8, true);
   if (total > NPY_HEADER_MAX)
-    throw new Error(
-      `its NumPy header says that it is ${total} bytes long, which is no header's length`);
+    throw new Error(`its NumPy header has an invalid length of ${total} bytes`);
   return total;
 }
 
-// The few Python literals a header is made of: strings, True, False, whole numbers, tuples, lists
-// and dicts. `at` is where the reader stands.
+// Parses the Python literals in a header: strings, True, False, integers, tuples, lists and dicts.
+// `at` is the reader's position.
 class Literals {
   constructor(text) {
     this.text = text;
@@ -42,7 +41,7 @@ class Literals {
 
   need(pattern) {
     const match = this.take(pattern);
-    if (!match) throw new Error(`its NumPy header is no dict of descr, fortran_order and shape`);
+    if (!match) throw new Error(`its NumPy header is not a dict of descr, fortran_order and shape`);
     return match;
   }
 
@@ -81,8 +80,8 @@ class Literals {
   }
 }
 
-// What the header in the first bytes of a file says: {descr, isFortran, shape, offset}. descr is a
-// text, or for a structured array a list of [name, type].
+// Parses the header in the first bytes of a file: {descr, isFortran, shape, offset}. descr is a
+// string, or for a structured array a list of [name, type].
 export function readNpyHeader(bytes) {
   const offset = npyHeadBytes(bytes);
   if (bytes.length < offset) throw new Error("its NumPy header is cut off");
@@ -92,6 +91,6 @@ export function readNpyHeader(bytes) {
   const descr = dict.get("descr"), isFortran = dict.get("fortran_order"), shape = dict.get("shape");
   const isWhole = dict.size === 3 && (typeof descr === "string" || Array.isArray(descr)) &&
     typeof isFortran === "boolean" && Array.isArray(shape) && shape.every(Number.isSafeInteger);
-  if (!isWhole) throw new Error("its NumPy header is no dict of descr, fortran_order and shape");
+  if (!isWhole) throw new Error("its NumPy header is not a dict of descr, fortran_order and shape");
   return {descr, isFortran, shape, offset};
 }

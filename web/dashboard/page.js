@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// page.js: the parts put together. The live stream changes the model (model.js); once before each
-// frame the views write what changed. The address's hash says which engine is looked at, so that an
-// engine can be linked to and the browser's way back works. Of the views in the middle, sign-in,
-// welcome, missing and engine, one is seen at a time.
+// page.js: connects the parts. The live stream changes the model (model.js); before each frame the
+// views write what changed. The address's hash names the selected engine, so that engines can be
+// linked to and the browser's Back button works. One of the views sign-in, welcome, missing and
+// engine is shown at a time.
 import {announce, clearProblem, showProblem} from "./alerts.js";
 import * as api from "./api.js";
 import {createCreation} from "./create.js";
@@ -19,13 +19,13 @@ import {createSignIn} from "./signin.js";
 import {createStream} from "./stream.js";
 
 const VIEWS = ["sign-in", "welcome", "missing", "engine"];
-// What the stream's states are called; others are called what they are.
+// Displayed names of the stream's states; other states are shown under their own name.
 const SAID = {
   stopped: "signed out",
   "no-such-engine": "connected"
 };
-// What has its own place: the header says that the server is away, and a missing token and a
-// missing engine have views of their own.
+// Problems that are shown elsewhere: the header shows an unreachable server, and a missing token
+// and a missing engine have their own views.
 const SHOWN_ELSEWHERE = ["unreachable", "stopped", "unauthorized", "no-such-engine"];
 
 const at = (id) => document.getElementById(id);
@@ -66,7 +66,7 @@ export class Page {
     this.arrive();
   }
 
-  // Nobody who has no token yet is sent to be refused.
+  // Without a token, the page asks for one before it sends a request that would be refused.
   async arrive() {
     if (!api.hasToken() && await api.wantsToken()) return this.askForToken(false);
     this.follow();
@@ -78,7 +78,7 @@ export class Page {
     if (!SHOWN_ELSEWHERE.includes(problem.kind)) showProblem(problem);
   }
 
-  // The view that is seen; "": none yet.
+  // The current view; "" before the first.
   get view() {
     const {isComplete, isMissing, chosen, engines} = this.model;
     if (this.isSignedOut) return "sign-in";
@@ -121,7 +121,7 @@ export class Page {
     this.draw();
   }
 
-  // What this server has and offers.
+  // The server's information and features.
   async learn() {
     try {
       const info = await api.requestJson("GET", "/v1/info");
@@ -147,7 +147,7 @@ export class Page {
     if (model.chosen === null && model.engines.size)
       this.look(models.latestName(model), true);
     else if (model.isMissing && live)
-      this.open(model.chosen);  // it has come
+      this.open(model.chosen);  // it exists now
     else if (event.complete && model.chosen !== null && !model.isMissing)
       this.loadPlan();
   }
@@ -161,21 +161,21 @@ export class Page {
   hearDeleted({name}) {
     this.model.engines.delete(name);
     if (name !== this.model.chosen) return;
-    announce(`The engine ${name} was deleted.`);
+    announce(`Engine ${name} deleted.`);
     this.leave(name);
   }
 
-  // Looks at an engine; with `isQuiet` the browser's way back does not lead here.
+  // Selects an engine; with `isQuiet` the browser's history gets no entry.
   look(name, isQuiet) {
     const hash = engineHash(name);
     if (isQuiet) window.history.replaceState(null, "", hash);
     if (location.hash === hash)
       this.follow();
     else
-      location.hash = hash;  // and that is followed
+      location.hash = hash;  // hashchange then follows it
   }
 
-  // Follows the address.
+  // Shows the engine named in the address.
   follow() {
     const found = /^#engine=(.+)$/.exec(location.hash);
     if (!found || this.isSignedOut) return;
@@ -183,7 +183,7 @@ export class Page {
     if (name !== this.model.chosen || this.model.isMissing) this.open(name);
   }
 
-  // Shows an engine; one that is not in a complete list need not be asked for.
+  // Shows an engine; if a complete list does not contain it, no request is needed.
   open(name) {
     const {model} = this;
     clearProblem();
@@ -192,12 +192,12 @@ export class Page {
     if (model.isComplete && !model.engines.has(name)) return this.lose();
     this.parts.show(null);
     this.history.show(name);
-    this.stream.follow(name);  // begins with a complete list, and that asks for the rest
+    this.stream.follow(name);  // begins with a complete list, which triggers the other requests
     this.draw();
   }
 
-  // The configuration of the chosen engine. It never changes, unless another engine has the name
-  // now.
+  // Fetches the configuration of the chosen engine. It never changes, unless the engine was
+  // replaced by another one of the same name.
   async loadPlan() {
     const {model} = this, name = model.chosen;
     try {
@@ -225,7 +225,7 @@ export class Page {
     this.focusMain();
   }
 
-  // The chosen engine is not there.
+  // The chosen engine does not exist.
   lose() {
     Object.assign(this.model, {isMissing: true, plan: null, stand: null});
     this.showNothing();
@@ -233,7 +233,7 @@ export class Page {
     this.draw();
   }
 
-  // The engine that was looked at is gone: on to another, or to the beginning.
+  // The selected engine is gone: shows another one or the welcome view.
   leave(name) {
     const {model} = this;
     model.engines.delete(name);
@@ -258,13 +258,13 @@ export class Page {
     at("main").focus({preventScroll: true});
   }
 
-  // The page begins anew: nothing of what was shown can be seen any more.
+  // Resets the page, so that nothing shown before remains visible.
   signOut() {
     api.forgetToken();
     location.reload();
   }
 
-  // A request was refused for want of the right token.
+  // A request was refused because of a missing or wrong token.
   askForToken(wasRefused) {
     this.isSignedOut = true;
     api.forgetToken();

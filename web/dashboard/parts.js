@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// parts.js: the moving parts of the engine's view: map, chart of the rate, feeding. They are made
-// once, and told which engine is looked at and what has changed.
+// parts.js: the dynamic parts of the engine's view: map, rate chart, feeding. They are created once
+// and notified which engine is selected and what has changed.
 import * as api from "./api.js";
 import {createFeeding} from "./feeding.js";
 import {createMap} from "./map.js";
@@ -19,7 +19,7 @@ export function createParts() {
   const chart = createRate(at("rate-root"));
   const feeding = createFeeding(at("feeding-root"), {api});
   return {
-    // The engine that is looked at, with its configuration; null: none.
+    // The selected engine with its configuration, or null.
     show(engine) {
       chart.clear();
       feeding.setEngine(engine);

@@ -2,15 +2,15 @@
 //
 // pieces.js: how a file is cut for sending. A request's end ends its batch, so each piece but the
 // last is a whole number of batches, counted from the file's beginning: the engine then sees the
-// batches that `iron feed FILE` makes. Pieces are as long as the line is fast, so that a few go a
-// second: each is an fsync for the server and a step that can be lost for us.
+// batches that `iron feed FILE` makes. The size of pieces follows the speed of the connection, so
+// that a few are sent per second: each costs the server an fsync, and each may have to be resent.
 
 export const PIECE_BYTES_MAX = 64 * 1024 * 1024;
 const PIECE_SECONDS = 0.35;
-const FIRST_BYTES = 4 * 1024 * 1024;  // before anything is known of the line
+const FIRST_BYTES = 4 * 1024 * 1024;  // before the speed is known
 
-// How many tokens the piece that begins at token `from` of `total` has. `rate` is in tokens a
-// second, 0 while unknown; `batchesMax` is what the server was found to take.
+// Number of tokens in the piece that begins at token `from` of `total`. `rate` is in tokens per
+// second, 0 while unknown; `batchesMax` is the most that the server accepts at once.
 export function pieceLength({from, total, batch, width, rate = 0, batchesMax = Infinity}) {
   const wished = rate > 0 ? rate * PIECE_SECONDS : FIRST_BYTES / width;
   const tokens = Math.min(wished, PIECE_BYTES_MAX / width);
@@ -18,7 +18,7 @@ export function pieceLength({from, total, batch, width, rate = 0, batchesMax = I
   return Math.min(total - from, batches * batch);
 }
 
-// How fast something goes, over about the last two seconds: tell it the total so far, now and then.
+// Measures a rate over about the last two seconds, from repeated reports of the total so far.
 export class Speed {
   constructor(seconds = 2) {
     this.span = seconds;
@@ -32,7 +32,7 @@ export class Speed {
     while (this.seen.length > 2 && now - this.seen[1].now >= this.span) this.seen.shift();
   }
 
-  // A second; 0 while there is nothing to tell from.
+  // Per second; 0 while there is not enough data.
   get rate() {
     const first = this.seen[0], last = this.seen[this.seen.length - 1];
     const seconds = first ? last.now - first.now : 0;
@@ -45,7 +45,7 @@ export function pauseSeconds(failures, retryAfter = 0) {
   return Math.max(Math.min(15, 2 ** Math.max(0, failures - 1)), retryAfter);
 }
 
-// A name for a request that nobody else has. (randomUUID is not there on plain http.)
+// A unique key for a request. (randomUUID is not available over plain http.)
 export function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return "page-" + Array.from(bytes, b => b.toString(16).padStart(2, "0")).join("");

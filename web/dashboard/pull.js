@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// pull.js: when to ask for an engine's nodes. Versions are told as they come, up to sixty a second;
-// one request is under way at a time, the newest version alone is asked for, a hidden page asks for
-// nothing, and large engines get a pause of four times as long as the last answer took, so that
-// looking at an engine never becomes what the server is busy with.
+// pull.js: decides when to fetch an engine's nodes. Up to sixty new versions per second are
+// reported; one request is in flight at a time, only the newest version is fetched, a hidden page
+// fetches nothing, and large engines get a pause of four times the duration of the last answer, so
+// that viewing an engine never dominates the server's load.
 
 const FRAME_MS = 16;
 const LARGE_NODES = 16384;
 const PAUSE_FACTOR = 4;
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000];
 
-// fetchNodes(name, signal) -> Promise<ArrayBuffer>; onNodes(buffer) gets what came, onProblem what
-// went wrong (and null when it is over).
+// fetchNodes(name, signal) -> Promise<ArrayBuffer>; onNodes(buffer) gets the data, onProblem a
+// failure (and null when it is over).
 export class Puller {
   constructor(fetchNodes, onNodes, onProblem) {
     Object.assign(this, {fetchNodes, onNodes, onProblem, name: null, timer: 0, failures: 0});
@@ -19,7 +19,7 @@ export class Puller {
     document.addEventListener("visibilitychange", this.listen);
   }
 
-  // From now on this engine; what is under way for another one is given up.
+  // Switches to this engine; a request for another one is aborted.
   follow(name, nodes) {
     this.stop();
     Object.assign(this, {name, nodes, failures: 0, wanted: 0, got: null, notBefore: 0});

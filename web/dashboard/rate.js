@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// rate.js: how many tokens a second came in, over the last two minutes: a line by uPlot, and the
-// rate of now in words. The words change when it is told something; the line is drawn at most once
-// a second, which is what four pages beside a server can afford, and time alone moves it only while
-// the page is seen and there is something but zeros to move.
+// rate.js: tokens per second over the last two minutes, as a line by uPlot, and the current rate as
+// text. The text changes with each report; the line is drawn at most once per second, which keeps
+// four pages on the server's own machine affordable. Without new reports it moves only while the
+// page is visible and shows a value other than zero.
 
 import uPlot from "uplot";
 
@@ -60,7 +60,7 @@ class RateChart {
     this.drawInTime();
   }
 
-  // A second after the line was drawn last, or at once.
+  // Draws one second after the line was last drawn, or at once.
   drawInTime() {
     const wait = this.paintedAt + TICK_MS - performance.now();
     if (wait <= 0)
@@ -115,12 +115,12 @@ class RateChart {
     this.timer = this.window.isFlat(at) ? 0 : setTimeout(this.draw, TICK_MS);
   }
 
-  // Beside the rate of now: the one under the pointer, else the highest.
+  // Next to the current rate: the rate under the pointer, otherwise the highest.
   tellMore() {
     const k = this.plot.cursor.idx, [times, rates] = this.plot.data, {peak} = this.window;
     const isPointing = this.plot.cursor.left >= 0 && k !== null && k !== undefined;
     const summary = peak ? `highest in two minutes ${rateText(peak)}` : "nothing in two minutes";
-    this.holder.setAttribute("aria-label", `Tokens a second: ${summary}`);
+    this.holder.setAttribute("aria-label", `Tokens per second: ${summary}`);
     if (isPointing && rates[k] !== null && rates[k] !== undefined)
       setText(this.more, `${ago(times[k])}: ${rateText(rates[k])}`);
     else
@@ -172,7 +172,7 @@ class RateChart {
     };
   }
 
-  // While all is 0 the axis has a length that means nothing, and shows no numbers but 0.
+  // While all values are 0, the axis has an arbitrary length and shows only the number 0.
   axisRate(value) {
     const [digits, ...unit] = short(value).split(/\s/);
     return value && !this.window.peak ? "" : [Number(digits), ...unit].join("\u00a0");

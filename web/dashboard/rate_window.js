@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// rate_window.js: the rates of the last two minutes, as they were told. They are told while
-// something arrives and not while nothing does, so what lies between two of them has to be known:
-// after a 0 nothing came, and the line stays on the ground until the next one; after another rate
-// that nobody followed up (the page was hidden, the server away) nothing is known, and the line has
-// a gap.
+// rate_window.js: the reported rates of the last two minutes. Rates are reported only while tokens
+// arrive, so the time between two reports has to be interpreted: after a 0 nothing arrived, and the
+// line stays at 0 until the next report; after any other rate without a follow-up (the page was
+// hidden, or the server unreachable) nothing is known, and the line has a gap.
 
 export const WINDOW_SECONDS = 120;
-const SILENCE = 5;  // seconds without a word after which a rate other than 0 is not believed
-const RISE = 0.5;   // seconds that the line takes from the ground to a first rate
+const SILENCE = 5;  // seconds without a report after which a rate other than 0 is unknown
+const RISE = 0.5;   // seconds that the line takes to rise from 0 to a first rate
 
 export class RateWindow {
   constructor() {
@@ -22,7 +21,7 @@ export class RateWindow {
 
   push(seconds, rate) {
     const last = this.times[this.times.length - 1];
-    if (last !== undefined && seconds <= last) {  // two in one moment: the later one counts
+    if (last !== undefined && seconds <= last) {  // two at the same time: the later one counts
       this.rates[this.rates.length - 1] = rate;
       return;
     }
@@ -36,7 +35,7 @@ export class RateWindow {
     this.rates.push(rate);
   }
 
-  // What was between the last rate and the one that comes at `seconds`.
+  // Fills the time between the last rate and the one at `seconds`.
   bridge(seconds) {
     const k = this.times.length - 1, before = seconds - RISE;
     if (k < 0 || before <= this.times[k]) return;
@@ -46,7 +45,7 @@ export class RateWindow {
       this.add(this.times[k] + RISE, null);
   }
 
-  // Drops what is older, but for the last one before it, from which the line comes in.
+  // Drops older rates, except the last one, where the line enters the window.
   forget(oldest) {
     let k = 0;
     while (k + 1 < this.times.length && this.times[k + 1] <= oldest) k++;
@@ -54,14 +53,14 @@ export class RateWindow {
     this.rates.splice(0, k);
   }
 
-  // The rate that counts at `now`; 0 when nothing is known.
+  // The rate at `now`; 0 if unknown.
   at(now) {
     const k = this.times.length - 1;
     if (k < 0 || !this.rates[k] || now - this.times[k] > SILENCE) return 0;
     return this.rates[k];
   }
 
-  // Is there anything but ground to see from `now` on?
+  // Whether the window at `now` shows a value other than 0.
   isFlat(now) {
     this.forget(now - WINDOW_SECONDS);
     return this.rates.every(rate => !rate);
@@ -71,7 +70,7 @@ export class RateWindow {
     return this.rates.reduce((most, rate) => Math.max(most, rate || 0), 0);
   }
 
-  // [times, rates] for drawing at `now`: the ground goes on to the right edge.
+  // [times, rates] for drawing at `now`: a rate of 0 continues to the right edge.
   points(now) {
     const k = this.times.length - 1;
     if (k < 0) return [[now - WINDOW_SECONDS, now], [0, 0]];

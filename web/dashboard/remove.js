@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// remove.js: deleting an engine, which cannot be undone: whoever does it writes its name.
+// remove.js: deletes an engine. This cannot be undone, so the user has to type its name.
 import {announce, clearProblem, showProblem} from "./alerts.js";
 import {enginePath, request} from "./api.js";
 
@@ -19,7 +19,7 @@ export function createRemoval({onRemoved}) {
     try {
       await request("DELETE", enginePath(name));
       dialog.close();
-      announce(`The engine ${name} was deleted.`);
+      announce(`Engine ${name} deleted.`);
       onRemoved(name);
     } catch (problem) {
       showProblem(problem, form);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// sample.js: made-up tokens for somebody who has none at hand: common ids often, rare ones seldom,
-// as in texts. Whole numbers alone decide, so that every browser makes the same ones, and the seal
-// that an engine comes to with them is the same everywhere.
+// sample.js: generates sample tokens in which common ids are frequent and rare ones rare, as in
+// texts. It uses integer arithmetic only, so that every browser generates the same tokens and gets
+// the same seal.
 
 // A sequence of 32-bit numbers (xorshift, then a multiplication), from a fixed start.
 function numbers() {
@@ -28,7 +28,7 @@ export function sampleTokens(count, vocab) {
   return tokens;
 }
 
-// The same as a NumPy file, which says by itself what it holds.
+// The same as a NumPy file, which states its own type.
 export function sampleFile(count, vocab, name = "sample.npy") {
   const head = new Uint8Array(128).fill(0x20);
   const dict = `{'descr': '<u2', 'fortran_order': False, 'shape': (${count},), }`;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// sender.js: one file's way into an engine, exactly once. It knows nothing of the page: what it
-// asks of the world is given to it, so that tests can be the world.
+// sender.js: feeds one file into an engine, exactly once. It does not depend on the page: its
+// environment is passed in (`world`), so that tests can replace it.
 //
-// Each piece has a position (`at`) and a key of its own and keeps both until the server has said
-// yes or a clear no. So a piece whose answer was lost is sent again as it was: if it had arrived,
-// the server knows its key and tells the first answer again. Nothing is ever sent under a new key
-// while its fate is unknown.
+// Each piece has its own position (`at`) and key and keeps both until the server has accepted or
+// refused it. So a piece whose answer was lost is sent again unchanged: if it had arrived, the
+// server knows its key and repeats the first answer. Data whose outcome is unknown is never sent
+// under a new key.
 //
 // States: waiting (not begun), sending, retrying (a pause before the next try), signed-out (the
-// server wants a token), conflict (somebody else fed the engine), cancelled, failed, done.
+// server wants a token), conflict (another client fed the engine), cancelled, failed, done.
 
 import {newKey, pauseSeconds, pieceLength, Speed} from "./pieces.js";
 
-const TRIES_OF_FAILURES = 5;  // of 500 internal; a server that is away is waited for
-const PATIENCE_MS = 3000;     // for the answer to a body that has gone when Cancel is pressed
+const TRIES_OF_FAILURES = 5;  // for status 500; an unreachable server is retried without limit
+const PATIENCE_MS = 3000;  // to wait for the answer to a body already sent when Cancel is pressed
 
 // world: {ask() -> {tokens, batch}, post({at, key, from, count, signal, onSent}) -> answer,
 // isReadable(), pause(seconds, signal), tokenIsNew(signal), now() in seconds}; each throws
@@ -31,7 +31,7 @@ export class Sender {
     return ["sending", "retrying", "signed-out"].includes(this.state);
   }
 
-  // Sends what is left; resolves when it is done or stops, and never throws.
+  // Sends the remaining data; resolves when it is done or stops, and never throws.
   async go() {
     const begun = this.world.now();
     this.stopper = new AbortController();
@@ -60,7 +60,7 @@ export class Sender {
       stopper.abort();
   }
 
-  // After a conflict: the rest goes behind what the engine holds now.
+  // After a conflict: appends the rest at the engine's current position.
   append() {
     this.base = this.position - this.fed;
     this.piece = null;
@@ -128,7 +128,7 @@ export class Sender {
     this.onChange();
   }
 
-  // What to do about a problem: pause and go on, or throw it to end().
+  // Handles a problem: pauses and continues, or throws it to end().
   async recover(problem) {
     this.failures += 1;
     this.sent = 0;
@@ -155,21 +155,21 @@ export class Sender {
     this.enter("sending");
   }
 
-  // The server takes less at once: single batches. What was refused has left its key free.
+  // The server accepts less at once: send single batches. A refused piece leaves its key unused.
   shrink() {
     this.batchesMax = 1;
     this.piece = null;
   }
 
-  // A file that was changed or removed since it was chosen looks like a server that is away.
+  // A file that was changed or removed since it was chosen looks like an unreachable server.
   async checkFile(problem) {
     if (await this.world.isReadable()) return;
     problem.kind = "unreadable";
     throw problem;
   }
 
-  // A refusal that comes while the body goes may look like a broken connection. If that happens
-  // again and the engine stands elsewhere, this is what it was.
+  // A refusal that arrives while the body is being sent may look like a broken connection. If that
+  // happens again and the engine is at another position, it was a refusal.
   async checkPosition() {
     const engine = await this.world.ask(this.stopper.signal).catch(problem => {
       if (problem.kind === "unreachable" || problem.status >= 500 || problem.status === 401)
@@ -194,8 +194,8 @@ export class Sender {
     }
   }
 
-  // The last piece of a cancelled run may have arrived all the same: the engine's position tells.
-  // Where it does not, going on with the same key is safe.
+  // The last piece of a cancelled run may have arrived anyway: the engine's position shows it. If
+  // it does not, continuing with the same key is safe.
   async settle() {
     if (!this.piece) return;
     const stopper = new AbortController();

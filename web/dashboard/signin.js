@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// signin.js: asking for the token, when a request was refused without the right one. A token is
-// tried before it is believed.
+// signin.js: asks for the token when a request was refused because of a missing or wrong one. A
+// token is tested before it is used.
 import {clearProblem, showProblem} from "./alerts.js";
 import {forgetToken, requestJson, setToken} from "./api.js";
 
-const WRONG = "This is not the server’s token. It is the line in the file that --token-file names.";
-const ODD = "A token is made of visible ASCII characters, without blanks.";
+const WRONG = "Wrong token. Use the line in the file given to --token-file.";
+const ODD = "A token consists of visible ASCII characters without spaces.";
 
 export function createSignIn({onSignedIn}) {
   const form = document.getElementById("sign-in-form");
   const field = form.elements.token;
   let isBusy = false;
 
-  // The server's information, if it takes the token.
+  // The server's information, if it accepts the token.
   async function tryToken(token) {
     setToken(token);
     try {
@@ -44,7 +44,7 @@ export function createSignIn({onSignedIn}) {
 
   form.addEventListener("submit", submit);
   return {
-    // Asks; a token that was refused meanwhile is said to be.
+    // Shows the form, with a message if the current token was refused.
     ask(wasRefused) {
       form.reset();
       if (wasRefused) showProblem(WRONG, form);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // stream.js: the live stream, GET /v1/events. The page has exactly one, and none while its tab is
-// hidden: a browser grants six connections to a host, and nobody is looking. A stream that ends,
-// breaks or falls silent is opened again: after half a second, then twice as long each time, up to
-// five seconds; at once when the tab is seen again or the network is back.
+// hidden: a browser allows six connections per host. A stream that ends, breaks or falls silent is
+// reopened: after half a second, then twice as long each time, up to five seconds; at once when the
+// tab becomes visible again or the network is back.
 //
 //   createStream({onEvent(name, value), onState(state, problem)})
-//     follow(name)     the engine that is looked at, or null; opens the stream anew
+//     follow(name)     the selected engine, or null; reopens the stream
 //     start(), stop()
 //
 // States: "connecting", "connected", "reconnecting", "paused" (hidden), "stopped".
@@ -14,7 +14,7 @@ import {Problem, request, unreachable} from "./api.js";
 import {eventParser} from "./events.js";
 
 const FIRST_PAUSE_MS = 500, LAST_PAUSE_MS = 5000;
-const SILENCE_MS = 45000;  // the server says something every 15 seconds
+const SILENCE_MS = 45000;  // the server sends something every 15 seconds
 
 export function createStream({onEvent, onState}) {
   let engine = null, isOn = false, open = null, timer = 0, failures = 0, wasConnected = false;
@@ -66,7 +66,7 @@ export function createStream({onEvent, onState}) {
     }
   }
 
-  // Something has changed: connects at once, or closes what nobody looks at.
+  // Visibility or network has changed: connects at once, or closes the stream of a hidden tab.
   function settle() {
     if (mayRun()) {
       failures = 0;
@@ -96,7 +96,7 @@ export function createStream({onEvent, onState}) {
   };
 }
 
-// Reads until the end. A peer that is gone without a word is noticed by its silence.
+// Reads until the end. A peer that disappeared without closing is detected by its silence.
 async function readAll(body, controller, onEvent) {
   const reader = body.getReader(), decoder = new TextDecoder();
   const parse = eventParser((name, data) => onEvent(name, JSON.parse(data)));

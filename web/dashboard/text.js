@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// text.js: numbers for people. English, with decimal points and commas between thousands, whatever
-// the browser's language: the page's words are English too.
+// text.js: formats numbers. Always English, with decimal points and commas between thousands,
+// because the page's text is English too.
 //
 //   count(2350000)     "2,350,000"          exactly
 //   short(2350000)     "2.35 M"             three digits
@@ -18,7 +18,7 @@ export function count(n) {
   return exact.format(n);
 }
 
-// Three digits, the unit's letter behind a no-break space; below a thousand a whole number.
+// Three digits, a no-break space and the unit's letter; below a thousand a whole number.
 export function short(n) {
   return scaled(n, " ").trim();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// theme.js: whether the page is light or dark now, for what is drawn on a canvas and so cannot
-// follow the style sheet by itself.
+// theme.js: whether the page is currently light or dark, for canvas drawings, which do not follow
+// the style sheet.
 
 export function themeNow() {
   const chosen = document.documentElement.dataset.theme;
@@ -9,7 +9,7 @@ export function themeNow() {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
-// Calls listener when it changes; returns a function that ends this.
+// Calls listener when it changes; returns a function that removes the listener.
 export function onTheme(listener) {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const observer = new MutationObserver(listener);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// theme_switch.js: the switch between light and dark. The system decides until it is used; the
-// choice then stands as data-theme on <html> and is kept in localStorage. It is put there while the
-// page loads, before anything is drawn.
+// theme_switch.js: the switch between light and dark. The system's setting applies until it is
+// used; the choice is then stored as data-theme on <html> and in localStorage. It is applied while
+// the page loads, before anything is drawn.
 import {onTheme, themeNow} from "./theme.js";
 
 const KEY = "iron.theme";
@@ -11,7 +11,7 @@ function kept() {
   try {
     return localStorage.getItem(KEY);
   } catch (error) {
-    return null;  // a browser that lets pages keep nothing
+    return null;  // storage is disabled
   }
 }
 
@@ -19,7 +19,7 @@ function keep(theme) {
   try {
     localStorage.setItem(KEY, theme);
   } catch (error) {
-    // then it holds until the page is left
+    // then the choice lasts until the page is left
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// trial.js: a first look for somebody who has no file at hand: two million made-up tokens, fed in
-// a few bodies with a breath between them, so that one sees the map move. The tokens are the same
-// every time, and so is the seal that they come to. More bodies would leave one colour in the map:
-// nodes that meet stay together.
+// trial.js: feeds a sample to users who have no token file: two million generated tokens, in a few
+// bodies with pauses between them, so that the changes of the map are visible. The tokens and
+// their seal are the same every time. More bodies would leave only one colour in the map, because
+// nodes that reach the same point stay together.
 import {enginePath, requestJson} from "./api.js";
 import {newKey} from "./pieces.js";
 import {sampleTokens} from "./sample.js";
@@ -13,7 +13,7 @@ const TOKENS = 2000000, BODIES = 14, BREATH_MS = 300;
 const edge = (k) => Math.trunc(k * TOKENS / BODIES);
 const breath = () => new Promise((go) => setTimeout(go, BREATH_MS));
 
-// Feeds the sample behind what the engine holds; onProgress(0 ... 1).
+// Appends the sample to the engine's stream; onProgress(0 ... 1).
 export async function feedSample(name, onProgress) {
   const engine = await requestJson("GET", enginePath(name));
   const tokens = sampleTokens(TOKENS, engine.vocab);

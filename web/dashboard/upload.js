@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// upload.js: one POST with a body, by XMLHttpRequest, because fetch does not tell how much of a
-// body has gone. What goes wrong is a Problem of api.js.
+// upload.js: one POST with a body, by XMLHttpRequest, because fetch does not report how much of a
+// body has been sent. Failures are Problems of api.js.
 
-// Resolves to the answer's JSON. onSent(bytes) is called while the body goes.
+// Resolves to the answer's JSON. onSent(bytes) is called while the body is being sent.
 export function post(api, path, {body, headers, signal, onSent}) {
   return new Promise((resolve, reject) => {
     const xhr = new XMLHttpRequest();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// welcome.js: the first minute: an engine named "first" with one click, and a sample fed to it with
-// the same one, for whoever wants to see what this is before finding a file of tokens.
+// welcome.js: the start page: one click creates an engine named "first" and can feed it a sample,
+// for users who have no token file yet.
 import {announce, clearProblem, showProblem} from "./alerts.js";
 import {createEngine} from "./create.js";
 import {feedSample} from "./trial.js";
 
 const FIRST_NAME = "first";
 
-// Makes the engine, or finds it there: another tab may have been faster.
+// Creates the engine, or uses the existing one: another tab may have been faster.
 async function makeFirst(page) {
   clearProblem();
   try {
     page.created(await createEngine({name: FIRST_NAME}));
-    announce(`The engine ${FIRST_NAME} was made.`);
+    announce(`Engine ${FIRST_NAME} created.`);
     return true;
   } catch (problem) {
     if (problem.kind === "engine-exists")
@@ -24,7 +24,7 @@ async function makeFirst(page) {
   }
 }
 
-// Feeds the sample; the engine's view shows how far it is.
+// Feeds the sample; the engine's view shows the progress.
 async function runSample(page, name) {
   const {model} = page, before = document.activeElement;
   if (model.sample) return;
@@ -40,7 +40,7 @@ async function runSample(page, name) {
   }
   model.sample = null;
   page.draw();
-  if (before && before.id === "feed-sample") page.focusMain();  // the button goes
+  if (before && before.id === "feed-sample") page.focusMain();  // the button is hidden
 }
 
 export function setUpWelcome(page) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// report.js: puts the page together from the JSON document inside it, and keeps it up to date: the
-// theme, the width, printing. What a chart looks like is in the file of that chart (report_*.js);
-// all files are joined into one script when iron is built, so a name is known in all of them.
+// report.js: builds the page from the JSON document inside it, and updates it for theme, width and
+// printing. Each chart is drawn in its own file (report_*.js); all files are joined into one script
+// when iron is built, so they share one scope.
 //
 // Text from the document is only ever set as text, never as HTML.
 "use strict";
 
-// Charts are drawn for the width they have, so that letters keep their size on any screen.
+// Charts are drawn for their current width, so that text has the same size on any screen.
 const charts = [];  // {holder, draw, width}
 
 function chart(draw) {
@@ -33,8 +33,8 @@ function section(id, title, lead, ...children) {
     lead ? html("p", {class: "lead"}, lead) : null, ...children);
 }
 
-// One op, size, type and parameters, which can be folded away. The first of the largest of each op
-// is open.
+// A collapsible section for one op, size, type and parameters. The first one with the largest size
+// of each op is open.
 function foldedGroup(group, note, ...children) {
   const size = group.sizeName ? `${group.sizeName}, ${group.size}` : group.size;
   return html(
@@ -71,7 +71,7 @@ function build() {
       .map(s => html("a", {href: "#" + s.id}, s.querySelector("h2").textContent)));
 }
 
-function remembered(value) {  // storage may be closed to pages from files
+function remembered(value) {  // storage may be unavailable for file: pages
   try {
     if (value) localStorage.setItem("iron-theme", value);
     return localStorage.getItem("iron-theme");
@@ -101,7 +101,7 @@ function startTheme() {
   });
 }
 
-// On paper nothing is folded.
+// Expands all sections for printing.
 function startPrinting() {
   let folded = [];
   addEventListener("beforeprint", () => {

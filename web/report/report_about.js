@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// report_about.js: what there is to say of the ops that were raced, in the words of `iron arena
-// --explain`: folded, an op each.
+// report_about.js: explains the ops that were raced, with the text of `iron arena --explain`, in
+// one collapsible section per op.
 "use strict";
 
 // Paragraphs are separated by an empty line; single line breaks are only there for terminals.

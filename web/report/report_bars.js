@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// report_bars.js: two kinds of bars: who is fastest (GB/s beside the ceiling), and where the time
-// of a GPU's rows goes (prepare, transfer, kernel, and all of it end to end).
+// report_bars.js: two bar charts: the ranking (GB/s next to the ceiling), and the phases of a GPU's
+// rows (prepare, transfer, kernel, and end to end).
 //
-// Each device has a scale of its own: beside a GPU, all that a CPU does would be a stub. What is
-// compared across devices are the figures behind the bars.
+// Each device has its own scale: next to a GPU, the bars of a CPU would be tiny. To compare
+// devices, use the figures after the bars.
 "use strict";
 
 function rankingSection(model) {
@@ -14,7 +14,7 @@ function rankingSection(model) {
   return section(
     "ranking", "Ranking",
     "GB/s of useful bytes, best first; the number is the place among all devices. The line is" +
-      " what the device's memory gives when nothing is computed.",
+      " the device's measured memory bandwidth.",
     legend(
       model, [boxAt("ink", 8, 0, 2, 14), "measured ceiling", has(r => r.ceiling)],
       [stripesIcon(), "peer: another library", has(r => r.peer)],
@@ -42,7 +42,7 @@ function stripesIcon() {
     svg("path", {class: "stroke", d: "M2 11L8 3M7 11L13 3M12 11L17 4", "stroke-width": 2}));
 }
 
-// Names beside the bars, or above them where there is no room; the same for all devices of a group.
+// Names next to the bars, or above them if there is no room; the same for all devices of a group.
 function barLayout(rows, width, tailWidth) {
   const widest =
     Math.max(...rows.map(r => textWidth(barName(r), 12, r.rank === 1 ? 600 : 400))) + 40;
@@ -138,7 +138,7 @@ function scopesSection(model) {
     "scopes", "Where the time goes",
     "Rows on GPUs by memory strategy, in milliseconds. The filled bar adds up what was timed " +
       "alone: transfer, kernel, and preparation, which is paid once. " +
-      "The outlined bar is the whole way, from data in the host's memory to the answer there:" +
+      "The outlined bar is end to end, from data in host memory to the result in host memory:" +
       " where it is shorter than transfer and kernel together, they overlap.",
     html(
       "ul", {class: "legend"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// report_draw.js: what charts are made of: elements, scales, marks, labels that keep out of each
-// other's way, and the box that tells about the mark under the pointer or the keyboard.
+// report_draw.js: building blocks of charts: elements, scales, marks, labels that avoid each other,
+// and the tooltip for the hovered or focused mark.
 "use strict";
 
 const SVG_SPACE = "http://www.w3.org/2000/svg";
@@ -34,7 +34,7 @@ function textAt(look, x, y, words, anchor) {
   return svg("text", {class: look, x, y, "text-anchor": anchor}, words);
 }
 
-// The name or the figure of a mark, for eyes alone: the mark itself says them to a screen reader.
+// The visible name or figure of a mark, hidden from screen readers, which read the mark itself.
 function nameAt(look, x, y, words, anchor) {
   const text = textAt(look, x, y, words, anchor);
   text.setAttribute("aria-hidden", "true");
@@ -53,7 +53,7 @@ function textWidth(text, size = 12, weight = 400) {
   return pen.measureText(text).width;
 }
 
-// The text, or its beginning where it is too wide.
+// The text, truncated if it is too wide.
 function fitted(text, width, size) {
   if (textWidth(text, size) <= width) return text;
   let keep = text.length - 1;
@@ -79,7 +79,7 @@ function linearTicks(to, count) {
   return ticks;
 }
 
-// Powers of ten, with 2 and 5 between them where there are few.
+// Powers of ten, with 2 and 5 in between if there are few.
 function logTicks(from, to) {
   const factors = Math.log10(to / from) < 3.2 ? [1, 2, 5] : [1], ticks = [];
   for (let p = Math.floor(Math.log10(from)); p <= Math.ceil(Math.log10(to)); p++)
@@ -99,7 +99,7 @@ function shapeAt(kind, x, y, r, attributes) {
   return svg("path", {d, ...attributes});
 }
 
-// Stripes for peers, one pattern a backend; ids are unique over the page.
+// Stripes for peers, one pattern per backend; ids are unique on the page.
 let patternCount = 0;
 function hatch(canvas, hue) {
   const id = "hatch" + patternCount++;
@@ -119,8 +119,8 @@ function hatch(canvas, hue) {
   return `url(#${id})`;
 }
 
-// A group that can be pointed at and focused. The first of a chart is in the tab order; arrow keys
-// go on from there.
+// A group that can be hovered and focused. The first one of a chart is in the tab order; arrow keys
+// move to the others.
 function markOf(canvas, hue, tip, index, ...parts) {
   const isFirst = !canvas.querySelector(".mark");
   const said = tip.map(line => line.join(" ")).join(", ");
@@ -142,8 +142,8 @@ function overlap(a, b) {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-// Where a label of w by h can stand beside the point: as near as possible, inside `room`, over
-// nothing in `taken`. null: nowhere.
+// The place for a label of w by h next to the point: as near as possible, inside `room`, without
+// overlapping anything in `taken`. null: there is no place.
 function placeLabel(point, w, h, room, taken) {
   for (let step = 0; step < 20; step++)
     for (const dy of step === 0 ? [0] : [-step * 7, step * 7])
@@ -213,8 +213,7 @@ function startTips() {
   document.addEventListener("keydown", moveFocus);
 }
 
-// One entry a backend that raced, with its shape, and what else a chart wants explained, each with
-// whether it occurs.
+// The legend: one entry per backend with its shape, and further entries of the chart that occur.
 function legend(model, ...more) {
   const backends = [...new Set(model.rows.filter(r => r.isOk).map(r => r.backend))];
   const icon = part => svg("svg", {viewBox: "0 0 18 14", "aria-hidden": "true"}, part);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// report_lines.js: how rates change with the size, and how single samples lie around the median.
+// report_lines.js: rates by size, and the distribution of single samples around the median.
 "use strict";
 
-// One line a contender; rows that differ in memory alone show the best of them, since the kernel is
-// the same.
+// One line per contender; of rows that differ only in memory, the best one, since the kernel is the
+// same.
 function seriesOf(groups) {
   const all = groups.flatMap(g => g.ok);
   return grouped(all, r => deviceKey(r) + "\n" + r.contender)
@@ -23,7 +23,7 @@ function scalingSection(model) {
   return section(
     "sizes", "Over sizes",
     "GB/s over the useful bytes. Left of a dashed line the data fit into that device's cache:" +
-      " what is faster than memory there is the cache's doing, and what is slow is the time a " +
+      " rates above the memory's come from the cache, and low rates from the time that a " +
       "launch takes.",
     legend(model),
     html(
@@ -75,7 +75,7 @@ function drawScaling(model, groups, width) {
   return canvas;
 }
 
-// Devices with caches of one size share a line, which reaches up to its name above the plot.
+// Devices with equal cache sizes share a line, which extends to its name above the plot.
 function drawCaches(canvas, caches, x, room) {
   grouped(caches, c => c.bytes).forEach((same, k) => {
     const at = x(same[0].bytes), text = `${same.map(c => c.row.backend).join(", ")} cache`;
@@ -183,7 +183,7 @@ function offText(tick) {
   return tick ? `${tick > 0 ? "+" : "−"}${Number(Math.abs(tick).toPrecision(2))} %` : "median";
 }
 
-// A sample, or an arrow at the edge for one that is further out.
+// A sample, or an arrow at the edge for one outside the plot.
 function drawDot(value, k, x, y, from, to) {
   if (value > to) return svg("path", {class: "fill sample", d: `M${x(to)} ${y - 4}l7 4l-7 4Z`});
   if (value < from) return svg("path", {class: "fill sample", d: `M${x(from)} ${y - 4}l-7 4l7 4Z`});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// report_model.js: the document as the charts want it: rows with names and parameters, groups of
-// rows that race each other, devices with their ceilings; and figures as people read them.
+// report_model.js: prepares the document for the charts: rows with names and parameters, groups of
+// rows that race each other, devices with their ceilings; and formats figures.
 "use strict";
 
 const KNOWN_BACKENDS = ["cpu", "cuda", "opencl"];
@@ -19,10 +19,10 @@ function shapeOf(backend) {
   return SHAPES[backend] || "diamond";
 }
 
-// Params that say how a row was raced; the others say over what.
+// Parameters of the measurement; the others describe the data.
 const HOW_PARAMS = ["nodes", "streams", "threads", "size_name"];
 
-// [name, value] of the axes of the row's op, and of what else is said of its case.
+// [name, value] of the axes of the row's op and of the other parameters of its case.
 function caseParams(row, axisNames) {
   const all = Object.entries(row.params).filter(([name]) => !HOW_PARAMS.includes(name));
   return {
@@ -35,8 +35,8 @@ function paramsText(params) {
   return params.map(pair => pair.join(" ")).join(", ");
 }
 
-// The kernel that a row is about: with the most threads launched in all, the first of equals; one
-// that only prepared the row where there is no other.
+// The main kernel of a row: the one with the most threads, the first of equals; a preparing kernel
+// only if there is no other.
 function mainKernel(row) {
   const all = k => k.groups * k.threads, kernels = row.kernels || [];
   const own = kernels.filter(k => !k.prepare);
@@ -66,7 +66,7 @@ function readRow(row, index, axisNames) {
   };
 }
 
-// Lists by what `key` says, in order of appearance.
+// Groups the items by `key`, in order of appearance.
 function grouped(list, key) {
   const groups = new Map();
   for (const item of list) {
@@ -176,7 +176,7 @@ function samplesText(scope) {
   return `${scope.samples.length}${scope.stopped_by ? ", until " + scope.stopped_by : ""}`;
 }
 
-// What a kernel takes of its device, as far as the driver tells.
+// The device resources that a kernel uses, as far as the driver reports them.
 function kernelTip(k) {
   const known = value => value !== undefined;
   return [
@@ -189,7 +189,7 @@ function kernelTip(k) {
   ];
 }
 
-// What a mark says when it is pointed at or reached with the keyboard.
+// The text of a mark when it is hovered or focused.
 function rowTip(row) {
   const k = row.kernel;
   const tip = [

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// report_params.js: how rates change along an axis of an op: the values side by side, in the order
-// in which they were raced, whether they are words or numbers.
+// report_params.js: rates along an axis of an op: the values side by side, words or numbers, in the
+// order of the race.
 "use strict";
 
-// Groups that differ in one axis alone: {axis, groups}, for each axis with more than one value.
+// Groups that differ in only one axis: {axis, groups}, for each axis with more than one value.
 function sweepsOf(model) {
   const sweeps = [];
   for (const op of model.ops)
@@ -22,7 +22,7 @@ function valueOf(row, axis) {
   return String(row.axes.find(([name]) => name === axis)?.[1] ?? "");
 }
 
-// One line a contender; of rows that differ in memory alone the best.
+// One line per contender; of rows that differ only in memory, the best one.
 function sweepSeries({axis, groups}) {
   return grouped(groups.flatMap(g => g.ok), r => deviceKey(r) + "\n" + r.contender)
     .map(
@@ -74,7 +74,7 @@ function drawSweep(sweep, width) {
   return canvas;
 }
 
-// A line a value; its name where it does not touch the one before.
+// One grid line per value; its name if it does not touch the previous one.
 function drawValues(canvas, values, room) {
   let free = -Infinity;
   values.forEach((value, k) => {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// report_roofline.js: how much is computed a second, over how much is computed for each byte that
-// is moved, both logarithmic. A memory that gives B bytes a second allows B times x operations: a
-// diagonal. A point on the diagonal has reached the ceiling; a point left of another with the same
-// op moves more bytes for the same answer.
+// report_roofline.js: operations per second over operations per byte moved, both logarithmic. A
+// memory bandwidth of B bytes per second allows B times x operations: a diagonal. A point on the
+// diagonal has reached the ceiling; a point left of another with the same op moves more bytes for
+// the same result.
 "use strict";
 
 function rooflineSection(model) {
@@ -14,7 +14,7 @@ function rooflineSection(model) {
     "roofline", "Roofline",
     "Each device's measured ceilings as diagonals, and the contenders below them. The nearer " +
       "to its diagonal, " +
-      "the less is left to gain; further right means fewer bytes moved for the same work. " +
+      "the less there is to gain; further right means fewer bytes moved for the same work. " +
       "Labels name the largest size; smaller sizes and further cases are pale.",
     legend(model),
     html(
@@ -99,7 +99,7 @@ function diagonal(rate, {frame, x, y}) {
   return from < to ? {x1: x(from), y1: y(from * rate), x2: x(to), y2: y(to * rate)} : null;
 }
 
-// Draws the diagonals with their names along them; returns the room that the names take.
+// Draws the diagonals with their names along them; returns the area of the names.
 function drawCeilings(canvas, plot, ceilings) {
   const taken = [], classes = {read: "", copy: "second"};
   ceilings.forEach(c => {
@@ -131,7 +131,7 @@ function drawCeilings(canvas, plot, ceilings) {
   return taken;
 }
 
-// Contenders that differ in memory alone and lie on one another share a label.
+// Contenders that differ only in memory and have the same position share a label.
 function labelsOf(points) {
   const labels = [];
   for (const p of points) {
@@ -146,7 +146,7 @@ function labelsOf(points) {
   return labels;
 }
 
-// From the fullest to the shortest; the first that finds room is taken.
+// From the longest to the shortest text; the first one that fits is used.
 function labelTexts(label) {
   const memories = label.memories.filter(Boolean), name = `${label.row.op} ${label.row.contender}`;
   const list = memories.length > 2 ? `${memories.length} memories` : memories.join(", ");

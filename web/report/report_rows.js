@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// report_rows.js: all rows in one table, which can be filtered and sorted. Unsorted they stand in
-// the order of the document.
+// report_rows.js: all rows in one table, which can be filtered and sorted; initially in the order
+// of the document.
 "use strict";
 
 const COLUMNS = [
@@ -99,7 +99,7 @@ function isValue(x) {
   return x !== null && x !== undefined && x !== "";
 }
 
-// Rows without a figure stay last, whichever way the others are sorted.
+// Rows without a figure stay last in both sort directions.
 function compareBy(column, direction) {
   return (a, b) => {
     const x = column.value(a), y = column.value(b);
@@ -117,7 +117,7 @@ function matches(row, text, status, op) {
     text.toLowerCase().split(/\s+/).every(word => all.includes(word));
 }
 
-// A row without figures gives their room to its reason.
+// In a row without figures, the reason spans their columns.
 function rowLine(row, columns) {
   const told = row.isOk ? columns : columns.filter(c => c.isNaming);
   const cells = told.map(c => html("td", {class: c.kind || null}, c.text(row)));
@@ -145,7 +145,7 @@ function rowsSection(model) {
   const op = choice("op", "Op", [...new Set(model.rows.map(r => r.op))]);
   const filters = html("div", {class: "filters", role: "search"}, html("label", {for: "search"
                        }, "Find", search), status, op, count);
-  // What no row has takes no room.
+  // Columns without any value are omitted.
   const columns = COLUMNS.filter(c => !c.isOptional || model.rows.some(r => isValue(c.value(r))));
   let sorted = null;  // {column, direction}
 
@@ -174,7 +174,7 @@ function rowsSection(model) {
   fill();
   return section(
     "rows", "All rows",
-    "Every row of the race, also those that were skipped, and why. A click on a title sorts.",
+    "Every row of the race, including skipped ones with the reason. Click a column title to sort.",
     filters,
     html(
       "div", {class: "scroll", role: "region", "aria-label": "All rows", tabindex: 0},

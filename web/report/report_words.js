@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// report_words.js: what is said rather than drawn: the headline, the best of each op, alarms, the
-// machine. How to read it all stands in report.html.
+// report_words.js: the text parts: the headline, the best of each op, warnings, the machine. The
+// explanations are in report.html.
 "use strict";
 
 function counted(model, status) {
@@ -18,8 +18,7 @@ function headline(model) {
       .filter(r => r.kernel.percent_of_ceiling);
   if (!model.rows.length) return "Nothing was raced";
   if (!best.length) return "The race, without a ceiling to compare with";
-  // What the cache gives says nothing of the memory: such rows speak only where there are no
-  // others.
+  // Cache-resident rows do not measure memory: they are used only if there are no others.
   const fromMemory = best.filter(r => !r.cache_resident);
   const top =
     (fromMemory.length ? fromMemory : best)
@@ -86,7 +85,7 @@ function bestCard(group) {
     html("p", {class: "more"}, [shortDevice(best.device), ...more].join("; ")));
 }
 
-// A card a case; of an op with many cases the first few, the others stand in the ranking.
+// One card per case; for an op with many cases the first few, the others are in the ranking.
 const CARDS_EACH = 8;
 
 function overviewSection(model) {

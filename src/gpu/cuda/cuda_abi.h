@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_abi.h: what iron knows of the CUDA driver's binary interface: handles, numbers and the few
- * structs that cross it. CUDA's own header is not needed to build, so that a machine without the
- * toolkit builds a library that finds a driver elsewhere.
+ * cuda_abi.h: our declarations of the binary interfaces of the CUDA driver and of NVML: handles,
+ * constants, the few structs, and the functions of NVML (cuda_driver.h has those of the driver).
+ * CUDA's headers are not needed to build: a machine without the toolkit builds a library that finds
+ * a driver at run time.
  *
- * Each value's name is CUDA's with IRON_ before it, made from one list; test_cuda_abi.c holds every
- * one of them against cuda.h where that is installed, and none can be forgotten there. Numbers that
- * CUDA has published never change; all of these are in CUDA 12.0 already.
+ * The name of each value is CUDA's with the prefix IRON_, generated from one list. Where cuda.h is
+ * installed, test_cuda_abi.c compares the whole list with it. Published values never change; all of
+ * these exist since CUDA 12.0.
  */
 #ifndef IRON_GPU_CUDA_ABI_H
 #define IRON_GPU_CUDA_ABI_H
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Enums there, and as wide as an int; IRON_CU_VALUES has what they hold. */
+/* Enums in cuda.h, as wide as an int; IRON_CU_VALUES lists their values. */
 typedef int iron__cu_result;
 typedef int iron__cu_device_attribute;
 typedef int iron__cu_function_attribute;
@@ -25,7 +26,7 @@ typedef int iron__cu_limit;
 typedef int iron__cu_array_format;
 
 typedef int iron__cu_device;
-typedef uintptr_t iron__cu_pointer; /* an address on the device, as wide as one of the host */
+typedef uintptr_t iron__cu_pointer; /* a device address, as wide as a host address */
 typedef unsigned long long iron__cu_texture;
 
 typedef struct iron__cu_context iron__cu_context;
@@ -35,7 +36,7 @@ typedef struct iron__cu_stream iron__cu_stream;
 typedef struct iron__cu_event iron__cu_event;
 typedef struct iron__cu_graph iron__cu_graph;
 typedef struct iron__cu_graph_exec iron__cu_graph_exec;
-typedef struct iron__cu_view iron__cu_view; /* of a texture; never given */
+typedef struct iron__cu_view iron__cu_view; /* of a texture; always NULL */
 
 #define IRON_CU_VALUES(X)                                                                          \
     X(CUDA_SUCCESS, 0)                                                                             \
@@ -119,13 +120,13 @@ enum {
 #undef IRON_CU_ENUM
 };
 
-/* Where managed memory is sent. */
+/* Where managed memory is prefetched to. */
 typedef struct iron__cu_location {
     int type; /* IRON_CU_MEM_LOCATION_TYPE_... */
     int id;   /* the device's ordinal */
 } iron__cu_location;
 
-/* How a kernel's accesses to a range of memory use the cache: of its lines, so many as hits. */
+/* How accesses to a memory range use the cache: hit_ratio of its lines get the property `hit`. */
 typedef struct iron__cu_window {
     void *start;
     size_t bytes;
@@ -140,7 +141,7 @@ typedef struct iron__cu_launch_attribute {
         iron__cu_window window;
         int is_cooperative;
         int may_overlap; /* programmatic stream serialization */
-        uint64_t room[8];
+        uint64_t padding[8];
     } value;
 } iron__cu_launch_attribute;
 
@@ -153,7 +154,7 @@ typedef struct iron__cu_launch_config {
     unsigned attribute_count;
 } iron__cu_launch_config;
 
-/* What a texture is of. */
+/* The memory behind a texture. */
 typedef struct iron__cu_resource {
     int type; /* IRON_CU_RESOURCE_TYPE_... */
     union {
@@ -163,16 +164,53 @@ typedef struct iron__cu_resource {
             unsigned channels;
             size_t bytes;
         } linear;
-        int room[32];
+        int padding[32];
     } of;
     unsigned flags;
 } iron__cu_resource;
 
-/* How a texture is read; of memory without dimensions only the flags count. */
+/* How a texture is read; linear memory uses only the flags. */
 typedef struct iron__cu_reading {
     int modes[4];
     unsigned flags; /* IRON_CU_TRSF_... */
     int unused[21];
 } iron__cu_reading;
+
+typedef struct iron__nvml_device iron__nvml_device;
+
+/* The functions of NVML that iron calls. MUST: required; MAY: NULL if missing. All but
+ * nvmlErrorString return a code, 0 for success. clang-format would take the parameters for
+ * products. */
+/* clang-format off */
+#define IRON_NVML_FUNCTIONS(MUST, MAY)                                                             \
+    MUST(int, nvmlInit_v2, (void))                                                                 \
+    MUST(const char *, nvmlErrorString, (int code))                                                \
+    MUST(int, nvmlDeviceGetHandleByPciBusId_v2, (const char *bus, iron__nvml_device **device))     \
+    MUST(int, nvmlDeviceGetClockInfo, (iron__nvml_device *device, int clock, unsigned *mhz))       \
+    MAY(int, nvmlDeviceGetMaxClockInfo, (iron__nvml_device *device, int clock, unsigned *mhz))     \
+    MAY(int, nvmlDeviceGetCurrentClocksEventReasons,                                               \
+        (iron__nvml_device *device, unsigned long long *reasons))                                  \
+    MAY(int, nvmlDeviceGetCurrentClocksThrottleReasons,                                            \
+        (iron__nvml_device *device, unsigned long long *reasons))                                  \
+    MAY(int, nvmlDeviceGetTemperature, (iron__nvml_device *device, int sensor, unsigned *celsius)) \
+    MAY(int, nvmlDeviceGetPowerUsage, (iron__nvml_device *device, unsigned *milliwatts))
+/* clang-format on */
+
+enum { IRON_NVML_SUCCESS = 0, IRON_NVML_ERROR_NOT_SUPPORTED = 3 };
+enum { IRON_NVML_CLOCK_SM = 1, IRON_NVML_CLOCK_MEMORY = 2 };
+enum { IRON_NVML_SENSOR_GPU = 0 };
+
+/* Why clocks are below their maximum. */
+enum {
+    IRON_NVML_IDLE = 0x1,
+    IRON_NVML_APPLICATION_CLOCKS = 0x2,
+    IRON_NVML_POWER_CAP = 0x4,
+    IRON_NVML_HW_SLOWDOWN = 0x8,
+    IRON_NVML_SYNC_BOOST = 0x10,
+    IRON_NVML_SW_THERMAL = 0x20,
+    IRON_NVML_HW_THERMAL = 0x40,
+    IRON_NVML_POWER_BRAKE = 0x80,
+    IRON_NVML_DISPLAY_CLOCKS = 0x100
+};
 
 #endif

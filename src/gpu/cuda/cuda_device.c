@@ -1,79 +1,419 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_device.c: devices, from the probe to the close; the step into a device's context and out of
- * it; and the table through which all of the backend is called.
+ * cuda_device.c: the driver library, NVML, errors, device properties, opening and closing devices,
+ * and the backend's table.
  *
- * An opened device holds one reference to the card's primary context, and maybe a part of the
- * card's cache, and nothing else of the driver's. The driver counts references, so a device may be
- * opened more than once.
+ * The driver library, its functions and its version are loaded once per process. Checked in this
+ * order: the library exists; it has every required function and is new enough; cuInit succeeds. A
+ * failure is not an error but a reason: it is stored, and every later call returns it without
+ * another attempt. This state is global, because a process has one driver. It is protected by a
+ * mutex and constant once `is_tried`. The library stays open after cuInit was called, even if that
+ * failed: drivers leave threads and exit handlers behind that need its code.
+ *
+ * NVML, NVIDIA's management library, has clocks, temperature, power and throttle reasons. It comes
+ * with the driver; a machine without it only loses these figures. It is loaded like the driver, at
+ * the first use. A card is found by its PCI address, because CUDA and NVML number cards
+ * differently. NVML never marks a device as failed. Cards and virtual machines differ in what they
+ * report: a missing figure stays 0, and only a card that reports nothing at all is an error.
+ * Throttled means slowed down unintentionally, by heat or by the power supply. An idle card, clocks
+ * set by an administrator and the card's rated power limit are listed among the reasons, but they
+ * are not throttling.
+ *
+ * An open device holds one reference to the card's primary context, and possibly a reservation of
+ * L2 cache. The driver counts references, so a device may be opened more than once.
+ *
+ * Errors are of two kinds. Those listed in call_errors affect one call: a wrong argument, no
+ * memory, an unsupported feature; the device stays usable. All others mark the device as failed:
+ * illegal addresses, timeouts, failed launches, memory errors, lost contexts. CUDA calls them
+ * sticky: they come from commands queued earlier and every later call returns them again. Unknown
+ * codes are treated as sticky, because nothing says that continuing is safe.
+ *
+ * Properties are read without creating a context, which would take time and device memory: iron
+ * info describes cards that are not used. CUDA reports the newest CUDA version that the driver
+ * supports, but not the driver's own version ("580.159.04"); that comes from /proc on Linux.
  */
-#include "gpu/cuda/cuda.h"
-#include "gpu/cuda/cuda_backend.h"
-
 #include "core/fail.h"
 #include "core/memory.h"
+#include "gpu/cuda/cuda_internal.h"
 
-static iron_status probe(size_t *count, iron_error *err) {
-    const iron__cuda_driver *driver = NULL;
-    iron__cu_result code;
-    int found = 0;
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-    *count = 0;
-    IRON_TRY(iron__cuda_load(&driver, err));
-    code = driver->cuDeviceGetCount(&found);
-    if (code != IRON_CUDA_SUCCESS) {
-        char words[160];
+typedef struct cuda_symbol {
+    const char *name;
+    size_t offset; /* of the function pointer in its table */
+    bool is_required;
+} cuda_symbol;
 
-        iron__cuda_words(driver, code, words, sizeof words);
-        return iron__fail(err, IRON_E_UNSUPPORTED, code,
-                          "cuda: cuDeviceGetCount failed: %s; see what nvidia-smi says", words);
+static const cuda_symbol driver_symbols[] = {
+#define MUST(name, parameters) {#name, offsetof(iron__cuda_driver, name), true},
+#define MAY(name, parameters)  {#name, offsetof(iron__cuda_driver, name), false},
+    IRON_CUDA_FUNCTIONS(MUST, MAY)
+#undef MUST
+#undef MAY
+};
+
+static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bool is_tried;
+    void *library;
+    iron__cuda_driver driver;
+    iron_error failure; /* IRON_OK: the driver can be used */
+} loaded_driver;
+
+void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code, char *text,
+                           size_t size) {
+    const char *name = NULL, *description = NULL;
+
+    if (driver->cuGetErrorName(code, &name) != IRON_CUDA_SUCCESS || !name) {
+        snprintf(text, size, "CUDA error %d", code);
+        return;
     }
-    IRON_FAIL_IF(found <= 0, err, IRON_E_UNSUPPORTED,
-                 "cuda: the driver has no device; see what nvidia-smi and CUDA_VISIBLE_DEVICES "
-                 "say");
-    *count = (size_t)found;
+    if (driver->cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
+        description = "no text";
+    snprintf(text, size, "%s (%.80s)", name, description);
+}
+
+/* Fills a table of function pointers from a library. Returns the name of the first required symbol
+ * that is missing; NULL if all are there. */
+static const char *find_symbols(void *library, const cuda_symbol *symbols, size_t count,
+                                void *table) {
+    const char *missing = NULL;
+
+    for (size_t k = 0; k < count; k++) {
+        void *address = dlsym(library, symbols[k].name);
+
+        /* ISO C cannot convert an object pointer to a function pointer; POSIX guarantees the same
+         * representation. */
+        memcpy((char *)table + symbols[k].offset, &address, sizeof address);
+        if (!address && symbols[k].is_required && !missing)
+            missing = symbols[k].name;
+    }
+    return missing;
+}
+
+static iron_status fail_at(const iron__cuda_driver *driver, const char *function,
+                           iron__cu_result code, iron_error *err) {
+    char text[160];
+
+    iron__cuda_error_text(driver, code, text, sizeof text);
+    return iron__fail(err, IRON_E_UNSUPPORTED, code,
+                      "cuda: %s failed: %s; check nvidia-smi and CUDA_VISIBLE_DEVICES", function,
+                      text);
+}
+
+static iron_status check_version(iron__cuda_driver *driver, const char *missing, iron_error *err) {
+    char version[32] = "of unknown version";
+    iron__cu_result code = IRON_CUDA_ERROR_UNKNOWN;
+
+    if (driver->cuDriverGetVersion)
+        code = driver->cuDriverGetVersion(&driver->version);
+    if (code == IRON_CUDA_SUCCESS)
+        snprintf(version, sizeof version, "for CUDA %d.%d", driver->version / 1000,
+                 driver->version % 1000 / 10);
+    IRON_FAIL_IF(missing, err, IRON_E_UNSUPPORTED,
+                 "cuda: the driver (%s) is too old: it has no %s; update the NVIDIA driver",
+                 version, missing);
+    if (code != IRON_CUDA_SUCCESS)
+        return fail_at(driver, "cuDriverGetVersion", code, err);
+    IRON_FAIL_IF(driver->version < IRON_CUDA_VERSION_MIN, err, IRON_E_UNSUPPORTED,
+                 "cuda: the driver (%s) is too old: at least CUDA %d.%d is needed; "
+                 "update the NVIDIA driver",
+                 version, IRON_CUDA_VERSION_MIN / 1000, IRON_CUDA_VERSION_MIN % 1000 / 10);
     return IRON_OK;
 }
 
-static void device_close(iron__gpu_device *device) {
-    iron__cuda_device *d = iron__cuda_device_of(device);
+static iron_status load_driver(iron__cuda_driver *driver, void **library, iron_error *err) {
+    /* secure_getenv: ignored by programs that run with elevated privileges. */
+    const char *named = secure_getenv("IRON_CUDA_LIBRARY");
+    const char *path = named && named[0] ? named : "libcuda.so.1";
+    const char *missing;
+    iron__cu_result code;
+    iron_status status;
 
-    if (!d)
-        return;
-    if (d->kept_bytes)
-        iron__cuda_keep(device, 0, NULL); /* the context may live on without us */
-    if (d->context)
-        d->driver->cuDevicePrimaryCtxRelease_v2(d->ordinal);
-    iron__release(iron__allocator_default(), d);
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*library) {
+        const char *reason = dlerror();
+
+        return iron__fail(
+            err, IRON_E_UNSUPPORTED, 0, "cuda: no driver: %.150s; install the NVIDIA driver%s",
+            reason ? reason : path, path == named ? " or unset IRON_CUDA_LIBRARY" : "");
+    }
+    missing = find_symbols(*library, driver_symbols,
+                           sizeof driver_symbols / sizeof driver_symbols[0], driver);
+    status = check_version(driver, missing, err);
+    if (status != IRON_OK) {
+        dlclose(*library);
+        *library = NULL;
+        return status;
+    }
+    code = driver->cuInit(0);
+    return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at(driver, "cuInit", code, err);
 }
 
-static uintptr_t context_of(iron__gpu_device *device) {
-    return (uintptr_t)iron__cuda_device_of(device)->context;
-}
-
-static iron_status retain(iron__cuda_device *d, size_t index, iron_error *err) {
-    IRON_TRY(iron__cuda_load(&d->driver, err));
-    IRON_TRY(iron__cuda_describe(index, &d->base.info, err));
-    IRON_TRY(IRON_CU(d, err, cuDeviceGet, &d->ordinal, (int)index));
-    return IRON_CU(d, err, cuDevicePrimaryCtxRetain, &d->context, d->ordinal);
-}
-
-static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
-    iron__cuda_device *d;
+/* Loads and initialises the driver at the first call. IRON_E_UNSUPPORTED with the reason if it
+ * cannot be used, the same at every call. Thread-safe. *out stays valid. */
+static iron_status get_driver(const iron__cuda_driver **out, iron_error *err) {
     iron_status status;
 
     *out = NULL;
-    d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "a CUDA device", err);
-    if (!d)
-        return IRON_E_NOMEM;
-    d->base.ops = &iron__cuda_ops;
-    status = retain(d, index, err);
-    if (status != IRON_OK) {
-        device_close(&d->base);
-        return status;
+    pthread_mutex_lock(&driver_lock);
+    if (!loaded_driver.is_tried)
+        load_driver(&loaded_driver.driver, &loaded_driver.library, &loaded_driver.failure);
+    loaded_driver.is_tried = true;
+    status = loaded_driver.failure.status;
+    if (status == IRON_OK)
+        *out = &loaded_driver.driver;
+    else if (err)
+        *err = loaded_driver.failure;
+    pthread_mutex_unlock(&driver_lock);
+    return status;
+}
+
+typedef struct nvml_functions {
+/* A declarator takes no more parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define FIELD(result, name, parameters) result(*name) parameters;
+    IRON_NVML_FUNCTIONS(FIELD, FIELD)
+#undef FIELD
+} nvml_functions;
+
+static const cuda_symbol nvml_symbols[] = {
+#define MUST(result, name, parameters) {#name, offsetof(nvml_functions, name), true},
+#define MAY(result, name, parameters)  {#name, offsetof(nvml_functions, name), false},
+    IRON_NVML_FUNCTIONS(MUST, MAY)
+#undef MUST
+#undef MAY
+};
+
+/* The most important first: the text may not have room for all. */
+static const struct {
+    unsigned bit;
+    bool throttles;
+    const char *name;
+} throttle_reasons[] = {
+    {IRON_NVML_HW_THERMAL, true, "hardware thermal slowdown"},
+    {IRON_NVML_POWER_BRAKE, true, "power brake"},
+    {IRON_NVML_HW_SLOWDOWN, true, "hardware slowdown"},
+    {IRON_NVML_SW_THERMAL, true, "thermal limit"},
+    {IRON_NVML_POWER_CAP, false, "power cap"},
+    {IRON_NVML_APPLICATION_CLOCKS, false, "set clocks"},
+    {IRON_NVML_SYNC_BOOST, false, "sync boost"},
+    {IRON_NVML_DISPLAY_CLOCKS, false, "display"},
+    {IRON_NVML_IDLE, false, "idle"},
+};
+
+static pthread_mutex_t nvml_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bool is_tried;
+    void *library;
+    nvml_functions nvml;
+    iron_error failure; /* IRON_OK: the library can be used */
+} loaded_nvml;
+
+static iron_status nvml_fail(const nvml_functions *nvml, const char *function, int code,
+                             iron_error *err) {
+    const char *text = nvml->nvmlErrorString(code);
+
+    return iron__fail(err, IRON_E_UNSUPPORTED, code, "nvml: %s failed: %.120s", function,
+                      text ? text : "no text");
+}
+
+static iron_status load_nvml(nvml_functions *nvml, void **library, iron_error *err) {
+    /* secure_getenv: ignored by programs that run with elevated privileges. */
+    const char *named = secure_getenv("IRON_NVML_LIBRARY");
+    const char *path = named && named[0] ? named : "libnvidia-ml.so.1", *missing;
+    int code;
+
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*library) {
+        const char *reason = dlerror();
+
+        return iron__fail(err, IRON_E_UNSUPPORTED, 0, "nvml: no library: %.150s",
+                          reason ? reason : path);
     }
-    *out = &d->base;
+    missing =
+        find_symbols(*library, nvml_symbols, sizeof nvml_symbols / sizeof nvml_symbols[0], nvml);
+    if (missing) {
+        dlclose(*library);
+        *library = NULL;
+        return iron__fail(err, IRON_E_UNSUPPORTED, 0,
+                          "nvml: %.120s has no %s; update the NVIDIA driver", path, missing);
+    }
+    code = nvml->nvmlInit_v2();
+    return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail(nvml, "nvmlInit_v2", code, err);
+}
+
+static iron_status get_nvml(const nvml_functions **out, iron_error *err) {
+    iron_status status;
+
+    pthread_mutex_lock(&nvml_lock);
+    if (!loaded_nvml.is_tried)
+        load_nvml(&loaded_nvml.nvml, &loaded_nvml.library, &loaded_nvml.failure);
+    loaded_nvml.is_tried = true;
+    status = loaded_nvml.failure.status;
+    *out = &loaded_nvml.nvml;
+    if (status != IRON_OK && err)
+        *err = loaded_nvml.failure;
+    pthread_mutex_unlock(&nvml_lock);
+    return status;
+}
+
+/* Fills d->nvml. */
+static iron_status find_card(const nvml_functions *nvml, iron__cuda_device *d, iron_error *err) {
+    char bus[32] = "", text[160];
+    int code;
+
+    if (d->nvml)
+        return IRON_OK;
+    code = d->driver->cuDeviceGetPCIBusId(bus, (int)sizeof bus, d->ordinal);
+    if (code != IRON_CUDA_SUCCESS) {
+        iron__cuda_error_text(d->driver, code, text, sizeof text);
+        return iron__fail(err, IRON_E_UNSUPPORTED, code, "cuda: cuDeviceGetPCIBusId failed: %s",
+                          text);
+    }
+    code = nvml->nvmlDeviceGetHandleByPciBusId_v2(bus, &d->nvml);
+    if (code == IRON_NVML_SUCCESS)
+        return IRON_OK;
+    d->nvml = NULL;
+    return nvml_fail(nvml, "nvmlDeviceGetHandleByPciBusId_v2", code, err);
+}
+
+static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) {
+    size_t length = 0;
+
+    for (size_t k = 0; k < sizeof throttle_reasons / sizeof throttle_reasons[0]; k++) {
+        size_t room = sizeof out->reasons - length;
+
+        if (!(reasons & throttle_reasons[k].bit))
+            continue;
+        out->is_throttled |= throttle_reasons[k].throttles;
+        if (strlen(throttle_reasons[k].name) + 2 < room)
+            length += (size_t)snprintf(out->reasons + length, room, "%s%s", length ? ", " : "",
+                                       throttle_reasons[k].name);
+    }
+}
+
+/* The function has a newer and an older name. */
+static int get_reasons(const nvml_functions *nvml, iron__nvml_device *card,
+                       unsigned long long *reasons) {
+    if (nvml->nvmlDeviceGetCurrentClocksEventReasons)
+        return nvml->nvmlDeviceGetCurrentClocksEventReasons(card, reasons);
+    if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons)
+        return nvml->nvmlDeviceGetCurrentClocksThrottleReasons(card, reasons);
+    return IRON_NVML_ERROR_NOT_SUPPORTED;
+}
+
+static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+    const nvml_functions *nvml = NULL;
+    unsigned long long reasons = 0;
+    unsigned core = 0, memory = 0, value = 0;
+    int core_code, memory_code, reasons_code;
+
+    memset(out, 0, sizeof *out);
+    IRON_TRY(get_nvml(&nvml, err));
+    IRON_TRY(find_card(nvml, d, err));
+    core_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &core);
+    memory_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_MEMORY, &memory);
+    reasons_code = get_reasons(nvml, d->nvml, &reasons);
+    if (core_code && memory_code && reasons_code)
+        return nvml_fail(nvml, "nvmlDeviceGetClockInfo", core_code, err);
+    out->core_mhz = core_code ? 0 : core;
+    out->memory_mhz = memory_code ? 0 : memory;
+    describe_reasons(reasons_code ? 0 : reasons, out);
+    /* The rest may be missing. */
+    if (nvml->nvmlDeviceGetMaxClockInfo &&
+        nvml->nvmlDeviceGetMaxClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &value) == IRON_NVML_SUCCESS)
+        out->core_max_mhz = value;
+    if (nvml->nvmlDeviceGetTemperature &&
+        nvml->nvmlDeviceGetTemperature(d->nvml, IRON_NVML_SENSOR_GPU, &value) == IRON_NVML_SUCCESS)
+        out->temperature_c = value;
+    if (nvml->nvmlDeviceGetPowerUsage &&
+        nvml->nvmlDeviceGetPowerUsage(d->nvml, &value) == IRON_NVML_SUCCESS)
+        out->power_w = (value + 500) / 1000;
     return IRON_OK;
+}
+
+typedef struct error_class {
+    iron__cu_result code;
+    iron_status status;
+    const char *advice; /* NULL: the image lacks code for this card */
+} error_class;
+
+static const error_class call_errors[] = {
+    {IRON_CUDA_ERROR_INVALID_VALUE, IRON_E_ARG, "check the requested sizes"},
+    {IRON_CUDA_ERROR_INVALID_DEVICE, IRON_E_ARG, "list the devices with iron info"},
+    {IRON_CUDA_ERROR_INVALID_HANDLE, IRON_E_ARG, "check that it belongs to this device"},
+    {IRON_CUDA_ERROR_NOT_FOUND, IRON_E_ARG, "check the name"},
+    {IRON_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, IRON_E_ARG, "launch fewer threads per group"},
+    {IRON_CUDA_ERROR_OUT_OF_MEMORY, IRON_E_NOMEM, "free device memory or request less"},
+    {IRON_CUDA_ERROR_NO_BINARY_FOR_GPU, IRON_E_UNSUPPORTED, NULL},
+    {IRON_CUDA_ERROR_INVALID_IMAGE, IRON_E_UNSUPPORTED, NULL},
+    {IRON_CUDA_ERROR_INVALID_PTX, IRON_E_UNSUPPORTED, NULL},
+    {IRON_CUDA_ERROR_JIT_COMPILER_NOT_FOUND, IRON_E_UNSUPPORTED, NULL},
+    {IRON_CUDA_ERROR_UNSUPPORTED_PTX_VERSION, IRON_E_UNSUPPORTED, NULL},
+    {IRON_CUDA_ERROR_JIT_COMPILATION_DISABLED, IRON_E_UNSUPPORTED, NULL},
+    {IRON_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, IRON_E_UNSUPPORTED, "launch fewer groups"},
+    {IRON_CUDA_ERROR_NOT_PERMITTED, IRON_E_UNSUPPORTED, "use another mode or device"},
+    {IRON_CUDA_ERROR_NOT_SUPPORTED, IRON_E_UNSUPPORTED, "use another mode or device"},
+    {IRON_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, IRON_E_UNSUPPORTED, "use another queue"},
+    {IRON_CUDA_ERROR_OPERATING_SYSTEM, IRON_E_IO, "check the system log and limits"},
+    {IRON_CUDA_ERROR_NOT_READY, IRON_E_STATE, "wait for the queue first"},
+};
+
+static const error_class sticky = {0, IRON_E_IO, "restart the program to use this device"};
+static const error_class capture = {0, IRON_E_STATE, "record again"};
+
+static const error_class *classify(iron__cu_result code) {
+    for (size_t k = 0; k < sizeof call_errors / sizeof call_errors[0]; k++)
+        if (call_errors[k].code == code)
+            return &call_errors[k];
+    if (code >= IRON_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+        code <= IRON_CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+        return &capture;
+    return &sticky;
+}
+
+/* Fills err before there is a device to mark. */
+static iron_status report(const iron__cuda_driver *driver, iron_error *err, const char *function,
+                          iron__cu_result code) {
+    const error_class *c = classify(code);
+    char text[160];
+
+    if (code == IRON_CUDA_SUCCESS)
+        return IRON_OK;
+    iron__cuda_error_text(driver, code, text, sizeof text);
+    return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function, text,
+                      c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card");
+}
+
+iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const char *function,
+                             iron__cu_result code) {
+    const error_class *c = classify(code);
+    iron_error own;
+
+    if (code == IRON_CUDA_SUCCESS)
+        return IRON_OK;
+    if (c->advice) {
+        report(device->driver, &own, function, code);
+    } else {
+        unsigned arch = device->base.info.version / 10;
+        char text[160];
+
+        iron__cuda_error_text(device->driver, code, text, sizeof text);
+        iron__fail(&own, c->status, code,
+                   "cuda: %s failed: %s: no code for sm_%u; rebuild with IRON_CUDA_ARCHS=%u",
+                   function, text, arch, arch);
+    }
+    /* The first error is the cause, later ones its consequences. */
+    if (c == &sticky && device->base.failure.status == IRON_OK)
+        device->base.failure = own;
+    if (err)
+        *err = own;
+    return own.status;
 }
 
 iron_status iron__cuda_enter(iron__cuda_device *device, iron_error *err) {
@@ -87,44 +427,237 @@ iron_status iron__cuda_leave(iron__cuda_device *device, iron_status status, iron
     return status == IRON_OK ? left : status;
 }
 
+static iron_status probe(size_t *count, iron_error *err) {
+    const iron__cuda_driver *driver = NULL;
+    iron__cu_result code;
+    int found = 0;
+
+    *count = 0;
+    IRON_TRY(get_driver(&driver, err));
+    code = driver->cuDeviceGetCount(&found);
+    if (code != IRON_CUDA_SUCCESS) {
+        char text[160];
+
+        iron__cuda_error_text(driver, code, text, sizeof text);
+        return iron__fail(err, IRON_E_UNSUPPORTED, code,
+                          "cuda: cuDeviceGetCount failed: %s; check nvidia-smi", text);
+    }
+    IRON_FAIL_IF(found <= 0, err, IRON_E_UNSUPPORTED,
+                 "cuda: no device; check nvidia-smi and CUDA_VISIBLE_DEVICES");
+    *count = (size_t)found;
+    return IRON_OK;
+}
+
+typedef struct attributes {
+    int threads_max, warp, units, maps_host, cache, major, minor;
+    int has_managed, has_concurrent_managed, is_cooperative, shared_max, persisting_max;
+} attributes;
+
+static const struct {
+    iron__cu_device_attribute attribute;
+    size_t offset;
+} attribute_rows[] = {
+    {IRON_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, offsetof(attributes, threads_max)},
+    {IRON_CU_DEVICE_ATTRIBUTE_WARP_SIZE, offsetof(attributes, warp)},
+    {IRON_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, offsetof(attributes, units)},
+    {IRON_CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, offsetof(attributes, maps_host)},
+    {IRON_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, offsetof(attributes, cache)},
+    {IRON_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, offsetof(attributes, major)},
+    {IRON_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, offsetof(attributes, minor)},
+    {IRON_CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, offsetof(attributes, has_managed)},
+    {IRON_CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+     offsetof(attributes, has_concurrent_managed)},
+    {IRON_CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, offsetof(attributes, is_cooperative)},
+    {IRON_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, offsetof(attributes, shared_max)},
+    {IRON_CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, offsetof(attributes, persisting_max)},
+};
+
+/* Finds the version in the first line of MODULE_VERSION_FILE; "" if there is none. The line is
+ * "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ..." or, for the open module,
+ * "NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  ...": the first word of digits and
+ * dots. */
+static void module_version(const char *line, char *version, size_t size) {
+    version[0] = '\0';
+    while (*line) {
+        size_t length = strcspn(line, " \t\n"), number = strspn(line, "0123456789.");
+
+        if (number == length && memchr(line, '.', length)) {
+            snprintf(version, size, "%.*s", (int)length, line);
+            return;
+        }
+        line += length + strspn(line + length, " \t\n");
+    }
+}
+
+#define MODULE_VERSION_FILE "/proc/driver/nvidia/version"
+
+static void describe_driver(const iron__cuda_driver *driver, char *text, size_t size) {
+    FILE *file = fopen(MODULE_VERSION_FILE, "re");
+    char line[256] = "", version[32];
+
+    if (file && !fgets(line, sizeof line, file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+    module_version(line, version, sizeof version);
+    snprintf(text, size, "CUDA %d.%d%s%s", driver->version / 1000, driver->version % 1000 / 10,
+             version[0] ? ", driver " : "", version);
+}
+
+static void describe_lacks(const iron__cuda_driver *driver, const attributes *a,
+                           iron__gpu_info *info) {
+    const size_t size = sizeof info->lacks[0];
+
+    if (!a->has_managed) {
+        snprintf(info->lacks[IRON_GPU_UVM], size, "the device has no managed memory");
+        snprintf(info->lacks[IRON_GPU_UVM_PREFETCH], size, "the device has no managed memory");
+    } else if (!a->has_concurrent_managed) {
+        snprintf(info->lacks[IRON_GPU_UVM_PREFETCH], size,
+                 "host and device cannot use managed memory at the same time");
+    } else if (!driver->cuMemPrefetchAsync_v2 && !driver->cuMemPrefetchAsync) {
+        snprintf(info->lacks[IRON_GPU_UVM_PREFETCH], size, "the driver has no cuMemPrefetchAsync");
+    }
+    if (!a->maps_host)
+        snprintf(info->lacks[IRON_GPU_ZERO_COPY], size, "the device cannot map host memory");
+}
+
+static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
+    const iron__cuda_driver *driver = NULL;
+    iron__cu_device device = 0;
+    size_t memory_bytes = 0;
+    attributes a = {0};
+    int count = 0;
+
+    memset(info, 0, sizeof *info);
+    IRON_TRY(get_driver(&driver, err));
+    IRON_TRY(report(driver, err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
+    IRON_FAIL_IF(index >= (size_t)count, err, IRON_E_ARG,
+                 "cuda: no device %zu; there are %d, counted from 0", index, count);
+    IRON_TRY(report(driver, err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
+    IRON_TRY(report(driver, err, "cuDeviceGetName",
+                    driver->cuDeviceGetName(info->name, sizeof info->name, device)));
+    IRON_TRY(report(driver, err, "cuDeviceTotalMem_v2",
+                    driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
+    for (size_t k = 0; k < sizeof attribute_rows / sizeof attribute_rows[0]; k++) {
+        int *value = (int *)(void *)((char *)&a + attribute_rows[k].offset);
+
+        IRON_TRY(report(driver, err, "cuDeviceGetAttribute",
+                        driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
+    }
+    describe_driver(driver, info->driver, sizeof info->driver);
+    info->is_gpu = true;
+    info->units = (uint32_t)a.units;
+    info->group_threads_max = (uint32_t)a.threads_max;
+    info->subgroup = (uint32_t)a.warp;
+    info->has_f64 = true;
+    info->local_bytes_max = (uint64_t)a.shared_max;
+    info->memory_bytes = memory_bytes;
+    info->cache_bytes = (uint64_t)a.cache;
+    info->version = (uint32_t)(a.major * 100 + a.minor * 10);
+    info->has_addresses = true;
+    info->can_graph = true;
+    info->can_overlap = driver->cuLaunchKernelEx && a.major >= 9; /* since Hopper */
+    info->can_cooperate = driver->cuLaunchKernelEx && a.is_cooperative;
+    info->has_textures = true;
+    /* Access windows are attributes of cuLaunchKernelEx. */
+    if (driver->cuLaunchKernelEx && a.persisting_max > 0)
+        info->persisting_bytes_max = (uint64_t)a.persisting_max;
+    describe_lacks(driver, &a, info);
+    return IRON_OK;
+}
+
+/* Reserves L2 cache for persisting accesses. The limit belongs to the context, which all users of
+ * the card share; the last one to set it wins. A driver may grant less than requested or, when it
+ * serves several processes, ignore the request, so the limit is read back. */
+static iron_status reserve(iron__cuda_device *d, size_t bytes, iron_error *err) {
+    size_t granted = 0;
+    iron_status status;
+    int window_max = 0;
+
+    IRON_TRY(IRON_CU(d, err, cuDeviceGetAttribute, &window_max,
+                     IRON_CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, d->ordinal));
+    IRON_TRY(IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, bytes));
+    status = IRON_CU(d, err, cuCtxGetLimit, &granted, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE);
+    if (status == IRON_OK && (granted == 0 || window_max <= 0))
+        status = iron__fail(err, IRON_E_UNSUPPORTED, 0,
+                            "cuda: the driver reserved %zu of %zu bytes of cache, for windows of "
+                            "at most %d bytes; run without a cache reservation",
+                            granted, bytes, window_max);
+    if (status != IRON_OK) {
+        d->driver->cuCtxSetLimit(IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
+        d->reserved_bytes = 0;
+        return status;
+    }
+    d->reserved_bytes = granted;
+    d->window_bytes_max = (size_t)window_max;
+    return IRON_OK;
+}
+
+static iron_status end_reservation(iron__cuda_device *d, iron_error *err) {
+    IRON_TRY(IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0));
+    d->reserved_bytes = 0;
+    return IRON_CU(d, err, cuCtxResetPersistingL2Cache);
+}
+
+static iron_status cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+
+    IRON_TRY(iron__cuda_enter(d, err));
+    return iron__cuda_leave(d, bytes ? reserve(d, (size_t)bytes, err) : end_reservation(d, err),
+                            err);
+}
+
+static void device_close(iron__gpu_device *device) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+
+    if (!d)
+        return;
+    if (d->driver && d->reserved_bytes)
+        cache_reserve(device, 0, NULL); /* other users may keep the context alive */
+    if (d->driver && d->context)
+        d->driver->cuDevicePrimaryCtxRelease_v2(d->ordinal);
+    iron__release(iron__allocator_default(), d);
+}
+
+static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
+    const iron__cuda_driver *driver;
+    iron__cuda_device *d;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(get_driver(&driver, err));
+    d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "a CUDA device", err);
+    if (!d)
+        return IRON_E_NOMEM;
+    d->base.ops = &iron__cuda_ops;
+    d->driver = driver;
+    status = describe(index, &d->base.info, err);
+    if (status == IRON_OK)
+        status = IRON_CU(d, err, cuDeviceGet, &d->ordinal, (int)index);
+    if (status == IRON_OK)
+        status = IRON_CU(d, err, cuDevicePrimaryCtxRetain, &d->context, d->ordinal);
+    if (status != IRON_OK) {
+        device_close(&d->base);
+        return status;
+    }
+    *out = &d->base;
+    return IRON_OK;
+}
+
+static uintptr_t context_of(iron__gpu_device *device) {
+    return (uintptr_t)iron__cuda_device_of(device)->context;
+}
+
 const iron__gpu_ops iron__cuda_ops = {
     .name = "cuda",
     .probe = probe,
-    .describe = iron__cuda_describe,
+    .describe = describe,
     .device_open = device_open,
     .device_close = device_close,
     .context = context_of,
-    .clocks = iron__cuda_clocks,
-    .program_load = iron__cuda_program_load,
-    .program_unload = iron__cuda_program_unload,
-    .kernel_find = iron__cuda_kernel_find,
-    .kernel_name = iron__cuda_kernel_name,
-    .constant_find = iron__cuda_constant_find,
-    .kernel_facts = iron__cuda_kernel_facts,
-    .buffer_create = iron__cuda_buffer_create,
-    .buffer_wrap = iron__cuda_buffer_wrap,
-    .buffer_destroy = iron__cuda_buffer_destroy,
-    .host_begin = iron__cuda_host_begin,
-    .is_pinned = iron__cuda_is_pinned,
-    .texture_create = iron__cuda_texture_create,
-    .texture_destroy = iron__cuda_texture_destroy,
-    .keep = iron__cuda_keep,
-    .queue_create = iron__cuda_queue_create,
-    .queue_wrap = iron__cuda_queue_wrap,
-    .queue_destroy = iron__cuda_queue_destroy,
-    .queue_wait = iron__cuda_queue_wait,
-    .clear = iron__cuda_clear,
-    .copy = iron__cuda_copy,
-    .prefetch = iron__cuda_prefetch,
-    .launch = iron__cuda_launch,
-    .event_create = iron__cuda_event_create,
-    .event_destroy = iron__cuda_event_destroy,
-    .event_record = iron__cuda_event_record,
-    .event_follow = iron__cuda_event_follow,
-    .event_wait = iron__cuda_event_wait,
-    .event_elapsed = iron__cuda_event_elapsed,
-    .graph_begin = iron__cuda_graph_begin,
-    .graph_end = iron__cuda_graph_end,
-    .graph_replay = iron__cuda_graph_replay,
-    .graph_destroy = iron__cuda_graph_destroy,
+    .clocks = device_clocks,
+    .cache_reserve = cache_reserve,
+    .program = &iron__cuda_program_ops,
+    .memory = &iron__cuda_memory_ops,
+    .queue = &iron__cuda_queue_ops,
 };

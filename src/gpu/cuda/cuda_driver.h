@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_driver.h: the NVIDIA driver's library, found when it is asked for and never linked.
+ * cuda_driver.h: the NVIDIA driver library, loaded at run time and never linked.
  *
- * One list names every function that is called, by the versioned name that the library exports:
- * cuda.h hides those behind macros (cuMemAlloc is cuMemAlloc_v2), and a name without its version
- * would be another function with other arguments. Functions marked MAY are looked for and may be
- * NULL; without one of the others the driver is too old for us. All return a CUresult.
+ * One list has every driver function that iron calls, under the versioned name that the library
+ * exports: cuda.h hides versions behind macros (cuMemAlloc is cuMemAlloc_v2), and the unversioned
+ * name is a different function with different parameters. Functions marked MAY are NULL if missing;
+ * a driver without one of the others is too old. All return a CUresult.
  */
 #ifndef IRON_GPU_CUDA_DRIVER_H
 #define IRON_GPU_CUDA_DRIVER_H
@@ -14,7 +14,9 @@
 
 #include <iron/iron.h>
 
-/* The oldest driver that is used: CUDA 12.0 knows launch attributes. 1000 * major + 10 * minor. */
+#include <stdbool.h>
+
+/* The oldest supported driver: CUDA 12.0 has launch attributes. 1000 * major + 10 * minor. */
 #define IRON_CUDA_VERSION_MIN 12000
 
 /* clang-format would take the parameters for products. */
@@ -105,23 +107,15 @@
 /* clang-format on */
 
 typedef struct iron__cuda_driver {
-    int version; /* of CUDA, as the driver has it: 13000 is 13.0 */
+    int version; /* newest CUDA version it supports: 13000 is 13.0 */
 /* A declarator takes no more parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define IRON_CUDA_FIELD(name, parameters) iron__cu_result(*name) parameters;
     IRON_CUDA_FUNCTIONS(IRON_CUDA_FIELD, IRON_CUDA_FIELD)
 #undef IRON_CUDA_FIELD
 } iron__cuda_driver;
 
-/* The driver, loaded and initialised at the first call, or IRON_E_UNSUPPORTED with the reason why
- * it cannot be used, the same at every call. From any thread. *out stays valid. */
-iron_status iron__cuda_load(const iron__cuda_driver **out, iron_error *err);
-
 /* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)". */
-void iron__cuda_words(const iron__cuda_driver *driver, iron__cu_result code, char *words,
-                      size_t size);
-
-/* For tests: closes the library and forgets the answer, so that the next call looks again. No
- * device may be open. */
-void iron__cuda_forget(void);
+void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code, char *text,
+                           size_t size);
 
 #endif

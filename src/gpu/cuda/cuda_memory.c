@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_memory.c: the four kinds of memory, memory that a caller brings, and what the driver knows
- * of an address.
+ * cuda_memory.c: buffers, wrapped memory, constant memory and textures.
  *
- *     DEVICE    cuMemAlloc            native: where kernels see it
- *     PINNED    cuMemHostAlloc        host only; kernels are never given it
- *     MAPPED    cuMemHostAlloc        host, and the address under which kernels read it
+ *     DEVICE    cuMemAlloc            native: address for kernels
+ *     PINNED    cuMemHostAlloc        host address only; never passed to kernels
+ *     MAPPED    cuMemHostAlloc        host address, and the address at which kernels read it
  *     MANAGED   cuMemAllocManaged     one address for both
  *
- * Page-locked memory is portable: pinned for all contexts of the process, so that it stays fast for
- * a second device. Running out of memory says how much there was and leaves the device as good as
- * before. Managed memory could be larger than the card, and would then be moved in and out again by
- * page faults; asking for more than half of what is free is refused instead.
+ * Page-locked memory is portable, that is, pinned for all contexts of the process, so it is fast
+ * for a second device too. An out-of-memory error states how much was free and leaves the device
+ * usable. Managed memory could be larger than the card, but page faults would then move it back and
+ * forth; requests for more than half of the free memory are refused.
+ *
+ * A texture is a second path to a buffer through the texture units: one-dimensional, one u32 per
+ * element, read by index, without filtering or scaling.
  */
-#include "gpu/cuda/cuda_backend.h"
+#include "gpu/cuda/cuda_internal.h"
 
 #include "core/fail.h"
 #include "core/memory.h"
 
 #include <unistd.h>
 
-#define LOAD_BYTES 16
-
 static bool is_host_memory(iron__gpu_memory memory) {
     return memory == IRON_GPU_MEMORY_PINNED || memory == IRON_GPU_MEMORY_MAPPED;
 }
 
-/* What is free where the buffer would have gone; 0: unknown. */
+/* Free bytes where this kind of memory is allocated; 0: unknown. */
 static size_t free_bytes(const iron__cuda_device *d, iron__gpu_memory memory) {
     size_t available = 0, total = 0;
 
@@ -40,14 +40,14 @@ static size_t free_bytes(const iron__cuda_device *d, iron__gpu_memory memory) {
 
 static iron_status check_allocation(iron__cuda_device *d, const iron__gpu_buffer *buffer,
                                     const char *function, iron__cu_result code, iron_error *err) {
-    char words[160];
+    char text[160];
 
     if (code != IRON_CUDA_ERROR_OUT_OF_MEMORY)
         return iron__cuda_check(d, err, function, code);
-    iron__cuda_words(d->driver, code, words, sizeof words);
+    iron__cuda_error_text(d->driver, code, text, sizeof text);
     return iron__fail(err, IRON_E_NOMEM, code,
-                      "cuda: %s failed: %s: %zu bytes asked for, %zu free%s; ask for less",
-                      function, words, buffer->bytes, free_bytes(d, buffer->memory),
+                      "cuda: %s failed: %s: %zu bytes requested, %zu free%s; request less",
+                      function, text, buffer->bytes, free_bytes(d, buffer->memory),
                       is_host_memory(buffer->memory) ? " on the host" : " on the device");
 }
 
@@ -59,8 +59,8 @@ static iron_status allocate_managed(iron__cuda_device *d, iron__gpu_buffer *buff
                  "cuda: %s; use pinned memory", d->base.info.lacks[IRON_GPU_UVM]);
     IRON_TRY(IRON_CU(d, err, cuMemGetInfo_v2, &available, &total));
     IRON_FAIL_IF(buffer->bytes > available / 2, err, IRON_E_NOMEM,
-                 "cuda: %zu bytes of managed memory asked for, more than half of the %zu free on "
-                 "the device; ask for less",
+                 "cuda: %zu bytes of managed memory requested, more than half of the %zu free on "
+                 "the device; request less",
                  buffer->bytes, available);
     IRON_TRY(check_allocation(
         d, buffer, "cuMemAllocManaged",
@@ -85,28 +85,28 @@ static iron_status allocate_host(iron__cuda_device *d, iron__gpu_buffer *buffer,
     return IRON_CU(d, err, cuMemHostGetDevicePointer_v2, &buffer->native, buffer->host, 0);
 }
 
+/* Fills buffer->native and buffer->host. */
 static iron_status allocate(iron__cuda_device *d, iron__gpu_buffer *buffer, iron_error *err) {
-    if (is_host_memory(buffer->memory))
-        return allocate_host(d, buffer, err);
-    if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
-        return allocate_managed(d, buffer, err);
-    return check_allocation(d, buffer, "cuMemAlloc_v2",
-                            d->driver->cuMemAlloc_v2(&buffer->native, buffer->bytes), err);
-}
+    iron_status status;
 
-static iron_status allocate_inside(iron__cuda_device *d, iron__gpu_buffer *buffer,
-                                   iron_error *err) {
     IRON_TRY(iron__cuda_enter(d, err));
-    IRON_TRY(iron__cuda_leave(d, allocate(d, buffer, err), err));
+    if (is_host_memory(buffer->memory))
+        status = allocate_host(d, buffer, err);
+    else if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
+        status = allocate_managed(d, buffer, err);
+    else
+        status = check_allocation(d, buffer, "cuMemAlloc_v2",
+                                  d->driver->cuMemAlloc_v2(&buffer->native, buffer->bytes), err);
+    IRON_TRY(iron__cuda_leave(d, status, err));
     IRON_FAIL_IF(buffer->native % IRON_GPU_ALIGNMENT != 0, err, IRON_E_UNSUPPORTED,
-                 "cuda: the driver gave memory at 0x%zx, no multiple of %u; update the NVIDIA "
-                 "driver",
+                 "cuda: the driver returned memory at 0x%zx, not a multiple of %u; update the "
+                 "NVIDIA driver",
                  (size_t)buffer->native, IRON_GPU_ALIGNMENT);
     return IRON_OK;
 }
 
-iron__gpu_buffer *iron__cuda_buffer_new(iron__gpu_device *device, iron__gpu_memory memory,
-                                        size_t bytes, iron_error *err) {
+static iron__gpu_buffer *new_buffer(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
+                                    iron_error *err) {
     iron__gpu_buffer *buffer =
         iron__allocate(iron__allocator_default(), 1, sizeof *buffer, "a buffer", err);
 
@@ -118,41 +118,41 @@ iron__gpu_buffer *iron__cuda_buffer_new(iron__gpu_device *device, iron__gpu_memo
     return buffer;
 }
 
-iron_status iron__cuda_buffer_create(iron__gpu_device *device, iron__gpu_memory memory,
-                                     size_t bytes, iron__gpu_buffer **out, iron_error *err) {
-    iron__gpu_buffer *buffer;
-    iron_status status;
-
-    *out = NULL;
-    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
-                 "cuda: a buffer of 0 bytes asked for; ask for at least 1");
-    buffer = iron__cuda_buffer_new(device, memory, bytes, err);
-    if (!buffer)
-        return IRON_E_NOMEM;
-    status = allocate_inside(iron__cuda_device_of(device), buffer, err);
-    if (status != IRON_OK) {
-        iron__cuda_buffer_destroy(buffer);
-        return status;
-    }
-    *out = buffer;
-    return IRON_OK;
-}
-
-void iron__cuda_buffer_destroy(iron__gpu_buffer *buffer) {
+static void buffer_destroy(iron__gpu_buffer *buffer) {
     if (!buffer)
         return;
     if (!buffer->is_borrowed) {
         iron__cuda_device *d = iron__cuda_device_of(buffer->device);
 
         if (is_host_memory(buffer->memory) && buffer->host)
-            IRON_CU_DROP(d, cuMemFreeHost, buffer->host);
+            IRON_CU_RELEASE(d, cuMemFreeHost, buffer->host);
         else if (buffer->native)
-            IRON_CU_DROP(d, cuMemFree_v2, buffer->native);
+            IRON_CU_RELEASE(d, cuMemFree_v2, buffer->native);
     }
     iron__release(iron__allocator_default(), buffer);
 }
 
-/* What the driver tells of an address; unknown numbers stay as they were. */
+static iron_status buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
+                                 iron__gpu_buffer **out, iron_error *err) {
+    iron__gpu_buffer *buffer;
+    iron_status status;
+
+    *out = NULL;
+    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
+                 "cuda: a buffer of 0 bytes was requested; request at least 1");
+    buffer = new_buffer(device, memory, bytes, err);
+    if (!buffer)
+        return IRON_E_NOMEM;
+    status = allocate(iron__cuda_device_of(device), buffer, err);
+    if (status != IRON_OK) {
+        buffer_destroy(buffer);
+        return status;
+    }
+    *out = buffer;
+    return IRON_OK;
+}
+
+/* What the driver knows about an address. Unknown values stay as they were. */
 typedef struct origin {
     unsigned type, is_managed;
     int ordinal;
@@ -160,8 +160,8 @@ typedef struct origin {
     size_t bytes;
 } origin;
 
-/* The code of the first question, which ordinary memory does not pass: CUDA_ERROR_INVALID_VALUE. */
-static iron__cu_result ask_origin(const iron__cuda_device *d, uintptr_t address, origin *o) {
+/* Returns the result of the first query, CUDA_ERROR_INVALID_VALUE for ordinary memory. */
+static iron__cu_result query_origin(const iron__cuda_device *d, uintptr_t address, origin *o) {
     const iron__cuda_driver *driver = d->driver;
     iron__cu_result code =
         driver->cuPointerGetAttribute(&o->type, IRON_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
@@ -180,58 +180,97 @@ static iron__cu_result ask_origin(const iron__cuda_device *d, uintptr_t address,
 
 static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t bytes, origin *o,
                                 iron_error *err) {
-    iron__cu_result code = ask_origin(d, address, o);
+    iron__cu_result code = query_origin(d, address, o);
 
     if (code == IRON_CUDA_ERROR_INVALID_VALUE)
         return iron__fail(err, IRON_E_ARG, code,
-                          "cuda: 0x%zx is no address that CUDA knows (CUDA_ERROR_INVALID_VALUE); "
-                          "give device memory",
+                          "cuda: 0x%zx is not a CUDA address (CUDA_ERROR_INVALID_VALUE); "
+                          "pass device memory",
                           (size_t)address);
     IRON_TRY(iron__cuda_check(d, err, "cuPointerGetAttribute", code));
     if (o->is_managed == 0) {
         IRON_FAIL_IF(o->type != IRON_CU_MEMORYTYPE_DEVICE, err, IRON_E_ARG,
-                     "cuda: 0x%zx is memory of the host; give device memory", (size_t)address);
+                     "cuda: 0x%zx is host memory; pass device memory", (size_t)address);
         IRON_FAIL_IF(o->ordinal != d->ordinal, err, IRON_E_ARG,
-                     "cuda: 0x%zx belongs to device %d and not to device %d", (size_t)address,
+                     "cuda: 0x%zx belongs to device %d, not to device %d", (size_t)address,
                      o->ordinal, d->ordinal);
     }
     IRON_FAIL_IF(o->bytes && bytes > o->bytes - (address - o->start), err, IRON_E_ARG,
-                 "cuda: %zu bytes at 0x%zx reach beyond their allocation, which has %zu there",
+                 "cuda: %zu bytes at 0x%zx exceed the allocation, which has %zu bytes from there",
                  bytes, (size_t)address, o->bytes - (address - o->start));
     return IRON_OK;
 }
 
-iron_status iron__cuda_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
-                                   iron__gpu_buffer **out, iron_error *err) {
+static iron_status buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
+                               iron__gpu_buffer **out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
     origin o = {.ordinal = d->ordinal};
     iron__gpu_buffer *buffer;
 
     *out = NULL;
     IRON_FAIL_IF(native == 0 || bytes == 0, err, IRON_E_ARG,
-                 "cuda: %zu bytes at 0x%zx are no buffer; give device memory", bytes,
+                 "cuda: %zu bytes at 0x%zx are not a buffer; pass device memory", bytes,
                  (size_t)native);
     IRON_FAIL_IF(native % 4 != 0, err, IRON_E_ARG,
-                 "cuda: the address 0x%zx is no multiple of 4; align it", (size_t)native);
+                 "cuda: the address 0x%zx is not a multiple of 4; align it", (size_t)native);
     IRON_TRY(iron__cuda_enter(d, err));
     IRON_TRY(iron__cuda_leave(d, check_origin(d, native, bytes, &o, err), err));
-    buffer = iron__cuda_buffer_new(
-        device, o.is_managed ? IRON_GPU_MEMORY_MANAGED : IRON_GPU_MEMORY_DEVICE, bytes, err);
+    buffer = new_buffer(device, o.is_managed ? IRON_GPU_MEMORY_MANAGED : IRON_GPU_MEMORY_DEVICE,
+                        bytes, err);
     if (!buffer)
         return IRON_E_NOMEM;
-    /* Kernels load 16 bytes at a time; an allocation begins at a multiple of that. */
-    buffer->lead_bytes = native % LOAD_BYTES;
-    buffer->native = native - buffer->lead_bytes;
+    /* Kernels load 16 bytes at a time; allocations start at multiples of 16. */
+    buffer->native_offset = native % 16;
+    buffer->native = native - buffer->native_offset;
     buffer->host = o.is_managed ? (void *)native : NULL;
     buffer->is_borrowed = true;
     *out = buffer;
     return IRON_OK;
 }
 
-/* Where host and device cannot use managed memory at the same time, the host dies of touching it
- * beside any kernel: so it waits for all of them. Elsewhere the pages come by themselves. */
-iron_status iron__cuda_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
-                                  iron_error *err) {
+/* The buffer points into the module, so destroying it frees nothing. */
+static iron_status constant_find(iron__gpu_program *base, const char *name, size_t bytes,
+                                 iron__gpu_buffer **out, iron_error *err) {
+    iron__cuda_program *program = iron__cuda_program_of(base);
+    iron__cuda_device *d = iron__cuda_device_of(base->device);
+    iron__gpu_buffer *buffer;
+    size_t block_bytes = 0;
+    iron__cu_result code;
+    iron_status status;
+
+    *out = NULL;
+    buffer = new_buffer(base->device, IRON_GPU_MEMORY_DEVICE, bytes, err);
+    if (!buffer)
+        return IRON_E_NOMEM;
+    buffer->is_borrowed = true;
+    status = iron__cuda_enter(d, err);
+    if (status != IRON_OK)
+        goto done;
+    code = d->driver->cuModuleGetGlobal_v2(&buffer->native, &block_bytes, program->module, name);
+    if (code == IRON_CUDA_ERROR_NOT_FOUND)
+        status = iron__fail(err, IRON_E_ARG, code,
+                            "cuda: program '%s' has no constant memory '%.60s' "
+                            "(CUDA_ERROR_NOT_FOUND)",
+                            program->name, name);
+    else
+        status = iron__cuda_check(d, err, "cuModuleGetGlobal_v2", code);
+    status = iron__cuda_leave(d, status, err);
+    if (status == IRON_OK && block_bytes < bytes)
+        status =
+            iron__fail(err, IRON_E_ARG, 0, "cuda: '%.60s' of program '%s' has %zu bytes, not %zu",
+                       name, program->name, block_bytes, bytes);
+done:
+    if (status == IRON_OK)
+        *out = buffer;
+    else
+        buffer_destroy(buffer);
+    return status;
+}
+
+/* Where host and device cannot use managed memory at the same time, the process crashes if the host
+ * touches it while any kernel runs, so the host waits for all of them. Elsewhere pages migrate on
+ * demand. */
+static iron_status host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(queue->device);
 
     if (buffer->memory != IRON_GPU_MEMORY_MANAGED ||
@@ -241,25 +280,99 @@ iron_status iron__cuda_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buff
     return iron__cuda_leave(d, IRON_CU(d, err, cuCtxSynchronize), err);
 }
 
+/* cuPointerGetAttributes returns type 0 for ordinary memory. cuPointerGetAttribute would return an
+ * error, which tools such as compute-sanitizer report. */
 static bool is_host_address(const iron__cuda_device *d, uintptr_t address) {
-    iron__cu_pointer_attribute asked = IRON_CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    iron__cu_pointer_attribute attribute = IRON_CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
     unsigned type = 0;
-    void *answer = &type;
+    void *value = &type;
 
-    return d->driver->cuPointerGetAttributes(1, &asked, &answer, address) == IRON_CUDA_SUCCESS &&
+    return d->driver->cuPointerGetAttributes(1, &attribute, &value, address) == IRON_CUDA_SUCCESS &&
            type == IRON_CU_MEMORYTYPE_HOST;
 }
 
-/* Asked in the plural, the driver knows no type of ordinary memory; in the singular it would be an
- * error, which tools that watch the driver would report. */
-bool iron__cuda_is_pinned(iron__gpu_device *device, const void *memory, size_t bytes) {
+static bool is_pinned(iron__gpu_device *device, const void *memory, size_t bytes) {
     iron__cuda_device *d = iron__cuda_device_of(device);
     uintptr_t first = (uintptr_t)memory;
-    bool is_pinned;
+    bool result;
 
     if (bytes == 0 || iron__cuda_enter(d, NULL) != IRON_OK)
         return false;
-    is_pinned = is_host_address(d, first) && is_host_address(d, first + bytes - 1);
+    result = is_host_address(d, first) && is_host_address(d, first + bytes - 1);
     iron__cuda_leave(d, IRON_OK, NULL);
-    return is_pinned;
+    return result;
 }
+
+#define ELEMENT_BYTES sizeof(uint32_t)
+
+/* Checks length and alignment first: the driver would only report an invalid value, or a misaligned
+ * address, which marks the device as failed. */
+static iron_status check_texture(iron__cuda_device *d, const iron__gpu_buffer *buffer,
+                                 iron_error *err) {
+    size_t count = buffer->bytes / ELEMENT_BYTES, count_max = 0;
+    iron__cu_pointer start = iron__cuda_address_of(buffer, 0);
+    int alignment = 0;
+
+    IRON_TRY(IRON_CU(d, err, cuDeviceGetTexture1DLinearMaxWidth, &count_max,
+                     IRON_CU_AD_FORMAT_UNSIGNED_INT32, 1, d->ordinal));
+    IRON_FAIL_IF(count > count_max, err, IRON_E_UNSUPPORTED,
+                 "cuda: a texture of %zu elements; the device supports at most %zu", count,
+                 count_max);
+    IRON_TRY(IRON_CU(d, err, cuDeviceGetAttribute, &alignment,
+                     IRON_CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, d->ordinal));
+    IRON_FAIL_IF(alignment > 0 && start % (unsigned)alignment != 0, err, IRON_E_ARG,
+                 "cuda: a texture at 0x%zx, not a multiple of %d; align the memory", (size_t)start,
+                 alignment);
+    return IRON_OK;
+}
+
+static iron_status make_texture(iron__cuda_device *d, const iron__gpu_buffer *buffer,
+                                uint64_t *handle, iron_error *err) {
+    const iron__cu_resource resource = {
+        .type = IRON_CU_RESOURCE_TYPE_LINEAR,
+        .of.linear = {.start = iron__cuda_address_of(buffer, 0),
+                      .format = IRON_CU_AD_FORMAT_UNSIGNED_INT32,
+                      .channels = 1,
+                      .bytes = buffer->bytes / ELEMENT_BYTES * ELEMENT_BYTES}};
+    const iron__cu_reading reading = {.flags = IRON_CU_TRSF_READ_AS_INTEGER};
+    iron__cu_texture texture = 0;
+
+    IRON_TRY(check_texture(d, buffer, err));
+    IRON_TRY(IRON_CU(d, err, cuTexObjectCreate, &texture, &resource, &reading, NULL));
+    *handle = texture;
+    return IRON_OK;
+}
+
+static void texture_destroy(iron__gpu_device *device, uint64_t handle) {
+    if (handle)
+        IRON_CU_RELEASE(iron__cuda_device_of(device), cuTexObjectDestroy, handle);
+}
+
+static iron_status texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
+                                  iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(buffer->device);
+    iron_status status;
+
+    *handle = 0;
+    IRON_FAIL_IF(!buffer->native || buffer->bytes < ELEMENT_BYTES, err, IRON_E_ARG,
+                 "cuda: a texture of %zu bytes of device memory; pass at least %zu",
+                 buffer->native ? buffer->bytes : 0, ELEMENT_BYTES);
+    IRON_TRY(iron__cuda_enter(d, err));
+    status = iron__cuda_leave(d, make_texture(d, buffer, handle, err), err);
+    if (status != IRON_OK && *handle) {
+        texture_destroy(&d->base, *handle);
+        *handle = 0;
+    }
+    return status;
+}
+
+const iron__gpu_memory_ops iron__cuda_memory_ops = {
+    .buffer_create = buffer_create,
+    .buffer_wrap = buffer_wrap,
+    .buffer_destroy = buffer_destroy,
+    .constant_find = constant_find,
+    .host_begin = host_begin,
+    .is_pinned = is_pinned,
+    .texture_create = texture_create,
+    .texture_destroy = texture_destroy,
+};

@@ -1,50 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_program.c: the embedded machine code as a module on the card, and kernels and constant
- * memory in it by name.
+ * cuda_program.c: modules, kernels, their resource usage, and launches.
  *
- * A fatbin holds code for some cards and text for newer ones, which the driver compiles while it
- * loads. A card that is neither gets IRON_E_UNSUPPORTED with what to build: that is a matter of the
- * build, and the device stays good. A driver may put the loading off until a kernel is asked for,
- * so both places look for it. The same name is the same kernel: what a launch has asked for of one
- * is the driver's state, and must be known to all who launch it.
+ * A fatbin holds machine code for some cards and PTX for newer ones, which the driver compiles
+ * while loading. A card with neither gets IRON_E_UNSUPPORTED and the architecture to build for; the
+ * device stays usable. A driver may defer loading until a kernel is looked up, so that can fail in
+ * the same way. Looking up a name twice returns the same kernel object: the driver's limit on
+ * dynamic local memory is state of the kernel, so all callers must share its record of that limit.
+ *
+ * The driver copies the arguments during the call, so a launch is built on the stack and allocates
+ * nothing. A plain launch uses cuLaunchKernel. Attributes of cuLaunchKernelEx implement
+ *
+ *     OVERLAP       programmatic stream serialization: the kernel may start when the previous one
+ *                   allows it, and waits for its results where necessary
+ *     COOPERATIVE   a cooperative launch: all groups run concurrently, or an error
+ *     persisting    an access policy window
+ *
+ * A launch that is too large leaves the device usable. The driver only says that it did not fit;
+ * the messages here add what would fit.
  */
-#include "gpu/cuda/cuda_backend.h"
+#include "gpu/cuda/cuda_internal.h"
 
 #include "core/fail.h"
 #include "core/memory.h"
 
 #include <stdio.h>
 
-struct iron__gpu_program {
-    iron__cuda_device *device;
-    const char *name; /* the image's, which outlives everything */
-    iron__cu_module *module;
-    iron__gpu_kernel *kernels;
-};
+#define ARGS_MAX 16
 
-/* The device lacks code: which one, and what to build. Other errors as everywhere. */
-static iron_status check_image(const iron__gpu_program *program, const char *function,
-                               iron__cu_result code, iron_error *err) {
-    unsigned arch = program->device->base.info.version / 10;
-    char words[160];
+typedef struct iron__cuda_kernel {
+    iron__gpu_kernel base;
+    struct iron__cuda_kernel *next; /* of its program */
+    iron__cu_function *function;
+    size_t dynamic_bytes; /* of local memory that launches may request so far */
+    char name[64];
+} iron__cuda_kernel;
 
-    if (!iron__cuda_lacks_code(code))
-        return iron__cuda_check(program->device, err, function, code);
-    iron__cuda_words(program->device->driver, code, words, sizeof words);
-    return iron__fail(err, IRON_E_UNSUPPORTED, code,
-                      "cuda: %s failed: %s: no code of '%.20s' for sm_%u; rebuild with "
-                      "IRON_CUDA_ARCHS=%u",
-                      function, words, program->name, arch, arch);
+static iron__cuda_kernel *kernel_of(const iron__gpu_kernel *kernel) {
+    return (iron__cuda_kernel *)kernel;
 }
 
-void iron__cuda_program_unload(iron__gpu_program *program) {
+static void unload(iron__gpu_program *base) {
+    iron__cuda_program *program = iron__cuda_program_of(base);
+
     if (!program)
         return;
     if (program->module)
-        IRON_CU_DROP(program->device, cuModuleUnload, program->module);
+        IRON_CU_RELEASE(iron__cuda_device_of(base->device), cuModuleUnload, program->module);
     while (program->kernels) {
-        iron__gpu_kernel *kernel = program->kernels;
+        iron__cuda_kernel *kernel = program->kernels;
 
         program->kernels = kernel->next;
         iron__release(iron__allocator_default(), kernel);
@@ -52,19 +56,19 @@ void iron__cuda_program_unload(iron__gpu_program *program) {
     iron__release(iron__allocator_default(), program);
 }
 
-static iron_status load(iron__gpu_program *program, const void *code, iron_error *err) {
-    iron__cuda_device *d = program->device;
-    iron_status status;
+/* Converts the result of a function that may load code, naming the program in the message. */
+static iron_status check_load(iron__cuda_program *program, const char *function,
+                              iron__cu_result code, iron_error *err) {
+    char what[64];
 
-    IRON_TRY(iron__cuda_enter(d, err));
-    status = check_image(program, "cuModuleLoadData",
-                         d->driver->cuModuleLoadData(&program->module, code), err);
-    return iron__cuda_leave(d, status, err);
+    snprintf(what, sizeof what, "%s of '%.20s'", function, program->name);
+    return iron__cuda_check(iron__cuda_device_of(program->base.device), err, what, code);
 }
 
-iron_status iron__cuda_program_load(iron__gpu_device *device, const iron__gpu_image *image,
-                                    iron__gpu_program **out, iron_error *err) {
-    iron__gpu_program *program;
+static iron_status load(iron__gpu_device *device, const iron__gpu_image *image,
+                        iron__gpu_program **out, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+    iron__cuda_program *program;
     iron_status status;
 
     *out = NULL;
@@ -75,20 +79,26 @@ iron_status iron__cuda_program_load(iron__gpu_device *device, const iron__gpu_im
     program = iron__allocate(iron__allocator_default(), 1, sizeof *program, "a program", err);
     if (!program)
         return IRON_E_NOMEM;
-    program->device = iron__cuda_device_of(device);
+    program->base.device = device;
     program->name = image->name;
-    status = load(program, image->machine_code, err);
+    status = iron__cuda_enter(d, err);
+    if (status == IRON_OK) {
+        status =
+            check_load(program, "cuModuleLoadData",
+                       d->driver->cuModuleLoadData(&program->module, image->machine_code), err);
+        status = iron__cuda_leave(d, status, err);
+    }
     if (status != IRON_OK) {
-        iron__cuda_program_unload(program);
+        unload(&program->base);
         return status;
     }
-    *out = program;
+    *out = &program->base;
     return IRON_OK;
 }
 
-static iron_status find(iron__gpu_program *program, const char *name, iron__cu_function **function,
-                        iron_error *err) {
-    iron__cuda_device *d = program->device;
+static iron_status find_function(iron__cuda_program *program, const char *name,
+                                 iron__cu_function **function, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(program->base.device);
     iron__cu_result code;
     iron_status status;
 
@@ -99,72 +109,289 @@ static iron_status find(iron__gpu_program *program, const char *name, iron__cu_f
                             "cuda: program '%s' has no kernel '%.60s' (CUDA_ERROR_NOT_FOUND)",
                             program->name, name);
     else
-        status = check_image(program, "cuModuleGetFunction", code, err);
+        status = check_load(program, "cuModuleGetFunction", code, err);
     return iron__cuda_leave(d, status, err);
 }
 
-iron_status iron__cuda_kernel_find(iron__gpu_program *program, const char *name,
-                                   iron__gpu_kernel **out, iron_error *err) {
+static iron_status kernel_find(iron__gpu_program *base, const char *name, iron__gpu_kernel **out,
+                               iron_error *err) {
+    iron__cuda_program *program = iron__cuda_program_of(base);
     iron__cu_function *function = NULL;
-    iron__gpu_kernel *kernel;
+    iron__cuda_kernel *kernel;
 
     *out = NULL;
-    IRON_TRY(find(program, name, &function, err));
+    IRON_TRY(find_function(program, name, &function, err));
     for (kernel = program->kernels; kernel; kernel = kernel->next)
         if (kernel->function == function) {
-            *out = kernel;
+            *out = &kernel->base;
             return IRON_OK;
         }
     kernel = iron__allocate(iron__allocator_default(), 1, sizeof *kernel, "a kernel", err);
     if (!kernel)
         return IRON_E_NOMEM;
+    kernel->base.name = kernel->name;
     kernel->function = function;
     snprintf(kernel->name, sizeof kernel->name, "%s", name);
     kernel->next = program->kernels;
     program->kernels = kernel;
-    *out = kernel;
+    *out = &kernel->base;
     return IRON_OK;
 }
 
-static iron_status find_constant(iron__gpu_program *program, const char *name,
-                                 iron__gpu_buffer *buffer, iron_error *err) {
-    iron__cuda_device *d = program->device;
-    size_t bytes = 0;
+/* Raises the kernel's limit on dynamic local memory. Needed before a launch uses more than what
+ * every card has. Call it within the context; the result is not checked, so it never marks the
+ * device. */
+static iron__cu_result allow_local(const iron__cuda_device *d, iron__cuda_kernel *kernel,
+                                   size_t bytes) {
     iron__cu_result code;
 
-    IRON_TRY(iron__cuda_enter(d, err));
-    code = d->driver->cuModuleGetGlobal_v2(&buffer->native, &bytes, program->module, name);
-    if (code == IRON_CUDA_ERROR_NOT_FOUND)
-        return iron__cuda_leave(d,
-                                iron__fail(err, IRON_E_ARG, code,
-                                           "cuda: program '%s' has no constant memory '%.60s' "
-                                           "(CUDA_ERROR_NOT_FOUND)",
-                                           program->name, name),
-                                err);
-    IRON_TRY(iron__cuda_leave(d, check_image(program, "cuModuleGetGlobal_v2", code, err), err));
-    IRON_FAIL_IF(bytes < buffer->bytes, err, IRON_E_ARG,
-                 "cuda: '%.60s' of program '%s' has %zu bytes, not %zu", name, program->name, bytes,
-                 buffer->bytes);
+    if (bytes <= kernel->dynamic_bytes)
+        return IRON_CUDA_SUCCESS;
+    code = d->driver->cuFuncSetAttribute(
+        kernel->function, IRON_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+    if (code == IRON_CUDA_SUCCESS)
+        kernel->dynamic_bytes = bytes;
+    return code;
+}
+
+/* False if the driver does not report the attribute; *out is then unchanged. */
+static bool get_attribute(const iron__cuda_device *d, const iron__cuda_kernel *kernel,
+                          iron__cu_function_attribute attribute, uint32_t *out) {
+    int value = 0;
+
+    if (d->driver->cuFuncGetAttribute(&value, attribute, kernel->function) != IRON_CUDA_SUCCESS ||
+        value < 0)
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+static void get_occupancy(const iron__cuda_device *d, iron__cuda_kernel *kernel, uint32_t threads,
+                          size_t local_bytes, iron__gpu_resources *out) {
+    int groups = 0, threads_max = 0;
+
+    if (allow_local(d, kernel, local_bytes) != IRON_CUDA_SUCCESS ||
+        d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &groups, kernel->function, (int)threads, local_bytes) != IRON_CUDA_SUCCESS ||
+        groups < 0)
+        return;
+    out->groups = (uint32_t)groups;
+    if (d->driver->cuDeviceGetAttribute(&threads_max,
+                                        IRON_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+                                        d->ordinal) == IRON_CUDA_SUCCESS &&
+        threads_max > 0)
+        out->occupancy = (double)groups * threads / threads_max;
+}
+
+/* Results are not checked: a missing value stays 0, and the next call that has to work reports an
+ * error of earlier commands. */
+static iron_status kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
+                                    uint32_t threads, size_t local_bytes, iron__gpu_resources *out,
+                                    iron_error *err) {
+    const iron__cuda_device *d = iron__cuda_device_of(device);
+    iron__cuda_kernel *kernel = kernel_of(base);
+    iron__cu_context *popped = NULL;
+    uint32_t static_bytes = 0;
+
+    (void)err;
+    *out = (iron__gpu_resources){.registers = 0};
+    if (d->driver->cuCtxPushCurrent_v2(d->context) != IRON_CUDA_SUCCESS)
+        return IRON_OK;
+    (void)get_attribute(d, kernel, IRON_CU_FUNC_ATTRIBUTE_NUM_REGS, &out->registers);
+    (void)get_attribute(d, kernel, IRON_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &out->spill_bytes);
+    if (get_attribute(d, kernel, IRON_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &static_bytes))
+        out->local_bytes = static_bytes + (uint64_t)local_bytes;
+    if (local_bytes <= d->base.info.local_bytes_max && threads <= d->base.info.group_threads_max)
+        get_occupancy(d, kernel, threads, local_bytes, out);
+    (void)d->driver->cuCtxPopCurrent_v2(&popped);
     return IRON_OK;
 }
 
-iron_status iron__cuda_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
-                                     iron__gpu_buffer **out, iron_error *err) {
-    iron__gpu_buffer *buffer;
+typedef struct request {
+    iron__cu_launch_config config;
+    iron__cu_launch_attribute attributes[3];
+    uintptr_t pointers[ARGS_MAX]; /* values of buffer arguments */
+    void *values[ARGS_MAX];       /* address of each argument */
+} request;
+
+static iron_status fill_shape(const iron__cuda_device *d, const iron__gpu_launch *launch,
+                              iron__cu_launch_config *config, iron_error *err) {
+    const char *name = launch->kernel->name;
+    uint32_t groups_y = launch->groups[1] ? launch->groups[1] : 1;
+    uint32_t threads_y = launch->threads[1] ? launch->threads[1] : 1;
+    unsigned long long threads = (unsigned long long)launch->threads[0] * threads_y;
+
+    IRON_FAIL_IF(launch->groups[0] == 0 || launch->groups[0] > INT32_MAX || groups_y > UINT16_MAX,
+                 err, IRON_E_ARG,
+                 "cuda: kernel '%s' in %u x %u groups; use 1 to 2^31-1 x 1 to 65535", name,
+                 launch->groups[0], groups_y);
+    IRON_FAIL_IF(threads == 0 || threads > d->base.info.group_threads_max, err, IRON_E_ARG,
+                 "cuda: kernel '%s' with %llu threads per group; use 1 to %u", name, threads,
+                 d->base.info.group_threads_max);
+    config->grid_x = launch->groups[0];
+    config->grid_y = groups_y;
+    config->grid_z = 1;
+    config->block_x = launch->threads[0];
+    config->block_y = threads_y;
+    config->block_z = 1;
+    return IRON_OK;
+}
+
+static iron_status fill_arguments(const iron__gpu_launch *launch, request *r, iron_error *err) {
+    IRON_FAIL_IF(launch->arg_count > ARGS_MAX, err, IRON_E_ARG,
+                 "cuda: kernel '%s' with %zu arguments; the maximum is %d", launch->kernel->name,
+                 launch->arg_count, ARGS_MAX);
+    for (size_t k = 0; k < launch->arg_count; k++) {
+        const iron__gpu_arg *arg = &launch->args[k];
+
+        if (!arg->buffer) {
+            r->values[k] = (void *)arg->value; /* the driver only reads it */
+            continue;
+        }
+        IRON_FAIL_IF(!arg->buffer->native, err, IRON_E_ARG,
+                     "cuda: argument %zu of kernel '%s' is host memory without a device address; "
+                     "pass mapped memory",
+                     k, launch->kernel->name);
+        r->pointers[k] = arg->buffer->native;
+        r->values[k] = &r->pointers[k];
+    }
+    return IRON_OK;
+}
+
+/* The access window of a launch; 0 bytes: none. A window larger than the reserved cache would evict
+ * its own lines before they are read again, so only the fraction that fits is marked persisting. */
+static iron_status fill_window(const iron__cuda_device *d, const iron__gpu_launch *launch,
+                               iron__cu_window *out, iron_error *err) {
+    const iron__gpu_buffer *buffer = launch->persisting;
+    size_t bytes = launch->persisting_bytes;
+
+    *out = (iron__cu_window){.bytes = 0};
+    if (!buffer || bytes == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(!buffer->native || bytes > buffer->bytes, err, IRON_E_ARG,
+                 "cuda: kernel '%s': %zu persisting bytes of a buffer with %zu bytes on the device",
+                 launch->kernel->name, bytes, buffer->native ? buffer->bytes : 0);
+    if (d->reserved_bytes == 0)
+        return IRON_OK;
+    out->start = (void *)iron__cuda_address_of(buffer, 0);
+    out->bytes = bytes < d->window_bytes_max ? bytes : d->window_bytes_max;
+    out->hit_ratio =
+        out->bytes > d->reserved_bytes ? (float)d->reserved_bytes / (float)out->bytes : 1.0F;
+    out->hit = IRON_CU_ACCESS_PROPERTY_PERSISTING;
+    out->miss = IRON_CU_ACCESS_PROPERTY_STREAMING;
+    return IRON_OK;
+}
+
+static iron_status fill_attributes(const iron__cuda_device *d, const iron__gpu_launch *launch,
+                                   request *r, iron_error *err) {
+    uint32_t flags = launch->flags;
+    iron__cu_window window;
+    unsigned count = 0;
+
+    IRON_TRY(fill_window(d, launch, &window, err));
+    IRON_FAIL_IF(flags & IRON_GPU_LAUNCH_COOPERATIVE && !d->base.info.can_cooperate, err,
+                 IRON_E_UNSUPPORTED,
+                 "cuda: this device or driver does not support cooperative launches");
+    if (flags & IRON_GPU_LAUNCH_COOPERATIVE) {
+        r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        r->attributes[count++].value.is_cooperative = 1;
+    }
+    if (flags & IRON_GPU_LAUNCH_OVERLAP && d->base.info.can_overlap) {
+        r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        r->attributes[count++].value.may_overlap = 1;
+    }
+    if (window.bytes > 0) {
+        r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+        r->attributes[count++].value.window = window;
+    }
+    r->config.attributes = r->attributes;
+    r->config.attribute_count = count;
+    return IRON_OK;
+}
+
+/* The driver refuses the sum of the kernel's static and the launch's dynamic local memory; the
+ * message states both. */
+static iron_status fill_local(iron__cuda_device *d, const iron__gpu_launch *launch,
+                              iron__cu_launch_config *config, iron_error *err) {
+    iron__cuda_kernel *kernel = kernel_of(launch->kernel);
+    size_t bytes = launch->local_bytes;
+    uint32_t static_bytes = 0;
+    iron__cu_result code;
+
+    IRON_FAIL_IF(bytes > d->base.info.local_bytes_max, err, IRON_E_UNSUPPORTED,
+                 "cuda: kernel '%s' with %zu bytes of local memory per group; the device has %llu",
+                 kernel->name, bytes, (unsigned long long)d->base.info.local_bytes_max);
+    config->shared_bytes = (unsigned)bytes;
+    code = allow_local(d, kernel, bytes);
+    if (code != IRON_CUDA_ERROR_INVALID_VALUE ||
+        !get_attribute(d, kernel, IRON_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &static_bytes))
+        return iron__cuda_check(d, err, "cuFuncSetAttribute", code);
+    return iron__fail(err, IRON_E_UNSUPPORTED, code,
+                      "cuda: kernel '%s' with %zu bytes of local memory per group plus %u static "
+                      "bytes (CUDA_ERROR_INVALID_VALUE); the device has %llu",
+                      kernel->name, bytes, static_bytes,
+                      (unsigned long long)d->base.info.local_bytes_max);
+}
+
+/* A cooperative launch did not fit: states how many groups would. */
+static iron_status fail_cooperative(iron__cuda_device *d, const iron__cuda_kernel *kernel,
+                                    const iron__cu_launch_config *c, iron__cu_result code,
+                                    iron_error *err) {
+    unsigned threads = c->block_x * c->block_y;
+    unsigned long long groups = (unsigned long long)c->grid_x * c->grid_y, fit;
+    int per_unit = 0;
+
+    IRON_TRY(IRON_CU(d, err, cuOccupancyMaxActiveBlocksPerMultiprocessor, &per_unit,
+                     kernel->function, (int)threads, c->shared_bytes));
+    fit = (unsigned long long)per_unit * d->base.info.units;
+    return iron__fail(err, IRON_E_UNSUPPORTED, code,
+                      "cuda: kernel '%s': %llu groups of %u threads do not fit on the device at "
+                      "once (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE); launch at most %llu",
+                      kernel->name, groups, threads, fit);
+}
+
+static iron_status submit(iron__cuda_device *d, const iron__cuda_kernel *kernel, request *r,
+                          iron_error *err) {
+    const iron__cu_launch_config *c = &r->config;
+    bool is_plain = c->attribute_count == 0;
+    iron__cu_result code;
+    char what[96];
+
+    if (is_plain)
+        code = d->driver->cuLaunchKernel(kernel->function, c->grid_x, c->grid_y, c->grid_z,
+                                         c->block_x, c->block_y, c->block_z, c->shared_bytes,
+                                         c->stream, r->values, NULL);
+    else
+        code = d->driver->cuLaunchKernelEx(c, kernel->function, r->values, NULL);
+    if (code == IRON_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+        return fail_cooperative(d, kernel, c, code, err);
+    if (code == IRON_CUDA_SUCCESS)
+        return IRON_OK;
+    snprintf(what, sizeof what, "%s of '%.40s'", is_plain ? "cuLaunchKernel" : "cuLaunchKernelEx",
+             kernel->name);
+    return iron__cuda_check(d, err, what, code);
+}
+
+static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch *launch,
+                                 iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(queue->device);
+    request r = {.config = {.stream = iron__cuda_stream_of(queue)}};
     iron_status status;
 
-    *out = NULL;
-    buffer = iron__cuda_buffer_new(&program->device->base, IRON_GPU_MEMORY_DEVICE, bytes, err);
-    if (!buffer)
-        return IRON_E_NOMEM;
-    buffer->is_borrowed = true; /* the module's */
-    status = find_constant(program, name, buffer, err);
-    if (status != IRON_OK) {
-        iron__cuda_buffer_destroy(buffer);
-        return status;
-    }
-    *out = buffer;
-    return IRON_OK;
+    IRON_TRY(fill_shape(d, launch, &r.config, err));
+    IRON_TRY(fill_arguments(launch, &r, err));
+    IRON_TRY(fill_attributes(d, launch, &r, err));
+    IRON_TRY(iron__cuda_enter(d, err));
+    status = fill_local(d, launch, &r.config, err);
+    if (status == IRON_OK)
+        status = submit(d, kernel_of(launch->kernel), &r, err);
+    return iron__cuda_leave(d, status, err);
 }
 
-const char *iron__cuda_kernel_name(const iron__gpu_kernel *kernel) { return kernel->name; }
+const iron__gpu_program_ops iron__cuda_program_ops = {
+    .load = load,
+    .unload = unload,
+    .kernel_find = kernel_find,
+    .kernel_resources = kernel_resources,
+    .launch = launch_kernel,
+};

@@ -1,77 +1,80 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_queue.c: queues are streams, events are events.
+ * cuda_queue.c: streams, events, copies, and graphs.
  *
- * Our streams do not wait for the legacy default stream, nor it for them: somebody else's work in
- * it would put ours in a row behind it. A caller who wraps that stream (0) gets its rules. Events
- * take the time, since the two uses of them, order and time, are too close to need two kinds.
+ * Our streams do not synchronize with the legacy default stream: commands of other libraries in it
+ * would delay ours. A caller that wraps the default stream (0) gets its rules. All events record
+ * times; one kind serves both ordering and timing.
+ *
+ * Ranges are checked against the buffers: beyond their end the card would silently overwrite other
+ * memory. A copy has one or two device sides. A page-locked buffer counts as host memory; the
+ * driver recognizes its address and copies faster.
+ *
+ * A graph saves the host's share of each launch, which matters for small batches. Recording affects
+ * this thread only (THREAD_LOCAL): other threads may allocate memory meanwhile. Only the executable
+ * graph is kept. After a failed recording the stream is an ordinary stream again.
  */
-#include "gpu/cuda/cuda_backend.h"
+#include "gpu/cuda/cuda_internal.h"
 
 #include "core/fail.h"
 #include "core/memory.h"
 
-struct iron__gpu_event {
-    iron__cuda_device *device;
-    iron__cu_event *native;
-};
+static iron__gpu_queue *new_queue(iron__gpu_device *device, iron_error *err) {
+    iron__gpu_queue *queue =
+        iron__allocate(iron__allocator_default(), 1, sizeof *queue, "a queue", err);
 
-static iron_status open_stream(iron__gpu_queue *queue, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(queue->device);
-    iron__cu_stream *stream = NULL;
-    iron_status status;
-
-    IRON_TRY(iron__cuda_enter(d, err));
-    status = IRON_CU(d, err, cuStreamCreate, &stream, IRON_CU_STREAM_NON_BLOCKING);
-    queue->native = (uintptr_t)stream;
-    return iron__cuda_leave(d, status, err);
+    if (queue)
+        queue->device = device;
+    return queue;
 }
 
-iron_status iron__cuda_queue_create(iron__gpu_device *device, iron__gpu_queue **out,
-                                    iron_error *err) {
+/* Commands in the stream still complete; the driver frees it after them. */
+static void queue_destroy(iron__gpu_queue *queue) {
+    if (!queue)
+        return;
+    if (!queue->is_borrowed && queue->native)
+        IRON_CU_RELEASE(iron__cuda_device_of(queue->device), cuStreamDestroy_v2,
+                        iron__cuda_stream_of(queue));
+    iron__release(iron__allocator_default(), queue);
+}
+
+static iron_status queue_create(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+    iron__cu_stream *stream = NULL;
     iron__gpu_queue *queue;
     iron_status status;
 
     *out = NULL;
-    queue = iron__allocate(iron__allocator_default(), 1, sizeof *queue, "a queue", err);
+    queue = new_queue(device, err);
     if (!queue)
         return IRON_E_NOMEM;
-    queue->device = device;
-    status = open_stream(queue, err);
+    status = iron__cuda_enter(d, err);
+    if (status == IRON_OK) {
+        status = IRON_CU(d, err, cuStreamCreate, &stream, IRON_CU_STREAM_NON_BLOCKING);
+        queue->native = (uintptr_t)stream;
+        status = iron__cuda_leave(d, status, err);
+    }
     if (status != IRON_OK) {
-        iron__cuda_queue_destroy(queue);
+        queue_destroy(queue);
         return status;
     }
     *out = queue;
     return IRON_OK;
 }
 
-iron_status iron__cuda_queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
-                                  iron_error *err) {
-    iron__gpu_queue *queue;
+static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
+                              iron_error *err) {
+    iron__gpu_queue *queue = new_queue(device, err);
 
-    *out = NULL;
-    queue = iron__allocate(iron__allocator_default(), 1, sizeof *queue, "a queue", err);
+    *out = queue;
     if (!queue)
         return IRON_E_NOMEM;
-    queue->device = device;
     queue->native = native;
     queue->is_borrowed = true;
-    *out = queue;
     return IRON_OK;
 }
 
-/* Work in it still ends; the driver frees the stream after it. */
-void iron__cuda_queue_destroy(iron__gpu_queue *queue) {
-    if (!queue)
-        return;
-    if (!queue->is_borrowed && queue->native)
-        IRON_CU_DROP(iron__cuda_device_of(queue->device), cuStreamDestroy_v2,
-                     iron__cuda_stream_of(queue));
-    iron__release(iron__allocator_default(), queue);
-}
-
-iron_status iron__cuda_queue_wait(iron__gpu_queue *queue, iron_error *err) {
+static iron_status queue_wait(iron__gpu_queue *queue, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(queue->device);
 
     IRON_TRY(iron__cuda_enter(d, err));
@@ -79,78 +82,292 @@ iron_status iron__cuda_queue_wait(iron__gpu_queue *queue, iron_error *err) {
                             err);
 }
 
-static iron_status open_event(iron__gpu_event *event, iron_error *err) {
-    iron__cuda_device *d = event->device;
-
-    IRON_TRY(iron__cuda_enter(d, err));
-    return iron__cuda_leave(
-        d, IRON_CU(d, err, cuEventCreate, &event->native, IRON_CU_EVENT_DEFAULT), err);
+static iron_status check_range(const iron__gpu_buffer *buffer, size_t offset, size_t bytes,
+                               const char *what, iron_error *err) {
+    IRON_FAIL_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, err, IRON_E_ARG,
+                 "cuda: %s of %zu bytes at %zu exceeds a buffer of %zu bytes", what, bytes, offset,
+                 buffer->bytes);
+    return IRON_OK;
 }
 
-iron_status iron__cuda_event_create(iron__gpu_device *device, iron__gpu_event **out,
-                                    iron_error *err) {
-    iron__gpu_event *event;
+static iron_status clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
+                         size_t bytes, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(queue->device);
+
+    IRON_FAIL_IF(offset % 4 != 0 || bytes % 4 != 0, err, IRON_E_ARG,
+                 "cuda: clearing %zu bytes at %zu: both must be multiples of 4", bytes, offset);
+    IRON_FAIL_IF(!buffer->native, err, IRON_E_ARG,
+                 "cuda: clearing page-locked memory; clear it on the host");
+    IRON_TRY(check_range(buffer, offset, bytes, "clearing", err));
+    if (bytes == 0)
+        return IRON_OK;
+    IRON_TRY(iron__cuda_enter(d, err));
+    return iron__cuda_leave(d,
+                            IRON_CU(d, err, cuMemsetD32Async, iron__cuda_address_of(buffer, offset),
+                                    0, bytes / 4, iron__cuda_stream_of(queue)),
+                            err);
+}
+
+/* One side of a copy: an address on the device or on the host. */
+typedef struct side {
+    iron__cu_pointer device;
+    void *host;
+} side;
+
+static iron_status find_side(const iron__gpu_buffer *buffer, void *host, size_t offset,
+                             size_t bytes, side *out, iron_error *err) {
+    *out = (side){0};
+    IRON_FAIL_IF(!buffer == !host, err, IRON_E_ARG,
+                 "cuda: each side of a copy is either a buffer or host memory; pass one of them");
+    if (!buffer) {
+        out->host = (char *)host + offset;
+        return IRON_OK;
+    }
+    IRON_TRY(check_range(buffer, offset, bytes, "a copy", err));
+    if (buffer->memory == IRON_GPU_MEMORY_PINNED || buffer->memory == IRON_GPU_MEMORY_MAPPED)
+        out->host = (char *)buffer->host + offset;
+    else
+        out->device = iron__cuda_address_of(buffer, offset);
+    return IRON_OK;
+}
+
+static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(queue->device);
+    iron__cu_stream *stream = iron__cuda_stream_of(queue);
+    size_t bytes = copy->bytes;
+    side from, to;
+    iron_status status;
+
+    IRON_TRY(find_side(copy->from, (void *)copy->from_host, copy->from_offset, bytes, &from, err));
+    IRON_TRY(find_side(copy->to, copy->to_host, copy->to_offset, bytes, &to, err));
+    IRON_FAIL_IF(!from.device && !to.device, err, IRON_E_ARG,
+                 "cuda: a copy from host memory to host memory; use memcpy");
+    if (bytes == 0)
+        return IRON_OK;
+    IRON_TRY(iron__cuda_enter(d, err));
+    if (!to.device)
+        status = IRON_CU(d, err, cuMemcpyDtoHAsync_v2, to.host, from.device, bytes, stream);
+    else if (!from.device)
+        status = IRON_CU(d, err, cuMemcpyHtoDAsync_v2, to.device, from.host, bytes, stream);
+    else
+        status = IRON_CU(d, err, cuMemcpyDtoDAsync_v2, to.device, from.device, bytes, stream);
+    return iron__cuda_leave(d, status, err);
+}
+
+static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
+                            iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(queue->device);
+    const char *lacks = d->base.info.lacks[IRON_GPU_UVM_PREFETCH];
+    iron__cu_location where = {IRON_CU_MEM_LOCATION_TYPE_DEVICE, d->ordinal};
+    iron__cu_pointer memory = iron__cuda_address_of(buffer, 0);
+    iron__cu_stream *stream = iron__cuda_stream_of(queue);
+    iron_status status;
+
+    IRON_FAIL_IF(buffer->memory != IRON_GPU_MEMORY_MANAGED, err, IRON_E_ARG,
+                 "cuda: only managed memory can be prefetched");
+    IRON_FAIL_IF(lacks[0], err, IRON_E_UNSUPPORTED, "cuda: %s; use uvm without prefetch", lacks);
+    IRON_TRY(check_range(buffer, 0, bytes, "a prefetch", err));
+    if (bytes == 0)
+        return IRON_OK;
+    IRON_TRY(iron__cuda_enter(d, err));
+    if (d->driver->cuMemPrefetchAsync_v2) /* since CUDA 12.2; takes a location, not a device */
+        status = IRON_CU(d, err, cuMemPrefetchAsync_v2, memory, bytes, where, 0, stream);
+    else
+        status = IRON_CU(d, err, cuMemPrefetchAsync, memory, bytes, d->ordinal, stream);
+    return iron__cuda_leave(d, status, err);
+}
+
+typedef struct iron__cuda_event {
+    iron__gpu_event base;
+    iron__cu_event *native;
+} iron__cuda_event;
+
+static iron__cu_event *native_event(const iron__gpu_event *event) {
+    return ((const iron__cuda_event *)event)->native;
+}
+
+static void event_destroy(iron__gpu_event *event) {
+    if (!event)
+        return;
+    if (native_event(event))
+        IRON_CU_RELEASE(iron__cuda_device_of(event->device), cuEventDestroy_v2,
+                        native_event(event));
+    iron__release(iron__allocator_default(), event);
+}
+
+static iron_status event_create(iron__gpu_device *device, iron__gpu_event **out, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+    iron__cuda_event *event;
     iron_status status;
 
     *out = NULL;
     event = iron__allocate(iron__allocator_default(), 1, sizeof *event, "an event", err);
     if (!event)
         return IRON_E_NOMEM;
-    event->device = iron__cuda_device_of(device);
-    status = open_event(event, err);
+    event->base.device = device;
+    status = iron__cuda_enter(d, err);
+    if (status == IRON_OK)
+        status = iron__cuda_leave(
+            d, IRON_CU(d, err, cuEventCreate, &event->native, IRON_CU_EVENT_DEFAULT), err);
     if (status != IRON_OK) {
-        iron__cuda_event_destroy(event);
+        event_destroy(&event->base);
         return status;
     }
-    *out = event;
+    *out = &event->base;
     return IRON_OK;
 }
 
-void iron__cuda_event_destroy(iron__gpu_event *event) {
-    if (!event)
-        return;
-    if (event->native)
-        IRON_CU_DROP(event->device, cuEventDestroy_v2, event->native);
-    iron__release(iron__allocator_default(), event);
-}
-
-iron_status iron__cuda_event_record(iron__gpu_queue *queue, iron__gpu_event *event,
-                                    iron_error *err) {
-    iron__cuda_device *d = event->device;
+static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(event->device);
 
     IRON_TRY(iron__cuda_enter(d, err));
     return iron__cuda_leave(
-        d, IRON_CU(d, err, cuEventRecord, event->native, iron__cuda_stream_of(queue)), err);
+        d, IRON_CU(d, err, cuEventRecord, native_event(event), iron__cuda_stream_of(queue)), err);
 }
 
-iron_status iron__cuda_event_follow(iron__gpu_queue *queue, iron__gpu_event *event,
+static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                     iron_error *err) {
-    iron__cuda_device *d = event->device;
+    iron__cuda_device *d = iron__cuda_device_of(event->device);
 
     IRON_TRY(iron__cuda_enter(d, err));
     return iron__cuda_leave(d,
                             IRON_CU(d, err, cuStreamWaitEvent, iron__cuda_stream_of(queue),
-                                    event->native, IRON_CU_EVENT_WAIT_DEFAULT),
+                                    native_event(event), IRON_CU_EVENT_WAIT_DEFAULT),
                             err);
 }
 
-iron_status iron__cuda_event_wait(iron__gpu_event *event, iron_error *err) {
-    iron__cuda_device *d = event->device;
+static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(event->device);
 
     IRON_TRY(iron__cuda_enter(d, err));
-    return iron__cuda_leave(d, IRON_CU(d, err, cuEventSynchronize, event->native), err);
+    return iron__cuda_leave(d, IRON_CU(d, err, cuEventSynchronize, native_event(event)), err);
 }
 
-iron_status iron__cuda_event_elapsed(iron__gpu_event *from, iron__gpu_event *to, double *ms,
-                                     iron_error *err) {
-    iron__cuda_device *d = from->device;
+static iron_status event_elapsed(iron__gpu_event *from, iron__gpu_event *to, double *ms,
+                                 iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(from->device);
     iron_status status;
     float elapsed = 0;
 
     *ms = 0;
     IRON_TRY(iron__cuda_enter(d, err));
-    status = IRON_CU(d, err, cuEventElapsedTime, &elapsed, from->native, to->native);
+    status = IRON_CU(d, err, cuEventElapsedTime, &elapsed, native_event(from), native_event(to));
     IRON_TRY(iron__cuda_leave(d, status, err));
     *ms = (double)elapsed;
     return IRON_OK;
 }
+
+typedef struct iron__cuda_graph {
+    iron__gpu_graph base;
+    iron__cu_graph_exec *exec;
+} iron__cuda_graph;
+
+static iron__cu_graph_exec *exec_of(const iron__gpu_graph *graph) {
+    return ((const iron__cuda_graph *)graph)->exec;
+}
+
+/* Ends and discards a recording, if there is one. */
+static void abandon(iron__cuda_device *d, iron__cu_stream *stream) {
+    iron__cu_capture_status capture = IRON_CU_STREAM_CAPTURE_STATUS_NONE;
+    iron__cu_graph *graph = NULL;
+
+    d->driver->cuStreamIsCapturing(stream, &capture);
+    if (capture != IRON_CU_STREAM_CAPTURE_STATUS_NONE)
+        d->driver->cuStreamEndCapture(stream, &graph);
+    if (graph)
+        d->driver->cuGraphDestroy(graph);
+}
+
+static iron_status graph_begin(iron__gpu_queue *queue, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(queue->device);
+    iron__cu_stream *stream = iron__cuda_stream_of(queue);
+    iron_status status;
+
+    IRON_TRY(iron__cuda_enter(d, err));
+    status =
+        IRON_CU(d, err, cuStreamBeginCapture_v2, stream, IRON_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (status != IRON_OK)
+        return iron__cuda_leave(d, status, err);
+    status = iron__cuda_leave(d, IRON_OK, err);
+    if (status != IRON_OK && iron__cuda_enter(d, NULL) == IRON_OK) {
+        abandon(d, stream);
+        iron__cuda_leave(d, IRON_OK, NULL);
+    }
+    return status;
+}
+
+static void graph_destroy(iron__gpu_graph *graph) {
+    if (!graph)
+        return;
+    if (exec_of(graph))
+        IRON_CU_RELEASE(iron__cuda_device_of(graph->device), cuGraphExecDestroy, exec_of(graph));
+    iron__release(iron__allocator_default(), graph);
+}
+
+/* Ends the recording and makes it executable. On failure the stream no longer records. */
+static iron_status instantiate(iron__cuda_device *d, iron__cu_stream *stream,
+                               iron__cu_graph_exec **exec, iron_error *err) {
+    iron__cu_graph *recorded = NULL;
+    iron_status status = IRON_CU(d, err, cuStreamEndCapture, stream, &recorded), destroyed;
+
+    if (status != IRON_OK) {
+        if (recorded)
+            d->driver->cuGraphDestroy(recorded);
+        abandon(d, stream);
+        return status;
+    }
+    status = IRON_CU(d, err, cuGraphInstantiateWithFlags, exec, recorded, 0);
+    destroyed = IRON_CU(d, status == IRON_OK ? err : NULL, cuGraphDestroy, recorded);
+    return status == IRON_OK ? destroyed : status;
+}
+
+static iron_status graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(queue->device);
+    iron__cu_stream *stream = iron__cuda_stream_of(queue);
+    iron__cuda_graph *graph;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(iron__cuda_enter(d, err));
+    graph = iron__allocate(iron__allocator_default(), 1, sizeof *graph, "a graph", err);
+    if (!graph) {
+        abandon(d, stream);
+        return iron__cuda_leave(d, IRON_E_NOMEM, err);
+    }
+    graph->base.device = queue->device;
+    status = iron__cuda_leave(d, instantiate(d, stream, &graph->exec, err), err);
+    if (status != IRON_OK) {
+        graph_destroy(&graph->base);
+        return status;
+    }
+    *out = &graph->base;
+    return IRON_OK;
+}
+
+static iron_status graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(graph->device);
+
+    IRON_TRY(iron__cuda_enter(d, err));
+    return iron__cuda_leave(
+        d, IRON_CU(d, err, cuGraphLaunch, exec_of(graph), iron__cuda_stream_of(queue)), err);
+}
+
+const iron__gpu_queue_ops iron__cuda_queue_ops = {
+    .create = queue_create,
+    .wrap = queue_wrap,
+    .destroy = queue_destroy,
+    .wait = queue_wait,
+    .wait_event = queue_wait_event,
+    .clear = clear,
+    .copy = copy_bytes,
+    .prefetch = prefetch,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .event_elapsed = event_elapsed,
+    .graph_begin = graph_begin,
+    .graph_end = graph_end,
+    .graph_replay = graph_replay,
+    .graph_destroy = graph_destroy,
+};

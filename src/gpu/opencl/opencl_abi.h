@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencl_abi.h: the little of OpenCL's binary interface that iron uses, in names of its own, so
- * that building the library needs no OpenCL header and running it needs no OpenCL library.
+ * opencl_abi.h: our declarations of the part of OpenCL's binary interface that iron uses, so that
+ * building needs no OpenCL header and running needs no OpenCL library.
  *
- * Objects are opaque. OpenCL's scalar types are written as what they are: cl_int is int32_t,
- * cl_uint and cl_bool are uint32_t, cl_ulong and every bit field are uint64_t. Functions stand in
- * opencl_symbols.def. The lists are macros, so that the test that compares them with the real
- * header, where there is one, cannot forget a row.
+ * Objects are opaque. OpenCL's scalar types are spelled out: cl_int is int32_t, cl_uint and cl_bool
+ * are uint32_t, cl_ulong and all bit fields are uint64_t. The functions are in opencl_symbols.def.
+ * The constants are macro lists, so that test_opencl_abi.c compares every row with the real header
+ * where it is installed.
  */
 #ifndef IRON_GPU_OPENCL_OPENCL_ABI_H
 #define IRON_GPU_OPENCL_OPENCL_ABI_H
@@ -71,7 +71,7 @@ typedef void (*iron__cl_program_callback)(iron__cl_program *program, void *user)
     X(KERNEL_LOCAL_MEM_SIZE, 0x11B2)                                                               \
     X(PROFILING_COMMAND_END, 0x1283)
 
-/* What calls answer. A code that is not here has no name in the standard. */
+/* Result codes. Codes not listed here are not part of the standard. */
 #define IRON_CL_ERROR_MAP(X)                                                                       \
     X(SUCCESS, 0)                                                                                  \
     X(DEVICE_NOT_FOUND, -1)                                                                        \

@@ -1,35 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencl_memory.c: buffers of the four kinds, and the host's turns at those it may write.
+ * opencl_memory.c: buffers of the four kinds, and the host's access to them.
  *
  *   device    a buffer
- *   pinned    a buffer in host memory, mapped as long as it lives; to copies it is host memory
- *   mapped    a buffer in host memory, mapped while the host writes; kernels read it in between
- *   managed   coarse-grained shared virtual memory; the same turns
+ *   pinned    a buffer in host memory, mapped while it exists; copies treat it as host memory
+ *   mapped    a buffer in host memory, mapped while the host writes; kernels read it otherwise
+ *   managed   coarse-grained shared virtual memory (SVM), mapped while the host writes
  *
- * OpenCL may put off taking memory until a command needs it. So each new buffer is touched: one
- * byte of it is filled and waited for, and a lack of memory shows here instead of in the middle of
- * work. Drivers answer such a lack with a lack of "resources" at times, as they do after a crash; a
- * second, small buffer tells the two apart.
+ * OpenCL may defer an allocation until a command needs it. So every new buffer is touched: one byte
+ * is filled and waited for, and a lack of memory shows here instead of in the middle of a run. Some
+ * drivers report a lack of memory as CL_OUT_OF_RESOURCES, as they do after a crash; a second, small
+ * buffer tells the two apart.
  *
- * A map keeps what was in the buffer, since the host may write a part only. On an H200 that costs a
- * copy back, 4.9 ms for 256 MiB; there such memory is no window across the bus either: the driver
- * copies it when the host's turn ends. Shared memory is not watched by the driver: destroy it when
- * no queue uses it any more.
+ * Mapping keeps the contents, because the host may write only part of them. On an H200 that costs a
+ * copy back, 4.9 ms for 256 MiB. Mapped memory is not read across the bus there: the driver copies
+ * it when the host is done. The driver does not track SVM: destroy it when no queue uses it.
  */
+#include "gpu/opencl/opencl_internal.h"
+
 #include "core/fail.h"
-#include "gpu/opencl/opencl_device.h"
-#include "gpu/opencl/opencl_error.h"
+#include "core/memory.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define BLOCKING 1u
 
+typedef struct iron__opencl_buffer {
+    iron__gpu_buffer base;
+    void *allocation; /* SVM as allocated; base.native is aligned in it */
+} iron__opencl_buffer;
+
+/* The queue for operations without a queue of the caller. */
+static iron__cl_queue *own_queue(const iron__opencl_device *d) {
+    return iron__opencl_queue_of(d->memory_queue);
+}
+
 static int32_t touch(const iron__opencl_device *d, iron__cl_memory *memory) {
     static const unsigned char zero = 0;
-    int32_t code = d->api->clEnqueueFillBuffer(d->service, memory, &zero, 1, 0, 1, 0, NULL, NULL);
+    int32_t code = d->api->clEnqueueFillBuffer(own_queue(d), memory, &zero, 1, 0, 1, 0, NULL, NULL);
 
-    return code == IRON_CL_SUCCESS ? d->api->clFinish(d->service) : code;
+    return code == IRON_CL_SUCCESS ? d->api->clFinish(own_queue(d)) : code;
 }
 
 static bool is_alive(const iron__opencl_device *d) {
@@ -44,29 +55,34 @@ static bool is_alive(const iron__opencl_device *d) {
     return code == IRON_CL_SUCCESS;
 }
 
-static iron_status check_memory(iron__opencl_device *d, int32_t code, const char *call,
+static iron_status check_memory(iron__opencl_device *d, int32_t code, const char *function,
                                 size_t bytes, iron_error *err) {
+    char detail[96];
+
     if (code == IRON_CL_OUT_OF_RESOURCES && !is_alive(d))
-        return iron__opencl_check_wait(&d->base, code, call, err);
-    return iron__opencl_check_memory(&d->base, code, call, bytes, err);
+        return iron__opencl_check_wait(&d->base, code, function, err);
+    snprintf(detail, sizeof detail, " for %zu bytes (the device has %" PRIu64 ")", bytes,
+             d->base.info.memory_bytes);
+    return iron__opencl_check_as(&d->base, code, IRON_OPENCL_ALLOCATE, function, detail, err);
 }
 
 static iron_status check_size(const iron__opencl_device *d, iron__gpu_memory memory, size_t bytes,
                               iron_error *err) {
     const iron__gpu_info *info = &d->base.info;
 
-    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG, "opencl: a buffer of 0 bytes; ask for 1 at least");
+    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
+                 "opencl: a buffer of 0 bytes was requested; request at least 1");
     IRON_FAIL_IF(bytes > d->allocation_bytes_max, err, IRON_E_NOMEM,
-                 "opencl: a buffer of %zu bytes; %s allows %" PRIu64 " in one buffer, of %" PRIu64
-                 " in all; ask for less",
+                 "opencl: a buffer of %zu bytes; %s allows %" PRIu64 " per buffer, %" PRIu64
+                 " in total; request less",
                  bytes, info->name, d->allocation_bytes_max, info->memory_bytes);
     if (memory != IRON_GPU_MEMORY_MANAGED)
         return IRON_OK;
     IRON_FAIL_IF(info->lacks[IRON_GPU_UVM][0], err, IRON_E_UNSUPPORTED,
                  "opencl: no managed memory: %s; use another kind", info->lacks[IRON_GPU_UVM]);
     IRON_FAIL_IF(bytes > info->memory_bytes / 2, err, IRON_E_NOMEM,
-                 "opencl: %zu bytes of managed memory; at most half of the device's %" PRIu64
-                 " bytes; ask for less",
+                 "opencl: %zu bytes of managed memory, more than half of the device's %" PRIu64
+                 " bytes; request less",
                  bytes, info->memory_bytes);
     return IRON_OK;
 }
@@ -96,26 +112,26 @@ static iron_status create_pinned(iron__opencl_device *d, iron__opencl_buffer *b,
     size_t bytes = b->base.bytes;
 
     IRON_TRY(create_memory(d, b, IRON_CL_MEM_ALLOC_HOST_PTR, err));
-    b->base.host = d->api->clEnqueueMapBuffer(d->service, iron__opencl_memory_of(&b->base),
+    b->base.host = d->api->clEnqueueMapBuffer(own_queue(d), iron__opencl_memory_of(&b->base),
                                               BLOCKING, IRON_CL_MAP_READ | IRON_CL_MAP_WRITE, 0,
                                               bytes, 0, NULL, NULL, &code);
     return check_memory(d, code, "clEnqueueMapBuffer", bytes, err);
 }
 
-/* The host's side of it may come with the first map alone: 100 ms for 256 MiB on an H200. */
+/* Maps once, because the first map may allocate the host memory: 100 ms for 256 MiB on an H200. */
 static iron_status create_mapped(iron__opencl_device *d, iron__opencl_buffer *b, iron_error *err) {
     int32_t code;
 
     IRON_TRY(create_pinned(d, b, err));
-    code = unmap(d, d->service, &b->base);
+    code = unmap(d, own_queue(d), &b->base);
     if (code == IRON_CL_SUCCESS)
-        code = d->api->clFinish(d->service);
+        code = d->api->clFinish(own_queue(d));
     b->base.host = NULL;
     return check_memory(d, code, "clEnqueueUnmapMemObject", b->base.bytes, err);
 }
 
-/* The largest alignment that may be asked for is the device's secret: take more, and round up. */
-static iron_status create_shared(iron__opencl_device *d, iron__opencl_buffer *b, iron_error *err) {
+/* The maximum alignment argument is not known, so allocate more and round up. */
+static iron_status create_svm(iron__opencl_device *d, iron__opencl_buffer *b, iron_error *err) {
     static const unsigned char zero = 0;
     size_t bytes = b->base.bytes;
     uintptr_t mask = IRON_GPU_ALIGNMENT - 1;
@@ -123,14 +139,14 @@ static iron_status create_shared(iron__opencl_device *d, iron__opencl_buffer *b,
 
     b->allocation = d->api->clSVMAlloc(d->context, IRON_CL_MEM_READ_WRITE, bytes + mask, 0);
     IRON_FAIL_IF(!b->allocation, err, IRON_E_NOMEM,
-                 "opencl: clSVMAlloc gave no %zu bytes (the device has %" PRIu64
-                 "); free memory of the device, or ask for less",
+                 "opencl: clSVMAlloc failed for %zu bytes (the device has %" PRIu64
+                 "); free device memory or request less",
                  bytes, d->base.info.memory_bytes);
     b->base.native = ((uintptr_t)b->allocation + mask) & ~mask;
-    code =
-        d->api->clEnqueueSVMMemFill(d->service, (void *)b->base.native, &zero, 1, 1, 0, NULL, NULL);
+    code = d->api->clEnqueueSVMMemFill(own_queue(d), (void *)b->base.native, &zero, 1, 1, 0, NULL,
+                                       NULL);
     if (code == IRON_CL_SUCCESS)
-        code = d->api->clFinish(d->service);
+        code = d->api->clFinish(own_queue(d));
     return check_memory(d, code, "clEnqueueSVMMemFill", bytes, err);
 }
 
@@ -141,26 +157,44 @@ static iron_status create(iron__opencl_device *d, iron__opencl_buffer *b, iron_e
     case IRON_GPU_MEMORY_PINNED:
         return create_pinned(d, b, err);
     case IRON_GPU_MEMORY_MANAGED:
-        return create_shared(d, b, err);
+        return create_svm(d, b, err);
     case IRON_GPU_MEMORY_MAPPED:
         return create_mapped(d, b, err);
     default:
-        IRON_FAIL(err, IRON_E_ARG, "opencl: no kind of memory has the number %d",
-                  (int)b->base.memory);
+        IRON_FAIL(err, IRON_E_ARG, "opencl: unknown kind of memory %d", (int)b->base.memory);
     }
 }
 
 static iron__opencl_buffer *new_buffer(iron__gpu_device *device, iron__gpu_memory memory,
                                        size_t bytes, iron_error *err) {
-    iron__opencl_buffer *b = iron__opencl_new(sizeof *b, "an OpenCL buffer", err);
+    iron__opencl_buffer *b =
+        iron__allocate(iron__allocator_default(), 1, sizeof *b, "an OpenCL buffer", err);
 
     if (b)
         b->base = (iron__gpu_buffer){.device = device, .memory = memory, .bytes = bytes};
     return b;
 }
 
-iron_status iron__opencl_buffer_create(iron__gpu_device *device, iron__gpu_memory memory,
-                                       size_t bytes, iron__gpu_buffer **out, iron_error *err) {
+static void buffer_destroy(iron__gpu_buffer *buffer) {
+    iron__opencl_buffer *b = (iron__opencl_buffer *)buffer;
+    iron__opencl_device *d;
+
+    if (!b)
+        return;
+    d = iron__opencl_device_of(buffer->device);
+    if (buffer->host) {
+        unmap(d, own_queue(d), buffer);
+        d->api->clFinish(own_queue(d));
+    }
+    if (b->allocation)
+        d->api->clSVMFree(d->context, b->allocation);
+    else if (buffer->native)
+        d->api->clReleaseMemObject(iron__opencl_memory_of(buffer));
+    iron__release(iron__allocator_default(), b);
+}
+
+static iron_status buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
+                                 iron__gpu_buffer **out, iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(device);
     iron__opencl_buffer *b;
     iron_status status;
@@ -172,7 +206,7 @@ iron_status iron__opencl_buffer_create(iron__gpu_device *device, iron__gpu_memor
         return IRON_E_NOMEM;
     status = create(d, b, err);
     if (status != IRON_OK) {
-        iron__opencl_buffer_destroy(&b->base);
+        buffer_destroy(&b->base);
         return status;
     }
     *out = &b->base;
@@ -192,35 +226,36 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_memory *
     if (code == IRON_CL_SUCCESS)
         code = d->api->clGetMemObjectInfo(memory, IRON_CL_MEM_SIZE, sizeof size, &size, NULL);
     if (code != IRON_CL_SUCCESS)
-        return iron__fail(err, IRON_E_ARG, code, "opencl: not a cl_mem: clGetMemObjectInfo says %s",
+        return iron__fail(err, IRON_E_ARG, code,
+                          "opencl: not a cl_mem: clGetMemObjectInfo returned %s",
                           iron__opencl_error_name(code).text);
     IRON_FAIL_IF(context != d->context, err, IRON_E_ARG,
-                 "opencl: the buffer belongs to another OpenCL context; make it in the engine's: "
+                 "opencl: the buffer belongs to another OpenCL context; create it in "
                  "iron_engine_native_context");
     IRON_FAIL_IF(type != IRON_CL_MEM_OBJECT_BUFFER, err, IRON_E_ARG,
-                 "opencl: the cl_mem is an image or a pipe; give a buffer");
+                 "opencl: the cl_mem is an image or a pipe; pass a buffer");
     IRON_FAIL_IF(size < bytes, err, IRON_E_ARG,
-                 "opencl: the buffer has %zu bytes, not %zu; give its own size", size, bytes);
+                 "opencl: the buffer has %zu bytes, not %zu; pass its size", size, bytes);
     return IRON_OK;
 }
 
-iron_status iron__opencl_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
-                                     iron__gpu_buffer **out, iron_error *err) {
+static iron_status buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
+                               iron__gpu_buffer **out, iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(device);
     iron__cl_memory *memory = (iron__cl_memory *)native;
     iron__opencl_buffer *b;
     int32_t code;
 
     *out = NULL;
-    IRON_FAIL_IF(!native, err, IRON_E_ARG, "opencl: the buffer is 0; give a cl_mem");
-    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG, "opencl: a buffer of 0 bytes; give 1 at least");
+    IRON_FAIL_IF(!native, err, IRON_E_ARG, "opencl: the buffer is 0; pass a cl_mem");
+    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG, "opencl: a buffer of 0 bytes; pass at least 1");
     IRON_TRY(check_foreign(d, memory, bytes, err));
     b = new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, err);
     if (!b)
         return IRON_E_NOMEM;
     code = d->api->clRetainMemObject(memory);
     if (code != IRON_CL_SUCCESS) {
-        iron__opencl_delete(b);
+        iron__release(iron__allocator_default(), b);
         return iron__opencl_check(device, code, "clRetainMemObject", err);
     }
     b->base.native = native;
@@ -229,42 +264,24 @@ iron_status iron__opencl_buffer_wrap(iron__gpu_device *device, uintptr_t native,
     return IRON_OK;
 }
 
-void iron__opencl_buffer_destroy(iron__gpu_buffer *buffer) {
-    iron__opencl_buffer *b = (iron__opencl_buffer *)buffer;
-    iron__opencl_device *d;
-
-    if (!b)
-        return;
-    d = iron__opencl_device_of(buffer->device);
-    if (buffer->host) {
-        unmap(d, d->service, buffer);
-        d->api->clFinish(d->service);
-    }
-    if (b->allocation)
-        d->api->clSVMFree(d->context, b->allocation);
-    else if (buffer->native)
-        d->api->clReleaseMemObject(iron__opencl_memory_of(buffer));
-    iron__opencl_delete(b);
-}
-
-static iron_status check_turn(const iron__gpu_buffer *buffer, bool is_open, iron_error *err) {
+static iron_status check_access(const iron__gpu_buffer *buffer, bool is_open, iron_error *err) {
     IRON_FAIL_IF(buffer->memory == IRON_GPU_MEMORY_DEVICE, err, IRON_E_ARG,
-                 "opencl: the host does not see device memory; copy to it");
+                 "opencl: the host cannot access device memory; copy to it");
     IRON_FAIL_IF(iron__opencl_is_open(buffer) != is_open, err, IRON_E_STATE,
-                 is_open ? "opencl: the buffer is not the host's; call host_begin first"
-                         : "opencl: the buffer is the host's already; call host_end first");
+                 is_open
+                     ? "opencl: the host does not have access to the buffer; call host_begin first"
+                     : "opencl: the host already has access to the buffer; call host_end first");
     return IRON_OK;
 }
 
-iron_status iron__opencl_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
-                                    iron_error *err) {
+static iron_status host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err) {
     const iron__opencl_api *cl = iron__opencl_device_of(queue->device)->api;
     iron__cl_queue *native = iron__opencl_queue_of(queue);
     int32_t code = IRON_CL_SUCCESS;
 
     if (buffer->memory == IRON_GPU_MEMORY_PINNED)
-        return IRON_OK; /* always the host's */
-    IRON_TRY(check_turn(buffer, false, err));
+        return IRON_OK; /* always accessible */
+    IRON_TRY(check_access(buffer, false, err));
     if (buffer->memory == IRON_GPU_MEMORY_MANAGED) {
         void *address = (void *)buffer->native;
 
@@ -282,16 +299,32 @@ iron_status iron__opencl_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *bu
     return iron__opencl_check_wait(queue->device, code, "clEnqueueMapBuffer", err);
 }
 
-iron_status iron__opencl_host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
-                                  iron_error *err) {
+static iron_status host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(queue->device);
     int32_t code;
 
     if (buffer->memory == IRON_GPU_MEMORY_PINNED)
         return IRON_OK;
-    IRON_TRY(check_turn(buffer, true, err));
+    IRON_TRY(check_access(buffer, true, err));
     code = unmap(d, iron__opencl_queue_of(queue), buffer);
     IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueUnmapMemObject", err));
     buffer->host = NULL;
-    return iron__opencl_queue_flush(queue, err);
+    return iron__opencl_flush(queue, err);
 }
+
+/* OpenCL has no constant memory of a program that the host could write: kernels get a buffer and
+ * read it as constant. */
+static iron_status constant_find(iron__gpu_program *program, const char *name, size_t bytes,
+                                 iron__gpu_buffer **out, iron_error *err) {
+    (void)name;
+    return buffer_create(program->device, IRON_GPU_MEMORY_DEVICE, bytes, out, err);
+}
+
+const iron__gpu_memory_ops iron__opencl_memory_ops = {
+    .buffer_create = buffer_create,
+    .buffer_wrap = buffer_wrap,
+    .buffer_destroy = buffer_destroy,
+    .constant_find = constant_find,
+    .host_begin = host_begin,
+    .host_end = host_end,
+};

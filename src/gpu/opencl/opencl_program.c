@@ -1,27 +1,188 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencl_program.c: from an image's text to a program on a device.
+ * opencl_program.c: building programs, the cache of built programs, kernels, and launches.
  *
- * Building takes a driver seconds, so what it built is kept: with the context, for all who have the
- * device open (opencl_shared.c), and on disk (opencl_cache.c), under a key of everything that
- * decides the result: text, options, device, driver, platform. A binary from disk that the driver
- * refuses after all is built anew and replaced.
+ * A driver takes seconds to build, so results are kept twice: with the context, for all handles of
+ * the device, and on disk. Both use a key of everything that decides the result: source, options,
+ * device, driver, platform. Builds are not locked: two handles that build the same source at the
+ * same time both build it, and the first result is kept. A binary from disk that the driver refuses
+ * is rebuilt and replaced.
  *
- * Options ask for the language of OpenCL 1.2 and for nothing that changes arithmetic. They also
- * tell the kernels' words what the device can do.
+ * The options select OpenCL C 1.2, change no arithmetic, and tell kernel_words.h what the device
+ * supports.
+ *
+ * The cache on disk has one file opencl-<16 hex digits>.bin per program, device and driver:
+ *
+ *   0    8  "IRONOCLB"
+ *   8    8  format version, in host byte order
+ *  16    8  length of the key
+ *  24    8  length of the binary
+ *  32    8  FNV-1a of the binary
+ *  40       the key, then the binary
+ *
+ * The file name is the FNV-1a of the key; because hashes can collide, the key in the file is
+ * compared. A file that is truncated, too long, damaged, not a regular file, or owned by another
+ * user (drivers execute it) counts as missing and is replaced by the next build. Files are written
+ * atomically, so any number of processes may share a folder. Cache failures are never reported.
  */
-#include "core/fail.h"
-#include "gpu/opencl/opencl_cache.h"
-#include "gpu/opencl/opencl_device.h"
-#include "gpu/opencl/opencl_error.h"
-#include "gpu/opencl/opencl_shared.h"
+#include "gpu/opencl/opencl_internal.h"
 
+#include "core/fail.h"
+#include "core/files.h"
+#include "core/hash.h"
+#include "core/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-/* To be raised when what a key or a binary means changes. */
+/* Increase the number when the meaning of a key or a binary changes. */
 #define KEY_START "iron opencl program 1"
+
+#define CACHE_VERSION UINT64_C(1)
+
+/* Far larger than any of our programs. */
+#define BINARY_BYTES_MAX ((size_t)256 << 20)
+
+#define ARGS_MAX 16u
+
+typedef struct iron__opencl_kernel {
+    iron__gpu_kernel base;
+    struct iron__opencl_kernel *next; /* of its program */
+    iron__cl_program *program;
+    iron__cl_kernel *native;
+    uint32_t arg_count;
+    uint32_t svm_args;    /* bit k: argument k was SVM since native was created */
+    bool has_local_bytes; /* the driver reported local_bytes */
+    uint64_t local_bytes; /* static local memory per group */
+    char name[];
+} iron__opencl_kernel;
+
+typedef struct iron__opencl_program {
+    iron__gpu_program base;
+    iron__cl_program *native;
+    iron__opencl_kernel *kernels; /* found so far */
+    char name[64];
+} iron__opencl_program;
+
+static iron__opencl_program *program_of(iron__gpu_program *program) {
+    return (iron__opencl_program *)program;
+}
+
+static iron__opencl_kernel *kernel_of(const iron__gpu_kernel *kernel) {
+    return (iron__opencl_kernel *)kernel;
+}
+
+typedef struct cache_header {
+    char magic[8];
+    uint64_t version, key_bytes, binary_bytes, binary_fnv;
+} cache_header;
+
+static const char cache_magic[8] = {'I', 'R', 'O', 'N', 'O', 'C', 'L', 'B'};
+
+static bool is_cache_off(void) {
+    const char *setting = getenv("IRON_OPENCL_CACHE");
+
+    return setting && strcmp(setting, "0") == 0;
+}
+
+/* NULL: the cache is off or has no folder. free() it. */
+static char *cache_path(const char *key) {
+    if (is_cache_off())
+        return NULL;
+    return iron__cache_path("opencl", iron__fnv(IRON_FNV_START, key, strlen(key)), ".bin");
+}
+
+static bool read_all(int fd, void *data, size_t bytes) {
+    char *at = data;
+
+    while (bytes > 0) {
+        ssize_t count = read(fd, at, bytes);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        at += count;
+        bytes -= (size_t)count;
+    }
+    return true;
+}
+
+/* Checks type, owner, size and header of the file. */
+static bool read_header(int fd, size_t key_bytes, cache_header *h) {
+    struct stat info;
+    uint64_t size;
+
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+        !read_all(fd, h, sizeof *h))
+        return false;
+    size = (uint64_t)info.st_size;
+    return memcmp(h->magic, cache_magic, sizeof cache_magic) == 0 && h->version == CACHE_VERSION &&
+           h->key_bytes == key_bytes && h->binary_bytes > 0 &&
+           h->binary_bytes <= BINARY_BYTES_MAX &&
+           size == sizeof *h + h->key_bytes + h->binary_bytes;
+}
+
+/* The binary cached for exactly this key; free() it. NULL: none. */
+static unsigned char *cache_read(const char *key, size_t *bytes) {
+    size_t key_bytes = strlen(key);
+    unsigned char *content = NULL;
+    bool is_valid = false;
+    char *path = cache_path(key);
+    /* O_NONBLOCK: a pipe of that name must not block */
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    cache_header h;
+
+    if (fd >= 0 && read_header(fd, key_bytes, &h)) {
+        *bytes = (size_t)h.binary_bytes;
+        content = malloc(key_bytes + *bytes);
+        is_valid = content && read_all(fd, content, key_bytes + *bytes) &&
+                   memcmp(content, key, key_bytes) == 0 &&
+                   iron__fnv(IRON_FNV_START, content + key_bytes, *bytes) == h.binary_fnv;
+    }
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    if (is_valid) {
+        memmove(content, content + key_bytes, *bytes);
+        return content;
+    }
+    free(content);
+    return NULL;
+}
+
+static void cache_write(const char *key, const unsigned char *binary, size_t bytes) {
+    cache_header h = {
+        .version = CACHE_VERSION,
+        .key_bytes = strlen(key),
+        .binary_bytes = bytes,
+        .binary_fnv = iron__fnv(IRON_FNV_START, binary, bytes),
+    };
+    char *path = bytes > 0 && bytes <= BINARY_BYTES_MAX ? cache_path(key) : NULL;
+    struct stat info;
+    iron_output *output;
+
+    if (!path)
+        return;
+    iron__cache_folder_create();
+    memcpy(h.magic, cache_magic, sizeof cache_magic);
+    /* only a regular file is replaced */
+    if ((lstat(path, &info) == 0 ? S_ISREG(info.st_mode) : errno == ENOENT) &&
+        iron_output_open(path, &output, NULL) == IRON_OK) {
+        if (iron_output_write(output, &h, sizeof h, NULL) == IRON_OK &&
+            iron_output_write(output, key, strlen(key), NULL) == IRON_OK &&
+            iron_output_write(output, binary, bytes, NULL) == IRON_OK)
+            iron_output_commit(output, NULL);
+        else
+            iron_output_abandon(output);
+    }
+    free(path);
+}
 
 typedef struct build_options {
     char text[160];
@@ -33,33 +194,10 @@ static build_options options_for(const iron__opencl_device *d, const iron__gpu_i
                           "-w -cl-std=CL1.2 -DK_HAS_U64_ATOMICS=%d -DK_HAS_F64=%d -DK_IS_GPU=%d",
                           d->has_u64_atomics, d->base.info.has_f64, d->base.info.is_gpu);
 
-    if (d->has_register_limit && image->most_registers > 0)
+    if (d->has_register_limit && image->registers_max > 0)
         snprintf(options.text + length, sizeof options.text - (size_t)length,
-                 " -DK_REGISTERS_ARE_LIMITED -cl-nv-maxrregcount=%u", image->most_registers);
+                 " -DK_REGISTERS_ARE_LIMITED -cl-nv-maxrregcount=%u", image->registers_max);
     return options;
-}
-
-/* NULL when memory is out. free() it. */
-static char *make_key(const iron__opencl_device *d, const iron__gpu_image *image) {
-    static const uint32_t properties[] = {IRON_CL_DEVICE_NAME, IRON_CL_DEVICE_VENDOR,
-                                          IRON_CL_DEVICE_VERSION, IRON_CL_DRIVER_VERSION};
-    char *texts[5] = {NULL}, *key = NULL;
-    bool is_complete;
-
-    for (size_t k = 0; k < 4; k++)
-        texts[k] = iron__opencl_device_text(d->api, d->entry->id, properties[k]);
-    texts[4] = iron__opencl_platform_text(d->api, d->entry->platform, IRON_CL_PLATFORM_VERSION);
-    is_complete = texts[0] && texts[1] && texts[2] && texts[3] && texts[4];
-    if (!is_complete ||
-        asprintf(&key,
-                 KEY_START "\noptions %s\ndevice %s\nvendor %s\nversion %s\ndriver %s\n"
-                           "platform %s\n%s",
-                 options_for(d, image).text, texts[0], texts[1], texts[2], texts[3], texts[4],
-                 image->source) < 0)
-        key = NULL;
-    for (size_t k = 0; k < 5; k++)
-        free(texts[k]);
-    return key;
 }
 
 static int32_t build(const iron__opencl_device *d, const iron__gpu_image *image,
@@ -68,20 +206,20 @@ static int32_t build(const iron__opencl_device *d, const iron__gpu_image *image,
                                   NULL);
 }
 
-/* False: not kept, or refused by the driver. */
-static bool build_kept(const iron__opencl_device *d, const iron__gpu_image *image, const char *key,
-                       iron__cl_program **out) {
+/* False: not on disk, or the driver refused the binary. */
+static bool build_cached(const iron__opencl_device *d, const iron__gpu_image *image,
+                         const char *key, iron__cl_program **out) {
     size_t bytes = 0;
-    unsigned char *binary = iron__opencl_cache_read(key, &bytes);
+    unsigned char *binary = cache_read(key, &bytes);
     const unsigned char *binaries[] = {binary};
-    int32_t verdict = IRON_CL_SUCCESS, code = IRON_CL_SUCCESS;
+    int32_t binary_code = IRON_CL_SUCCESS, code = IRON_CL_SUCCESS;
 
     if (!binary)
         return false;
     *out = d->api->clCreateProgramWithBinary(d->context, 1, &d->entry->id, &bytes, binaries,
-                                             &verdict, &code);
+                                             &binary_code, &code);
     free(binary);
-    if (*out && code == IRON_CL_SUCCESS && verdict == IRON_CL_SUCCESS &&
+    if (*out && code == IRON_CL_SUCCESS && binary_code == IRON_CL_SUCCESS &&
         build(d, image, *out) == IRON_CL_SUCCESS)
         return true;
     if (*out)
@@ -90,10 +228,13 @@ static bool build_kept(const iron__opencl_device *d, const iron__gpu_image *imag
     return false;
 }
 
-static void keep(const iron__opencl_device *d, iron__cl_program *program, const char *key) {
+static void cache_program(const iron__opencl_device *d, iron__cl_program *program,
+                          const char *key) {
     size_t bytes = 0;
     unsigned char *binary;
 
+    if (is_cache_off()) /* asking for the binary makes PoCL compile every kernel of the program */
+        return;
     if (d->api->clGetProgramInfo(program, IRON_CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
                                  NULL) != IRON_CL_SUCCESS ||
         bytes == 0)
@@ -102,11 +243,11 @@ static void keep(const iron__opencl_device *d, iron__cl_program *program, const 
     if (binary &&
         d->api->clGetProgramInfo(program, IRON_CL_PROGRAM_BINARIES, sizeof(unsigned char *),
                                  (void *)&binary, NULL) == IRON_CL_SUCCESS)
-        iron__opencl_cache_write(key, binary, bytes);
+        cache_write(key, binary, bytes);
     free(binary);
 }
 
-/* The log's beginning as one line: blanks and line ends become one blank. */
+/* The start of the build log in one line: runs of white space become one blank. */
 static void shorten_log(const char *log, char *line, size_t size) {
     size_t length = 0;
 
@@ -124,7 +265,7 @@ static void shorten_log(const char *log, char *line, size_t size) {
 
 static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *program, int32_t code,
                               const char *name, iron_error *err) {
-    char line[sizeof err->text] = "there is no build log; update the driver";
+    char line[sizeof err->text] = "no build log; update the driver";
     size_t bytes = 0;
     char *log = NULL;
 
@@ -163,66 +304,318 @@ static iron_status build_source(iron__opencl_device *d, const iron__gpu_image *i
     return IRON_OK;
 }
 
+static iron__opencl_built_program *find_shared(const iron__opencl_shared_context *c,
+                                               const char *key) {
+    iron__opencl_built_program *p = c->programs;
+
+    while (p && strcmp(p->key, key) != 0)
+        p = p->next;
+    return p;
+}
+
+/* The program built in this context with this key, retained for the caller; NULL: none. */
+static iron__cl_program *take_shared(iron__opencl_device *d, const char *key) {
+    const iron__opencl_built_program *p;
+
+    pthread_mutex_lock(&d->shared->programs_lock);
+    p = find_shared(d->shared, key);
+    pthread_mutex_unlock(&d->shared->programs_lock);
+    /* p stays valid while the device is open */
+    return p && d->api->clRetainProgram(p->native) == IRON_CL_SUCCESS ? p->native : NULL;
+}
+
+/* Shares a built program with other handles, unless one has the same key. */
+static void share(iron__opencl_device *d, const char *key, iron__cl_program *program) {
+    size_t key_bytes = strlen(key) + 1;
+    iron__opencl_built_program *p = iron__allocate(iron__allocator_default(), 1,
+                                                   sizeof *p + key_bytes, "a built program", NULL);
+    bool is_new;
+
+    if (!p)
+        return;
+    memcpy(p->key, key, key_bytes);
+    p->native = program;
+    if (d->api->clRetainProgram(program) != IRON_CL_SUCCESS) {
+        iron__release(iron__allocator_default(), p);
+        return;
+    }
+    pthread_mutex_lock(&d->shared->programs_lock);
+    is_new = !find_shared(d->shared, key);
+    if (is_new) {
+        p->next = d->shared->programs;
+        d->shared->programs = p;
+    }
+    pthread_mutex_unlock(&d->shared->programs_lock);
+    if (is_new)
+        return;
+    d->api->clReleaseProgram(program); /* another thread was faster */
+    iron__release(iron__allocator_default(), p);
+}
+
+/* From the context, from disk, or from source. */
 static iron_status build_program(iron__opencl_device *d, const iron__gpu_image *image,
                                  iron__cl_program **out, iron_error *err) {
-    char *key = make_key(d, image);
+    char *key = NULL;
     iron_status status = IRON_OK;
 
-    *out = key ? iron__opencl_shared_program(d, key) : NULL;
-    if (*out) {
-        free(key);
-        return IRON_OK;
-    }
-    if (!key || !build_kept(d, image, key, out)) {
+    *out = NULL;
+    if (!d->identity || asprintf(&key, KEY_START "\noptions %s\n%s%s", options_for(d, image).text,
+                                 d->identity, image->source) < 0)
+        return build_source(d, image, out, err); /* out of memory: works without caches */
+    *out = take_shared(d, key);
+    if (*out)
+        goto done;
+    if (!build_cached(d, image, key, out)) {
         status = build_source(d, image, out, err);
-        if (status == IRON_OK && key)
-            keep(d, *out, key);
+        if (status != IRON_OK)
+            goto done;
+        cache_program(d, *out, key);
     }
-    if (status == IRON_OK && key)
-        iron__opencl_shared_keep(d, key, *out);
+    share(d, key, *out);
+done:
     free(key);
     return status;
 }
 
-iron_status iron__opencl_program_load(iron__gpu_device *device, const iron__gpu_image *image,
-                                      iron__gpu_program **out, iron_error *err) {
+static iron_status load(iron__gpu_device *device, const iron__gpu_image *image,
+                        iron__gpu_program **out, iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(device);
-    iron__gpu_program *program;
+    iron__opencl_program *program;
     iron_status status;
 
     *out = NULL;
     IRON_FAIL_IF(!image->source, err, IRON_E_UNSUPPORTED,
-                 "opencl: this build holds no OpenCL text of '%s'; build with OpenCL", image->name);
-    program = iron__opencl_new(sizeof *program, "an OpenCL program", err);
+                 "opencl: this build has no OpenCL source of '%s'; build with OpenCL", image->name);
+    program =
+        iron__allocate(iron__allocator_default(), 1, sizeof *program, "an OpenCL program", err);
     if (!program)
         return IRON_E_NOMEM;
-    program->device = d;
+    program->base.device = device;
     snprintf(program->name, sizeof program->name, "%s", image->name);
     status = build_program(d, image, &program->native, err);
     if (status != IRON_OK) {
-        iron__opencl_delete(program);
+        iron__release(iron__allocator_default(), program);
         return status;
     }
-    *out = program;
+    *out = &program->base;
     return IRON_OK;
 }
 
-void iron__opencl_program_unload(iron__gpu_program *program) {
+static void destroy_kernel(const iron__opencl_api *cl, iron__opencl_kernel *kernel) {
+    if (kernel->native)
+        cl->clReleaseKernel(kernel->native);
+    iron__release(iron__allocator_default(), kernel);
+}
+
+static void unload(iron__gpu_program *base) {
+    iron__opencl_program *program = program_of(base);
     const iron__opencl_api *cl;
 
     if (!program)
         return;
-    cl = program->device->api;
-    iron__opencl_kernels_destroy(program);
+    cl = iron__opencl_device_of(base->device)->api;
+    while (program->kernels) {
+        iron__opencl_kernel *kernel = program->kernels;
+
+        program->kernels = kernel->next;
+        destroy_kernel(cl, kernel);
+    }
     cl->clReleaseProgram(program->native);
-    iron__opencl_delete(program);
+    iron__release(iron__allocator_default(), program);
 }
 
-/* OpenCL has no constant memory of a program that the host could write: kernels are given a buffer,
- * and read it as constant. */
-iron_status iron__opencl_constant_find(iron__gpu_program *program, const char *name, size_t bytes,
-                                       iron__gpu_buffer **out, iron_error *err) {
-    (void)name;
-    return iron__opencl_buffer_create(&program->device->base, IRON_GPU_MEMORY_DEVICE, bytes, out,
-                                      err);
+/* Creates the native kernel, or replaces it by one without arguments. */
+static iron_status create_native(iron__opencl_device *d, iron__opencl_kernel *kernel,
+                                 iron_error *err) {
+    const iron__opencl_api *cl = d->api;
+    int32_t code = IRON_CL_SUCCESS;
+    iron__cl_kernel *native = cl->clCreateKernel(kernel->program, kernel->name, &code);
+    uint64_t bytes = 0;
+
+    IRON_TRY(iron__opencl_check(&d->base, code, "clCreateKernel", err));
+    if (kernel->native)
+        cl->clReleaseKernel(kernel->native);
+    kernel->native = native;
+    kernel->svm_args = 0;
+    /* Local memory arguments count once they are set, so the static size is read before that. A
+     * driver that does not report it is not a failure. */
+    kernel->has_local_bytes =
+        cl->clGetKernelWorkGroupInfo(native, d->entry->id, IRON_CL_KERNEL_LOCAL_MEM_SIZE,
+                                     sizeof bytes, &bytes, NULL) == IRON_CL_SUCCESS;
+    kernel->local_bytes = kernel->has_local_bytes ? bytes : 0;
+    code = cl->clGetKernelInfo(native, IRON_CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
+                               &kernel->arg_count, NULL);
+    return iron__opencl_check(&d->base, code, "clGetKernelInfo", err);
 }
+
+/* Looking up a name twice returns the same kernel. */
+static iron_status kernel_find(iron__gpu_program *base, const char *name, iron__gpu_kernel **out,
+                               iron_error *err) {
+    iron__opencl_program *program = program_of(base);
+    iron__opencl_device *d = iron__opencl_device_of(base->device);
+    size_t name_bytes = strlen(name) + 1;
+    iron__opencl_kernel *kernel;
+    iron_status status;
+
+    *out = NULL;
+    for (kernel = program->kernels; kernel; kernel = kernel->next)
+        if (strcmp(kernel->name, name) == 0) {
+            *out = &kernel->base;
+            return IRON_OK;
+        }
+    kernel = iron__allocate(iron__allocator_default(), 1, sizeof *kernel + name_bytes,
+                            "an OpenCL kernel", err);
+    if (!kernel)
+        return IRON_E_NOMEM;
+    kernel->base.name = kernel->name;
+    kernel->program = program->native;
+    memcpy(kernel->name, name, name_bytes);
+    status = create_native(d, kernel, err);
+    if (status == IRON_OK) {
+        kernel->next = program->kernels;
+        program->kernels = kernel;
+        *out = &kernel->base;
+        return IRON_OK;
+    }
+    destroy_kernel(d->api, kernel);
+    if (status == IRON_E_ARG)
+        return iron__fail(err, IRON_E_ARG, IRON_CL_INVALID_KERNEL_NAME,
+                          "opencl: clCreateKernel failed: CL_INVALID_KERNEL_NAME; '%s' has no "
+                          "kernel '%.80s'",
+                          program->name, name);
+    return status;
+}
+
+/* OpenCL reports no registers and no resident groups, and its private memory of a thread is not
+ * necessarily what was spilled. */
+static iron_status kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
+                                    uint32_t threads, size_t local_bytes, iron__gpu_resources *out,
+                                    iron_error *err) {
+    const iron__opencl_kernel *kernel = kernel_of(base);
+
+    (void)device;
+    (void)threads;
+    (void)err;
+    *out = (iron__gpu_resources){
+        .local_bytes = kernel->has_local_bytes ? kernel->local_bytes + local_bytes : 0};
+    return IRON_OK;
+}
+
+/* A buffer that the host has access to must not be used by a kernel. OpenCL does not check that. */
+static iron_status set_buffer(iron__opencl_device *d, iron__opencl_kernel *kernel, uint32_t index,
+                              const iron__gpu_buffer *buffer, iron_error *err) {
+    iron__cl_memory *memory = iron__opencl_memory_of(buffer);
+    int32_t code;
+
+    IRON_FAIL_IF(buffer->memory == IRON_GPU_MEMORY_PINNED, err, IRON_E_ARG,
+                 "opencl: %s: argument %u is page-locked memory; pass mapped memory", kernel->name,
+                 index);
+    IRON_FAIL_IF(
+        iron__opencl_is_open(buffer), err, IRON_E_STATE,
+        "opencl: %s: the host has access to the buffer of argument %u; call host_end first",
+        kernel->name, index);
+    if (buffer->memory == IRON_GPU_MEMORY_MANAGED) {
+        code = d->api->clSetKernelArgSVMPointer(kernel->native, index, (void *)buffer->native);
+        kernel->svm_args |= UINT32_C(1) << index;
+        return iron__opencl_check(&d->base, code, "clSetKernelArgSVMPointer", err);
+    }
+    code = d->api->clSetKernelArg(kernel->native, index, sizeof(iron__cl_memory *),
+                                  (const void *)&memory);
+    return iron__opencl_check(&d->base, code, "clSetKernelArg", err);
+}
+
+/* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument changes
+ * from SVM to a buffer. A new kernel object avoids that. */
+static iron_status leave_svm(iron__opencl_device *d, const iron__gpu_launch *launch,
+                             iron_error *err) {
+    iron__opencl_kernel *kernel = kernel_of(launch->kernel);
+
+    for (uint32_t k = 0; k < launch->arg_count; k++) {
+        const iron__gpu_buffer *buffer = launch->args[k].buffer;
+
+        if (buffer && buffer->memory != IRON_GPU_MEMORY_MANAGED && kernel->svm_args >> k & 1)
+            return create_native(d, kernel, err);
+    }
+    return IRON_OK;
+}
+
+/* Dynamic local memory is the last parameter, after all arguments. */
+static iron_status set_local(iron__opencl_device *d, const iron__gpu_launch *launch,
+                             iron_error *err) {
+    iron__opencl_kernel *kernel = kernel_of(launch->kernel);
+    uint64_t most = d->base.info.local_bytes_max;
+    uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
+
+    if (launch->local_bytes == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(
+        launch->local_bytes > most || own > most - launch->local_bytes, err, IRON_E_UNSUPPORTED,
+        "opencl: %s: %zu bytes of local memory per group plus %llu static bytes; the "
+        "device has %llu",
+        kernel->name, launch->local_bytes, (unsigned long long)own, (unsigned long long)most);
+    return iron__opencl_check(&d->base,
+                              d->api->clSetKernelArg(kernel->native, (uint32_t)launch->arg_count,
+                                                     launch->local_bytes, NULL),
+                              "clSetKernelArg", err);
+}
+
+/* Too few arguments are refused: OpenCL would reuse those of the previous launch. */
+static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *launch,
+                            iron_error *err) {
+    iron__opencl_kernel *kernel = kernel_of(launch->kernel);
+    size_t given = launch->arg_count + (launch->local_bytes > 0);
+
+    IRON_FAIL_IF(given > ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
+                 "opencl: %s: %zu arguments for %u parameters; the maximum is %u", kernel->name,
+                 given, kernel->arg_count, ARGS_MAX);
+    IRON_TRY(leave_svm(d, launch, err));
+    for (uint32_t k = 0; k < launch->arg_count; k++) {
+        const iron__gpu_arg *arg = &launch->args[k];
+        int32_t code;
+
+        if (arg->buffer) {
+            IRON_TRY(set_buffer(d, kernel, k, arg->buffer, err));
+            continue;
+        }
+        IRON_FAIL_IF(!arg->value || arg->bytes == 0, err, IRON_E_ARG,
+                     "opencl: %s: argument %u is neither a buffer nor a value; pass one",
+                     kernel->name, k);
+        code = d->api->clSetKernelArg(kernel->native, k, arg->bytes, arg->value);
+        IRON_TRY(iron__opencl_check(&d->base, code, "clSetKernelArg", err));
+    }
+    return set_local(d, launch, err);
+}
+
+/* launch->persisting has no effect: OpenCL has no cache control. */
+static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch *launch,
+                                 iron_error *err) {
+    iron__opencl_device *d = iron__opencl_device_of(queue->device);
+    const char *name = launch->kernel->name;
+    size_t groups[2] = {launch->groups[0], launch->groups[1] ? launch->groups[1] : 1};
+    size_t threads[2] = {launch->threads[0], launch->threads[1] ? launch->threads[1] : 1};
+    size_t all[2] = {groups[0] * threads[0], groups[1] * threads[1]};
+    int32_t code;
+
+    IRON_FAIL_IF(launch->flags & IRON_GPU_LAUNCH_COOPERATIVE, err, IRON_E_UNSUPPORTED,
+                 "opencl: %s: OpenCL has no cooperative launches; use another variant", name);
+    IRON_FAIL_IF(groups[0] == 0 || threads[0] == 0, err, IRON_E_ARG,
+                 "opencl: %s: %zu groups of %zu threads; launch at least 1", name, groups[0],
+                 threads[0]);
+    IRON_FAIL_IF(threads[0] * threads[1] > d->base.info.group_threads_max, err, IRON_E_ARG,
+                 "opencl: %s: %zu threads per group; the maximum is %u", name,
+                 threads[0] * threads[1], d->base.info.group_threads_max);
+    IRON_TRY(set_args(d, launch, err));
+    code = d->api->clEnqueueNDRangeKernel(iron__opencl_queue_of(queue),
+                                          kernel_of(launch->kernel)->native, all[1] > 1 ? 2 : 1,
+                                          NULL, all, threads, 0, NULL, NULL);
+    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueNDRangeKernel", err));
+    return iron__opencl_flush(queue, err);
+}
+
+const iron__gpu_program_ops iron__opencl_program_ops = {
+    .load = load,
+    .unload = unload,
+    .kernel_find = kernel_find,
+    .kernel_resources = kernel_resources,
+    .launch = launch_kernel,
+};

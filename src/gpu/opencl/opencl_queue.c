@@ -1,54 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencl_queue.c: queues of our own and the caller's.
+ * opencl_queue.c: queues, events, and copies.
  *
- * All of them work in order. Our own keep times, so that events can be compared; a caller's queue
- * may not, and is held for as long as its wrap lives. OpenCL is free to hold work back until it is
- * flushed: whoever puts in work that others wait for flushes.
+ * All queues execute in order. Our own record times, so that events can be compared; a wrapped
+ * queue may not, and is retained while its wrapper exists. OpenCL may hold commands back until a
+ * flush, so functions that enqueue commands others wait for flush.
+ *
+ * An event of gpu.h can be recorded repeatedly; an OpenCL event is created by its command. So ours
+ * holds the marker of its last record. Waiting for an event that was never recorded returns at
+ * once. Durations come from the ends of the markers. A queue without profiling, or a driver that
+ * records no times of markers, gives IRON_E_UNSUPPORTED.
+ *
+ * A side of a copy is host memory (the caller's, a pinned buffer, or a buffer that the host has
+ * access to), a buffer, or shared virtual memory (SVM):
+ *
+ *   from \ to   host          buffer               SVM
+ *   host        refused       write                SVM copy
+ *   buffer      read          copy                 map, read, unmap
+ *   SVM         SVM copy      map, write, unmap    SVM copy
  */
+#include "gpu/opencl/opencl_internal.h"
+
 #include "core/fail.h"
-#include "gpu/opencl/opencl_device.h"
-#include "gpu/opencl/opencl_error.h"
+#include "core/memory.h"
 
-/* The newer call only where the driver is new, too: a loader may have it alone. */
-iron__cl_queue *iron__opencl_queue_new(const iron__opencl_device *device, int32_t *code) {
-    static const uint64_t properties[] = {IRON_CL_QUEUE_PROPERTIES, IRON_CL_QUEUE_PROFILING_ENABLE,
-                                          0};
-    const iron__opencl_api *cl = device->api;
-
-    *code = IRON_CL_SUCCESS;
-    if (cl->clCreateCommandQueueWithProperties && device->entry->version >= 200)
-        return cl->clCreateCommandQueueWithProperties(device->context, device->entry->id,
-                                                      properties, code);
-    return cl->clCreateCommandQueue(device->context, device->entry->id,
-                                    IRON_CL_QUEUE_PROFILING_ENABLE, code);
+static const iron__opencl_api *api_of(const iron__gpu_queue *queue) {
+    return iron__opencl_device_of(queue->device)->api;
 }
 
 static iron__gpu_queue *new_queue(iron__gpu_device *device, iron_error *err) {
-    iron__gpu_queue *queue = iron__opencl_new(sizeof *queue, "an OpenCL queue", err);
+    iron__gpu_queue *queue =
+        iron__allocate(iron__allocator_default(), 1, sizeof *queue, "an OpenCL queue", err);
 
     if (queue)
         queue->device = device;
     return queue;
 }
 
-iron_status iron__opencl_queue_create(iron__gpu_device *device, iron__gpu_queue **out,
-                                      iron_error *err) {
+/* The OpenCL 2.0 function needs a 2.0 driver too: the loader alone may have it. */
+static iron_status queue_create(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err) {
+    static const uint64_t properties[] = {IRON_CL_QUEUE_PROPERTIES, IRON_CL_QUEUE_PROFILING_ENABLE,
+                                          0};
+    iron__opencl_device *d = iron__opencl_device_of(device);
     iron__gpu_queue *queue = new_queue(device, err);
-    int32_t code;
+    int32_t code = IRON_CL_SUCCESS;
+    iron__cl_queue *native;
 
     *out = NULL;
     if (!queue)
         return IRON_E_NOMEM;
-    queue->native = (uintptr_t)iron__opencl_queue_new(iron__opencl_device_of(device), &code);
+    if (d->api->clCreateCommandQueueWithProperties && d->entry->version >= 200)
+        native =
+            d->api->clCreateCommandQueueWithProperties(d->context, d->entry->id, properties, &code);
+    else
+        native = d->api->clCreateCommandQueue(d->context, d->entry->id,
+                                              IRON_CL_QUEUE_PROFILING_ENABLE, &code);
     if (code != IRON_CL_SUCCESS) {
-        iron__opencl_delete(queue);
+        iron__release(iron__allocator_default(), queue);
         return iron__opencl_check(device, code, "clCreateCommandQueue", err);
     }
+    queue->native = (uintptr_t)native;
     *out = queue;
     return IRON_OK;
 }
 
+/* Checks that a queue of the caller is usable on this device. */
 static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *queue,
                                  iron_error *err) {
     iron__cl_context *context = NULL;
@@ -65,18 +81,18 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *q
                                              &properties, NULL);
     if (code != IRON_CL_SUCCESS)
         return iron__fail(err, IRON_E_ARG, code,
-                          "opencl: not a cl_command_queue: clGetCommandQueueInfo says %s",
+                          "opencl: not a cl_command_queue: clGetCommandQueueInfo returned %s",
                           iron__opencl_error_name(code).text);
     IRON_FAIL_IF(context != d->context || id != d->entry->id, err, IRON_E_ARG,
-                 "opencl: the queue belongs to another OpenCL context; make it in the engine's: "
+                 "opencl: the queue belongs to another OpenCL context; create it in "
                  "iron_engine_native_context");
     IRON_FAIL_IF(properties & IRON_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, err, IRON_E_ARG,
-                 "opencl: the queue works out of order; make one that works in order");
+                 "opencl: the queue executes out of order; create an in-order queue");
     return IRON_OK;
 }
 
-iron_status iron__opencl_queue_wrap(iron__gpu_device *device, uintptr_t native,
-                                    iron__gpu_queue **out, iron_error *err) {
+static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
+                              iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(device);
     iron__cl_queue *theirs = (iron__cl_queue *)native;
     iron__gpu_queue *queue;
@@ -84,14 +100,15 @@ iron_status iron__opencl_queue_wrap(iron__gpu_device *device, uintptr_t native,
 
     *out = NULL;
     IRON_FAIL_IF(!native, err, IRON_E_ARG,
-                 "opencl: the queue is 0, and OpenCL has no default one; give a cl_command_queue");
+                 "opencl: the queue is 0, and OpenCL has no default queue; pass a "
+                 "cl_command_queue");
     IRON_TRY(check_foreign(d, theirs, err));
     queue = new_queue(device, err);
     if (!queue)
         return IRON_E_NOMEM;
     code = d->api->clRetainCommandQueue(theirs);
     if (code != IRON_CL_SUCCESS) {
-        iron__opencl_delete(queue);
+        iron__release(iron__allocator_default(), queue);
         return iron__opencl_check(device, code, "clRetainCommandQueue", err);
     }
     queue->native = native;
@@ -100,28 +117,282 @@ iron_status iron__opencl_queue_wrap(iron__gpu_device *device, uintptr_t native,
     return IRON_OK;
 }
 
-void iron__opencl_queue_destroy(iron__gpu_queue *queue) {
-    const iron__opencl_api *cl;
-
+static void queue_destroy(iron__gpu_queue *queue) {
     if (!queue)
         return;
-    cl = iron__opencl_device_of(queue->device)->api;
     if (!queue->is_borrowed)
-        cl->clFinish(iron__opencl_queue_of(queue));
-    cl->clReleaseCommandQueue(iron__opencl_queue_of(queue));
-    iron__opencl_delete(queue);
+        api_of(queue)->clFinish(iron__opencl_queue_of(queue));
+    api_of(queue)->clReleaseCommandQueue(iron__opencl_queue_of(queue));
+    iron__release(iron__allocator_default(), queue);
 }
 
-iron_status iron__opencl_queue_wait(iron__gpu_queue *queue, iron_error *err) {
-    int32_t code =
-        iron__opencl_device_of(queue->device)->api->clFinish(iron__opencl_queue_of(queue));
+static iron_status queue_wait(iron__gpu_queue *queue, iron_error *err) {
+    int32_t code = api_of(queue)->clFinish(iron__opencl_queue_of(queue));
 
     return iron__opencl_check_wait(queue->device, code, "clFinish", err);
 }
 
-iron_status iron__opencl_queue_flush(iron__gpu_queue *queue, iron_error *err) {
-    int32_t code =
-        iron__opencl_device_of(queue->device)->api->clFlush(iron__opencl_queue_of(queue));
+iron_status iron__opencl_flush(iron__gpu_queue *queue, iron_error *err) {
+    int32_t code = api_of(queue)->clFlush(iron__opencl_queue_of(queue));
 
     return iron__opencl_check(queue->device, code, "clFlush", err);
 }
+
+typedef enum place { PLACE_HOST, PLACE_BUFFER, PLACE_SVM } place;
+
+typedef struct side {
+    place place;
+    iron__cl_memory *memory; /* PLACE_BUFFER */
+    size_t offset;
+    void *address; /* the others; includes the offset */
+} side;
+
+static iron_status check_range(const iron__gpu_buffer *buffer, size_t offset, size_t bytes,
+                               iron_error *err) {
+    IRON_FAIL_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, err, IRON_E_ARG,
+                 "opencl: %zu bytes at %zu exceed a buffer of %zu bytes", bytes, offset,
+                 buffer->bytes);
+    return IRON_OK;
+}
+
+static iron_status find_side(const iron__gpu_buffer *buffer, void *host, size_t offset,
+                             size_t bytes, side *out, iron_error *err) {
+    IRON_FAIL_IF(!buffer == !host, err, IRON_E_ARG,
+                 "opencl: each side of a copy is either a buffer or host memory; pass one of them");
+    if (!buffer) {
+        *out = (side){.place = PLACE_HOST, .address = (char *)host + offset};
+        return IRON_OK;
+    }
+    IRON_TRY(check_range(buffer, offset, bytes, err));
+    if (buffer->host)
+        *out = (side){.place = PLACE_HOST, .address = (char *)buffer->host + offset};
+    else if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
+        *out = (side){.place = PLACE_SVM, .address = (void *)(buffer->native + offset)};
+    else
+        *out = (side){
+            .place = PLACE_BUFFER, .memory = iron__opencl_memory_of(buffer), .offset = offset};
+    return IRON_OK;
+}
+
+static iron_status write_buffer(iron__gpu_queue *queue, const side *from, const side *to,
+                                size_t bytes, iron_error *err) {
+    int32_t code =
+        api_of(queue)->clEnqueueWriteBuffer(iron__opencl_queue_of(queue), to->memory, 0, to->offset,
+                                            bytes, from->address, 0, NULL, NULL);
+
+    return iron__opencl_check(queue->device, code, "clEnqueueWriteBuffer", err);
+}
+
+static iron_status read_buffer(iron__gpu_queue *queue, const side *from, const side *to,
+                               size_t bytes, iron_error *err) {
+    int32_t code =
+        api_of(queue)->clEnqueueReadBuffer(iron__opencl_queue_of(queue), from->memory, 0,
+                                           from->offset, bytes, to->address, 0, NULL, NULL);
+
+    return iron__opencl_check(queue->device, code, "clEnqueueReadBuffer", err);
+}
+
+/* Between SVM and a buffer: mapped SVM is host memory. The queue keeps the three commands in order,
+ * so the host does not wait. */
+static iron_status copy_mapped(iron__gpu_queue *queue, const side *from, const side *to,
+                               size_t bytes, iron_error *err) {
+    iron__cl_queue *native = iron__opencl_queue_of(queue);
+    bool is_reading = to->place == PLACE_SVM;
+    void *address = is_reading ? to->address : from->address;
+    int32_t code =
+        api_of(queue)->clEnqueueSVMMap(native, 0, is_reading ? IRON_CL_MAP_WRITE : IRON_CL_MAP_READ,
+                                       address, bytes, 0, NULL, NULL);
+    iron_status status = iron__opencl_check(queue->device, code, "clEnqueueSVMMap", err);
+
+    if (status != IRON_OK)
+        return status;
+    status = is_reading ? read_buffer(queue, from, to, bytes, err)
+                        : write_buffer(queue, from, to, bytes, err);
+    code = api_of(queue)->clEnqueueSVMUnmap(native, address, 0, NULL, NULL);
+    if (status == IRON_OK)
+        status = iron__opencl_check(queue->device, code, "clEnqueueSVMUnmap", err);
+    return status;
+}
+
+static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const side *to,
+                                size_t bytes, iron_error *err) {
+    bool is_from_buffer = from->place == PLACE_BUFFER, is_to_buffer = to->place == PLACE_BUFFER;
+    iron__cl_queue *native = iron__opencl_queue_of(queue);
+    int32_t code;
+
+    IRON_FAIL_IF(from->place == PLACE_HOST && to->place == PLACE_HOST, err, IRON_E_ARG,
+                 "opencl: a copy from host memory to host memory; use memcpy");
+    if (from->place == PLACE_HOST && is_to_buffer)
+        return write_buffer(queue, from, to, bytes, err);
+    if (is_from_buffer && to->place == PLACE_HOST)
+        return read_buffer(queue, from, to, bytes, err);
+    if (is_from_buffer && is_to_buffer) {
+        code = api_of(queue)->clEnqueueCopyBuffer(native, from->memory, to->memory, from->offset,
+                                                  to->offset, bytes, 0, NULL, NULL);
+        return iron__opencl_check(queue->device, code, "clEnqueueCopyBuffer", err);
+    }
+    if (is_from_buffer || is_to_buffer)
+        return copy_mapped(queue, from, to, bytes, err);
+    code = api_of(queue)->clEnqueueSVMMemcpy(native, 0, to->address, from->address, bytes, 0, NULL,
+                                             NULL);
+    return iron__opencl_check(queue->device, code, "clEnqueueSVMMemcpy", err);
+}
+
+static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err) {
+    /* OpenCL only reads from_host; `side` also holds addresses that are written */
+    void *from_host = (void *)(uintptr_t)copy->from_host;
+    side from = {0}, to = {0};
+
+    IRON_TRY(find_side(copy->from, from_host, copy->from_offset, copy->bytes, &from, err));
+    IRON_TRY(find_side(copy->to, copy->to_host, copy->to_offset, copy->bytes, &to, err));
+    if (copy->bytes == 0)
+        return IRON_OK;
+    IRON_TRY(enqueue_copy(queue, &from, &to, copy->bytes, err));
+    return iron__opencl_flush(queue, err);
+}
+
+static iron_status clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
+                         size_t bytes, iron_error *err) {
+    static const uint32_t zero = 0;
+    iron__cl_queue *native = iron__opencl_queue_of(queue);
+    int32_t code;
+    side at = {0};
+
+    IRON_FAIL_IF(offset % sizeof zero || bytes % sizeof zero, err, IRON_E_ARG,
+                 "opencl: clearing %zu bytes at %zu: both must be multiples of 4", bytes, offset);
+    IRON_TRY(find_side(buffer, NULL, offset, bytes, &at, err));
+    IRON_FAIL_IF(at.place == PLACE_HOST, err,
+                 buffer->memory == IRON_GPU_MEMORY_PINNED ? IRON_E_ARG : IRON_E_STATE,
+                 "opencl: clearing a buffer that the host has access to; clear it on the host");
+    if (bytes == 0)
+        return IRON_OK;
+    if (at.place == PLACE_SVM) {
+        code = api_of(queue)->clEnqueueSVMMemFill(native, at.address, &zero, sizeof zero, bytes, 0,
+                                                  NULL, NULL);
+        return iron__opencl_check(queue->device, code, "clEnqueueSVMMemFill", err);
+    }
+    code = api_of(queue)->clEnqueueFillBuffer(native, at.memory, &zero, sizeof zero, offset, bytes,
+                                              0, NULL, NULL);
+    return iron__opencl_check(queue->device, code, "clEnqueueFillBuffer", err);
+}
+
+static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
+                            iron_error *err) {
+    const char *lacks = queue->device->info.lacks[IRON_GPU_UVM_PREFETCH];
+    const void *address = (const void *)buffer->native;
+    int32_t code;
+
+    IRON_FAIL_IF(buffer->memory != IRON_GPU_MEMORY_MANAGED, err, IRON_E_ARG,
+                 "opencl: only managed memory can be prefetched; copy other memory");
+    IRON_FAIL_IF(lacks[0], err, IRON_E_UNSUPPORTED, "opencl: %s; use uvm without prefetch", lacks);
+    IRON_FAIL_IF(iron__opencl_is_open(buffer), err, IRON_E_STATE,
+                 "opencl: the host has access to the buffer to prefetch; call host_end first");
+    IRON_TRY(check_range(buffer, 0, bytes, err));
+    if (bytes == 0)
+        return IRON_OK;
+    code = api_of(queue)->clEnqueueSVMMigrateMem(iron__opencl_queue_of(queue), 1, &address, &bytes,
+                                                 0, 0, NULL, NULL);
+    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueSVMMigrateMem", err));
+    return iron__opencl_flush(queue, err);
+}
+
+typedef struct iron__opencl_event {
+    iron__gpu_event base;
+    iron__cl_event *marker; /* NULL: never recorded */
+} iron__opencl_event;
+
+static iron__opencl_event *event_of(iron__gpu_event *event) { return (iron__opencl_event *)event; }
+
+static iron_status event_create(iron__gpu_device *device, iron__gpu_event **out, iron_error *err) {
+    iron__opencl_event *event =
+        iron__allocate(iron__allocator_default(), 1, sizeof *event, "an OpenCL event", err);
+
+    *out = NULL;
+    if (!event)
+        return IRON_E_NOMEM;
+    event->base.device = device;
+    *out = &event->base;
+    return IRON_OK;
+}
+
+static void event_destroy(iron__gpu_event *event) {
+    if (!event)
+        return;
+    if (event_of(event)->marker)
+        iron__opencl_device_of(event->device)->api->clReleaseEvent(event_of(event)->marker);
+    iron__release(iron__allocator_default(), event);
+}
+
+static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *base, iron_error *err) {
+    iron__opencl_event *event = event_of(base);
+    iron__cl_event *marker = NULL;
+    int32_t code =
+        api_of(queue)->clEnqueueMarkerWithWaitList(iron__opencl_queue_of(queue), 0, NULL, &marker);
+
+    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueMarkerWithWaitList", err));
+    if (event->marker)
+        api_of(queue)->clReleaseEvent(event->marker);
+    event->marker = marker;
+    return iron__opencl_flush(queue, err); /* other queues may wait for it */
+}
+
+static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
+                                    iron_error *err) {
+    int32_t code;
+
+    if (!event_of(event)->marker)
+        return IRON_OK;
+    code = api_of(queue)->clEnqueueBarrierWithWaitList(iron__opencl_queue_of(queue), 1,
+                                                       &event_of(event)->marker, NULL);
+    return iron__opencl_check(queue->device, code, "clEnqueueBarrierWithWaitList", err);
+}
+
+static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
+    int32_t code;
+
+    if (!event_of(event)->marker)
+        return IRON_OK;
+    code = iron__opencl_device_of(event->device)->api->clWaitForEvents(1, &event_of(event)->marker);
+    return iron__opencl_check_wait(event->device, code, "clWaitForEvents", err);
+}
+
+static iron_status end_ns(iron__gpu_event *event, uint64_t *ns, iron_error *err) {
+    int32_t code;
+
+    IRON_FAIL_IF(!event_of(event)->marker, err, IRON_E_STATE,
+                 "opencl: the event was never recorded; record it before reading its time");
+    *ns = 0;
+    code = iron__opencl_device_of(event->device)
+               ->api->clGetEventProfilingInfo(event_of(event)->marker,
+                                              IRON_CL_PROFILING_COMMAND_END, sizeof *ns, ns, NULL);
+    if (code == IRON_CL_SUCCESS && *ns == 0)
+        code = IRON_CL_PROFILING_INFO_NOT_AVAILABLE; /* the driver records no times of markers */
+    return iron__opencl_check(event->device, code, "clGetEventProfilingInfo", err);
+}
+
+static iron_status event_elapsed(iron__gpu_event *from, iron__gpu_event *to, double *ms,
+                                 iron_error *err) {
+    uint64_t begin = 0, end = 0;
+
+    *ms = 0;
+    IRON_TRY(end_ns(from, &begin, err));
+    IRON_TRY(end_ns(to, &end, err));
+    *ms = end >= begin ? (double)(end - begin) * 1e-6 : -((double)(begin - end) * 1e-6);
+    return IRON_OK;
+}
+
+const iron__gpu_queue_ops iron__opencl_queue_ops = {
+    .create = queue_create,
+    .wrap = queue_wrap,
+    .destroy = queue_destroy,
+    .wait = queue_wait,
+    .wait_event = queue_wait_event,
+    .clear = clear,
+    .copy = copy_bytes,
+    .prefetch = prefetch,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .event_elapsed = event_elapsed,
+};

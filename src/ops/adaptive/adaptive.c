@@ -1,48 +1,413 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * adaptive.c: the op adaptive: what it is, its axis, its sizes and limits.
+ * adaptive.c: an expensive function over sparse data: out = f(in), where f(0) = 0 and most elements
+ * may be 0. The race shows which ways of skipping the zeros save time.
+ *
+ * An element is 0 or, with the probability that the case calls density, a number between -1/8 and
+ * 1/8. Values in this range still differ after a hundred turns and stay far from denormals. The
+ * reference is computed once, since it takes longer than a check should; answers must match it bit
+ * for bit.
+ *
+ * On the CPU the function processes blocks of sixteen values. The hundred turns of one value are a
+ * chain in which each operation waits for the one before it; four vectors of four values are
+ * sixteen independent chains. A block corresponds to a warp on a GPU: a branch saves time only if
+ * the whole block is 0, and packing fills the blocks.
+ *
+ * The file holds, in order: the function, the problem and its check, the CPU rows, the GPU rows
+ * (one kernel each), and the op's table.
  */
-#include "ops/adaptive/adaptive.h"
+#include "core/fail.h"
+#include "core/memory.h"
+#include "ops/adaptive/kernel_params.h"
+#include "ops/data.h"
+#include "ops/kit.h"
+#include "ops/op.h"
 
-#include "ops/adaptive/adaptive_op.h"
-#include "ops/line.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Multiplications and additions for one value. */
+#define OPERATIONS (8.0 * ADAPTIVE_TURNS)
+
+/* Values that the function processes at a time on the CPU: four vectors. */
+#define BLOCK 16u
+
+/* The share of elements that are not 0. */
+static double density_of(const iron__case *c) { return c->at[0]; }
+
+typedef float lanes __attribute__((vector_size(16)));
+
+static inline lanes turn(lanes v) {
+    lanes w = v * v;
+    lanes q = w * ADAPTIVE_C7 + ADAPTIVE_C5;
+
+    q = q * w + ADAPTIVE_C3;
+    q = q * w + 1.0f;
+    return v * q;
+}
+
+static void apply_block(float *values) {
+    lanes v[4];
+
+    memcpy(v, values, sizeof v);
+    for (int k = 0; k < ADAPTIVE_TURNS; k++) {
+        v[0] = turn(v[0]);
+        v[1] = turn(v[1]);
+        v[2] = turn(v[2]);
+        v[3] = turn(v[3]);
+    }
+    memcpy(values, v, sizeof v);
+}
+
+_Static_assert(4 * sizeof(lanes) == BLOCK * sizeof(float), "a block is four vectors");
+
+/* Replaces each value by its function. */
+static void apply(float *values, size_t count) {
+    float last[BLOCK] = {0};
+    size_t whole = count / BLOCK * BLOCK;
+
+    for (size_t k = 0; k < whole; k += BLOCK)
+        apply_block(values + k);
+    if (whole == count)
+        return;
+    memcpy(last, values + whole, (count - whole) * sizeof(float));
+    apply_block(last);
+    memcpy(values + whole, last, (count - whole) * sizeof(float));
+}
+
+static bool has_any(const float *values, size_t count) {
+    bool has_any = false;
+
+    for (size_t k = 0; k < count; k++)
+        has_any |= values[k] != 0;
+    return has_any;
+}
+
+#define STREAM   1u
+#define SCALE    0.125f
+#define ALL_BITS 4294967296.0 /* 2^32 */
+
+typedef struct filling {
+    float *in, *reference;
+    uint64_t base;
+    uint64_t below; /* an element whose lower 32 random bits are below this is not 0 */
+} filling;
+
+static void fill_piece(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+
+    for (size_t k = begin; k < end; k++) {
+        uint64_t bits = iron__data_bits(f->base, k);
+
+        f->in[k] = (bits & UINT32_MAX) < f->below ? iron__data_f32(bits) * SCALE : 0.0f;
+    }
+}
+
+static void compute_piece(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+
+    memcpy(f->reference + begin, f->in + begin, (end - begin) * sizeof(float));
+    for (size_t k = begin; k < end; k += BLOCK) {
+        size_t count = end - k < BLOCK ? end - k : BLOCK;
+
+        if (has_any(f->reference + k, count))
+            apply(f->reference + k, count);
+    }
+}
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    size_t bytes = (size_t)p->c.rows * sizeof(float);
+    filling f = {.base = iron__data_base(p->c.seed, STREAM),
+                 .below = (uint64_t)(density_of(&p->c) * ALL_BITS)};
+
+    p->input_count = 1;
+    p->output_bytes = bytes;
+    IRON_TRY(iron__data_take(&p->inputs[0], "in", bytes, err));
+    IRON_TRY(iron__data_take(&p->reference, "reference", bytes, err));
+    f.in = p->inputs[0].data;
+    f.reference = p->reference.data;
+    iron__data_pieces(p->pool, (size_t)p->c.rows, fill_piece, &f);
+    iron__data_pieces(p->pool, (size_t)p->c.rows, compute_piece, &f);
+    return IRON_OK;
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+/* Compares bits: -0 is not 0, and NaN is never right. */
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    const float *is = output, *should_be = problem->reference.data;
+    size_t count = (size_t)problem->c.rows;
+    size_t first = iron__data_first_word(problem, output, count);
+
+    if (first < count)
+        snprintf(text, size, "out[%zu] is %.9g, should be %.9g", first, (double)is[first],
+                 (double)should_be[first]);
+    return first == count;
+}
+
+/* Elements that are packed together: they stay in the L1 cache. */
+#define PACK 1024u
+
+static void compute_all(void *context, size_t begin, size_t end) {
+    const iron__cpu_work *w = context;
+    const float *in = w->problem->inputs[0].data;
+    float *out = w->output;
+
+    memcpy(out + begin, in + begin, (end - begin) * sizeof(float));
+    apply(out + begin, end - begin);
+}
+
+static void compute_blocks(void *context, size_t begin, size_t end) {
+    const iron__cpu_work *w = context;
+    const float *in = w->problem->inputs[0].data;
+    float *out = w->output;
+
+    memcpy(out + begin, in + begin, (end - begin) * sizeof(float));
+    for (size_t k = begin; k < end; k += BLOCK) {
+        size_t count = end - k < BLOCK ? end - k : BLOCK;
+
+        if (has_any(out + k, count))
+            apply(out + k, count);
+    }
+}
+
+/* Packs without a branch per element: each element is stored behind those found so far, and is
+ * overwritten by the next one if it was 0. Unpacking works the same way. */
+static void pack(const float *in, float *out, size_t count) {
+    float values[PACK];
+    size_t found = 0;
+
+    for (size_t k = 0; k < count; k++) {
+        values[found] = in[k];
+        found += in[k] != 0;
+    }
+    apply(values, found);
+    found = 0;
+    for (size_t k = 0; k < count; k++)
+        out[k] = in[k] != 0 ? values[found++] : 0;
+}
+
+static void compute_packs(void *context, size_t begin, size_t end) {
+    const iron__cpu_work *w = context;
+    const float *in = w->problem->inputs[0].data;
+    float *out = w->output;
+
+    for (size_t k = begin; k < end; k += PACK)
+        pack(in + k, out + k, end - k < PACK ? end - k : PACK);
+}
+
+static void run_dense(const iron__cpu_work *w) {
+    iron__data_run(w, compute_all, (void *)(uintptr_t)w);
+}
+
+static void run_branch(const iron__cpu_work *w) {
+    iron__data_run(w, compute_blocks, (void *)(uintptr_t)w);
+}
+
+static void run_compact(const iron__cpu_work *w) {
+    iron__data_run(w, compute_packs, (void *)(uintptr_t)w);
+}
+
+/* Approximate rate of one thread, to tell seconds from minutes. */
+#define OPERATIONS_PER_SECOND 1.6e10
+
+static double seconds(const iron__contender *row, const iron__case *c, const iron__gpu_info *device,
+                      uint32_t threads) {
+    double all = OPERATIONS * (double)c->rows / OPERATIONS_PER_SECOND;
+
+    (void)device;
+    if (row->cpu_run == run_compact)
+        all *= density_of(c);
+    return row->is_single ? all : all / threads;
+}
+
+static const iron__contender cpu_rows[] = {
+    {.name = "dense-always",
+     .idea = "computes f of every element, including zeros",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_dense,
+     .is_single = true,
+     .seconds = seconds},
+    {.name = "branch",
+     .idea = "skips blocks of sixteen elements that are all 0",
+     .beats = "dense-always",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_branch,
+     .is_single = true,
+     .seconds = seconds},
+    {.name = "compact",
+     .idea = "packs the nonzero elements, computes full blocks, writes the results back",
+     .beats = "branch",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_compact,
+     .is_single = true,
+     .seconds = seconds},
+    {.name = "threads",
+     .idea = "compact on all threads",
+     .beats = "compact",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_compact,
+     .seconds = seconds},
+};
+
+IRON_GPU_EMBEDDED(adaptive)
+
+static const iron__gpu_image image = IRON_GPU_IMAGE(adaptive);
+
+/* Local memory of compact and auto: elements, their positions, and a small reserve. */
+#define LOCAL_BYTES (ADAPTIVE_CHUNK * 6u + ADAPTIVE_THREADS * 4u + 256u)
+
+/* Launches groups of `piece` elements each; density, if not NULL, is the kernel's last argument. */
+static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint64_t piece,
+                          const float *density, iron__gpu_queue *queue, iron_error *err) {
+    uint64_t count = work->c.rows;
+    iron__gpu_arg args[4] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
+                             IRON_GPU_VALUE(count)};
+    iron__gpu_launch l = {.kernel = work->kernels[0],
+                          .groups = {(uint32_t)iron__kit_pieces(count, piece)},
+                          .threads = {ADAPTIVE_THREADS},
+                          .args = args,
+                          .arg_count = 3};
+
+    if (density)
+        args[l.arg_count++] = IRON_GPU_VALUE(*density);
+    return iron__gpu_run(queue, &l, err);
+}
+
+static iron_status run_plain(iron__gpu_work *work, const iron__gpu_data *data,
+                             iron__gpu_queue *queue, iron_error *err) {
+    return launch(work, data, ADAPTIVE_THREADS, NULL, queue, err);
+}
+
+static iron_status run_switch(iron__gpu_work *work, const iron__gpu_data *data,
+                              iron__gpu_queue *queue, iron_error *err) {
+    float density = (float)density_of(&work->c);
+
+    return launch(work, data, ADAPTIVE_THREADS, &density, queue, err);
+}
+
+static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
+                              iron__gpu_queue *queue, iron_error *err) {
+    return launch(work, data, (uint64_t)ADAPTIVE_CHUNK, NULL, queue, err);
+}
+
+static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
+    (void)c;
+    return iron__needs_threads(device, ADAPTIVE_THREADS, err);
+}
+
+static iron_status suits_chunks(const iron__gpu_device *device, const iron__case *c,
+                                iron_error *err) {
+    IRON_TRY(suits(device, c, err));
+    return iron__needs_local(device, LOCAL_BYTES, err);
+}
+
+/* Approximate rate of an OpenCL device on a CPU, which vectorizes little. */
+#define OPENCL_CPU_OPERATIONS_PER_SECOND 4e9
+
+static double gpu_seconds(const iron__contender *row, const iron__case *c,
+                          const iron__gpu_info *device, uint32_t threads) {
+    (void)row;
+    (void)threads;
+    return device->is_gpu ? 0 : OPERATIONS * (double)c->rows / OPENCL_CPU_OPERATIONS_PER_SECOND;
+}
+
+static const iron__kit_spec dense = {
+    .image = &image, .kernels = {"adaptive_dense"}, .suits = suits};
+static const iron__kit_spec branch = {
+    .image = &image, .kernels = {"adaptive_branch"}, .suits = suits};
+static const iron__kit_spec density_switch = {
+    .image = &image, .kernels = {"adaptive_switch"}, .suits = suits};
+static const iron__kit_spec compact = {
+    .image = &image, .kernels = {"adaptive_compact"}, .suits = suits_chunks};
+static const iron__kit_spec by_count = {
+    .image = &image, .kernels = {"adaptive_auto"}, .suits = suits_chunks};
+
+static const iron__gpu_launcher plain_launcher = {IRON_KIT_LAUNCHER, .run = run_plain};
+static const iron__gpu_launcher switch_launcher = {IRON_KIT_LAUNCHER, .run = run_switch};
+static const iron__gpu_launcher chunks_launcher = {IRON_KIT_LAUNCHER, .run = run_chunks};
+
+static const iron__contender gpu_rows[] = {
+    {.name = "dense-always",
+     .idea = "computes f of every element, including zeros",
+     .backends = IRON_ON_GPU,
+     .gpu = &plain_launcher,
+     .own = &dense,
+     .seconds = gpu_seconds},
+    {.name = "branch",
+     .idea = "one branch per element: a warp saves the work only if all its 32 elements are 0",
+     .beats = "dense-always",
+     .backends = IRON_ON_GPU,
+     .gpu = &plain_launcher,
+     .own = &branch,
+     .seconds = gpu_seconds},
+    {.name = "density-switch",
+     .idea = "as in the guide: knows the density, branches below one half, computes all above",
+     .beats = "branch",
+     .backends = IRON_ON_GPU,
+     .gpu = &switch_launcher,
+     .own = &density_switch,
+     .seconds = gpu_seconds},
+    {.name = "compact",
+     .idea = "a group packs its nonzero elements, so that warps are either full or idle",
+     .beats = "density-switch",
+     .backends = IRON_ON_GPU,
+     .gpu = &chunks_launcher,
+     .own = &compact,
+     .seconds = gpu_seconds},
+    {.name = "auto",
+     .idea = "each group counts its nonzero elements and then skips, packs, or computes all",
+     .beats = "compact",
+     .backends = IRON_ON_GPU,
+     .gpu = &chunks_launcher,
+     .own = &by_count,
+     .seconds = gpu_seconds},
+};
 
 #define ROWS_MAX (UINT64_C(1) << 36)
 
 static const char why[] =
-    "An expensive function, of which f(0) = 0 is known beforehand, is asked for over data of which "
-    "many are 0. A branch per element looks like the remedy, and is none on a GPU: 32 threads run "
-    "in step, and as long as one of them has work to do, all take its time. With one element of "
-    "ten at random places, 97 of 100 such warps find one. A switch between a branching and a dense "
-    "kernel by the density, as the guide has it, therefore hardly gains anything.\n"
+    "An expensive function with f(0) = 0 is applied to data that are mostly 0. One branch per "
+    "element "
+    "looks like the solution but does not help on a GPU: 32 threads run in lockstep, and as long "
+    "as "
+    "one of them has work, all of them wait for it. With one nonzero element in ten at random "
+    "places, "
+    "97 of 100 warps contain one. Switching between a branching and a dense kernel by density, as "
+    "the guide does, therefore gains almost nothing.\n"
     "\n"
-    "What helps is to move the work, not the branch: a group packs those of its elements that are "
-    "not 0, its threads take them from the front, and nearly all warps are full or have nothing to "
-    "do. The results go back to their places through local memory, so each element still is read "
-    "and written once, 16 bytes at a time. Then time follows the density, down to the point where "
-    "memory is the limit. auto looks at what it has loaded anyway: groups without work only write, "
-    "full ones compute as they stand, all others pack.";
+    "It helps to move the work instead: a group packs its nonzero elements, its threads take them "
+    "from the front, and nearly all warps are full or idle. The results return to their places "
+    "through local memory, so each element is still read and written once, 16 bytes at a time. "
+    "Then "
+    "the time follows the density until memory becomes the limit. auto looks at what it has "
+    "loaded anyway: groups without work only write, full groups compute everything, all others "
+    "pack.";
 
-static const char traffic[] =
-    "Useful: each element read and written once, 8 bytes. All contenders move just that; they "
-    "differ in how many of their threads compute something that is wanted.";
+static const char traffic[] = "Useful: each element read once and written once, 8 bytes. All "
+                              "contenders move exactly that; they "
+                              "differ in how many of their threads compute something useful.";
 
 static const char unless[] =
-    "Packing does not pay where the function is cheap (a few dozen operations are hidden behind "
-    "the memory anyway), where nearly nothing is 0, or where the zeros come in runs of whole "
-    "warps: then a branch is enough.";
+    "Packing does not pay if the function is cheap (a few dozen operations are hidden behind "
+    "memory "
+    "accesses anyway), if almost nothing is 0, or if the zeros come in runs of whole warps: then a "
+    "branch is enough.";
 
 static const char used[] =
-    "src/ops/tokens/apply.k (tokens_apply_settle) looks at each node's potential and adds its "
-    "batches as one whole number where that is exact, one by one where it is not; and the host "
-    "takes tokens_champion_few for batches too short for tokens_champion "
-    "(src/ops/tokens/champion.k). Nothing of ours packs elements: every token counts.";
+    "tokens_apply_settle in src/ops/tokens/apply.k checks each node's potential and adds its "
+    "batches "
+    "as one integer where that is exact, one by one where it is not; the host uses "
+    "tokens_champion_few for batches too short for tokens_champion (src/ops/tokens/champion.k). No "
+    "kernel of the engine packs elements: every token counts.";
 
 static const double densities[] = {0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1};
 static const iron__axis axes[] = {{.name = "density",
                                    .about = "the share of elements that are not 0",
                                    .numbers = densities,
-                                   .count = sizeof densities / sizeof densities[0],
+                                   .count = IRON_KIT_COUNT(densities),
                                    .telling = 2,
                                    .least = 0,
                                    .most = 1}};
@@ -54,11 +419,10 @@ static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL}
 static uint64_t useful_bytes(const iron__case *c) { return 2 * sizeof(float) * c->rows; }
 
 static double operations(const iron__case *c) {
-    return IRON_ADAPTIVE_OPERATIONS * iron__adaptive_density(c) * (double)c->rows;
+    return OPERATIONS * density_of(c) * (double)c->rows;
 }
 
-/* On a GPU several times any cache; the right answer takes the host a while, and more would only
- * keep it busy. */
+/* On a GPU several times any cache, but not more: the reference takes the host a while. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t least = has_gpu ? UINT64_C(1) << 26 : UINT64_C(1) << 22;
@@ -68,20 +432,15 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
     *cols = 1;
 }
 
-static iron_status accept(const iron__case *c, iron_error *err) {
-    return iron__line_accept(c, ROWS_MAX, err);
-}
-
 static bool contender_at(size_t index, iron__contender *out) {
-    size_t on_cpu = iron__adaptive_cpu_contender_count();
-
-    return index < on_cpu ? iron__adaptive_cpu_contender_at(index, out)
-                          : iron__adaptive_gpu_contender_at(index - on_cpu, out);
+    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
+           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
 }
 
 const iron__op iron__op_adaptive = {
     .name = "adaptive",
-    .contract = "out = f(in), element by element: f(0) = 0, else a hundred times sin(v) cos(v)",
+    .contract =
+        "out = f(in) for each element: f(0) = 0, otherwise v = sin(v) cos(v) a hundred times",
     .why = why,
     .traffic = traffic,
     .unless = unless,
@@ -92,16 +451,17 @@ const iron__op iron__op_adaptive = {
     .bound = IRON_BOUND_COPY,
     .is_resident = true,
     .axes = axes,
-    .axis_count = sizeof axes / sizeof axes[0],
+    .axis_count = IRON_KIT_COUNT(axes),
     .baselines = {"dense-always", "dense-always"},
     .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    .size_count = IRON_KIT_COUNT(sizes),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
-    .accept = accept,
-    .make = iron__adaptive_make,
-    .unmake = iron__adaptive_unmake,
-    .check = iron__adaptive_check,
+    .rows_max = ROWS_MAX,
+    .accept = iron__line_accept_case,
+    .make = make,
+    .unmake = iron__data_unmake,
+    .check = check,
     .contender_at = contender_at,
 };

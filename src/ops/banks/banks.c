@@ -1,59 +1,198 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * banks.c: the op banks: what it is, what it is about, its sizes and limits.
+ * banks.c: bank conflicts in local memory: each tile of 2048 words is mixed in 64 rounds that walk
+ * through it with a stride. Only GPUs race; a CPU has no local memory.
+ *
+ * The reference copies the words of a tile into the order of the walk. A round is then one loop
+ * along the tile, which compilers vectorize; the results are copied back at the end.
+ *
+ * The file holds, in order: the walk, the problem and its check, the GPU rows (one kernel each, one
+ * group per tile), and the op's table.
  */
-#include "ops/banks/banks.h"
-
-#include "ops/banks/banks_op.h"
+#include "core/fail.h"
+#include "core/memory.h"
+#include "ops/banks/kernel_params.h"
+#include "ops/data.h"
 #include "ops/kit.h"
-#include "ops/line.h"
+#include "ops/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BANK_COUNT 32u /* of local memory; also the largest stride */
+
+static uint32_t stride_of(const iron__case *c) { return (uint32_t)c->at[0]; }
+
+/* The power of two in a stride of 1 to 32, which is its greatest common divisor with 32: the number
+ * of lanes of a warp that share a bank in the plain layout. */
+static uint32_t ways_of(uint32_t stride) { return stride & (0u - stride); }
+
+/* See kernel_params.h: after 2^block steps the walk moves on by one word. */
+static uint32_t block_of(uint32_t stride) {
+    return (uint32_t)__builtin_ctz(BANKS_TILE / ways_of(stride));
+}
+
+static uint64_t tiles_of(const iron__case *c) { return iron__kit_pieces(c->rows, BANKS_TILE); }
+
+enum { STREAM_LINE = 1 };
+
+/* All rounds over a tile in the order of the walk. The loop updates words in place: the word 32
+ * steps ahead is not updated yet when it is read. The last words read copies of the first. */
+static void mix_tile(uint32_t tile[BANKS_TILE + BANKS_NEXT]) {
+    for (uint32_t round = 0; round < BANKS_ROUNDS; round++) {
+        memcpy(tile + BANKS_TILE, tile, BANKS_NEXT * sizeof *tile);
+        for (size_t i = 0; i < BANKS_TILE; i++)
+            tile[i] = BANKS_MIXED(tile[i], tile[i + BANKS_NEXT]);
+    }
+}
+
+static void compute_tile(void *context, size_t index) {
+    const iron__op_problem *p = context;
+    const uint32_t *line = (const uint32_t *)p->inputs[0].data + index * BANKS_TILE;
+    uint32_t *answer = (uint32_t *)p->reference.data + index * BANKS_TILE;
+    uint32_t tile[BANKS_TILE + BANKS_NEXT], stride = stride_of(&p->c);
+    uint32_t block = block_of(stride);
+    size_t left = (size_t)p->c.rows - index * BANKS_TILE;
+
+    for (uint32_t i = 0; i < BANKS_TILE; i++) {
+        size_t at = BANKS_PLACE(i, stride, block);
+
+        tile[i] = at < left ? line[at] : 0;
+    }
+    mix_tile(tile);
+    for (uint32_t i = 0; i < BANKS_TILE; i++) {
+        size_t at = BANKS_PLACE(i, stride, block);
+
+        if (at < left)
+            answer[at] = tile[i];
+    }
+}
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    p->input_count = 1;
+    p->output_bytes = (size_t)p->c.rows * sizeof(uint32_t);
+    IRON_TRY(iron__data_take(&p->inputs[0], "line", p->output_bytes, err));
+    IRON_TRY(iron__data_take(&p->reference, "reference", p->output_bytes, err));
+    iron__data_fill_words(&p->inputs[0], &p->c, STREAM_LINE, p->pool);
+    iron__thread_pool_run(p->pool, compute_tile, p, (size_t)tiles_of(&p->c));
+    return IRON_OK;
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    const uint32_t *is = output, *should_be = problem->reference.data;
+    size_t rows = (size_t)problem->c.rows;
+    size_t first = iron__data_first_word(problem, output, rows);
+
+    if (first < rows)
+        snprintf(text, size, "out[%zu] is %" PRIu32 ", should be %" PRIu32, first, is[first],
+                 should_be[first]);
+    return first == rows;
+}
+
+IRON_GPU_EMBEDDED(banks)
+
+static const iron__gpu_image image = IRON_GPU_IMAGE(banks);
+
+static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
+    const uint64_t bytes = (BANKS_TILE + BANKS_TILE / 32) * sizeof(uint32_t);
+
+    (void)c;
+    IRON_TRY(iron__needs_threads(device, BANKS_THREADS, err));
+    return iron__needs_local(device, bytes, err);
+}
+
+static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
+                       iron_error *err) {
+    uint32_t stride = stride_of(&work->c), block = block_of(stride);
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
+                                  IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(stride),
+                                  IRON_GPU_VALUE(block)};
+    const iron__gpu_launch l = {.kernel = work->kernels[0],
+                                .groups = {(uint32_t)tiles_of(&work->c)},
+                                .threads = {BANKS_THREADS},
+                                .args = args,
+                                .arg_count = IRON_KIT_COUNT(args)};
+
+    return iron__gpu_run(queue, &l, err);
+}
+
+static const iron__kit_spec plain = {.image = &image, .kernels = {"banks_plain"}, .suits = suits};
+static const iron__kit_spec padded = {.image = &image, .kernels = {"banks_padded"}, .suits = suits};
+static const iron__kit_spec swizzled = {
+    .image = &image, .kernels = {"banks_swizzled"}, .suits = suits};
+
+static const iron__gpu_launcher launcher = {IRON_KIT_LAUNCHER, .run = run};
+
+static const iron__contender gpu_rows[] = {
+    {.name = "plain",
+     .idea = "words in order: the power of two in the stride is the number of threads per bank",
+     .backends = IRON_ON_GPU,
+     .gpu = &launcher,
+     .own = &plain},
+    {.name = "padded",
+     .idea = "one unused word after every 32: each row begins one bank later",
+     .beats = "plain",
+     .backends = IRON_ON_GPU,
+     .gpu = &launcher,
+     .own = &padded},
+    {.name = "swizzled",
+     .idea = "words of a row permuted by XOR with the row number: no unused words",
+     .beats = "plain",
+     .backends = IRON_ON_GPU,
+     .gpu = &launcher,
+     .own = &swizzled},
+};
 
 #define ROWS_MAX (UINT64_C(1) << 38)
 
 static const char why[] =
-    "Local memory is 32 banks side by side, and neighbouring words lie in neighbouring banks. In "
-    "one step each bank serves one word, so a warp whose 32 threads touch 32 banks is served at "
-    "once, and one whose threads touch the same bank waits 32 times as long. A stride of 32 words "
-    "does that, and it comes by itself: the columns of a tile of 32, structs of 32 words, a thread "
-    "a "
-    "row. Here every access of 64 rounds through a tile has the stride, so time grows with the "
-    "threads that meet in a bank (`ways`, the power of two in the stride) while the bytes to and "
-    "from the device's memory stay the same.\n"
+    "Local memory consists of 32 banks, and consecutive words lie in consecutive banks. Each bank "
+    "serves one word per step, so a warp whose 32 threads access 32 different banks is served at "
+    "once, and a warp whose threads all access the same bank waits 32 times as long. A stride of "
+    "32 words does that, and it occurs naturally: columns of a 32-wide tile, structs of 32 words, "
+    "one row per thread. Here every access of 64 rounds through a tile has the stride, so the "
+    "time grows with the number of threads per bank (`ways`, the power of two in the stride), "
+    "while the bytes moved to and from device memory stay the same.\n"
     "\n"
-    "The cure is to put the words elsewhere. Padding leaves one word out after every 32, so that "
-    "the next row begins a bank later; swizzling keeps the size and exchanges words within each "
-    "row, by XOR with the row's number. Both take all conflicts from strides that are powers of "
-    "two. With odd strides there is nothing to cure, and both can only lose: try stride=31.";
+    "The cure is to place the words differently. Padding leaves one word unused after every 32, "
+    "so that each row begins one bank later; swizzling keeps the size and permutes the words "
+    "within each row by XOR with the row number. Both remove all conflicts for strides that are "
+    "powers of two. Odd strides have no conflicts, so both can only lose there: try stride=31.";
 
 static const char traffic[] =
-    "The line is read once and written once, 8 bytes an element; in local memory 64 words are read "
-    "and 64 written for each element, and that takes several times as long. The share of the copy "
-    "ceiling is therefore small by design: compare the rows by time, stride by stride.";
+    "The line is read once and written once, 8 bytes per element. In local memory 64 words are "
+    "read and 64 written per element, which takes several times as long. The percentage of the "
+    "copy ceiling is therefore small by design: compare the rows by time for each stride.";
 
 static const char unless[] =
-    "It does not pay where the stride is odd, where all threads of a warp read the same word (that "
-    "is one access), or where local memory is not what the kernel waits for. Padding takes a 32nd "
-    "more local memory and breaks 16-byte accesses; swizzling takes an instruction or two for each "
-    "address that is not a constant. A device whose local memory has no banks, such as a CPU "
-    "behind "
-    "OpenCL, shows no difference.";
+    "It does not pay if the stride is odd, if all threads of a warp read the same word (that is "
+    "one access), or if the kernel does not wait for local memory. Padding needs 1/32 more local "
+    "memory and breaks 16-byte accesses; swizzling needs one or two instructions for each address "
+    "that is not a constant. A device whose local memory has no banks, such as an OpenCL CPU "
+    "device, shows no difference.";
 
 static const char used[] =
-    "atax_transpose in src/ops/atax/two_kernels_real.k and the tiles of src/ops/atax/tiled_real.k "
-    "have lines of 33 elements, and divergence_sorted in src/ops/divergence/divergence_sorted.k "
-    "leaves a place free after 32: padding, which is simpler. The champion of src/ops/transpose "
-    "swizzles, since it reads its tile 16 bytes at a time.";
+    "atax_transpose and the tiled kernels in src/ops/atax/atax_real.k have lines of 33 elements, "
+    "and divergence_sorted in src/ops/divergence/divergence.k leaves one place unused after 32: "
+    "padding, which is simpler. The champion of src/ops/transpose swizzles, since it reads its "
+    "tile 16 bytes at a time.";
 
 static const double strides[] = {1, 2, 8, 16, 32};
 
-static const iron__axis axes[] = {{.name = "stride",
-                                   .about = "words of local memory from one thread's to the next's",
-                                   .numbers = strides,
-                                   .count = IRON_KIT_COUNT(strides),
-                                   .telling = IRON_KIT_COUNT(strides) - 1,
-                                   .least = 1,
-                                   .most = IRON_BANKS,
-                                   .is_whole = true}};
+static const iron__axis axes[] = {
+    {.name = "stride",
+     .about = "distance in words between the accesses of neighbouring threads",
+     .numbers = strides,
+     .count = IRON_KIT_COUNT(strides),
+     .telling = IRON_KIT_COUNT(strides) - 1,
+     .least = 1,
+     .most = BANK_COUNT,
+     .is_whole = true}};
 
 static const iron__size sizes[] = {
     {"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
@@ -61,7 +200,7 @@ static const iron__size sizes[] = {
     {"size", "LARGE", UINT64_C(1) << 27, 1, NULL},
 };
 
-/* 1 GiB moved on a GPU; else four times the caches, and 256 MiB at most. */
+/* 256 MiB moved on a GPU; otherwise four times the caches, at most 512 MiB. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t least = UINT64_C(1) << (has_gpu ? 25 : 23);
@@ -73,26 +212,26 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
 
 static uint64_t useful_bytes(const iron__case *c) { return 2 * c->rows * sizeof(uint32_t); }
 
-/* A multiplication and an addition a word and round. */
+/* One multiplication and one addition per word and round. */
 static double operations(const iron__case *c) { return 2.0 * BANKS_ROUNDS * (double)c->rows; }
 
 static bool param_at(const iron__case *c, size_t index, const char **name, double *value) {
     if (index > 0)
         return false;
     *name = "ways";
-    *value = iron__banks_ways(iron__banks_stride(c));
+    *value = ways_of(stride_of(c));
     return true;
 }
 
-static iron_status accept(const iron__case *c, iron_error *err) {
-    return iron__line_accept(c, ROWS_MAX, err);
+static bool contender_at(size_t index, iron__contender *out) {
+    return iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
 }
 
 const iron__op iron__op_banks = {
     .name = "banks",
     .contract =
-        "each 2048 u32 (the last filled up with zeros) mixed in 64 rounds: the word at step i "
-        "of a walk with that stride takes in the word at step i + 32",
+        "each 2048 u32 (the last tile is padded with zeros) are mixed in 64 rounds: the word at "
+        "step i of a walk with the given stride is combined with the word at step i + 32",
     .why = why,
     .traffic = traffic,
     .unless = unless,
@@ -111,9 +250,10 @@ const iron__op iron__op_banks = {
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
-    .accept = accept,
-    .make = iron__banks_make,
-    .unmake = iron__banks_unmake,
-    .check = iron__banks_check,
-    .contender_at = iron__banks_contender_at,
+    .rows_max = ROWS_MAX,
+    .accept = iron__line_accept_case,
+    .make = make,
+    .unmake = iron__data_unmake,
+    .check = check,
+    .contender_at = contender_at,
 };

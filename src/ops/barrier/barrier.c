@@ -1,57 +1,504 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier.c: the op barrier: what it is, what it is about, its sizes and limits. Its rows are in
- * barrier_cpu.c and barrier_gpu.c.
+ * barrier.c: sums that threads compute together: one u32 per segment of 1024 elements
+ * (reach=block), or one u64 of the whole line (reach=grid). The race compares ways to wait for
+ * other threads.
+ *
+ * Sums are exact: integers in any order give the same bits. No element is 0, so leaving one out or
+ * adding one twice changes its sum; segments have different sums, so a wrong order is detected.
+ *
+ * The file holds, in order: the problem and its check, the CPU rows, the GPU rows, and the op's
+ * table. On the CPU a thread meets the others once per 256 KiB, which costs nothing compared to
+ * reading; the CPU rows are only there for comparison. On GPUs reach=block launches one group or
+ * one warp per segment. reach=grid launches a few groups per unit, fewer if the line is short, each
+ * of which computes one sum. The only state between launches is a counter of arrived groups: it is
+ * 0 when the contender is created, and each launch leaves it ready for the next.
  */
-#include "ops/barrier/barrier.h"
-
-#include "ops/barrier/barrier_op.h"
+#include "core/fail.h"
+#include "core/memory.h"
+#include "ops/barrier/kernel_params.h"
+#include "ops/data.h"
 #include "ops/kit.h"
-#include "ops/line.h"
+#include "ops/op.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The words of the axis `reach`, by index. */
+enum { REACH_BLOCK, REACH_GRID };
+
+/* Elements are 1 ... LIMIT-1, so the sum of a segment fits 32 bits. */
+#define LIMIT (UINT32_C(1) << 22)
+
+static bool is_grid_case(const iron__case *c) { return c->at[0] == (double)REACH_GRID; }
+
+static uint64_t segments_of(const iron__case *c) {
+    return iron__kit_pieces(c->rows, BARRIER_SEGMENT);
+}
+
+static size_t output_bytes_of(const iron__case *c) {
+    return is_grid_case(c) ? sizeof(uint64_t) : (size_t)segments_of(c) * sizeof(uint32_t);
+}
+
+enum { STREAM_LINE = 1 };
+
+typedef struct filling {
+    uint32_t *line;
+    uint64_t base;
+} filling;
+
+static void fill_piece(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+
+    for (size_t k = begin; k < end; k++)
+        f->line[k] = 1 + iron__data_below(iron__data_bits(f->base, k), LIMIT - 1);
+}
+
+static uint64_t sum_of(const uint32_t *line, size_t begin, size_t end) {
+    uint64_t sum = 0;
+
+    for (size_t k = begin; k < end; k++)
+        sum += line[k];
+    return sum;
+}
+
+/* The problem's sums, for the reference. */
+typedef struct summing {
+    const uint32_t *line;
+    size_t rows;
+    uint32_t *sums;
+    _Atomic uint64_t total;
+} summing;
+
+static void add_segments(void *context, size_t begin, size_t end) {
+    const summing *s = context;
+
+    for (size_t k = begin; k < end; k++) {
+        size_t from = k * BARRIER_SEGMENT;
+        size_t to = s->rows - from < BARRIER_SEGMENT ? s->rows : from + BARRIER_SEGMENT;
+
+        s->sums[k] = (uint32_t)sum_of(s->line, from, to);
+    }
+}
+
+static void add_piece(void *context, size_t begin, size_t end) {
+    summing *s = context;
+
+    atomic_fetch_add(&s->total, sum_of(s->line, begin, end));
+}
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    size_t rows = (size_t)p->c.rows;
+    filling f = {.base = iron__data_base(p->c.seed, STREAM_LINE)};
+    summing s = {.rows = rows};
+
+    p->input_count = 1;
+    p->output_bytes = output_bytes_of(&p->c);
+    IRON_TRY(iron__data_take(&p->inputs[0], "line", rows * sizeof(uint32_t), err));
+    IRON_TRY(iron__data_take(&p->reference, "sums", p->output_bytes, err));
+    f.line = p->inputs[0].data;
+    iron__data_pieces(p->pool, rows, fill_piece, &f);
+    s.line = f.line;
+    s.sums = p->reference.data;
+    if (is_grid_case(&p->c)) {
+        iron__data_pieces(p->pool, rows, add_piece, &s);
+        *(uint64_t *)p->reference.data = s.total;
+    } else {
+        iron__data_pieces(p->pool, (size_t)segments_of(&p->c), add_segments, &s);
+    }
+    return IRON_OK;
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    const uint32_t *is = output, *should_be = problem->reference.data;
+    size_t count = (size_t)segments_of(&problem->c), first;
+
+    if (is_grid_case(&problem->c)) {
+        uint64_t total, right;
+
+        memcpy(&total, output, sizeof total);
+        memcpy(&right, problem->reference.data, sizeof right);
+        if (total != right)
+            snprintf(text, size, "the sum is %" PRIu64 ", should be %" PRIu64, total, right);
+        return total == right;
+    }
+    first = iron__data_first_word(problem, output, count);
+    if (first < count)
+        snprintf(text, size,
+                 "sum[%zu] is %" PRIu32 ", should be %" PRIu32 ": elements %" PRIu64 " and on",
+                 first, is[first], should_be[first], (uint64_t)first * BARRIER_SEGMENT);
+    return first == count;
+}
+
+static uint32_t sum_segment(const uint32_t *line, size_t count) {
+    uint32_t sum = 0;
+
+    for (size_t k = 0; k < count; k++)
+        sum += line[k];
+    return sum;
+}
+
+/* Segments begin ... end-1. */
+static void take_segments(const iron__cpu_work *work, size_t begin, size_t end) {
+    const uint32_t *line = work->problem->inputs[0].data;
+    size_t rows = (size_t)work->problem->c.rows;
+    uint32_t *sums = work->output;
+
+    for (size_t k = begin; k < end; k++) {
+        size_t from = k * BARRIER_SEGMENT;
+
+        sums[k] =
+            sum_segment(line + from, rows - from < BARRIER_SEGMENT ? rows - from : BARRIER_SEGMENT);
+    }
+}
+
+static void run_plain(const iron__cpu_work *work) {
+    const iron__case *c = &work->problem->c;
+    uint64_t sum;
+
+    if (!is_grid_case(c)) {
+        take_segments(work, 0, (size_t)segments_of(c));
+        return;
+    }
+    sum = sum_of(work->problem->inputs[0].data, 0, (size_t)c->rows);
+    memcpy(work->output, &sum, sizeof sum);
+}
+
+typedef struct sharing {
+    const iron__cpu_work *work;
+    _Atomic uint64_t sum;
+} sharing;
+
+/* Segments of one task: as many elements as a piece of the line. */
+#define TASK_SEGMENTS ((size_t)64)
+
+static void share_segments(void *context, size_t index) {
+    const sharing *s = context;
+    size_t all = (size_t)segments_of(&s->work->problem->c), begin = index * TASK_SEGMENTS;
+
+    take_segments(s->work, begin, all - begin < TASK_SEGMENTS ? all : begin + TASK_SEGMENTS);
+}
+
+static void share_line(void *context, size_t begin, size_t end) {
+    sharing *s = context;
+
+    atomic_fetch_add_explicit(&s->sum, sum_of(s->work->problem->inputs[0].data, begin, end),
+                              memory_order_relaxed);
+}
+
+static void run_threads(const iron__cpu_work *work) {
+    const iron__case *c = &work->problem->c;
+    sharing s = {.work = work};
+    uint64_t sum;
+
+    if (!is_grid_case(c)) {
+        iron__thread_pool_run(work->pool, share_segments, &s,
+                              (size_t)iron__kit_pieces(segments_of(c), TASK_SEGMENTS));
+        return;
+    }
+    iron__data_pieces(work->pool, (size_t)c->rows, share_line, &s);
+    sum = s.sum;
+    memcpy(work->output, &sum, sizeof sum);
+}
+
+static const iron__contender cpu_rows[] = {
+    {.name = "plain",
+     .idea = "one loop on one thread",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_plain,
+     .is_single = true},
+    {.name = "threads",
+     .idea = "pieces of 256 KiB on all threads",
+     .beats = "plain",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_threads},
+};
+
+IRON_GPU_EMBEDDED(barrier)
+
+static const iron__gpu_image image = IRON_GPU_IMAGE(barrier);
+
+/* buffers[] of a work. */
+enum { PARTIALS = 0, ARRIVED = 1 };
+
+/* params[] of a work with reach=grid: the number of groups, and the loads per thread. */
+enum { GROUPS = 0, SHARE = 1 };
+
+static bool is_block(const iron__contender *row, const iron__case *c) {
+    (void)row;
+    return !is_grid_case(c);
+}
+
+static bool is_grid(const iron__contender *row, const iron__case *c) {
+    (void)row;
+    return is_grid_case(c);
+}
+
+static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
+    (void)c;
+    return iron__needs_threads(device, BARRIER_THREADS, err);
+}
+
+static iron_status suits_grid_sync(const iron__gpu_device *device, const iron__case *c,
+                                   iron_error *err) {
+    IRON_FAIL_IF(!device->info.can_cooperate, err, IRON_E_UNSUPPORTED,
+                 "%s cannot launch groups that wait for each other", device->info.name);
+    return suits(device, c, err);
+}
+
+static uint64_t partials_bytes(const iron__case *c, size_t index) {
+    (void)c;
+    return index == PARTIALS ? BARRIER_PARTIALS * sizeof(uint64_t) : 0;
+}
+
+static uint64_t counter_bytes(const iron__case *c, size_t index) {
+    return index == ARRIVED ? sizeof(uint32_t) : partials_bytes(c, index);
+}
+
+/* Divides the line among at most `most` groups. */
+static void divide(iron__gpu_work *work, uint64_t most) {
+    uint64_t pieces = iron__kit_pieces(work->c.rows / 4, BARRIER_THREADS);
+    uint64_t share = iron__kit_pieces(pieces, most);
+
+    work->params[SHARE] = share > 0 ? share : 1;
+    work->params[GROUPS] = pieces > 0 ? iron__kit_pieces(pieces, work->params[SHARE]) : 1;
+}
+
+static uint64_t most_groups(const iron__gpu_work *work) {
+    return iron__kit_groups(work, BARRIER_PARTIALS, BARRIER_GROUPS);
+}
+
+static iron_status set_up_groups(iron__gpu_work *work, iron_error *err) {
+    (void)err;
+    divide(work, most_groups(work));
+    return IRON_OK;
+}
+
+static iron_status clear_arrivals(iron__gpu_work *work, iron_error *err) {
+    return iron__gpu_clear_now(work->buffers[ARRIVED], sizeof(uint32_t), err);
+}
+
+static iron_status set_up_counter(iron__gpu_work *work, iron_error *err) {
+    IRON_TRY(set_up_groups(work, err));
+    return clear_arrivals(work, err);
+}
+
+/* At most as many groups as run at the same time. */
+static iron_status set_up_grid_sync(iron__gpu_work *work, iron_error *err) {
+    iron__gpu_resources facts;
+    uint64_t most = most_groups(work), fit;
+
+    IRON_TRY(iron__gpu_kernel_resources(work->device, work->kernels[0], BARRIER_THREADS, 0, &facts,
+                                        err));
+    fit = (uint64_t)facts.groups * work->device->info.units;
+    divide(work, fit > 0 && fit < most ? fit : most);
+    return clear_arrivals(work, err);
+}
+
+static iron_status launch(iron__gpu_kernel *kernel, uint64_t groups, uint32_t flags,
+                          const iron__gpu_arg *args, size_t arg_count, iron__gpu_queue *queue,
+                          iron_error *err) {
+    const iron__gpu_launch l = {.kernel = kernel,
+                                .groups = {(uint32_t)groups},
+                                .threads = {BARRIER_THREADS},
+                                .flags = flags,
+                                .args = args,
+                                .arg_count = arg_count};
+
+    return iron__gpu_run(queue, &l, err);
+}
+
+/* One group or one warp per segment. */
+static iron_status run_segments(iron__gpu_work *work, uint64_t groups, const iron__gpu_data *data,
+                                iron__gpu_queue *queue, iron_error *err) {
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
+                                  IRON_GPU_VALUE(work->c.rows)};
+
+    return launch(work->kernels[0], groups, 0, args, IRON_KIT_COUNT(args), queue, err);
+}
+
+static iron_status run_group_per_segment(iron__gpu_work *work, const iron__gpu_data *data,
+                                         iron__gpu_queue *queue, iron_error *err) {
+    return run_segments(work, segments_of(&work->c), data, queue, err);
+}
+
+static iron_status run_warp_per_segment(iron__gpu_work *work, const iron__gpu_data *data,
+                                        iron__gpu_queue *queue, iron_error *err) {
+    uint64_t groups = iron__kit_pieces(segments_of(&work->c), BARRIER_THREADS / 32);
+
+    return run_segments(work, groups, data, queue, err);
+}
+
+/* The whole line, into partial sums or one word. */
+static iron_status run_line(iron__gpu_work *work, const iron__gpu_data *data,
+                            const iron__gpu_buffer *to, iron__gpu_queue *queue, iron_error *err) {
+    uint32_t share = (uint32_t)work->params[SHARE];
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(to),
+                                  IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(share)};
+
+    return launch(work->kernels[0], work->params[GROUPS], 0, args, IRON_KIT_COUNT(args), queue,
+                  err);
+}
+
+static iron_status run_two_launches(iron__gpu_work *work, const iron__gpu_data *data,
+                                    iron__gpu_queue *queue, iron_error *err) {
+    const iron__gpu_buffer *partials = work->buffers[PARTIALS];
+    uint32_t groups = (uint32_t)work->params[GROUPS];
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(partials), IRON_GPU_BUFFER(data->output),
+                                  IRON_GPU_VALUE(groups)};
+
+    IRON_TRY(run_line(work, data, partials, queue, err));
+    return launch(work->kernels[1], 1, 0, args, IRON_KIT_COUNT(args), queue, err);
+}
+
+static iron_status run_counted(iron__gpu_work *work, uint32_t flags, const iron__gpu_data *data,
+                               iron__gpu_queue *queue, iron_error *err) {
+    uint32_t share = (uint32_t)work->params[SHARE];
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
+                                  IRON_GPU_BUFFER(work->buffers[PARTIALS]),
+                                  IRON_GPU_BUFFER(work->buffers[ARRIVED]),
+                                  IRON_GPU_BUFFER(data->output),
+                                  IRON_GPU_VALUE(work->c.rows),
+                                  IRON_GPU_VALUE(share)};
+
+    return launch(work->kernels[0], work->params[GROUPS], flags, args, IRON_KIT_COUNT(args), queue,
+                  err);
+}
+
+static iron_status run_last_block(iron__gpu_work *work, const iron__gpu_data *data,
+                                  iron__gpu_queue *queue, iron_error *err) {
+    return run_counted(work, 0, data, queue, err);
+}
+
+static iron_status run_grid_sync(iron__gpu_work *work, const iron__gpu_data *data,
+                                 iron__gpu_queue *queue, iron_error *err) {
+    return run_counted(work, IRON_GPU_LAUNCH_COOPERATIVE, data, queue, err);
+}
+
+static iron_status run_atomic(iron__gpu_work *work, const iron__gpu_data *data,
+                              iron__gpu_queue *queue, iron_error *err) {
+    IRON_TRY(iron__gpu_clear(queue, data->output, 0, sizeof(uint64_t), err));
+    return run_line(work, data, data->output, queue, err);
+}
+
+/* Not the counter: a launch that leaves a wrong count must be detected. */
+#define SCRATCH IRON_BIT(PARTIALS)
+
+static const iron__kit_spec block_barrier = {
+    .image = &image, .kernels = {"barrier_block_barrier"}, .suits = suits};
+static const iron__kit_spec warp_sync = {
+    .image = &image, .kernels = {"barrier_warp_sync"}, .suits = suits};
+static const iron__kit_spec shuffle = {
+    .image = &image, .kernels = {"barrier_shuffle"}, .suits = suits};
+static const iron__kit_spec redux = {.image = &image, .kernels = {"barrier_redux"}, .suits = suits};
+static const iron__kit_spec warp_segment = {
+    .image = &image, .kernels = {"barrier_warp_segment"}, .suits = suits};
+static const iron__kit_spec two_launches = {.image = &image,
+                                            .kernels = {"barrier_partials", "barrier_total"},
+                                            .suits = suits,
+                                            .buffer_bytes = partials_bytes,
+                                            .scratch = SCRATCH,
+                                            .set_up = set_up_groups};
+static const iron__kit_spec last_block = {.image = &image,
+                                          .kernels = {"barrier_last_block"},
+                                          .suits = suits,
+                                          .buffer_bytes = counter_bytes,
+                                          .scratch = SCRATCH,
+                                          .set_up = set_up_counter};
+static const iron__kit_spec grid_sync = {.image = &image,
+                                         .kernels = {"barrier_grid_sync"},
+                                         .suits = suits_grid_sync,
+                                         .buffer_bytes = counter_bytes,
+                                         .scratch = SCRATCH,
+                                         .set_up = set_up_grid_sync};
+static const iron__kit_spec atomic = {
+    .image = &image, .kernels = {"barrier_atomic"}, .suits = suits, .set_up = set_up_groups};
+
+static const iron__gpu_launcher group_per_segment = {IRON_KIT_LAUNCHER,
+                                                     .run = run_group_per_segment};
+static const iron__gpu_launcher warp_per_segment = {IRON_KIT_LAUNCHER, .run = run_warp_per_segment};
+static const iron__gpu_launcher in_two_launches = {IRON_KIT_LAUNCHER, .run = run_two_launches};
+static const iron__gpu_launcher by_last_block = {IRON_KIT_LAUNCHER, .run = run_last_block};
+static const iron__gpu_launcher by_grid_sync = {IRON_KIT_LAUNCHER, .run = run_grid_sync};
+static const iron__gpu_launcher by_atomic = {IRON_KIT_LAUNCHER, .run = run_atomic};
+
+#define ROW(row_name, row_idea, slower, on, when, how, spec)                                       \
+    {                                                                                              \
+        .name = (row_name), .idea = (row_idea), .beats = (slower), .backends = (on),               \
+        .suits = (when), .gpu = (how), .own = (spec)                                               \
+    }
+
+static const iron__contender gpu_rows[] = {
+    ROW("block-barrier", "a tree in local memory with a group barrier before each step", NULL,
+        IRON_ON_GPU, is_block, &group_per_segment, &block_barrier),
+    ROW("warp-sync", "the same tree; the last warp only synchronizes with itself", "block-barrier",
+        IRON_ON_GPU, is_block, &group_per_segment, &warp_sync),
+    ROW("shuffle", "warps add in registers; one barrier, then eight sums are left", "warp-sync",
+        IRON_ON_GPU, is_block, &group_per_segment, &shuffle),
+    ROW("redux", "the sum of a warp in one instruction (8.0 and later; shuffles on older cards)",
+        "shuffle", IRON_ON_CUDA, is_block, &group_per_segment, &redux),
+    ROW("warp-segment", "one warp per segment, eight loads per thread: no barrier", "shuffle",
+        IRON_ON_GPU, is_block, &warp_per_segment, &warp_segment),
+    ROW("two-launches", "one sum per group; a second launch adds them", NULL, IRON_ON_GPU, is_grid,
+        &in_two_launches, &two_launches),
+    ROW("last-block", "one launch: the last group to arrive adds all sums", "two-launches",
+        IRON_ON_GPU, is_grid, &by_last_block, &last_block),
+    ROW("grid-sync",
+        "one cooperative launch: all groups wait for each other, the first adds all sums",
+        "two-launches", IRON_ON_CUDA, is_grid, &by_grid_sync, &grid_sync),
+    ROW("atomic", "every group adds to one word, which is cleared first", "two-launches",
+        IRON_ON_GPU, is_grid, &by_atomic, &atomic),
+};
 
 #define ROWS_MAX (UINT64_C(1) << 38)
 
 static const char why[] =
-    "A sum is the simplest thing that threads cannot compute without each other, and waiting is "
-    "what it costs. A barrier stops all warps of a group until the slowest is there; a tree over "
-    "256 sums has eight of them. But once 32 sums are left, only one warp works, and a warp needs "
-    "no barrier of the group: it can order its own accesses to local memory (on CUDA __syncwarp, "
-    "where __CUDA_ARCH__ is 700 or more), or pass values from register to register by shuffles, or "
-    "add them in one instruction (redux, from 800 on; the same kernel is compiled to shuffles for "
-    "older cards). Segments are as short as a group's one load, so that this part shows beside the "
-    "reading. A warp that has a segment to itself waits for nobody at all.\n"
+    "A sum is the simplest result that threads cannot compute without each other, and its cost is "
+    "waiting. A barrier stops all warps of a group until the slowest arrives; a tree over 256 "
+    "sums has eight of them. But once 32 sums are left, only one warp works, and a warp needs no "
+    "group barrier: it can order its own accesses to local memory (on CUDA __syncwarp, if "
+    "__CUDA_ARCH__ is at least 700), pass values between registers by shuffles, or add them with "
+    "one instruction (redux, from 800 on; compiled to shuffles for older cards). Segments are as "
+    "short as one load of a group, so that this part is visible next to the reading. A warp with "
+    "its own segment waits for no other warp.\n"
     "\n"
-    "Across groups there is no barrier, unless all of them run at the same time and build one of "
-    "atomics. The usual ways around it: end the launch and start another; count arrivals, and let "
-    "the group that arrives last finish; add everything to one word. All read alike and at the "
-    "memory's rate, so on a large line they are equal; on a small one the launches and the waiting "
-    "are all there is. Compare --size 'size:*'.";
+    "There is no barrier across groups, unless all of them run at the same time and build one "
+    "from atomics. The usual alternatives: end the launch and start another; count arrivals and "
+    "let the last group finish; add everything to one word. All read at the rate of memory, so "
+    "they are equal on a large line; on a small one, launches and waiting are all that counts. "
+    "Compare --size 'size:*'.";
 
 static const char traffic[] =
-    "The line is read once, 4 bytes an element. For reach=block 4 bytes are written for each 1024 "
-    "elements. For reach=grid each group writes and reads 8 bytes, a few kilobytes in all; "
+    "The line is read once, 4 bytes per element. For reach=block 4 bytes are written per 1024 "
+    "elements. For reach=grid each group writes and reads 8 bytes, a few kilobytes in total; "
     "`two-launches` starts a second kernel for them, `atomic` clears its word before each run.";
 
 static const char unless[] =
-    "Where a thread has much to read before it has to meet the others, all ways of meeting are "
-    "equal, and the simplest is best. A last group or a grid-wide barrier pays only where a launch "
-    "takes as long as the work; a grid-wide barrier also keeps the launch to as many groups as fit "
-    "at once. One word for all is fine for hundreds of groups, and not for millions of threads.";
+    "If a thread has much to read before it must wait for the others, all methods are equal, and "
+    "the simplest is best. A last group or a grid-wide barrier pays only if a launch takes as "
+    "long as the work; a grid-wide barrier also limits the launch to as many groups as fit at "
+    "once. One word for all is fine for hundreds of groups, but not for millions of threads.";
 
 static const char used[] =
-    "tokens_reduce_group in src/ops/tokens/tokens.k adds up by shuffles with one barrier, for "
-    "champion.k and others; tokens_reduce in src/ops/tokens/reduce.k keeps the tree with a barrier "
-    "a step, as its paper has it. tokens_champion_step in src/ops/tokens/champion_step.cu uses "
+    "tokens_reduce_group in src/ops/tokens/tokens.k adds by shuffles with one barrier, for "
+    "champion.k and others; tokens_reduce in src/ops/tokens/reduce.k keeps the tree with a "
+    "barrier per step, as in its paper. tokens_champion_step in src/ops/tokens/champion.cu uses "
     "redux, and its groups wait for each other within one launch. tokens_champion in "
     "src/ops/tokens/champion.k adds each group's sums by atomics; atax_sum in "
-    "src/ops/atax/coalesced_real.k is a second launch. No kernel lets its last group finish: where "
-    "atomics add up and nobody reads their results, there is nothing to wait for.";
+    "src/ops/atax/atax_real.k is a second launch. No kernel lets its last group finish: atomics "
+    "add the sums, and no group needs to read the total.";
 
 static const char *const reaches[] = {"block", "grid"};
 
 static const iron__axis axes[] = {
     {.name = "reach",
-     .about = "what is added up: every 1024 elements by themselves (block), or all of them (grid)",
+     .about = "what is summed: each 1024 elements (block), or all elements (grid)",
      .words = reaches,
      .count = IRON_KIT_COUNT(reaches)}};
 
@@ -61,13 +508,7 @@ static const iron__size sizes[] = {
     {"size", "LARGE", UINT64_C(1) << 28, 1, NULL},
 };
 
-static bool contender_at(size_t index, iron__contender *out) {
-    return index < IRON_BARRIER_CPU_ROWS
-               ? iron__barrier_cpu_contender_at(index, out)
-               : iron__barrier_gpu_contender_at(index - IRON_BARRIER_CPU_ROWS, out);
-}
-
-/* 1 GiB for a GPU; else four times the caches, and 256 MiB at most. */
+/* At least 1 GiB on a GPU; otherwise four times the caches, at most 256 MiB. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t least = UINT64_C(1) << (has_gpu ? 28 : 24);
@@ -78,28 +519,29 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
 }
 
 static uint64_t useful_bytes(const iron__case *c) {
-    return c->rows * sizeof(uint32_t) + iron__barrier_output_bytes(c);
+    return c->rows * sizeof(uint32_t) + output_bytes_of(c);
 }
 
 static double operations(const iron__case *c) { return (double)c->rows; }
 
 static bool param_at(const iron__case *c, size_t index, const char **name, double *value) {
-    if (index > 0 || iron__barrier_is_grid(c))
+    if (index > 0 || is_grid_case(c))
         return false;
     *name = "segment";
     *value = BARRIER_SEGMENT;
     return true;
 }
 
-static iron_status accept(const iron__case *c, iron_error *err) {
-    return iron__line_accept(c, ROWS_MAX, err);
+static bool contender_at(size_t index, iron__contender *out) {
+    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
+           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
 }
 
 const iron__op iron__op_barrier = {
     .name = "barrier",
-    .contract =
-        "the sum of every 1024 consecutive u32 (reach=block, the last may be fewer), or one "
-        "64-bit sum of all (reach=grid)",
+    .contract = "the sum of each 1024 consecutive u32 (reach=block; the last segment may be "
+                "shorter), or one "
+                "64-bit sum of all (reach=grid)",
     .why = why,
     .traffic = traffic,
     .unless = unless,
@@ -118,9 +560,10 @@ const iron__op iron__op_barrier = {
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
-    .accept = accept,
-    .make = iron__barrier_make,
-    .unmake = iron__barrier_unmake,
-    .check = iron__barrier_check,
+    .rows_max = ROWS_MAX,
+    .accept = iron__line_accept_case,
+    .make = make,
+    .unmake = iron__data_unmake,
+    .check = check,
     .contender_at = contender_at,
 };

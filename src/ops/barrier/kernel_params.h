@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_params.h: what the kernels of barrier and the host agree on. Text of both, so it holds
- * macros only.
+ * kernel_params.h: constants that the kernels of barrier and the host share. Macros only, since the
+ * file is also part of the kernels' text.
  */
 #ifndef IRON_OPS_BARRIER_KERNEL_PARAMS_H
 #define IRON_OPS_BARRIER_KERNEL_PARAMS_H
 
-#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text has it already, and has no includes */
+#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text contains it already and has no includes */
 #include "gpu/kernel_words.h"
 #endif
 
-/* Elements that have a sum of their own where reach is `block`. A group of BARRIER_THREADS takes
- * them with one load of 16 bytes a thread: adding up is then as much work as it can be. */
+/* Elements per sum for reach=block. A group loads them with one 16-byte load per thread, so that
+ * adding is as large a part of the work as possible. */
 #define BARRIER_SEGMENT 1024
-#define BARRIER_THREADS 256 /* threads of a group, everywhere */
+#define BARRIER_THREADS 256 /* threads per group, in all kernels */
 
-/* Where reach is `grid`: 16-byte loads that a thread has under way, and groups that a unit gets at
- * most. Few groups make few partial sums, and these loads are enough for the memory's full rate. */
+/* For reach=grid: 16-byte loads in flight per thread, and the maximum of groups per unit. Few
+ * groups make few partial sums, and these loads reach the full memory bandwidth. */
 #define BARRIER_LOADS  4
 #define BARRIER_GROUPS 4
-/* Partial sums that there is room for: as many units have a GPU's worth of groups. */
+/* The maximum number of partial sums; enough for 1024 units. */
 #define BARRIER_PARTIALS 4096
 
 #endif

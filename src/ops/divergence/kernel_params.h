@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_params.h: what the kernels of divergence and the host agree on: the two paths, and the
- * sizes of groups. Text of both, so it holds macros only.
+ * kernel_params.h: constants that the kernels of divergence and the host share: the two paths and
+ * the group sizes. Macros only, since the file is also part of the kernels' text.
  *
- * A round of either path is four operations, but in another order and with other ones: a compiler
- * that could make one path of both by choosing constants would have nothing left to diverge.
+ * A round of either path has four operations, but different ones in a different order, so that a
+ * compiler cannot merge both paths into one that only selects constants.
  *
  *     odd     x = x * P + Q;  x ^= x >> 15
  *     even    x ^= x << 11 ^ R;  x *= S
  *
- * Both are one-to-one on 32 bits: different elements stay different.
+ * Both are bijective on 32 bits: different elements stay different.
  */
 #ifndef IRON_OPS_DIVERGENCE_KERNEL_PARAMS_H
 #define IRON_OPS_DIVERGENCE_KERNEL_PARAMS_H
@@ -22,9 +22,9 @@
 #define DIVERGENCE_EVEN_S 0x85EBCA6Bu
 
 #define DIVERGENCE_THREADS 256
-#define DIVERGENCE_GROUPS  5 /* sorted: that a unit should hold at a time */
-#define DIVERGENCE_QUADS   4 /* sorted: of 16 bytes that a thread takes; up to 7 go */
+#define DIVERGENCE_GROUPS  5 /* sorted: resident groups per unit */
+#define DIVERGENCE_QUADS   4 /* sorted: 16-byte vectors per thread, at most 7 */
 #define DIVERGENCE_CHUNK                                                                           \
-    (4u * DIVERGENCE_QUADS * DIVERGENCE_THREADS) /* elements of a group of it */
+    (4u * DIVERGENCE_QUADS * DIVERGENCE_THREADS) /* sorted: elements per group */
 
 #endif

@@ -1,80 +1,419 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fusion.c: the op fusion: what it is, its chains and sizes, its data, and its judge.
+ * fusion.c: kernel fusion: an elementwise chain of two or six steps, as one loop or kernel per step
+ * with arrays between them, or as one loop or kernel for all steps.
  *
- * The judge computes each element anew and wants its very bits; there is no array of right answers.
+ * Each operation rounds once to f32 (nothing is contracted, see CMakeLists.txt), so all contenders
+ * give the same bits. The check computes each element again and compares bits; no reference is
+ * stored.
+ *
+ * The file holds, in order: the chains, the problem and its check, the CPU rows (plain C that the
+ * compiler vectorizes; with separate steps all threads meet between two steps), the GPU rows
+ * (`graph` records the launches of `separate` and replays them with one call), and the op's table.
  */
-#include "ops/fusion/fusion.h"
-
 #include "core/fail.h"
 #include "ops/data.h"
-#include "ops/fusion/fusion_op.h"
-#include "ops/line.h"
+#include "ops/fusion/kernel_params.h"
+#include "ops/kit.h"
+#include "ops/op.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* t is the result of the step before; for the first step it is a. */
+typedef enum chain_step {
+    STEP_ADD,      /* t + b */
+    STEP_SCALE,    /* t * FUSION_SCALE */
+    STEP_MULTIPLY, /* t * a */
+    STEP_CLAMP,    /* t limited to FUSION_LOW ... FUSION_HIGH */
+    STEP_SUBTRACT, /* t - b */
+    STEPS
+} chain_step;
+
+#define CHAIN_LENGTH 6u
+
+typedef struct chain {
+    chain_step steps[CHAIN_LENGTH];
+    size_t count;
+    size_t between; /* arrays between the steps; two, used in turns, suffice for any chain */
+} chain;
+
+/* Values of the axis `chain`. */
+enum { CHAIN_SHORT, CHAIN_LONG };
+
+static bool is_long(const iron__case *c) { return c->at[0] == CHAIN_LONG; }
+
+static const chain *chain_of(const iron__case *c) {
+    static const chain both[] = {
+        {{STEP_ADD, STEP_SCALE}, 2, 1},
+        {{STEP_ADD, STEP_SCALE, STEP_ADD, STEP_MULTIPLY, STEP_CLAMP, STEP_SUBTRACT}, 6, 2}};
+
+    return &both[is_long(c)];
+}
+
+static inline float clamped(float t) {
+    t = t < FUSION_LOW ? FUSION_LOW : t;
+    return t > FUSION_HIGH ? FUSION_HIGH : t;
+}
+
+static inline float short_chain(float a, float b) { return (a + b) * FUSION_SCALE; }
+
+static inline float long_chain(float a, float b) {
+    return clamped((short_chain(a, b) + b) * a) - b;
+}
+
+/* Random streams. */
+enum { STREAM_A = 1, STREAM_B = 2 };
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    size_t bytes = (size_t)p->c.rows * sizeof(float);
+
+    p->input_count = 2;
+    p->output_bytes = bytes;
+    IRON_TRY(iron__data_take(&p->inputs[0], "a", bytes, err));
+    IRON_TRY(iron__data_take(&p->inputs[1], "b", bytes, err));
+    iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_A, p->pool);
+    iron__data_fill_reals(&p->inputs[1], &p->c, STREAM_B, p->pool);
+    return IRON_OK;
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+typedef struct answer {
+    const float *a, *b, *d;
+    bool has_long_chain;
+} answer;
+
+static float expected_at(const answer *t, size_t k) {
+    return t->has_long_chain ? long_chain(t->a[k], t->b[k]) : short_chain(t->a[k], t->b[k]);
+}
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Compares bits: -0 is not 0, and NaN is never right. */
+static bool differs(const void *context, size_t k) {
+    const answer *t = context;
+
+    return bits_of(t->d[k]) != bits_of(expected_at(t, k));
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    answer t = {problem->inputs[0].data, problem->inputs[1].data, output, is_long(&problem->c)};
+    size_t count = (size_t)problem->c.rows;
+    size_t first = iron__data_first(problem->pool, count, differs, &t);
+
+    if (first < count)
+        snprintf(text, size, "d[%zu] is %.9g, should be %.9g", first, (double)t.d[first],
+                 (double)expected_at(&t, first));
+    return first == count;
+}
+
+/* One step over a range. */
+typedef struct step_work {
+    const float *t, *a, *b;
+    float *to;
+    chain_step step;
+} step_work;
+
+static void add(const float *restrict t, const float *restrict b, float *restrict to,
+                size_t count) {
+    for (size_t k = 0; k < count; k++)
+        to[k] = t[k] + b[k];
+}
+
+static void scale(const float *restrict t, float *restrict to, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        to[k] = t[k] * FUSION_SCALE;
+}
+
+static void multiply(const float *restrict t, const float *restrict a, float *restrict to,
+                     size_t count) {
+    for (size_t k = 0; k < count; k++)
+        to[k] = t[k] * a[k];
+}
+
+static void clamp(const float *restrict t, float *restrict to, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        to[k] = clamped(t[k]);
+}
+
+static void subtract(const float *restrict t, const float *restrict b, float *restrict to,
+                     size_t count) {
+    for (size_t k = 0; k < count; k++)
+        to[k] = t[k] - b[k];
+}
+
+static void take_step(void *context, size_t begin, size_t end) {
+    const step_work *w = context;
+    size_t count = end - begin;
+
+    switch (w->step) {
+    case STEP_ADD:
+        add(w->t + begin, w->b + begin, w->to + begin, count);
+        break;
+    case STEP_SCALE:
+        scale(w->t + begin, w->to + begin, count);
+        break;
+    case STEP_MULTIPLY:
+        multiply(w->t + begin, w->a + begin, w->to + begin, count);
+        break;
+    case STEP_CLAMP:
+        clamp(w->t + begin, w->to + begin, count);
+        break;
+    default:
+        subtract(w->t + begin, w->b + begin, w->to + begin, count);
+        break;
+    }
+}
+
+static void take_all(void *context, size_t begin, size_t end) {
+    const iron__cpu_work *w = context;
+    const float *restrict a = w->problem->inputs[0].data;
+    const float *restrict b = w->problem->inputs[1].data;
+    float *restrict d = w->output;
+
+    if (is_long(&w->problem->c))
+        for (size_t k = begin; k < end; k++)
+            d[k] = long_chain(a[k], b[k]);
+    else
+        for (size_t k = begin; k < end; k++)
+            d[k] = short_chain(a[k], b[k]);
+}
+
+static void run_separate(const iron__cpu_work *w) {
+    const chain *steps = chain_of(&w->problem->c);
+    float *between = w->scratch;
+    step_work s = {.a = w->problem->inputs[0].data, .b = w->problem->inputs[1].data};
+
+    s.t = s.a;
+    for (size_t k = 0; k < steps->count; k++) {
+        s.step = steps->steps[k];
+        s.to = k + 1 == steps->count ? (float *)w->output : between + k % 2 * w->problem->c.rows;
+        iron__data_run(w, take_step, &s);
+        s.t = s.to;
+    }
+}
+
+static void run_fused(const iron__cpu_work *w) {
+    iron__data_run(w, take_all, (void *)(uintptr_t)w);
+}
+
+static size_t separate_scratch(const iron__op_problem *p, uint32_t threads) {
+    (void)threads;
+    return chain_of(&p->c)->between * (size_t)p->c.rows * sizeof(float);
+}
+
+static const iron__contender cpu_rows[] = {
+    {.name = "separate",
+     .idea = "one loop per step, with an array in memory between two steps",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_separate,
+     .cpu_scratch_bytes = separate_scratch,
+     .is_single = true},
+    {.name = "fused",
+     .idea = "all steps in one loop: intermediate values stay in registers",
+     .beats = "separate",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_fused,
+     .is_single = true},
+    {.name = "separate-threads",
+     .idea = "one loop per step on all threads, with a barrier after each",
+     .beats = "separate",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_separate,
+     .cpu_scratch_bytes = separate_scratch},
+    {.name = "fused-threads",
+     .idea = "the fused loop on all threads",
+     .beats = "separate-threads",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_fused},
+};
+
+IRON_GPU_EMBEDDED(fusion)
+
+static const iron__gpu_image image = IRON_GPU_IMAGE(fusion);
+
+/* Elements per group. */
+enum { SINGLES = FUSION_EACH * FUSION_THREADS, VECTORS = 4 * FUSION_QUADS * FUSION_THREADS };
+
+static iron_status launch(iron__gpu_work *work, iron__gpu_kernel *kernel, uint64_t piece,
+                          const iron__gpu_buffer *const from[2], const iron__gpu_buffer *to,
+                          iron__gpu_queue *queue, iron_error *err) {
+    uint64_t count = work->c.rows;
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(from[0]), IRON_GPU_BUFFER(from[1]),
+                                  IRON_GPU_BUFFER(to), IRON_GPU_VALUE(count)};
+    const iron__gpu_launch l = {.kernel = kernel,
+                                .groups = {(uint32_t)iron__kit_pieces(count, piece)},
+                                .threads = {FUSION_THREADS},
+                                .args = args,
+                                .arg_count = IRON_KIT_COUNT(args)};
+
+    return iron__gpu_run(queue, &l, err);
+}
+
+/* A spec lists its kernels in the order of chain_step. */
+static iron_status launch_separate(iron__gpu_work *work, const iron__gpu_data *data,
+                                   iron__gpu_queue *queue, iron_error *err) {
+    const chain *steps = chain_of(&work->c);
+    const iron__gpu_buffer *t = data->inputs[0];
+
+    for (size_t k = 0; k < steps->count; k++) {
+        chain_step step = steps->steps[k];
+        const iron__gpu_buffer *from[2] = {t, data->inputs[step != STEP_MULTIPLY]};
+        const iron__gpu_buffer *to = k + 1 == steps->count ? data->output : work->buffers[k % 2];
+
+        IRON_TRY(launch(work, work->kernels[step], SINGLES, from, to, queue, err));
+        t = to;
+    }
+    return IRON_OK;
+}
+
+/* A spec lists its kernels in the order of the axis `chain`. */
+static iron_status launch_fused(iron__gpu_work *work, const iron__gpu_data *data, uint64_t piece,
+                                iron__gpu_queue *queue, iron_error *err) {
+    return launch(work, work->kernels[is_long(&work->c)], piece, data->inputs, data->output, queue,
+                  err);
+}
+
+static iron_status launch_singles(iron__gpu_work *work, const iron__gpu_data *data,
+                                  iron__gpu_queue *queue, iron_error *err) {
+    return launch_fused(work, data, SINGLES, queue, err);
+}
+
+static iron_status launch_vectors(iron__gpu_work *work, const iron__gpu_data *data,
+                                  iron__gpu_queue *queue, iron_error *err) {
+    return launch_fused(work, data, VECTORS, queue, err);
+}
+
+static iron_status launch_graph(iron__gpu_work *work, const iron__gpu_data *data,
+                                iron__gpu_queue *queue, iron_error *err) {
+    return iron__recording_run(&work->recording, work->device, launch_separate, work, data, queue,
+                               err);
+}
+
+static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
+    (void)c;
+    return iron__needs_threads(device, FUSION_THREADS, err);
+}
+
+static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
+                               iron_error *err) {
+    IRON_TRY(suits(device, c, err));
+    return iron__recording_suits(device, err);
+}
+
+static uint64_t between_bytes(const iron__case *c, size_t index) {
+    return index < chain_of(c)->between ? c->rows * sizeof(float) : 0;
+}
+
+#define STEP_KERNELS                                                                               \
+    { "fusion_add", "fusion_scale", "fusion_multiply", "fusion_clamp", "fusion_subtract" }
+#define BETWEEN (IRON_BIT(0) | IRON_BIT(1))
+
+static const iron__kit_spec separate = {.image = &image,
+                                        .kernels = STEP_KERNELS,
+                                        .suits = suits,
+                                        .buffer_bytes = between_bytes,
+                                        .scratch = BETWEEN};
+static const iron__kit_spec graph = {.image = &image,
+                                     .kernels = STEP_KERNELS,
+                                     .suits = suits_graph,
+                                     .buffer_bytes = between_bytes,
+                                     .scratch = BETWEEN};
+static const iron__kit_spec fused = {
+    .image = &image, .kernels = {"fusion_fused_short", "fusion_fused_long"}, .suits = suits};
+static const iron__kit_spec vector = {
+    .image = &image, .kernels = {"fusion_vector_short", "fusion_vector_long"}, .suits = suits};
+
+static const iron__gpu_launcher separate_launcher = {IRON_KIT_LAUNCHER, .run = launch_separate};
+static const iron__gpu_launcher graph_launcher = {IRON_KIT_LAUNCHER, .run = launch_graph};
+static const iron__gpu_launcher fused_launcher = {IRON_KIT_LAUNCHER, .run = launch_singles};
+static const iron__gpu_launcher vector_launcher = {IRON_KIT_LAUNCHER, .run = launch_vectors};
+
+static const iron__contender gpu_rows[] = {
+    {.name = "separate",
+     .idea = "one kernel per step, with an array in memory between two steps",
+     .backends = IRON_ON_GPU,
+     .gpu = &separate_launcher,
+     .own = &separate},
+    {.name = "graph",
+     .idea = "the same kernels, recorded once and replayed with one call",
+     .beats = "separate",
+     .backends = IRON_ON_GPU,
+     .gpu = &graph_launcher,
+     .own = &graph},
+    {.name = "fused",
+     .idea = "one kernel of the same shape: intermediate values stay in registers",
+     .beats = "separate",
+     .backends = IRON_ON_GPU,
+     .gpu = &fused_launcher,
+     .own = &fused},
+    {.name = "fused-vector",
+     .idea = "the same with 16-byte loads, several of each input in flight per thread",
+     .beats = "fused",
+     .backends = IRON_ON_GPU,
+     .gpu = &vector_launcher,
+     .own = &vector},
+};
+
+_Static_assert(STEPS <= IRON_KIT_KERNELS, "a spec names the kernel of each step");
+
 #define ROWS_MAX (UINT64_C(1) << 36)
 
 static const char why[] =
-    "An elementwise step does one operation for every eight or twelve bytes that it moves, so a "
-    "chain of steps takes as long as its arrays take to pass through memory. Written as a kernel a "
-    "step, "
-    "each intermediate array is written to memory by one kernel and read back by the next. Fused "
-    "into one kernel it never leaves the registers: whatever the length of the chain, two arrays "
-    "are read and one is written, and the arithmetic hides behind that. The longer the chain, the "
-    "more there is to gain.\n"
+    "An elementwise step performs one operation for every eight or twelve bytes it moves, so a "
+    "chain of steps takes as long as its arrays take to pass through memory. With one kernel per "
+    "step, each intermediate array is written to memory by one kernel and read back by the next. "
+    "Fused into one kernel, intermediate values stay in registers: whatever the length of the "
+    "chain, two arrays are read and one is written, and the arithmetic is hidden behind that. The "
+    "longer the chain, the larger the gain.\n"
     "\n"
-    "A launch costs a few microseconds, too, which counts where arrays are small: race the sizes "
-    "size:SMALL and size:LARGE side by side. A graph replays all separate kernels with one call; "
-    "that saves the launches and not one byte. All of these, and fused, have several loads of four "
-    "bytes under way in each thread: what fused gains over separate is fusion alone. fused-vector "
-    "shows what loads of 16 bytes add to that.";
+    "A launch also costs a few microseconds, which matters for small arrays: race size:SMALL and "
+    "size:LARGE side by side. A graph replays all separate kernels with one call; that saves "
+    "launches but no bytes. All of these contenders, including fused, have several 4-byte loads "
+    "in flight per thread, so the gain of fused over separate is due to fusion alone. "
+    "fused-vector shows what 16-byte loads add.";
 
 static const char traffic[] =
-    "Useful: a and b read, d written, 12 bytes an element. Fused contenders move just that. "
-    "Separate kernels move 20 bytes an element for the short chain (two kernels, one array in "
+    "Useful: a and b read, d written, 12 bytes per element. Fused contenders move exactly that. "
+    "Separate kernels move 20 bytes per element for the short chain (two kernels, one array in "
     "between) and 64 for the long one (six kernels, five arrays in between). Two thirds of the "
-    "useful bytes are reads, which memory gives faster than writes: so a fused contender can come "
-    "past the copy ceiling, of which half are writes.";
+    "useful bytes are reads, and memory reads faster than it writes, so a fused contender can "
+    "exceed the copy ceiling, where half of the bytes are writes.";
 
 static const char unless[] =
-    "Fusion does not pay where an intermediate array is wanted for itself, where a step needs its "
-    "neighbours' results (a sum over all, a transpose), or where all arrays fit into a cache and "
-    "are long enough for launches not to count. Very long chains may need more registers than "
-    "leave enough threads.";
+    "Fusion does not pay if an intermediate array is needed for itself, if a step needs results "
+    "of neighbouring elements (a sum over all, a transpose), or if all arrays fit into a cache "
+    "and are long enough to hide the launches. Very long chains may need so many registers that "
+    "too few threads fit.";
 
 static const char used[] =
-    "src/ops/tokens/champion_step.cu reduces a batch and applies it to the nodes in one launch; "
-    "src/ops/atax/single_pass_real.k (atax_single_...) computes both products while a row is in "
-    "registers, so that A x never is an array between two kernels.";
+    "src/ops/tokens/champion.cu reduces a batch and applies it to the nodes in one launch; the "
+    "atax_single_... kernels in src/ops/atax/atax_real.k compute both products while a row is in "
+    "registers, so A x is never an array between two kernels.";
 
 static const char *const chains[] = {"short", "long"};
 static const iron__axis axes[] = {
     {.name = "chain",
      .about = "short: d = (a + b) s; long: six steps, d = clamp(((a + b) s + b) a) - b",
      .words = chains,
-     .count = sizeof chains / sizeof chains[0]}};
+     .count = IRON_KIT_COUNT(chains)}};
 
 static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
                                    {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
                                    {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}};
 
-const iron__fusion_chain *iron__fusion_chain_of(const iron__case *c) {
-    static const iron__fusion_chain both[] = {
-        {{IRON_FUSION_ADD, IRON_FUSION_SCALE}, 2, 1},
-        {{IRON_FUSION_ADD, IRON_FUSION_SCALE, IRON_FUSION_ADD, IRON_FUSION_MULTIPLY,
-          IRON_FUSION_CLAMP, IRON_FUSION_SUBTRACT},
-         6,
-         2}};
-
-    return &both[iron__fusion_is_long(c)];
-}
-
 static uint64_t useful_bytes(const iron__case *c) { return 3 * sizeof(float) * c->rows; }
 
 static double operations(const iron__case *c) {
-    return (double)iron__fusion_chain_of(c)->count * (double)c->rows;
+    return (double)chain_of(c)->count * (double)c->rows;
 }
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
@@ -86,85 +425,14 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
     *cols = 1;
 }
 
-static iron_status accept(const iron__case *c, iron_error *err) {
-    return iron__line_accept(c, ROWS_MAX, err);
-}
-
-/* Streams of numbers of one seed. */
-enum { STREAM_A = 1, STREAM_B = 2 };
-
-static void unmake(iron__problem *problem) {
-    iron__data_release(problem);
-    *problem = (iron__problem){.c = problem->c};
-}
-
-static iron_status make_all(iron__problem *p, iron_error *err) {
-    size_t bytes = (size_t)p->c.rows * sizeof(float);
-
-    p->input_count = 2;
-    p->output_bytes = bytes;
-    IRON_TRY(iron__data_take(&p->inputs[0], "a", bytes, err));
-    IRON_TRY(iron__data_take(&p->inputs[1], "b", bytes, err));
-    iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_A, p->team);
-    iron__data_fill_reals(&p->inputs[1], &p->c, STREAM_B, p->team);
-    return IRON_OK;
-}
-
-static iron_status make(iron__problem *out, iron__team *team, iron_error *err) {
-    iron_status status;
-
-    *out = (iron__problem){.c = out->c, .team = team};
-    status = make_all(out, err);
-    if (status != IRON_OK)
-        unmake(out);
-    return status;
-}
-
-typedef struct answer {
-    const float *a, *b, *d;
-    bool is_long;
-} answer;
-
-static float right_at(const answer *t, size_t k) {
-    return t->is_long ? iron__fusion_long(t->a[k], t->b[k]) : iron__fusion_short(t->a[k], t->b[k]);
-}
-
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-/* By bits: -0 is not 0, and NaN is nothing that was asked for. */
-static bool differs(const void *context, size_t k) {
-    const answer *t = context;
-
-    return bits_of(t->d[k]) != bits_of(right_at(t, k));
-}
-
-static bool check(const iron__problem *problem, const void *output, char *text, size_t size) {
-    answer t = {problem->inputs[0].data, problem->inputs[1].data, output,
-                iron__fusion_is_long(&problem->c)};
-    size_t count = (size_t)problem->c.rows;
-    size_t first = iron__data_first(problem->team, count, differs, &t);
-
-    if (first < count)
-        snprintf(text, size, "d[%zu] is %.9g, should be %.9g", first, (double)t.d[first],
-                 (double)right_at(&t, first));
-    return first == count;
-}
-
 static bool contender_at(size_t index, iron__contender *out) {
-    size_t on_cpu = iron__fusion_cpu_contender_count();
-
-    return index < on_cpu ? iron__fusion_cpu_contender_at(index, out)
-                          : iron__fusion_gpu_contender_at(index - on_cpu, out);
+    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
+           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
 }
 
 const iron__op iron__op_fusion = {
     .name = "fusion",
-    .contract = "d = (a + b) s, or a chain of six such steps, element by element",
+    .contract = "d = (a + b) s for each element, or a chain of six such steps",
     .why = why,
     .traffic = traffic,
     .unless = unless,
@@ -175,16 +443,17 @@ const iron__op iron__op_fusion = {
     .bound = IRON_BOUND_COPY,
     .is_resident = true,
     .axes = axes,
-    .axis_count = sizeof axes / sizeof axes[0],
+    .axis_count = IRON_KIT_COUNT(axes),
     .baselines = {"separate", "separate"},
     .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    .size_count = IRON_KIT_COUNT(sizes),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
-    .accept = accept,
+    .rows_max = ROWS_MAX,
+    .accept = iron__line_accept_case,
     .make = make,
-    .unmake = unmake,
+    .unmake = iron__data_unmake,
     .check = check,
     .contender_at = contender_at,
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_params.h: what the kernels of fusion and the host agree on: the numbers of the chain, and
- * the sizes of groups. Text of both, so it holds macros only.
+ * kernel_params.h: constants that the kernels of fusion and the host share: the numbers of the
+ * chain and the group sizes. Macros only, since the file is also part of the kernels' text.
  *
- * The scale is no short binary fraction: a product that were fused with the addition behind it
- * would round differently, and the check would see it.
+ * The scale is not a short binary fraction, so a product fused with the following addition would
+ * round differently, and the check would fail.
  */
 #ifndef IRON_OPS_FUSION_KERNEL_PARAMS_H
 #define IRON_OPS_FUSION_KERNEL_PARAMS_H
@@ -14,7 +14,7 @@
 #define FUSION_HIGH  0.55f
 
 #define FUSION_THREADS 256
-#define FUSION_EACH    4 /* separate, graph, fused: elements of a thread */
-#define FUSION_QUADS   2 /* fused-vector: 16 bytes of each input, so many under way a thread */
+#define FUSION_EACH    4 /* separate, graph, fused: elements per thread */
+#define FUSION_QUADS   2 /* fused-vector: 16-byte loads of each input in flight per thread */
 
 #endif

@@ -1,13 +1,469 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.c: the op gather: what it is, its sizes, and its rows on the CPU. Rows on GPUs follow
- * those (gather_gpu.c).
+ * gather.c: out[i] = table[index[i]] with indices in random, windowed or sorted order.
+ *
+ * All words of the table differ, so reading a wrong one gives a wrong answer. The check looks each
+ * element up again; no reference is stored.
+ *
+ * On the CPU, plain and prefetch take the indices as they come. An out-of-order processor has a few
+ * dozen loads in flight by itself; prefetching makes their number a choice. sorted-first sorts
+ * blocks of indices into buckets of the table, so that the reads of a block pass through the table
+ * once, from beginning to end. A block and its entries fit the L2 cache.
+ *
+ * On GPUs each row is one kernel, in groups that process a block of elements. The texture is
+ * created from the table's buffer when the table has arrived there.
+ *
+ * The file holds, in order: the problem and its check, the CPU rows, the GPU rows, and the op's
+ * table.
  */
-#include "ops/gather/gather.h"
-
-#include "ops/gather/gather_op.h"
+#include "core/fail.h"
+#include "ops/data.h"
+#include "ops/gather/kernel_params.h"
 #include "ops/kit.h"
-#include "ops/line.h"
+#include "ops/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The values of the axis "order", in the order of its words. */
+typedef enum index_order {
+    ORDER_RANDOM,   /* anywhere in the table */
+    ORDER_WINDOWED, /* anywhere in a window that moves through the table with i */
+    ORDER_SORTED    /* ascending, some words several times, some never */
+} index_order;
+
+/* The size of a one-dimensional texture that every card supports. */
+#define TABLE_MAX (UINT64_C(1) << 27)
+/* The sorted order is generated in blocks of this size; each block has its part of the table. */
+#define SORT_BLOCK ((size_t)64)
+
+/* Random streams. */
+enum { STREAM_INDEX = 1, STREAM_TABLE = 2 };
+
+static index_order order_of(const iron__case *c) { return (index_order)(int)c->at[0]; }
+
+static uint64_t table_words(const iron__case *c) {
+    return c->rows < TABLE_MAX ? c->rows : TABLE_MAX;
+}
+
+typedef struct filling {
+    uint32_t *index, *table;
+    uint64_t rows, words, base;
+    index_order order;
+} filling;
+
+/* Each step is invertible, so words at different places differ. */
+static uint32_t word_at(uint64_t base, uint32_t place) {
+    uint32_t x = place * UINT32_C(0x9E3779B1) + (uint32_t)base;
+
+    x = (x ^ x >> 15) * UINT32_C(0x85EBCA77);
+    return x ^ x >> 13 ^ (uint32_t)(base >> 32);
+}
+
+static void fill_table(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+
+    for (size_t k = begin; k < end; k++)
+        f->table[k] = word_at(f->base, (uint32_t)k);
+}
+
+static void fill_random(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+
+    for (size_t i = begin; i < end; i++)
+        f->index[i] = iron__data_below(iron__data_bits(f->base, i), (uint32_t)f->words);
+}
+
+static void fill_windowed(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+    uint64_t window = f->words < GATHER_WINDOW ? f->words : GATHER_WINDOW;
+
+    for (size_t i = begin; i < end; i++)
+        f->index[i] = (uint32_t)(i * (f->words - window) / f->rows) +
+                      iron__data_below(iron__data_bits(f->base, i), (uint32_t)window);
+}
+
+static void sort(uint32_t *values, size_t count) {
+    for (size_t k = 1; k < count; k++) {
+        uint32_t value = values[k];
+        size_t at = k;
+
+        for (; at > 0 && values[at - 1] > value; at--)
+            values[at] = values[at - 1];
+        values[at] = value;
+    }
+}
+
+static uint64_t count_blocks(uint64_t rows) { return (rows + SORT_BLOCK - 1) / SORT_BLOCK; }
+
+/* Blocks begin ... end-1: each draws from its own part of the table, in ascending order. */
+static void fill_sorted(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+    uint64_t blocks = count_blocks(f->rows);
+
+    for (size_t b = begin; b < end; b++) {
+        uint64_t low = b * f->words / blocks, high = (b + 1) * f->words / blocks;
+        size_t first = b * SORT_BLOCK, left = (size_t)f->rows - first;
+        size_t count = left < SORT_BLOCK ? left : SORT_BLOCK;
+
+        for (size_t i = first; i < first + count; i++)
+            f->index[i] = (uint32_t)low +
+                          iron__data_below(iron__data_bits(f->base, i), (uint32_t)(high - low));
+        sort(f->index + first, count);
+    }
+}
+
+static void fill_index(filling *f, iron__thread_pool *pool) {
+    size_t rows = (size_t)f->rows;
+
+    switch (f->order) {
+    case ORDER_RANDOM:
+        iron__data_pieces(pool, rows, fill_random, f);
+        break;
+    case ORDER_WINDOWED:
+        iron__data_pieces(pool, rows, fill_windowed, f);
+        break;
+    case ORDER_SORTED:
+        iron__data_pieces(pool, (size_t)count_blocks(rows), fill_sorted, f);
+        break;
+    }
+}
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    filling f = {.rows = p->c.rows, .words = table_words(&p->c), .order = order_of(&p->c)};
+
+    p->input_count = 2;
+    p->output_bytes = (size_t)p->c.rows * sizeof(uint32_t);
+    IRON_TRY(iron__data_take(&p->inputs[0], "index", p->output_bytes, err));
+    IRON_TRY(iron__data_take(&p->inputs[1], "table", (size_t)f.words * sizeof(uint32_t), err));
+    f.index = p->inputs[0].data;
+    f.table = p->inputs[1].data;
+    f.base = iron__data_base(p->c.seed, STREAM_INDEX);
+    fill_index(&f, p->pool);
+    f.base = iron__data_base(p->c.seed, STREAM_TABLE);
+    iron__data_pieces(p->pool, (size_t)f.words, fill_table, &f);
+    return IRON_OK;
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+typedef struct arrays {
+    const uint32_t *index, *table;
+    uint32_t *output;
+} arrays;
+
+static arrays arrays_of(const iron__op_problem *problem, void *output) {
+    return (arrays){problem->inputs[0].data, problem->inputs[1].data, output};
+}
+
+static bool differs(const void *context, size_t i) {
+    const arrays *a = context;
+
+    return a->output[i] != a->table[a->index[i]];
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    arrays a = arrays_of(problem, (void *)(uintptr_t)output);
+    size_t rows = (size_t)problem->c.rows;
+    size_t i = iron__data_first(problem->pool, rows, differs, &a);
+
+    if (i < rows)
+        snprintf(text, size, "out[%zu] is %u, should be table[%u] = %u", i, a.output[i], a.index[i],
+                 a.table[a.index[i]]);
+    return i == rows;
+}
+
+/* Prefetch distance in elements: a few hundred nanoseconds at one or two nanoseconds each. */
+#define AHEAD ((size_t)64)
+
+static void gather_plain(void *context, size_t begin, size_t end) {
+    const arrays *a = context;
+
+    for (size_t i = begin; i < end; i++)
+        a->output[i] = a->table[a->index[i]];
+}
+
+static void gather_ahead(void *context, size_t begin, size_t end) {
+    const arrays *a = context;
+    size_t i = begin;
+
+    for (; i + AHEAD < end; i++) {
+        __builtin_prefetch(a->table + a->index[i + AHEAD]);
+        a->output[i] = a->table[a->index[i]];
+    }
+    gather_plain(context, i, end);
+}
+
+static void run_plain(const iron__cpu_work *work) {
+    arrays a = arrays_of(work->problem, work->output);
+
+    iron__data_run(work, gather_plain, &a);
+}
+
+static void run_prefetch(const iron__cpu_work *work) {
+    arrays a = arrays_of(work->problem, work->output);
+
+    iron__data_run(work, gather_ahead, &a);
+}
+
+#define BLOCK   ((size_t)16384)
+#define BUCKETS ((size_t)1024)
+
+typedef struct entry {
+    uint32_t index, place;
+} entry;
+
+/* Workspace of a strip: a multiple of the cache line. */
+typedef struct workspace {
+    entry entries[BLOCK];
+    uint32_t starts[BUCKETS];
+} workspace;
+
+typedef struct pass {
+    const uint32_t *index, *table;
+    uint32_t *output;
+    size_t rows, strips;
+    workspace *workspaces;
+} pass;
+
+/* One strip per thread, but no more than there are blocks. */
+static size_t count_strips(const iron__op_problem *problem, uint32_t threads) {
+    size_t blocks = (size_t)((problem->c.rows + BLOCK - 1) / BLOCK);
+
+    return blocks < threads ? blocks : threads;
+}
+
+static size_t sorted_scratch(const iron__op_problem *problem, uint32_t threads) {
+    return count_strips(problem, threads) * sizeof(workspace);
+}
+
+/* The width of the narrowest buckets, as a shift, so that BUCKETS of them cover all indices. */
+static uint32_t find_shift(const uint32_t *index, size_t count, uint32_t *least) {
+    uint32_t low = index[0], high = index[0], shift = 0;
+
+    for (size_t i = 1; i < count; i++) {
+        low = index[i] < low ? index[i] : low;
+        high = index[i] > high ? index[i] : high;
+    }
+    while ((high - low) >> shift >= BUCKETS)
+        shift++;
+    *least = low;
+    return shift;
+}
+
+static void sort_block(workspace *w, const uint32_t *index, size_t count) {
+    uint32_t least, shift = find_shift(index, count, &least), start = 0;
+
+    memset(w->starts, 0, sizeof w->starts);
+    for (size_t i = 0; i < count; i++)
+        w->starts[(index[i] - least) >> shift]++;
+    for (size_t b = 0; b < BUCKETS; b++) {
+        uint32_t in_bucket = w->starts[b];
+
+        w->starts[b] = start;
+        start += in_bucket;
+    }
+    for (size_t i = 0; i < count; i++)
+        w->entries[w->starts[(index[i] - least) >> shift]++] = (entry){index[i], (uint32_t)i};
+}
+
+static void run_strip(void *context, size_t strip) {
+    const pass *p = context;
+    size_t blocks = (p->rows + BLOCK - 1) / BLOCK;
+
+    for (size_t b = blocks * strip / p->strips; b < blocks * (strip + 1) / p->strips; b++) {
+        size_t first = b * BLOCK, count = p->rows - first < BLOCK ? p->rows - first : BLOCK;
+        workspace *w = &p->workspaces[strip];
+
+        sort_block(w, p->index + first, count);
+        for (size_t k = 0; k < count; k++)
+            p->output[first + w->entries[k].place] = p->table[w->entries[k].index];
+    }
+}
+
+static void run_sorted(const iron__cpu_work *work) {
+    const iron__op_problem *problem = work->problem;
+    pass p = {.index = problem->inputs[0].data,
+              .table = problem->inputs[1].data,
+              .output = work->output,
+              .rows = (size_t)problem->c.rows,
+              .strips = count_strips(problem, iron__thread_pool_threads(work->pool)),
+              .workspaces = work->scratch};
+
+    iron__thread_pool_run(work->pool, run_strip, &p, p.strips);
+}
+
+static const iron__contender cpu_rows[] = {
+    {.name = "plain",
+     .idea = "one loop, one element after the other",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_plain,
+     .is_single = true},
+    {.name = "prefetch",
+     .idea = "words of the table are prefetched long before they are needed",
+     .beats = "plain",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_prefetch,
+     .is_single = true},
+    {.name = "threads",
+     .idea = "plain on all threads",
+     .beats = "plain",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_plain},
+    {.name = "prefetch-threads",
+     .idea = "prefetch on all threads",
+     .beats = "prefetch",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_prefetch},
+    {.name = "sorted-first",
+     .idea = "all threads; blocks of indices are first sorted into buckets of the table",
+     .beats = "threads",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_sorted,
+     .cpu_scratch_bytes = sorted_scratch},
+};
+
+IRON_GPU_EMBEDDED(gather)
+static const iron__gpu_image image = IRON_GPU_IMAGE(gather);
+
+/* How a kernel is launched: a spec's own. */
+typedef struct shape {
+    uint32_t threads;
+    uint32_t block; /* elements per group */
+    uint32_t local_bytes;
+} shape;
+
+static iron_status launch(iron__gpu_work *work, const iron__gpu_arg *args, size_t arg_count,
+                          iron__gpu_queue *queue, iron_error *err) {
+    const shape *s = work->spec->own;
+    const iron__gpu_launch l = {.kernel = work->kernels[0],
+                                .groups = {(uint32_t)iron__kit_pieces(work->c.rows, s->block)},
+                                .threads = {s->threads},
+                                .args = args,
+                                .arg_count = arg_count,
+                                .local_bytes = s->local_bytes};
+
+    return iron__gpu_run(queue, &l, err);
+}
+
+static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
+                       iron_error *err) {
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
+                                  IRON_GPU_BUFFER(data->inputs[1]), IRON_GPU_BUFFER(data->output),
+                                  IRON_GPU_VALUE(work->c.rows)};
+
+    return launch(work, args, IRON_KIT_COUNT(args), queue, err);
+}
+
+static iron_status run_staged(iron__gpu_work *work, const iron__gpu_data *data,
+                              iron__gpu_queue *queue, iron_error *err) {
+    k_u32 words = (k_u32)table_words(&work->c);
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
+                                  IRON_GPU_BUFFER(data->inputs[1]), IRON_GPU_BUFFER(data->output),
+                                  IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(words)};
+
+    return launch(work, args, IRON_KIT_COUNT(args), queue, err);
+}
+
+static iron_status run_texture(iron__gpu_work *work, const iron__gpu_data *data,
+                               iron__gpu_queue *queue, iron_error *err) {
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_VALUE(work->texture),
+                                  IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(work->c.rows)};
+
+    return launch(work, args, IRON_KIT_COUNT(args), queue, err);
+}
+
+/* A texture is a view that stays valid when its memory is filled again. params[0] is the address of
+ * the memory. */
+static iron_status derive_texture(iron__gpu_work *work, const iron__gpu_data *data,
+                                  iron__gpu_queue *queue, iron_error *err) {
+    const iron__gpu_buffer *table = data->inputs[1];
+
+    (void)queue;
+    if (work->texture && work->params[0] == table->native)
+        return IRON_OK;
+    iron__gpu_texture_destroy(work->device, work->texture);
+    work->texture = 0;
+    IRON_TRY(iron__gpu_texture_create(table, &work->texture, err));
+    work->params[0] = table->native;
+    return IRON_OK;
+}
+
+static iron_status suits_texture(const iron__gpu_device *device, const iron__case *c,
+                                 iron_error *err) {
+    (void)c;
+    IRON_FAIL_IF(!device->info.has_textures, err, IRON_E_UNSUPPORTED,
+                 "%s does not support textures as kernel arguments", device->info.name);
+    return IRON_OK;
+}
+
+static const shape each = {GATHER_THREADS, GATHER_THREADS, 0};
+static const shape vector = {GATHER_THREADS, 4 * GATHER_QUADS *GATHER_THREADS, 0};
+static const shape staged = {GATHER_STAGED_THREADS, GATHER_STAGED_BLOCK, 4 * GATHER_STAGED_WORDS};
+static const shape sorted = {GATHER_SORTED_THREADS, GATHER_SORTED_BLOCK, 0};
+
+/* Its groups need more threads and local memory than those of the other rows. */
+static iron_status suits_staged(const iron__gpu_device *device, const iron__case *c,
+                                iron_error *err) {
+    (void)c;
+    IRON_TRY(iron__needs_local(device, staged.local_bytes, err));
+    return iron__needs_threads(device, staged.threads, err);
+}
+
+static const iron__kit_spec specs[] = {
+    {.image = &image, .kernels = {"gather_global"}, .own = &each},
+    {.image = &image, .kernels = {"gather_read_only"}, .own = &each},
+    {.image = &image, .kernels = {"gather_texture"}, .suits = suits_texture, .own = &each},
+    {.image = &image, .kernels = {"gather_vector"}, .own = &vector},
+    {.image = &image, .kernels = {"gather_staged"}, .suits = suits_staged, .own = &staged},
+    {.image = &image, .kernels = {"gather_sorted"}, .own = &sorted},
+};
+
+static const iron__gpu_launcher launcher = {IRON_KIT_LAUNCHER, .run = run};
+static const iron__gpu_launcher staged_launcher = {IRON_KIT_LAUNCHER, .run = run_staged};
+static const iron__gpu_launcher texture_launcher = {IRON_KIT_LAUNCHER, .derive = derive_texture,
+                                                    .run = run_texture};
+
+static const iron__contender gpu_rows[] = {
+    {.name = "global",
+     .idea = "one thread per element, ordinary loads",
+     .backends = IRON_ON_GPU,
+     .gpu = &launcher,
+     .own = &specs[0]},
+    {.name = "read-only",
+     .idea = "the same; the compiler knows that the table is read-only",
+     .beats = "global",
+     .backends = IRON_ON_GPU,
+     .gpu = &launcher,
+     .own = &specs[1]},
+    {.name = "texture",
+     .idea = "the same; the table is a texture",
+     .beats = "global",
+     .backends = IRON_ON_CUDA,
+     .gpu = &texture_launcher,
+     .own = &specs[2]},
+    {.name = "vector",
+     .idea = "indices in 16-byte loads, eight table words in flight per thread",
+     .beats = "read-only",
+     .backends = IRON_ON_GPU,
+     .gpu = &launcher,
+     .own = &specs[3]},
+    {.name = "shared-staged",
+     .idea = "a group copies its window of the table to local memory and reads it there",
+     .beats = "vector",
+     .backends = IRON_ON_GPU,
+     .gpu = &staged_launcher,
+     .own = &specs[4]},
+    {.name = "sorted-first",
+     .idea =
+         "a group sorts its indices in local memory, so that neighbours read neighbouring words",
+     .beats = "read-only",
+     .backends = IRON_ON_GPU,
+     .gpu = &launcher,
+     .own = &specs[5]},
+};
 
 #define ROWS_MAX  (UINT64_C(1) << 33)
 #define GPU_ROWS  (UINT64_C(1) << 27)
@@ -15,44 +471,41 @@
 #define CPU_MOST  (UINT64_C(22) << 20)
 
 static const char why[] =
-    "A table is read where the indices say. Whatever the indices are, they and the results pass by "
-    "in order, at the rate of a copy; what differs is the table. Memory comes in pieces of 32 "
-    "bytes or more, and a word alone costs its whole piece: indices in a random order move several "
-    "times the bytes that they use. The same indices sorted use all of each piece. Between the two "
-    "are windows: reads that are random, but lie close together for a while, so that the caches "
-    "hold what they need.\n"
+    "A table is read at the places that the indices name. Indices and results are streamed in "
+    "order at the rate of a copy; only the table accesses differ. Memory delivers pieces of at "
+    "least 32 bytes, and a single word costs the whole piece: indices in random order move "
+    "several times the bytes they use. Sorted indices use all of each piece. Windows lie between "
+    "the two: reads are random, but stay close together for a while, so that caches hold what "
+    "they need.\n"
     "\n"
-    "So there are three questions. How many words are under way at a time, when each is waited "
-    "for? "
-    "That is what 16-byte loads of indices and several words a thread are for. Which cache serves "
-    "a "
-    "warp whose 32 threads read 32 lines? A texture once was the answer, and the race shows what "
-    "is "
-    "left of that; local memory is one when the window fits. And does it pay to sort first? The "
-    "sort is part of the run.";
+    "This raises three questions. How many words are in flight at a time? 16-byte loads of "
+    "indices and several words per thread increase that number. Which cache serves a warp whose "
+    "32 threads read 32 lines? Textures used to be the answer, and the race shows what is left of "
+    "that; local memory is an answer if the window fits. And does it pay to sort first? The sort "
+    "is part of the run.";
 
 static const char traffic[] =
-    "Useful: each index, each result and each word of the table once. In the random order a word "
-    "of the table costs 32 bytes or more unless the cache holds its piece; windowed and sorted, "
-    "each piece comes from memory about once, and shared-staged brings up to one and a half words "
-    "an element from the L2 cache into local memory.";
+    "Useful: each index, each result and each word of the table once. In random order a word of "
+    "the table costs 32 bytes or more unless the cache holds its piece; windowed and sorted, each "
+    "piece comes from memory about once, and shared-staged copies up to 1.5 words per element "
+    "from the L2 cache to local memory.";
 
-static const char unless_it[] =
-    "Staging pays for windows that fit local memory and are read more than once a word; in a "
-    "random order it loads what nobody asks for. Sorting a block pays where a block's indices are "
-    "close enough to share lines: not over a table of hundreds of megabytes in a random order. A "
-    "table that fits the cache needs none of it.";
+static const char unless[] =
+    "Staging pays for windows that fit local memory and whose words are read more than once; in "
+    "random order it loads words that no index names. Sorting a block pays if its indices are "
+    "close enough to share cache lines: not for a table of hundreds of megabytes in random order. "
+    "A table that fits the cache needs neither.";
 
 static const char used[] =
-    "src/ops/tokens/apply.k: tokens_apply_settle brings the maps of all chunks into local memory "
-    "before it walks through them, and the nearest points of a lattice are read-only look-ups in a "
-    "table that stays in the L1 cache. src/ops/tokens/champion.k reads in order, and gathers "
+    "tokens_apply_settle in src/ops/tokens/apply.k copies the maps of all chunks to local memory "
+    "before it walks through them, and the nearest points of a lattice are read-only lookups in a "
+    "table that stays in the L1 cache. src/ops/tokens/champion.k reads in order and gathers "
     "nothing.";
 
 static const char *const order_words[] = {"random", "windowed", "sorted"};
 
 static const iron__axis axes[] = {{.name = "order",
-                                   .about = "where the indices of neighbours point to",
+                                   .about = "the order of the indices",
                                    .words = order_words,
                                    .count = IRON_KIT_COUNT(order_words)}};
 
@@ -62,45 +515,7 @@ static const iron__size sizes[] = {
     {"size", "LARGE", UINT64_C(1) << 29, 1, NULL},
 };
 
-static const iron__contender cpu_rows[] = {
-    {.name = "plain",
-     .idea = "one after the other, as it is written",
-     .backends = IRON_ON_CPU,
-     .cpu_run = iron__gather_run_plain,
-     .is_single = true},
-    {.name = "prefetch",
-     .idea = "words of the table asked for long before they are needed",
-     .beats = "plain",
-     .backends = IRON_ON_CPU,
-     .cpu_run = iron__gather_run_prefetch,
-     .is_single = true},
-    {.name = "threads",
-     .idea = "plain on all threads",
-     .beats = "plain",
-     .backends = IRON_ON_CPU,
-     .cpu_run = iron__gather_run_threads},
-    {.name = "prefetch-threads",
-     .idea = "prefetch on all threads",
-     .beats = "prefetch",
-     .backends = IRON_ON_CPU,
-     .cpu_run = iron__gather_run_prefetch_threads},
-    {.name = "sorted-first",
-     .idea = "all threads; blocks of indices sorted into buckets of the table first",
-     .beats = "threads",
-     .backends = IRON_ON_CPU,
-     .cpu_run = iron__gather_run_sorted,
-     .cpu_scratch_bytes = iron__gather_sorted_scratch},
-};
-
-static bool contender_at(size_t index, iron__contender *out) {
-    if (index < IRON_KIT_COUNT(cpu_rows)) {
-        *out = cpu_rows[index];
-        return true;
-    }
-    return iron__gather_gpu_contender_at(index - IRON_KIT_COUNT(cpu_rows), out);
-}
-
-/* Whole 2^20 elements of 12 bytes that come to four times the cache, within limits. */
+/* On a CPU a multiple of 2^20 elements of 12 bytes, four times the cache, within limits. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t wanted = ((cache_bytes / 3 >> 20) + 1) << 20;
@@ -114,20 +529,21 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
 }
 
 static uint64_t useful_bytes(const iron__case *c) {
-    return (2 * c->rows + iron__gather_table_words(c)) * sizeof(uint32_t);
+    return (2 * c->rows + table_words(c)) * sizeof(uint32_t);
 }
 
-/* One look-up an element. */
+/* One lookup per element. */
 static double operations(const iron__case *c) { return (double)c->rows; }
 
 static bool param_at(const iron__case *c, size_t index, const char **name, double *value) {
     *name = "table";
-    *value = (double)iron__gather_table_words(c);
+    *value = (double)table_words(c);
     return index == 0;
 }
 
-static iron_status accept(const iron__case *c, iron_error *err) {
-    return iron__line_accept(c, ROWS_MAX, err);
+static bool contender_at(size_t index, iron__contender *out) {
+    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
+           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
 }
 
 const iron__op iron__op_gather = {
@@ -135,7 +551,7 @@ const iron__op iron__op_gather = {
     .contract = "out[i] = table[index[i]], 32-bit words",
     .why = why,
     .traffic = traffic,
-    .unless = unless_it,
+    .unless = unless,
     .used = used,
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
@@ -151,9 +567,10 @@ const iron__op iron__op_gather = {
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
-    .accept = accept,
-    .make = iron__gather_make,
-    .unmake = iron__gather_unmake,
-    .check = iron__gather_check,
+    .rows_max = ROWS_MAX,
+    .accept = iron__line_accept_case,
+    .make = make,
+    .unmake = iron__data_unmake,
+    .check = check,
     .contender_at = contender_at,
 };

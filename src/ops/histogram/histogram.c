@@ -1,15 +1,419 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.c: the op histogram: what it is, its sizes and its limits. Rows on the CPU come first
- * (histogram_cpu.c), then those on GPUs (histogram_gpu.c).
+ * histogram.c: the op histogram: counts how often each value occurs. The data decide how often
+ * threads collide in one counter, so they are an axis:
+ *
+ *   uniform   every value is equally likely
+ *   zipf      value k with a probability proportional to 1 / (k + 1), like words of a language:
+ *             real tokenizers give frequent tokens low numbers, so a value is its own rank
+ *   one       a single value, chosen by the seed, but never 0
+ *   sorted    all values equally often, in ascending order: element i is floor(i * bins / count)
+ *
+ * Zipf's law is sampled by Walker's alias method in integers: bins cells of equal size, and cell k
+ * is shared between value k and one other. An element takes a cell and a coin from one random
+ * number. Weights fall with k, so the values that fill up the cells of rare ones are found by
+ * walking from both ends, and no list of them is needed.
+ *
+ * The reference is a plain loop on all threads: each counts a strip of the elements into its own
+ * 64-bit counters, which are then added. Counts are integers, so a right answer is equal to it.
+ *
+ * The CPU rows:
+ *
+ *   plain     one table, one element after the other. An element that equals the one before must
+ *             wait until its counter has been stored: a few cycles each in sorted data
+ *   tables    8 bytes at a time, and one table per element in them (8 for u8, 4 for u16, 2 for
+ *             u32), so that neighbours never share a counter
+ *   threads   the same on all threads, each with its own tables; then all threads add up bins
+ *
+ * Tables have 32-bit counters, half the memory of the answer. A strip that is counted in one set of
+ * tables is short enough for 32 bits; tables are so few that adding them costs less than counting.
+ *
+ * The file holds, in order: the data, the reference and the check, the CPU rows, and the op's
+ * table. The GPU rows are in histogram_gpu.c and follow the CPU rows.
  */
 #include "ops/histogram/histogram.h"
 
 #include "core/fail.h"
-#include "ops/histogram/histogram_op.h"
-#include "ops/line.h"
+#include "core/memory.h"
+#include "ops/data.h"
+#include "ops/kit.h"
+#include "ops/op.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Random streams. */
+enum { STREAM_ELEMENTS = 1, STREAM_ONE = 2 };
+
+/* Weights are integers, WEIGHT / (k + 1); bins * WEIGHT must stay below 2^63. */
+#define WEIGHT    (UINT64_C(1) << 36)
+#define COIN_BITS 23u
+#define BLOCK     ((size_t)1024)
+
+typedef struct cell {
+    uint32_t own;   /* of 2^COIN_BITS coins, so many select the cell's own value */
+    uint32_t other; /* and the rest select this one */
+} cell;
+
+typedef struct source {
+    const iron__case *c;
+    uint32_t bins, one;
+    uint64_t base;
+    const cell *cells;
+    void *to;
+    void (*draw)(const struct source *s, uint64_t first, uint32_t *to, size_t count);
+} source;
+
+/* Gives `rare` its cell and fills the rest with `frequent`, which then has that much less left. */
+static void share(cell *cells, uint64_t *left, uint32_t rare, uint32_t frequent, uint64_t size) {
+    cells[rare] = (cell){(uint32_t)((left[rare] << COIN_BITS) / size), frequent};
+    left[frequent] -= size - left[rare];
+}
+
+/* left[k] is the weight that value k has not been given yet, initially bins times its weight. A
+ * cell holds the sum of all weights, so all cells together hold everything. */
+static void share_all(cell *cells, uint64_t *left, uint32_t bins) {
+    uint32_t rare = 0, frequent = 0;
+    uint64_t size = 0;
+
+    for (uint32_t k = 0; k < bins; k++) {
+        left[k] = bins * (WEIGHT / (k + 1));
+        size += WEIGHT / (k + 1);
+        cells[k] = (cell){UINT32_C(1) << COIN_BITS, k};
+    }
+    while (rare < bins && left[rare] >= size)
+        rare++;
+    for (uint32_t k = bins; k-- > rare;) {
+        share(cells, left, k, frequent, size);
+        while (left[frequent] < size && frequent + 1 < rare) {
+            share(cells, left, frequent, frequent + 1, size);
+            frequent++;
+        }
+    }
+}
+
+static iron_status make_cells(cell **out, uint32_t bins, iron_error *err) {
+    const iron_allocator *allocator = iron__allocator_default();
+    uint64_t *left = iron__allocate(allocator, bins, sizeof *left, "weights", err);
+
+    *out = left ? iron__allocate(allocator, bins, sizeof **out, "cells", err) : NULL;
+    if (*out)
+        share_all(*out, left, bins);
+    iron__release(allocator, left);
+    return *out ? IRON_OK : IRON_E_NOMEM;
+}
+
+static void draw_uniform(const source *s, uint64_t first, uint32_t *to, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        to[k] = iron__data_below(iron__data_bits(s->base, first + k), s->bins);
+}
+
+static void draw_zipf(const source *s, uint64_t first, uint32_t *to, size_t count) {
+    for (size_t k = 0; k < count; k++) {
+        uint64_t bits = iron__data_bits(s->base, first + k);
+        uint32_t at = iron__data_below(bits, s->bins);
+        uint32_t coin = (uint32_t)bits & ((UINT32_C(1) << COIN_BITS) - 1);
+
+        uint32_t is_own =
+            0 - (uint32_t)(coin < s->cells[at].own); /* a branch would be mispredicted */
+
+        to[k] = (at & is_own) | (s->cells[at].other & ~is_own);
+    }
+}
+
+static void draw_one(const source *s, uint64_t first, uint32_t *to, size_t count) {
+    (void)first;
+    for (size_t k = 0; k < count; k++)
+        to[k] = s->one;
+}
+
+/* From value to value: one division per value, not per element. */
+static void draw_sorted(const source *s, uint64_t first, uint32_t *to, size_t count) {
+    uint64_t rows = s->c->rows;
+
+    for (size_t k = 0; k < count;) {
+        uint64_t value = (first + k) * s->bins / rows;
+        uint64_t next =
+            ((value + 1) * rows + s->bins - 1) / s->bins; /* first index of the next value */
+
+        for (; k < count && first + k < next; k++)
+            to[k] = (uint32_t)value;
+    }
+}
+
+static void store(const source *s, size_t first, const uint32_t *from, size_t count) {
+    if (s->c->element == IRON_U8)
+        for (size_t k = 0; k < count; k++)
+            ((uint8_t *)s->to)[first + k] = (uint8_t)from[k];
+    else if (s->c->element == IRON_U16)
+        for (size_t k = 0; k < count; k++)
+            ((uint16_t *)s->to)[first + k] = (uint16_t)from[k];
+    else
+        for (size_t k = 0; k < count; k++)
+            ((uint32_t *)s->to)[first + k] = from[k];
+}
+
+static void fill_piece(void *context, size_t begin, size_t end) {
+    const source *s = context;
+    uint32_t block[BLOCK];
+
+    for (size_t k = begin; k < end; k += BLOCK) {
+        size_t count = end - k < BLOCK ? end - k : BLOCK;
+
+        s->draw(s, k, block, count);
+        store(s, k, block, count);
+    }
+}
+
+/* Fills the elements of the problem. */
+static iron_status fill_elements(iron__op_problem *problem, iron_error *err) {
+    static void (*const draws[IRON_HISTOGRAM_DATA])(const source *, uint64_t, uint32_t *,
+                                                    size_t) = {draw_uniform, draw_zipf, draw_one,
+                                                               draw_sorted};
+    const iron__case *c = &problem->c;
+    cell *cells = NULL;
+    source s = {.c = c,
+                .bins = iron__histogram_bins(c),
+                .base = iron__data_base(c->seed, STREAM_ELEMENTS),
+                .to = problem->inputs[0].data,
+                .draw = draws[iron__histogram_data_of(c)]};
+
+    s.one = 1 + iron__data_below(iron__data_base(c->seed, STREAM_ONE), s.bins - 1);
+    if (iron__histogram_data_of(c) == IRON_HISTOGRAM_ZIPF)
+        IRON_TRY(make_cells(&cells, s.bins, err));
+    s.cells = cells;
+    iron__data_pieces(problem->pool, (size_t)c->rows, fill_piece, &s);
+    iron__release(iron__allocator_default(), cells);
+    return IRON_OK;
+}
+
+typedef struct counting {
+    const iron__op_problem *problem;
+    uint64_t *strips; /* `bins` counters each; the first becomes the reference */
+    size_t count;     /* of strips */
+    size_t bins;
+} counting;
+
+/* Elements begin ... end-1, one after the other. */
+static void count_elements(const iron__op_problem *problem, size_t begin, size_t end,
+                           uint64_t *counts) {
+    const void *elements = problem->inputs[0].data;
+
+    if (problem->c.element == IRON_U8)
+        for (size_t k = begin; k < end; k++)
+            counts[((const uint8_t *)elements)[k]]++;
+    else if (problem->c.element == IRON_U16)
+        for (size_t k = begin; k < end; k++)
+            counts[((const uint16_t *)elements)[k]]++;
+    else
+        for (size_t k = begin; k < end; k++)
+            counts[((const uint32_t *)elements)[k]]++;
+}
+
+static void count_strip(void *context, size_t index) {
+    const counting *w = context;
+    size_t rows = (size_t)w->problem->c.rows, begin = rows / w->count * index;
+    size_t end = index + 1 < w->count ? begin + rows / w->count : rows;
+
+    count_elements(w->problem, begin, end, w->strips + index * w->bins);
+}
+
+static void add_strips(void *context, size_t begin, size_t end) {
+    const counting *w = context;
+
+    for (size_t strip = 1; strip < w->count; strip++)
+        for (size_t bin = begin; bin < end; bin++)
+            w->strips[bin] += w->strips[strip * w->bins + bin];
+}
+
+/* One strip per thread, as long as strips are longer than their counters. */
+static iron_status compute_reference(iron__op_problem *p, iron_error *err) {
+    counting w = {.problem = p,
+                  .count = iron__thread_pool_threads(p->pool),
+                  .bins = iron__histogram_bins(&p->c)};
+
+    if (w.count > p->c.rows / w.bins)
+        w.count = (size_t)(p->c.rows / w.bins);
+    if (w.count < 1)
+        w.count = 1;
+    IRON_TRY(iron__data_take(&p->reference, "counters", w.count * w.bins * sizeof *w.strips, err));
+    w.strips = p->reference.data;
+    iron__thread_pool_run(p->pool, count_strip, &w, w.count);
+    iron__data_pieces(p->pool, w.bins, add_strips, &w);
+    return IRON_OK;
+}
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    size_t bytes = (size_t)p->c.rows * iron__element_bytes(p->c.element);
+
+    p->input_count = 1;
+    p->output_bytes = iron__histogram_bins(&p->c) * sizeof(uint64_t);
+    IRON_TRY(iron__data_take(&p->inputs[0], "elements", bytes, err));
+    IRON_TRY(fill_elements(p, err));
+    return compute_reference(p, err);
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+typedef struct comparison {
+    const uint64_t *got, *want;
+} comparison;
+
+static bool differs(const void *context, size_t bin) {
+    const comparison *c = context;
+
+    return c->got[bin] != c->want[bin];
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    comparison c = {output, problem->reference.data};
+    size_t bins = iron__histogram_bins(&problem->c);
+    size_t bin = iron__data_first(problem->pool, bins, differs, &c);
+
+    if (bin == bins)
+        return true;
+    snprintf(text, size, "value %zu occurs %" PRIu64 " times, should be %" PRIu64, bin, c.got[bin],
+             c.want[bin]);
+    return false;
+}
+
+/* Maximum of elements per strip: what 32-bit counters can hold. */
+#define STRIP_MAX (UINT64_C(1) << 31)
+#define WORD      sizeof(uint64_t)
+/* Bins per task when tables are added: few, so that all threads have some. */
+#define PIECE ((size_t)4096)
+
+typedef struct pass {
+    const iron__op_problem *problem;
+    size_t strips, bins;
+    size_t ways; /* tables per strip = elements in 8 bytes */
+    uint32_t *tables;
+    uint64_t *counts;
+} pass;
+
+static void run_plain(const iron__cpu_work *work) {
+    memset(work->output, 0, work->problem->output_bytes);
+    count_elements(work->problem, 0, (size_t)work->problem->c.rows, work->output);
+}
+
+/* `element`, the bytes of an element, is always a constant. */
+static inline __attribute__((always_inline)) void count_words(const unsigned char *from,
+                                                              size_t bytes, uint32_t *tables,
+                                                              size_t bins, const size_t element) {
+    const uint64_t mask = UINT64_MAX >> (64 - 8 * element);
+    uint64_t word = 0;
+    size_t k = 0;
+
+    for (; k + WORD <= bytes; k += WORD) {
+        memcpy(&word, from + k, WORD);
+        for (size_t way = 0; way < WORD / element; way++)
+            tables[way * bins + (word >> 8 * element * way & mask)]++;
+    }
+    for (; k < bytes; k += element) {
+        word = 0;
+        memcpy(&word, from + k, element);
+        tables[word]++;
+    }
+}
+
+static void count_strip_in_tables(void *context, size_t index) {
+    const pass *p = context;
+    const iron__op_array *elements = &p->problem->inputs[0];
+    size_t words = elements->bytes / WORD, begin = words * index / p->strips * WORD;
+    size_t end = index + 1 < p->strips ? words * (index + 1) / p->strips * WORD : elements->bytes;
+    const unsigned char *from = (const unsigned char *)elements->data + begin;
+    uint32_t *tables = p->tables + index * p->ways * p->bins;
+
+    memset(tables, 0, p->ways * p->bins * sizeof *tables);
+    if (p->problem->c.element == IRON_U8)
+        count_words(from, end - begin, tables, p->bins, 1);
+    else if (p->problem->c.element == IRON_U16)
+        count_words(from, end - begin, tables, p->bins, 2);
+    else
+        count_words(from, end - begin, tables, p->bins, 4);
+}
+
+static void add_tables(void *context, size_t index) {
+    const pass *p = context;
+    size_t begin = index * PIECE, end = p->bins - begin < PIECE ? p->bins : begin + PIECE;
+
+    memset(p->counts + begin, 0, (end - begin) * sizeof *p->counts);
+    for (size_t table = 0; table < p->strips * p->ways; table++)
+        for (size_t bin = begin; bin < end; bin++)
+            p->counts[bin] += p->tables[table * p->bins + bin];
+}
+
+static size_t ways_of(const iron__op_problem *problem) {
+    return WORD / iron__element_bytes(problem->c.element);
+}
+
+/* One per thread, if each has at least twice as many elements as its tables have counters. */
+static size_t strips_of(const iron__op_problem *problem, uint32_t threads) {
+    uint64_t rows = problem->c.rows;
+    uint64_t worth = rows / (2 * ways_of(problem) * iron__histogram_bins(&problem->c));
+    uint64_t strips = threads < worth ? threads : worth, least = iron__kit_pieces(rows, STRIP_MAX);
+
+    return (size_t)(strips > least ? strips : least);
+}
+
+static size_t threads_scratch(const iron__op_problem *problem, uint32_t threads) {
+    return strips_of(problem, threads) * ways_of(problem) * iron__histogram_bins(&problem->c) *
+           sizeof(uint32_t);
+}
+
+static size_t tables_scratch(const iron__op_problem *problem, uint32_t threads) {
+    (void)threads;
+    return threads_scratch(problem, 1);
+}
+
+static pass start(const iron__cpu_work *work, uint32_t threads) {
+    return (pass){.problem = work->problem,
+                  .strips = strips_of(work->problem, threads),
+                  .ways = ways_of(work->problem),
+                  .bins = iron__histogram_bins(&work->problem->c),
+                  .tables = work->scratch,
+                  .counts = work->output};
+}
+
+static void run_tables(const iron__cpu_work *work) {
+    pass p = start(work, 1);
+
+    for (size_t k = 0; k < p.strips; k++)
+        count_strip_in_tables(&p, k);
+    for (size_t k = 0; k < iron__kit_pieces(p.bins, PIECE); k++)
+        add_tables(&p, k);
+}
+
+static void run_threads(const iron__cpu_work *work) {
+    pass p = start(work, iron__thread_pool_threads(work->pool));
+
+    iron__thread_pool_run(work->pool, count_strip_in_tables, &p, p.strips);
+    iron__thread_pool_run(work->pool, add_tables, &p, (size_t)iron__kit_pieces(p.bins, PIECE));
+}
+
+static const iron__contender cpu_rows[] = {
+    {.name = "plain",
+     .idea = "one table, one element after the other",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_plain,
+     .is_single = true},
+    {.name = "tables",
+     .idea = "8 bytes at a time, with one table per element in them",
+     .beats = "plain",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_tables,
+     .cpu_scratch_bytes = tables_scratch,
+     .is_single = true},
+    {.name = "threads",
+     .idea = "the same on all threads, each with its own tables, which are then added",
+     .beats = "tables",
+     .backends = IRON_ON_CPU,
+     .cpu_run = run_threads,
+     .cpu_scratch_bytes = threads_scratch},
+};
 
 #define VOCAB_USUAL 50257u
 #define VOCAB_MAX   (UINT32_C(1) << 24)
@@ -18,42 +422,42 @@
 #define BYTES_CPU   (UINT64_C(1) << 26)
 
 static const char why[] =
-    "Reading is all that has to be done, and one addition an element; but where the additions go, "
-    "the data decide. Threads that meet in one counter wait for each other, and atomics in device "
-    "memory let all threads of the device meet in a few lines of the last-level cache. A table in "
-    "a group's local memory, added to the answer once at the end, leaves the meetings to the "
-    "group, "
-    "and local memory is fast at them. Copies of the table make them rarer; a copy for each of 32 "
-    "lanes, each in a bank of its own, makes them impossible within a warp, whatever the data.\n"
+    "The data must be read once, with one addition per element; but the data decide where the "
+    "additions go. Threads that add to the same counter wait for each other, and atomics in "
+    "device memory make all threads of the device collide in a few lines of the last-level cache. "
+    "A table in a group's local memory, added to the answer once at the end, restricts collisions "
+    "to the group, and local memory handles them fast. Copies of the table make them rarer; one "
+    "copy for each of 32 lanes, each in its own bank, makes them impossible within a warp, "
+    "whatever the data.\n"
     "\n"
-    "Then memory decides again, and with it bytes in flight: 16-byte loads, several of them under "
-    "way. With many bins the question is another one: does a table fit at all? Tokens of a large "
-    "vocabulary need every byte of local memory that a unit has, or counters of half the width, "
-    "which overflow unless somebody looks after them. "
-    "Race all values of `data`: a contender that is fast on uniform data alone is a trap.";
+    "Then memory is the limit again, and with it the bytes in flight: 16-byte loads, several at a "
+    "time. With many bins the question is another one: does a table fit at all? Tokens of a large "
+    "vocabulary need all local memory of a unit, or counters of half the width, which must be "
+    "kept from overflowing. Race all values of `data`: a contender that is fast on uniform data "
+    "only is a trap.";
 
 static const char traffic[] =
-    "All contenders read the data once. They differ in atomic additions: one an element in device "
-    "memory (global-atomic), or one an element in local memory and one a bin and group in device "
-    "memory. Counters in device memory have 8 bytes, tables in local memory 4 bytes a bin and "
-    "copy, packed and swept ones 2. Values without room there are added in device memory, to one "
-    "counter (packed) or to copies of it that a second kernel adds up (swept).";
+    "All contenders read the data once. They differ in atomic additions: one per element in "
+    "device memory (global-atomic), or one per element in local memory plus one per bin and group "
+    "in device memory. Counters in device memory have 8 bytes, tables in local memory 4 bytes per "
+    "bin and copy, packed and swept ones 2. Values that do not fit there are added in device "
+    "memory, to one counter (packed) or to copies of it that a second kernel adds (swept).";
 
 static const char unless[] =
-    "Tables have to be cleared and written back once a group: for data that are not much longer "
-    "than tables times groups, or for bins that fit no local memory, adding in place does as well. "
-    "Sorting first pays only if the sorted data are wanted anyway.";
+    "Each group must clear its tables and write them back once: if the data are not much longer "
+    "than tables times groups, or if the bins do not fit local memory, adding in place is as "
+    "good. Sorting first pays only if the sorted data are needed anyway.";
 
 static const char used[] =
-    "iron's own kernels count nothing, but they add up by the same rule: sums are made in "
-    "registers and local memory, and device memory sees one atomic a group and batch "
+    "iron's own kernels count nothing, but they add by the same rule: sums are computed in "
+    "registers and local memory, and device memory sees one atomic per group and batch "
     "(tokens_champion in src/ops/tokens/champion.k, tokens_reduce_group in "
-    "src/ops/tokens/tokens.k), and they read by 16-byte loads, several under way.";
+    "src/ops/tokens/tokens.k); they also use 16-byte loads, several in flight.";
 
 static const char *const data_words[IRON_HISTOGRAM_DATA] = {"uniform", "zipf", "one", "sorted"};
 
 static const iron__axis axes[] = {{.name = "data",
-                                   .about = "which values there are, and in which order",
+                                   .about = "the distribution and order of the values",
                                    .words = data_words,
                                    .count = IRON_HISTOGRAM_DATA}};
 
@@ -64,9 +468,8 @@ static const iron__size sizes[] = {
 };
 
 static bool contender_at(size_t index, iron__contender *out) {
-    if (index < iron__histogram_cpu_count())
-        return iron__histogram_cpu_contender_at(index, out);
-    return iron__histogram_gpu_contender_at(index - iron__histogram_cpu_count(), out);
+    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
+           iron__row_at(iron__histogram_gpu_rows, IRON_HISTOGRAM_GPU_ROWS, &index, out);
 }
 
 static bool param_at(const iron__case *c, size_t index, const char **name, double *value) {
@@ -75,8 +478,7 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
     return index == 0;
 }
 
-/* 4 GiB where there is a GPU, which then is busy for a millisecond; else what a CPU's caches cannot
- * hold. */
+/* 4 GiB on a GPU, which takes about a millisecond; otherwise more than the CPU's caches hold. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t bytes = has_gpu ? BYTES_GPU : BYTES_CPU;
@@ -91,7 +493,7 @@ static uint64_t useful_bytes(const iron__case *c) {
     return c->rows * iron__element_bytes(c->element) + iron__histogram_bins(c) * sizeof(uint64_t);
 }
 
-/* An addition an element. */
+/* One addition per element. */
 static double operations(const iron__case *c) { return (double)c->rows; }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
@@ -104,8 +506,8 @@ static iron_status accept(const iron__case *c, iron_error *err) {
 
 const iron__op iron__op_histogram = {
     .name = "histogram",
-    .contract = "how often each value occurs, a 64-bit count each: 256 values of u8, 65,536 of "
-                "u16, the vocabulary of u32",
+    .contract =
+        "a 64-bit count of each value: 256 values of u8, 65,536 of u16, the vocabulary of u32",
     .why = why,
     .traffic = traffic,
     .unless = unless,
@@ -117,17 +519,17 @@ const iron__op iron__op_histogram = {
     .bound = IRON_BOUND_READ,
     .is_resident = true,
     .axes = axes,
-    .axis_count = sizeof axes / sizeof axes[0],
+    .axis_count = IRON_KIT_COUNT(axes),
     .param_at = param_at,
     .baselines = {"plain", "shared"},
     .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    .size_count = IRON_KIT_COUNT(sizes),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .accept = accept,
-    .make = iron__histogram_make,
-    .unmake = iron__histogram_unmake,
-    .check = iron__histogram_check,
+    .make = make,
+    .unmake = iron__data_unmake,
+    .check = check,
     .contender_at = contender_at,
 };

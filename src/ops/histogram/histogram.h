@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.h: what the files of the op histogram share: the cases, the problem and its judge, and
- * the rows on the CPU and on GPUs.
+ * histogram.h: shared by histogram.c (problem, check, CPU rows, the op) and histogram_gpu.c (GPU
+ * rows).
  *
- * Bins are the values an element can have: 256 for u8, 65,536 for u16, and case.vocab for u32,
- * which are tokens and always below it. An answer is a uint64_t a bin.
+ * Bins are the values that an element can have: 256 for u8, 65,536 for u16, and case.vocab for u32,
+ * whose elements are tokens and always below it. An answer is one uint64_t per bin.
  */
 #ifndef IRON_OPS_HISTOGRAM_HISTOGRAM_H
 #define IRON_OPS_HISTOGRAM_HISTOGRAM_H
 
 #include "ops/op.h"
 
-/* The words of the axis `data`, in its order. */
+/* The values of the axis `data`. */
 typedef enum iron__histogram_data {
     IRON_HISTOGRAM_UNIFORM,
     IRON_HISTOGRAM_ZIPF,
@@ -28,16 +28,7 @@ static inline uint32_t iron__histogram_bins(const iron__case *c) {
     return c->element == IRON_U8 ? 256u : c->element == IRON_U16 ? 65536u : c->vocab;
 }
 
-/* Fills the problem's elements, which have memory, as its case says. */
-iron_status iron__histogram_fill(iron__problem *problem, iron__team *team, iron_error *err);
-
-iron_status iron__histogram_make(iron__problem *out, iron__team *team, iron_error *err);
-void iron__histogram_unmake(iron__problem *problem);
-bool iron__histogram_check(const iron__problem *problem, const void *output, char *text,
-                           size_t size);
-
-bool iron__histogram_cpu_contender_at(size_t index, iron__contender *out);
-size_t iron__histogram_cpu_count(void);
-bool iron__histogram_gpu_contender_at(size_t index, iron__contender *out);
+#define IRON_HISTOGRAM_GPU_ROWS 10u
+extern const iron__contender iron__histogram_gpu_rows[IRON_HISTOGRAM_GPU_ROWS];
 
 #endif

@@ -1,79 +1,79 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_params.h: what the kernels of histogram and the host agree on, and all that can be tuned:
- * threads of a group, groups a unit, loads under way. Text of both, so it holds macros and plain
- * structs only.
+ * kernel_params.h: constants and types that the kernels of histogram and the host share, and all
+ * tuning parameters: threads per group, groups per unit, loads in flight. Macros and plain structs
+ * only, since the file is also part of the kernels' text.
  *
- * What the figures below cost: a thread keeps four registers a load under way, and threads * groups
- * * registers must stay within a unit's 65,536; tables must fit into a group's local memory, and
- * with two groups a unit both of them.
+ * Limits: a thread needs four registers per load in flight, and threads * groups * registers must
+ * stay within the 65,536 of a unit; a table must fit a group's local memory, and with two groups
+ * per unit both tables must fit.
  */
 #ifndef IRON_OPS_HISTOGRAM_KERNEL_PARAMS_H
 #define IRON_OPS_HISTOGRAM_KERNEL_PARAMS_H
 
-#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text has it already, and has no includes */
+#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text contains it already and has no includes */
 #include "gpu/kernel_words.h"
 #endif
 
-/* global-atomic, and the champion's table where groups are small: what every GPU has. */
+/* global-atomic, and the champion's table for small groups: supported by every GPU. */
 #define HISTOGRAM_SMALL_THREADS 256
 #define HISTOGRAM_SMALL_GROUPS  8
 #define HISTOGRAM_SMALL_LOADS   2
 
-/* Rows with a table in local memory. A large table leaves room for one group a unit, so groups are
- * as large as they can be. */
+/* Rows with a table in local memory. A large table leaves space for one group per unit, so groups
+ * are as large as possible. */
 #define HISTOGRAM_TABLE_THREADS 1024
-#define HISTOGRAM_TABLE_GROUPS  2 /* where that many tables fit */
+#define HISTOGRAM_TABLE_GROUPS  2 /* if that many tables fit */
 #define HISTOGRAM_VECTOR_LOADS  1 /* vector-loads */
 #define HISTOGRAM_TABLE_LOADS   4 /* the champion */
 
-/* shared-replicated: copies of the table a group at most; warps take turns at them. */
+/* shared-replicated: maximum copies of the table per group; warps take turns using them. */
 #define HISTOGRAM_COPIES 8
 
-/* lane-private, and the champion for few bins: a copy of the table a lane, a bank each. */
+/* lane-private, and the champion for few bins: one copy of the table per lane and bank. */
 #define HISTOGRAM_LANES           32
 #define HISTOGRAM_LANES_THREADS   1024
 #define HISTOGRAM_LANES_GROUPS    2
 #define HISTOGRAM_LANES_ONE_LOADS 1   /* lane-private */
 #define HISTOGRAM_LANES_LOADS     4   /* the champion */
-#define HISTOGRAM_LANES_BINS      512 /* the champion's few bins */
+#define HISTOGRAM_LANES_BINS      512 /* the champion's limit for few bins */
 
-/* Two counters of 16 bits a word. Between two barriers a group counts one turn or more of
- * HISTOGRAM_PACKED_THREADS times LOADS times 16 bytes, and histogram_packed.k proves why that must
- * not exceed HISTOGRAM_PACKED_MOST elements. One group a unit: two tables of 50,000 bins would fit,
- * the registers of two groups do not, and the second one would have to wait for the first to end
- * (97 % of an H200's read ceiling, with two 93). */
+/* packed: two 16-bit counters per word. Between two barriers a group counts one or more turns of
+ * HISTOGRAM_PACKED_THREADS * LOADS * 16 bytes; histogram.k proves why that must not exceed
+ * HISTOGRAM_PACKED_MOST elements. One group per unit: two tables of 50,000 bins would fit, but the
+ * registers of two groups do not, and the second would wait for the first to end (97 % of an H200's
+ * read ceiling; 93 % with two). */
 #define HISTOGRAM_PACKED_THREADS 1024
 #define HISTOGRAM_PACKED_GROUPS  1
 #define HISTOGRAM_PACKED_LOADS   4
 #define HISTOGRAM_PACKED_FULL    16384u
 #define HISTOGRAM_PACKED_MOST    (65535 - HISTOGRAM_PACKED_FULL)
-#define HISTOGRAM_PACKED_SPARE   32u /* words behind the counters */
+#define HISTOGRAM_PACKED_SPARE   32u /* unused words behind the counters */
 
-/* Two counters of 16 bits a word, swept before one could overflow: see histogram_swept.k. One group
- * a unit: that is what a table leaves room for where it matters, and its threads may have as many
- * registers as they like. */
+/* swept: two 16-bit counters per word, swept before one can overflow; see histogram.k. One group
+ * per unit: a large table leaves no space for more, and its threads may use as many registers as
+ * they need. */
 #define HISTOGRAM_SWEPT_THREADS 1024
 #define HISTOGRAM_SWEPT_GROUPS  1
 #define HISTOGRAM_SWEPT_LOADS   3
-#define HISTOGRAM_SWEPT_KEPT    4096u                          /* a power of 2 */
-#define HISTOGRAM_SWEPT_MOST    (65536 - HISTOGRAM_SWEPT_KEPT) /* elements from sweep to sweep */
+#define HISTOGRAM_SWEPT_LOW     4096u                         /* a power of 2 */
+#define HISTOGRAM_SWEPT_MOST    (65536 - HISTOGRAM_SWEPT_LOW) /* elements from sweep to sweep */
 
-/* Copies of the counters of values without room, and bytes that they take at most: so little that
- * the last-level cache keeps them. There is one copy, however large. */
+/* Copies of the far counters, and their maximum bytes: so few that they stay in the last-level
+ * cache. There is always at least one copy. */
 #define HISTOGRAM_FAR_COPIES 64
 #define HISTOGRAM_FAR_BYTES  8388608
 
-/* The most local memory that a table takes, however much there is: a Hopper's, so that a device
- * with more of it (a CPU behind OpenCL) runs what GPUs run. */
+/* Maximum local memory of a table: Hopper's, so that a device with more (an OpenCL CPU device) runs
+ * the same kernels as a GPU. */
 #define HISTOGRAM_LOCAL_MOST 232448u
 
-/* What a launch is told. */
+/* Arguments of a launch. */
 typedef struct histogram_span {
     k_u64 count;  /* elements */
     k_u32 bins;   /* values are below it */
-    k_u32 copies; /* shared-replicated: of the table a group; swept: of the far counters */
-    k_u32 pairs; /* words of packed counters: values below 2 * pairs have one, the others are far */
+    k_u32 copies; /* shared-replicated: tables per group; swept: copies of the far counters */
+    k_u32 pairs;  /* words of 16-bit counters: values from 2 * pairs on are far */
     k_u32 unused;
 } histogram_span;
 

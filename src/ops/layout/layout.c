@@ -1,56 +1,489 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * layout.c: the op layout: what it is, its axis and its sizes. Its rows are in layout_cpu.c and
- * layout_gpu.c.
+ * layout.c: data layouts: a time step of particles with six fields, stored as an array of
+ * structures (aos), a structure of arrays (soa), or blocks of 32 particles (aosoa); kernel_params.h
+ * shows them.
+ *
+ * The six numbers of a particle are random functions of their indices, so a particle or field in a
+ * wrong place, or an answer that was not computed, differs in nearly every element. Each operation
+ * of a step rounds once and nothing is fused, so there is one right answer, bit for bit. The check
+ * computes it again from the inputs; no reference is stored.
+ *
+ * The CPU loops are plain: a compiler vectorizes arrays of one field, but must pick the fields of a
+ * structure apart one by one. Arrays of fields are processed one axis at a time (x with vx, then y
+ * with vy), which gives four address streams, easier for prefetchers than twelve.
+ *
+ * The file holds, in order: conversions between layouts, the problem and its check, the CPU rows
+ * (three layouts on one thread and on all), the GPU rows, and the op's table.
  */
-#include "ops/layout/layout.h"
+#include "core/fail.h"
+#include "ops/data.h"
+#include "ops/kit.h"
+#include "ops/layout/kernel_params.h"
+#include "ops/op.h"
 
-#include "ops/layout/layout_op.h"
-#include "ops/line.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The axis `fields`: whether a step touches x alone. */
+static bool is_one_field(const iron__case *c) { return c->at[0] != 0; }
+
+/* Index of a particle's x in an aosoa, and the distance to its next field. */
+typedef struct spot {
+    size_t at, pitch;
+} spot;
+
+static spot spot_of(size_t particle, size_t count) {
+    size_t first = particle / LAYOUT_BLOCK * LAYOUT_BLOCK, left = count - first;
+
+    return (spot){.at = first * LAYOUT_FIELDS + particle % LAYOUT_BLOCK,
+                  .pitch = left < LAYOUT_BLOCK ? left : LAYOUT_BLOCK};
+}
+
+/* A conversion between the op's order and another one. */
+typedef struct conversion {
+    const float *from;
+    float *to;
+    size_t count;
+} conversion;
+
+static void piece_to_soa(void *context, size_t begin, size_t end) {
+    const conversion *m = context;
+
+    for (size_t k = begin; k < end; k++)
+        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
+            m->to[f * m->count + k] = m->from[k * LAYOUT_FIELDS + f];
+}
+
+static void piece_to_aosoa(void *context, size_t begin, size_t end) {
+    const conversion *m = context;
+
+    for (size_t k = begin; k < end; k++) {
+        spot s = spot_of(k, m->count);
+
+        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
+            m->to[s.at + f * s.pitch] = m->from[k * LAYOUT_FIELDS + f];
+    }
+}
+
+static void piece_from_soa(void *context, size_t begin, size_t end) {
+    const conversion *m = context;
+
+    for (size_t k = begin; k < end; k++)
+        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
+            m->to[k * LAYOUT_FIELDS + f] = m->from[f * m->count + k];
+}
+
+static void piece_from_aosoa(void *context, size_t begin, size_t end) {
+    const conversion *m = context;
+
+    for (size_t k = begin; k < end; k++) {
+        spot s = spot_of(k, m->count);
+
+        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
+            m->to[k * LAYOUT_FIELDS + f] = m->from[s.at + f * s.pitch];
+    }
+}
+
+static void copy_piece(void *context, size_t begin, size_t end) {
+    const conversion *m = context;
+
+    memcpy(m->to + begin, m->from + begin, (end - begin) * sizeof(float));
+}
+
+/* Converts an answer to the op's order. One field is in the order of particles in every layout. */
+static void unpack(const iron__op_problem *problem, const void *from, void *to,
+                   iron__data_piece all_fields) {
+    conversion m = {from, to, (size_t)problem->c.rows};
+
+    iron__data_pieces(problem->pool, m.count, is_one_field(&problem->c) ? copy_piece : all_fields,
+                      &m);
+}
+
+static void unpack_soa(const iron__op_problem *problem, const void *own_order, void *output) {
+    unpack(problem, own_order, output, piece_from_soa);
+}
+
+static void unpack_aosoa(const iron__op_problem *problem, const void *own_order, void *output) {
+    unpack(problem, own_order, output, piece_from_aosoa);
+}
+
+#define STREAM_PARTICLES 1
+
+_Static_assert(sizeof(layout_particle) == LAYOUT_FIELDS * sizeof(float), "no gaps");
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    size_t count = (size_t)p->c.rows;
+
+    p->input_count = 1;
+    p->output_bytes = count * (is_one_field(&p->c) ? sizeof(float) : sizeof(layout_particle));
+    IRON_TRY(iron__data_take(&p->inputs[0], "particles", count * sizeof(layout_particle), err));
+    iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_PARTICLES, p->pool);
+    return IRON_OK;
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+typedef struct comparison {
+    const float *from, *is;
+    bool is_one;
+} comparison;
+
+/* Computes the expected fields of particle `index`: all six, or x alone. Returns their number; the
+ * rest is 0. */
+static size_t compute(const comparison *c, size_t index, float should_be[LAYOUT_FIELDS]) {
+    const float *p = c->from + index * LAYOUT_FIELDS;
+    float speeds[3] = {p[3], p[4], p[5] - LAYOUT_FALL};
+
+    memset(should_be, 0, LAYOUT_FIELDS * sizeof *should_be);
+    if (c->is_one) {
+        should_be[0] = p[0] + LAYOUT_SHIFT;
+        return 1;
+    }
+    for (size_t k = 0; k < 3; k++) {
+        float distance = speeds[k] * LAYOUT_DT;
+
+        should_be[k] = p[k] + distance;
+        should_be[3 + k] = speeds[k];
+    }
+    return LAYOUT_FIELDS;
+}
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* The first field that differs bit by bit, or `fields`. */
+static size_t first_field(const float *is, const float *should_be, size_t fields) {
+    size_t k = 0;
+
+    while (k < fields && bits_of(is[k]) == bits_of(should_be[k]))
+        k++;
+    return k;
+}
+
+static bool differs(const void *context, size_t index) {
+    const comparison *c = context;
+    float should_be[LAYOUT_FIELDS];
+    size_t fields = compute(c, index, should_be);
+
+    return first_field(c->is + index * fields, should_be, fields) < fields;
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    static const char *const names[] = {"x", "y", "z", "vx", "vy", "vz"};
+    comparison c = {problem->inputs[0].data, output, is_one_field(&problem->c)};
+    size_t count = (size_t)problem->c.rows, fields, field;
+    size_t first = iron__data_first(problem->pool, count, differs, &c);
+    float should_be[LAYOUT_FIELDS];
+    const float *is;
+
+    if (first == count)
+        return true;
+    fields = compute(&c, first, should_be);
+    is = c.is + first * fields;
+    field = first_field(is, should_be, fields);
+    snprintf(text, size, "%s of particle %zu is %.9g, should be %.9g", names[field], first,
+             (double)is[field], (double)should_be[field]);
+    return false;
+}
+
+/* The work of a CPU row, divided into pieces of particles. */
+typedef struct job {
+    const float *from; /* in the row's layout */
+    float *to;
+    size_t count;
+    bool is_one;
+} job;
+
+/* fall is subtracted from the speed; v - 0 is v, bit for bit. */
+static inline void step_axis(const float *restrict at, const float *restrict speed,
+                             float *restrict at_to, float *restrict speed_to, size_t count,
+                             float fall) {
+    for (size_t k = 0; k < count; k++) {
+        float v = speed[k] - fall;
+        float distance = v * LAYOUT_DT;
+
+        at_to[k] = at[k] + distance;
+        speed_to[k] = v;
+    }
+}
+
+static inline void shift(const float *restrict from, float *restrict to, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        to[k] = from[k] + LAYOUT_SHIFT;
+}
+
+/* A step of fields whose arrays are `pitch` elements apart. */
+static inline void step_fields(const float *from, float *to, size_t pitch, size_t count) {
+    for (size_t axis = 0; axis < 3; axis++)
+        step_axis(from + axis * pitch, from + (3 + axis) * pitch, to + axis * pitch,
+                  to + (3 + axis) * pitch, count, axis == 2 ? LAYOUT_FALL : 0.0f);
+}
+
+static void step_aos(const layout_particle *restrict from, layout_particle *restrict to,
+                     size_t count) {
+    for (size_t k = 0; k < count; k++) {
+        layout_particle p = from[k];
+
+        p.vz = p.vz - LAYOUT_FALL;
+        p.x = p.x + p.vx * LAYOUT_DT;
+        p.y = p.y + p.vy * LAYOUT_DT;
+        p.z = p.z + p.vz * LAYOUT_DT;
+        to[k] = p;
+    }
+}
+
+static void piece_of_aos(void *context, size_t begin, size_t end) {
+    const job *j = context;
+    const layout_particle *from = (const layout_particle *)j->from;
+
+    if (!j->is_one) {
+        step_aos(from + begin, (layout_particle *)j->to + begin, end - begin);
+        return;
+    }
+    for (size_t k = begin; k < end; k++)
+        j->to[k] = from[k].x + LAYOUT_SHIFT;
+}
+
+static void piece_of_soa(void *context, size_t begin, size_t end) {
+    const job *j = context;
+
+    if (j->is_one)
+        shift(j->from + begin, j->to + begin, end - begin);
+    else
+        step_fields(j->from + begin, j->to + begin, j->count, end - begin);
+}
+
+/* Complete blocks have a length that the compiler knows. Pieces begin at blocks. */
+static void piece_of_aosoa(void *context, size_t begin, size_t end) {
+    const job *j = context;
+
+    for (size_t k = begin; k < end; k += LAYOUT_BLOCK) {
+        size_t at = k * LAYOUT_FIELDS, left = j->count - k;
+
+        if (left >= LAYOUT_BLOCK && j->is_one)
+            shift(j->from + at, j->to + k, LAYOUT_BLOCK);
+        else if (left >= LAYOUT_BLOCK)
+            step_fields(j->from + at, j->to + at, LAYOUT_BLOCK, LAYOUT_BLOCK);
+        else if (j->is_one)
+            shift(j->from + at, j->to + k, left);
+        else
+            step_fields(j->from + at, j->to + at, left, left);
+    }
+}
+
+static void run(const iron__cpu_work *work, const void *from, iron__data_piece piece) {
+    job j = {.from = from,
+             .to = work->output,
+             .count = (size_t)work->problem->c.rows,
+             .is_one = is_one_field(&work->problem->c)};
+
+    iron__data_run(work, piece, &j);
+}
+
+static void run_aos(const iron__cpu_work *work) {
+    run(work, work->problem->inputs[0].data, piece_of_aos);
+}
+
+static void run_aosoa(const iron__cpu_work *work) { run(work, work->scratch, piece_of_aosoa); }
+
+static void run_soa(const iron__cpu_work *work) { run(work, work->scratch, piece_of_soa); }
+
+static size_t scratch_bytes(const iron__op_problem *problem, uint32_t threads) {
+    (void)threads;
+    return problem->inputs[0].bytes;
+}
+
+/* Copies the particles to scratch in another layout. */
+static void prepare(const iron__cpu_work *work, iron__data_piece piece) {
+    conversion m = {work->problem->inputs[0].data, work->scratch, (size_t)work->problem->c.rows};
+
+    iron__data_pieces(work->pool, m.count, piece, &m);
+}
+
+static void prepare_soa(const iron__cpu_work *work) { prepare(work, piece_to_soa); }
+
+static void prepare_aosoa(const iron__cpu_work *work) { prepare(work, piece_to_aosoa); }
+
+#define ROW(text_name, text_idea, slower, function, single, ...)                                   \
+    {                                                                                              \
+        .name = (text_name), .idea = (text_idea), .beats = (slower), .backends = IRON_ON_CPU,      \
+        .passes = 1, .cpu_run = (function), .is_single = (single), __VA_ARGS__                     \
+    }
+#define SOA .cpu_prepare = prepare_soa, .cpu_scratch_bytes = scratch_bytes, .unpack = unpack_soa
+#define AOSOA                                                                                      \
+    .cpu_prepare = prepare_aosoa, .cpu_scratch_bytes = scratch_bytes, .unpack = unpack_aosoa
+
+static const iron__contender cpu_rows[] = {
+    ROW("aos", "an array of structures, one after the other", NULL, run_aos, true, .unpack = NULL),
+    ROW("aosoa", "blocks of 32 particles, each with a short array per field", "aos", run_aosoa,
+        true, AOSOA),
+    ROW("soa", "one array per field: loops that compilers vectorize", "aos", run_soa, true, SOA),
+    ROW("aos-threads", "aos on all threads", "aos", run_aos, false, .unpack = NULL),
+    ROW("aosoa-threads", "aosoa on all threads", "aosoa", run_aosoa, false, AOSOA),
+    ROW("soa-threads", "soa on all threads", "soa", run_soa, false, SOA),
+};
+
+IRON_GPU_EMBEDDED(layout)
+
+static const iron__gpu_image image = IRON_GPU_IMAGE(layout);
+
+/* The kernels of a spec. ALL_ANY, if present, is for counts that are not a multiple of a vector. */
+enum { ALL, ONE, DERIVE, ALL_ANY };
+
+/* Particles per thread. */
+typedef struct shares {
+    uint32_t all, one;
+} shares;
+
+static const shares singles = {1, LAYOUT_LOADS};
+static const shares quads = {4, 4 * LAYOUT_QUADS};
+
+static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
+    (void)c;
+    return iron__needs_threads(device, LAYOUT_THREADS, err);
+}
+
+/* The copy of the particles in the contender's layout. */
+static uint64_t copy_bytes(const iron__case *c, size_t index) {
+    return index == 0 ? c->rows * sizeof(layout_particle) : 0;
+}
+
+static iron_status launch(iron__gpu_work *work, size_t kernel, uint32_t share,
+                          const iron__gpu_buffer *from, iron__gpu_buffer *to,
+                          iron__gpu_queue *queue, iron_error *err) {
+    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
+                                  IRON_GPU_VALUE(work->c.rows)};
+    iron__gpu_launch l = {
+        .kernel = work->kernels[kernel],
+        .groups = {(uint32_t)iron__kit_pieces(work->c.rows, (uint64_t)share * LAYOUT_THREADS)},
+        .threads = {LAYOUT_THREADS},
+        .args = args,
+        .arg_count = IRON_KIT_COUNT(args)};
+
+    return iron__gpu_run(queue, &l, err);
+}
+
+static iron_status launch_step(iron__gpu_work *work, const iron__gpu_data *data,
+                               iron__gpu_queue *queue, iron_error *err) {
+    const shares *s = work->spec->own;
+    bool is_one = is_one_field(&work->c);
+    bool is_any = work->kernels[ALL_ANY] && work->c.rows % 4 != 0;
+    size_t kernel = is_one ? ONE : is_any ? ALL_ANY : ALL;
+
+    return launch(work, kernel, is_one ? s->one : s->all,
+                  work->buffers[0] ? work->buffers[0] : data->inputs[0], data->output, queue, err);
+}
+
+static iron_status launch_copy(iron__gpu_work *work, const iron__gpu_data *data,
+                               iron__gpu_queue *queue, iron_error *err) {
+    return launch(work, DERIVE, 1, data->inputs[0], work->buffers[0], queue, err);
+}
+
+static const iron__gpu_launcher input_launcher = {IRON_KIT_LAUNCHER, .run = launch_step};
+static const iron__gpu_launcher copy_launcher = {IRON_KIT_LAUNCHER, .derive = launch_copy,
+                                                 .run = launch_step};
+
+static const iron__kit_spec aos = {.image = &image,
+                                   .kernels = {"layout_aos_all", "layout_aos_one"},
+                                   .suits = suits,
+                                   .own = &singles};
+static const iron__kit_spec aosoa = {
+    .image = &image,
+    .kernels = {"layout_aosoa_all", "layout_aosoa_one", "layout_to_aosoa"},
+    .suits = suits,
+    .buffer_bytes = copy_bytes,
+    .own = &singles};
+static const iron__kit_spec soa = {.image = &image,
+                                   .kernels = {"layout_soa_all", "layout_soa_one", "layout_to_soa"},
+                                   .suits = suits,
+                                   .buffer_bytes = copy_bytes,
+                                   .own = &singles};
+static const iron__kit_spec soa_vector = {
+    .image = &image,
+    .kernels = {"layout_vector_all", "layout_vector_one", "layout_to_soa", "layout_vector_all_any"},
+    .suits = suits,
+    .buffer_bytes = copy_bytes,
+    .own = &quads};
+
+static const iron__contender gpu_rows[] = {
+    {.name = "aos",
+     .idea = "one thread per structure: neighbours read 24 bytes apart",
+     .backends = IRON_ON_GPU,
+     .passes = 1,
+     .gpu = &input_launcher,
+     .own = &aos},
+    {.name = "aosoa",
+     .idea = "blocks of 32 particles, each with an array per field: a warp reads six whole lines",
+     .beats = "aos",
+     .backends = IRON_ON_GPU,
+     .passes = 1,
+     .unpack = unpack_aosoa,
+     .gpu = &copy_launcher,
+     .own = &aosoa},
+    {.name = "soa",
+     .idea = "one array per field: neighbours read neighbouring elements",
+     .beats = "aos",
+     .backends = IRON_ON_GPU,
+     .passes = 1,
+     .unpack = unpack_soa,
+     .gpu = &copy_launcher,
+     .own = &soa},
+    {.name = "soa-vector",
+     .idea = "the same with 16-byte accesses, several in flight",
+     .beats = "soa",
+     .backends = IRON_ON_GPU,
+     .passes = 1,
+     .unpack = unpack_soa,
+     .gpu = &copy_launcher,
+     .own = &soa_vector},
+};
 
 #define BYTES_MAX (UINT64_C(1) << 40)
 
 static const char why[] =
-    "A particle has six numbers, and there are two plain ways to lay out many of them: a structure "
-    "a particle, one after the other, or an array a field. For one particle the first is the "
-    "nearer "
-    "one; but processors work on many particles at once, and then it matters what lies beside "
-    "what. "
-    "Thirty-two threads of a GPU that read the same field of 32 structures touch six lines of "
-    "memory for what would fit into one, and a CPU's vector has to be put together element by "
-    "element. With an array a field both read whole lines of what they need.\n"
+    "A particle has six numbers, and there are two obvious ways to store many of them: one "
+    "structure per particle, or one array per field. For a single particle the first is more "
+    "natural, but processors work on many particles at once, and then it matters what lies next "
+    "to what. 32 threads of a GPU that read the same field of 32 structures touch six lines of "
+    "memory for data that would fit into one, and a CPU must assemble its vectors element by "
+    "element. With one array per field both read whole lines of what they need.\n"
     "\n"
-    "How much it costs depends on how much of a structure is used. A step that reads and writes "
-    "all "
-    "six fields uses every byte of every line in either layout, and caches mend the order; a step "
-    "that needs one field of six drags the other five along. That is the axis `fields`. Blocks of "
-    "32 particles, each a small structure of arrays, are the third way: vectors find what they "
-    "need, and a particle's fields stay close together, within a few lines of one page. The "
+    "The cost depends on how much of a structure is used. A step that reads and writes all six "
+    "fields uses every byte of every line in either layout, and caches compensate for the order; "
+    "a step that needs one field of six also moves the other five. That is the axis `fields`. "
+    "Blocks of 32 particles, each a small structure of arrays, are the third layout: vectors find "
+    "what they need, and the fields of a particle stay within a few lines of one page. The "
     "contenders work on a copy in their own layout, which is made beforehand and counts as "
-    "`prepare`: in a program one would keep it that way.";
+    "`prepare`: a program would keep its data in that layout.";
 
 static const char traffic[] =
-    "fields all: 24 bytes read and 24 written a particle, in every layout. fields one: useful are "
-    "4 "
-    "read and 4 written; an array of structures reads all 24, since memory comes in sectors of 32 "
-    "bytes and lines of 64 or 128.";
+    "fields all: 24 bytes read and 24 written per particle, in every layout. fields one: 4 bytes "
+    "read and 4 written are useful; an array of structures reads all 24, since memory delivers "
+    "sectors of 32 bytes and lines of 64 or 128.";
 
 static const char unless[] =
-    "It does not pay where particles are picked one by one at random and all their fields are "
-    "needed: then a structure is one line, and six arrays are six. Nor where the data must be "
-    "turned around for every use: that costs as much as the step itself.";
+    "It does not pay if particles are accessed one by one at random and all their fields are "
+    "needed: then a structure is one line, and six arrays are six. Nor if the data must be "
+    "converted for every use: that costs as much as the step itself.";
 
 static const char used[] =
-    "Nodes are arrays a field: accumulators, potentials and activations lie apart in iron__nodes "
-    "(src/core/nodes.h), and the kernel tokens_apply_one in src/ops/tokens/apply.k takes them so. "
-    "Tokens and matrices have one field only.";
+    "Nodes are stored as one array per field: accumulators, potentials and activations are "
+    "separate arrays in iron__nodes (src/core/nodes.h), and the kernel tokens_apply_one in "
+    "src/ops/tokens/apply.k works on them. Tokens and matrices have one field only.";
 
 static const char *const words[] = {"all", "one"};
 
 static const iron__axis axes[] = {{.name = "fields",
-                                   .about = "what a step touches: all six fields, or x alone",
+                                   .about = "what a step touches: all six fields or only x",
                                    .words = words,
-                                   .count = sizeof words / sizeof words[0]}};
+                                   .count = IRON_KIT_COUNT(words)}};
 
 static const iron__size sizes[] = {
     {"size", "SMALL", 1 << 20, 1, NULL},
@@ -59,14 +492,8 @@ static const iron__size sizes[] = {
     {"size", "ODD", (1 << 27) - 1, 1, NULL},
 };
 
-static bool contender_at(size_t index, iron__contender *out) {
-    if (index < iron__layout_cpu_count())
-        return iron__layout_cpu_contender_at(index, out);
-    return iron__layout_gpu_contender_at(index - iron__layout_cpu_count(), out);
-}
-
-/* On a GPU all fields are 1.5 GiB, and one is a quarter of one. On a CPU all fields are four times
- * the cache; one is, too, as long as that does not take more than 400 MB of particles. */
+/* On a GPU all fields take 1.5 GiB, and one takes a quarter GiB. On a CPU all fields are four times
+ * the cache; so is one, unless that takes more than 400 MB of particles. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t count = has_gpu ? 1 << 26 : 1 << 22, most = UINT64_C(1) << 35;
@@ -80,26 +507,27 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
 }
 
 static uint64_t useful_bytes(const iron__case *c) {
-    return 2 * c->rows * (iron__layout_is_one(c) ? sizeof(float) : sizeof(layout_particle));
+    return 2 * c->rows * (is_one_field(c) ? sizeof(float) : sizeof(layout_particle));
 }
 
-/* Particles have all their fields, whatever a step touches; and an answer. */
+/* All fields of the particles, whatever a step touches, and an answer. */
 static uint64_t host_bytes(const iron__case *c) {
     return c->rows * sizeof(layout_particle) + useful_bytes(c) / 2;
 }
 
-/* A subtraction, three products and three sums; or one sum. */
+/* One subtraction, three products and three sums; or one sum. */
 static double operations(const iron__case *c) {
-    return (double)c->rows * (iron__layout_is_one(c) ? 1 : 7);
+    return (double)c->rows * (is_one_field(c) ? 1 : 7);
 }
 
-static iron_status accept(const iron__case *c, iron_error *err) {
-    return iron__line_accept(c, BYTES_MAX / sizeof(layout_particle), err);
+static bool contender_at(size_t index, iron__contender *out) {
+    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
+           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
 }
 
 const iron__op iron__op_layout = {
     .name = "layout",
-    .contract = "a time step of particles (x y z vx vy vz): fall, then move; or x shifted alone",
+    .contract = "a time step of particles (x y z vx vy vz): fall, then move; or only x is shifted",
     .why = why,
     .traffic = traffic,
     .unless = unless,
@@ -110,17 +538,18 @@ const iron__op iron__op_layout = {
     .bound = IRON_BOUND_COPY,
     .is_resident = true,
     .axes = axes,
-    .axis_count = sizeof axes / sizeof axes[0],
+    .axis_count = IRON_KIT_COUNT(axes),
     .baselines = {"aos", "aos"},
     .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    .size_count = IRON_KIT_COUNT(sizes),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .host_bytes = host_bytes,
     .operations = operations,
-    .accept = accept,
-    .make = iron__layout_make_problem,
-    .unmake = iron__layout_unmake_problem,
-    .check = iron__layout_check,
+    .rows_max = BYTES_MAX / sizeof(layout_particle),
+    .accept = iron__line_accept_case,
+    .make = make,
+    .unmake = iron__data_unmake,
+    .check = check,
     .contender_at = contender_at,
 };

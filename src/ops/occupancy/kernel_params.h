@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_params.h: the shapes of the one kernel of occupancy. A row of a list is a kernel, named
- * occupancy_<name>. Text of host and device, so it holds macros only.
+ * kernel_params.h: the shapes of the kernel of occupancy. Each list entry is a kernel named
+ * occupancy_<name>. Macros only, since the file is also part of the kernels' text.
  *
- *   threads     of a group
- *   loads       of 16 bytes that a thread has under way before it uses the first
- *   registers   that a thread may have; what does not fit is spilled
+ *   threads     per group
+ *   loads       16-byte loads in flight per thread
+ *   registers   limit per thread; other values are spilled
  */
 #ifndef IRON_OPS_OCCUPANCY_KERNEL_PARAMS_H
 #define IRON_OPS_OCCUPANCY_KERNEL_PARAMS_H
@@ -19,7 +19,7 @@
     S(ilp_4, 64, 4)                                                                                \
     S(ilp_8, 64, 8)
 
-/* 64 words that must all be there before the first is stored. */
+/* 64 words that must all be loaded before the first is stored. */
 #define OCCUPANCY_HELD 16
 
 /*                        name, threads, registers */
@@ -28,7 +28,7 @@
     S(registers_64, 256, 64)                                                                       \
     S(registers_128, 256, 128)
 
-/* One load of 4 bytes a thread. */
+/* One 4-byte load per thread. */
 #define OCCUPANCY_WORDS_THREADS 256
 
 #endif

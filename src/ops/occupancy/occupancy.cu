@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * occupancy.cu: one streaming kernel in several shapes: what a unit has under way is the number of
- * its threads times the loads that each has under way, and these set the two apart.
+ * occupancy.cu: one streaming kernel in several shapes. The bytes in flight on a unit are the
+ * number of its threads times the loads in flight per thread; the shapes vary the two
+ * independently.
  *
- * Traffic: 4 bytes read and 4 written a word, neighbours side by side, 16 bytes a thread.
+ * Traffic: 4 bytes read and 4 written per word, coalesced, 16 bytes per thread.
  *
- * A thread waits for its loads at their first use, so one with a single load has 16 bytes under way
- * and no more: the loop is not unrolled, and since input and output might overlap for all that the
+ * A thread waits for its loads at their first use, so a thread with a single load has only 16 bytes
+ * in flight: the loop is not unrolled, and since input and output might overlap as far as the
  * compiler knows, no load moves ahead of a store. For the same reason a thread with many loads
- * holds all their words before it stores the first; where registers are too few for them they go to
- * memory and back.
+ * holds all their words before it stores the first; if it has too few registers, they are spilled.
  *
  *     turns     | group 0 | group 1 | ... | group 0 | group 1 | ...
  *     a turn    load 0 of all threads | load 1 of all threads | ...
@@ -25,7 +25,7 @@ static __device__ __forceinline__ k_u32x4 occupancy_mix4(k_u32x4 v) {
                       occupancy_mix(v.w));
 }
 
-/* What is left after the last whole turn: quads from `quad` on, then words. */
+/* The rest after the last complete turn: quads from `quad` on, then words. */
 template <int THREADS>
 static __device__ __forceinline__ void occupancy_rest(const k_u32 *from, k_u32 *to, k_u64 quad,
                                                       k_u64 count) {
@@ -66,7 +66,8 @@ static __device__ __forceinline__ void occupancy_walk(const k_u32 *from, k_u32 *
     }
 OCCUPANCY_SHAPES(OCCUPANCY_KERNEL)
 
-/* A limit of registers by name; compilers before 12.4 only know how many groups are to fit. */
+/* Limits the registers per thread; compilers before 12.4 only accept a number of groups per
+ * unit. */
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4)
 #define OCCUPANCY_LIMITED(threads, registers) extern "C" __global__ void __maxnreg__(registers)
 #else

@@ -2,21 +2,19 @@
 /*
  * residency.cu: sums over a stream of records whose keys are looked up in a table.
  *
- * Traffic: 4 bytes read a word of the stream, once; and for each RESIDENCY_RECORD words one word of
- * the table, which costs 32 bytes of the L2 cache where it still is there, and of memory where the
- * stream has pushed it out. 24 bytes written a group.
+ * Traffic: 4 bytes read per word of the stream, once; and per RESIDENCY_RECORD words one word of
+ * the table, which costs 32 bytes from the L2 cache, or from memory if the stream has evicted it.
+ * 24 bytes written per group.
  *
- * All kernels are one text; they differ in the loads of the stream and of the table, as `hints` has
- * them:
+ * All kernels share one text and differ in how they load the stream and the table (`hints`):
  *
  *   residency_plain       ordinary loads
- *   residency_streaming   the stream asks to be forgotten first (ld.global.cs)
- *   residency_policy      the same by a policy of the L2 cache, and the table asks to be forgotten
- *                         last
+ *   residency_streaming   the stream is evicted first (ld.global.cs)
+ *   residency_policy      the same by an L2 policy, and the table is evicted last
  *
- * A thread's first quad is a multiple of its group's threads from the next, so a thread either has
- * keys in all its quads or in none. What is left after the last whole turn is the first group's.
- * The group that ends last adds up what all have found, and leaves the counter as it was.
+ * The quads of a thread are a multiple of the group's threads apart, so a thread has keys in all
+ * its quads or in none. The first group processes what is left after the last complete turn. The
+ * group that finishes last adds all sums and resets the counter.
  */
 struct residency_plain_hints {
     __device__ __forceinline__ k_u32x4 stream(const k_u32x4 *p) const { return __ldg(p); }
@@ -28,7 +26,7 @@ struct residency_streaming_hints {
     __device__ __forceinline__ k_u32 table(const k_u32 *p) const { return __ldg(p); }
 };
 
-/* Cards before Ampere have no such policies, and code for them has no such kernel. */
+/* Cards before Ampere do not support these policies, so code for them has no such kernel. */
 #if __CUDA_ARCH__ >= 800
 struct residency_policy_hints {
     k_u64 last, first;
@@ -71,7 +69,8 @@ struct residency_sums {
     }
 };
 
-/* Of all threads, right in thread 0. Ends behind a barrier, so that it can be called again. */
+/* The sums of all threads, valid in thread 0. Ends with a barrier, so that it can be called
+ * again. */
 static __device__ __forceinline__ residency_sums residency_join(residency_sums s) {
     __shared__ k_u64 sums[RESIDENCY_THREADS / 32];
     __shared__ k_u32 xors[RESIDENCY_THREADS / 32];
@@ -91,7 +90,7 @@ static __device__ __forceinline__ residency_sums residency_join(residency_sums s
     return s;
 }
 
-/* shares: {sum, xor} a group. */
+/* shares: {sum, xor} of each group. */
 static __device__ __forceinline__ void residency_report(residency_sums s, ulonglong2 *shares,
                                                         k_u32 *counter, ulonglong2 *answer) {
     __shared__ int is_last;

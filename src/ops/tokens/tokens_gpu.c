@@ -1,26 +1,509 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokens_gpu.c: makes the object: program, kernels, device memory; brings the nodes to the device
- * and back. What happens in between is in tokens_gpu_feed.c.
+ * tokens_gpu.c: see tokens_gpu.h. In this order: the rows; the seal and statistics of a stream; the
+ * object with its kernels and device memory; how spans of tokens become launches.
+ *
+ * A span that is one whole batch is a single launch, which reduces the batch and updates the nodes.
+ * There are three such kernels. Where groups can wait for each other (CUDA) they all exchange their
+ * sums, and each updates some nodes: `step` for what takes microseconds, `stride` for what takes
+ * longer (champion.cu). Elsewhere, and for tokens that are not aligned, the group that finishes
+ * last updates all nodes: `whole` (champion.k). On an H200 (replayed, caches warm up to 32 MiB): 32
+ * MiB take 10.7 us by the step, 64 MiB 22, 256 MiB 66, 1 GiB 243 by the stride, 97 % of the read
+ * ceiling; by the last group 72 and 248.
+ *
+ * The seal needs whole quads. A piece of a stream is whole quads and up to three tokens on either
+ * side of them. Whole quads are a launch that fills the device; a launch of one thread stores the
+ * tokens before and after them in a carry on the device until their quad is complete.
+ *
+ * Invariants:
+ * 1. The contribution of the open batch is entry `pending` (takes_many), or entry `shared_entry`
+ *    and each node's own (the others).
+ * 2. Entries after the open one, and the other shared entry, are neutral or become neutral before
+ *    they are used.
+ * 3. Pending batches are whole, except that the last one may be short; then it is applied at once.
+ * 4. found[g] is written only by group g, and by one launch at a time; entry QUADS_GROUPS belongs
+ *    to the tokens at the edges. What was found before `begin` stays on the host and is added by
+ *    fetch.
+ * 5. Entry k of the carry is the last token at a position with remainder k modulo 4.
  */
-#include "ops/tokens/tokens_gpu_state.h"
+#include "ops/tokens/tokens_gpu.h"
 
 #include "core/divisor.h"
 #include "core/fail.h"
+#include "core/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
-#define STEP_SLOT_BYTES 16u
+IRON_GPU_EMBEDDED(tokens)
+
+/* One unit's 65,536 registers must hold all groups that the densest kernels are written for, those
+ * of the seal (quads.k). Left alone, NVIDIA's OpenCL gives a thread more registers, and fewer loads
+ * are in flight. */
+const iron__gpu_image iron__tokens_image =
+    IRON_GPU_IMAGE_LIMITED(tokens, 65536 / (QUADS_THREADS * QUADS_UNIT_GROUPS));
+
+#define PAIRS_ROWS_MAX   65535u
+#define PAIRS_GROUPS_MAX (1u << 20)
+#define VECTOR_GROUPS    64u
+
+/* A modern GPU's multiprocessor holds 2048 threads: eight of these groups. */
+#define CHAMPION_GROUPS 8u
+
+static uint32_t quotient_up(uint64_t value, uint32_t by) {
+    return (uint32_t)((value + by - 1) / by);
+}
+
+static void pair_groups(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
+    uint64_t tokens = (s->count + TOKENS_PAIRS_SIDE - 1) / TOKENS_PAIRS_SIDE;
+    uint32_t nodes = quotient_up(s->nodes, TOKENS_PAIRS_SIDE);
+
+    (void)info;
+    groups[0] = tokens < PAIRS_GROUPS_MAX ? (uint32_t)tokens : PAIRS_GROUPS_MAX;
+    groups[1] = nodes < PAIRS_ROWS_MAX ? nodes : PAIRS_ROWS_MAX;
+}
+
+static void thread_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
+    (void)info;
+    groups[0] = quotient_up(s->nodes, TOKENS_NODE_THREADS);
+}
+
+static void small_groups(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
+    (void)info;
+    groups[0] = quotient_up(s->nodes, TOKENS_TILED_WIDE_THREADS);
+}
+
+static void group_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
+    (void)info;
+    groups[0] = s->nodes;
+}
+
+/* 64 groups of 8 warps, or two per unit of a larger device. */
+static void warp_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
+    uint32_t most = quotient_up(s->nodes, TOKENS_TILED_THREADS / 32);
+    uint32_t wanted = 2 * info->units > VECTOR_GROUPS ? 2 * info->units : VECTOR_GROUPS;
+
+    groups[0] = wanted < most || most < VECTOR_GROUPS ? wanted : most;
+}
+
+static void as_in_the_paper(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
+    (void)info;
+    (void)s;
+    groups[0] = TOKENS_REDUCE_GROUPS;
+}
+
+static void fill_the_device(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
+    uint64_t turn = UINT64_C(4) * TOKENS_CHAMPION_THREADS; /* at least one load per thread */
+    uint64_t turns = (s->count + turn - 1) / turn;
+    uint32_t full = CHAMPION_GROUPS * info->units;
+
+    groups[0] = turns < full ? (uint32_t)turns : full;
+}
+
+#define NAMES(mode) {"tokens.cuda." mode, "tokens.opencl." mode}, mode
+
+static const iron__tokens_gpu_row rows[] = {
+    {NAMES("atomic2d"),
+     "tokens_atomic2d",
+     {TOKENS_PAIRS_SIDE, TOKENS_PAIRS_SIDE},
+     .per_node = true,
+     .shares_sum = true,
+     .unit_pairs = 2e7,
+     .groups = pair_groups,
+     .idea = "one thread per pair of token and node, one 32-bit atomic each"},
+    {NAMES("node"),
+     "tokens_node",
+     {TOKENS_NODE_THREADS},
+     .per_node = true,
+     .unit_pairs = 5.7e8,
+     .token_ns = 55,
+     .groups = thread_per_node,
+     .idea = "one thread per node, which reads all tokens",
+     .beats = "atomic2d"},
+    {NAMES("hybrid"),
+     "tokens_hybrid",
+     {TOKENS_HYBRID_THREADS},
+     .per_node = true,
+     .unit_pairs = 9e9,
+     .groups = group_per_node,
+     .idea = "one group per node: strided tokens, warp and local reduction, one write",
+     .beats = "node"},
+    {NAMES("tiled"),
+     "tokens_tiled",
+     {TOKENS_TILED_THREADS},
+     .per_node = true,
+     .unit_pairs = 5.2e8,
+     .token_ns = 59,
+     .groups = thread_per_node,
+     .idea = "tiles of tokens through local memory, 256 nodes per group",
+     .beats = "node"},
+    {NAMES("tiled-wide"),
+     "tokens_tiled_wide",
+     {TOKENS_TILED_WIDE_THREADS},
+     .per_node = true,
+     .unit_pairs = 5.5e8,
+     .token_ns = 57,
+     .groups = small_groups,
+     .idea = "tiles of tokens through local memory, 32 nodes per group",
+     .beats = "tiled"},
+    {NAMES("tiled-vector"),
+     "tokens_tiled_vector",
+     {TOKENS_TILED_THREADS},
+     .per_node = true,
+     .unit_pairs = 5.5e9,
+     .groups = warp_per_node,
+     .idea = "16-byte loads of tiles, one warp per node",
+     .beats = "tiled-wide"},
+    {NAMES("hybrid-vector"),
+     "tokens_hybrid_vector",
+     {TOKENS_HYBRID_THREADS},
+     .per_node = true,
+     .unit_pairs = 1.1e10,
+     .groups = group_per_node,
+     .idea = "hybrid with 16-byte loads, four tokens per iteration",
+     .beats = "hybrid"},
+    {NAMES("reduce"),
+     "tokens_reduce",
+     {TOKENS_REDUCE_THREADS},
+     .groups = as_in_the_paper,
+     .idea = "tokens reduced once, then applied to every node; % and a tree, as in Part II",
+     .beats = "hybrid-vector"},
+    {NAMES("champion"),
+     "tokens_champion",
+     {TOKENS_CHAMPION_THREADS},
+     .takes_many = true,
+     .groups = fill_the_device,
+     .idea =
+         "one read at the memory limit: wide loads in flight, no division, many batches at once",
+     .beats = "reduce"},
+};
+
+#define ROW_COUNT (sizeof rows / sizeof rows[0])
+
+const iron__tokens_gpu_row *iron__tokens_gpu_row_at(size_t index) {
+    return index < ROW_COUNT ? &rows[index] : NULL;
+}
+
+const iron__tokens_gpu_row *iron__tokens_gpu_row_find(const char *name) {
+    for (size_t k = 0; k < ROW_COUNT; k++)
+        if (strcmp(rows[k].mode, name) == 0 || strcmp(rows[k].names[0], name) == 0 ||
+            strcmp(rows[k].names[1], name) == 0)
+            return &rows[k];
+    return NULL;
+}
+
+const iron__tokens_gpu_row *iron__tokens_gpu_row_for(size_t backend, const char *name) {
+    const iron__tokens_gpu_row *row = iron__tokens_gpu_row_find(name);
+
+    return row && (strcmp(row->mode, name) == 0 || strcmp(row->names[backend], name) == 0) ? row
+                                                                                           : NULL;
+}
+
+double iron__tokens_gpu_seconds(const iron__tokens_gpu_row *row, const iron__gpu_info *info,
+                                uint64_t nodes, uint64_t tokens) {
+    /* OpenCL on a CPU, measured with PoCL: about a hundredth */
+    double pace = (info->is_gpu ? 1.0 : 0.01) * (info->units ? info->units : 1);
+    double at_once, one_by_one;
+
+    if (!row->per_node)
+        return 0;
+    at_once = (double)tokens * (double)nodes / (row->unit_pairs * pace);
+    one_by_one = (double)tokens * row->token_ns * 1e-9;
+    return at_once > one_by_one ? at_once : one_by_one;
+}
+
+static iron_status upload(iron__gpu_queue *queue, iron__gpu_buffer *to, const void *from,
+                          size_t bytes, iron_error *err) {
+    iron__gpu_copy copy = {.to = to, .from_host = from, .bytes = bytes};
+
+    return iron__gpu_copy_bytes(queue, &copy, err);
+}
+
+static iron_status download(iron__gpu_queue *queue, const iron__gpu_buffer *from, void *to,
+                            size_t bytes, iron_error *err) {
+    iron__gpu_copy copy = {.from = from, .to_host = to, .bytes = bytes};
+
+    return iron__gpu_copy_bytes(queue, &copy, err);
+}
+
+_Static_assert(sizeof(quads_span) == 40 && sizeof(quads_found) == 56,
+               "kernels see the same layout: 8-byte members first, no padding");
+
+#define FOUND_COUNT (QUADS_GROUPS + 1u)
+#define CARRY_COUNT 4u
+
+typedef struct quads_config {
+    iron__gpu_program *program; /* iron__tokens_image loaded; borrowed */
+    const iron_allocator *allocator;
+    uint32_t last; /* the largest token of the vocabulary */
+    bool has_stats;
+} quads_config;
+
+typedef struct quads_gpu {
+    quads_config config;
+    iron__gpu_device *device;
+    iron__gpu_kernel *aligned, *anywhere, *all, *edges;
+    iron__gpu_buffer *found, *carry;
+    iron__quads_total before;
+    quads_found host[FOUND_COUNT]; /* copied to or from the device: must outlive a failed call */
+    uint32_t host_carry[CARRY_COUNT];
+} quads_gpu;
+
+static void quads_destroy(quads_gpu *q) {
+    if (!q)
+        return;
+    iron__gpu_buffer_destroy(q->found);
+    iron__gpu_buffer_destroy(q->carry);
+    iron__release(q->config.allocator, q);
+}
+
+static iron_status quads_build(quads_gpu *q, iron_error *err) {
+    bool stats = q->config.has_stats;
+    const struct {
+        const char *name;
+        iron__gpu_kernel **kernel;
+    } wanted[] = {
+        {stats ? "quads_stats_aligned" : "quads_seal_aligned", &q->aligned},
+        {stats ? "quads_stats_anywhere" : "quads_seal_anywhere", &q->anywhere},
+        {stats ? "quads_all_stats" : "quads_all_seal", &q->all},
+        {"quads_edges", &q->edges},
+    };
+
+    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
+        IRON_TRY(iron__gpu_kernel_find(q->device, q->config.program, wanted[n].name,
+                                       wanted[n].kernel, err));
+    IRON_TRY(
+        iron__gpu_buffer_create(q->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host, &q->found, err));
+    return iron__gpu_buffer_create(q->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host_carry,
+                                   &q->carry, err);
+}
+
+static iron_status quads_create(iron__gpu_device *device, const quads_config *config,
+                                quads_gpu **out, iron_error *err) {
+    quads_gpu *q = iron__allocate(config->allocator, 1, sizeof *q, "the seal on a GPU", err);
+    iron_status status;
+
+    *out = NULL;
+    if (!q)
+        return IRON_E_NOMEM;
+    q->config = *config;
+    q->device = device;
+    status = quads_build(q, err);
+    if (status != IRON_OK) {
+        quads_destroy(q);
+        return status;
+    }
+    *out = q;
+    return IRON_OK;
+}
+
+/* Continues from there. Waits for the queue. */
+static iron_status quads_begin(quads_gpu *q, iron__gpu_queue *queue, const iron__quads_total *from,
+                               iron_error *err) {
+    q->before = *from;
+    for (size_t k = 0; k < FOUND_COUNT; k++)
+        q->host[k] = (quads_found){.first = UINT64_MAX, .min = UINT32_MAX};
+    memcpy(q->host_carry, from->seal.carry, sizeof from->seal.carry);
+    IRON_TRY(upload(queue, q->found, q->host, sizeof q->host, err));
+    IRON_TRY(upload(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
+    return iron__gpu_queue_wait(queue, err);
+}
+
+/* How many quads, beginning at a position, are in one window. */
+static uint64_t quads_in_window(uint64_t position) {
+    return (UINT64_C(1) << 32) - (uint32_t)(position / 4);
+}
+
+static quads_span quads_span_of(const quads_gpu *q, uint64_t begin, uint64_t position,
+                                uint64_t quads) {
+    uint64_t window = iron__seal_window(position / 4);
+
+    return (quads_span){.begin = begin,
+                        .quads = quads,
+                        .position = position,
+                        .window_low = (uint32_t)window,
+                        .window_high = (uint32_t)(window >> 32),
+                        .last = q->config.last};
+}
+
+/* Twice what fills the device, so that the last groups of all units end together (with the
+ * contribution that gives 0.956 of the ceiling on an H200, 0.941 without), and no more than have
+ * work. */
+static uint32_t quads_groups(const quads_gpu *q, uint64_t quads) {
+    uint64_t turns = (quads + QUADS_THREADS - 1) / QUADS_THREADS;
+    uint64_t full = UINT64_C(2) * QUADS_UNIT_GROUPS * q->device->info.units;
+
+    full = full < 1 ? 1 : full < QUADS_GROUPS ? full : QUADS_GROUPS;
+    return (uint32_t)(turns < full ? turns : full);
+}
+
+/* Whole quads of one window. */
+static iron_status take_quads(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
+                              const quads_span *s, iron_error *err) {
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*s)};
+    iron__gpu_launch launch = {.kernel = s->begin % 4 == 0 ? q->aligned : q->anywhere,
+                               .groups = {quads_groups(q, s->quads), 1},
+                               .threads = {QUADS_THREADS, 1},
+                               .args = args,
+                               .arg_count = sizeof args / sizeof args[0]};
+
+    return iron__gpu_run(queue, &launch, err);
+}
+
+static iron_status take_edges(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
+                              const quads_span *s, uint64_t count, iron_error *err) {
+    uint64_t at = QUADS_GROUPS;
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),   IRON_GPU_BUFFER(q->found),
+                            IRON_GPU_BUFFER(q->carry), IRON_GPU_VALUE(*s),
+                            IRON_GPU_VALUE(count),     IRON_GPU_VALUE(at)};
+    iron__gpu_launch launch = {.kernel = q->edges,
+                               .groups = {1, 1},
+                               .threads = {QUADS_EDGE_THREADS, 1},
+                               .args = args,
+                               .arg_count = sizeof args / sizeof args[0]};
+
+    return iron__gpu_run(queue, &launch, err);
+}
+
+/* Tokens begin ... begin+count-1 of a buffer; `position` is that of the first. */
+static iron_status quads_feed(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
+                              uint64_t begin, uint64_t count, uint64_t position, iron_error *err) {
+    uint64_t to_quad = -position % 4;
+    uint64_t head = to_quad < count ? to_quad : count;
+    uint64_t quads = (count - head) / 4;
+
+    if (head > 0 || (count - head) % 4 > 0) {
+        quads_span s = quads_span_of(q, begin, position, 0);
+
+        IRON_TRY(take_edges(q, queue, tokens, &s, count, err));
+    }
+    begin += head;
+    position += head;
+    while (quads > 0) {
+        uint64_t left = quads_in_window(position);
+        quads_span s = quads_span_of(q, begin, position, quads < left ? quads : left);
+
+        IRON_TRY(take_quads(q, queue, tokens, &s, err));
+        begin += 4 * s.quads;
+        position += 4 * s.quads;
+        quads -= s.quads;
+    }
+    return IRON_OK;
+}
+
+/* The same for whole quads of one window that begin at a multiple of 16 bytes, together with their
+ * contribution, which goes where `c` says. */
+static iron_status quads_feed_with_contribution(quads_gpu *q, iron__gpu_queue *queue,
+                                                const iron__gpu_buffer *tokens,
+                                                const iron__gpu_buffer *xors,
+                                                const iron__gpu_buffer *sums, const tokens_span *c,
+                                                uint64_t position, iron_error *err) {
+    quads_span s = quads_span_of(q, c->begin, position, c->count / 4);
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),   IRON_GPU_BUFFER(xors), IRON_GPU_BUFFER(sums),
+                            IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*c),    IRON_GPU_VALUE(s)};
+    iron__gpu_launch launch = {.kernel = q->all,
+                               .groups = {quads_groups(q, s.quads), 1},
+                               .threads = {QUADS_THREADS, 1},
+                               .args = args,
+                               .arg_count = sizeof args / sizeof args[0]};
+
+    return iron__gpu_run(queue, &launch, err);
+}
+
+static iron__token_stats stats_found(const quads_found *f) {
+    return (iron__token_stats){f->outside, f->first, f->first_value, f->min, f->max};
+}
+
+/* Waits, and returns seal and statistics up to `position`. */
+static iron_status quads_fetch(quads_gpu *q, iron__gpu_queue *queue, uint64_t position,
+                               iron__quads_total *total, iron_error *err) {
+    IRON_TRY(download(queue, q->found, q->host, sizeof q->host, err));
+    IRON_TRY(download(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
+    IRON_TRY(iron__gpu_queue_wait(queue, err));
+    *total = q->before;
+    total->seal.words.count = position / 4 * 4;
+    total->seal.carried = (uint32_t)(position % 4);
+    for (uint32_t k = 0; k < 3; k++) /* entries of a complete quad are not carried */
+        total->seal.carry[k] = k < total->seal.carried ? q->host_carry[k] : 0;
+    for (size_t k = 0; k < FOUND_COUNT; k++) {
+        const quads_found *f = &q->host[k];
+
+        total->seal.words =
+            iron__seal_merge(total->seal.words, (iron__seal_words){0, f->t, f->a, f->b});
+        total->stats = iron__token_stats_merge(total->stats, stats_found(f));
+    }
+    return IRON_OK;
+}
+
+/* Step and stride exist only on CUDA: NULL elsewhere. */
+typedef struct gpu_kernels {
+    iron__gpu_kernel *reduce, *few, *whole, *step, *stride;
+    iron__gpu_kernel *apply_one, *gather, *settle;
+    iron__gpu_kernel *widen_u8, *widen_u16, *widen_i64;
+} gpu_kernels;
+
+/* Device memory; every array begins at a multiple of IRON_GPU_ALIGNMENT. */
+typedef struct gpu_buffers {
+    iron__gpu_buffer *xors;         /* u32: of pending batches and the open one, or per node */
+    iron__gpu_buffer *sums;         /* u64: likewise */
+    iron__gpu_buffer *accumulators; /* u32 per node, never 16 bits */
+    iron__gpu_buffer *potentials;   /* f32 per node */
+    iron__gpu_buffer *activations;  /* f32 per node */
+    iron__gpu_buffer *totals;       /* u64 sum, u64 whose lower half is the XOR: closed batches */
+    iron__gpu_buffer *points;       /* u32, TOKENS_POINTS of them */
+    iron__gpu_buffer *nearest;      /* u8, the lattice's table */
+    iron__gpu_buffer *additions;    /* u32 per node, 0 between launches */
+    iron__gpu_buffer *batch_potentials; /* f32 per pending batch */
+    iron__gpu_buffer *maps;             /* u8, TOKENS_POINTS per chunk */
+    iron__gpu_buffer *slots;            /* of step and stride: 16 bytes per group */
+    iron__gpu_buffer *epochs;           /* of step and stride: u32 */
+    iron__gpu_buffer *arrived;          /* of whole: u32, 0 between launches */
+    iron__gpu_buffer *overflow;         /* u32: nonzero once a token had more than 32 bits */
+} gpu_buffers;
+
+#define BUFFER_COUNT (sizeof(gpu_buffers) / sizeof(iron__gpu_buffer *))
+
+struct iron__tokens_gpu {
+    iron__tokens_gpu_config config;
+    iron__gpu_device *device;
+    iron__gpu_program *program;
+    gpu_kernels kernels;
+    quads_gpu *quads; /* NULL: no seal */
+    union {
+        gpu_buffers buffers;
+        iron__gpu_buffer *all_buffers[BUFFER_COUNT];
+    };
+    tokens_span span;       /* with the members that do not change from launch to launch */
+    tokens_lattice lattice; /* likewise */
+    tokens_closing closing; /* likewise */
+    iron__tokens_gpu_progress progress;
+    uint64_t totals[2];    /* copied to or from the device: must outlive a failed call */
+    uint32_t overflow;     /* likewise */
+    uint32_t pending;      /* closed batches that are not applied yet */
+    uint32_t shared_entry; /* 0 or 1: the open batch's entry, where nodes share one */
+    bool is_step_last;     /* the last launch was a step: the next one may overlap it */
+};
 
 _Static_assert(sizeof(tokens_span) == 72 && sizeof(tokens_lattice) == 40 &&
                    sizeof(tokens_closing) == 32,
-               "kernels see the same layout: 8-byte members first, nothing padded");
+               "kernels see the same layout: 8-byte members first, no padding");
 _Static_assert(IRON_GPU_ALIGNMENT % 16 == 0, "kernels load 16 bytes at a time from any buffer");
 _Static_assert(sizeof(k_u32) == sizeof(((iron__nodes *)0)->xor_accumulators[0]),
                "accumulators are 32 bits wide on the device too: atomics work on whole words");
 
+void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
+    if (!t)
+        return;
+    for (size_t k = 0; k < BUFFER_COUNT; k++)
+        iron__gpu_buffer_destroy(t->all_buffers[k]);
+    quads_destroy(t->quads);
+    if (!t->config.program)
+        iron__gpu_program_unload(t->device, t->program);
+    iron__release(t->config.allocator, t);
+}
+
 static iron_status find_kernels(iron__tokens_gpu *t, iron_error *err) {
-    iron__tokens_gpu_kernels *k = &t->kernels;
+    gpu_kernels *k = &t->kernels;
     const struct {
         const char *name;
         iron__gpu_kernel **kernel;
@@ -38,16 +521,17 @@ static iron_status find_kernels(iron__tokens_gpu *t, iron_error *err) {
     for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
         IRON_TRY(
             iron__gpu_kernel_find(t->device, t->program, wanted[n].name, wanted[n].kernel, err));
-    if (!t->config.row->takes_many || !t->device->info.can_gather)
+    if (!t->config.row->takes_many || !t->device->info.can_cooperate)
         return IRON_OK;
     IRON_TRY(iron__gpu_kernel_find(t->device, t->program, "tokens_champion_step", &k->step, err));
     return iron__gpu_kernel_find(t->device, t->program, "tokens_champion_stride", &k->stride, err);
 }
 
 static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
-    iron__tokens_gpu_buffers *b = &t->buffers;
+    gpu_buffers *b = &t->buffers;
     size_t nodes = t->config.nodes;
-    size_t entries = t->config.row->per_node ? nodes + 1 : TOKENS_WAITING + 1; /* at least two */
+    size_t entries =
+        t->config.row->per_node ? nodes + 1 : TOKENS_PENDING_MAX + 1; /* at least two */
     const struct {
         iron__gpu_buffer **buffer;
         size_t bytes;
@@ -61,12 +545,12 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
         {&b->points, TOKENS_POINTS * sizeof(k_u32)},
         {&b->nearest, 2 * (size_t)t->config.lattice->span},
         {&b->additions, nodes * sizeof(k_u32)},
-        {&b->batch_potentials, TOKENS_WAITING * sizeof(k_f32)},
+        {&b->batch_potentials, TOKENS_PENDING_MAX * sizeof(k_f32)},
         {&b->maps, (size_t)TOKENS_CHUNKS * TOKENS_POINTS},
-        {&b->slots, TOKENS_STRIDE_GROUPS * (size_t)STEP_SLOT_BYTES},
+        {&b->slots, TOKENS_STRIDE_GROUPS * (size_t)16},
         {&b->epochs, sizeof(k_u64)},
         {&b->arrived, sizeof(k_u32)},
-        {&b->beyond, sizeof(k_u32)},
+        {&b->overflow, sizeof(k_u32)},
     };
 
     for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
@@ -78,7 +562,7 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
 static void fill_params(iron__tokens_gpu *t) {
     const iron_lattice *l = t->config.lattice;
     iron__divisor vocab = iron__divisor_make(t->config.vocab);
-    /* a span of 2 ... 65,535 numbers; divisors begin at 2, and so do spans: two points at least */
+    /* 2 ... 65,535: a lattice has at least two points, and divisors begin at 2 */
     iron__divisor span = iron__divisor_make(l->span);
     uint32_t middle = t->config.vocab / 2;
     double inverse = 1.0 / (double)middle;
@@ -103,18 +587,22 @@ static void fill_params(iron__tokens_gpu *t) {
     memcpy(&t->closing.inverse_bits, &inverse, sizeof inverse);
 }
 
-static iron_status make_quads(iron__tokens_gpu *t, iron_error *err) {
-    iron__quads_gpu_config config = {.program = t->program,
-                                     .allocator = t->config.allocator,
-                                     .last = t->config.last,
-                                     .has_stats = (t->config.lanes & IRON_LANE_STATS) != 0};
+static iron_status build(iron__tokens_gpu *t, iron_error *err) {
+    quads_config quads = {.allocator = t->config.allocator,
+                          .last = t->config.last,
+                          .has_stats = (t->config.outputs & IRON_TOKENS_STATS) != 0};
 
-    return iron__quads_gpu_create(t->device, &config, &t->quads, err);
+    fill_params(t);
+    IRON_TRY(find_kernels(t, err));
+    IRON_TRY(make_buffers(t, err));
+    quads.program = t->program;
+    return t->config.outputs ? quads_create(t->device, &quads, &t->quads, err) : IRON_OK;
 }
 
 iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens_gpu_config *config,
                                     iron__tokens_gpu **out, iron_error *err) {
-    iron__tokens_gpu *t = iron__allocate(config->allocator, 1, sizeof *t, "a GPU's engine", err);
+    iron__tokens_gpu *t =
+        iron__allocate(config->allocator, 1, sizeof *t, "an engine on a GPU", err);
     iron_status status;
 
     *out = NULL;
@@ -122,12 +610,7 @@ iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens
         return IRON_E_NOMEM;
     t->config = *config;
     t->device = device;
-    fill_params(t);
-    status = find_kernels(t, err);
-    if (status == IRON_OK)
-        status = make_buffers(t, err);
-    if (status == IRON_OK && config->lanes)
-        status = make_quads(t, err);
+    status = build(t, err);
     if (status != IRON_OK) {
         iron__tokens_gpu_destroy(t);
         return status;
@@ -136,55 +619,23 @@ iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens
     return IRON_OK;
 }
 
-void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
-    if (!t)
-        return;
-    for (size_t k = 0; k < TOKENS_GPU_BUFFERS; k++)
-        iron__gpu_buffer_destroy(t->all_buffers[k]);
-    iron__quads_gpu_destroy(t->quads);
-    if (!t->config.program)
-        iron__gpu_program_unload(t->device, t->program);
-    iron__release(t->config.allocator, t);
-}
-
-static iron_status upload(iron__gpu_queue *queue, iron__gpu_buffer *to, const void *from,
-                          size_t bytes, iron_error *err) {
-    iron__gpu_copy copy = {.to = to, .from_host = from, .bytes = bytes};
-
-    return iron__gpu_copy_bytes(queue, &copy, err);
-}
-
-static iron_status download(iron__gpu_queue *queue, const iron__gpu_buffer *from, void *to,
-                            size_t bytes, iron_error *err) {
-    iron__gpu_copy copy = {.from = from, .to_host = to, .bytes = bytes};
-
-    return iron__gpu_copy_bytes(queue, &copy, err);
-}
-
-static iron_status clear_all(iron__tokens_gpu *t, iron__gpu_queue *queue, iron_error *err) {
-    iron__tokens_gpu_buffers *b = &t->buffers;
-    iron__gpu_buffer *cleared[] = {b->xors,   b->sums,    b->additions, b->slots,
-                                   b->epochs, b->arrived, b->beyond};
-
-    for (size_t k = 0; k < sizeof cleared / sizeof cleared[0]; k++)
-        IRON_TRY(iron__gpu_clear(queue, cleared[k], 0, cleared[k]->bytes, err));
-    return IRON_OK;
-}
-
 iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                    const iron__nodes *nodes, iron__contribution closed,
                                    uint64_t batches, iron_error *err) {
     const iron_lattice *l = t->config.lattice;
-    iron__tokens_gpu_buffers *b = &t->buffers;
+    gpu_buffers *b = &t->buffers;
+    iron__gpu_buffer *cleared[] = {b->xors,   b->sums,    b->additions, b->slots,
+                                   b->epochs, b->arrived, b->overflow};
     size_t n = nodes->count;
 
     t->totals[0] = closed.sum;
     t->totals[1] = closed.xors;
     t->progress = (iron__tokens_gpu_progress){.closed_tokens = closed.count, .batches = batches};
-    t->waiting = 0;
-    t->turn = 0;
+    t->pending = 0;
+    t->shared_entry = 0;
     t->is_step_last = false;
-    IRON_TRY(clear_all(t, queue, err));
+    for (size_t k = 0; k < sizeof cleared / sizeof cleared[0]; k++)
+        IRON_TRY(iron__gpu_clear(queue, cleared[k], 0, cleared[k]->bytes, err));
     IRON_TRY(upload(queue, b->accumulators, nodes->xor_accumulators, n * sizeof(k_u32), err));
     IRON_TRY(upload(queue, b->potentials, nodes->potentials, n * sizeof(k_f32), err));
     IRON_TRY(upload(queue, b->activations, nodes->activations, n * sizeof(k_f32), err));
@@ -194,12 +645,398 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
     return iron__gpu_queue_wait(queue, err);
 }
 
+static uint64_t stream_position(const iron__tokens_gpu *t) {
+    return t->progress.closed_tokens + t->progress.open_tokens;
+}
+
+static tokens_span span_of(const iron__tokens_gpu *t, uint64_t begin, uint64_t count) {
+    tokens_span s = t->span;
+
+    s.begin = begin;
+    s.count = count;
+    s.open = t->progress.open_tokens;
+    s.first = t->config.by_batch ? s.open : stream_position(t);
+    s.slot = t->config.row->takes_many ? t->pending : t->shared_entry;
+    return s;
+}
+
+/* Counts tokens that a launch has taken, and the batches that they close. */
+static void count_tokens(iron__tokens_gpu *t, uint64_t count) {
+    iron__tokens_gpu_progress *p = &t->progress;
+    uint64_t closed = (p->open_tokens + count) / t->config.batch;
+
+    p->open_tokens = (p->open_tokens + count) % t->config.batch;
+    p->closed_tokens += closed * t->config.batch;
+    p->batches += closed;
+    t->pending += (uint32_t)closed;
+}
+
+/* Below this one small group per batch is fastest; above, all groups work on each batch. */
+#define SHORT_BATCH  16384u
+#define SHORT_GROUPS 65536u
+
+static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                 const iron__gpu_buffer *tokens, const tokens_span *s,
+                                 iron_error *err) {
+    const iron__tokens_gpu_row *row = t->config.row;
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(t->buffers.xors),
+                            IRON_GPU_BUFFER(t->buffers.sums), IRON_GPU_VALUE(*s)};
+    iron__gpu_launch launch = {.kernel = t->kernels.reduce,
+                               .groups = {1, 1},
+                               .threads = {row->threads[0], row->threads[1]},
+                               .args = args,
+                               .arg_count = sizeof args / sizeof args[0]};
+
+    row->groups(&t->device->info, s, launch.groups);
+    if (row->takes_many && s->batch < SHORT_BATCH) {
+        uint64_t batches = (s->open + s->count + s->batch - 1) / s->batch;
+
+        launch.kernel = t->kernels.few;
+        launch.threads[0] = TOKENS_FEW_THREADS;
+        launch.groups[0] = batches < SHORT_GROUPS ? (uint32_t)batches : SHORT_GROUPS;
+    }
+    t->is_step_last = false;
+    return iron__gpu_run(queue, &launch, err);
+}
+
+/* Part II's second kernel: applies one batch of `count` tokens to every node. Afterwards its
+ * entries are neutral, or the next batch uses others that are. */
+static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t count,
+                             iron_error *err) {
+    const iron__tokens_gpu_row *row = t->config.row;
+    gpu_buffers *b = &t->buffers;
+    tokens_closing c = t->closing;
+    uint32_t shared = !row->per_node ? 3u : row->shares_sum ? 2u : 0u;
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(b->xors),         IRON_GPU_BUFFER(b->sums),
+                            IRON_GPU_BUFFER(b->accumulators), IRON_GPU_BUFFER(b->potentials),
+                            IRON_GPU_BUFFER(b->activations),  IRON_GPU_BUFFER(b->totals),
+                            IRON_GPU_BUFFER(b->points),       IRON_GPU_BUFFER(b->nearest),
+                            IRON_GPU_VALUE(t->lattice),       IRON_GPU_VALUE(c),
+                            IRON_GPU_VALUE(shared),           IRON_GPU_VALUE(t->shared_entry)};
+    iron__gpu_launch launch = {
+        .kernel = t->kernels.apply_one,
+        .groups = {(t->config.nodes + TOKENS_APPLY_THREADS - 1) / TOKENS_APPLY_THREADS, 1},
+        .threads = {TOKENS_APPLY_THREADS, 1},
+        .args = args,
+        .arg_count = sizeof args / sizeof args[0]};
+
+    c.count = 1;
+    c.last = count;
+    IRON_TRY(iron__gpu_run(queue, &launch, err));
+    t->shared_entry ^= 1;
+    return IRON_OK;
+}
+
+/* Applies the pending batches; the last one has `last` tokens. */
+static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t last,
+                              iron_error *err) {
+    gpu_buffers *b = &t->buffers;
+    uint32_t tiles = (t->config.nodes + TOKENS_APPLY_THREADS - 1) / TOKENS_APPLY_THREADS;
+    uint32_t chunks = (t->pending + TOKENS_CHUNK - 1) / TOKENS_CHUNK;
+    tokens_closing c = t->closing;
+    iron__gpu_arg gather[] = {IRON_GPU_BUFFER(b->xors),
+                              IRON_GPU_BUFFER(b->sums),
+                              IRON_GPU_BUFFER(b->activations),
+                              IRON_GPU_BUFFER(b->batch_potentials),
+                              IRON_GPU_BUFFER(b->additions),
+                              IRON_GPU_BUFFER(b->maps),
+                              IRON_GPU_BUFFER(b->totals),
+                              IRON_GPU_BUFFER(b->points),
+                              IRON_GPU_BUFFER(b->nearest),
+                              IRON_GPU_VALUE(t->lattice),
+                              IRON_GPU_VALUE(c)};
+    iron__gpu_arg settle[] = {
+        IRON_GPU_BUFFER(b->xors),         IRON_GPU_BUFFER(b->sums),
+        IRON_GPU_BUFFER(b->accumulators), IRON_GPU_BUFFER(b->potentials),
+        IRON_GPU_BUFFER(b->activations),  IRON_GPU_BUFFER(b->batch_potentials),
+        IRON_GPU_BUFFER(b->additions),    IRON_GPU_BUFFER(b->maps),
+        IRON_GPU_BUFFER(b->points),       IRON_GPU_BUFFER(b->nearest),
+        IRON_GPU_VALUE(t->lattice),       IRON_GPU_VALUE(c)};
+    iron__gpu_launch launch = {.kernel = t->kernels.gather,
+                               .groups = {tiles, chunks},
+                               .threads = {TOKENS_APPLY_THREADS, 1},
+                               .args = gather,
+                               .arg_count = sizeof gather / sizeof gather[0]};
+
+    c.count = t->pending;
+    c.last = last;
+    t->is_step_last = false;
+    IRON_TRY(iron__gpu_run(queue, &launch, err));
+    launch.kernel = t->kernels.settle;
+    launch.groups[1] = 1;
+    launch.args = settle;
+    launch.arg_count = sizeof settle / sizeof settle[0];
+    IRON_TRY(iron__gpu_run(queue, &launch, err));
+    t->pending = 0;
+    return IRON_OK;
+}
+
+iron_status iron__tokens_gpu_apply_pending(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                           iron_error *err) {
+    return t->pending > 0 ? apply_many(t, queue, t->config.batch, err) : IRON_OK;
+}
+
+iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                       iron_error *err) {
+    uint64_t count = t->progress.open_tokens;
+
+    if (count == 0)
+        return IRON_OK;
+    t->progress.open_tokens = 0;
+    t->progress.closed_tokens += count;
+    t->progress.batches++;
+    if (!t->config.row->takes_many)
+        return apply_one(t, queue, count, err);
+    t->pending++;
+    return apply_many(t, queue, count, err);
+}
+
+/* A step: 6144 quads per group, 12 per thread. Fewer groups exchange their sums sooner, more groups
+ * read faster: 32 were best for 3 MiB on an H200, in a chain of launches that overlap. */
+#define STEP_SHARE      6144u
+#define STEP_TOKENS_MAX (UINT64_C(8) << 20)
+
+/* Whole: the time that one group takes for all nodes must be short compared with the reading. Half
+ * of the groups that fit a unit read as fast as all, and only half as many must arrive. */
+#define WHOLE_NODES_MAX   16384u
+#define WHOLE_UNIT_GROUPS 4u
+
+/* Can the groups wait for each other, and are the tokens aligned as step and stride need it? */
+static bool can_synchronise(const iron__tokens_gpu *t, const tokens_span *s) {
+    return t->kernels.step && s->begin % 4 == 0 && s->first % 16 == 0;
+}
+
+/* The group that finishes last updates the nodes. */
+static iron_status launch_last_group(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                     const iron__gpu_buffer *tokens, const tokens_span *s,
+                                     iron_error *err) {
+    gpu_buffers *b = &t->buffers;
+    uint32_t most = WHOLE_UNIT_GROUPS * t->device->info.units;
+    tokens_closing c = t->closing;
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),
+                            IRON_GPU_BUFFER(b->xors),
+                            IRON_GPU_BUFFER(b->sums),
+                            IRON_GPU_BUFFER(b->arrived),
+                            IRON_GPU_BUFFER(b->accumulators),
+                            IRON_GPU_BUFFER(b->potentials),
+                            IRON_GPU_BUFFER(b->activations),
+                            IRON_GPU_BUFFER(b->totals),
+                            IRON_GPU_BUFFER(b->points),
+                            IRON_GPU_BUFFER(b->nearest),
+                            IRON_GPU_VALUE(*s),
+                            IRON_GPU_VALUE(t->lattice),
+                            IRON_GPU_VALUE(c)};
+    iron__gpu_launch launch = {.kernel = t->kernels.whole,
+                               .groups = {1, 1},
+                               .threads = {TOKENS_CHAMPION_THREADS, 1},
+                               .args = args,
+                               .arg_count = sizeof args / sizeof args[0]};
+
+    t->config.row->groups(&t->device->info, s, launch.groups);
+    launch.groups[0] = launch.groups[0] < most ? launch.groups[0] : most;
+    c.count = 1;
+    c.last = s->count;
+    t->is_step_last = false;
+    return iron__gpu_run(queue, &launch, err);
+}
+
+/* All groups exchange their sums; each updates some nodes. */
+static iron_status launch_synchronised(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                       const iron__gpu_buffer *tokens, const tokens_span *s,
+                                       iron_error *err) {
+    gpu_buffers *b = &t->buffers;
+    bool is_short = s->count <= STEP_TOKENS_MAX;
+    uint64_t quads = s->count / 4, groups;
+    uint32_t most = is_short ? TOKENS_STEP_GROUPS : TOKENS_STRIDE_GROUPS;
+    uint32_t resident = t->device->info.units * (is_short ? 1u : 2u), share;
+    tokens_closing c = t->closing;
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),        IRON_GPU_BUFFER(b->slots),
+                            IRON_GPU_BUFFER(b->epochs),     IRON_GPU_BUFFER(b->accumulators),
+                            IRON_GPU_BUFFER(b->potentials), IRON_GPU_BUFFER(b->activations),
+                            IRON_GPU_BUFFER(b->totals),     IRON_GPU_BUFFER(b->points),
+                            IRON_GPU_BUFFER(b->nearest),    IRON_GPU_VALUE(*s),
+                            IRON_GPU_VALUE(t->lattice),     IRON_GPU_VALUE(c),
+                            IRON_GPU_VALUE(share)};
+    iron__gpu_launch launch = {.kernel = is_short ? t->kernels.step : t->kernels.stride,
+                               .groups = {1, 1},
+                               .threads = {TOKENS_STEP_THREADS, 1},
+                               .flags = IRON_GPU_LAUNCH_COOPERATIVE,
+                               .args = args,
+                               .arg_count = sizeof args / sizeof args[0]};
+
+    most = resident < most ? resident : most;
+    groups = (quads + STEP_SHARE - 1) / STEP_SHARE;
+    groups = groups < most ? groups : most;
+    assert(groups > 0);
+    share = (uint32_t)((quads + groups - 1) / groups);
+    launch.groups[0] = (uint32_t)groups;
+    c.count = 1;
+    c.last = s->count;
+    /* It reads tokens before it waits: it may begin early only after another step, which writes
+     * none, with nothing else in between. A stride gains nothing by that. */
+    if (is_short && t->config.is_chained && t->is_step_last)
+        launch.flags |= IRON_GPU_LAUNCH_OVERLAP;
+    IRON_TRY(iron__gpu_run(queue, &launch, err));
+    t->is_step_last = is_short;
+    return IRON_OK;
+}
+
+/* Is the span one whole batch that a single launch can reduce and apply? No batch is pending. */
+static bool is_whole_batch(const iron__tokens_gpu *t, const tokens_span *s) {
+    return t->pending == 0 && s->open == 0 && s->count == s->batch && s->batch >= SHORT_BATCH &&
+           (t->config.nodes <= WHOLE_NODES_MAX || can_synchronise(t, s));
+}
+
+static iron_status feed_whole_batch(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                    const iron__gpu_buffer *tokens, const tokens_span *s,
+                                    iron_error *err) {
+    IRON_TRY((can_synchronise(t, s) ? launch_synchronised : launch_last_group)(t, queue, tokens, s,
+                                                                               err));
+    t->progress.closed_tokens += s->count;
+    t->progress.batches++;
+    return IRON_OK;
+}
+
+/* How many tokens of the span one launch can take for both contribution and seal: whole quads of
+ * one window, if batches consist of whole quads too. 0: they need separate launches. */
+static uint64_t shared_quads(const iron__tokens_gpu *t, const tokens_span *s) {
+    uint64_t position = stream_position(t), quads = s->count / 4, left;
+
+    if (!t->quads || s->begin % 4 || position % 4 || s->open % 4 || s->batch % 4 ||
+        s->batch < SHORT_BATCH || (t->config.outputs & IRON_TOKENS_TWO_READS))
+        return 0;
+    left = quads_in_window(position);
+    return 4 * (quads < left ? quads : left);
+}
+
+/* The seal of a span whose contribution is a separate launch. */
+static iron_status seal_separately(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                   const iron__gpu_buffer *tokens, const tokens_span *s,
+                                   iron_error *err) {
+    if (!t->quads)
+        return IRON_OK;
+    t->is_step_last = false;
+    return quads_feed(t->quads, queue, tokens, s->begin, s->count, stream_position(t), err);
+}
+
+/* Takes as much as there are entries for; *taken says how much. */
+static iron_status feed_many(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                             const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
+                             uint64_t *taken, iron_error *err) {
+    uint64_t batch = t->config.batch, quads;
+    uint32_t entries = TOKENS_PENDING_MAX - t->pending;
+    tokens_span s;
+
+    *taken = count;
+    if (count / batch >= entries)
+        *taken = entries * batch - t->progress.open_tokens;
+    s = span_of(t, begin, *taken);
+    quads = shared_quads(t, &s);
+    if (quads > 0) {
+        s.count = *taken = quads;
+        t->is_step_last = false;
+        IRON_TRY(quads_feed_with_contribution(t->quads, queue, tokens, t->buffers.xors,
+                                              t->buffers.sums, &s, stream_position(t), err));
+    } else {
+        IRON_TRY(seal_separately(t, queue, tokens, &s, err));
+        if (is_whole_batch(t, &s))
+            return feed_whole_batch(t, queue, tokens, &s, err);
+        IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
+    }
+    count_tokens(t, *taken);
+    return t->pending == TOKENS_PENDING_MAX ? iron__tokens_gpu_apply_pending(t, queue, err)
+                                            : IRON_OK;
+}
+
+/* A launch of the modes that take one batch: few enough tokens to count in 32 bits, and to end in a
+ * second or two, because displays and watchdogs wait for it. */
+#define PIECE_TOKENS  (UINT64_C(1) << 28)
+#define PIECE_LEAST   UINT64_C(256)
+#define PIECE_SECONDS 1.0
+
+static uint64_t piece_of(const iron__tokens_gpu *t) {
+    double seconds =
+        iron__tokens_gpu_seconds(t->config.row, &t->device->info, t->config.nodes, PIECE_TOKENS);
+    double piece = (double)PIECE_TOKENS;
+
+    if (seconds > PIECE_SECONDS)
+        piece *= PIECE_SECONDS / seconds;
+    return piece > (double)PIECE_LEAST ? (uint64_t)piece : PIECE_LEAST;
+}
+
+/* A piece of the open batch. If that closes the batch, it is applied. */
+static iron_status feed_piece(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                              const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
+                              uint64_t *taken, iron_error *err) {
+    uint64_t left = t->config.batch - t->progress.open_tokens, piece = piece_of(t);
+    tokens_span s;
+
+    *taken = count < left ? count : left;
+    *taken = *taken < piece ? *taken : piece;
+    s = span_of(t, begin, *taken);
+    IRON_TRY(seal_separately(t, queue, tokens, &s, err));
+    IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
+    t->progress.open_tokens += *taken;
+    return t->progress.open_tokens == t->config.batch ? iron__tokens_gpu_end_batch(t, queue, err)
+                                                      : IRON_OK;
+}
+
+/* Only the seal: all of it counts as one open batch, which is never applied. */
+static iron_status feed_seal(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                             const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
+                             uint64_t *taken, iron_error *err) {
+    tokens_span s = span_of(t, begin, count);
+
+    IRON_TRY(seal_separately(t, queue, tokens, &s, err));
+    t->progress.open_tokens += count;
+    *taken = count;
+    return IRON_OK;
+}
+
+iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                  const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
+                                  iron_error *err) {
+    while (count > 0) {
+        uint64_t taken = 0;
+
+        IRON_TRY((t->config.outputs & IRON_TOKENS_SEAL_ONLY ? feed_seal
+                  : t->config.row->takes_many
+                      ? feed_many
+                      : feed_piece)(t, queue, tokens, begin, count, &taken, err));
+        begin += taken;
+        count -= taken;
+    }
+    return IRON_OK;
+}
+
+#define WIDEN_GROUPS 4096u
+
+iron_status iron__tokens_gpu_widen(iron__tokens_gpu *t, iron__gpu_queue *queue, size_t width,
+                                   const iron__gpu_buffer *from, uint64_t begin,
+                                   const iron__gpu_buffer *to, uint64_t count, iron_error *err) {
+    uint64_t groups = (count + TOKENS_WIDEN_THREADS - 1) / TOKENS_WIDEN_THREADS;
+    iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
+                            IRON_GPU_BUFFER(t->buffers.overflow), IRON_GPU_VALUE(begin),
+                            IRON_GPU_VALUE(count)};
+    iron__gpu_launch launch = {
+        .kernel = width == 1   ? t->kernels.widen_u8
+                  : width == 2 ? t->kernels.widen_u16
+                               : t->kernels.widen_i64,
+        .groups = {groups < WIDEN_GROUPS ? (uint32_t)groups : WIDEN_GROUPS, 1},
+        .threads = {TOKENS_WIDEN_THREADS, 1},
+        .args = args,
+        .arg_count = sizeof args / sizeof args[0]};
+
+    t->is_step_last = false;
+    return iron__gpu_run(queue, &launch, err);
+}
+
 iron_status iron__tokens_gpu_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue, iron__nodes *nodes,
                                    iron__contribution *closed, iron_error *err) {
-    iron__tokens_gpu_buffers *b = &t->buffers;
+    gpu_buffers *b = &t->buffers;
     size_t n = nodes->count;
 
-    IRON_TRY(iron__tokens_gpu_settle(t, queue, err));
+    IRON_TRY(iron__tokens_gpu_apply_pending(t, queue, err));
     IRON_TRY(download(queue, b->accumulators, nodes->xor_accumulators, n * sizeof(k_u32), err));
     IRON_TRY(download(queue, b->potentials, nodes->potentials, n * sizeof(k_f32), err));
     IRON_TRY(download(queue, b->totals, t->totals, sizeof t->totals, err));
@@ -212,21 +1049,21 @@ iron__tokens_gpu_progress iron__tokens_gpu_progress_of(const iron__tokens_gpu *t
     return t->progress;
 }
 
-iron_status iron__tokens_gpu_is_beyond(iron__tokens_gpu *t, iron__gpu_queue *queue, bool *beyond,
-                                       iron_error *err) {
-    IRON_TRY(download(queue, t->buffers.beyond, &t->beyond, sizeof t->beyond, err));
+iron_status iron__tokens_gpu_overflowed(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                        bool *overflowed, iron_error *err) {
+    IRON_TRY(download(queue, t->buffers.overflow, &t->overflow, sizeof t->overflow, err));
     IRON_TRY(iron__gpu_queue_wait(queue, err));
-    *beyond = t->beyond != 0;
+    *overflowed = t->overflow != 0;
     return IRON_OK;
 }
 
 iron_status iron__tokens_gpu_seal_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                         const iron__quads_total *from, iron_error *err) {
-    return iron__quads_gpu_begin(t->quads, queue, from, err);
+    return quads_begin(t->quads, queue, from, err);
 }
 
 iron_status iron__tokens_gpu_seal_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                         iron__quads_total *total, iron_error *err) {
-    return iron__quads_gpu_fetch(t->quads, queue,
-                                 t->progress.closed_tokens + t->progress.open_tokens, total, err);
+    return quads_fetch(t->quads, queue, t->progress.closed_tokens + t->progress.open_tokens, total,
+                       err);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// audit.mjs: judgements on the page as it is laid out now, each a list of what is wrong. The
-// functions run in the page.
+// audit.mjs: checks of the page's current layout. Each returns a list of problems. The functions
+// run in the page.
 
-// What is wider than the window, or than the dialog it is in.
+// Elements that are wider than the window or their dialog.
 export function overflowing() {
   const wide = [], root = document.documentElement;
   if (root.scrollWidth > root.clientWidth)
@@ -20,7 +20,7 @@ export function overflowing() {
   return wide;
 }
 
-// What a finger is to hit and is lower than `least` pixels.
+// Touch targets that are less than `least` pixels high.
 export function lowControls(least) {
   const all = "button, a.button, .engine-list a, input, select, summary";
   const isFree = (element) => !document.querySelector("dialog[open]") || element.closest("dialog");
@@ -34,10 +34,10 @@ export function lowControls(least) {
       ({element, height}) => `${element.tagName} ${element.textContent || element.id}: ${height}`);
 }
 
-// Texts that stand out less than `least` to 1 from what is behind them.
+// Texts with a contrast of less than `least` to 1.
 export function faintTexts(least) {
   const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  // A colour over others, as bytes: the browser mixes.
+  // The colours painted over each other, blended by the browser, as bytes.
   const mixed = (colours) => {
     pen.clearRect(0, 0, 1, 1);
     for (const colour of colours) {
@@ -75,7 +75,7 @@ export function faintTexts(least) {
     .map((one) => `${one.text}: ${one.ratio.toFixed(2)}`);
 }
 
-// Where the keyboard is: what it is called, and whether one sees that.
+// The focused element and whether the focus is visible.
 export function focused() {
   const element = document.activeElement;
   if (!element || element === document.body) return null;

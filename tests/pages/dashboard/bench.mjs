@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// bench.mjs: what pages that watch cost the server (scripts/bench-page).
+// bench.mjs: measures what open dashboards cost the server (scripts/bench-page).
 //
-//   watching   the server's share of one core while an engine is fed so many times a second, with
-//              nobody watching and with one page
-//   upload     the time of one large upload, with nobody watching and with several pages,
-//              alternating; medians and their ratio
+//   watching   the server's share of one core while an engine is fed at a steady rate, without a
+//              page and with one
+//   upload     the time of one large upload, without pages and with several, alternating; medians
+//              and their ratio
 //
-// Each part has a server of its own with fresh data, pages are real ones in a headless Chromium on
-// the same machine, and in the end each engine must hold what it was fed.
+// Each part starts its own server with fresh data. The pages run in a headless Chromium on the same
+// machine. At the end each engine must hold what it was fed.
 import {execFile} from "node:child_process";
 import {mkdtempSync, readFileSync, rmSync} from "node:fs";
 import http from "node:http";
@@ -21,18 +21,18 @@ import {closeBrowser, Visit} from "./page.mjs";
 import {ENVIRONMENT, IRON, Server} from "./server.mjs";
 import {pause, until} from "./waiting.mjs";
 
-const TICKS = 100;  // of /proc/PID/stat a second; Linux tells user space no other number
+const TICKS = 100;  // per second, in /proc/PID/stat; Linux always uses this unit
 const HELP = `usage: scripts/bench-page [OPTIONS]
 
-What pages that watch an engine cost the server, on this machine.
+Measures what open dashboards cost the server on this machine.
 
-  --seconds S     of feeding while one page watches (20)
-  --feeds N       a second, meanwhile (60)
-  --size-mib M    of the upload (4096)
-  --rounds N      of the upload, without and with pages each; the median counts (3)
-  --pages N       that watch the upload (4)
-  --only PART     watching or upload
-  --dir FOLDER    where files and data go (a new folder in TMPDIR)
+  --seconds S     duration of the feeding with one page (20)
+  --feeds N       feeds per second meanwhile (60)
+  --size-mib M    size of the upload (4096)
+  --rounds N      uploads without pages and as many with them; medians are reported (3)
+  --pages N       pages during the upload (4)
+  --only PART     run one part only: watching or upload
+  --dir FOLDER    directory for temporary files (TMPDIR)
 `;
 
 function options() {
@@ -56,11 +56,11 @@ function options() {
   const number = (name) => {
     const value = Number(values[name]);
     if (!Number.isInteger(value) || value < 1)
-      throw new Error(`--${name} is ${values[name]}; it must be a whole number from 1`);
+      throw new Error(`--${name} is ${values[name]}; it must be a positive integer`);
     return value;
   };
   if (values.only && !["watching", "upload"].includes(values.only))
-    throw new Error(`there is no part ${values.only}; the parts are watching and upload`);
+    throw new Error(`unknown part ${values.only}; the parts are watching and upload`);
   const [seconds, feeds, mib, rounds, pages] =
     ["seconds", "feeds", "size-mib", "rounds", "pages"].map(number);
   return {seconds, feeds, mib, rounds, pages, only: values.only, dir: values.dir};
@@ -71,7 +71,7 @@ function median(values) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-// Seconds of processor that the server has used.
+// CPU seconds used by the server.
 function cpuSeconds(server) {
   const stat = readFileSync(`/proc/${server.process.pid}/stat`, "latin1");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
@@ -88,7 +88,7 @@ async function withServer(body) {
   }
 }
 
-// One feed on a connection that stays open.
+// One feed over a keep-alive connection.
 function feedOver(agent, server, name, body) {
   return new Promise((tell, fail) => {
     const headers = {"Content-Length": body.length};
@@ -101,7 +101,7 @@ function feedOver(agent, server, name, body) {
   });
 }
 
-// Feeds at a steady pace: {share of one core, feeds a second}.
+// Feeds at a steady rate; returns {share of one core, feeds per second}.
 async function feedSteadily(server, name, {seconds, feeds}) {
   const agent = new http.Agent({keepAlive: true, maxSockets: 1});
   const body = Buffer.from(makeTokens(512).buffer), total = seconds * feeds;
@@ -122,11 +122,11 @@ async function watchingPart(plan) {
   const rows = [];
   await withServer(async (server) => {
     const tell = (who, {share, perSecond}, more) => rows.push([
-      `the server, fed ${perSecond.toFixed(1)} times a second, ${who}`,
+      `the server, ${perSecond.toFixed(1)} feeds per second, ${who}`,
       `${(100 * share).toFixed(1)} % of one core`, more
     ]);
     await server.make("alone");
-    tell("nobody watches", await feedSteadily(server, "alone", plan), "");
+    tell("no page", await feedSteadily(server, "alone", plan), "");
     await server.make("watched");
     const visit = await Visit.begin(server);
     await visit.openEngine("watched");
@@ -137,7 +137,7 @@ async function watchingPart(plan) {
       return Number(await visit.text("feeds").then((text) => text.replaceAll(",", ""))) ===
         plan.seconds * plan.feeds;
     });
-    tell("one page watches", measured, `${pictures.toFixed(1)} requests of the page a second`);
+    tell("one page", measured, `${pictures.toFixed(1)} requests per second by the page`);
     await visit.end();
   });
   return rows;
@@ -155,7 +155,7 @@ async function uploadOnce(server, visits, path, name, isWatched) {
   return (performance.now() - begun) / 1000;
 }
 
-// Meanwhile the pages are listened to: a browser that nobody hears comes to a stand.
+// Asynchronous, because the browser stops when its events are not read.
 const run = (command, words) => promisify(execFile)(command, words, {env: ENVIRONMENT});
 
 async function uploadPart({mib, rounds, pages, dir}) {
@@ -190,15 +190,15 @@ function uploadRows(mib, pages, times) {
      `${seconds.toFixed(2)} s, ${(mib * 1.048576 / 1000 / seconds).toFixed(2)} GB/s`,
      `${more}of ${all.map((took) => took.toFixed(2)).join(", ")} s`];
   return [
-    row("nobody watches", alone, times.without, "median "),
+    row("no page", alone, times.without, "median "),
     row(
-      `${pages} pages watch`, watched, times.with,
+      `${pages} pages`, watched, times.with,
       `${(watched / alone).toFixed(3)} times as long; median `)
   ];
 }
 
 function printTable(rows) {
-  const all = [["what", "measured", "beside it"], ...rows];
+  const all = [["workload", "measured", "details"], ...rows];
   const widths = [0, 1, 2].map((k) => Math.max(...all.map((row) => row[k].length)));
   for (const row of all)
     console.log(row.map((cell, k) => cell.padEnd(widths[k])).join("  ").trimEnd());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// command.mjs: what the page is held against: the real command, and token files for both.
+// command.mjs: runs the `iron` command for expected results, and writes token files for the tests.
 import {execFileSync} from "node:child_process";
 import {mkdtempSync, rmSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
@@ -10,7 +10,7 @@ import {ENVIRONMENT, IRON} from "./server.mjs";
 
 let place = null;
 
-// A folder for the files of all tests; it goes with them.
+// A temporary folder for the files of all tests, deleted by removeFiles().
 function folder() {
   place ??= mkdtempSync(join(tmpdir(), "iron-page-files-"));
   return place;
@@ -35,7 +35,7 @@ export function bytesOf(array) {
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 }
 
-// Made-up tokens below `limit`, of a kind (Uint16Array ...). Another seed gives others.
+// Pseudo-random tokens below `limit`, as a typed array (Uint16Array ...).
 export function makeTokens(count, {seed = 1, limit = 50257, Kind = Uint16Array} = {}) {
   let state = seed;
   return Kind.from({length: count}, () => {
@@ -44,7 +44,7 @@ export function makeTokens(count, {seed = 1, limit = 50257, Kind = Uint16Array} 
   });
 }
 
-// A NumPy file of a Uint16Array.
+// Writes a Uint16Array as a NumPy file.
 export function npyFile(name, tokens) {
   const dict = `{'descr': '<u2', 'fortran_order': False, 'shape': (${tokens.length},), }`;
   const head = Buffer.alloc(128, " ");
@@ -54,14 +54,14 @@ export function npyFile(name, tokens) {
   return writeFile(name, head, tokens);
 }
 
-// A file as llm.c's scripts write it, of a Uint16Array.
+// Writes a Uint16Array as an llm.c file.
 export function llmcFile(name, tokens) {
   const head = new Int32Array(256);
   head.set([20240520, 1, tokens.length]);
   return writeFile(name, head, tokens);
 }
 
-// What an engine of this plan comes to with these files: {tokens, batches, xor, sum, state, seal}.
+// The result of `iron feed` for these files: {tokens, batches, xor, sum, state, seal}.
 export function feedFiles(paths, {dtype, nodes, vocab, batch, positions, lattice} = {}) {
   const options = {dtype, nodes, vocab, batch, positions, lattice: lattice && lattice.join(",")};
   const given = Object.entries(options).filter(([, value]) => value !== undefined);

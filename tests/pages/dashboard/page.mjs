@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// page.mjs: the page in a headless Chromium, and a book of what it must not do: errors on the
-// console, exceptions, violations of its content security policy, requests to anybody but its own
-// server. A test announces the errors that it provokes (a lost server makes the browser itself
-// print some); any other fails it.
+// page.mjs: the page in a headless Chromium. Records what a page must not do: console errors,
+// exceptions, violations of its content security policy, requests to other servers. A test
+// announces the errors that it provokes (the browser itself prints some for an unreachable server);
+// any other error fails the test.
 import {existsSync} from "node:fs";
 
 import {chromium} from "../../../web/node_modules/playwright-core/index.mjs";
@@ -11,7 +11,7 @@ import {chromium} from "../../../web/node_modules/playwright-core/index.mjs";
 import {LIMIT_S, until, untilEqual} from "./waiting.mjs";
 
 const KNOWN = ["/usr/bin/chromium", "/usr/bin/chromium-browser"];
-const SLOWER = Number(process.env.IRON_TEST_THROTTLE || 0);  // the page's processor, so many times
+const SLOWER = Number(process.env.IRON_TEST_THROTTLE || 0);  // factor of CPU throttling
 
 let browser = null;
 
@@ -19,7 +19,7 @@ export function chromiumPath() {
   return process.env.IRON_CHROMIUM || KNOWN.find((path) => existsSync(path));
 }
 
-// The one browser; another, if it has been lost.
+// The shared browser; starts a new one if it has crashed.
 async function theBrowser() {
   if (browser && browser.isConnected()) return browser;
   browser = await chromium.launch({
@@ -30,7 +30,7 @@ async function theBrowser() {
   return browser;
 }
 
-// Is it gone, without having been closed?
+// Whether the browser has ended without being closed.
 export function isBrowserLost() {
   return browser !== null && !browser.isConnected();
 }
@@ -40,7 +40,7 @@ export async function closeBrowser() {
   browser = null;
 }
 
-// One person at a browser of their own: nothing is shared with the other visits.
+// One user with a browser context that is not shared with other visits.
 export class Visit {
   static async begin(server, options = {}) {
     const visit = new Visit();
@@ -92,7 +92,7 @@ export class Visit {
     await session.send("Emulation.setCPUThrottlingRate", {rate: times});
   }
 
-  // Errors that look so are expected from now on.
+  // Errors that match a pattern are expected from now on.
   announce(...patterns) {
     this.announced.push(...patterns);
   }
@@ -100,14 +100,14 @@ export class Visit {
   async end() {
     await this.context.close();
     const odd = this.errors.filter((text) => !this.announced.some((known) => known.test(text)));
-    if (odd.length) throw new Error(`the page did what it must not:\n${odd.join("\n")}`);
+    if (odd.length) throw new Error(`unexpected errors of the page:\n${odd.join("\n")}`);
   }
 
   open(path = "/") {
     return this.page.goto(this.server.url + path);
   }
 
-  // Opens the page at an engine, and waits until all of it is there.
+  // Opens the page at an engine and waits until it is shown completely.
   async openEngine(name) {
     await this.open(`/#engine=${name}`);
     await this.engineIs(name);
@@ -117,7 +117,7 @@ export class Visit {
     return this.page.getByTestId(id);
   }
 
-  // Again if the page moved below the pointer, as it does when rows arrive.
+  // Retries if the page moved under the pointer, as it does when rows arrive.
   async pick(id) {
     await until(`${id} is picked`, async () => {
       await this.at(id).check().catch(() => {});
@@ -145,7 +145,7 @@ export class Visit {
     return this.at(id).waitFor({state: "hidden"});
   }
 
-  // Waits until the element is seen with this text.
+  // Waits until the element is visible with this text.
   async says(id, expected) {
     const isIt = (text) => typeof expected === "string" ? text === expected : expected.test(text);
     const all = this.at(id).filter({visible: true});
@@ -163,7 +163,7 @@ export class Visit {
     await this.says("connection", state);
   }
 
-  // The engine that is looked at, with its configuration and its nodes.
+  // Waits until this engine is shown with its configuration.
   async engineIs(name) {
     await until(
       `${name} is shown`,
@@ -171,7 +171,7 @@ export class Visit {
         await this.page.locator("#plan").textContent() !== "");
   }
 
-  // What the page shows of an engine, as the command tells it.
+  // The figures shown on the page, in the form of the command's report.
   async figures() {
     const [tokens, batches, xor, sum, state, seal] = await Promise.all(
       ["tokens", "batches", "xor", "sum", "state", "seal"].map((id) => this.text(id)));
@@ -183,7 +183,7 @@ export class Visit {
     await untilEqual("the figures", () => this.figures(), expected);
   }
 
-  // Every pixel of the map, as one text that changes when the map does; "" while nothing is drawn.
+  // The pixels of the map as one string; "" while nothing is drawn.
   pixels() {
     return this.page.locator(".map-canvas").evaluate((canvas) => {
       const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -191,7 +191,7 @@ export class Visit {
     });
   }
 
-  // Waits until the map is drawn, and not as it was; gives its pixels.
+  // Waits until the map is drawn and differs from `before`; returns its pixels.
   mapDrawn(before = "") {
     return until("the map is drawn", async () => {
       const now = await this.pixels();
@@ -219,18 +219,18 @@ export class Visit {
     });
   }
 
-  // The file chooser that the page has opened. It is listened for from the beginning: a key that is
-  // pressed overtakes a browser that is only then told to listen.
+  // The file chooser that the page has opened. The listener is installed at the start: one that is
+  // installed just before the key press may be too late.
   fileChooser() {
     return until("a file chooser", () => this.choosers.shift());
   }
 
-  // The files' input takes a file's path, or {name, mimeType, buffer}.
+  // Chooses files, given as paths or as {name, mimeType, buffer}.
   choose(...files) {
     return this.at("file-input").setInputFiles(files);
   }
 
-  // The item of a file in the list of those that are fed.
+  // The list item of a file that is being fed.
   job(name) {
     return this.page.locator(".feed-job").filter({has: this.page.getByText(name, {exact: true})});
   }
@@ -240,7 +240,7 @@ export class Visit {
     await untilEqual(`the state of ${name}`, state_, state);
   }
 
-  // Drops files, given as {name, bytes}, on the page's zone.
+  // Drops files, given as {name, bytes}, on the drop zone.
   async drop(...files) {
     const zone = this.at("drop");
     const packed = files.map(({name, bytes}) => ({name, text: bytes.toString("base64")}));
@@ -254,7 +254,7 @@ export class Visit {
       await zone.dispatchEvent(kind, {dataTransfer: transfer});
   }
 
-  // The tab is hidden or seen from now on, as far as the page can tell.
+  // Makes the page believe that its tab is hidden or visible.
   setHidden(isHidden) {
     return this.page.evaluate((hidden) => {
       Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});

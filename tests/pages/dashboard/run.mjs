@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// run.mjs: the dashboard in a real browser, with node's own test runner. Tests run one after the
-// other and share the browser.
+// run.mjs: runs the dashboard's tests in a real browser, with node's test runner. The tests run one
+// after the other and share the browser.
 //
-//   IRON=build/iron node tests/pages/dashboard/run.mjs [NAME...]     files test_NAME.mjs; all
-//   node tests/pages/dashboard/run.mjs --try                         is what they need here?
+//   IRON=build/iron node tests/pages/dashboard/run.mjs [NAME...]     test_NAME.mjs; default all
+//   node tests/pages/dashboard/run.mjs --try                         only check the requirements
 //
 //   IRON_CHROMIUM        the browser (/usr/bin/chromium)
-//   IRON_TEST_THROTTLE   makes the page's processor so many times slower
+//   IRON_TEST_THROTTLE   factor by which the page's CPU is slowed down
 import {existsSync, mkdtempSync, rmSync} from "node:fs";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
@@ -22,8 +22,8 @@ function end(code, sentence) {
   process.exit(code);
 }
 
-// What the browser says and how it ends goes into a file, which playwright wants to know of before
-// it is loaded.
+// Playwright logs the browser's output and exit to this file. It reads the variables when it is
+// loaded.
 const log = mkdtempSync(join(tmpdir(), "iron-page-log-"));
 process.on("exit", () => rmSync(log, {recursive: true, force: true}));
 process.env.DEBUG = "pw:browser";
@@ -37,10 +37,10 @@ if (process.argv[2] === "--try") process.exit(0);
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : ALL;
 const unknown = names.find((name) => !ALL.includes(name));
-if (unknown) end(2, `there is no test_${unknown}.mjs; there are ${ALL.join(", ")}`);
+if (unknown) end(2, `unknown test ${unknown}; the tests are ${ALL.join(", ")}`);
 const {removeFiles} = await import("./command.mjs");
 
-setTimeout(() => end(1, "not done within half an hour"), LIMIT_MS).unref();
+setTimeout(() => end(1, "timed out after 1700 s"), LIMIT_MS).unref();
 after(async () => {
   await closeBrowser();
   removeFiles();

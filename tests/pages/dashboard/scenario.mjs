@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// scenario.mjs: a test: a server of its own, with nothing in it, and somebody who visits it.
-// Starting one costs a few hundredths of a second, and no test meets what another one left.
+// scenario.mjs: one test, with its own empty server and one visit. Starting a server takes a few
+// hundredths of a second and keeps the tests independent.
 import {readFileSync} from "node:fs";
 import {test} from "node:test";
 
@@ -9,15 +9,15 @@ import {isBrowserLost, Visit} from "./page.mjs";
 import {Server} from "./server.mjs";
 import {until} from "./waiting.mjs";
 
-const LIMIT_MS = 900 * 1000;  // a hang's; each wait has its own
+const LIMIT_MS = 900 * 1000;  // reached only by a hung test; each wait has its own limit
 const LINES_TOLD = 12;
 
-// Errors that the browser itself prints when an answer is no success, and when there is none.
+// Errors that the browser itself prints for these HTTP statuses, and for an unreachable server.
 export const status = (...codes) => new RegExp(`Failed to load resource.*(${codes.join("|")})`);
 export const LOST = /net::ERR_/;
 
-// body({server, visit, begin}): begin(options) is a further visit. The options are the server's and
-// `context`, the browser's.
+// body({server, visit, begin}): begin(options) starts another visit. `options` are those of the
+// server, and `context` for the browser.
 export function scenario(name, options, body) {
   test(name, {timeout: LIMIT_MS}, async (t) => {
     try {
@@ -28,23 +28,23 @@ export function scenario(name, options, body) {
   });
 }
 
-// A browser whose process is gone (it was killed, or came to grief by itself) says nothing about
-// the page: what is known of its end is told, and the test begins anew in another one. Once in all
-// tests, and a page that crashes is none of this: that fails.
+// If the browser's process was killed or crashed, the test is repeated once with a new browser, and
+// the end of the browser's log is printed. This happens at most once per run. A crash of the page
+// alone fails the test.
 let wasLost = false;
 
 async function playAgain(t, error, options, body) {
   if (!isBrowserLost() || wasLost) throw error;
   wasLost = true;
-  t.diagnostic("the browser was lost, and the test begins anew in another one");
+  t.diagnostic("the browser crashed; repeating the test with a new one");
   for (const line of await lastLines(process.env.DEBUG_FILE)) t.diagnostic(line);
   await play(options, body);
 }
 
-// Of playwright's log of the browser (run.mjs), once its end is in it.
+// The last lines of playwright's log (run.mjs), once they include the browser's exit.
 async function lastLines(path) {
   const log = () => readFileSync(path, "utf8").trim().split("\n");
-  await until("its end is told", () => /process did exit/.test(log()), 20).catch(() => {});
+  await until("its exit is logged", () => /process did exit/.test(log()), 20).catch(() => {});
   return log().filter((line) => !/dbus/.test(line)).slice(-LINES_TOLD);
 }
 
@@ -68,7 +68,7 @@ async function play(options, body) {
   }
 }
 
-// What somebody who was not there wants to know of a visit.
+// Describes a visit for the error message of a failed test.
 async function account({page, errors, requests}) {
   const seen = await page.locator("body").innerText({timeout: 5000}).catch(() => "(no page)");
   return `\n--- errors\n${errors.join("\n")}\n--- last requests\n${requests.slice(-8).join("\n")}` +

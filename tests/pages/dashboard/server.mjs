@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// server.mjs: a server under test, seen from outside: `iron serve` of $IRON on a data folder of its
-// own. It is asked and fed here as another client would; a server that is stopped must end with
-// status 0 and must have said nothing but that it serves and stops.
+// server.mjs: a server under test: `iron serve` of $IRON with its own data folder, and a client for
+// it. A stopped server must exit with status 0 and must have printed only the lines for start and
+// stop.
 import {spawn} from "node:child_process";
 import {chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from "node:fs";
 import http from "node:http";
@@ -21,8 +21,8 @@ const READY = /^iron: serving (http:\/\/127\.0\.0\.1:(\d+)), data in .*, (\d+) e
 const EXPECTED = [READY, /^iron: stopping/, /^iron: stopped/];
 const START_S = 120, STOP_S = 120;
 
-// Below the ports that systems give out by themselves, and above those that browsers refuse: a port
-// that a server leaves for a moment is still free when it comes back.
+// Below the ephemeral ports, so that the port is still free when the server is restarted, and above
+// the ports that browsers refuse.
 const FIRST_PORT = 21000, PORTS = 10000;
 
 export class Server {
@@ -36,14 +36,14 @@ export class Server {
     if (report) this.options.push("--report", this.write("report.html", report));
   }
 
-  // A file beside the data.
+  // Writes a file next to the data.
   write(name, content) {
     const path = join(this.folder, name);
     writeFileSync(path, content);
     return path;
   }
 
-  // The token that the server has when it is started next.
+  // Sets the token for the next start.
   setToken(token) {
     this.token = token;
     const path = this.write("token", token + "\n");
@@ -51,7 +51,7 @@ export class Server {
     if (!this.options.includes("--token-file")) this.options.push("--token-file", path);
   }
 
-  // Starts it; a port that is taken is passed over, unless the server has been there before.
+  // Starts it. If the port is in use, another one is tried, except when the server is restarted.
   async start() {
     const data = join(this.folder, "data");
     await until("the server is ready", async () => {
@@ -96,7 +96,7 @@ export class Server {
     this.process.kill(name);
   }
 
-  // Gracefully: with status 0, and without a complaint.
+  // Stops it with SIGTERM; the status must be 0, without unexpected output.
   async stop() {
     if (!this.process) return;
     const {lines} = this, end = await this.end("SIGTERM");
@@ -106,7 +106,6 @@ export class Server {
         `the server ended with ${end.code ?? end.signal} and said:\n${lines.join("\n")}`);
   }
 
-  // As when the process is lost.
   kill() {
     return this.end("SIGKILL");
   }
@@ -122,7 +121,7 @@ export class Server {
     return end;
   }
 
-  // Does it still hold connections that their clients have left?
+  // Whether it has connections that were closed by the client only.
   hasLeftovers() {
     const CLOSE_WAIT = "08", place = `:${this.port.toString(16).toUpperCase().padStart(4, "0")}`;
     const rows =
@@ -135,7 +134,7 @@ export class Server {
     rmSync(this.folder, {recursive: true, force: true});
   }
 
-  // One request on a connection of its own: {status, headers, body}.
+  // Sends one request on a new connection; resolves to {status, headers, body}.
   ask(method, path, {body, headers = {}, token = this.token} = {}) {
     const all = {...headers};
     if (token) all.Authorization = `Bearer ${token}`;
@@ -155,7 +154,7 @@ export class Server {
     });
   }
 
-  // The same with JSON in the answer, which must be one of success.
+  // The same for a JSON answer; throws unless the status is 2xx.
   async json(method, path, options) {
     const {status, body} = await this.ask(method, path, options);
     if (status < 200 || status > 299) throw new Error(`${method} ${path}: ${status} ${body}`);
@@ -167,7 +166,7 @@ export class Server {
     return this.json("POST", "/v1/engines", {body, headers: {"Content-Type": "application/json"}});
   }
 
-  // Feeds tokens, a Uint16Array.
+  // Feeds a Uint16Array.
   feed(name, tokens) {
     return this.json(
       "POST", `/v1/engines/${name}/feed?dtype=u16`, {body: Buffer.from(tokens.buffer)});
@@ -181,8 +180,8 @@ export class Server {
     return this.json("DELETE", `/v1/engines/${name}`);
   }
 
-  // Follows an engine over /v1/events, as another client: count() tells how many `engine` events
-  // have come, end() closes it.
+  // Follows an engine over /v1/events: count() is the number of `engine` events received, end()
+  // closes the stream.
   follow(name) {
     let seen = 0;
     const headers = this.token ? {Authorization: `Bearer ${this.token}`} : {};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// shoot.mjs: pictures of the dashboard, by the browser that tests it.
+// shoot.mjs: takes screenshots of the dashboard.
 //
 //   IRON=build/iron node tests/pages/dashboard/shoot.mjs FOLDER
 //
-// makes dashboard.png (light, 1280 pixels wide: the one in docs), and beside it dark.png,
-// phone.png, phone-dark.png, welcome.png, welcome-phone.png, form.png, sign-in.png for looking.
+// writes dashboard.png (light, 1280 pixels wide, for the docs), and for inspection dark.png,
+// phone.png, phone-dark.png, welcome.png, welcome-phone.png, form.png and sign-in.png.
 import {mkdirSync} from "node:fs";
 import http from "node:http";
 import {join} from "node:path";
@@ -35,11 +35,11 @@ const NAMES = {
   nightly: 0
 };
 
-// Ids as in texts, small ones more often.
+// Tokens with a skewed distribution: small ids are more frequent.
 const skewed = (count, seed) => makeTokens(count, {seed}).map((id) => Math.floor(id * id / 50257));
 
-// One body at a changing pace, so that the chart has something to show. Its batches are few: nodes
-// that meet stay together, and after many the map would have one colour.
+// Sends one body at a varying rate, so that the chart shows a curve. It has few batches: nodes that
+// reach the same point stay together, and after many batches the map would have one colour.
 const STEPS = 220, STEP_MS = 110, STEP_TOKENS = 15000;
 
 async function feedWhileWatched(server, name) {
@@ -65,7 +65,7 @@ async function shoot(server, name, path, options, prepare = async () => {}) {
   await visit.context.close();
 }
 
-// The pages of one engine, watched while it was fed.
+// Screenshots of one engine that was watched while it was fed.
 async function shootEngine(server) {
   const all = [
     ["dashboard.png", {}], ["dark.png", {colorScheme: "dark"}], ["phone.png", PHONE],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// test_access.mjs: servers with a token and a report: signing in and out, and the ticket by which a
-// link opens the report.
+// test_access.mjs: signing in and out of a server with a token, and opening the report with a
+// ticket.
 import assert from "node:assert/strict";
 
 import {LOST, scenario, status} from "./scenario.mjs";
@@ -21,9 +21,9 @@ scenario("sign in, reload, sign out", {token: TOKEN}, async ({server, visit}) =>
   await server.make("secret", {nodes: 16});
   await visit.open();
   await signIn(visit, "wrong");
-  await visit.says("problem", /not the server’s token/);
+  await visit.says("problem", /Wrong token/);
   await signIn(visit, "with blanks in it");
-  await visit.says("problem", /without blanks/);
+  await visit.says("problem", /without spaces/);
   assert.equal(await visit.at("engine-item").count(), 0);
   await signIn(visit, TOKEN);
   await visit.engineIs("secret");
@@ -41,7 +41,7 @@ scenario("sign in, reload, sign out", {token: TOKEN}, async ({server, visit}) =>
   await visit.seen("sign-in");
 });
 
-scenario("the token changes under way", {token: TOKEN}, async ({server, visit}) => {
+scenario("the token changes during a visit", {token: TOKEN}, async ({server, visit}) => {
   visit.announce(status(401), LOST);
   await server.make("secret", {nodes: 16});
   await visit.open();
@@ -51,7 +51,7 @@ scenario("the token changes under way", {token: TOKEN}, async ({server, visit}) 
   server.setToken(OTHER);
   await server.start();
   await visit.seen("sign-in");
-  await visit.says("problem", /not the server’s token/);
+  await visit.says("problem", /Wrong token/);
   await signIn(visit, OTHER);
   await visit.engineIs("secret");
   await visit.connectionIs("connected");
@@ -70,7 +70,7 @@ scenario("the report without a token", {report: REPORT}, async ({server, visit})
   assert.equal(popup.url(), server.url + "/report");
 });
 
-scenario("the report by a ticket", {report: REPORT, token: TOKEN}, async ({server, visit}) => {
+scenario("the report with a ticket", {report: REPORT, token: TOKEN}, async ({server, visit}) => {
   visit.announce(status(401));
   await visit.open();
   await signIn(visit, TOKEN);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// test_feeding.mjs: files are fed through the page, and come to what `iron feed` and `iron sum`
-// make of them with the same configuration.
+// test_feeding.mjs: files fed through the page give the same results as `iron feed` and `iron sum`
+// with the same configuration.
 import assert from "node:assert/strict";
 import {readFileSync} from "node:fs";
 import {basename} from "node:path";
@@ -15,7 +15,7 @@ const PLAN = {
   batch: 4096
 };
 
-// The engine, the page and the command agree, and the seal is that of the file.
+// The engine, the page and the command agree, and the seal is the file's.
 async function agrees(server, visit, name, paths, dtype) {
   const expected = command.feedFiles(paths, {...PLAN, dtype});
   assert.deepEqual(command.figuresOf(await server.engine(name)), expected);
@@ -30,7 +30,7 @@ async function opened({server, visit}, name) {
 
 const onDisk = (path) => ({name: basename(path), bytes: readFileSync(path)});
 
-scenario("raw u16 by the file chooser, with a guess", {}, async ({server, visit}) => {
+scenario("raw u16 from the file chooser, with a guessed type", {}, async ({server, visit}) => {
   await opened({server, visit}, "raw16");
   const path = command.writeFile("tokens.bin", command.makeTokens(30001));
   await visit.click("choose-file");
@@ -44,7 +44,7 @@ scenario("raw u16 by the file chooser, with a guess", {}, async ({server, visit}
   await agrees(server, visit, "raw16", [path], "u16");
 });
 
-scenario("a guess may be changed", {}, async ({server, visit}) => {
+scenario("the guessed type can be changed", {}, async ({server, visit}) => {
   await opened({server, visit}, "changed");
   const path = command.writeFile("named.u32", command.makeTokens(20000));
   await visit.choose(path);
@@ -56,7 +56,7 @@ scenario("a guess may be changed", {}, async ({server, visit}) => {
   await agrees(server, visit, "changed", [path], "u16");
 });
 
-scenario("raw u32 by drop", {}, async ({server, visit}) => {
+scenario("raw u32 dropped on the page", {}, async ({server, visit}) => {
   await opened({server, visit}, "raw32");
   const path =
     command.writeFile("ids.bin", command.makeTokens(20000, {limit: 100000, Kind: Uint32Array}));
@@ -68,7 +68,7 @@ scenario("raw u32 by drop", {}, async ({server, visit}) => {
   await agrees(server, visit, "raw32", [path], "u32");
 });
 
-scenario("files that say what they are: NumPy, llm.c", {}, async ({server, visit}) => {
+scenario("files with a header: NumPy, llm.c", {}, async ({server, visit}) => {
   const tokens = command.makeTokens(25000, {seed: 3});
   for (const path of [command.npyFile("a.npy", tokens), command.llmcFile("b.bin", tokens)]) {
     const name = basename(path);
@@ -85,7 +85,7 @@ scenario("files that say what they are: NumPy, llm.c", {}, async ({server, visit
   assert.equal(a.state, b.state);
 });
 
-scenario("several files go in the order of their names", {}, async ({server, visit}) => {
+scenario("several files are fed in the order of their names", {}, async ({server, visit}) => {
   await opened({server, visit}, "many");
   const paths = [2, 10].map(
     (k) => command.npyFile(`part-${k}.npy`, command.makeTokens(3 * PLAN.batch, {seed: k})));
@@ -94,7 +94,7 @@ scenario("several files go in the order of their names", {}, async ({server, vis
   await agrees(server, visit, "many", paths);
 });
 
-scenario("what is no token file is refused with a sentence", {}, async ({server, visit}) => {
+scenario("other files are refused with a message", {}, async ({server, visit}) => {
   await opened({server, visit}, "clean");
   const cut = command.npyFile("cut.npy", command.makeTokens(100));
   await visit.drop(
@@ -102,7 +102,7 @@ scenario("what is no token file is refused with a sentence", {}, async ({server,
     {name: "packed.gz", bytes: Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0])},
     {name: "cut.npy", bytes: readFileSync(cut).subarray(0, 200)});
   for (const [name, told] of [
-         ["empty.bin", /is empty\./], ["packed.gz", /gzip/], ["cut.npy", /cut/]]) {
+         ["empty.bin", /is empty\./], ["packed.gz", /gzip/], ["cut.npy", /truncated/]]) {
     await visit.jobIs(name, "refused");
     assert.match(await visit.job(name).getByTestId("problem").textContent(), told);
   }

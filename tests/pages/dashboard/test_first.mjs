@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// test_first.mjs: the first minute of somebody who has neither an engine nor a file.
+// test_first.mjs: the start page of an empty server: creating the first engine, feeding the sample.
 import assert from "node:assert/strict";
 
 import {sampleTokens} from "../../../web/dashboard/sample.js";
@@ -9,8 +9,7 @@ import {sealOf, writeFile} from "./command.mjs";
 import {scenario} from "./scenario.mjs";
 import {until} from "./waiting.mjs";
 
-// The sample has been fed: the engine has its seal, as the command computes it, and so does the
-// page.
+// Waits until the sample is fed; engine and page must have the seal that the command computes.
 async function sampleIsFed(server, visit, bodies) {
   await until("the sample is fed", async () => (await server.engine("first")).feeds === bodies);
   const engine = await server.engine("first");
@@ -22,9 +21,9 @@ async function sampleIsFed(server, visit, bodies) {
   await visit.says("batches", String(engine.batches));
 }
 
-const BODIES = 14;  // that the sample comes in, so that one sees the map move
+const BODIES = 14;  // number of feeds of the sample
 
-scenario("three steps, an engine by its button, a sample", {}, async ({server, visit}) => {
+scenario("create an engine, then feed the sample", {}, async ({server, visit}) => {
   await visit.open();
   await visit.connectionIs("connected");
   await visit.seen("try-sample");
@@ -39,12 +38,12 @@ scenario("three steps, an engine by its button, a sample", {}, async ({server, v
   await sampleIsFed(server, visit, BODIES);
   await visit.mapDrawn(before);
   await visit.gone("feed-sample");
-  await until("a line for each batch", async () => {
+  await until("one row per batch", async () => {
     return await visit.page.locator("#history-rows tr").count() === BODIES;
   });
 });
 
-scenario("an engine and a sample with one click", {}, async ({server, visit}) => {
+scenario("engine and sample with one click", {}, async ({server, visit}) => {
   await visit.open();
   await visit.click("try-sample");
   await visit.engineIs("first");

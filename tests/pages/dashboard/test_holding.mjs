@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// test_holding.mjs: feeding that is watched, cancelled, gone on with. What passes by is held: a
-// request is kept back until the test lets it go, or the server's process is stopped for a while.
+// test_holding.mjs: progress, cancelling and resuming of a feed. To make this deterministic, a
+// request is held until the test releases it, or the server's process is stopped for a while.
 import assert from "node:assert/strict";
 import {basename} from "node:path";
 
@@ -16,7 +16,8 @@ const BATCH = 65536, PLAN = {
 const FIRST = 32 * BATCH;         // the page's first piece: 4 MiB
 const TOKENS = 40 * BATCH + 123;  // the last batch is not full
 
-// Keeps back every feed but the first `passing`. held() tells how many wait, release() lets all go.
+// Holds every feed but the first `passing`. held() is the number of held feeds, release() continues
+// all of them.
 async function holdFeeds(visit, passing) {
   const waiting = [];
   let seen = 0;
@@ -28,7 +29,7 @@ async function holdFeeds(visit, passing) {
   await visit.page.route(isFeed, handle);
   return {
     held: () => waiting.length,
-    // Those that the page has given up meanwhile cannot be continued, and need not be.
+    // Continuing fails for requests that the page has aborted meanwhile.
     async release() {
       await visit.page.unroute(isFeed, handle);
       for (const route of waiting.splice(0)) await route.continue().catch(() => {});
@@ -50,7 +51,7 @@ async function agrees(server, visit, name, path) {
 
 const PERCENT = Math.floor(100 * FIRST / TOKENS);
 
-scenario("a bar, cancel, go on", {}, async ({server, visit}) => {
+scenario("progress, cancel, continue", {}, async ({server, visit}) => {
   const path = await begin(server, visit, "held"), name = basename(path);
   const gate = await holdFeeds(visit, 1);
   await visit.choose(path);
@@ -73,7 +74,7 @@ scenario("a bar, cancel, go on", {}, async ({server, visit}) => {
   await agrees(server, visit, "held", path);
 });
 
-scenario("cancelled before anything has gone", {}, async ({server, visit}) => {
+scenario("cancelled before anything was sent", {}, async ({server, visit}) => {
   const path = await begin(server, visit, "none"), name = basename(path);
   const gate = await holdFeeds(visit, 0);
   await visit.choose(path);
@@ -87,21 +88,21 @@ scenario("cancelled before anything has gone", {}, async ({server, visit}) => {
   await agrees(server, visit, "none", path);
 });
 
-// The server stands still with a piece in its sockets: whether that piece is fed in the end nobody
-// can know when it is cancelled. It is fed once all the same.
-scenario("cancelled while the server stands still", {}, async ({server, visit}) => {
+// The server is stopped with a piece in its socket buffers, so at the time of the cancel it is not
+// known whether that piece will be fed. It must be fed exactly once.
+scenario("cancelled while the server is stopped", {}, async ({server, visit}) => {
   const path = await begin(server, visit, "still"), name = basename(path);
   const gate = await holdFeeds(visit, 1);
   await visit.choose(path);
   await until("the second piece is held", () => gate.held() === 1);
   await until(
-    "the first piece is there", async () => (await server.engine("still")).tokens === FIRST);
+    "the first piece is fed", async () => (await server.engine("still")).tokens === FIRST);
   server.signal("SIGSTOP");
   await gate.release();
   await visit.click("cancel-feed");
   await visit.jobIs(name, "stopped");
   server.signal("SIGCONT");
-  await until("the server is through with it", () => !server.hasLeftovers());
+  await until("the server has closed its connections", () => !server.hasLeftovers());
   const {tokens} = await server.engine("still");
   assert.ok([FIRST, TOKENS].includes(tokens) || tokens % BATCH === 0, `${tokens} tokens`);
   await visit.click("go-on");
@@ -109,8 +110,8 @@ scenario("cancelled while the server stands still", {}, async ({server, visit}) 
   await agrees(server, visit, "still", path);
 });
 
-scenario("somebody else feeds meanwhile", {}, async ({server, visit}) => {
-  // A refusal that comes before the body has gone may look like a lost connection.
+scenario("another client feeds meanwhile", {}, async ({server, visit}) => {
+  // A refusal that arrives before the body was sent may look like a broken connection.
   visit.announce(status(409), LOST);
   const path = await begin(server, visit, "shared"), name = basename(path);
   const gate = await holdFeeds(visit, 1);
@@ -121,7 +122,7 @@ scenario("somebody else feeds meanwhile", {}, async ({server, visit}) => {
   await visit.jobIs(name, "stopped");
   const problem = visit.job(name).getByTestId("problem");
   assert.match(
-    await problem.textContent(), /Somebody else has fed shared meanwhile: it is at 2,098,152/);
+    await problem.textContent(), /Another client has fed shared: it is at position 2,098,152/);
   assert.equal((await server.engine("shared")).tokens, FIRST + 1000);
   await visit.click("go-on");
   await visit.jobIs(name, "done");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// test_live.mjs: the page follows what others do, shows the rate, and asks for nothing when nobody
-// looks.
+// test_live.mjs: the page follows changes by other clients, shows the rate, and sends no requests
+// while its tab is hidden.
 import assert from "node:assert/strict";
 
 import {figuresOf, makeTokens} from "./command.mjs";
@@ -10,7 +10,7 @@ import {until, untilEqual} from "./waiting.mjs";
 
 const names = (visit) => visit.page.locator(".row-name").allTextContents();
 
-scenario("another client makes, feeds and deletes engines", {}, async ({server, visit}) => {
+scenario("another client creates, feeds and deletes engines", {}, async ({server, visit}) => {
   await visit.open();
   await visit.connectionIs("connected");
   await visit.seen("try-sample");
@@ -53,8 +53,8 @@ scenario("sixty feeds, each of them drawn", {}, async ({server, visit}) => {
   await visit.nodeIs("sixty", 63);
 });
 
-// Somebody feeds without a pause until the page has shown a rate, and then no more.
-scenario("a rate while something comes, idle when nothing does", {}, async ({server, visit}) => {
+// Feeds without a pause until the page has shown a rate, then stops.
+scenario("a rate while tokens arrive, idle otherwise", {}, async ({server, visit}) => {
   await server.make("busy", {nodes: 16});
   await visit.openEngine("busy");
   await visit.says("rate-now", "idle");
@@ -81,24 +81,24 @@ scenario("a rate while something comes, idle when nothing does", {}, async ({ser
   await visit.figuresAre(figuresOf(await server.engine("busy")));
 });
 
-scenario("a hidden tab asks for nothing", {}, async ({server, visit}) => {
+scenario("a hidden tab sends no requests", {}, async ({server, visit}) => {
   await server.make("unseen", {nodes: 64});
   await server.feed("unseen", makeTokens(500));
   await visit.openEngine("unseen");
   await visit.mapDrawn();
-  await until("the history is there", async () => {
+  await until("the history is shown", async () => {
     return await visit.page.locator("#history-rows tr").count() === 1;
   });
   const other = server.follow("unseen");
   await until("the other client is connected", () => other.count() >= 1);
 
   await visit.setHidden(true);
-  await until("nothing is under way", () => visit.under.size === 0);
+  await until("no request is pending", () => visit.under.size === 0);
   const asked = visit.requests.length;
   for (let k = 0; k < 4; k++) {
     const seen = other.count();
     await server.feed("unseen", makeTokens(100, {seed: k}));
-    await until("the other client has heard of it", () => other.count() > seen);
+    await until("the other client has received it", () => other.count() > seen);
   }
   assert.deepEqual(visit.requests.slice(asked), []);
 
@@ -113,7 +113,7 @@ const CLIPBOARD = {
 };
 
 scenario(
-  "pages of batches, and a seal to take away", {context: CLIPBOARD}, async ({server, visit}) => {
+  "pages of the history, copying the seal", {context: CLIPBOARD}, async ({server, visit}) => {
     await server.make("long", {nodes: 16, batch: 100});
     await server.feed("long", makeTokens(4450));
     await visit.openEngine("long");
@@ -126,13 +126,13 @@ scenario(
     await untilEqual("the oldest", column, down(19, 20));
     await server.feed("long", makeTokens(100));
     await visit.says("batches", "46");
-    await untilEqual("they stay", column, down(19, 20));
+    await untilEqual("an older page does not change", column, down(19, 20));
     await visit.page.locator("#newest").click();
     await untilEqual("the newest", column, down(45, 20));
 
     await visit.click("copy-seal");
     const announced = visit.page.locator("#announcement");
-    await untilEqual("what is said", () => announced.textContent(), "The seal was copied.");
+    await untilEqual("the announcement", () => announced.textContent(), "The seal was copied.");
     const {seal} = await server.engine("long");
     assert.equal(await visit.page.evaluate(() => navigator.clipboard.readText()), seal);
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// test_look.mjs: on a phone nothing is wider than the window and everything can be hit with a
-// finger; in light and in dark every text can be read. Each state of the page is judged.
+// test_look.mjs: layout and contrast in each state of the page. On a phone, nothing is wider than
+// the window and all touch targets are large enough; all text has enough contrast in both themes.
 import assert from "node:assert/strict";
 
 import {faintTexts, lowControls, overflowing} from "./audit.mjs";
@@ -13,7 +13,7 @@ const LONG = "a-name-as-long-as-names-may-be-" +
   "x".repeat(33);
 const LEAST_PIXELS = 40, LEAST_RATIO = 4.5;
 
-// Goes through the page's states and has each judged: judge(name of the state).
+// Puts the page into each of its states and calls judge(name of the state).
 async function states(server, visit, judge) {
   visit.announce(status(400, 404));
   await visit.open();
@@ -63,7 +63,7 @@ const PHONE = {
   isMobile: true
 };
 
-// Nothing is wrong, once the page has been laid out.
+// Waits until the layout has no problems.
 async function fitsPhone(visit, state) {
   await untilEqual(`${state}: too wide`, () => visit.page.evaluate(overflowing), []);
   await untilEqual(`${state}: too low`, () => visit.page.evaluate(lowControls, LEAST_PIXELS), []);
@@ -82,7 +82,7 @@ scenario("on a phone", {context: PHONE}, async ({server, visit}) => {
 
 for (const colorScheme of ["light", "dark"])
   scenario(
-    `texts can be read: ${colorScheme}`, {context: {colorScheme}}, async ({server, visit}) => {
+    `contrast of all texts: ${colorScheme}`, {context: {colorScheme}}, async ({server, visit}) => {
       await states(server, visit, (state) => isReadable(visit, state));
     });
 
@@ -91,17 +91,16 @@ const NIGHT = {
   colorScheme: "dark"
 };
 
-scenario(
-  "signing in on a phone, in the dark", {token: "t0ken", context: NIGHT}, async ({visit}) => {
-    visit.announce(status(401));
-    await visit.open();
-    await visit.seen("sign-in");
-    await visit.at("token").fill("wrong");
-    await visit.click("sign-in-button");
-    await visit.seen("problem");
-    await fitsPhone(visit, "signing in");
-    await isReadable(visit, "signing in");
-  });
+scenario("signing in on a phone, dark theme", {token: "t0ken", context: NIGHT}, async ({visit}) => {
+  visit.announce(status(401));
+  await visit.open();
+  await visit.seen("sign-in");
+  await visit.at("token").fill("wrong");
+  await visit.click("sign-in-button");
+  await visit.seen("problem");
+  await fitsPhone(visit, "signing in");
+  await isReadable(visit, "signing in");
+});
 
 scenario("the switch between light and dark", {}, async ({server, visit}) => {
   await server.make("tinted", {nodes: 16});

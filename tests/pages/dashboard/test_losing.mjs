@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// test_losing.mjs: the server is lost and comes back, while the page is looked at and while it
-// feeds.
+// test_losing.mjs: the server becomes unreachable and returns, while the page is idle and while it
+// feeds a file.
 import assert from "node:assert/strict";
 import {basename} from "node:path";
 
@@ -9,7 +9,7 @@ import * as command from "./command.mjs";
 import {LOST, scenario} from "./scenario.mjs";
 import {until} from "./waiting.mjs";
 
-scenario("the server is lost and comes back", {}, async ({server, visit}) => {
+scenario("the server is killed and restarted", {}, async ({server, visit}) => {
   visit.announce(LOST);
   await server.make("durable", {nodes: 64});
   await server.feed("durable", command.makeTokens(3000));
@@ -32,8 +32,8 @@ scenario("the server is lost and comes back", {}, async ({server, visit}) => {
   await visit.figuresAre(command.figuresOf(await server.engine("durable")));
 });
 
-// The server is killed while a piece is held back; the page waits for it and sends the piece again.
-scenario("the server is lost while a file is fed", {}, async ({server, visit}) => {
+// The server is killed while a piece is held; the page waits for the server and sends it again.
+scenario("the server is killed while a file is fed", {}, async ({server, visit}) => {
   visit.announce(LOST);
   const plan = {nodes: 64, batch: 65536};
   await server.make("resumed", plan);
@@ -49,7 +49,7 @@ scenario("the server is lost while a file is fed", {}, async ({server, visit}) =
   await visit.page.unroute(isFeed);
   for (const route of routes) await route.continue().catch(() => {});
   await until("it says that it waits", async () => {
-    return /does not answer; nothing is lost/.test(await visit.job(basename(path)).textContent());
+    return /does not answer; no data is lost/.test(await visit.job(basename(path)).textContent());
   });
   await server.start();
   await visit.jobIs(basename(path), "done");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// test_making.mjs: engines are made by the form and deleted again; what is wrong is said there.
+// test_making.mjs: creating engines with the form, error messages in the form, deleting engines.
 import assert from "node:assert/strict";
 
 import {scenario, status} from "./scenario.mjs";
@@ -23,7 +23,7 @@ async function openForm(visit) {
   await visit.seen("lattice");
 }
 
-scenario("every field arrives", {}, async ({server, visit}) => {
+scenario("every field is sent", {}, async ({server, visit}) => {
   await visit.open();
   await openForm(visit);
   for (const field of ["nodes", "vocab", "batch", "mode"])
@@ -46,7 +46,7 @@ scenario("every field arrives", {}, async ({server, visit}) => {
   assert.equal((await server.ask("GET", "/v1/engines/not-made")).status, 404);
 });
 
-// [field, what is written there, what the sentence must tell]
+// [field, invalid value, expected message]
 const WRONG = [
   ["engine-name", "", /name/i], ["engine-name", "no blanks", /name/i],
   ["engine-name", "-first", /name/i], ["vocab", "1", /vocab/i], ["vocab", "many", /vocab/i],
@@ -55,7 +55,7 @@ const WRONG = [
   ["lattice", "9, 3", /lattice/i], ["lattice", "7", /lattice/i], ["lattice", "7, 70000", /lattice/i]
 ];
 
-scenario("each wrong value is said as a sentence", {}, async ({server, visit}) => {
+scenario("each invalid value gets a message", {}, async ({server, visit}) => {
   visit.announce(status(400));
   await visit.open();
   await openForm(visit);
@@ -79,7 +79,7 @@ scenario("each wrong value is said as a sentence", {}, async ({server, visit}) =
   await visit.engineIs("fine");
 });
 
-scenario("a taken name", {}, async ({server, visit}) => {
+scenario("the name of an existing engine", {}, async ({server, visit}) => {
   visit.announce(status(409));
   await server.make("taken", {nodes: 16});
   await visit.open();
@@ -96,7 +96,7 @@ scenario("a taken name", {}, async ({server, visit}) => {
     (await server.json("GET", "/v1/engines")).engines.map(({name}) => name), ["free", "taken"]);
 });
 
-scenario("an engine is deleted by whoever writes its name", {}, async ({server, visit}) => {
+scenario("deleting an engine requires typing its name", {}, async ({server, visit}) => {
   for (const name of ["kept", "lost"]) await server.make(name, {nodes: 16});
   await visit.openEngine("lost");
   await visit.click("delete-engine");
@@ -112,7 +112,7 @@ scenario("an engine is deleted by whoever writes its name", {}, async ({server, 
   assert.equal((await server.engine("kept")).tokens, 0);
 });
 
-scenario("an engine that is not there can be made", {}, async ({server, visit}) => {
+scenario("a missing engine can be created", {}, async ({server, visit}) => {
   visit.announce(status(404));
   await visit.open("/#engine=ghost");
   await visit.seen("missing");

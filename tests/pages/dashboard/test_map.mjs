@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// test_map.mjs: the map of nodes: its colours, and the values of a node under the pointer and the
-// arrow keys, which are those that the server has.
+// test_map.mjs: the node map: its colours, and the values of nodes selected with the pointer or the
+// arrow keys, which must equal the server's.
 import assert from "node:assert/strict";
 
 import {makeTokens} from "./command.mjs";
@@ -17,7 +17,7 @@ async function fed(server, visit) {
   await visit.mapDrawn();
 }
 
-// The pointer goes to the middle of a node's square.
+// Moves the pointer to the middle of a node's square.
 async function pointAt(visit, node) {
   const board = visit.at("map");
   await board.scrollIntoViewIfNeeded();
@@ -39,7 +39,7 @@ scenario("points and potentials are coloured differently", {}, async ({server, v
   assert.equal(await visit.pixels(), byPoint);
 });
 
-scenario("values of nodes, by pointer and by keys", {}, async ({server, visit}) => {
+scenario("values of nodes, with pointer and keys", {}, async ({server, visit}) => {
   await fed(server, visit);
   for (const node of [0, 57, NODES - 1]) {
     await pointAt(visit, node);
@@ -62,7 +62,7 @@ scenario("values of nodes, by pointer and by keys", {}, async ({server, visit}) 
   });
 });
 
-scenario("a chosen node follows what is fed", {}, async ({server, visit}) => {
+scenario("the values of the selected node are updated", {}, async ({server, visit}) => {
   await fed(server, visit);
   const before = await visit.pixels();
   await visit.at("map").focus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// test_reach.mjs: everything with the keyboard alone, and one always sees where it is.
+// test_reach.mjs: the page can be used with the keyboard alone, and the focus is always visible.
 import assert from "node:assert/strict";
 
 import {focused} from "./audit.mjs";
@@ -9,7 +9,7 @@ import {scenario} from "./scenario.mjs";
 
 const STOPS_MAX = 100;
 
-// Tab until the element is reached; every stop on the way must be seen.
+// Presses Tab until the element is reached; the focus must be visible at every step.
 async function tabTo(visit, id) {
   for (let k = 0; k < STOPS_MAX; k++) {
     await visit.page.keyboard.press("Tab");
@@ -20,7 +20,7 @@ async function tabTo(visit, id) {
   assert.fail(`${id} is not reached with Tab`);
 }
 
-scenario("by keyboard: an engine, a file, the map", {}, async ({server, visit}) => {
+scenario("keyboard: create an engine, feed a file, use the map", {}, async ({server, visit}) => {
   const {keyboard} = visit.page;
   await visit.open();
   await visit.seen("try-sample");
@@ -62,7 +62,7 @@ scenario("by keyboard: an engine, a file, the map", {}, async ({server, visit}) 
   }
 });
 
-scenario("by keyboard: dialogs are left with Escape", {}, async ({server, visit}) => {
+scenario("keyboard: Escape closes dialogs", {}, async ({server, visit}) => {
   await server.make("stays", {nodes: 16});
   await visit.openEngine("stays");
   for (const [opener, form] of [["new-engine", "engine-form"], ["delete-engine", "delete-form"]]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// waiting.mjs: waiting for conditions. Timing decides nothing in these tests: everything that must
-// come is waited for, with a limit that only a hang reaches.
+// waiting.mjs: waiting for conditions. The tests do not depend on timing: they wait for every
+// expected change, with a limit that only a hung test reaches.
 
 export const LIMIT_S = 120;
 const LOOK_MS = 40;
@@ -10,7 +10,7 @@ export function pause(ms) {
   return new Promise((go) => setTimeout(go, ms));
 }
 
-// Asks until claim() is neither false nor nothing, and gives what it was.
+// Polls claim() until it returns something other than false, null and undefined; returns that.
 export async function until(what, claim, seconds = LIMIT_S) {
   const end = Date.now() + 1000 * seconds;
   for (;;) {
@@ -21,7 +21,7 @@ export async function until(what, claim, seconds = LIMIT_S) {
   }
 }
 
-// Asks until ask() gives what is expected; what it gave last is told otherwise.
+// Polls ask() until it returns the expected value; the error message contains the last value.
 export async function untilEqual(what, ask, expected, seconds = LIMIT_S) {
   const wanted = JSON.stringify(expected);
   let last;

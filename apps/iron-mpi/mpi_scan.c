@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mpi_scan.c: `iron-mpi sum` and `iron-mpi stat`: every rank reads a part, and the results are
+ * merged.
+ *
+ * sum: every rank opens every file once to learn its length, so that all ranks know which one
+ * reads what without a message. Each stream has an iron_digest_result on every rank for what that
+ * rank has read, and one reduction at the end adds them up. All ranks read a large file, one part
+ * each. Small files are dealt out whole, because opening a file for a few tokens costs more than
+ * reading them.
+ *
+ * stat: the statistics of neighbouring parts are appended in rank order.
+ */
+#include "output.h"
+#include "ranks.h"
+#include "reading.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file with fewer tokens per rank is read by one rank. */
+#define SHARE_TOKENS (UINT64_C(1) << 20)
+
+typedef struct sum_options {
+    reading reading;
+    uint64_t vocab;
+    bool wants_stream, wants_json;
+} sum_options;
+
+static const option sum_table[] = {
+    OPTION("stream", OPTION_FLAG, NULL, sum_options, wants_stream,
+           "treat all files as one stream with one seal"),
+    OPTION("vocab", OPTION_NUMBER, "V", sum_options, vocab, "count tokens at or above V", .min = 1,
+           .max = UINT64_C(1) << 32, .standard = "50257"),
+    OPTION("json", OPTION_FLAG, NULL, sum_options, wants_json,
+           "print one JSON document: an array with one object per line"),
+};
+
+/* One file, or all files. */
+typedef struct sum_stream {
+    char *name; /* owned; the path of a file */
+    iron_dtype dtype;
+    uint64_t tokens;
+} sum_stream;
+
+typedef struct sum_streams {
+    iron_source *source; /* all files as one stream; NULL: every file is a stream */
+    size_t count, room;
+    sum_stream *list;
+} sum_streams;
+
+typedef struct sum_work {
+    const ranks *ranks;
+    const sum_options *options;
+    const sum_streams *streams;
+    iron_digest_result *results; /* one per stream, like seconds */
+    double *seconds;
+    progress progress;
+} sum_work;
+
+static iron_status no_memory(iron_error *err, size_t count) {
+    usage(err, "out of memory for a list of %zu files", count);
+    return err->status = IRON_E_NOMEM;
+}
+
+/* Takes ownership of the name. */
+static iron_status append(sum_streams *s, char *name, const iron_source *source, iron_error *err) {
+    if (s->count == s->room) {
+        size_t room = s->room ? 2 * s->room : 64;
+        sum_stream *list = realloc(s->list, room * sizeof *list);
+
+        if (!list) {
+            free(name);
+            return no_memory(err, room);
+        }
+        s->list = list;
+        s->room = room;
+    }
+    s->list[s->count++] = (sum_stream){name, iron_source_dtype(source), iron_source_tokens(source)};
+    return IRON_OK;
+}
+
+static iron_status add_file(sum_streams *s, const reading *r, const char *path, rank_view *view,
+                            iron_error *err) {
+    iron_source *source = NULL;
+    char *name = strdup(path);
+    iron_status status =
+        name ? reading_open(r, &path, 1, &source, err) : no_memory(err, s->count + 1);
+
+    if (status == IRON_OK)
+        status = rank_view_add(view, source, err);
+    if (status == IRON_OK)
+        status = append(s, name, source, err);
+    else
+        free(name);
+    iron_source_close(source);
+    return status;
+}
+
+static iron_status add_argument(sum_streams *s, const reading *r, const char *path, rank_view *view,
+                                iron_error *err) {
+    iron_file_names *names = NULL;
+    iron_status status = iron_file_names_list(path, &names, err);
+
+    for (size_t k = 0; status == IRON_OK && k < iron_file_names_count(names); k++)
+        status = add_file(s, r, iron_file_names_at(names, k), view, err);
+    iron_file_names_destroy(names);
+    return status;
+}
+
+static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, rank_view *view,
+                               iron_error *err) {
+    const char *const *paths = (const char *const *)a->values;
+    char *name;
+    iron_status status = reading_open(r, paths, a->value_count, &s->source, err);
+
+    if (status == IRON_OK)
+        status = rank_view_add(view, s->source, err);
+    if (status != IRON_OK)
+        return status;
+    name = join_names(paths, a->value_count, err);
+    return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
+}
+
+/* Lists the streams and adds them to the view. Close them, also after a failure. */
+static iron_status open_streams(sum_streams *s, const sum_options *o, const args *a,
+                                rank_view *view, iron_error *err) {
+    iron_status status = IRON_OK;
+
+    if (a->value_count == 0)
+        return usage(err, "no input; name files");
+    if (o->wants_stream)
+        return open_as_one(s, &o->reading, a, view, err);
+    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
+        status = add_argument(s, &o->reading, a->values[k], view, err);
+    return status;
+}
+
+static void close_streams(sum_streams *s) {
+    for (size_t k = 0; k < s->count; k++)
+        free(s->list[k].name);
+    free(s->list);
+    iron_source_close(s->source);
+}
+
+static iron_digest_result empty_result(uint64_t vocab) {
+    return (iron_digest_result){.struct_size = sizeof(iron_digest_result),
+                                .seal_version = IRON_SEAL_VERSION,
+                                .vocab = vocab,
+                                .first_out_position = IRON_COUNT_UNKNOWN,
+                                .min = UINT32_MAX};
+}
+
+/* The tokens of a stream that this rank reads. */
+static iron_status my_range(const sum_work *w, size_t index, uint64_t *first, uint64_t *count,
+                            iron_error *err) {
+    uint64_t rank = (uint64_t)w->ranks->rank, all = (uint64_t)w->ranks->count;
+    uint64_t tokens = w->streams->list[index].tokens;
+
+    if (w->streams->count == 1 || tokens / all >= SHARE_TOKENS)
+        return iron_part_range(tokens, (uint32_t)rank + 1, (uint32_t)all, first, count, err);
+    *first = 0;
+    *count = index % all == rank ? tokens : 0;
+    return IRON_OK;
+}
+
+static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_scan_options *o,
+                        iron_error *err) {
+    const reading *r = &w->options->reading;
+    iron_manifest *m = NULL;
+    iron_status status;
+
+    o->threads = r->threads;
+    o->device = r->device;
+    o->backend = r->backend ? r->backend : "cpu"; /* all ranks of a machine would share one GPU */
+    o->vocab = w->options->vocab;
+    o->progress = progress_update;
+    o->context = &w->progress;
+    if (iron_source_tokens(source) != w->streams->list[index].tokens)
+        return usage(err, "%.120s changed while it was read", w->streams->list[index].name);
+    status = iron_scan(source, o, &m, err);
+    if (status == IRON_OK)
+        status = iron_manifest_digest(m, &w->results[index], err);
+    iron_manifest_destroy(m);
+    return status;
+}
+
+static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
+    const char *path = w->streams->list[index].name;
+    iron_source *source = w->streams->source;
+    double started = seconds_now();
+    iron_scan_options o;
+    iron_status status;
+
+    w->results[index] = empty_result(w->options->vocab);
+    iron_scan_options_init(&o);
+    status = my_range(w, index, &o.first, &o.count, err);
+    if (status == IRON_OK && o.count > 0 && !source)
+        status = reading_open(&w->options->reading, &path, 1, &source, err);
+    if (status == IRON_OK && o.count > 0)
+        status = scan(w, index, source, &o, err);
+    if (source != w->streams->source)
+        iron_source_close(source);
+    w->seconds[index] = seconds_now() - started;
+    return status;
+}
+
+/* Adding an empty result computes the seal, also where no rank had a part. */
+static iron_status reduce(sum_work *w, iron_error *err) {
+    iron_digest_result none = empty_result(w->options->vocab);
+    iron_status status = ranks_add_results(w->ranks, w->results, w->streams->count, err);
+
+    ranks_largest(w->seconds, w->streams->count);
+    for (size_t k = 0; k < w->streams->count && status == IRON_OK; k++)
+        status = iron_digest_result_add(&w->results[k], &none, err);
+    return ranks_agree(w->ranks, status, err);
+}
+
+static iron_status print_results(const sum_work *w, iron_error *err) {
+    sum_printer to = {.is_json = w->options->wants_json};
+    iron_status status = IRON_OK;
+
+    for (size_t k = 0; k < w->streams->count && status == IRON_OK; k++) {
+        const sum_stream *s = &w->streams->list[k];
+        sum_result result = {.name = s->name,
+                             .digest = &w->results[k],
+                             .dtype = s->dtype,
+                             .source = w->streams->source,
+                             .is_stream = w->options->wants_stream,
+                             .seconds = w->seconds[k],
+                             .ranks = (uint64_t)w->ranks->count};
+
+        status = sum_print(&to, &result, err);
+    }
+    sum_print_end(&to);
+    return status;
+}
+
+static iron_status sum_all(sum_work *w, iron_error *err) {
+    size_t count = w->streams->count;
+    iron_status status = IRON_OK;
+
+    w->results = calloc(count + 1, sizeof *w->results);
+    w->seconds = calloc(count + 1, sizeof *w->seconds);
+    w->progress = progress_start(0);
+    w->progress.is_shown = w->progress.is_shown && w->ranks->rank == 0;
+    if (!w->results || !w->seconds)
+        status = usage(err, "out of memory for %zu results", count);
+    else
+        for (size_t k = 0; k < count && status == IRON_OK; k++)
+            status = scan_stream(w, k, err);
+    progress_clear(&w->progress);
+    status = ranks_agree(w->ranks, status, err);
+    if (status == IRON_OK)
+        status = reduce(w, err);
+    if (status == IRON_OK && w->ranks->rank == 0)
+        status = print_results(w, err);
+    free(w->results);
+    free(w->seconds);
+    return status;
+}
+
+static iron_status run_sum(int argc, char **argv, iron_error *err) {
+    sum_options o = {.vocab = 50257};
+    ranks r = ranks_here();
+    rank_view view = rank_view_begin(mpi_command_sum.name, argc, argv);
+    sum_streams streams = {0};
+    iron_status status;
+    args a;
+    bool is_done;
+
+    status = ranks_parse(&r, &mpi_command_sum, &o, &a, argc, argv, &is_done, err);
+    if (is_done)
+        return status;
+    status = reading_check(&o.reading, err);
+    if (status == IRON_OK)
+        status = open_streams(&streams, &o, &a, &view, err);
+    status = ranks_same_view(&r, status, &view, err);
+    if (status == IRON_OK)
+        status = sum_all(&(sum_work){.ranks = &r, .options = &o, .streams = &streams}, err);
+    close_streams(&streams);
+    return status;
+}
+
+const command mpi_command_sum = {
+    .name = "sum",
+    .summary = "prints seals of token files",
+    .synopsis = "FILE... [OPTIONS]",
+    .description =
+        "Prints what iron sum prints: <seal>  <file> for each file; a directory stands for its "
+        "files. In contrast to iron sum, a file that cannot be read is an error, and nothing is "
+        "printed. To write manifests in parallel, use iron sum --part and iron merge. Each rank "
+        "uses the CPU unless --backend is given.",
+    .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},
+    .examples = "mpirun -n 16 iron-mpi sum shards/ --dtype u16 --stream",
+    .run = run_sum,
+};
+
+static iron_status stat_range(const ranks *r, const stat_options *o, iron_source *source,
+                              progress *p, iron_stat **stat, iron_error *err) {
+    iron_stat_options scan = stat_scan_options(o);
+    iron_status status = iron_part_range(iron_source_tokens(source), (uint32_t)r->rank + 1,
+                                         (uint32_t)r->count, &scan.first, &scan.count, err);
+
+    scan.progress = progress_update;
+    scan.context = p;
+    /* rank 0 always has statistics: those of the other ranks are appended to them */
+    if (status == IRON_OK && (scan.count > 0 || r->rank == 0))
+        status = iron_stat_source(source, &scan, stat, err);
+    return ranks_agree(r, status, err);
+}
+
+static iron_status run_stat(int argc, char **argv, iron_error *err) {
+    stat_options o = {0};
+    ranks r = ranks_here();
+    rank_view view = rank_view_begin(mpi_command_stat.name, argc, argv);
+    iron_source *source = NULL;
+    iron_stat *stat = NULL;
+    double started;
+    iron_status status;
+    progress p;
+    args a;
+    bool is_done;
+
+    status = ranks_parse(&r, &mpi_command_stat, &o, &a, argc, argv, &is_done, err);
+    if (is_done)
+        return status;
+    status = stat_source_open(&o, &a, &source, err);
+    if (status == IRON_OK)
+        status = rank_view_add(&view, source, err);
+    status = ranks_same_view(&r, status, &view, err);
+    if (status == IRON_OK) {
+        p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
+        p.is_shown = p.is_shown && r.rank == 0;
+        started = seconds_now();
+        status = stat_range(&r, &o, source, &p, &stat, err);
+        if (status == IRON_OK)
+            status = ranks_append_stats(&r, &stat, err);
+        progress_clear(&p);
+        if (status == IRON_OK && r.rank == 0)
+            status = stat_print(&o, stat, source, seconds_now() - started, (uint64_t)r.count, err);
+    }
+    iron_stat_destroy(stat);
+    iron_source_close(source);
+    return status;
+}
+
+const command mpi_command_stat = {
+    .name = "stat",
+    .summary = "prints statistics of a token stream",
+    .synopsis = "FILE... --vocab V [OPTIONS]",
+    .description = "Prints what iron stat prints, with the same options and the same numbers. "
+                   "Every rank reads its own part of the stream; rank 0 prints. " STAT_CPU_ONLY,
+    .groups = {STAT_GROUPS},
+    .examples = "mpirun -n 16 iron-mpi stat shards/ --dtype u16 --vocab 50257 --eos 50256 --hist",
+    .run = run_stat,
+};

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options.c: parses a command line according to the table of a command, and prints --help from the
+ * same table. Anything that is not understood is an error; nothing is skipped or rounded.
+ */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELP_WIDTH 80u
+#define TERM_WIDTH 22u /* a longer term has its text on the next line */
+#define TEXT_ROOM  1024u
+
+iron_status usage(iron_error *err, const char *format, ...) {
+    va_list list;
+
+    err->status = IRON_E_ARG;
+    err->native = 0;
+    va_start(list, format);
+    vsnprintf(err->text, sizeof err->text, format, list);
+    va_end(list);
+    return IRON_E_ARG;
+}
+
+iron_status parse_number(const char *what, const char *text, uint64_t *value, iron_error *err) {
+    const char *at = text;
+
+    *value = 0;
+    for (; isdigit((unsigned char)*at); at++)
+        if (__builtin_mul_overflow(*value, 10u, value) ||
+            __builtin_add_overflow(*value, (uint64_t)(*at - '0'), value))
+            return usage(err, "%.60s %.40s is beyond 64 bits; give a smaller number", what, text);
+    if (at == text || *at)
+        return usage(err, "%.60s '%.40s' is not a number; give plain decimal digits", what, text);
+    return IRON_OK;
+}
+
+iron_status parse_real(const char *what, const char *text, double *value, iron_error *err) {
+    char *end = NULL;
+
+    /* strtod alone would also accept hexadecimal, "inf" and "nan" */
+    if (strspn(text, "+-.0123456789eE") != strlen(text) || !strpbrk(text, "0123456789"))
+        return usage(err, "%.60s '%.40s' is not a number; give a decimal like -11.5", what, text);
+    errno = 0;
+    *value = strtod(text, &end);
+    if (*end)
+        return usage(err, "%.60s '%.40s' is not a number; give a decimal like -11.5", what, text);
+    if (!isfinite(*value))
+        return usage(err, "%.60s %.40s is too large; give a finite number", what, text);
+    /* a value too small for a double is not zero: its sign decides the nearest lattice point */
+    if (*value == 0 && errno == ERANGE)
+        *value = text[0] == '-' ? -DBL_MIN : DBL_MIN;
+    return IRON_OK;
+}
+
+iron_status parse_lattice(const char *text, uint32_t points[LATTICE_ROOM], uint32_t *count,
+                          iron_error *err) {
+    *count = 0;
+    for (const char *at = text;;) {
+        size_t length = strcspn(at, ",");
+        char item[24];
+        uint64_t point;
+
+        if (length >= sizeof item)
+            return usage(err, "invalid lattice point '%.30s'; points are 1 to 65535", at);
+        memcpy(item, at, length);
+        item[length] = '\0';
+        if (parse_number("lattice point", item, &point, err) != IRON_OK)
+            return err->status;
+        if (point > UINT32_MAX)
+            return usage(err, "lattice point %s is too large; points are 1 to 65535", item);
+        if (*count < LATTICE_ROOM)
+            points[(*count)++] = (uint32_t)point;
+        if (at[length] == '\0')
+            return IRON_OK;
+        at += length + 1;
+    }
+}
+
+static const option *find_option(const option_group *groups, const char *text, size_t length,
+                                 const option_group **group) {
+    bool is_long = strncmp(text, "--", 2) == 0;
+
+    for (const option_group *g = groups; g->options; g++)
+        for (size_t k = 0; k < g->count; k++) {
+            const option *o = &g->options[k];
+
+            *group = g;
+            if (is_long && strlen(o->name) == length - 2 &&
+                strncmp(o->name, text + 2, length - 2) == 0)
+                return o;
+            if (!is_long && text[1] == o->letter && text[2] == '\0')
+                return o;
+        }
+    return NULL;
+}
+
+/* Is this argument a value, and not an option? "-" and negative numbers are. */
+static bool is_value(const char *text) {
+    return text[0] != '-' || text[1] == '\0' || text[1] == '.' || isdigit((unsigned char)text[1]);
+}
+
+static iron_status store_number(const option *o, const char *value, char *field, iron_error *err) {
+    uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
+    uint64_t max = o->max ? o->max : widest;
+    char what[64];
+
+    snprintf(what, sizeof what, "--%s", o->name);
+    if (parse_number(what, value, &number, err) != IRON_OK)
+        return err->status;
+    if (number < o->min && max == widest)
+        return usage(err, "--%s is %" PRIu64 "; it must be at least %" PRIu64, o->name, number,
+                     o->min);
+    if (number < o->min || number > max)
+        return usage(err, "--%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, o->name,
+                     number, o->min, max);
+    if (o->bytes == sizeof(uint32_t))
+        *(uint32_t *)(void *)field = (uint32_t)number;
+    else
+        *(uint64_t *)(void *)field = number;
+    return IRON_OK;
+}
+
+/* The choices as "a, b, c". */
+static void join_choices(const option *o, char *text, size_t room) {
+    size_t used = 0;
+
+    for (const char *at = o->choices; *at && used + 2 < room; at++) {
+        if (*at == ' ')
+            text[used++] = ',';
+        text[used++] = *at;
+    }
+    text[used] = '\0';
+}
+
+bool has_word(const char *list, const char *word) {
+    size_t length = strlen(word);
+
+    if (length == 0 || strchr(word, ' '))
+        return false;
+    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static iron_status check_choice(const option *o, const char *value, iron_error *err) {
+    char choices[128];
+
+    if (has_word(o->choices, value))
+        return IRON_OK;
+    join_choices(o, choices, sizeof choices);
+    return usage(err, "--%s '%.40s' is unknown; use one of: %s", o->name, value, choices);
+}
+
+/* `field` is where the value goes; `value` is NULL for a flag. */
+static iron_status store(const option *o, const char *value, char *field, iron_error *err) {
+    text_list *list = (void *)field;
+    char what[64];
+
+    switch (o->kind) {
+    case OPTION_FLAG:
+        *(bool *)field = true;
+        return IRON_OK;
+    case OPTION_NUMBER:
+        return store_number(o, value, field, err);
+    case OPTION_REAL:
+        snprintf(what, sizeof what, "--%s", o->name);
+        return parse_real(what, value, (double *)(void *)field, err);
+    case OPTION_LIST:
+        if (list->count == LIST_ROOM)
+            return usage(err, "option --%s is given more than %u times", o->name, LIST_ROOM);
+        list->texts[list->count++] = value;
+        return IRON_OK;
+    case OPTION_CHOICE:
+        if (check_choice(o, value, err) != IRON_OK)
+            return err->status;
+        break;
+    case OPTION_TEXT:
+        break;
+    }
+    *(const char **)(void *)field = value;
+    return IRON_OK;
+}
+
+iron_status options_parse(const option_group *groups, void *into, args *a, int argc, char **argv,
+                          iron_error *err) {
+    bool has_ended = false;
+
+    *a = (args){.values = argv};
+    for (int k = 0; k < argc; k++) {
+        const char *text = argv[k], *value = NULL;
+        size_t length = strcspn(text, "=");
+        const option_group *group;
+        const option *o;
+
+        if (has_ended || is_value(text)) {
+            a->values[a->value_count++] = argv[k];
+            continue;
+        }
+        if (strcmp(text, "--") == 0) {
+            has_ended = true;
+            continue;
+        }
+        if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
+            a->wants_help = true;
+            continue;
+        }
+        o = find_option(groups, text, length, &group);
+        if (!o)
+            return usage(err, "unknown option '%.60s'; --help lists the options", text);
+        if (o->kind == OPTION_FLAG && text[length])
+            return usage(err, "option --%s takes no value: '%.40s'", o->name, text);
+        if (o->kind != OPTION_FLAG && text[length])
+            value = text + length + 1;
+        else if (o->kind != OPTION_FLAG && k + 1 < argc)
+            value = argv[++k];
+        else if (o->kind != OPTION_FLAG)
+            return usage(err, "option %.60s needs a value; see --help", text);
+        if (o->given)
+            *((bool *)into + group->offset + o->given - 1) = true;
+        if (store(o, value, (char *)into + group->offset + o->offset, err) != IRON_OK)
+            return err->status;
+    }
+    return IRON_OK;
+}
+
+const command *command_find(const command *const *commands, size_t count, const char *name) {
+    for (size_t k = 0; k < count; k++)
+        if (strcmp(commands[k]->name, name) == 0)
+            return commands[k];
+    return NULL;
+}
+
+void option_term(const option *o, char *text, size_t room) {
+    char letter[8] = "";
+
+    if (o->letter)
+        snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    snprintf(text, room, "%s--%s%s%s", letter, o->name, o->argument ? " " : "",
+             o->argument ? o->argument : "");
+}
+
+void option_text(const option *o, char *text, size_t room) {
+    char choices[256] = "", range[64] = "", standard[160] = "";
+
+    if (o->choices)
+        join_choices(o, choices, sizeof choices);
+    if (o->max)
+        snprintf(range, sizeof range, "%" PRIu64 " to %" PRIu64, o->min, o->max);
+    if (o->standard)
+        snprintf(standard, sizeof standard, "default: %s", o->standard);
+    snprintf(text, room, "%s%s%s%s%s%s%s%s", o->help,
+             choices[0] || range[0] || standard[0] ? " (" : "", choices,
+             choices[0] && (range[0] || standard[0]) ? "; " : "", range,
+             range[0] && standard[0] ? "; " : "", standard,
+             choices[0] || range[0] || standard[0] ? ")" : "");
+}
+
+void print_wrapped(FILE *to, const char *text, size_t column, size_t indent, size_t width) {
+    bool is_start = true; /* of a line: no blank before the word */
+
+    while (*text) {
+        size_t length = strcspn(text, " \n");
+
+        if (!is_start && column + 1 + length > width) {
+            fprintf(to, "\n%*s", (int)indent, "");
+            column = indent;
+            is_start = true;
+        }
+        fprintf(to, "%s%.*s", is_start ? "" : " ", (int)length, text);
+        column += length + !is_start;
+        is_start = false;
+        text += length;
+        if (*text == '\n') {
+            fprintf(to, "\n%*s", text[1] == '\n' ? 0 : (int)indent, "");
+            column = indent;
+            is_start = true;
+        }
+        text += *text != '\0';
+    }
+    fputc('\n', to);
+}
+
+static void print_option(FILE *to, const option *o) {
+    char term[80], text[TEXT_ROOM];
+    size_t column = TERM_WIDTH + 2;
+
+    option_term(o, term, sizeof term);
+    option_text(o, text, sizeof text);
+    if (strlen(term) + 4 > column)
+        fprintf(to, "  %s\n%*s", term, (int)column, "");
+    else
+        fprintf(to, "  %-*s", (int)column - 2, term);
+    print_wrapped(to, text, column, column, HELP_WIDTH);
+}
+
+void command_help(FILE *to, const char *program, const command *c) {
+    size_t column = strlen("usage: ") + strlen(program) + strlen(c->name) + 2;
+
+    fprintf(to, "usage: %s %s%s", program, c->name, c->name[0] ? " " : "");
+    print_wrapped(to, c->synopsis, column, column, HELP_WIDTH);
+    fputc('\n', to);
+    print_wrapped(to, c->description, 0, 0, HELP_WIDTH);
+    if (c->command_count > 0)
+        fputs("\nCommands:\n", to);
+    for (size_t k = 0; k < c->command_count; k++)
+        fprintf(to, "  %-10s %s\n", c->commands[k]->name, c->commands[k]->summary);
+    for (const option_group *g = c->groups; g->options; g++) {
+        fprintf(to, "\n%s:\n", g->heading ? g->heading : "Options");
+        for (size_t k = 0; k < g->count; k++)
+            print_option(to, &g->options[k]);
+    }
+    if (c->exit_status) {
+        fputs("\nExit status: ", to);
+        print_wrapped(to, c->exit_status, strlen("Exit status: "), 0, HELP_WIDTH);
+    }
+    if (c->examples) {
+        fputs("\nExamples:\n  ", to);
+        for (const char *at = c->examples; *at; at++)
+            fputs(*at == '\n' ? "\n  " : (const char[]){*at, '\0'}, to);
+        fputc('\n', to);
+    }
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * output.c: the standard streams of a command, its error line and its progress line.
+ */
+#include "output.h"
+
+#include "options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* If a standard stream is closed, the first file that the command opens gets its number, and a
+ * saved state would be overwritten with messages meant for the terminal. */
+void open_standard_streams(void) {
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* File names in the text may contain control characters. */
+void report_error(const char *name, const iron_error *err) {
+    fprintf(stderr, "%s: ", name);
+    for (const char *at = err->text; *at; at++)
+        fputc((unsigned char)*at < 0x20 || *at == 0x7F ? '?' : *at, stderr);
+    fputc('\n', stderr);
+}
+
+bool finish_output(iron_status *status, iron_error *err) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return err->native != EPIPE;
+    if (errno != EPIPE && *status == IRON_OK)
+        *status = usage(err, "cannot write standard output: %s", strerror(errno));
+    return errno != EPIPE;
+}
+
+#define BAR_WIDTH        30
+#define INTERVAL_SECONDS 0.1
+
+double seconds_now(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+progress progress_start(uint64_t unit_bytes) {
+    double now = seconds_now();
+
+    return (progress){isatty(STDERR_FILENO) == 1, unit_bytes, now, now - INTERVAL_SECONDS};
+}
+
+int progress_update(void *context, uint64_t done, uint64_t total) {
+    progress *p = context;
+    double now, spent, gigabytes;
+
+    if (!p->is_shown)
+        return 0;
+    now = seconds_now();
+    if (now - p->last < INTERVAL_SECONDS)
+        return 0;
+    p->last = now;
+    spent = now - p->started;
+    gigabytes = (double)done * (double)p->unit_bytes * 1e-9;
+    fputs("\r\033[K", stderr);
+    if (total != UINT64_MAX && total > 0) {
+        double share = (double)done / (double)total;
+
+        fputc('[', stderr);
+        for (int k = 0; k < BAR_WIDTH; k++)
+            fputc(k < (int)(share * BAR_WIDTH) ? '#' : '.', stderr);
+        fprintf(stderr, "] %3.0f %%", 100 * share);
+    }
+    if (p->unit_bytes)
+        fprintf(stderr, "  %.2f GB  %.2f GB/s", gigabytes, gigabytes / (spent > 0 ? spent : 1));
+    if (total == UINT64_MAX && !p->unit_bytes)
+        fprintf(stderr, "%" PRIu64 " done", done);
+    if (total != UINT64_MAX && done > 0)
+        fprintf(stderr, "  %.0f s left", spent * (double)(total - done) / (double)done);
+    fflush(stderr);
+    return 0;
+}
+
+void progress_clear(progress *p) {
+    if (p->is_shown)
+        fputs("\r\033[K", stderr);
+    p->is_shown = false;
+}
+
+void json_number_or_null(iron_json_writer *j, const char *name, bool is_known, uint64_t value) {
+    if (is_known)
+        iron_json_number(j, name, value);
+    else
+        iron_json_null(j, name);
+}
+
+void json_decimal(iron_json_writer *j, const char *name, uint64_t value) {
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    iron_json_text(j, name, text);
+}
+
+void json_files(iron_json_writer *j, const iron_source *source) {
+    iron_json_open(j, "files", '[');
+    for (size_t k = 0; k < iron_source_file_count(source); k++)
+        iron_json_text(j, NULL, iron_source_file(source, k));
+    iron_json_close(j, ']');
+}

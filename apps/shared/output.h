@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * output.h: what commands write: errors and progress on standard error, seals on standard output.
+ */
+#ifndef APPS_SHARED_OUTPUT_H
+#define APPS_SHARED_OUTPUT_H
+
+#include <iron/iron_digest.h>
+#include <iron/iron_json.h>
+
+#include <stdbool.h>
+
+/* Opens /dev/null for each of descriptors 0 to 2 that is closed. */
+void open_standard_streams(void);
+
+/* Prints "name: text" on standard error, always as one line. */
+void report_error(const char *name, const iron_error *err);
+
+/* Flushes standard output. If that fails and *status is IRON_OK, fills *status and err. Returns
+ * false if the reader has closed the pipe, which needs no message. */
+bool finish_output(iron_status *status, iron_error *err);
+
+/* A progress line on standard error if that is a terminal: a bar, the rate and the time left. */
+typedef struct progress {
+    bool is_shown;
+    uint64_t unit_bytes; /* bytes of one unit of work, for the rate; 0: no rate */
+    double started, last;
+} progress;
+
+double seconds_now(void);
+progress progress_start(uint64_t unit_bytes);
+/* An iron_progress function; `context` is a progress. */
+int progress_update(void *context, uint64_t done, uint64_t total);
+void progress_clear(progress *p);
+
+/* Every JSON document of the commands is one line on standard output. */
+#define JSON_OUTPUT                                                                                \
+    { .to = stdout, .is_one_line = true }
+
+void json_number_or_null(iron_json_writer *j, const char *name, bool is_known, uint64_t value);
+/* A 64-bit number as a string of decimal digits, which readers with doubles do not round. */
+void json_decimal(iron_json_writer *j, const char *name, uint64_t value);
+/* "files": the names of a stream's files. */
+void json_files(iron_json_writer *j, const iron_source *source);
+
+/*
+ * Lists of seals (seal_list.c). A line is `<seal>  <name>`, as sha256sum writes it: two blanks, or
+ * a blank and a star. In a name that contains a backslash, a newline or a carriage return, these
+ * are written as \\, \n and \r, and the line starts with a backslash.
+ */
+#define SEAL_DIGITS 32u
+
+typedef enum seal_line_kind {
+    SEAL_LINE_GOOD,
+    SEAL_LINE_EMPTY, /* an empty line, or a comment that starts with # */
+    SEAL_LINE_BAD
+} seal_line_kind;
+
+typedef struct seal_line {
+    char seal[SEAL_DIGITS + 1]; /* in lower case */
+    const char *name;           /* points into the line */
+} seal_line;
+
+/* Reads a line of `length` bytes and modifies it; line[length] must be writable. */
+seal_line_kind seal_line_read(char *line, size_t length, seal_line *out);
+/* Prints a name as a line has it, with the leading backslash if it is escaped. */
+void seal_name_print(const char *name);
+
+/* One result of sum or merge. */
+typedef struct sum_result {
+    const char *name;              /* as it is printed */
+    const iron_manifest *manifest; /* NULL: the next three members are used */
+    const iron_digest_result *digest;
+    iron_dtype dtype;
+    const iron_source *source; /* NULL unless all files are one stream */
+    bool is_stream;            /* list the files in JSON */
+    double seconds;            /* time spent reading; 0: nothing was read */
+    uint64_t ranks;            /* 0: not an MPI job */
+} sum_result;
+
+/* Prints results as lines, or as one JSON array. */
+typedef struct sum_printer {
+    bool is_json, has_begun;
+    iron_json_writer j;
+} sum_printer;
+
+iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err);
+/* Ends the JSON array, if one was begun. */
+void sum_print_end(sum_printer *printer);
+
+/* The names joined by blanks; free() it. Out of memory: NULL, and err is filled. */
+char *join_names(const char *const *names, size_t count, iron_error *err);
+
+#endif

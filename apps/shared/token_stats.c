@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * token_stats.c: the options of `stat`, and its report as text or JSON.
+ *
+ * The text shows the most frequent ids and the first ranges of unused ids; both are found in the
+ * histogram here.
+ */
+#include "reading.h"
+
+#include "output.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOP_MAX     1000u
+#define TOP_DEFAULT 10u
+#define RANGES_MAX  16u
+
+const option stat_table[STAT_COUNT] = {
+    OPTION("vocab", OPTION_NUMBER, "V", stat_options, vocab,
+           "required: size of the vocabulary, whose ids are 0 to V-1", .min = 1,
+           .max = UINT64_C(1) << 32, GIVEN(stat_options, has_vocab)),
+    OPTION("eos", OPTION_NUMBER, "E", stat_options, eos,
+           "report documents that end with token E, which is part of their length; median and p95 "
+           "are exact for documents up to 1048576 tokens and within 1/1024 above",
+           GIVEN(stat_options, has_eos)),
+    OPTION("hist", OPTION_FLAG, NULL, stat_options, wants_histogram,
+           "count every id: used and unused ids, entropy, most frequent ids; for vocabularies up "
+           "to 67108864"),
+    OPTION("top", OPTION_NUMBER, "K", stat_options, top,
+           "with --hist: how many of the most frequent ids to list", .max = TOP_MAX,
+           .standard = "10", GIVEN(stat_options, has_top)),
+    OPTION("json", OPTION_FLAG, NULL, stat_options, wants_json, JSON_HELP),
+};
+
+iron_status stat_source_open(stat_options *o, const args *a, iron_source **source,
+                             iron_error *err) {
+    const reading *r = &o->reading;
+    iron_status status;
+
+    if (!o->has_vocab)
+        return usage(err, "--vocab is missing; give the size of the vocabulary, such as 50257");
+    if (o->has_top && !o->wants_histogram)
+        return usage(err, "--top needs --hist, which counts the ids");
+    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
+        return usage(err, "--backend %.40s: statistics run on the CPU; leave the option out",
+                     r->backend);
+    if (r->device != 0)
+        return usage(err, "device %" PRIu32 " does not exist: statistics run on the CPU, device 0",
+                     r->device);
+    if ((status = reading_check(&o->reading, err)) != IRON_OK)
+        return status;
+    return reading_open(r, (const char *const *)a->values, a->value_count, source, err);
+}
+
+iron_stat_options stat_scan_options(const stat_options *o) {
+    iron_stat_options options;
+
+    iron_stat_options_init(&options);
+    options.threads = o->reading.threads;
+    options.vocab = o->vocab;
+    options.eos = o->has_eos ? o->eos : IRON_COUNT_UNKNOWN;
+    options.wants_histogram = o->wants_histogram;
+    return options;
+}
+
+typedef struct id_count {
+    uint64_t id, count;
+} id_count;
+
+typedef struct id_range {
+    uint64_t first, last;
+} id_range;
+
+/* Everything that is printed; top and ranges only with a histogram. */
+typedef struct stat_result {
+    const iron_source *source;
+    iron_stat_report report;
+    uint64_t vocab;
+    bool has_documents, has_histogram;
+    double seconds, gb_per_s;
+    uint64_t ranks;
+    size_t top_count, range_count;
+    id_count top[TOP_MAX];       /* most frequent ids; the smaller id first if counts are equal */
+    id_range ranges[RANGES_MAX]; /* first ranges of unused ids */
+} stat_result;
+
+/* Inserts into the sorted list of the `wanted` most frequent ids. */
+static void offer_id(stat_result *f, id_count one, uint64_t wanted) {
+    size_t at = f->top_count;
+
+    if (at == wanted && (at == 0 || one.count <= f->top[at - 1].count))
+        return;
+    if (at < wanted)
+        f->top_count++;
+    else
+        at--;
+    for (; at > 0 && f->top[at - 1].count < one.count; at--)
+        f->top[at] = f->top[at - 1];
+    f->top[at] = one;
+}
+
+static void find_ids(stat_result *f, const uint64_t *counts, uint64_t ids, uint64_t wanted) {
+    for (uint64_t k = 0; k < ids; k++) {
+        if (counts[k] > 0)
+            offer_id(f, (id_count){k, counts[k]}, wanted);
+        else if (k > 0 && counts[k - 1] == 0 && f->ranges[f->range_count - 1].last == k - 1)
+            f->ranges[f->range_count - 1].last = k;
+        else if (f->range_count < RANGES_MAX)
+            f->ranges[f->range_count++] = (id_range){k, k};
+    }
+}
+
+/* The file that contains a position, and the offset in it; false if the length of a pipe before it
+ * is unknown. */
+static bool find_file(const iron_source *source, uint64_t position, size_t *file,
+                      uint64_t *offset) {
+    size_t files = iron_source_file_count(source);
+
+    *offset = position;
+    for (*file = 0; *file < files; (*file)++) {
+        uint64_t tokens = iron_source_file_tokens(source, *file);
+
+        *offset = position;
+        if (tokens == IRON_COUNT_UNKNOWN)
+            return *file + 1 == files;
+        if (position < tokens)
+            return true;
+        position -= tokens;
+    }
+    return false;
+}
+
+static double share(uint64_t part, uint64_t all) {
+    return all ? 100 * (double)part / (double)all : 0;
+}
+
+static void print_number(const char *name, uint64_t value) {
+    printf("%-13s %" PRIu64 "\n", name, value);
+}
+
+static void print_places(const stat_result *f) {
+    const iron_stat_report *r = &f->report;
+
+    printf("%-13s %" PRIu64 " of %" PRIu64 " tokens\n", "out of vocab", r->out_of_vocab, r->tokens);
+    for (size_t k = 0; k < r->place_count; k++) {
+        const iron_stat_place *p = &r->places[k];
+        uint64_t offset;
+        size_t file;
+
+        printf("%-13s position %" PRIu64 ": %" PRIu32, "", p->position, p->value);
+        if (find_file(f->source, p->position, &file, &offset))
+            printf(", in %s at %" PRIu64, iron_source_file(f->source, file), offset);
+        putchar('\n');
+    }
+    if (r->out_of_vocab > r->place_count)
+        printf("%-13s ... and %" PRIu64 " more\n", "", r->out_of_vocab - r->place_count);
+}
+
+static void print_documents(const iron_stat_report *r) {
+    printf("%-13s %" PRIu64 "%s\n", "documents", r->documents,
+           r->is_last_open ? ", the last one without eos" : "");
+    if (r->documents == 0)
+        return;
+    print_number("  shortest", r->document_min);
+    print_number("  longest", r->document_max);
+    printf("%-13s %.2f\n", "  mean", r->document_mean);
+    print_number("  median", r->document_median);
+    print_number("  p95", r->document_p95);
+    print_number("  empty", r->empty_documents);
+}
+
+static void print_ranges(const stat_result *f) {
+    uint64_t shown = 0;
+
+    if (f->range_count == 0)
+        return;
+    printf("%-13s ", "unused ids");
+    for (size_t k = 0; k < f->range_count; k++) {
+        const id_range *ids = &f->ranges[k];
+
+        printf("%s%" PRIu64, k ? ", " : "", ids->first);
+        if (ids->last > ids->first)
+            printf("-%" PRIu64, ids->last);
+        shown += ids->last - ids->first + 1;
+    }
+    if (shown < f->report.unused_ids)
+        printf(", ... and %" PRIu64 " more", f->report.unused_ids - shown);
+    putchar('\n');
+}
+
+static void print_histogram(const stat_result *f) {
+    const iron_stat_report *r = &f->report;
+    double of_limit = r->entropy_limit_bits > 0 ? r->entropy_bits / r->entropy_limit_bits : 0;
+
+    printf("%-13s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " unused\n", "ids used", r->used_ids,
+           f->vocab, r->unused_ids);
+    printf("%-13s %.6f bits per token, %.2f %% of the maximum %.6f for %" PRIu64 " ids\n",
+           "entropy", r->entropy_bits, 100 * of_limit, r->entropy_limit_bits, f->vocab);
+    for (size_t k = 0; k < f->top_count; k++)
+        printf("%-13s %10" PRIu64 " %14" PRIu64 " times %7.3f %%\n", k ? "" : "most frequent",
+               f->top[k].id, f->top[k].count, share(f->top[k].count, r->tokens));
+    print_ranges(f);
+}
+
+static void print_text(const stat_result *f) {
+    const iron_stat_report *r = &f->report;
+    size_t files = iron_source_file_count(f->source);
+
+    for (size_t k = 0; files > 1 && k < files; k++)
+        printf("%-13s %s\n", k ? "" : "files", iron_source_file(f->source, k));
+    print_number("tokens", r->tokens);
+    print_number("vocab", f->vocab);
+    if (r->tokens > 0) {
+        print_number("min", r->min);
+        print_number("max", r->max);
+    }
+    printf("%-13s %" PRIu64 " (%.3f %%)\n", "zeros", r->zeros, share(r->zeros, r->tokens));
+    print_places(f);
+    if (r->tokens > 0)
+        printf("%-13s %" PRIu64 " times %" PRIu32 ", starting at position %" PRIu64 "\n",
+               "longest run", r->run_length, r->run_value, r->run_position);
+    if (f->has_documents)
+        print_documents(r);
+    if (f->has_histogram)
+        print_histogram(f);
+    printf("%-13s %.6f s, %.3f GB/s\n", "time", f->seconds, f->gb_per_s);
+    if (f->ranks > 0)
+        print_number("ranks", f->ranks);
+}
+
+static void put_places(iron_json_writer *j, const stat_result *f) {
+    iron_json_open(j, "out_of_vocab_places", '[');
+    for (size_t k = 0; k < f->report.place_count; k++) {
+        const iron_stat_place *p = &f->report.places[k];
+        uint64_t offset;
+        size_t file;
+        bool is_found = find_file(f->source, p->position, &file, &offset);
+
+        iron_json_open(j, NULL, '{');
+        iron_json_number(j, "position", p->position);
+        iron_json_number(j, "value", p->value);
+        iron_json_text(j, "file", is_found ? iron_source_file(f->source, file) : NULL);
+        json_number_or_null(j, "offset", is_found, offset);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+}
+
+static void put_run(iron_json_writer *j, const iron_stat_report *r) {
+    if (r->run_length == 0) {
+        iron_json_null(j, "longest_run");
+        return;
+    }
+    iron_json_open(j, "longest_run", '{');
+    iron_json_number(j, "length", r->run_length);
+    iron_json_number(j, "position", r->run_position);
+    iron_json_number(j, "value", r->run_value);
+    iron_json_close(j, '}');
+}
+
+static void put_documents(iron_json_writer *j, const iron_stat_report *r) {
+    bool has_some = r->documents > 0;
+
+    iron_json_open(j, "documents", '{');
+    iron_json_number(j, "count", r->documents);
+    json_number_or_null(j, "min", has_some, r->document_min);
+    json_number_or_null(j, "max", has_some, r->document_max);
+    if (has_some)
+        iron_json_real_format(j, "mean", "%.17g", r->document_mean);
+    else
+        iron_json_null(j, "mean");
+    json_number_or_null(j, "median", has_some, r->document_median);
+    json_number_or_null(j, "p95", has_some, r->document_p95);
+    iron_json_number(j, "empty", r->empty_documents);
+    iron_json_bool(j, "last_open", r->is_last_open);
+    iron_json_close(j, '}');
+}
+
+static void put_histogram(iron_json_writer *j, const stat_result *f) {
+    iron_json_open(j, "histogram", '{');
+    iron_json_number(j, "used", f->report.used_ids);
+    iron_json_number(j, "unused", f->report.unused_ids);
+    iron_json_real_format(j, "entropy_bits", "%.17g", f->report.entropy_bits);
+    iron_json_open(j, "top", '[');
+    for (size_t k = 0; k < f->top_count; k++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_number(j, "id", f->top[k].id);
+        iron_json_number(j, "count", f->top[k].count);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+    iron_json_open(j, "unused_ids", '[');
+    for (size_t k = 0; k < f->range_count; k++) {
+        iron_json_open(j, NULL, '[');
+        iron_json_number(j, NULL, f->ranges[k].first);
+        iron_json_number(j, NULL, f->ranges[k].last);
+        iron_json_close(j, ']');
+    }
+    iron_json_close(j, ']');
+    iron_json_close(j, '}');
+}
+
+static void print_json(const stat_result *f) {
+    const iron_stat_report *r = &f->report;
+    iron_json_writer j = JSON_OUTPUT;
+
+    iron_json_open(&j, NULL, '{');
+    iron_json_number(&j, "tokens", r->tokens);
+    json_number_or_null(&j, "min", r->tokens > 0, r->min);
+    json_number_or_null(&j, "max", r->tokens > 0, r->max);
+    iron_json_number(&j, "zeros", r->zeros);
+    iron_json_number(&j, "vocab", f->vocab);
+    iron_json_number(&j, "out_of_vocab", r->out_of_vocab);
+    put_places(&j, f);
+    put_run(&j, r);
+    if (f->has_documents)
+        put_documents(&j, r);
+    if (f->has_histogram)
+        put_histogram(&j, f);
+    json_files(&j, f->source);
+    iron_json_real_format(&j, "seconds", "%.6f", f->seconds);
+    iron_json_real_format(&j, "gb_per_s", "%.6f", f->gb_per_s);
+    if (f->ranks > 0)
+        iron_json_number(&j, "ranks", f->ranks);
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
+}
+
+iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_source *source,
+                       double seconds, uint64_t ranks, iron_error *err) {
+    size_t width = iron_dtype_bytes(iron_source_dtype(source));
+    stat_result *f = calloc(1, sizeof *f);
+    uint64_t ids;
+    const uint64_t *counts = iron_stat_histogram(stat, &ids);
+    const iron_stat_report *r;
+    iron_status status;
+
+    if (!f)
+        return usage(err, "out of memory for the report");
+    r = &f->report;
+    *f = (stat_result){.source = source,
+                       .report.struct_size = sizeof f->report,
+                       .vocab = o->vocab,
+                       .has_documents = o->has_eos,
+                       .has_histogram = counts,
+                       .seconds = seconds,
+                       .ranks = ranks};
+    if ((status = iron_stat_describe(stat, &f->report, err)) != IRON_OK)
+        goto done;
+    f->gb_per_s = seconds > 0 ? (double)r->tokens * (double)width / seconds * 1e-9 : 0;
+    if (counts)
+        find_ids(f, counts, ids, o->has_top ? o->top : TOP_DEFAULT);
+    if (o->wants_json) {
+        print_json(f);
+        goto done;
+    }
+    print_text(f);
+    if (r->out_of_vocab > 0)
+        fprintf(stderr,
+                "iron: warning: %" PRIu64 " of %" PRIu64
+                " tokens are not in the vocabulary of %" PRIu64 "; the first is %" PRIu32
+                " at position %" PRIu64 "\n",
+                r->out_of_vocab, r->tokens, f->vocab, r->places[0].value, r->places[0].position);
+done:
+    free(f);
+    return status;
+}

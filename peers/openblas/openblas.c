@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * openblas.c: OpenBLAS for atax and transpose.
+ *
+ * atax, y = A'(A x): two gemv, the second transposed, with a vector between them. A is read from
+ * memory twice where it does not fit into the caches.
+ *
+ *   bytes   2 * rows * cols * element, and three small vectors
+ *
+ * transpose, B = A^T: omatcopy, an extension of OpenBLAS and others that copies, scales and
+ * transposes. OpenBLAS does it on one thread.
+ *
+ *   bytes   2 * rows * cols * element: A read once, B written once
+ *
+ * Idle threads of OpenBLAS spin, by default for a tenth of a second, and would take the processor
+ * from the contender that is timed next; the library reads the time from the environment when it is
+ * loaded. So it is loaded here, with 2^20 cycles of spinning: long enough for its own next call.
+ */
+#include "peer.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define SPIN_VARIABLE "OPENBLAS_THREAD_TIMEOUT"
+#define SPIN_CYCLES   "20" /* as a power of two */
+
+/* The functions that are called; loaded once, before the rows are listed. */
+static struct {
+    __typeof__(cblas_sgemv) *sgemv;
+    __typeof__(cblas_dgemv) *dgemv;
+    __typeof__(cblas_somatcopy) *somatcopy;
+    __typeof__(cblas_domatcopy) *domatcopy;
+    __typeof__(openblas_get_num_threads) *get_threads;
+    __typeof__(openblas_set_num_threads) *set_threads;
+    __typeof__(openblas_get_config) *get_config;
+    __typeof__(openblas_get_corename) *get_corename;
+} blas;
+
+/* A case with sizes as OpenBLAS takes them: blasint, an int in all usual builds. */
+typedef struct blas_case {
+    bool is_f64;
+    int threads, rows, cols;
+} blas_case;
+
+/* The number of threads is a setting of the whole library: set before every run, since other
+ * rows of the same race may want another. */
+static void use_threads(int threads) {
+    if (blas.get_threads() != threads)
+        blas.set_threads(threads);
+}
+
+/* Fills *out; 1, with `why` filled, if rows or columns do not fit an int. */
+static int take_case(const iron_peer_case *c, size_t element, blas_case *out, char *why,
+                     size_t why_size) {
+    if (c->rows > INT_MAX || c->cols > INT_MAX)
+        return peer_refuse(why, why_size, "OpenBLAS counts rows and columns in an int");
+    *out = (blas_case){.is_f64 = element == sizeof(double),
+                       .threads = c->threads > 0 && c->threads <= INT_MAX ? (int)c->threads : 1,
+                       .rows = (int)c->rows,
+                       .cols = (int)c->cols};
+    return 0;
+}
+
+typedef struct atax_work {
+    blas_case c;
+    const void *a, *x;
+    void *between, *y;
+} atax_work;
+
+static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    size_t element = atax_element(c, why, why_size);
+    blas_case own;
+    atax_work *w;
+
+    *state = NULL;
+    if (element == 0 || take_case(c, element, &own, why, why_size) != 0)
+        return 1;
+    w = calloc(1, sizeof *w);
+    if (!w)
+        return peer_refuse(why, why_size, "out of memory");
+    *w = (atax_work){.c = own,
+                     .a = c->inputs[0],
+                     .x = c->inputs[1],
+                     .between = calloc((size_t)c->rows, element),
+                     .y = c->output};
+    if (!w->between) {
+        free(w);
+        return peer_refuse(why, why_size, "out of memory");
+    }
+    *state = w;
+    return 0;
+}
+
+static void close_atax(void *state) {
+    atax_work *w = state;
+
+    if (w)
+        free(w->between);
+    free(w);
+}
+
+static void gemv_f32(const atax_work *w) {
+    blas.sgemv(CblasRowMajor, CblasNoTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->x, 1, 0,
+               w->between, 1);
+    blas.sgemv(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->between, 1,
+               0, w->y, 1);
+}
+
+static void gemv_f64(const atax_work *w) {
+    blas.dgemv(CblasRowMajor, CblasNoTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->x, 1, 0,
+               w->between, 1);
+    blas.dgemv(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->between, 1,
+               0, w->y, 1);
+}
+
+static int run_atax(void *state, char *why, size_t why_size) {
+    const atax_work *w = state;
+
+    (void)why;
+    (void)why_size;
+    use_threads(w->c.threads);
+    if (w->c.is_f64)
+        gemv_f64(w);
+    else
+        gemv_f32(w);
+    return 0;
+}
+
+typedef struct transpose_work {
+    blas_case c;
+    const void *a;
+    void *b;
+} transpose_work;
+
+static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    size_t element = transpose_element(c, why, why_size);
+    blas_case own;
+    transpose_work *w;
+
+    *state = NULL;
+    if (element == 0 || take_case(c, element, &own, why, why_size) != 0)
+        return 1;
+    w = calloc(1, sizeof *w);
+    if (!w)
+        return peer_refuse(why, why_size, "out of memory");
+    *w = (transpose_work){.c = own, .a = c->inputs[0], .b = c->output};
+    *state = w;
+    return 0;
+}
+
+static int run_transpose(void *state, char *why, size_t why_size) {
+    const transpose_work *w = state;
+
+    (void)why;
+    (void)why_size;
+    use_threads(w->c.threads);
+    if (w->c.is_f64)
+        blas.domatcopy(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->b,
+                       w->c.rows);
+    else
+        blas.somatcopy(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->b,
+                       w->c.rows);
+    return 0;
+}
+
+/* "0.3.21 neoversev1" out of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...", and the kernels that it
+ * chose for this processor. */
+static void name_version(char *version, size_t size) {
+    const char *config = blas.get_config(), *word = strchr(config, ' ');
+
+    word = word ? word + 1 : config;
+    snprintf(version, size, "%.*s %s", (int)strcspn(word, " "), word, blas.get_corename());
+}
+
+/* omatcopy is an extension; without it there is one row less. */
+static bool find_all(void *handle) {
+    const struct {
+        void *to;
+        const char *name;
+        bool is_optional;
+    } names[] = {{&blas.sgemv, "cblas_sgemv", false},
+                 {&blas.dgemv, "cblas_dgemv", false},
+                 {&blas.somatcopy, "cblas_somatcopy", true},
+                 {&blas.domatcopy, "cblas_domatcopy", true},
+                 {&blas.get_threads, "openblas_get_num_threads", false},
+                 {&blas.set_threads, "openblas_set_num_threads", false},
+                 {&blas.get_config, "openblas_get_config", false},
+                 {&blas.get_corename, "openblas_get_corename", false}};
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        void *symbol = dlsym(handle, names[k].name);
+
+        if (!symbol && !names[k].is_optional)
+            return false;
+        memcpy(names[k].to, &symbol, sizeof symbol); /* a function's address (POSIX) */
+    }
+    return true;
+}
+
+static bool load(void) {
+    void *handle;
+
+    if (blas.get_corename)
+        return true;
+    setenv(SPIN_VARIABLE, SPIN_CYCLES, 0);                 /* keeps a value set by the user */
+    handle = dlopen(OPENBLAS_FILE, RTLD_NOW | RTLD_LOCAL); /* the one this was built with */
+    if (!handle)
+        handle = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    return handle && find_all(handle);
+}
+
+static const iron_peer rows[] = {
+    {.struct_size = sizeof rows[0],
+     .name = "atax.cpu.openblas",
+     .idea = "two gemv of OpenBLAS, the second transposed",
+     .dtypes = "f32 f64",
+     .passes = 2,
+     .open = open_atax,
+     .run = run_atax,
+     .close = close_atax},
+    {.struct_size = sizeof rows[0],
+     .name = "transpose.cpu.openblas",
+     .idea = "omatcopy of OpenBLAS, on one thread",
+     .dtypes = "f32 f64",
+     .passes = 1,
+     .open = open_transpose,
+     .run = run_transpose,
+     .close = free},
+};
+
+/* NULL if the library is no longer there. */
+const iron_peer_list *iron_peer_list_get(void) {
+    static char version[64];
+    static iron_peer_list list = {IRON_PEER_ABI, "OpenBLAS", version, rows, 1};
+
+    if (!load())
+        return NULL;
+    list.count = blas.somatcopy && blas.domatcopy ? 2 : 1;
+    name_version(version, sizeof version);
+    return &list;
+}

@@ -1,0 +1,1715 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.c: everything that is printed: what there is to say about the ops, and the report of a
+ * race as a JSON document, an HTML page, a table for a terminal, Markdown for a README or an issue,
+ * and CSV.
+ *
+ * The ops: texts, sizes, axes and contenders. For the command, as the JSON of `iron arena --list
+ * --json` (docs/techniques.md is made from it), and for the page of a report.
+ *
+ * JSON: docs/schema/arena-1.json describes it. The page draws from it, comparisons read it, people
+ * keep it. Every key is in every object of its kind, so readers need not ask whether it is there
+ * (params, scopes and kernels hold what applies). Text that does not apply is "", a figure that
+ * does not apply or is unknown is null. All samples are kept: any other statistic can be computed
+ * from them.
+ *
+ * The page needs no network: web/report/, embedded when iron was built, with the document where the
+ * page wants its data, and a second document with the texts of the ops. Both go into <script
+ * type="application/json">, which a browser reads up to the first `</script`: the writer leaves no
+ * `<` in them, so no name and no reason can end one.
+ *
+ * Names of devices come from drivers, reasons from drivers and compilers: both may contain line
+ * breaks and terminal sequences. Table and Markdown pass them through plain(); CSV keeps them whole
+ * and quotes them by its own rules.
+ */
+#include "arena/arena_internal.h"
+#include "core/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Writes what `print` prints to a file, whole or not at all; "-" is standard output. */
+static iron_status write_whole(const char *path, void (*print)(const void *context, FILE *to),
+                               const void *context, iron_error *err) {
+    iron_output *output = NULL;
+    iron_status status = IRON_OK;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+
+    IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory: a report");
+    print(context, to);
+    if (fclose(to) != 0) {
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a report");
+        goto done;
+    }
+    if (strcmp(path, "-") == 0) {
+        fwrite(text, 1, bytes, stdout); /* the caller checks stdout for errors */
+        goto done;
+    }
+    status = iron_output_open(path, &output, err);
+    if (status != IRON_OK)
+        goto done;
+    status = iron_output_write(output, text, bytes, err);
+    if (status == IRON_OK)
+        status = iron_output_commit(output, err);
+    else
+        iron_output_abandon(output);
+done:
+    free(text);
+    return status;
+}
+
+const char *iron_arena_op_at(size_t index) {
+    return iron__op_at(index) ? iron__op_at(index)->name : NULL;
+}
+
+const char *iron_arena_note_title(iron_note note) {
+    static const char *const titles[] = {
+        "", "", "Bytes moved", "When it does not pay", "In iron's own kernels", "Measured"};
+
+    return note < sizeof titles / sizeof titles[0] ? titles[note] : NULL;
+}
+
+static const char *op_note(const iron__op *op, iron_note note) {
+    switch (note) {
+    case IRON_NOTE_CONTRACT:
+        return op->contract;
+    case IRON_NOTE_WHY:
+        return op->why;
+    case IRON_NOTE_TRAFFIC:
+        return op->traffic;
+    case IRON_NOTE_UNLESS:
+        return op->unless;
+    case IRON_NOTE_USED:
+        return op->used;
+    case IRON_NOTE_MEASURED:
+        return iron__op_measured(op->name);
+    }
+    return NULL;
+}
+
+const char *iron_arena_note(const char *op, iron_note note) {
+    const iron__op *o = iron__op_find(op);
+
+    return o ? op_note(o, note) : NULL;
+}
+
+/* The op's own values of an axis: "uniform, zipf, sorted", "1, 2, 4". */
+static void list_values(const iron__axis *axis, char *text, size_t size) {
+    text[0] = '\0';
+    for (size_t k = 0; k < axis->count; k++) {
+        size_t used = strlen(text);
+
+        snprintf(text + used, size - used, "%s%s", k > 0 ? ", " : "",
+                 axis->words ? axis->words[k] : iron__param_number(axis->numbers[k]).text);
+    }
+}
+
+static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) {
+    if (index >= op->axis_count || axis->struct_size != sizeof *axis)
+        return false;
+    axis->name = op->axes[index].name;
+    axis->about = op->axes[index].about;
+    list_values(&op->axes[index], axis->values, sizeof axis->values);
+    iron__axis_accepts(&op->axes[index], axis->takes, sizeof axis->takes);
+    return true;
+}
+
+int iron_arena_axis_at(const char *op, size_t index, iron_arena_axis *axis) {
+    const iron__op *o = iron__op_find(op);
+
+    return o && op_axis_at(o, index, axis);
+}
+
+static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } backends[] = {{IRON_ON_CPU, "cpu"}, {IRON_ON_CUDA, "cuda"}, {IRON_ON_OPENCL, "opencl"}};
+    iron__contender row;
+    size_t used = 0;
+
+    if (contender->struct_size != sizeof *contender || !op->contender_at(index, &row))
+        return false;
+    contender->name = row.name;
+    contender->idea = row.idea;
+    contender->beats = row.beats ? row.beats : "";
+    contender->backends[0] = '\0';
+    for (size_t k = 0; k < sizeof backends / sizeof backends[0]; k++)
+        if (row.backends & backends[k].bit)
+            used += (size_t)snprintf(contender->backends + used, sizeof contender->backends - used,
+                                     "%s%s", used > 0 ? ", " : "", backends[k].name);
+    return true;
+}
+
+int iron_arena_contender_at(const char *op, size_t index, iron_arena_contender *contender) {
+    const iron__op *o = iron__op_find(op);
+
+    return o && op_contender_at(o, index, contender);
+}
+
+void iron_arena_sizes(const char *op, char *text, size_t size) {
+    const iron__op *o = iron__op_find(op);
+    const char *set = "";
+    size_t used = 0;
+    char shape[40];
+
+    text[0] = '\0';
+    for (size_t k = 0; o && k < o->size_count; k++) {
+        const iron__size *s = &o->sizes[k];
+
+        if (strcmp(set, s->set) != 0)
+            snprintf(text + used, size - used, "%s%s:", k > 0 ? "\n" : "", s->set);
+        used = strlen(text);
+        set = s->set;
+        iron__size_text(o, s->rows, s->cols, shape, sizeof shape);
+        snprintf(text + used, size - used, " %s (%s)", s->name, shape);
+        used = strlen(text);
+    }
+}
+
+static void put_notes(iron_json_writer *j, const iron__op *op) {
+    iron_json_open(j, "notes", '[');
+    for (iron_note note = 0; iron_arena_note_title(note); note++) {
+        if (!op_note(op, note))
+            continue;
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "title", iron_arena_note_title(note));
+        iron_json_text(j, "text", op_note(op, note));
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+}
+
+static void put_axes(iron_json_writer *j, const iron__op *op) {
+    iron_arena_axis axis = {.struct_size = sizeof axis};
+
+    iron_json_open(j, "axes", '[');
+    for (size_t k = 0; op_axis_at(op, k, &axis); k++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", axis.name);
+        iron_json_text(j, "about", axis.about);
+        iron_json_text(j, "values", axis.values);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+}
+
+static void put_contenders(iron_json_writer *j, const iron__op *op) {
+    iron_arena_contender row = {.struct_size = sizeof row};
+
+    iron_json_open(j, "contenders", '[');
+    for (size_t k = 0; op_contender_at(op, k, &row); k++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", row.name);
+        iron_json_text(j, "backends", row.backends);
+        iron_json_text(j, "idea", row.idea);
+        iron_json_text(j, "beats", row.beats);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+}
+
+/* The ops of a report as a JSON array, for the page that shows it. */
+static void put_ops(iron_json_writer *j, const iron__op *const *ops, size_t count) {
+    iron_json_open(j, NULL, '[');
+    for (size_t k = 0; k < count; k++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "op", ops[k]->name);
+        put_notes(j, ops[k]);
+        put_axes(j, ops[k]);
+        put_contenders(j, ops[k]);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+}
+
+static void put_registry_axis(iron_json_writer *j, const iron__axis *axis) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "name", axis->name);
+    iron_json_text(j, "about", axis->about);
+    iron_json_open(j, "values", '[');
+    for (size_t k = 0; k < axis->count; k++) {
+        if (axis->words)
+            iron_json_text(j, NULL, axis->words[k]);
+        else
+            iron_json_real(j, NULL, axis->numbers[k]);
+    }
+    iron_json_close(j, ']');
+    iron_json_close(j, '}');
+}
+
+static void put_backends(iron_json_writer *j, uint32_t on) {
+    iron_json_open(j, "backends", '[');
+    if (on & IRON_ON_CPU)
+        iron_json_text(j, NULL, "cpu");
+    if (on & IRON_ON_CUDA)
+        iron_json_text(j, NULL, "cuda");
+    if (on & IRON_ON_OPENCL)
+        iron_json_text(j, NULL, "opencl");
+    iron_json_close(j, ']');
+}
+
+static void put_elements(iron_json_writer *j, uint32_t elements) {
+    iron_json_open(j, "dtypes", '[');
+    for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
+        if (elements & IRON_BIT(k))
+            iron_json_text(j, NULL, iron__element_name((iron__element)k));
+    iron_json_close(j, ']');
+}
+
+static void put_registry_contender(iron_json_writer *j, const iron__op *op,
+                                   const iron__contender *row) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "name", row->name);
+    iron_json_text(j, "idea", row->idea);
+    iron_json_text(j, "beats", row->beats);
+    put_backends(j, row->backends);
+    put_elements(j, row->elements ? row->elements : op->elements);
+    iron_json_close(j, '}');
+}
+
+static void put_registry_op(iron_json_writer *j, const iron__op *op) {
+    iron__contender row;
+
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "name", op->name);
+    iron_json_text(j, "contract", op->contract);
+    iron_json_text(j, "why", op->why);
+    iron_json_text(j, "traffic", op->traffic);
+    iron_json_text(j, "unless", op->unless);
+    iron_json_text(j, "used", op->used);
+    iron_json_text(j, "measured", iron__op_measured(op->name));
+    iron_json_text(j, "bound", op->bound == IRON_BOUND_READ ? "read" : "copy");
+    iron_json_text(j, "usual_dtype", iron__element_name(op->usual));
+    put_elements(j, op->elements);
+    iron_json_open(j, "baselines", '{');
+    iron_json_text(j, "cpu", op->baselines[0]);
+    iron_json_text(j, "gpu", op->baselines[1]);
+    iron_json_close(j, '}');
+    iron_json_open(j, "axes", '[');
+    for (size_t k = 0; k < op->axis_count; k++)
+        put_registry_axis(j, &op->axes[k]);
+    iron_json_close(j, ']');
+    iron_json_open(j, "contenders", '[');
+    for (size_t k = 0; op->contender_at(k, &row); k++)
+        put_registry_contender(j, op, &row);
+    iron_json_close(j, ']');
+    iron_json_close(j, '}');
+}
+
+static void print_registry(const void *context, FILE *to) {
+    iron_json_writer j = {.to = to};
+
+    (void)context;
+    iron_json_open(&j, NULL, '{');
+    iron_json_text(&j, "schema", "iron.registry/1");
+    iron_json_open(&j, "ops", '[');
+    for (size_t k = 0; iron__op_at(k); k++)
+        put_registry_op(&j, iron__op_at(k));
+    iron_json_close(&j, ']');
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
+}
+
+iron_status iron_arena_registry(const char *path, iron_error *err) {
+    return write_whole(path, print_registry, NULL, err);
+}
+
+static bool has_kernel(const iron__gpu_launch_log *launches, const char *name) {
+    for (size_t k = 0; k < launches->count; k++)
+        if (strcmp(launches->seen[k].kernel, name) == 0)
+            return true;
+    return false;
+}
+
+/* Each kernel once: those of the answer, then those only seen in prepare. NULL past the last, and
+ * where kernels is NULL. */
+static const iron__gpu_launch_record *kernels_at(const iron__kernels *kernels, size_t index,
+                                                 bool *is_prepare) {
+    *is_prepare = kernels && index >= kernels->answer.count;
+    if (!kernels)
+        return NULL;
+    if (!*is_prepare)
+        return &kernels->answer.seen[index];
+    index -= kernels->answer.count;
+    for (size_t k = 0; k < kernels->prepare.count; k++)
+        if (!has_kernel(&kernels->answer, kernels->prepare.seen[k].kernel) && index-- == 0)
+            return &kernels->prepare.seen[k];
+    return NULL;
+}
+
+/* What a driver reports about a kernel; -1 where it reports nothing. A driver that reports
+ * registers also reports spills and local memory: then 0 is a figure. */
+typedef struct kernel_figures {
+    double registers, local_bytes, spill_bytes, groups_per_unit, occupancy_percent;
+} kernel_figures;
+
+/* Takes NULL, too. */
+static kernel_figures kernel_figures_of(const iron__gpu_launch_record *kernel) {
+    const iron__gpu_resources none = {0}, *f = kernel ? &kernel->resources : &none;
+    bool is_known = f->registers > 0;
+
+    return (kernel_figures){
+        .registers = is_known ? (double)f->registers : -1,
+        .local_bytes = is_known || f->local_bytes > 0 ? (double)f->local_bytes : -1,
+        .spill_bytes = is_known || f->spill_bytes > 0 ? (double)f->spill_bytes : -1,
+        .groups_per_unit = f->groups > 0 ? (double)f->groups : -1,
+        .occupancy_percent = f->occupancy > 0 ? 100 * f->occupancy : -1};
+}
+
+/* "", "precision", "time", "runs" */
+static const char *stop_name(iron__stop stop) {
+    static const char *const names[] = {"", "precision", "time", "runs"};
+
+    return names[stop];
+}
+
+/* 0 means unknown. */
+static void put_known(iron_json_writer *j, const char *name, double value) {
+    if (value > 0)
+        iron_json_real(j, name, value);
+    else
+        iron_json_null(j, name);
+}
+
+static void put_samples(iron_json_writer *j, const iron__samples *samples) {
+    iron_json_open(j, "samples", '[');
+    for (uint32_t k = 0; samples && k < samples->count; k++)
+        iron_json_real(j, NULL, samples->ms[k]);
+    iron_json_close(j, ']');
+}
+
+typedef struct figures {
+    const iron__statistics *times;
+    const iron__samples *samples;
+    double gb_s, percent, speedup;
+} figures;
+
+static void put_figures(iron_json_writer *j, const figures *f) {
+    const iron__samples *s = f->samples;
+
+    iron_json_real(j, "median_ms", f->times->median);
+    iron_json_real(j, "mean_ms", f->times->mean);
+    iron_json_real(j, "min_ms", f->times->min);
+    iron_json_real(j, "p95_ms", f->times->p95);
+    iron_json_real(j, "noise_percent", f->times->noise_percent);
+    put_known(j, "gb_s", f->gb_s);
+    put_known(j, "percent_of_ceiling", f->percent);
+    put_samples(j, s);
+    iron_json_real(j, "low_ms", f->times->low);
+    iron_json_real(j, "high_ms", f->times->high);
+    iron_json_text(j, "stopped_by", s ? stop_name(s->stop) : "");
+    iron_json_number(j, "passes", s ? s->passes : 0);
+    iron_json_number(j, "dropped", s ? s->dropped : 0);
+    put_known(j, "speedup", f->speedup);
+}
+
+static void put_warm(iron_json_writer *j, const iron__report_scope *scope) {
+    put_figures(j, &(figures){.times = &scope->warm,
+                              .samples = scope->samples,
+                              .gb_s = scope->gb_s,
+                              .percent = scope->percent_of_ceiling,
+                              .speedup = scope->speedup});
+}
+
+static void put_cold(iron_json_writer *j, const iron__report_scope *scope) {
+    /* cold and warm have the same useful bytes and the same ceiling */
+    double percent =
+        scope->gb_s > 0 ? scope->percent_of_ceiling * scope->cold_gb_s / scope->gb_s : 0;
+
+    if (scope->cold.count == 0)
+        return;
+    iron_json_open(j, "cold", '{');
+    put_figures(j, &(figures){.times = &scope->cold,
+                              .samples = scope->cold_samples,
+                              .gb_s = scope->cold_gb_s,
+                              .percent = percent});
+    iron_json_close(j, '}');
+}
+
+static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
+    iron_json_open(j, "scopes", '{');
+    for (iron__scope k = 0; k < IRON_SCOPES; k++) {
+        const iron__report_scope *scope = iron__row_scope(row, k);
+
+        if (!scope)
+            continue;
+        iron_json_open(j, iron__scope_name(k), '{');
+        put_warm(j, scope);
+        put_cold(j, scope);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, '}');
+}
+
+static void put_param(iron_json_writer *j, const char *name, uint32_t value) {
+    if (value)
+        iron_json_number(j, name, value);
+}
+
+static void put_case_param(iron_json_writer *j, const iron__param *param) {
+    if (param->word[0])
+        iron_json_text(j, param->name, param->word);
+    else if (param->number >= 0 && iron__number_is_whole(param->number))
+        iron_json_number(j, param->name, (uint64_t)param->number);
+    else
+        iron_json_real(j, param->name, param->number);
+}
+
+static void put_params(iron_json_writer *j, const iron__report_row *row) {
+    iron_json_open(j, "params", '{');
+    put_param(j, "vocab", row->vocab);
+    for (size_t k = 0; k < row->params.count; k++)
+        put_case_param(j, &row->params.list[k]);
+    put_param(j, "nodes", row->nodes);
+    put_param(j, "streams", row->streams);
+    put_param(j, "threads", row->threads);
+    if (row->size_name[0])
+        iron_json_text(j, "size_name", row->size_name);
+    iron_json_close(j, '}');
+}
+
+/* A figure that the driver does not report (-1) is left out. */
+static void put_reported(iron_json_writer *j, const char *name, double value) {
+    if (value >= 0)
+        iron_json_real(j, name, value);
+}
+
+static void put_kernels(iron_json_writer *j, const iron__kernels *kernels) {
+    const iron__gpu_launch_record *kernel;
+    bool is_prepare;
+
+    iron_json_open(j, "kernels", '[');
+    for (size_t k = 0; (kernel = kernels_at(kernels, k, &is_prepare)); k++) {
+        kernel_figures f = kernel_figures_of(kernel);
+
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", kernel->kernel);
+        iron_json_number(j, "groups", kernel->groups);
+        iron_json_number(j, "threads", kernel->threads);
+        put_reported(j, "registers", f.registers);
+        put_reported(j, "local_bytes", f.local_bytes);
+        put_reported(j, "spill_bytes", f.spill_bytes);
+        put_reported(j, "groups_per_unit", f.groups_per_unit);
+        put_reported(j, "occupancy_percent", f.occupancy_percent);
+        if (is_prepare)
+            iron_json_bool(j, "prepare", true);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+}
+
+static void put_row(iron_json_writer *j, const iron__report_row *row) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "op", row->op);
+    iron_json_text(j, "contender", row->contender);
+    iron_json_text(j, "backend", row->backend);
+    iron_json_text(j, "memory", iron__row_memory(row));
+    iron_json_text(j, "device", row->device);
+    iron_json_text(j, "size", row->size);
+    iron_json_text(j, "dtype", row->dtype);
+    put_params(j, row);
+    iron_json_bool(j, "peer", row->is_peer);
+    iron_json_number(j, "useful_bytes", row->useful_bytes);
+    iron_json_bool(j, "cache_resident", row->is_cache_resident);
+    iron_json_text(j, "status", iron__row_status_name(row->status));
+    iron_json_text(j, "reason", row->reason);
+    iron_json_bool(j, "verified", row->is_verified);
+    iron_json_text(j, "baseline", row->baseline);
+    put_known(j, "speedup", row->status == IRON_ROW_OK ? row->speedup : 0);
+    put_scopes(j, row);
+    iron_json_text(j, "idea", row->idea ? row->idea : "");
+    put_known(j, "rank", row->rank);
+    put_known(j, "operations", row->operations);
+    put_known(j, "passes", row->passes);
+    put_kernels(j, row->kernels);
+    iron_json_close(j, '}');
+}
+
+static void put_ceiling(iron_json_writer *j, const iron__report_ceiling *ceiling) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "backend", ceiling->backend);
+    iron_json_text(j, "device", ceiling->device);
+    iron_json_text(j, "name", ceiling->name);
+    iron_json_text(j, "shape", ceiling->shape);
+    iron_json_number(j, "bytes", ceiling->bytes);
+    put_warm(j, &ceiling->figures);
+    iron_json_close(j, '}');
+}
+
+static void put_device(iron_json_writer *j, const iron__report_device *device) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "backend", device->backend);
+    iron_json_number(j, "index", device->index);
+    iron_json_text(j, "name", device->name);
+    iron_json_text(j, "driver", device->driver);
+    iron_json_number(j, "units", device->units);
+    iron_json_number(j, "memory_bytes", device->memory_bytes);
+    iron_json_number(j, "cache_bytes", device->cache_bytes);
+    iron_json_bool(j, "available", device->is_available);
+    iron_json_text(j, "reason", device->reason);
+    iron_json_open(j, "clocks", '{');
+    put_known(j, "min_mhz", device->clock_min);
+    put_known(j, "max_mhz", device->clock_max);
+    put_known(j, "memory_mhz", device->memory_clock);
+    iron_json_close(j, '}');
+    iron_json_text(j, "throttle", device->throttle);
+    iron_json_close(j, '}');
+}
+
+static void put_host(iron_json_writer *j, const iron__report *report) {
+    const iron__report_host *host = &report->host;
+
+    iron_json_open(j, "host", '{');
+    iron_json_text(j, "name", host->name);
+    iron_json_text(j, "cpu", host->cpu);
+    iron_json_text(j, "features", host->features);
+    iron_json_number(j, "threads", host->threads);
+    iron_json_number(j, "memory_bytes", host->memory_bytes);
+    iron_json_number(j, "cache_bytes", host->cache_bytes);
+    iron_json_text(j, "kernel", host->kernel);
+    iron_json_text(j, "compiler", host->compiler);
+    iron_json_text(j, "flags", host->flags);
+    iron_json_text(j, "commit", host->commit);
+    iron_json_text(j, "date", host->date);
+    iron_json_text(j, "command", report->command);
+    iron_json_real(j, "seconds", report->seconds);
+    iron_json_close(j, '}');
+}
+
+static void put_document(const iron__report *report, iron_json_writer *j) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "schema", "iron.arena/1");
+    iron_json_text(j, "iron", report->version);
+    put_host(j, report);
+    iron_json_open(j, "devices", '[');
+    for (size_t k = 0; k < report->device_count; k++)
+        put_device(j, &report->devices[k]);
+    iron_json_close(j, ']');
+    iron_json_open(j, "ceilings", '[');
+    for (size_t k = 0; k < report->ceiling_count; k++)
+        put_ceiling(j, &report->ceilings[k]);
+    iron_json_close(j, ']');
+    iron_json_open(j, "results", '[');
+    for (size_t k = 0; k < report->row_count; k++)
+        put_row(j, &report->rows[k]);
+    iron_json_close(j, ']');
+    iron_json_close(j, '}');
+}
+
+static void print_json(const iron__report *report, FILE *to) {
+    iron_json_writer j = {.to = to};
+
+    put_document(report, &j);
+    iron_json_end(&j);
+}
+
+/* cmake/Embed.cmake makes it, and checks that it has each mark once, in this order. */
+extern const char iron__report_page[];
+
+static void print_html(const iron__report *report, FILE *to) {
+    static const char data_mark[] = "{{data}}", ops_mark[] = "{{ops}}";
+    const char *data = strstr(iron__report_page, data_mark);
+    const char *ops = data ? strstr(data, ops_mark) : NULL, *between;
+    iron_json_writer j = {.to = to, .is_html = true};
+
+    if (!ops) /* the build checks this */
+        return;
+    fwrite(iron__report_page, 1, (size_t)(data - iron__report_page), to);
+    put_document(report, &j);
+    between = data + sizeof data_mark - 1;
+    fwrite(between, 1, (size_t)(ops - between), to);
+    j = (iron_json_writer){.to = to, .is_html = true};
+    put_ops(&j, report->ops, report->op_count);
+    fputs(ops + sizeof ops_mark - 1, to);
+}
+
+#define BAR_CELLS     8 /* as many as in bar()'s text */
+#define NAME_MIN      12
+#define PEER_MARK     '*'
+#define RESIDENT_MARK '~'
+
+/* A short text by value, so that it can be made in an argument list. Twice as long as a reason: a
+ * reason still fits with every character escaped. */
+typedef struct short_text {
+    char text[512];
+} short_text;
+
+/* Bytes of the control character at `at`; 0 if there is none. U+0080 to U+009F are two bytes. */
+static size_t control_bytes(const char *at) {
+    const unsigned char *c = (const unsigned char *)at;
+
+    if (c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0)
+        return 2;
+    return c[0] < 0x20 || c[0] == 0x7F;
+}
+
+/* The text with blanks for control characters, and a backslash before each character that is in
+ * `escape`. */
+static short_text plain(const char *text, const char *escape) {
+    short_text w;
+    size_t used = 0;
+
+    while (*text && used + 3 < sizeof w.text) {
+        size_t control = control_bytes(text);
+
+        if (strchr(escape, *text))
+            w.text[used++] = '\\';
+        w.text[used++] = control ? ' ' : *text;
+        text += control ? control : 1;
+    }
+    w.text[used] = '\0';
+    return w;
+}
+
+/* Columns that the text takes: characters, not bytes. */
+static int columns_of(const char *text) {
+    int columns = 0;
+
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xC0) != 0x80;
+    return columns;
+}
+
+/* The value with a fixed number of decimals and a unit; "" for zero and less. */
+static short_text figure_of(double value, int decimals, const char *unit) {
+    short_text w = {""};
+
+    if (value > 0 && value < 1e15)
+        snprintf(w.text, sizeof w.text, "%.*f%s", decimals, value, unit);
+    return w;
+}
+
+/* Four significant digits, no exponent: "0.06104", "12.35", "4382"; "" for zero and less. */
+static short_text figure(double value) {
+    int decimals = 3;
+    double at = value;
+
+    while (at >= 10 && decimals > 0) {
+        at /= 10;
+        decimals--;
+    }
+    while (at > 0 && at < 1 && decimals < 9) {
+        at *= 10;
+        decimals++;
+    }
+    return figure_of(value, decimals, "");
+}
+
+/* "256 MiB", "1.5 GiB" */
+static short_text bytes_text(uint64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    short_text w;
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    while (value >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(w.text, sizeof w.text, value < 10 && unit > 0 ? "%.2g %s" : "%.0f %s", value,
+             units[unit]);
+    return w;
+}
+
+/* "atax.cuda.single-pass pinned"; no memory on the CPU. */
+static short_text row_name(const iron__report_row *row) {
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "%s.%s.%s%s%s", row->op, row->backend, row->contender,
+             row->memory[0] && strcmp(row->memory, "host") != 0 ? " " : "",
+             strcmp(row->memory, "host") != 0 ? row->memory : "");
+    return plain(w.text, "");
+}
+
+/* "histogram 4294967296 (size:LARGE) u8, data zipf" */
+static short_text group_title(const iron__report_row *row) {
+    iron__params_line axes = iron__params_text(&row->params, true);
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "%s %s%s%s%s %s%s%.300s", row->op, row->size,
+             row->size_name[0] ? " (" : "", row->size_name, row->size_name[0] ? ")" : "",
+             row->dtype, axes.text[0] ? ", " : "", axes.text);
+    return plain(w.text, "");
+}
+
+/* "4 GiB of useful bytes; bins 256" */
+static short_text group_facts(const iron__report_row *row) {
+    iron__params_line facts = iron__params_text(&row->params, false);
+    short_text w, vocab = {""};
+
+    if (row->vocab)
+        snprintf(vocab.text, sizeof vocab.text, "vocab %u", row->vocab);
+    snprintf(w.text, sizeof w.text, "%.16s of useful bytes%s%.20s%s%.300s",
+             bytes_text(row->useful_bytes).text, row->vocab || facts.text[0] ? "; " : "",
+             vocab.text, row->vocab && facts.text[0] ? ", " : "", facts.text);
+    return plain(w.text, "");
+}
+
+/* Is the ceiling shown in the group's table? Only those of devices that race in it: their own
+ * memory, and the fastest way to it. */
+static bool group_has_ceiling(const iron__report *report, size_t first, size_t end,
+                              const iron__report_ceiling *ceiling) {
+    static const char *const shown[] = {"read", "write", "copy", "to_device_pinned"};
+    bool is_shown = false;
+
+    for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++)
+        is_shown |= strcmp(ceiling->name, shown[k]) == 0;
+    for (size_t k = first; is_shown && k < end; k++)
+        if (report->rows[k].status == IRON_ROW_OK &&
+            strcmp(report->rows[k].backend, ceiling->backend) == 0)
+            return true;
+    return false;
+}
+
+static uint64_t threads_of(const iron__gpu_launch_record *kernel) {
+    return kernel->groups * kernel->threads;
+}
+
+/* The kernel that a row is about: of the answer's kernels the one with the most threads, the first
+ * of equals; of the others where the answer has none. NULL: none was seen. */
+static const iron__gpu_launch_record *main_kernel(const iron__kernels *kernels) {
+    const iron__gpu_launch_record *main = NULL, *k;
+    bool is_prepare, has_answer = kernels && kernels->answer.count > 0;
+
+    for (size_t at = 0; (k = kernels_at(kernels, at, &is_prepare)); at++)
+        if ((!main || threads_of(k) > threads_of(main)) && !(is_prepare && has_answer))
+            main = k;
+    return main;
+}
+
+/* The table. A table that wraps is worse than one without a column: columns are dropped in a fixed
+ * order, least needed first (`drop_order` below), and only then are names cut. What stays
+ * longest is what a race is about: name, time, GB/s, share of the ceiling. A column that is
+ * empty in every row, such as transfers in a race on the CPU, is not shown either. */
+typedef enum column_id {
+    COLUMN_RANK,
+    COLUMN_NAME,
+    COLUMN_KERNEL,
+    COLUMN_RATE,
+    COLUMN_BAR,
+    COLUMN_PERCENT,
+    COLUMN_COLD,
+    COLUMN_END_TO_END,
+    COLUMN_TRANSFER,
+    COLUMN_PREPARE,
+    COLUMN_SPEEDUP,
+    COLUMN_NOISE,
+    COLUMN_SAMPLES,
+    COLUMN_REGISTERS, /* these four: of the main kernel */
+    COLUMN_LOCAL,
+    COLUMN_SPILL,
+    COLUMN_OCCUPANCY,
+    COLUMNS
+} column_id;
+
+typedef struct layout {
+    FILE *to;
+    bool is_terminal;
+    int width;
+    int name_width;
+    int widths[COLUMNS]; /* with the blank before each */
+    bool is_shown[COLUMNS];
+} layout;
+
+typedef enum colour { COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_YELLOW } colour;
+
+/* The figures of one line, of a row or of a ceiling. */
+typedef struct line {
+    short_text name;
+    const iron__report_row *row;                   /* NULL: a ceiling */
+    const iron__report_scope *scopes[IRON_SCOPES]; /* NULL where one does not apply */
+} line;
+
+/* Titles and least widths, with the blank before each. */
+static const struct {
+    const char *title;
+    int width;
+} table_columns[COLUMNS] = {
+    [COLUMN_RANK] = {"", 5},
+    [COLUMN_NAME] = {"contender", 0}, /* as wide as the longest */
+    [COLUMN_KERNEL] = {"kernel ms", 10},
+    [COLUMN_RATE] = {"GB/s", 7},
+    [COLUMN_BAR] = {"ceiling", BAR_CELLS + 1},
+    [COLUMN_PERCENT] = {"%", 6},
+    [COLUMN_COLD] = {"cold", 7},
+    [COLUMN_END_TO_END] = {"end ms", 8},
+    [COLUMN_TRANSFER] = {"copy ms", 8},
+    [COLUMN_PREPARE] = {"prep ms", 8},
+    [COLUMN_SPEEDUP] = {"speedup", 8},
+    [COLUMN_NOISE] = {"noise", 6},
+    [COLUMN_SAMPLES] = {"runs", 6},
+    [COLUMN_REGISTERS] = {"regs", 5},
+    [COLUMN_LOCAL] = {"local", 6},
+    [COLUMN_SPILL] = {"spill", 6},
+    [COLUMN_OCCUPANCY] = {"occ", 4},
+};
+
+static short_text milliseconds(const iron__report_scope *scope) {
+    return figure(scope ? scope->warm.median : 0);
+}
+
+/* A bar in eighths of a character; more than 100 % (thanks to a cache) ends at the edge. */
+static short_text bar(double percent) {
+    static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int eighths = percent >= 100 ? 8 * BAR_CELLS : (int)(percent * 8 * BAR_CELLS / 100 + 0.5);
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "%.*s%s", eighths / 8 * (int)strlen("█"), "████████",
+             parts[eighths % 8]);
+    return w;
+}
+
+/* A figure of the main kernel, where 0 is a figure and -1 unknown. */
+static short_text kernel_figure_text(double value) {
+    short_text w = {""};
+
+    if (value >= 0)
+        snprintf(w.text, sizeof w.text, "%.0f", value);
+    return w;
+}
+
+/* What a line has in a column; "" if nothing. */
+static short_text cell(const line *of, column_id column) {
+    const iron__report_scope *s = of->scopes[IRON_SCOPE_KERNEL];
+    double percent = s && s->percent_of_ceiling > 0 ? s->percent_of_ceiling : 0;
+    double speedup = of->row ? of->row->speedup : 0;
+    kernel_figures kernel = kernel_figures_of(of->row ? main_kernel(of->row->kernels) : NULL);
+    short_text w = {""};
+
+    switch (column) {
+    case COLUMN_RANK:
+        if (of->row)
+            snprintf(w.text, sizeof w.text, "%2u%c%c", of->row->rank,
+                     of->row->is_peer ? PEER_MARK : ' ',
+                     of->row->is_cache_resident ? RESIDENT_MARK : ' ');
+        return w;
+    case COLUMN_NAME:
+        return of->name;
+    case COLUMN_KERNEL:
+        return milliseconds(s);
+    case COLUMN_RATE:
+        return figure(s ? s->gb_s : 0);
+    case COLUMN_BAR:
+        return bar(percent);
+    case COLUMN_PERCENT:
+        return figure_of(percent, 1, "");
+    case COLUMN_COLD:
+        return figure(s ? s->cold_gb_s : 0);
+    case COLUMN_END_TO_END:
+        return milliseconds(of->scopes[IRON_SCOPE_END_TO_END]);
+    case COLUMN_TRANSFER:
+        return milliseconds(of->scopes[IRON_SCOPE_TRANSFER]);
+    case COLUMN_PREPARE:
+        return milliseconds(of->scopes[IRON_SCOPE_PREPARE]);
+    case COLUMN_SPEEDUP:
+        return figure_of(speedup, speedup < 10 ? 2 : speedup < 100 ? 1 : 0, "x");
+    case COLUMN_NOISE:
+        if (s && s->warm.count > 0) /* 0 is a figure, too */
+            snprintf(w.text, sizeof w.text, "%.*f%%", s->warm.noise_percent < 10 ? 1 : 0,
+                     s->warm.noise_percent);
+        return w;
+    case COLUMN_SAMPLES: /* "40p": forty samples, stopped by precision */
+        if (s && s->warm.count > 0)
+            snprintf(w.text, sizeof w.text, "%zu%.1s", s->warm.count,
+                     s->samples ? stop_name(s->samples->stop) : "");
+        return w;
+    case COLUMN_REGISTERS:
+        return kernel_figure_text(kernel.registers);
+    case COLUMN_LOCAL:
+        return kernel_figure_text(kernel.local_bytes);
+    case COLUMN_SPILL:
+        return kernel_figure_text(kernel.spill_bytes);
+    case COLUMN_OCCUPANCY:
+        return kernel_figure_text(kernel.occupancy_percent);
+    case COLUMNS:
+        break;
+    }
+    return w;
+}
+
+static const column_id drop_order[] = {
+    COLUMN_LOCAL,      COLUMN_SPILL,   COLUMN_REGISTERS, COLUMN_OCCUPANCY, COLUMN_PREPARE,
+    COLUMN_TRANSFER,   COLUMN_SAMPLES, COLUMN_NOISE,     COLUMN_BAR,       COLUMN_COLD,
+    COLUMN_END_TO_END, COLUMN_SPEEDUP, COLUMN_PERCENT,
+};
+
+static line line_of_row(const iron__report_row *row) {
+    line of = {.name = row_name(row), .row = row};
+
+    for (iron__scope k = 0; k < IRON_SCOPES; k++)
+        of.scopes[k] = iron__row_scope(row, k);
+    return of;
+}
+
+static line line_of_ceiling(const iron__report_ceiling *ceiling) {
+    line of = {.scopes = {[IRON_SCOPE_KERNEL] = &ceiling->figures}};
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "%s ceiling: %s", ceiling->backend, ceiling->name);
+    of.name = plain(w.text, "");
+    return of;
+}
+
+/* Widens the columns for the line, and shows those that it fills. */
+static void fit_line(layout *l, const line *of) {
+    int name = columns_of(of->name.text);
+
+    for (column_id k = 0; k < COLUMNS; k++) {
+        int wide = columns_of(cell(of, k).text);
+
+        l->is_shown[k] |= wide > 0;
+        if (k != COLUMN_NAME && wide + 1 > l->widths[k])
+            l->widths[k] = wide + 1;
+    }
+    if (name > l->name_width)
+        l->name_width = name;
+}
+
+static int line_width(const layout *l) {
+    int width = l->name_width;
+
+    for (column_id k = 0; k < COLUMNS; k++)
+        width += l->is_shown[k] ? l->widths[k] : 0;
+    return width;
+}
+
+/* Leaves out what no row of the report has, then what matters least, until a line fits. */
+static layout make_layout(const iron__report *report, FILE *to, bool is_terminal, int width) {
+    layout l = {.to = to, .is_terminal = is_terminal, .width = width, .name_width = NAME_MIN};
+    size_t spare = 0;
+    int over;
+
+    for (column_id k = 0; k < COLUMNS; k++)
+        l.widths[k] = table_columns[k].width;
+    for (size_t k = 0; k < report->ceiling_count; k++) {
+        line of = line_of_ceiling(&report->ceilings[k]);
+        fit_line(&l, &of);
+    }
+    for (size_t k = 0; k < report->row_count; k++) {
+        line of = line_of_row(&report->rows[k]);
+        if (report->rows[k].status == IRON_ROW_OK)
+            fit_line(&l, &of);
+    }
+    l.is_shown[COLUMN_BAR] &= is_terminal;
+    while (line_width(&l) > width && spare < sizeof drop_order / sizeof drop_order[0])
+        l.is_shown[drop_order[spare++]] = false;
+    over = line_width(&l) - width;
+    if (over > 0)
+        l.name_width = l.name_width - over > NAME_MIN ? l.name_width - over : NAME_MIN;
+    return l;
+}
+
+static void begin_colour(const layout *l, colour c) {
+    static const char *const codes[] = {"\033[1m", "\033[2m", "\033[1;31m", "\033[33m"};
+
+    if (l->is_terminal)
+        fputs(codes[c], l->to);
+}
+
+static void end_colour(const layout *l) {
+    if (l->is_terminal)
+        fputs("\033[0m", l->to);
+}
+
+static void put_blanks(const layout *l, int count) {
+    fprintf(l->to, "%*s", count > 0 ? count : 0, "");
+}
+
+/* The name, cut in the middle where it is too long: its end (the memory) matters more. */
+static void put_name(const layout *l, const char *name) {
+    int columns_of_name = columns_of(name), cut = columns_of_name - l->name_width;
+    int keep = l->name_width / 2;
+
+    if (cut <= 0 || columns_of_name != (int)strlen(name))
+        fprintf(l->to, "%s", name);
+    else
+        fprintf(l->to, "%.*s~%s", keep, name, name + keep + cut + 1);
+    put_blanks(l, -cut);
+}
+
+static void put_cell(const layout *l, column_id k, const char *text) {
+    int room = l->widths[k] - 1 - columns_of(text);
+
+    if (k == COLUMN_NAME) {
+        put_name(l, text);
+        return;
+    }
+    if (k == COLUMN_RANK) {
+        fprintf(l->to, "%-*s", l->widths[k], text);
+        return;
+    }
+    put_blanks(l, k == COLUMN_BAR ? 1 : room + 1);
+    fputs(text, l->to);
+    put_blanks(l, k == COLUMN_BAR ? room : 0);
+}
+
+/* Up to the last cell that has something in it. */
+static void put_line(const layout *l, const line *of) {
+    column_id end = COLUMNS;
+
+    while (end > 0 && (!l->is_shown[end - 1] || !cell(of, end - 1).text[0]))
+        end--;
+    for (column_id k = 0; k < end; k++)
+        if (l->is_shown[k])
+            put_cell(l, k, cell(of, k).text);
+}
+
+static void put_column_titles(const layout *l) {
+    begin_colour(l, COLOUR_DIM);
+    for (column_id k = 0; k < COLUMNS; k++)
+        if (l->is_shown[k])
+            put_cell(l, k, table_columns[k].title);
+    end_colour(l);
+    fputc('\n', l->to);
+}
+
+static void put_table_row(const layout *l, const iron__report_row *row) {
+    line of = line_of_row(row);
+
+    if (row->rank == 1)
+        begin_colour(l, COLOUR_BOLD);
+    put_line(l, &of);
+    if (row->rank == 1)
+        end_colour(l);
+    fputc('\n', l->to);
+}
+
+static void put_table_ceiling(const layout *l, const iron__report_ceiling *ceiling) {
+    line of = line_of_ceiling(ceiling);
+
+    begin_colour(l, COLOUR_DIM);
+    put_line(l, &of);
+    end_colour(l);
+    fputc('\n', l->to);
+}
+
+/* Text from column *at on, with a blank before it unless that is 0, broken between words at the
+ * width, with `indent` blanks before each further line. *at moves on. */
+static void put_text(const layout *l, const char *text, int indent, int *at) {
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        short_text w;
+        int wide;
+
+        snprintf(w.text, sizeof w.text, "%.*s", (int)word, text);
+        wide = columns_of(w.text);
+        if (*at > 0 && *at + 1 + wide > l->width) {
+            fprintf(l->to, "\n%*s", indent, "");
+            *at = indent;
+        } else if (*at > 0) {
+            fputc(' ', l->to);
+            ++*at;
+        }
+        fputs(w.text, l->to);
+        *at += wide;
+        text += word + strspn(text + word, " ");
+    }
+}
+
+/* A sentence on its own line; continuation lines are indented. */
+static void put_sentence(const layout *l, const char *text) {
+    int at = 0;
+
+    put_text(l, plain(text, "").text, 4, &at);
+    fputc('\n', l->to);
+}
+
+static void put_table_device(const layout *l, const iron__report_device *device) {
+    short_text w, clocks = {""};
+
+    if (device->clock_max)
+        snprintf(clocks.text, sizeof clocks.text, ", %u to %u MHz%s%s", device->clock_min,
+                 device->clock_max, device->throttle[0] ? ", throttled: " : "", device->throttle);
+    if (device->is_available)
+        snprintf(w.text, sizeof w.text, "%s %u: %s, %s%s%u units, %.16s%.140s", device->backend,
+                 device->index, device->name, device->driver, device->driver[0] ? ", " : "",
+                 device->units, bytes_text(device->memory_bytes).text, clocks.text);
+    else
+        snprintf(w.text, sizeof w.text, "%s %u: not raced: %s", device->backend, device->index,
+                 device->reason);
+    put_sentence(l, w.text);
+}
+
+static void put_table_machine(const layout *l, const iron__report *report) {
+    const iron__report_host *host = &report->host;
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "iron %s on %s: %s, %u threads, %.16s; %s", report->version,
+             host->name, host->cpu, host->threads, bytes_text(host->memory_bytes).text, host->date);
+    put_sentence(l, w.text);
+    for (size_t k = 0; k < report->device_count; k++)
+        put_table_device(l, &report->devices[k]);
+}
+
+/* A row without figures: name, status, reason. */
+static void put_verdict(const layout *l, const iron__report_row *row) {
+    bool is_wrong = row->status == IRON_ROW_WRONG;
+    int at = 4;
+
+    fputs("   !", l->to);
+    begin_colour(l, is_wrong ? COLOUR_RED : COLOUR_YELLOW);
+    put_text(l, row_name(row).text, 5, &at);
+    put_text(l, is_wrong ? "WRONG:" : "FAILED:", 5, &at);
+    put_text(l, plain(row->reason, "").text, 7, &at);
+    end_colour(l);
+    fputc('\n', l->to);
+}
+
+static void put_group_title(const layout *l, const iron__report_row *row) {
+    short_text w;
+    int at = 0;
+
+    snprintf(w.text, sizeof w.text, "%.400s: %.100s", group_title(row).text, group_facts(row).text);
+    fputc('\n', l->to);
+    begin_colour(l, COLOUR_BOLD);
+    put_text(l, w.text, 2, &at);
+    end_colour(l);
+    fputc('\n', l->to);
+}
+
+static bool has_lines(const iron__report *report, size_t first, size_t end) {
+    for (size_t k = first; k < end; k++)
+        if (report->rows[k].status != IRON_ROW_SKIPPED)
+            return true;
+    return false;
+}
+
+static void put_table_group(const layout *l, const iron__report *report, size_t first, size_t end) {
+    if (!has_lines(report, first, end))
+        return;
+    put_group_title(l, &report->rows[first]);
+    put_column_titles(l);
+    for (size_t k = 0; k < report->ceiling_count; k++)
+        if (group_has_ceiling(report, first, end, &report->ceilings[k]))
+            put_table_ceiling(l, &report->ceilings[k]);
+    for (size_t k = first; k < end; k++) {
+        const iron__report_row *row = &report->rows[k];
+
+        if (row->status == IRON_ROW_OK)
+            put_table_row(l, row);
+        else if (row->status != IRON_ROW_SKIPPED)
+            put_verdict(l, row);
+    }
+}
+
+static bool is_skipped_for(const iron__report_row *row, const char *reason) {
+    return row->status == IRON_ROW_SKIPPED && strcmp(row->reason, reason) == 0;
+}
+
+/* Was the reason (and, with_name, the name) printed for a row before this one? Sizes and types
+ * repeat both. */
+static bool is_repeated(const iron__report *report, size_t index, bool with_name) {
+    const iron__report_row *row = &report->rows[index];
+    short_text name = row_name(row);
+
+    for (size_t k = 0; k < index; k++)
+        if (is_skipped_for(&report->rows[k], row->reason) &&
+            (!with_name || strcmp(row_name(&report->rows[k]).text, name.text) == 0))
+            return true;
+    return false;
+}
+
+static void put_skipped_for(const layout *l, const iron__report *report, size_t first) {
+    const char *reason = report->rows[first].reason;
+    int at = 0;
+
+    put_text(l, plain(reason, "").text, 4, &at);
+    fputc(':', l->to);
+    at++;
+    for (size_t k = first; k < report->row_count; k++)
+        if (is_skipped_for(&report->rows[k], reason) && !is_repeated(report, k, true)) {
+            short_text name = row_name(&report->rows[k]);
+
+            for (char *blank = name.text; (blank = strchr(blank, ' '));)
+                *blank = '/'; /* the memory stays with its name when a line is broken */
+            put_text(l, name.text, 4, &at);
+        }
+    fputc('\n', l->to);
+}
+
+static void put_skipped(const layout *l, const iron__report *report) {
+    bool is_first = true;
+
+    for (size_t k = 0; k < report->row_count; k++) {
+        if (report->rows[k].status != IRON_ROW_SKIPPED || is_repeated(report, k, false))
+            continue;
+        if (is_first)
+            fputs("\nskipped\n", l->to);
+        is_first = false;
+        put_skipped_for(l, report, k);
+    }
+}
+
+static void put_legend(const layout *l, const iron__report *report) {
+    bool has_peers = false, has_residents = false;
+    int at = 0;
+
+    for (size_t k = 0; k < report->row_count; k++) {
+        has_peers |= report->rows[k].is_peer && report->rows[k].status == IRON_ROW_OK;
+        has_residents |= report->rows[k].is_cache_resident && report->rows[k].status == IRON_ROW_OK;
+    }
+    fputc('\n', l->to);
+    begin_colour(l, COLOUR_DIM);
+    if (has_peers)
+        put_text(l, "* a peer: another library.", 0, &at);
+    if (has_residents)
+        put_text(l, "~ cache-resident: the data fit into the cache.", 0, &at);
+    if (l->is_shown[COLUMN_COLD])
+        put_text(l, "cold: GB/s with empty caches.", 0, &at);
+    if (l->is_shown[COLUMN_SAMPLES])
+        put_text(l, "runs: stopped by p precision, t time, r number of runs.", 0, &at);
+    if (l->is_shown[COLUMN_SPEEDUP])
+        put_text(l, "speedup: over the op's baseline, same backend.", 0, &at);
+    if (l->is_shown[COLUMN_OCCUPANCY])
+        put_text(l, "occ: percent of the threads that a unit can hold.", 0, &at);
+    if (l->is_shown[COLUMN_REGISTERS])
+        put_text(l, "regs, spill: registers and spilled bytes per thread.", 0, &at);
+    if (l->is_shown[COLUMN_LOCAL])
+        put_text(l, "local: bytes of local memory per group.", 0, &at);
+    end_colour(l);
+    fputc('\n', l->to);
+}
+
+/* How sampling ended, what was dropped, how long it all took. */
+static void put_rules(const layout *l, const iron__report *report) {
+    uint32_t ends[IRON_STOP_RUNS + 1] = {0}, dropped = 0, raced = 0;
+    short_text w;
+    int at = 0;
+
+    for (size_t k = 0; k < report->row_count; k++) {
+        const iron__report_scope *kernel = iron__row_scope(&report->rows[k], IRON_SCOPE_KERNEL);
+
+        raced += report->rows[k].status == IRON_ROW_OK;
+        if (kernel && kernel->samples) {
+            ends[kernel->samples->stop]++;
+            dropped += kernel->samples->dropped;
+        }
+    }
+    snprintf(
+        w.text, sizeof w.text,
+        "%u of %zu rows raced, interleaved, verified before and after, in %.1f s; medians; "
+        "sampling stopped by precision %u, time %u, runs %u times; %u samples dropped (throttled).",
+        raced, report->row_count, report->seconds, ends[IRON_STOP_PRECISION], ends[IRON_STOP_TIME],
+        ends[IRON_STOP_RUNS], dropped);
+    put_text(l, w.text, 0, &at);
+    fputc('\n', l->to);
+}
+
+/* First the machine; then one table per op, size, element type and parameters: the ceilings of the
+ * devices, as rows in the same columns, and the contenders, best first. Wrong and failed rows
+ * follow with their reasons, in colour. Skipped rows come once at the end, one line per reason,
+ * since one absent driver explains twenty rows. The last line says how the figures were
+ * measured. */
+static void print_table(const iron__report *report, FILE *to, bool is_terminal, int width) {
+    layout l = make_layout(report, to, is_terminal, width);
+
+    put_table_machine(&l, report);
+    for (size_t k = 0; k < report->row_count;) {
+        size_t end = iron__report_group_end(report, k);
+
+        put_table_group(&l, report, k, end);
+        k = end;
+    }
+    put_skipped(&l, report);
+    put_legend(&l, report);
+    put_rules(&l, report);
+}
+
+/* Markdown: tables as GitHub draws them. Names and reasons are text, whatever they contain: the
+ * characters that Markdown or HTML would interpret are escaped, and a line break becomes a blank,
+ * since a row of a table is one line. The resources of a row's main kernel are in columns at the
+ * end, those that any row of the report fills. */
+static short_text marked(const char *text) { return plain(text, "\\`*_{}[]<>|#~!"); }
+
+static void put_md_machine(const iron__report *report, FILE *to) {
+    const iron__report_host *host = &report->host;
+
+    fprintf(to, "# iron arena\n\niron %s on %s: %s, %u threads, %s; %s; %s (%s); commit %s; %s.\n",
+            marked(report->version).text, marked(host->name).text, marked(host->cpu).text,
+            host->threads, bytes_text(host->memory_bytes).text, marked(host->kernel).text,
+            marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
+            marked(host->date).text);
+    fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
+}
+
+static void put_md_devices(const iron__report *report, FILE *to) {
+    for (size_t k = 0; k < report->device_count; k++) {
+        const iron__report_device *d = &report->devices[k];
+
+        fprintf(to, "- %s %u: ", marked(d->backend).text, d->index);
+        if (!d->is_available) {
+            fprintf(to, "not raced: %s\n", marked(d->reason).text);
+            continue;
+        }
+        fprintf(to, "%s, %s%s%u units, %s", marked(d->name).text, marked(d->driver).text,
+                d->driver[0] ? ", " : "", d->units, bytes_text(d->memory_bytes).text);
+        if (d->clock_max)
+            fprintf(to, ", %u to %u MHz", d->clock_min, d->clock_max);
+        fprintf(to, "%s%s\n", d->throttle[0] ? ", throttled: " : "", marked(d->throttle).text);
+    }
+}
+
+static void put_md_ceilings(const iron__report *report, FILE *to) {
+    if (report->ceiling_count == 0)
+        return;
+    fputs("\n## Ceilings\n\n| device | ceiling | GB/s | noise | how |\n|---|---|---:|---:|---|\n",
+          to);
+    for (size_t k = 0; k < report->ceiling_count; k++) {
+        const iron__report_ceiling *c = &report->ceilings[k];
+
+        fprintf(to, "| %s: %s | %s | %s | %s | %s |\n", marked(c->backend).text,
+                marked(c->device).text, marked(c->name).text, figure(c->figures.gb_s).text,
+                figure_of(c->figures.warm.noise_percent, 1, " %").text, marked(c->shape).text);
+    }
+}
+
+static const char *median_of(const iron__report_row *row, iron__scope which, short_text *w) {
+    const iron__report_scope *scope = iron__row_scope(row, which);
+
+    *w = figure(scope ? scope->warm.median : 0);
+    return w->text;
+}
+
+/* Columns about the main kernel, and which of them are shown. */
+#define KERNEL_COLUMNS 4u
+
+static const char *const kernel_titles[KERNEL_COLUMNS] = {"registers", "local bytes", "spill bytes",
+                                                          "occupancy"};
+
+typedef struct kernel_columns {
+    bool is_shown[KERNEL_COLUMNS];
+} kernel_columns;
+
+static double kernel_figure(const iron__report_row *row, size_t column) {
+    kernel_figures f = kernel_figures_of(main_kernel(row->kernels));
+
+    return (const double[]){f.registers, f.local_bytes, f.spill_bytes, f.occupancy_percent}[column];
+}
+
+static kernel_columns kernel_columns_of(const iron__report *report) {
+    kernel_columns c = {{false}};
+
+    for (size_t k = 0; k < report->row_count; k++)
+        for (size_t n = 0; n < KERNEL_COLUMNS && report->rows[k].status == IRON_ROW_OK; n++)
+            c.is_shown[n] = c.is_shown[n] || kernel_figure(&report->rows[k], n) >= 0;
+    return c;
+}
+
+/* Ends a line of a table; row: NULL for a ceiling, which has no kernel. */
+static void put_md_kernel(const kernel_columns *c, const iron__report_row *row, FILE *to) {
+    for (size_t n = 0; n < KERNEL_COLUMNS; n++) {
+        double figure = row ? kernel_figure(row, n) : -1;
+
+        if (!c->is_shown[n])
+            continue;
+        if (figure >= 0)
+            fprintf(to, " %.0f%s |", figure, n + 1 == KERNEL_COLUMNS ? " %" : "");
+        else
+            fputs(" |", to);
+    }
+    fputc('\n', to);
+}
+
+static void put_md_row(const iron__report_row *row, const kernel_columns *columns, FILE *to) {
+    const iron__report_scope *kernel = &row->scopes[IRON_SCOPE_KERNEL];
+    short_text w[4];
+
+    fprintf(
+        to, "| %u | %s%s%s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %zu, %s |", row->rank,
+        marked(row_name(row).text).text, row->is_peer ? " (peer)" : "",
+        row->is_cache_resident ? " (cache-resident)" : "", median_of(row, IRON_SCOPE_KERNEL, &w[0]),
+        figure(kernel->gb_s).text, figure_of(kernel->percent_of_ceiling, 1, " %").text,
+        figure(kernel->cold_gb_s).text, median_of(row, IRON_SCOPE_END_TO_END, &w[1]),
+        median_of(row, IRON_SCOPE_TRANSFER, &w[2]), median_of(row, IRON_SCOPE_PREPARE, &w[3]),
+        figure_of(row->speedup, 2, "×").text, figure_of(kernel->warm.noise_percent, 1, " %").text,
+        kernel->warm.count, kernel->samples ? stop_name(kernel->samples->stop) : "");
+    put_md_kernel(columns, row, to);
+}
+
+/* A ceiling in the columns of the contenders. */
+static void put_md_ceiling(const iron__report_ceiling *c, const kernel_columns *columns, FILE *to) {
+    fprintf(to, "| | *%s ceiling: %s* | %s | %s | 100.0 %% | | | | | | %s | %zu, runs |",
+            marked(c->backend).text, marked(c->name).text, figure(c->figures.warm.median).text,
+            figure(c->figures.gb_s).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
+            c->figures.warm.count);
+    put_md_kernel(columns, NULL, to);
+}
+
+static void put_md_titles(const iron__report *report, const kernel_columns *columns, size_t first,
+                          size_t end, FILE *to) {
+    fputs("\n| # | contender | kernel ms | GB/s | of ceiling | cold GB/s | end to end ms | "
+          "transfer ms | prepare ms | speedup | noise | samples |",
+          to);
+    for (size_t n = 0; n < KERNEL_COLUMNS; n++)
+        if (columns->is_shown[n])
+            fprintf(to, " %s |", kernel_titles[n]);
+    fputs("\n|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|", to);
+    for (size_t n = 0; n < KERNEL_COLUMNS; n++)
+        fputs(columns->is_shown[n] ? "---:|" : "", to);
+    fputc('\n', to);
+    for (size_t k = 0; k < report->ceiling_count; k++)
+        if (group_has_ceiling(report, first, end, &report->ceilings[k]))
+            put_md_ceiling(&report->ceilings[k], columns, to);
+}
+
+static void put_md_group(const iron__report *report, const kernel_columns *columns, size_t first,
+                         size_t end, FILE *to) {
+    const iron__report_row *row = &report->rows[first];
+    bool has_titles = false;
+
+    fprintf(to, "\n## %s\n\n%s.\n", marked(group_title(row).text).text,
+            marked(group_facts(row).text).text);
+    for (; first < end && report->rows[first].status == IRON_ROW_OK; first++) {
+        if (!has_titles)
+            put_md_titles(report, columns, first, end, to);
+        has_titles = true;
+        put_md_row(&report->rows[first], columns, to);
+    }
+    if (first < end)
+        fputc('\n', to);
+    for (; first < end; first++) {
+        const iron__report_row *out = &report->rows[first];
+
+        fprintf(to, "- %s%s%s %s: %s\n", out->status == IRON_ROW_WRONG ? "**" : "",
+                out->status == IRON_ROW_WRONG ? "WRONG" : iron__row_status_name(out->status),
+                out->status == IRON_ROW_WRONG ? "**" : "", marked(row_name(out).text).text,
+                marked(out->reason).text);
+    }
+}
+
+static void print_markdown(const iron__report *report, FILE *to) {
+    kernel_columns columns = kernel_columns_of(report);
+
+    put_md_machine(report, to);
+    put_md_devices(report, to);
+    put_md_ceilings(report, to);
+    for (size_t k = 0; k < report->row_count;) {
+        size_t end = iron__report_group_end(report, k);
+
+        put_md_group(report, &columns, k, end, to);
+        k = end;
+    }
+    fprintf(to, "\nMedians; every row verified before and after it was timed; %.1f s in all.\n",
+            report->seconds);
+}
+
+/* CSV (RFC 4180): one line per row and scope, the same fields in each, names in the first. A row
+ * without figures has one line with an empty scope. Cold samples are in fields of their own beside
+ * the warm ones; ceilings and samples are only in the JSON. Of the kernels only the main one is
+ * there. The fields are the same for every race, except the parameters of its cases: each name that
+ * any row has is a field at the end, params.NAME as in the JSON. */
+static const char csv_header[] =
+    "op,contender,backend,memory,device,size,size_name,dtype,vocab,nodes,streams,threads,peer,"
+    "useful_bytes,cache_resident,status,reason,verified,baseline,rank,operations,passes,scope,"
+    "median_ms,mean_ms,min_ms,p95_ms,low_ms,high_ms,noise_percent,gb_s,percent_of_ceiling,speedup,"
+    "samples,stopped_by,dropped,cold_median_ms,cold_gb_s,cold_samples,kernel,groups,threads_a_"
+    "group,"
+    "registers,local_bytes,spill_bytes,groups_per_unit,occupancy_percent";
+
+/* Quotes only where they are needed; a quote inside is doubled. */
+static void csv_text(FILE *to, const char *text) {
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, to);
+    } else {
+        fputc('"', to);
+        for (; *text; text++) {
+            if (*text == '"')
+                fputc('"', to);
+            fputc(*text, to);
+        }
+        fputc('"', to);
+    }
+    fputc(',', to);
+}
+
+/* What an op or a memory does not have is 0 in the report, and empty here. */
+static void csv_whole(FILE *to, uint64_t value) {
+    if (value)
+        fprintf(to, "%" PRIu64, value);
+    fputc(',', to);
+}
+
+/* Unknown (0) is an empty field. */
+static void csv_real(FILE *to, double value) {
+    if (value > 0 && value < 1e300)
+        fprintf(to, "%.9g", value);
+    fputc(',', to);
+}
+
+static void csv_bool(FILE *to, bool value) { fputs(value ? "true," : "false,", to); }
+
+static void csv_row(FILE *to, const iron__report_row *row) {
+    csv_text(to, row->op);
+    csv_text(to, row->contender);
+    csv_text(to, row->backend);
+    csv_text(to, iron__row_memory(row));
+    csv_text(to, row->device);
+    csv_text(to, row->size);
+    csv_text(to, row->size_name);
+    csv_text(to, row->dtype);
+    csv_whole(to, row->vocab);
+    csv_whole(to, row->nodes);
+    csv_whole(to, row->streams);
+    csv_whole(to, row->threads);
+    csv_bool(to, row->is_peer);
+    csv_whole(to, row->useful_bytes);
+    csv_bool(to, row->is_cache_resident);
+    csv_text(to, iron__row_status_name(row->status));
+    csv_text(to, row->reason);
+    csv_bool(to, row->is_verified);
+    csv_text(to, row->baseline);
+    csv_whole(to, row->rank);
+    csv_real(to, row->operations);
+    csv_real(to, row->passes);
+}
+
+static void csv_scope(FILE *to, iron__scope which, const iron__report_scope *scope) {
+    csv_text(to, iron__scope_name(which));
+    csv_real(to, scope->warm.median);
+    csv_real(to, scope->warm.mean);
+    csv_real(to, scope->warm.min);
+    csv_real(to, scope->warm.p95);
+    csv_real(to, scope->warm.low);
+    csv_real(to, scope->warm.high);
+    fprintf(to, "%.9g,", scope->warm.noise_percent);
+    csv_real(to, scope->gb_s);
+    csv_real(to, scope->percent_of_ceiling);
+    csv_real(to, scope->speedup);
+    csv_whole(to, scope->warm.count);
+    csv_text(to, scope->samples ? stop_name(scope->samples->stop) : "");
+    fprintf(to, "%u,", scope->samples ? scope->samples->dropped : 0);
+    csv_real(to, scope->cold.median);
+    csv_real(to, scope->cold_gb_s);
+    csv_whole(to, scope->cold.count);
+}
+
+/* Of a kernel 0 is a figure; unknown is negative. */
+static void csv_reported(FILE *to, double value) {
+    if (value >= 0)
+        fprintf(to, "%.9g", value);
+    fputc(',', to);
+}
+
+static void csv_kernel(FILE *to, const iron__gpu_launch_record *kernel) {
+    kernel_figures f = kernel_figures_of(kernel);
+
+    csv_text(to, kernel ? kernel->kernel : "");
+    csv_whole(to, kernel ? kernel->groups : 0);
+    csv_whole(to, kernel ? kernel->threads : 0);
+    csv_reported(to, f.registers);
+    csv_reported(to, f.local_bytes);
+    csv_reported(to, f.spill_bytes);
+    csv_reported(to, f.groups_per_unit);
+    if (f.occupancy_percent >= 0)
+        fprintf(to, "%.9g", f.occupancy_percent);
+}
+
+/* The names of all parameters of a report, each once. */
+typedef struct param_names {
+    const char *list[64];
+    size_t count;
+} param_names;
+
+static void add_name(param_names *all, const char *name) {
+    for (size_t k = 0; k < all->count; k++)
+        if (strcmp(all->list[k], name) == 0)
+            return;
+    if (all->count < sizeof all->list / sizeof all->list[0])
+        all->list[all->count++] = name;
+}
+
+static param_names param_names_of(const iron__report *report) {
+    param_names all = {.count = 0};
+
+    for (size_t k = 0; k < report->row_count; k++)
+        for (size_t p = 0; p < report->rows[k].params.count; p++)
+            add_name(&all, report->rows[k].params.list[p].name);
+    return all;
+}
+
+/* With a comma before each: they follow the last field and end the line. */
+static void csv_params(FILE *to, const param_names *all, const iron__params *params) {
+    for (size_t k = 0; k < all->count; k++) {
+        fputc(',', to);
+        for (size_t p = 0; p < params->count; p++)
+            if (strcmp(params->list[p].name, all->list[k]) == 0)
+                fputs(iron__param_text(&params->list[p]).text, to);
+    }
+    fputs("\r\n", to);
+}
+
+static void csv_line(FILE *to, const param_names *all, const iron__report_row *row,
+                     iron__scope which, const iron__report_scope *scope) {
+    csv_row(to, row);
+    if (scope)
+        csv_scope(to, which, scope);
+    else
+        fputs(",,,,,,,,,,,,,,,,,", to);
+    csv_kernel(to, main_kernel(row->kernels));
+    csv_params(to, all, &row->params);
+}
+
+static void print_csv(const iron__report *report, FILE *to) {
+    param_names all = param_names_of(report);
+
+    fputs(csv_header, to);
+    for (size_t k = 0; k < all.count; k++)
+        fprintf(to, ",params.%s", all.list[k]);
+    fputs("\r\n", to);
+    for (size_t k = 0; k < report->row_count; k++) {
+        bool has_figures = false;
+
+        for (iron__scope s = 0; s < IRON_SCOPES; s++) {
+            const iron__report_scope *scope = iron__row_scope(&report->rows[k], s);
+
+            if (!scope)
+                continue;
+            csv_line(to, &all, &report->rows[k], s, scope);
+            has_figures = true;
+        }
+        if (!has_figures)
+            csv_line(to, &all, &report->rows[k], IRON_SCOPES, NULL);
+    }
+}
+
+typedef struct document {
+    const iron__report *report;
+    iron_report_format format;
+} document;
+
+static void print_document(const void *context, FILE *to) {
+    const document *d = context;
+
+    switch (d->format) {
+    case IRON_REPORT_TABLE:
+        print_table(d->report, to, false, 100);
+        break;
+    case IRON_REPORT_MARKDOWN:
+        print_markdown(d->report, to);
+        break;
+    case IRON_REPORT_CSV:
+        print_csv(d->report, to);
+        break;
+    case IRON_REPORT_JSON:
+        print_json(d->report, to);
+        break;
+    case IRON_REPORT_HTML:
+        print_html(d->report, to);
+        break;
+    }
+}
+
+iron_status iron_arena_report(const iron_arena *arena, iron_report_format format, const char *path,
+                              iron_error *err) {
+    document d = {&arena->report, format};
+
+    IRON_FAIL_IF(!arena->has_raced, err, IRON_E_STATE, "there is no report before the race");
+    return write_whole(path, print_document, &d, err);
+}
+
+void iron_arena_print(const iron_arena *arena, int is_terminal, int columns) {
+    print_table(&arena->report, stdout, is_terminal != 0, columns);
+}

@@ -1,0 +1,1161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.c: runs a planned race, and turns its samples into a report.
+ *
+ * First the ceilings of every device that takes part. Then case by case, so that only one problem
+ * is in memory at a time; and within a case device by device: its contenders are set up, race each
+ * other, and are closed before the next device begins. The requested time is for all cases: each
+ * row has an equal share of what is left. Ceilings belong to the device, not to a case: they are
+ * measured once before the first case, and on a CPU once more after the last, since other processes
+ * may have slowed it down.
+ *
+ * In reading order: the race of some contenders (verify, sample in rounds, verify again), the cases
+ * and devices, the report.
+ *
+ * Verifying. The output is filled with 0xFF (NaN for floats, the greatest number for the rest), the
+ * contender gives an answer, and the op checks it. Before the first sample that happens twice in a
+ * row, since some contenders are right only on fresh memory: accumulators that are not reset, flags
+ * that stay set. After the last sample it happens once more, since some are right only until they
+ * have run a thousand times. A contender that is wrong at any time keeps no samples: a wrong answer
+ * has no speed. One that returns an error is out too: skipped if the error is IRON_E_UNSUPPORTED,
+ * failed otherwise. Neither ends the race of the others.
+ *
+ * Rounds. A series is one row in one scope, warm (an untimed pass comes right before the timed
+ * ones) or cold (the caches are emptied before). In each round every series that still needs
+ * samples gets one, in a new random order, so that slow drift of clocks and load from other
+ * processes affect all alike. A series stops when the median's 95 % interval is within the
+ * requested precision, when its share of the time is spent, or after a fixed number of runs; the
+ * reason is kept.
+ *
+ * Time. All running series have an equal share of the time that is left; those that stop early, by
+ * precision, leave theirs to the others. A series is over when it has spent its share and has three
+ * samples. One whose three samples cost more than its share takes the rest from the others, but
+ * never more than half of an equal share of each: a slow contender makes the race longer rather
+ * than the figures of the others worthless. Each call costs the greater of the wall time and the
+ * time that the contender reports: emptying caches counts, and contenders that only claim to take
+ * time (those of the tests) are believed.
+ *
+ * Throttling. The samples of a round before or after which the machine was throttled are dropped
+ * and taken again. When the time is spent and only throttled rounds came, a series keeps what it
+ * has; if it has nothing, its row has failed.
+ *
+ * Looking at the interval after every round and stopping when it is narrow makes it hold slightly
+ * less often than 95 %. The comparison of two runs therefore widens it (compare.c).
+ *
+ * The report. Useful bytes come from the op, so the rates of two contenders differ only where their
+ * times do. Shares are of the same device: kernels are compared with its read or copy ceiling (the
+ * op says which), transfers and whole runs with page-locked copies, the fastest way to the device.
+ */
+#include "arena/arena_internal.h"
+#include "core/clock.h"
+#include "core/cpu.h"
+#include "core/fail.h"
+#include "core/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#define POISON 0xFF
+
+/* Parts of the progress: verifying, sampling, verifying. In a race by time sampling is almost all
+ * of it. */
+#define PROGRESS_VERIFIED 0.1
+#define PROGRESS_SAMPLED  0.95
+
+#define SAMPLES_MIN       3u
+#define SAMPLES_PRECISION 6u
+
+/* A sample shorter than this is mostly the cost of the clock and the call. */
+#define SAMPLE_MS  2.0
+#define PASSES_MAX 1000u
+
+/* Kernel, transfer, end to end, and cold. */
+#define SERIES_PER_ROW 4u
+
+typedef struct race_rules {
+    double seconds;   /* for all samples of all rows */
+    double *spent;    /* NULL, or: the seconds that sampling took are added to it */
+    uint32_t runs;    /* 0: by precision and time; else exactly so many samples per scope */
+    double precision; /* 0.01: the interval within 1 % of the median */
+    uint64_t seed;    /* of the random order */
+    bool (*is_throttled)(void *context); /* asked before and after each round; may be NULL */
+    iron_progress progress;              /* NULL, or: done and total in thousandths */
+    void *context;                       /* of both */
+} race_rules;
+
+/* One row in one scope, warm or cold. */
+typedef struct series {
+    iron__race_row *row;
+    iron__samples *samples;
+    iron__scope scope;
+    bool is_cold, is_over;
+    double spent_ms;
+} series;
+
+typedef struct race {
+    const race_rules *rules;
+    iron__race_row *rows;
+    size_t row_count;
+    series *all; /* those that run come first, in the order of the round */
+    size_t series_count;
+    uint64_t draws;          /* random numbers used so far */
+    uint64_t progress_shown; /* thousandths; never goes back */
+    void *output;            /* as long as the largest answer */
+} race;
+
+const char *iron__scope_name(iron__scope scope) {
+    static const char *const names[IRON_SCOPES] = {"prepare", "kernel", "transfer", "end_to_end"};
+
+    return scope < IRON_SCOPES ? names[scope] : "";
+}
+
+const char *iron__row_status_name(iron__row_status status) {
+    static const char *const names[] = {"ok", "wrong", "skipped", "failed"};
+
+    return names[status];
+}
+
+/* fraction: 0 ... 1 of the whole race. IRON_E_CANCELLED when told to stop. */
+static iron_status show_race_part(race *r, double fraction, iron_error *err) {
+    uint64_t done = fraction > 0 ? (uint64_t)(1000 * (fraction < 1 ? fraction : 1)) : 0;
+
+    if (done > r->progress_shown)
+        r->progress_shown = done;
+    IRON_FAIL_IF(r->rules->progress &&
+                     r->rules->progress(r->rules->context, r->progress_shown, 1000),
+                 err, IRON_E_CANCELLED, "the race was cancelled");
+    return IRON_OK;
+}
+
+static bool is_in(const iron__race_row *row) {
+    return row->contender && row->status == IRON_ROW_OK;
+}
+
+static bool has_scope(const iron__race_row *row, iron__scope scope) {
+    return (row->contender->scopes >> scope & 1u) != 0;
+}
+
+/* Takes a row whose contender returned an error out of the race. */
+static void fail_row(iron__race_row *row, iron_status status, const iron_error *why) {
+    row->status = status == IRON_E_UNSUPPORTED ? IRON_ROW_SKIPPED : IRON_ROW_FAILED;
+    snprintf(row->reason, sizeof row->reason, "%s",
+             why->text[0] ? why->text : iron_status_text(status));
+    iron__race_row_deinit(row);
+}
+
+/* Checks `times` answers in each scope that has answers, until one is wrong. The reason begins with
+ * whens[k] for answer k. */
+static void verify(const race *r, iron__race_row *row, const char *const *whens, size_t times) {
+    static const iron__scope scopes[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
+
+    for (size_t k = 0; k < 2 * times && row->check && is_in(row); k++) {
+        iron__scope scope = scopes[k / times];
+        char text[sizeof row->reason] = "";
+        iron_error why = {0};
+        iron_status status;
+
+        if (!has_scope(row, scope))
+            continue;
+        memset(r->output, POISON, row->output_bytes);
+        status = row->contender->ops->answer(row->contender, scope, r->output, &why);
+        if (status != IRON_OK) {
+            fail_row(row, status, &why);
+        } else if (!row->check(row->check_context, r->output, text, sizeof text)) {
+            row->status = IRON_ROW_WRONG;
+            snprintf(row->reason, sizeof row->reason, "%s%s: %.200s", whens[k % times],
+                     iron__scope_name(scope), text);
+            iron__race_row_deinit(row);
+        }
+    }
+}
+
+static iron_status verify_before(race *r, iron_error *err) {
+    static const char *const whens[] = {"", "the second time, "};
+
+    for (size_t k = 0; k < r->row_count; k++) {
+        IRON_TRY(show_race_part(r, PROGRESS_VERIFIED * (double)k / (double)r->row_count, err));
+        verify(r, &r->rows[k], whens, 2);
+    }
+    return IRON_OK;
+}
+
+static iron_status verify_after(race *r, iron_error *err) {
+    static const char *const when = "after timing, ";
+
+    for (size_t k = 0; k < r->row_count; k++) {
+        iron__race_row *row = &r->rows[k];
+        double part = (double)(k + 1) / (double)r->row_count;
+
+        verify(r, row, &when, 1);
+        row->is_verified =
+            is_in(row) && row->check &&
+            (has_scope(row, IRON_SCOPE_KERNEL) || has_scope(row, IRON_SCOPE_END_TO_END));
+        IRON_TRY(show_race_part(r, PROGRESS_SAMPLED + (1 - PROGRESS_SAMPLED) * part, err));
+    }
+    return IRON_OK;
+}
+
+static bool is_running(const series *s) { return !s->is_over && is_in(s->row); }
+
+/* Calls the contender and counts what it cost. False: the row is out. */
+static bool time_passes(series *s, uint32_t passes, double *ms) {
+    iron__race_contender *c = s->row->contender;
+    uint64_t start = iron__clock_ns();
+    iron_error why = {0};
+    double wall_ms;
+    iron_status status;
+
+    *ms = 0;
+    status = c->ops->time(c, s->scope, s->is_cold, passes, ms, &why);
+    wall_ms = (double)(iron__clock_ns() - start) / 1e6;
+    if (status == IRON_OK && !(*ms >= 0 && *ms <= 1e15))
+        status = iron__fail(&why, IRON_E_MISMATCH, 0, "%s: its own clock says %g ms",
+                            iron__scope_name(s->scope), *ms);
+    if (status != IRON_OK) {
+        fail_row(s->row, status, &why);
+        return false;
+    }
+    s->spent_ms += wall_ms > *ms * passes ? wall_ms : *ms * passes;
+    return true;
+}
+
+static iron_status add_sample(iron__samples *s, double ms, iron_error *err) {
+    if (s->count == s->room) {
+        uint32_t room = s->room ? 2 * s->room : 16;
+        double *grown = realloc(s->ms, room * sizeof *grown);
+
+        IRON_FAIL_IF(!grown, err, IRON_E_NOMEM, "out of memory: %u samples; ask for fewer runs",
+                     room);
+        s->ms = grown;
+        s->room = room;
+    }
+    s->ms[s->count++] = ms;
+    return IRON_OK;
+}
+
+static iron_status take_sample(series *s, iron_error *err) {
+    double ms;
+
+    if (!s->is_cold && !time_passes(s, 1, &ms))
+        return IRON_OK;
+    if (!time_passes(s, s->samples->passes, &ms))
+        return IRON_OK;
+    return add_sample(s->samples, ms, err);
+}
+
+/* Sets how many passes make a sample long enough; one where there are transfers. The first of the
+ * two passes here only warms up. */
+static void calibrate(series *s) {
+    double ms = 0, wanted;
+
+    s->samples->passes = 1;
+    if (s->is_cold || s->scope != IRON_SCOPE_KERNEL)
+        return;
+    for (int pass = 0; pass < 2; pass++)
+        if (!time_passes(s, 1, &ms))
+            return;
+    wanted = ms > 0 ? SAMPLE_MS / ms : PASSES_MAX;
+    if (wanted > 1)
+        s->samples->passes = wanted < PASSES_MAX ? (uint32_t)(wanted + 0.999) : PASSES_MAX;
+}
+
+/* What each running series may spend in all. */
+static double share_ms(const race *r) {
+    double all = 1000 * r->rules->seconds, left = all, share, least;
+    size_t running = 0;
+
+    for (size_t k = 0; k < r->series_count; k++) {
+        if (is_running(&r->all[k]))
+            running++;
+        else
+            left -= r->all[k].spent_ms;
+    }
+    share = running ? left / (double)running : 0;
+    least = all / (double)r->series_count / 2;
+    return share > least ? share : least;
+}
+
+static uint32_t runs_of(const race_rules *rules) {
+    return rules->runs < IRON_SAMPLES_MAX ? rules->runs : IRON_SAMPLES_MAX;
+}
+
+static iron_status show_sampling_progress(race *r, iron_error *err) {
+    double share = share_ms(r), sum = 0;
+
+    for (size_t k = 0; k < r->series_count; k++) {
+        const series *s = &r->all[k];
+        double part = 1;
+
+        if (is_running(s) && r->rules->runs)
+            part = (double)s->samples->count / runs_of(r->rules);
+        else if (is_running(s) && share > 0)
+            part = s->spent_ms / share;
+        sum += part < 1 ? part : 1;
+    }
+    return show_race_part(r,
+                          PROGRESS_VERIFIED + (PROGRESS_SAMPLED - PROGRESS_VERIFIED) * sum /
+                                                  (double)r->series_count,
+                          err);
+}
+
+static void swap_series(series *a, series *b) {
+    series kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+/* Puts the running series first, in random order (Fisher and Yates); returns how many there are. */
+static size_t draw_order(race *r) {
+    size_t count = 0;
+
+    for (size_t k = 0; k < r->series_count; k++)
+        if (is_running(&r->all[k]))
+            swap_series(&r->all[count++], &r->all[k]);
+    for (size_t k = count; k > 1; k--) {
+        uint64_t drawn = iron__mix64(r->rules->seed + ++r->draws * IRON_GOLDEN_GAMMA);
+
+        swap_series(&r->all[k - 1], &r->all[drawn % k]);
+    }
+    return count;
+}
+
+/* Why the series is over, or IRON_STOP_NONE. */
+static iron__stop why_stop(const series *s, const race_rules *rules, bool is_throttled,
+                           double share) {
+    const iron__samples *samples = s->samples;
+    uint32_t wanted = rules->runs ? runs_of(rules) : SAMPLES_MIN;
+
+    if (samples->count >= (rules->runs ? wanted : IRON_SAMPLES_MAX))
+        return IRON_STOP_RUNS;
+    if (!rules->runs && samples->count >= SAMPLES_PRECISION) {
+        iron__statistics figures = iron__statistics_of(samples->ms, samples->count);
+
+        if (iron__statistics_is_within(&figures, rules->precision))
+            return IRON_STOP_PRECISION;
+    }
+    if (s->spent_ms < share)
+        return IRON_STOP_NONE;
+    if ((!rules->runs && samples->count >= SAMPLES_MIN) ||
+        (is_throttled && samples->dropped >= wanted))
+        return IRON_STOP_TIME;
+    return IRON_STOP_NONE;
+}
+
+static bool is_throttled_now(const race_rules *rules) {
+    return rules->is_throttled && rules->is_throttled(rules->context);
+}
+
+/* One sample for each of the first `count` series. */
+static iron_status run_round(race *r, size_t count, iron_error *err) {
+    bool is_throttled = is_throttled_now(r->rules);
+    double share;
+
+    for (size_t k = 0; k < count; k++) {
+        /* another scope of the same row may have failed in this round */
+        if (is_running(&r->all[k]))
+            IRON_TRY(take_sample(&r->all[k], err));
+        IRON_TRY(show_sampling_progress(r, err));
+    }
+    is_throttled = is_throttled_now(r->rules) || is_throttled;
+    for (size_t k = 0; k < count && is_throttled; k++)
+        if (is_running(&r->all[k])) {
+            r->all[k].samples->count--;
+            r->all[k].samples->dropped++;
+        }
+    share = share_ms(r); /* the same for all, whatever their order */
+    for (size_t k = 0; k < count; k++) {
+        series *s = &r->all[k];
+
+        if (is_running(s))
+            s->samples->stop = why_stop(s, r->rules, is_throttled, share);
+        s->is_over = !is_running(s) || s->samples->stop != IRON_STOP_NONE;
+    }
+    return IRON_OK;
+}
+
+/* Adds the row's series. Preparing happened once, before the race: one sample. */
+static iron_status add_row(race *r, iron__race_row *row, iron_error *err) {
+    if (row->contender->prepare_ms > 0) {
+        iron__samples *s = &row->warm[IRON_SCOPE_PREPARE];
+
+        s->passes = 1;
+        s->stop = IRON_STOP_RUNS;
+        IRON_TRY(add_sample(s, row->contender->prepare_ms, err));
+    }
+    for (int scope = IRON_SCOPE_KERNEL; scope < IRON_SCOPES; scope++)
+        if (has_scope(row, (iron__scope)scope))
+            r->all[r->series_count++] =
+                (series){.row = row, .samples = &row->warm[scope], .scope = (iron__scope)scope};
+    if (row->contender->has_cold && has_scope(row, IRON_SCOPE_KERNEL))
+        r->all[r->series_count++] = (series){
+            .row = row, .samples = &row->cold, .scope = IRON_SCOPE_KERNEL, .is_cold = true};
+    return IRON_OK;
+}
+
+static iron_status take_samples(race *r, iron_error *err) {
+    static const iron_error throttled = {
+        .text = "every sample was taken while the machine was throttled"};
+    size_t count;
+
+    for (size_t k = 0; k < r->row_count; k++)
+        if (is_in(&r->rows[k]))
+            IRON_TRY(add_row(r, &r->rows[k], err));
+    for (size_t k = 0; k < r->series_count; k++) {
+        if (is_running(&r->all[k]))
+            calibrate(&r->all[k]);
+        r->all[k].spent_ms = 0; /* the time is for samples */
+        IRON_TRY(show_race_part(r, PROGRESS_VERIFIED, err));
+    }
+    while ((count = draw_order(r)) > 0)
+        IRON_TRY(run_round(r, count, err));
+    for (size_t k = 0; k < r->series_count; k++)
+        if (is_in(r->all[k].row) && r->all[k].samples->count == 0)
+            fail_row(r->all[k].row, IRON_E_STATE, &throttled);
+    return IRON_OK;
+}
+
+/* IRON_OK also when rows were wrong or failed: their status says so. IRON_E_CANCELLED when progress
+ * says stop, IRON_E_NOMEM. */
+static iron_status run_race(iron__race_row *rows, size_t count, const race_rules *rules,
+                            iron_error *err) {
+    race r = {.rules = rules, .rows = rows, .row_count = count};
+    size_t output_bytes = 1;
+    iron_status status;
+
+    for (size_t k = 0; k < count; k++) {
+        if (!rows[k].contender)
+            continue;
+        iron__race_row_deinit(&rows[k]);
+        rows[k].status = IRON_ROW_OK;
+        rows[k].reason[0] = '\0';
+        rows[k].is_verified = false;
+        if (rows[k].output_bytes > output_bytes)
+            output_bytes = rows[k].output_bytes;
+    }
+    r.output = malloc(output_bytes);
+    r.all = calloc(count * SERIES_PER_ROW + 1, sizeof *r.all);
+    if (!r.output || !r.all) {
+        status = iron__fail(err, IRON_E_NOMEM, 0,
+                            "out of memory: a race of %zu rows, answers of %zu bytes; race smaller "
+                            "sizes",
+                            count, output_bytes);
+        goto done;
+    }
+    status = verify_before(&r, err);
+    if (status == IRON_OK)
+        status = take_samples(&r, err);
+    for (size_t k = 0; rules->spent && k < r.series_count; k++)
+        *rules->spent += r.all[k].spent_ms / 1000;
+    if (status == IRON_OK)
+        status = verify_after(&r, err);
+done:
+    free(r.all);
+    free(r.output);
+    return status;
+}
+
+#define PRECISION 0.01
+
+#define PROGRESS_ALL      1000u
+#define PROGRESS_CEILINGS 100u /* of it */
+
+/* Boost clocks move by a step or two all the time; a drop of more than 5 % is more than that. */
+#define CLOCK_DROP 0.95
+
+/* Was a device throttled while it was timed? Asked before and after each round. It was if the
+ * driver says so (heat, power), or if its clock has dropped since the last reading. A clock that
+ * settles lower and stays there does not spoil every round that follows: what is timed from then on
+ * is what the device does. */
+typedef struct clock_state {
+    uint32_t last_mhz;   /* 0: not read yet */
+    uint64_t last_count; /* of a CPU's throttling events */
+    bool has_count;
+} clock_state;
+
+typedef struct run {
+    iron_arena *arena;
+    iron__thread_pool *pool;                       /* all threads */
+    size_t rows_total, rows_done;                  /* that race */
+    size_t rows_now;                               /* in the current race */
+    double spent;                                  /* seconds that sampling took so far */
+    iron__race_device *devices[IRON_PLAN_DEVICES]; /* open for the whole run */
+    const iron__race_device *clocked;              /* whose clocks are read */
+    iron__report_device *clock_report;             /* where they are noted */
+    clock_state clock;
+} run;
+
+static bool does_race(const run *r, size_t row) {
+    return r->arena->plan.rows[row].reason[0] == '\0';
+}
+
+/* IRON_E_CANCELLED when told to stop. */
+static iron_status show_progress(const run *r, uint64_t thousandths, iron_error *err) {
+    const iron_arena_options *o = &r->arena->options;
+
+    IRON_FAIL_IF(o->progress && o->progress(o->context, thousandths, PROGRESS_ALL), err,
+                 IRON_E_CANCELLED, "cancelled while racing");
+    return IRON_OK;
+}
+
+/* Where a ceiling becomes a row of the report. */
+typedef struct ceiling_target {
+    iron_arena *arena;
+    const iron__race_plan_device *device;
+} ceiling_target;
+
+/* Keeps the better of two measurements of a ceiling: a limit lowered by other load is not a limit.
+ * Without memory for its samples the ceiling is missing, and shares of it are not shown. */
+static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
+    const ceiling_target *target = context;
+    iron__report *r = &target->arena->report;
+    iron__statistics figures = iron__statistics_of(samples->ms, samples->count);
+    iron__report_ceiling *to;
+    iron__samples *kept;
+    size_t at = 0;
+    double *ms;
+
+    while (at < r->ceiling_count &&
+           (strcmp(r->ceilings[at].backend, target->device->backend) != 0 ||
+            strcmp(r->ceilings[at].name, samples->name) != 0))
+        at++;
+    if (at == IRON_CEILINGS_MAX || !(figures.median > 0))
+        return;
+    to = &r->ceilings[at];
+    if (at < r->ceiling_count && to->figures.warm.median <= figures.median)
+        return;
+    ms = malloc(samples->count * sizeof *ms);
+    if (!ms)
+        return;
+    memcpy(ms, samples->ms, samples->count * sizeof *ms);
+    kept = &target->arena->ceiling_samples[at];
+    iron__samples_deinit(kept);
+    *kept = (iron__samples){.ms = ms,
+                            .count = (uint32_t)samples->count,
+                            .room = (uint32_t)samples->count,
+                            .passes = 1,
+                            .stop = IRON_STOP_RUNS};
+    r->ceiling_count += at == r->ceiling_count;
+    snprintf(to->backend, sizeof to->backend, "%s", target->device->backend);
+    snprintf(to->device, sizeof to->device, "%s", target->device->info.name);
+    snprintf(to->name, sizeof to->name, "%s", samples->name);
+    snprintf(to->shape, sizeof to->shape, "%s", samples->shape);
+    to->bytes = (uint64_t)samples->bytes;
+    to->figures = (iron__report_scope){.is_measured = true,
+                                       .warm = figures,
+                                       .gb_s = samples->bytes / figures.median * 1e-6,
+                                       .percent_of_ceiling = 100,
+                                       .samples = kept};
+}
+
+static const iron__race_device_ops *ops_of(const iron__race_plan_device *d) {
+    return d->is_cpu ? &iron__race_cpu : &iron__race_gpu;
+}
+
+static iron_status measure_device(run *r, const iron__race_plan_device *d, iron_error *err) {
+    ceiling_target target = {r->arena, d};
+    iron__ceiling_sink sink = {add_ceiling, &target};
+    iron_measure_options o = {.threads = r->arena->options.threads,
+                              .buffer_bytes = r->arena->ceiling_bytes};
+
+    return ops_of(d)->measure(d, &o, sink, err);
+}
+
+static bool takes_part(const run *r, size_t device) {
+    const iron__race_plan *plan = &r->arena->plan;
+
+    for (size_t k = 0; k < plan->row_count; k++)
+        if (plan->rows[k].device_index == device && does_race(r, k))
+            return true;
+    return false;
+}
+
+static void skip_row(run *r, size_t row) {
+    iron__race_row *to = &r->arena->race_rows[row];
+
+    to->status = IRON_ROW_SKIPPED;
+    snprintf(to->reason, sizeof to->reason, "%s", r->arena->plan.rows[row].reason);
+}
+
+/* A device whose ceilings cannot be measured does not race; the others do. */
+static iron_status measure_ceilings(run *r, iron_error *err) {
+    iron__race_plan *plan = &r->arena->plan;
+
+    for (size_t d = 0; d < plan->device_count; d++) {
+        iron_error why = {IRON_OK, 0, ""};
+        iron_status status =
+            takes_part(r, d) ? measure_device(r, &plan->devices[d], &why) : IRON_OK;
+
+        IRON_FAIL_IF(status == IRON_E_CANCELLED, err, status, "%s", why.text);
+        for (size_t k = 0; status != IRON_OK && k < plan->row_count; k++) {
+            if (plan->rows[k].device_index != d || !does_race(r, k))
+                continue;
+            snprintf(plan->rows[k].reason, sizeof plan->rows[k].reason, "no ceiling: %.220s",
+                     why.text);
+            r->rows_total--;
+            skip_row(r, k);
+        }
+        IRON_TRY(show_progress(r, (d + 1) * PROGRESS_CEILINGS / plan->device_count, err));
+    }
+    return IRON_OK;
+}
+
+static iron_status measure_cpu_again(run *r, iron_error *err) {
+    const iron__race_plan *plan = &r->arena->plan;
+
+    for (size_t k = 0; k < plan->device_count; k++)
+        if (plan->devices[k].is_cpu && takes_part(r, k))
+            IRON_TRY(measure_device(r, &plan->devices[k], err));
+    return IRON_OK;
+}
+
+static void note_clocks(iron__report_device *seen, const iron__gpu_clocks *clocks) {
+    if (clocks->core_mhz && (!seen->clock_min || clocks->core_mhz < seen->clock_min))
+        seen->clock_min = clocks->core_mhz;
+    if (clocks->core_mhz > seen->clock_max)
+        seen->clock_max = clocks->core_mhz;
+    seen->memory_clock = clocks->memory_mhz;
+    if (clocks->is_throttled)
+        snprintf(seen->throttle, sizeof seen->throttle, "%s", clocks->reasons);
+}
+
+/* Notes a reading for the report; true if the device was throttled. */
+static bool is_gpu_throttled(clock_state *state, const iron__gpu_clocks *clocks,
+                             iron__report_device *seen) {
+    uint32_t before = state->last_mhz;
+
+    note_clocks(seen, clocks);
+    state->last_mhz = clocks->core_mhz;
+    return clocks->is_throttled || (double)clocks->core_mhz < CLOCK_DROP * before;
+}
+
+/* The same for a CPU, from its clock and its counter of thermal throttling (0: unknown). Only the
+ * counter decides: clocks of cores that have just become idle drop all the time. */
+static bool is_cpu_throttled(clock_state *state, uint32_t mhz, uint64_t throttle_count,
+                             iron__report_device *seen) {
+    iron__gpu_clocks clocks = {.core_mhz = mhz, .reasons = "heat"};
+
+    clocks.is_throttled = state->has_count && throttle_count > state->last_count;
+    state->has_count = true;
+    state->last_count = throttle_count;
+    note_clocks(seen, &clocks);
+    return clocks.is_throttled;
+}
+
+static bool is_throttled(void *context) {
+    run *r = context;
+    iron__gpu_clocks clocks;
+
+    if (!r->clocked->gpu) {
+        iron__cpu_clock cpu = iron__cpu_clock_read(IRON_CPU_CLOCK_ROOT);
+
+        return is_cpu_throttled(&r->clock, cpu.mhz, cpu.throttle_count, r->clock_report);
+    }
+    if (iron__gpu_clocks_read(r->clocked->gpu, &clocks, NULL) != IRON_OK)
+        return false;
+    return is_gpu_throttled(&r->clock, &clocks, r->clock_report);
+}
+
+/* Turns the progress of one race into that of the whole run. */
+static int show_race_progress(void *context, uint64_t done, uint64_t total) {
+    const run *r = context;
+    double part = total ? (double)done / (double)total : 0;
+    double all = ((double)r->rows_done + part * (double)r->rows_now) /
+                 (double)(r->rows_total ? r->rows_total : 1);
+    double span = PROGRESS_ALL - PROGRESS_CEILINGS;
+
+    return show_progress(r, PROGRESS_CEILINGS + (uint64_t)(all * span), NULL) != IRON_OK;
+}
+
+/* Seconds for the rows of the current race. Earlier rows leave the time they did not need; if they
+ * took more, these rows still have half of an equal share. */
+static double share_of_time(const run *r) {
+    double wanted = r->arena->options.seconds, all = wanted > 0 ? wanted : IRON_SECONDS_DEFAULT;
+    double share = (all - r->spent) * (double)r->rows_now / (double)(r->rows_total - r->rows_done);
+    double least = all * (double)r->rows_now / (double)r->rows_total / 2;
+
+    return share > least ? share : least;
+}
+
+/* A contender that cannot be set up: skipped if the device or the case does not allow it, failed
+ * otherwise. */
+static void give_up(iron__race_row *row, iron_status status, const iron_error *err) {
+    bool is_skip = status == IRON_E_UNSUPPORTED || status == IRON_E_NOMEM;
+
+    row->status = is_skip ? IRON_ROW_SKIPPED : IRON_ROW_FAILED;
+    snprintf(row->reason, sizeof row->reason, "%s", err->text);
+}
+
+static void give_up_all(run *r, size_t first, size_t count, iron_status status,
+                        const iron_error *err) {
+    for (size_t k = first; k < first + count; k++)
+        if (does_race(r, k))
+            give_up(&r->arena->race_rows[k], status, err);
+}
+
+/* How the answers of a row are checked. */
+typedef struct answer_check {
+    const iron__op_problem *problem;
+    const iron__race_plan_row *row;
+    void *unpacked; /* as long as an answer; NULL if no row unpacks */
+} answer_check;
+
+/* Uses the peer's own check if it has one, else the op's. An answer in the contender's own order is
+ * brought into the op's order first. */
+static bool check_answer(const void *context, const void *output, char *text, size_t size) {
+    const answer_check *a = context;
+    const iron_peer *peer = a->row->peer;
+    iron_peer_case c;
+
+    if (!peer && a->row->contender.unpack) {
+        memset(a->unpacked, 0xFF, a->problem->output_bytes); /* shows what is not unpacked */
+        a->row->contender.unpack(a->problem, output, a->unpacked);
+        output = a->unpacked;
+    }
+    if (!peer || !peer->check)
+        return a->problem->c.op->check(a->problem, output, text, size);
+    c = iron__peer_case(a->problem, NULL, 1);
+    return peer->check(&c, output, text, size) == 0;
+}
+
+/* Sets up, races and closes `count` rows of one case on one device. */
+static iron_status race_rows(run *r, iron__race_device *device, const iron__op_problem *problem,
+                             size_t first, size_t count, iron_error *err) {
+    const iron__race_plan *plan = &r->arena->plan;
+    const iron_arena_options *o = &r->arena->options;
+    race_rules rules = {.seconds = share_of_time(r),
+                        .spent = &r->spent,
+                        .runs = o->runs,
+                        .precision = PRECISION,
+                        .seed = o->seed + first,
+                        .is_throttled = is_throttled,
+                        .progress = show_race_progress,
+                        .context = r};
+    answer_check *checks = calloc(count, sizeof *checks);
+    void *unpacked = NULL; /* shared: one answer is checked at a time */
+    bool has_unpack = false;
+    iron_status status;
+
+    for (size_t k = first; k < first + count; k++)
+        has_unpack = has_unpack || plan->rows[k].contender.unpack;
+    if (has_unpack)
+        unpacked = malloc(problem->output_bytes);
+    if (!checks || (has_unpack && !unpacked)) {
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a race");
+        goto done;
+    }
+    for (size_t k = 0; k < count; k++) {
+        const iron__race_plan_row *row = &plan->rows[first + k];
+        iron__race_row *to = &r->arena->race_rows[first + k];
+        iron_error why = {IRON_OK, 0, ""};
+
+        checks[k] = (answer_check){problem, row, unpacked};
+        to->output_bytes = problem->output_bytes;
+        to->check = check_answer;
+        to->check_context = &checks[k];
+        if (!does_race(r, first + k))
+            continue;
+        status = device->ops->contender_open(device, row, &r->arena->kernels[first + k],
+                                             &to->contender, &why);
+        if (status == IRON_OK)
+            to->contender->scopes &= plan->cases[row->case_index].scopes;
+        else
+            give_up(to, status, &why);
+    }
+    status = run_race(r->arena->race_rows + first, count, &rules, err);
+    for (size_t k = first; k < first + count; k++) {
+        iron__race_row *row = &r->arena->race_rows[k];
+
+        if (row->contender)
+            row->contender->ops->close(row->contender);
+        row->contender = NULL;
+    }
+done:
+    free(unpacked);
+    free(checks);
+    return status;
+}
+
+static iron_status race_on_device(run *r, iron__race_device *device,
+                                  const iron__op_problem *problem, size_t first, size_t count,
+                                  iron_error *err) {
+    iron_error why = {IRON_OK, 0, ""};
+    iron_status status = device->ops->begin(device, problem, &why);
+
+    if (status == IRON_OK) {
+        r->clocked = device;
+        r->clock = (clock_state){0};
+        status = race_rows(r, device, problem, first, count, err);
+    } else {
+        give_up_all(r, first, count, status, &why);
+        status = IRON_OK;
+    }
+    device->ops->end(device);
+    return status;
+}
+
+static size_t count_racing(const run *r, size_t first, size_t last) {
+    size_t count = 0;
+
+    for (size_t k = first; k < last; k++)
+        count += does_race(r, k);
+    return count;
+}
+
+/* The rows of one case, device by device. */
+static iron_status race_case(run *r, size_t first, size_t last, iron_error *err) {
+    const iron__race_plan *plan = &r->arena->plan;
+    iron__op_problem problem = {.c = plan->cases[plan->rows[first].case_index].c};
+    iron_error why = {IRON_OK, 0, ""};
+    iron_status status = problem.c.op->make(&problem, r->pool, &why);
+
+    if (status != IRON_OK) {
+        give_up_all(r, first, last - first, status, &why);
+        r->rows_done += count_racing(r, first, last);
+        return IRON_OK;
+    }
+    while (first < last && status == IRON_OK) {
+        size_t device = plan->rows[first].device_index, end = first;
+
+        while (end < last && plan->rows[end].device_index == device)
+            end++;
+        r->rows_now = count_racing(r, first, end);
+        r->clock_report = &r->arena->report.devices[device];
+        if (r->rows_now > 0)
+            status = race_on_device(r, r->devices[device], &problem, first, end - first, err);
+        r->rows_done += r->rows_now;
+        first = end;
+    }
+    problem.c.op->unmake(&problem);
+    return status;
+}
+
+static iron_status race_cases(run *r, iron_error *err) {
+    const iron__race_plan *plan = &r->arena->plan;
+
+    for (size_t first = 0, last; first < plan->row_count; first = last) {
+        for (last = first;
+             last < plan->row_count && plan->rows[last].case_index == plan->rows[first].case_index;
+             last++)
+            ;
+        if (count_racing(r, first, last) > 0)
+            IRON_TRY(race_case(r, first, last, err));
+    }
+    return IRON_OK;
+}
+
+static iron_status set_up(run *r, iron_error *err) {
+    const iron__race_plan *plan = &r->arena->plan;
+    uint32_t threads = r->arena->options.threads, streams = r->arena->options.streams;
+
+    IRON_TRY(iron__thread_pool_create(threads ? threads : iron__cpu_threads(),
+                                      iron__allocator_default(), &r->pool, err));
+    for (size_t k = 0; k < plan->device_count; k++)
+        IRON_TRY(ops_of(&plan->devices[k])
+                     ->open(plan, k, streams ? streams : IRON_STREAMS_DEFAULT, r->pool,
+                            &r->devices[k], err));
+    return IRON_OK;
+}
+
+static iron_status run_all(iron_arena *arena, iron_error *err) {
+    run r = {.arena = arena};
+    uint64_t start = iron__clock_ns();
+    iron_status status;
+
+    for (size_t k = 0; k < arena->plan.row_count; k++)
+        if (!does_race(&r, k))
+            skip_row(&r, k);
+    r.rows_total = count_racing(&r, 0, arena->plan.row_count);
+    status = set_up(&r, err);
+    if (status == IRON_OK && r.rows_total > 0)
+        status = measure_ceilings(&r, err);
+    if (status == IRON_OK)
+        status = race_cases(&r, err);
+    if (status == IRON_OK && r.rows_total > 0)
+        status = measure_cpu_again(&r, err);
+    for (size_t k = 0; k < IRON_PLAN_DEVICES; k++)
+        if (r.devices[k])
+            r.devices[k]->ops->close(r.devices[k]);
+    iron__thread_pool_destroy(r.pool);
+    arena->report.seconds = (double)(iron__clock_ns() - start) * 1e-9;
+    return status;
+}
+
+/* From the build (CMakeLists.txt), so that a figure can be understood years later. */
+#ifndef IRON_BUILD_COMPILER
+#define IRON_BUILD_COMPILER "unknown"
+#endif
+#ifndef IRON_BUILD_FLAGS
+#define IRON_BUILD_FLAGS ""
+#endif
+#ifndef IRON_BUILD_COMMIT
+#define IRON_BUILD_COMMIT "unknown"
+#endif
+
+static void fill_host(iron__report_host *host) {
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+    uint32_t features = iron__cpu_features();
+    time_t now = time(NULL);
+    struct utsname names;
+    struct tm utc;
+
+    *host = (iron__report_host){.threads = iron__cpu_threads(),
+                                .cache_bytes = iron__cpu_last_cache_bytes()};
+    iron__cpu_name(host->cpu, sizeof host->cpu);
+    snprintf(host->features, sizeof host->features, "%s%s%s",
+             features & IRON_CPU_NEON ? "neon " : "", features & IRON_CPU_AVX2 ? "avx2 " : "",
+             features & IRON_CPU_AVX512 ? "avx512 " : "");
+    if (host->features[0])
+        host->features[strlen(host->features) - 1] = '\0';
+    if (uname(&names) == 0) {
+        snprintf(host->name, sizeof host->name, "%.63s", names.nodename);
+        snprintf(host->kernel, sizeof host->kernel, "%.30s %.40s %.20s", names.sysname,
+                 names.release, names.machine);
+    }
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        host->memory_bytes = cpu.memory_bytes;
+    snprintf(host->compiler, sizeof host->compiler, "%s", IRON_BUILD_COMPILER);
+    snprintf(host->flags, sizeof host->flags, "%s", IRON_BUILD_FLAGS);
+    snprintf(host->commit, sizeof host->commit, "%s", IRON_BUILD_COMMIT);
+    if (gmtime_r(&now, &utc))
+        strftime(host->date, sizeof host->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* GB/s of the ceiling that a scope is compared with; 0: not measured. */
+static double ceiling_for(const iron__report *r, const iron__race_plan_device *d,
+                          const iron__op *op, iron__scope scope) {
+    const char *name = op->bound == IRON_BOUND_COPY ? "copy" : "read";
+
+    if (scope == IRON_SCOPE_TRANSFER || scope == IRON_SCOPE_END_TO_END)
+        name = "to_device_pinned";
+    for (size_t k = 0; k < r->ceiling_count; k++)
+        if (strcmp(r->ceilings[k].backend, d->backend) == 0 &&
+            strcmp(r->ceilings[k].name, name) == 0)
+            return r->ceilings[k].figures.gb_s;
+    return 0;
+}
+
+static iron__report_scope scope_of(const iron__samples *warm, const iron__samples *cold,
+                                   double bytes, double ceiling) {
+    iron__report_scope s = {.is_measured = warm->count > 0};
+
+    if (!s.is_measured)
+        return s;
+    s.warm = iron__statistics_of(warm->ms, warm->count);
+    s.samples = warm;
+    s.gb_s = bytes / s.warm.median * 1e-6;
+    s.percent_of_ceiling = ceiling > 0 ? 100 * s.gb_s / ceiling : 0;
+    if (cold && cold->count > 0) {
+        s.cold = iron__statistics_of(cold->ms, cold->count);
+        s.cold_gb_s = bytes / s.cold.median * 1e-6;
+        s.cold_samples = cold;
+    }
+    return s;
+}
+
+static void fill_names(const iron_arena *a, const iron__race_plan_row *p, iron__report_row *r) {
+    const iron__race_plan_case *c = &a->plan.cases[p->case_index];
+    const iron__race_plan_device *d = &a->plan.devices[p->device_index];
+
+    snprintf(r->op, sizeof r->op, "%s", c->c.op->name);
+    snprintf(r->contender, sizeof r->contender, "%s", p->contender.name);
+    snprintf(r->backend, sizeof r->backend, "%s", d->backend);
+    snprintf(r->memory, sizeof r->memory, "%s", iron__race_plan_memory(p));
+    snprintf(r->device, sizeof r->device, "%s", d->info.name);
+    snprintf(r->size, sizeof r->size, "%s", c->size);
+    snprintf(r->size_name, sizeof r->size_name, "%s", c->size_name);
+    snprintf(r->dtype, sizeof r->dtype, "%s", iron__element_name(c->c.element));
+}
+
+/* Could part of the problem stay in the last-level cache from one pass to the next? */
+static bool is_cache_resident(const iron__race_plan_device *d, uint64_t bytes) {
+    return d->cache_bytes > 0 && bytes < 4 * d->cache_bytes;
+}
+
+/* The op's own baseline; where that does not suit the case, the first contender that does and
+ * improves on no other. */
+static const char *baseline_of(const iron__case *c, const iron__race_plan_device *d) {
+    const char *usual = c->op->baselines[d->is_cpu ? 0 : 1], *first = NULL;
+    iron__contender row;
+
+    for (size_t k = 0; c->op->contender_at(k, &row); k++) {
+        if (!(row.backends & d->on) || (row.suits && !row.suits(&row, c)))
+            continue;
+        if (strcmp(row.name, usual) == 0)
+            return usual;
+        if (!first && !row.beats)
+            first = row.name;
+    }
+    return first ? first : usual;
+}
+
+static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
+    const iron__race_plan_row *p = &a->plan.rows[index];
+    const iron__race_row *raced = &a->race_rows[index];
+    const iron__case *c = &a->plan.cases[p->case_index].c;
+    const iron__race_plan_device *d = &a->plan.devices[p->device_index];
+    const iron__kernels *seen = &a->kernels[index];
+
+    fill_names(a, p, r);
+    r->vocab = c->vocab;
+    r->params = a->plan.cases[p->case_index].params;
+    r->kernels = seen->answer.count + seen->prepare.count > 0 ? seen : NULL;
+    if (p->memory == IRON_GPU_STREAMS)
+        r->streams = a->options.streams ? a->options.streams : IRON_STREAMS_DEFAULT;
+    r->nodes = c->op->nodes;
+    if (d->is_cpu && !p->peer) /* how many threads a peer uses is not known */
+        r->threads = p->contender.is_single ? 1 : a->report.host.threads;
+    r->idea = p->contender.idea;
+    r->is_peer = p->peer != NULL;
+    r->useful_bytes = c->op->useful_bytes(c);
+    r->is_cache_resident = is_cache_resident(d, r->useful_bytes);
+    r->is_verified = raced->is_verified;
+    r->operations = c->op->operations(c);
+    r->passes = p->contender.passes > 0 ? p->contender.passes : 1;
+    r->status = raced->status;
+    memcpy(r->reason, raced->reason, sizeof r->reason);
+    snprintf(r->baseline, sizeof r->baseline, "%s", baseline_of(c, d));
+    for (size_t k = 0; k < IRON_SCOPES && r->status == IRON_ROW_OK; k++)
+        r->scopes[k] =
+            scope_of(&raced->warm[k], k == IRON_SCOPE_KERNEL ? &raced->cold : NULL,
+                     (double)r->useful_bytes, ceiling_for(&a->report, d, c->op, (iron__scope)k));
+}
+
+/* The row of the baseline on the same backend, with pageable memory on GPUs. */
+static const iron__report_row *find_baseline(const iron__report *report,
+                                             const iron__report_row *row) {
+    for (size_t k = 0; k < report->row_count; k++) {
+        const iron__report_row *b = &report->rows[k];
+
+        if (strcmp(b->contender, row->baseline) == 0 && strcmp(b->backend, row->backend) == 0 &&
+            iron__rows_are_grouped(b, row) &&
+            (strcmp(b->memory, "host") == 0 || strcmp(b->memory, "pageable") == 0))
+            return b->status == IRON_ROW_OK ? b : NULL;
+    }
+    return NULL;
+}
+
+static void fill_speedups(iron__report *report) {
+    for (size_t k = 0; k < report->row_count; k++) {
+        iron__report_row *r = &report->rows[k];
+        const iron__report_row *b = find_baseline(report, r);
+
+        for (size_t s = 0; b && s < IRON_SCOPES; s++)
+            if (r->scopes[s].is_measured && b->scopes[s].is_measured)
+                r->scopes[s].speedup = b->scopes[s].warm.median / r->scopes[s].warm.median;
+        r->speedup = r->scopes[IRON_SCOPE_KERNEL].speedup;
+    }
+}
+
+/* Ranked rows by time, then wrong, failed and skipped ones; else in the order of the plan. */
+static bool comes_before(const iron__report_row *a, const iron__report_row *b) {
+    static const int order[] = {0, 1, 3, 2}; /* ok, wrong, skipped, failed */
+
+    if (a->status != b->status)
+        return order[a->status] < order[b->status];
+    return a->status == IRON_ROW_OK &&
+           a->scopes[IRON_SCOPE_KERNEL].warm.median < b->scopes[IRON_SCOPE_KERNEL].warm.median;
+}
+
+/* Insertion sort: stable, and a group has a hundred rows at most. */
+static void rank_group(iron__report_row *rows, size_t count) {
+    uint32_t rank = 0;
+
+    for (size_t k = 1; k < count; k++) {
+        iron__report_row row = rows[k];
+        size_t at = k;
+
+        for (; at > 0 && comes_before(&row, &rows[at - 1]); at--)
+            rows[at] = rows[at - 1];
+        rows[at] = row;
+    }
+    for (size_t k = 0; k < count; k++)
+        rows[k].rank = rows[k].status == IRON_ROW_OK ? ++rank : 0;
+}
+
+static void fill_devices(iron_arena *a) {
+    for (size_t k = 0; k < a->plan.device_count; k++) {
+        const iron__race_plan_device *d = &a->plan.devices[k];
+        iron__report_device *r = &a->report.devices[k];
+
+        snprintf(r->backend, sizeof r->backend, "%s", d->backend);
+        snprintf(r->name, sizeof r->name, "%s", d->info.name);
+        snprintf(r->driver, sizeof r->driver, "%s", d->info.driver);
+        snprintf(r->reason, sizeof r->reason, "%s", d->reason);
+        r->index = d->index;
+        r->units = d->is_cpu ? a->report.host.threads : d->info.units;
+        r->memory_bytes = d->is_cpu ? a->report.host.memory_bytes : d->info.memory_bytes;
+        r->cache_bytes = d->cache_bytes;
+        r->is_available = d->is_available;
+    }
+    a->report.device_count = a->plan.device_count;
+}
+
+/* Rows of one op are consecutive. */
+static void fill_ops(iron_arena *a) {
+    iron__report *r = &a->report;
+
+    for (size_t k = 0; k < a->plan.row_count; k++) {
+        const iron__op *op = a->plan.cases[a->plan.rows[k].case_index].c.op;
+
+        if (r->op_count < IRON_REPORT_OPS && (r->op_count == 0 || r->ops[r->op_count - 1] != op))
+            r->ops[r->op_count++] = op;
+    }
+}
+
+/* Fills the report's rows and figures from the samples. */
+static void conclude(iron_arena *arena) {
+    iron__report *r = &arena->report;
+
+    snprintf(r->version, sizeof r->version, "%s", iron_version());
+    fill_host(&r->host);
+    if (arena->options.threads)
+        r->host.threads = arena->options.threads;
+    fill_devices(arena);
+    r->row_count = arena->plan.row_count;
+    for (size_t k = 0; k < r->row_count; k++)
+        fill_row(arena, k, &r->rows[k]);
+    fill_ops(arena);
+    fill_speedups(r);
+    for (size_t first = 0, last; first < r->row_count; first = last) {
+        last = iron__report_group_end(r, first);
+        rank_group(r->rows + first, last - first);
+    }
+}
+
+/* The status of the race as a whole: the first wrong row, else the first failed one. */
+static iron_status verdict(const iron_arena *a, iron_error *err) {
+    const iron__report_row *first[4] = {NULL};
+    size_t counts[4] = {0};
+    char names[4][200] = {""};
+
+    for (size_t k = 0; k < a->report.row_count; k++) {
+        const iron__report_row *row = &a->report.rows[k];
+        iron__params_line axes = iron__params_text(&row->params, true);
+
+        if (counts[row->status]++ > 0)
+            continue;
+        first[row->status] = row;
+        snprintf(names[row->status], sizeof names[0], "%s.%s.%s%s%.100s", row->op, row->backend,
+                 row->contender, axes.text[0] ? ", " : "", axes.text);
+    }
+    IRON_FAIL_IF(counts[IRON_ROW_WRONG], err, IRON_E_MISMATCH, "%zu wrong: %.100s: %.120s",
+                 counts[IRON_ROW_WRONG], names[IRON_ROW_WRONG], first[IRON_ROW_WRONG]->reason);
+    IRON_FAIL_IF(counts[IRON_ROW_FAILED], err, IRON_E_STATE, "%zu failed: %.100s: %.120s",
+                 counts[IRON_ROW_FAILED], names[IRON_ROW_FAILED], first[IRON_ROW_FAILED]->reason);
+    IRON_FAIL_IF(!counts[IRON_ROW_OK], err, IRON_E_UNSUPPORTED, "no contender could race: %.180s",
+                 a->report.row_count ? a->report.rows[0].reason : "no row was chosen");
+    return IRON_OK;
+}
+
+iron_status iron_arena_race(iron_arena *arena, iron_error *err) {
+    IRON_FAIL_IF(arena->has_begun, err, IRON_E_STATE, "this arena has raced; open another");
+    arena->has_begun = true;
+    IRON_TRY(run_all(arena, err));
+    conclude(arena);
+    arena->has_raced = true;
+    return verdict(arena, err);
+}

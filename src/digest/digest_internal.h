@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * digest_internal.h: what the files of this folder share: chunks, manifests, GPUs, scans.
+ *
+ *     digest.c         iron_digest: pieces in any order become a seal
+ *     seal_device.c    a GPU that seals tokens, for digests and scans
+ *     scan.c           iron_scan: files and pipes become a manifest
+ *     manifest.c       manifests as objects and as JSON files
+ *     parts.c          parts of a stream, and joining their manifests
+ *     check.c          are files still what their manifest says?
+ *     diff.c           where do two streams differ, and what happened?
+ *     stat.c           iron_stat: statistics of a source
+ */
+#ifndef IRON_DIGEST_DIGEST_INTERNAL_H
+#define IRON_DIGEST_DIGEST_INTERNAL_H
+
+#include "core/contribution.h"
+#include "core/seal.h"
+#include "core/thread_pool.h"
+#include "feed/gpu_feed.h"
+#include "formats/dtype.h"
+#include "ops/tokens/tokens.h"
+
+#include <iron/iron_digest.h>
+
+/* A GPU that takes tokens for their seal and statistics only: a feed whose nodes are not read. */
+typedef struct iron__seal_device {
+    iron__gpu_feed *feed;
+    iron_lattice *lattice; /* a feed has nodes, as an engine has: one, and this is its lattice */
+    iron__nodes nodes;
+    uint64_t first; /* position of the first token since begin */
+} iron__seal_device;
+
+typedef struct iron__seal_device_config {
+    size_t backend; /* as gpu/gpu.h counts them, and its device */
+    uint32_t device;
+    uint64_t vocab;          /* 1 ... 2^32 */
+    iron__thread_pool *pool; /* borrowed */
+    const iron_allocator *allocator;
+} iron__seal_device_config;
+
+iron_status iron__seal_device_open(iron__seal_device *device,
+                                   const iron__seal_device_config *config, iron_error *err);
+/* Takes a struct of zeros, too. */
+void iron__seal_device_close(iron__seal_device *device);
+/* Starts anew; the position of the next token is a multiple of 4. */
+iron_status iron__seal_device_begin(iron__seal_device *device, uint64_t position, iron_error *err);
+/* Words and statistics of the tokens since then, with their own count. */
+iron_status iron__seal_device_fetch(iron__seal_device *device, iron__seal_words *words,
+                                    iron__token_stats *stats, iron_error *err);
+
+/* Adds a few tokens, one by one. */
+static inline void iron__stats_add(iron__token_stats *stats, const uint32_t *tokens, size_t count,
+                                   uint64_t position, uint64_t vocab) {
+    for (size_t k = 0; k < count; k++) {
+        uint32_t t = tokens[k];
+        iron__token_stats one = {0, UINT64_MAX, 0, t, t};
+
+        if (t >= vocab) {
+            one.out_of_vocab = 1;
+            one.first_position = position + k;
+            one.first_value = t;
+        }
+        *stats = iron__token_stats_merge(*stats, one);
+    }
+}
+
+/* Chunks and manifests.
+ *
+ * A stream's seal depends on positions, so it cannot show that a chunk is elsewhere. Chunks
+ * therefore have words of their own: those of a stream that begins with the chunk. Where a cut
+ * between parts goes through a chunk, both parts have a piece of it, with the chunk's positions;
+ * pieces add up.
+ *
+ * Nor can a chunk's words show that its content has moved by a few tokens. So a chunk also has a
+ * mark, which others call a minimizer: of all windows of IRON_MARK_TOKENS tokens that begin in it,
+ * the one whose hash is smallest, and where it begins. The same text has the same smallest window
+ * wherever it is, so a shift can be read off two manifests alone (scan.c defines marks). */
+
+#define IRON_MARK_TOKENS 16u
+#define IRON_MARK_NONE   UINT64_MAX
+
+/* Integers in JSON are exact up to here. */
+#define IRON_MANIFEST_WHOLE_MAX (UINT64_C(1) << 53)
+
+typedef struct iron__chunk {
+    uint64_t t, a, b; /* of the chunk as a stream of its own; the count follows from the place */
+    uint64_t mark;    /* IRON_MARK_NONE: no candidate window begins in it */
+    uint64_t mark_at; /* offset in the chunk */
+} iron__chunk;
+
+typedef struct iron__manifest_entry {
+    char *path; /* from malloc */
+    char format[16];
+    iron_dtype dtype;
+    uint64_t first, tokens;
+    char sample[17]; /* iron__source_sample in hex; "": a pipe, or an older manifest */
+} iron__manifest_entry;
+
+struct iron_manifest {
+    uint64_t first, tokens, stream_tokens;
+    uint32_t part, parts; /* 0: the whole stream */
+    uint64_t vocab;
+    iron__seal_words words; /* at the stream's positions */
+    iron__token_stats stats;
+    uint64_t chunk_tokens; /* 0: no chunks */
+    size_t chunk_count;    /* from chunk first / chunk_tokens of the stream on */
+    iron__chunk *chunks;   /* from malloc, like the manifest */
+    size_t file_count;
+    iron__manifest_entry *files; /* all of the stream, in order */
+    char *origin;                /* the file it was read from, for messages, or NULL */
+};
+
+/* Position of chunk k's first token, and how many tokens of the chunk the manifest covers. */
+static inline uint64_t iron__manifest_chunk_first(const iron_manifest *m, size_t k) {
+    return (m->first / m->chunk_tokens + k) * m->chunk_tokens;
+}
+
+static inline uint64_t iron__manifest_chunk_tokens(const iron_manifest *m, size_t k) {
+    uint64_t first = iron__manifest_chunk_first(m, k), end = first + m->chunk_tokens;
+    uint64_t seen_end = m->first + m->tokens;
+
+    first = first > m->first ? first : m->first;
+    end = end < seen_end ? end : seen_end;
+    return end - first;
+}
+
+/* How many chunks a range touches; 0 without chunks. */
+uint64_t iron__manifest_chunks_of(uint64_t first, uint64_t tokens, uint64_t chunk_tokens);
+
+/* Refuses a chunk size that is neither 0 nor a multiple of 4 and at least IRON_CHUNK_TOKENS_MIN. */
+#define IRON_CHUNK_TOKENS_MIN 1024u
+iron_status iron__chunk_tokens_check(uint64_t chunk_tokens, iron_error *err);
+
+static inline bool iron__words_equal(const iron__seal_words *x, const iron__seal_words *y) {
+    return x->count == y->count && x->t == y->t && x->a == y->a && x->b == y->b;
+}
+
+/* A chunk without tokens; and adding a piece of the same chunk to it. */
+static inline iron__chunk iron__chunk_empty(void) { return (iron__chunk){.mark = IRON_MARK_NONE}; }
+void iron__chunk_add(iron__chunk *chunk, const iron__chunk *piece);
+
+/* Scans. */
+
+/* iron_scan of what follows in a seekable source from token `base` on, as a stream of its own; the
+ * manifest then lists no files. */
+iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
+                            iron_manifest **out, iron_error *err);
+
+/* Refuses the first value of the view that is not a token. The message names its position, if the
+ * view begins at `position`, and, unless source is NULL, the file and byte: position 0 is token
+ * `base` of the source. */
+iron_status iron__check_tokens(const iron_source *source, uint64_t base,
+                               const iron__tokens_view *view, uint64_t position, iron_error *err);
+
+#endif

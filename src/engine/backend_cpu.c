@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * backend_cpu.c: the engine's backend on the CPU.
+ *
+ * A feed is cut into spans, and a span into runs that end where batches end and are small enough to
+ * share among threads. Each run is reduced to a contribution of its own; merging those into batches
+ * takes a few nanoseconds each. Contributions merge in any order, so threads work independently.
+ *
+ *     tokens   |------ batch ------|------ batch ------|--- open
+ *     runs     |  r0 | r1 | r2 | r3|  r4 | ...
+ *
+ * Closed batches wait in a queue, so that many are applied to the nodes at once (core/nodes.h).
+ *
+ * The seal takes the same tokens in cuts of its own: at multiples of four positions, wherever
+ * batches end. Up to three tokens on either side go through the seal's carry.
+ *
+ * In the per-node modes every node reduces all tokens by itself, O(nodes x tokens), and the threads
+ * share the nodes. Each node has the XOR and the sum of the open batch and applies its own when the
+ * batch closes; node 0's are the batch's contribution in the report.
+ *
+ * Tokens that are not 32 bits wide are widened a few thousand at a time into a small buffer of each
+ * thread, so that they stay in the first-level cache.
+ */
+#include "core/cpu.h"
+#include "engine/engine.h"
+#include "feed/ring.h"
+#include "ops/tokens/tokens.h"
+
+#include <string.h>
+
+/* Runs that are reduced between two merges, and tokens in a run of a long batch. */
+#define RUNS_MAX   4096u
+#define RUN_TOKENS 65536u
+
+/* Tiny batches make tiny runs; a full span is still cut into this many tasks, for all threads. */
+#define TASKS_MIN 64u
+
+/* Nodes per task: enough to make handing out tasks cheap, few enough for small lattices to share.
+ */
+#define TASK_NODES 16u
+
+/* Pairs of node and token that a thread reduces per second in the per-node modes. */
+#define PAIRS_PER_SECOND 1e9
+
+struct iron__cpu_state {
+    iron__divisor divisor;
+    iron_batch_effect *queue; /* IRON_QUEUE_BATCHES closed batches that the nodes still lack */
+    size_t queued;
+    iron__contribution *runs;    /* RUNS_MAX, scratch of a feed */
+    iron__seal_words *seal_runs; /* likewise, only with a seal */
+    /* of the open batch, one per node; only in per-node modes */
+    uint32_t *node_xors;
+    uint64_t *node_sums;
+};
+
+static iron_status cpu_create(iron_engine *e, iron_error *err) {
+    const iron_allocator *a = e->allocator;
+    iron__cpu_state *c = iron__allocate(a, 1, sizeof *c, "the CPU backend", err);
+
+    if (!c)
+        return IRON_E_NOMEM;
+    e->cpu = c;
+    c->divisor = iron__divisor_make((uint32_t)e->config.vocab);
+    c->queue = iron__allocate(a, IRON_QUEUE_BATCHES, sizeof *c->queue, "the batch queue", err);
+    if (!c->queue)
+        return IRON_E_NOMEM;
+    c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
+    if (!c->runs)
+        return IRON_E_NOMEM;
+    if (e->config.with_seal) {
+        c->seal_runs = iron__allocate(a, RUNS_MAX, sizeof *c->seal_runs, "seal words", err);
+        if (!c->seal_runs)
+            return IRON_E_NOMEM;
+    }
+    if (e->choice.variant->per_node) {
+        c->node_xors = iron__allocate(a, e->nodes.count, sizeof(uint32_t), "XORs of nodes", err);
+        if (!c->node_xors)
+            return IRON_E_NOMEM;
+        c->node_sums = iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
+        if (!c->node_sums)
+            return IRON_E_NOMEM;
+    }
+    e->config.backend = "cpu";
+    e->config.mode = e->choice.variant->mode;
+    e->config.memory = "pageable";
+    iron__cpu_name(e->device, sizeof e->device);
+    return IRON_OK;
+}
+
+static void cpu_destroy(iron_engine *e) {
+    iron__cpu_state *c = e->cpu;
+
+    if (!c)
+        return;
+    iron__release(e->allocator, c->node_sums);
+    iron__release(e->allocator, c->node_xors);
+    iron__release(e->allocator, c->seal_runs);
+    iron__release(e->allocator, c->runs);
+    iron__release(e->allocator, c->queue);
+    iron__release(e->allocator, c);
+}
+
+static iron_status cpu_sync(iron_engine *e, iron_error *err) {
+    (void)err;
+    iron__engine_apply_effects(e, e->cpu->queue, e->cpu->queued);
+    e->cpu->queued = 0;
+    return IRON_OK;
+}
+
+static void clear_node_runs(iron_engine *e) {
+    if (!e->cpu->node_xors)
+        return;
+    memset(e->cpu->node_xors, 0, e->nodes.count * sizeof e->cpu->node_xors[0]);
+    memset(e->cpu->node_sums, 0, e->nodes.count * sizeof e->cpu->node_sums[0]);
+}
+
+static iron_status cpu_restart(iron_engine *e, iron_error *err) {
+    (void)err;
+    e->cpu->queued = 0;
+    clear_node_runs(e);
+    return IRON_OK;
+}
+
+/* Every node applies the batch that it reduced by itself. */
+static void apply_node_runs(iron_engine *e, uint64_t tokens, iron_batch_effect effect) {
+    for (uint32_t j = 0; j < e->nodes.count; j++) {
+        iron__contribution c = {tokens, e->cpu->node_sums[j], e->cpu->node_xors[j]};
+
+        iron__nodes_apply_to(&e->nodes, j, iron__batch_effect_of(e, c));
+    }
+    if (e->range.is_begun)
+        iron__batches_compose(e->lattice, &effect, 1, e->range.map);
+}
+
+/* Closes the open batch, which must not be empty. */
+static void close_batch(iron_engine *e) {
+    iron__contribution batch = e->open;
+    iron_batch_effect effect = iron__batch_effect_of(e, batch);
+    iron__cpu_state *c = e->cpu;
+
+    e->closed = iron__contribution_merge(e->closed, batch);
+    e->open = iron__contribution_neutral();
+    e->batches++;
+    if (e->range.record) {
+        e->range.record[e->range.recorded++] = effect;
+    } else if (e->choice.variant->per_node) {
+        apply_node_runs(e, batch.count, effect);
+    } else {
+        c->queue[c->queued++] = effect;
+        if (c->queued == IRON_QUEUE_BATCHES)
+            (void)cpu_sync(e, NULL);
+    }
+    clear_node_runs(e);
+    if (e->on_batch)
+        e->on_batch(e->on_batch_context, batch);
+}
+
+static iron_status cpu_end_batch(iron_engine *e, iron_error *err) {
+    (void)err;
+    if (e->open.count > 0)
+        close_batch(e);
+    return IRON_OK;
+}
+
+/* Position of the next token. */
+static uint64_t next_position(const iron_engine *e) {
+    return e->config.positions == IRON_POSITIONS_BATCH ? e->open.count
+                                                       : e->closed.count + e->open.count;
+}
+
+/* A span being reduced: written before the threads start, then only read. */
+typedef struct span {
+    iron_engine *engine;
+    iron__tokens_view view;
+    size_t run;        /* tokens between cuts within a batch */
+    size_t batch_runs; /* runs in a whole batch */
+    size_t task_runs;  /* runs per task */
+    size_t runs;
+    uint64_t position; /* of the first token, as configured: in the stream or in its batch */
+    uint64_t open;     /* tokens in the open batch before the span */
+} span;
+
+/* Index of the first token of run k. Cuts lie at multiples of `run` within a batch and at its end.
+ */
+static size_t run_begin(const span *s, size_t k) {
+    uint64_t cut = s->open / s->run + k;
+    uint64_t at = cut / s->batch_runs * s->engine->config.batch + cut % s->batch_runs * s->run;
+
+    if (k == 0)
+        return 0;
+    return at - s->open < s->view.count ? (size_t)(at - s->open) : s->view.count;
+}
+
+/* Reduces tokens begin ... begin+count-1 of the span; the first one has the given position. */
+static iron__contribution reduce_run(const span *s, size_t begin, size_t count, uint64_t position) {
+    const iron_engine *e = s->engine;
+    iron__contribution c = iron__contribution_neutral();
+    iron__widened wide;
+
+    if (s->view.dtype != IRON_DTYPE_U32)
+        iron__widened_touch(&wide);
+    for (size_t done = 0; done < count;) {
+        iron__tokens_run run = {NULL, count - done, position + done, &e->cpu->divisor};
+
+        run.tokens = iron__view_tokens(&s->view, begin + done, &run.count, wide.tokens);
+        c = iron__contribution_merge(c, e->choice.variant->reduce(&run));
+        done += run.count;
+    }
+    return c;
+}
+
+static void reduce_runs(void *context, size_t task) {
+    const span *s = context;
+    bool by_batch = s->engine->config.positions == IRON_POSITIONS_BATCH;
+    size_t first = task * s->task_runs;
+    size_t last = first + s->task_runs < s->runs ? first + s->task_runs : s->runs;
+
+    for (size_t k = first; k < last; k++) {
+        size_t begin = run_begin(s, k), end = run_begin(s, k + 1);
+        uint64_t position =
+            by_batch ? (s->open + begin) % s->engine->config.batch : s->position + begin;
+
+        s->engine->cpu->runs[k] = reduce_run(s, begin, end - begin, position);
+    }
+}
+
+/* Reduces as much of the view as fits one span; returns how many tokens that was. */
+static size_t feed_span(iron_engine *e, iron__tokens_view view) {
+    uint64_t batch = e->config.batch;
+    span s = {.engine = e,
+              .view = view,
+              .run = batch < RUN_TOKENS ? (size_t)batch : RUN_TOKENS,
+              .position = next_position(e),
+              .open = e->open.count};
+
+    s.batch_runs = (size_t)((batch + s.run - 1) / s.run);
+    /* batches shorter than RUN_TOKENS are one run each, several per task */
+    s.task_runs = RUN_TOKENS / s.run;
+    if (s.task_runs > RUNS_MAX / TASKS_MIN)
+        s.task_runs = RUNS_MAX / TASKS_MIN;
+    for (s.runs = 1; s.runs < RUNS_MAX && run_begin(&s, s.runs) < s.view.count;)
+        s.runs++;
+    s.view.count = run_begin(&s, s.runs);
+    iron__thread_pool_run(e->pool, reduce_runs, &s, (s.runs + s.task_runs - 1) / s.task_runs);
+    for (size_t k = 0; k < s.runs; k++) {
+        e->open = iron__contribution_merge(e->open, e->cpu->runs[k]);
+        if (e->open.count == batch)
+            close_batch(e);
+    }
+    return s.view.count;
+}
+
+typedef struct node_work {
+    iron_engine *engine;
+    iron__tokens_run run;
+} node_work;
+
+static void reduce_nodes(void *context, size_t task) {
+    const node_work *w = context;
+    const iron_engine *e = w->engine;
+    uint32_t first = (uint32_t)task * TASK_NODES;
+    uint32_t last = first + TASK_NODES < e->nodes.count ? first + TASK_NODES : e->nodes.count;
+
+    for (uint32_t j = first; j < last; j++) {
+        iron__contribution c = e->choice.variant->reduce(&w->run);
+
+        e->cpu->node_xors[j] ^= c.xors;
+        e->cpu->node_sums[j] += c.sum;
+    }
+}
+
+/* The per-node modes: every node reduces a run that ends with the open batch at the latest. */
+static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
+    uint32_t wide[IRON_WIDEN_TOKENS];
+    uint64_t left = e->config.batch - e->open.count;
+    node_work w = {e, {NULL, view.count, next_position(e), &e->cpu->divisor}};
+
+    if (w.run.count > left)
+        w.run.count = (size_t)left;
+    w.run.tokens = iron__view_tokens(&view, 0, &w.run.count, wide);
+    iron__thread_pool_run(e->pool, reduce_nodes, &w,
+                          (e->nodes.count + TASK_NODES - 1) / TASK_NODES);
+    e->open = (iron__contribution){e->open.count + w.run.count, e->cpu->node_sums[0],
+                                   e->cpu->node_xors[0]};
+    if (e->open.count == e->config.batch)
+        close_batch(e);
+    return w.run.count;
+}
+
+typedef struct seal_work {
+    iron_engine *engine;
+    const iron__seal_variant *row;
+    iron__tokens_view view; /* whole quads */
+    uint64_t first_quad;
+} seal_work;
+
+static void seal_task(void *context, size_t task) {
+    const seal_work *w = context;
+    size_t begin = task * RUN_TOKENS;
+    size_t end = begin + RUN_TOKENS < w->view.count ? begin + RUN_TOKENS : w->view.count;
+    iron__seal_words words = {0, 0, 0, 0};
+    uint32_t wide[IRON_WIDEN_TOKENS];
+
+    if (w->view.dtype == IRON_DTYPE_U16 && w->row->take_u16) {
+        iron__quads_run_u16 run = {(const uint16_t *)w->view.data + begin, (end - begin) / 4,
+                                   w->first_quad + begin / 4, 0};
+
+        w->row->take_u16(&run, &words, NULL);
+        begin = end;
+    }
+    while (begin < end) {
+        size_t count = end - begin;
+        const uint32_t *tokens = iron__view_tokens(&w->view, begin, &count, wide);
+        iron__quads_run run = {tokens, count / 4, w->first_quad + begin / 4, 0};
+
+        w->row->take(&run, &words, NULL);
+        begin += count;
+    }
+    w->engine->cpu->seal_runs[task] = words;
+}
+
+/* Takes whole quads, at most RUNS_MAX tasks of them; returns how many tokens that was. */
+static size_t seal_quads(iron_engine *e, iron__tokens_view view) {
+    seal_work work = {e, iron__seal_variant_find("champion"), view, e->seal.words.count / 4};
+    size_t most = (size_t)RUNS_MAX * RUN_TOKENS, tasks;
+
+    work.view.count = view.count < most ? view.count / 4 * 4 : most;
+    tasks = (work.view.count + RUN_TOKENS - 1) / RUN_TOKENS;
+    iron__thread_pool_run(e->pool, seal_task, &work, tasks);
+    for (size_t k = 0; k < tasks; k++)
+        e->seal.words = iron__seal_merge(e->seal.words, e->cpu->seal_runs[k]);
+    return work.view.count;
+}
+
+/* Takes up to three tokens, through the carry; returns how many. */
+static size_t seal_few(iron_engine *e, iron__tokens_view view, size_t count) {
+    uint32_t wide[IRON_WIDEN_TOKENS];
+    const uint32_t *tokens;
+
+    if (count > view.count)
+        count = view.count;
+    tokens = iron__view_tokens(&view, 0, &count, wide);
+    iron__seal_feed(&e->seal, tokens, count);
+    return count;
+}
+
+static void seal_tokens(iron_engine *e, iron__tokens_view view) {
+    if (e->seal.carried)
+        view = iron__view_rest(&view, seal_few(e, view, 4 - e->seal.carried));
+    while (view.count >= 4)
+        view = iron__view_rest(&view, seal_quads(e, view));
+    if (view.count > 0)
+        seal_few(e, view, view.count);
+}
+
+static iron_status cpu_feed(iron_engine *e, const iron__tokens_view *tokens, iron_error *err) {
+    iron__tokens_view view = *tokens;
+
+    (void)err;
+    if (e->config.with_seal)
+        seal_tokens(e, view);
+    while (view.count > 0)
+        view = iron__view_rest(&view, e->choice.variant->per_node ? feed_nodes(e, view)
+                                                                  : feed_span(e, view));
+    return IRON_OK;
+}
+
+static double cpu_seconds_estimate(const iron_engine *e, uint64_t tokens) {
+    double pairs = (double)tokens * (double)e->config.nodes;
+
+    return e->choice.variant->per_node ? pairs / PAIRS_PER_SECOND / e->config.threads : 0;
+}
+
+const iron__engine_backend iron__engine_cpu = {
+    .sees_batches = true,
+    .create = cpu_create,
+    .destroy = cpu_destroy,
+    .feed = cpu_feed,
+    .end_batch = cpu_end_batch,
+    .sync = cpu_sync,
+    .restart = cpu_restart,
+    .seconds_estimate = cpu_seconds_estimate,
+};

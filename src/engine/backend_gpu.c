@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * backend_gpu.c: the engine's backend on a GPU, on top of feed/gpu_feed.h.
+ *
+ * The host keeps the engine's counters up to date; nodes, totals and seal stay on the device until
+ * sync. An error on the way to the device or on it leaves unknown how much of a feed was taken, so
+ * the engine remembers the error and returns it from every later call.
+ *
+ * The device has only the totals of all closed batches. While a batch callback is set, a feed is
+ * therefore cut where batches end and the totals are read after each piece: the difference is the
+ * batch. A device can fail in the middle of a feed, and then no batch of it counts; so the batches
+ * wait in memory, 24 bytes each, and the callback sees them when the whole feed has succeeded.
+ */
+#include "core/fail.h"
+#include "engine/engine.h"
+
+#include <stdio.h>
+
+/* Remembers the first failure and passes the error on. */
+static iron_status note_failure(iron_engine *e, iron_status status, const iron_error *error,
+                                iron_error *err) {
+    if (status != IRON_OK && e->failure.status == IRON_OK)
+        e->failure = *error;
+    if (status != IRON_OK && err)
+        *err = *error;
+    return status;
+}
+
+static void update_counters(iron_engine *e) {
+    iron__tokens_gpu_progress p = iron__gpu_feed_progress(e->gpu);
+
+    e->open.count = p.open_tokens;
+    e->closed.count = p.closed_tokens;
+    e->batches = p.batches;
+}
+
+static iron_status gpu_restart(iron_engine *e, iron_error *err) {
+    iron__quads_total sealed = {.seal = e->seal, .stats = iron__token_stats_neutral()};
+    iron_error error = {0};
+    iron_status status = iron__gpu_feed_begin(e->gpu, &e->nodes, e->closed, e->batches, &error);
+
+    if (status == IRON_OK && e->config.with_seal)
+        status = iron__gpu_feed_seal_begin(e->gpu, &sealed, &error);
+    return note_failure(e, status, &error, err);
+}
+
+static iron_status gpu_create(iron_engine *e, iron_error *err) {
+    iron_config *c = &e->config;
+    iron__gpu_feed_config config = {
+        .backend = e->choice.gpu_backend,
+        .device = c->device,
+        .memory = c->memory,
+        .tokens = {.row = e->choice.gpu_row,
+                   .lattice = e->lattice,
+                   .allocator = e->allocator,
+                   .batch = c->batch,
+                   .nodes = (uint32_t)c->nodes,
+                   .vocab = (uint32_t)c->vocab,
+                   .outputs = c->with_seal ? IRON_TOKENS_SEAL : 0,
+                   .by_batch = c->positions == IRON_POSITIONS_BATCH},
+        .pool = e->pool,
+    };
+
+    IRON_TRY(iron__gpu_feed_create(&config, &e->gpu, err));
+    c->backend = iron__gpu_backend_name(e->choice.gpu_backend);
+    c->mode = e->choice.gpu_row->mode;
+    c->memory = iron__gpu_feed_memory(e->gpu);
+    snprintf(e->device, sizeof e->device, "%s", iron__gpu_feed_info(e->gpu)->name);
+    return gpu_restart(e, err);
+}
+
+static void gpu_destroy(iron_engine *e) { iron__gpu_feed_destroy(e->gpu); }
+
+static iron_status gpu_sync(iron_engine *e, iron_error *err) {
+    iron_error error = {0};
+    iron__quads_total sealed;
+    iron_status status;
+
+    IRON_TRY(iron__engine_check_failure(e, err));
+    status = iron__gpu_feed_fetch(e->gpu, &e->nodes, &e->closed, &error);
+    if (status == IRON_OK && e->config.with_seal) {
+        status = iron__gpu_feed_seal_fetch(e->gpu, &sealed, &error);
+        if (status == IRON_OK)
+            e->seal = sealed.seal;
+    }
+    return note_failure(e, status, &error, err);
+}
+
+/* Reads the totals of closed batches; *batch is what was added since *before. */
+static iron_status read_batch(iron_engine *e, iron__contribution *before, iron__contribution *batch,
+                              iron_error *err) {
+    IRON_TRY(gpu_sync(e, err));
+    *batch = (iron__contribution){e->closed.count - before->count, e->closed.sum - before->sum,
+                                  e->closed.xors ^ before->xors};
+    *before = e->closed;
+    return IRON_OK;
+}
+
+/* Feeds the first `count` tokens of the view and moves it on. */
+static iron_status feed_piece(iron_engine *e, iron__tokens_view *view, size_t count,
+                              iron_error *err) {
+    iron__tokens_view piece = {view->dtype, view->data, count};
+    iron_error error = {0};
+    iron_status status;
+
+    IRON_TRY(iron__engine_check_failure(e, err));
+    status = iron__gpu_feed_host(e->gpu, &piece, &error);
+    update_counters(e);
+    *view = iron__view_rest(view, count);
+    return note_failure(e, status, &error, err);
+}
+
+static iron_status gpu_feed(iron_engine *e, const iron__tokens_view *tokens, iron_error *err) {
+    size_t closing = e->on_batch ? (size_t)iron__engine_closing(e, tokens->count) : 0;
+    iron__contribution *batches = NULL, before;
+    iron__tokens_view view = *tokens;
+    iron_status status = IRON_OK;
+
+    if (closing > 0) {
+        batches = iron__allocate(e->allocator, closing, sizeof *batches, "closed batches", err);
+        if (!batches)
+            return IRON_E_NOMEM;
+        status = gpu_sync(e, err);
+        before = e->closed;
+    }
+    for (size_t k = 0; status == IRON_OK && k < closing; k++) {
+        status = feed_piece(e, &view, (size_t)(e->config.batch - e->open.count), err);
+        if (status == IRON_OK)
+            status = read_batch(e, &before, &batches[k], err);
+    }
+    if (status == IRON_OK && view.count > 0)
+        status = feed_piece(e, &view, view.count, err);
+    for (size_t k = 0; status == IRON_OK && k < closing; k++)
+        e->on_batch(e->on_batch_context, batches[k]);
+    iron__release(e->allocator, batches);
+    return status;
+}
+
+static iron_status gpu_end_batch(iron_engine *e, iron_error *err) {
+    bool is_reported = e->on_batch && e->open.count > 0;
+    iron__contribution before, batch;
+    iron_error error = {0};
+    iron_status status;
+
+    IRON_TRY(is_reported ? gpu_sync(e, err) : iron__engine_check_failure(e, err));
+    before = e->closed;
+    status = iron__gpu_feed_end_batch(e->gpu, &error);
+    update_counters(e);
+    IRON_TRY(note_failure(e, status, &error, err));
+    if (!is_reported)
+        return IRON_OK;
+    IRON_TRY(read_batch(e, &before, &batch, err));
+    e->on_batch(e->on_batch_context, batch);
+    return IRON_OK;
+}
+
+static iron_status gpu_feed_device(iron_engine *e, const void *tokens, uint64_t count, void *stream,
+                                   iron_error *err) {
+    iron__tokens_gpu_progress before = iron__gpu_feed_progress(e->gpu);
+    iron_error error = {0};
+    iron_status status = iron__gpu_feed_resident(e->gpu, (uintptr_t)tokens, IRON_DTYPE_U32, 0,
+                                                 count, (uintptr_t)stream, &error);
+    bool is_unchanged;
+
+    update_counters(e);
+    is_unchanged = e->batches == before.batches && e->closed.count == before.closed_tokens &&
+                   e->open.count == before.open_tokens;
+    if ((status == IRON_E_ARG || status == IRON_E_STATE) && is_unchanged) {
+        if (err)
+            *err = error; /* the caller's mistake, found before anything was taken */
+        return status;
+    }
+    return note_failure(e, status, &error, err);
+}
+
+static void *gpu_native_context(const iron_engine *e) {
+    return (void *)iron__gpu_feed_context(e->gpu);
+}
+
+static iron_status gpu_tokens_alloc(iron_engine *e, size_t bytes, void **out, iron_error *err) {
+    return iron__gpu_feed_pinned_alloc(e->gpu, bytes, out, err);
+}
+
+static void gpu_tokens_free(iron_engine *e, void *memory) {
+    iron__gpu_feed_pinned_free(e->gpu, memory);
+}
+
+static bool gpu_has_slots(const iron_engine *e) { return iron__gpu_feed_has_slots(e->gpu); }
+
+/* Sends collected tokens first: if that fails they are lost, and so is the engine. Failing to
+ * allocate slots costs nothing. */
+static iron_status gpu_get_slots(iron_engine *e, void *slots[IRON_FEED_SLOTS_MAX],
+                                 iron_error *err) {
+    iron_error error = {0};
+
+    IRON_TRY(iron__engine_check_failure(e, err));
+    IRON_TRY(note_failure(e, iron__gpu_feed_flush(e->gpu, &error), &error, err));
+    return iron__gpu_feed_slots(e->gpu, slots, err);
+}
+
+static void gpu_shape_ring(const iron_engine *e, iron__ring_options *options) {
+    iron__ring_set_shape(options, iron__gpu_feed_shape(e->gpu));
+    options->slot_bytes = iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(options->source));
+}
+
+static iron_status gpu_feed_slot(iron_engine *e, size_t slot, const iron__tokens_view *view,
+                                 size_t *released, iron_error *err) {
+    iron_error error = {0};
+    iron_status status;
+
+    *released = 0;
+    IRON_TRY(iron__engine_check_failure(e, err));
+    status = iron__gpu_feed_send_slot(e->gpu, slot, view->dtype, view->count, released, &error);
+    update_counters(e);
+    return note_failure(e, status, &error, err);
+}
+
+static iron_status gpu_release_slots(iron_engine *e, iron_error *err) {
+    return iron__gpu_feed_wait_sent(e->gpu, err);
+}
+
+static double gpu_seconds_estimate(const iron_engine *e, uint64_t tokens) {
+    return iron__tokens_gpu_seconds(e->choice.gpu_row, iron__gpu_feed_info(e->gpu), e->config.nodes,
+                                    tokens);
+}
+
+const iron__engine_backend iron__engine_gpu = {
+    .sees_batches = false,
+    .create = gpu_create,
+    .destroy = gpu_destroy,
+    .feed = gpu_feed,
+    .end_batch = gpu_end_batch,
+    .sync = gpu_sync,
+    .restart = gpu_restart,
+    .seconds_estimate = gpu_seconds_estimate,
+    .feed_device = gpu_feed_device,
+    .native_context = gpu_native_context,
+    .tokens_alloc = gpu_tokens_alloc,
+    .tokens_free = gpu_tokens_free,
+    .has_slots = gpu_has_slots,
+    .get_slots = gpu_get_slots,
+    .shape_ring = gpu_shape_ring,
+    .feed_slot = gpu_feed_slot,
+    .release_slots = gpu_release_slots,
+};

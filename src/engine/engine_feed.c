@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * engine_feed.c: tokens go into the engine: from memory, from a source of files, or from device
+ * memory. Tokens are checked here and handed to the backend (engine.h).
+ *
+ * From a source, reading and reducing overlap. The ring's threads (feed/ring.h) fill slots; the
+ * caller's thread feeds full slots to the engine while the next ones are filled. Memory use is the
+ * slots, however long the stream.
+ *
+ *     source  ->  readers  ->  [slot 0][slot 1][slot 2][slot 3]  ->  thread pool, or GPU
+ *
+ * A GPU that reads from page-locked memory provides the slots and holds several of them until they
+ * are sent. It does not while a batch callback is set, since each batch is waited for then.
+ * Otherwise a slot is free again as soon as it was fed.
+ */
+#include "core/fail.h"
+#include "engine/engine.h"
+#include "formats/source.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+
+/* Tokens that one task of a range check takes. */
+#define CHECK_TOKENS 65536u
+
+/* 4 x 4 MiB stays inside a server's last-level cache: what was read is reduced from there. */
+#define SLOTS      4u
+#define SLOT_BYTES ((size_t)4 << 20)
+
+/* With few threads, a second reader would take a core that reduces; with many, that core is not
+ * missed, and the others reduce faster than one reader copies out of the page cache. */
+#define MANY_THREADS 8u
+
+typedef struct range_check {
+    const iron__tokens_view *view;
+    _Atomic size_t first_bad; /* lowest task that found a token out of range, or SIZE_MAX */
+} range_check;
+
+static iron__tokens_view checked_piece(const iron__tokens_view *view, size_t task) {
+    iron__tokens_view piece = iron__view_rest(view, task * CHECK_TOKENS);
+
+    if (piece.count > CHECK_TOKENS)
+        piece.count = CHECK_TOKENS;
+    return piece;
+}
+
+static void check_piece(void *context, size_t task) {
+    range_check *c = context;
+    iron__tokens_view piece = checked_piece(c->view, task);
+    size_t lowest = atomic_load(&c->first_bad);
+
+    if (task > lowest || iron__view_first_bad(&piece) == piece.count)
+        return;
+    while (task < lowest && !atomic_compare_exchange_weak(&c->first_bad, &lowest, task))
+        ;
+}
+
+/* Fails with the first token outside 0 ... 2^32-1; only i32 and i64 can hold one. The first token
+ * has the given position. */
+static iron_status check_values(const iron_engine *e, const iron__tokens_view *view,
+                                uint64_t position, iron_error *err) {
+    range_check c = {.view = view, .first_bad = SIZE_MAX};
+    iron__tokens_view piece;
+
+    if (view->count <= CHECK_TOKENS ||
+        (view->dtype != IRON_DTYPE_I32 && view->dtype != IRON_DTYPE_I64))
+        return iron__view_check(view, position, err);
+    iron__thread_pool_run(e->pool, check_piece, &c,
+                          (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
+    if (c.first_bad == SIZE_MAX)
+        return IRON_OK;
+    piece = checked_piece(view, c.first_bad);
+    return iron__view_check(&piece, position + c.first_bad * CHECK_TOKENS, err);
+}
+
+/* Fails if the batches that so many more tokens close do not fit the record (effect.c). */
+static iron_status check_record(const iron_engine *e, uint64_t tokens, iron_error *err) {
+    const iron__range *r = &e->range;
+    uint64_t closing = iron__engine_closing(e, tokens);
+
+    IRON_FAIL_IF(r->record && closing > r->capacity - r->recorded, err, IRON_E_STATE,
+                 "the record holds %zu batches, and %" PRIu64
+                 " are needed; call iron_engine_begin_at again with a larger one",
+                 r->capacity, r->recorded + closing);
+    return IRON_OK;
+}
+
+static iron_status check_feed(const iron_engine *e, const iron__tokens_view *view,
+                              iron_error *err) {
+    size_t width = iron_dtype_bytes(view->dtype);
+    uint64_t fed = e->closed.count + e->open.count;
+
+    IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
+                 (int)view->dtype);
+    IRON_FAIL_IF((uintptr_t)view->data % width != 0, err, IRON_E_ARG,
+                 "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
+    IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
+                 "the stream would pass 2^64 tokens; begin another engine");
+    IRON_TRY(check_record(e, view->count, err));
+    return check_values(e, view, fed, err);
+}
+
+iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
+                                size_t count, iron_error *err) {
+    iron__tokens_view view = {dtype, tokens, count};
+
+    if (count == 0)
+        return IRON_OK;
+    IRON_TRY(check_feed(engine, &view, err));
+    return engine->backend->feed(engine, &view, err);
+}
+
+iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t count,
+                             iron_error *err) {
+    return iron_engine_feed_as(engine, IRON_DTYPE_U32, tokens, count, err);
+}
+
+iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err) {
+    if (engine->open.count > 0)
+        IRON_TRY(check_record(engine, engine->config.batch - engine->open.count, err));
+    return engine->backend->end_batch(engine, err);
+}
+
+iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t count, void *stream,
+                             iron_error *err) {
+    uint64_t fed = engine->closed.count + engine->open.count;
+
+    IRON_FAIL_IF(!engine->backend->feed_device, err, IRON_E_UNSUPPORTED,
+                 "this engine is on the CPU; make it with backend cuda or opencl");
+    IRON_FAIL_IF(engine->on_batch, err, IRON_E_STATE,
+                 "this engine has a batch callback; feed it from host memory");
+    IRON_FAIL_IF(count > UINT64_MAX - fed, err, IRON_E_ARG,
+                 "the stream would pass 2^64 tokens; begin another engine");
+    IRON_TRY(iron__engine_check_failure(engine, err));
+    return count > 0 ? engine->backend->feed_device(engine, tokens, count, stream, err) : IRON_OK;
+}
+
+iron_status iron_engine_tokens_alloc(iron_engine *engine, size_t bytes, void **out,
+                                     iron_error *err) {
+    *out = NULL;
+    if (engine->backend->tokens_alloc)
+        return engine->backend->tokens_alloc(engine, bytes, out, err);
+    *out = iron__allocate(engine->allocator, 1, bytes, "tokens", err);
+    return *out ? IRON_OK : IRON_E_NOMEM;
+}
+
+void iron_engine_tokens_free(iron_engine *engine, void *memory) {
+    if (!memory)
+        return;
+    if (engine->backend->tokens_free)
+        engine->backend->tokens_free(engine, memory);
+    else
+        iron__release(engine->allocator, memory);
+}
+
+static bool has_slots(const iron_engine *e) {
+    return e->backend->has_slots && e->backend->has_slots(e);
+}
+
+iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
+    void *slots[IRON_FEED_SLOTS_MAX];
+
+    return has_slots(engine) ? engine->backend->get_slots(engine, slots, err) : IRON_OK;
+}
+
+/* A feed from a source. */
+typedef struct pipeline {
+    iron_engine *engine;
+    bool has_device_slots; /* the backend's; else `memory` holds the slots */
+    void *slots[IRON_FEED_SLOTS_MAX];
+    char *memory;
+    iron__ring *ring;
+} pipeline;
+
+static iron_status set_up_slots(pipeline *p, iron__ring_options *options, iron_error *err) {
+    iron_engine *e = p->engine;
+
+    p->has_device_slots = !e->on_batch && has_slots(e);
+    options->slots = p->slots;
+    if (p->has_device_slots) {
+        e->backend->shape_ring(e, options);
+        return e->backend->get_slots(e, p->slots, err);
+    }
+    options->slot_count = SLOTS;
+    options->slot_bytes = SLOT_BYTES;
+    options->readers = iron__thread_pool_threads(e->pool) < MANY_THREADS ? 1 : 2;
+    p->memory = iron__allocate(e->allocator, SLOTS, SLOT_BYTES, "the reading ring", err);
+    if (!p->memory)
+        return IRON_E_NOMEM;
+    for (size_t k = 0; k < SLOTS; k++)
+        p->slots[k] = p->memory + k * SLOT_BYTES;
+    return IRON_OK;
+}
+
+static iron_status feed_slot(const pipeline *p, size_t slot, const iron__tokens_view *view,
+                             iron_error *err) {
+    iron_engine *e = p->engine;
+    size_t released = 1;
+
+    IRON_TRY(check_feed(e, view, err));
+    if (p->has_device_slots)
+        IRON_TRY(e->backend->feed_slot(e, slot, view, &released, err));
+    else
+        IRON_TRY(e->backend->feed(e, view, err));
+    for (size_t k = 0; k < released; k++)
+        iron__ring_free(p->ring);
+    return IRON_OK;
+}
+
+/* Adds file and byte offset to the message about a bad token, which has only its position in the
+ * stream. `first` is the index in the source of the view's first token. */
+static void add_file_offset(const iron_source *source, uint64_t first,
+                            const iron__tokens_view *view, iron_error *err) {
+    size_t bad = iron__view_first_bad(view), file;
+    iron_error why = err ? *err : (iron_error){0};
+    uint64_t byte;
+
+    if (err && bad < view->count && iron__source_locate(source, first + bad, &file, &byte))
+        iron__fail(err, why.status, why.native, "%.100s at byte %" PRIu64 ": %.110s",
+                   iron_source_file(source, file), byte, why.text);
+}
+
+/* Feeds slots until the source ends. */
+static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t total,
+                              iron_progress progress, void *context, iron_error *err) {
+    bool is_seekable = iron__source_is_seekable(source); /* its position stays put while read */
+    uint64_t begin = is_seekable ? iron__source_position(source) : 0, done = 0;
+
+    for (;;) {
+        iron__tokens_view view = {.dtype = iron_source_dtype(source)};
+        iron_status status;
+        size_t slot;
+
+        IRON_TRY(iron__ring_next(p->ring, &slot, &view.count, err));
+        if (view.count == 0)
+            return IRON_OK;
+        view.data = p->slots[slot];
+        status = feed_slot(p, slot, &view, err);
+        if (status == IRON_E_FORMAT && is_seekable)
+            add_file_offset(source, begin + done, &view, err);
+        IRON_TRY(status);
+        done += view.count;
+        IRON_FAIL_IF(progress && progress(context, done, total), err, IRON_E_CANCELLED,
+                     "cancelled after %" PRIu64 " tokens", done);
+    }
+}
+
+/* limit: 0, or how many tokens to take from a source of files. */
+static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_t limit,
+                               iron_progress progress, void *context, iron_error *err) {
+    iron__ring_options options = {
+        .source = source, .tokens = limit, .allocator = engine->allocator};
+    uint64_t total = limit ? limit : iron_source_tokens(source);
+    pipeline p = {.engine = engine};
+    iron_status status = set_up_slots(&p, &options, err);
+
+    if (status == IRON_OK)
+        status = iron__ring_create(&options, &p.ring, err);
+    if (status == IRON_OK)
+        status = feed_slots(&p, source, total, progress, context, err);
+    iron__ring_destroy(p.ring);
+    if (p.has_device_slots) {
+        /* the readers have stopped; what was sent must leave the slots before they are reused */
+        iron_status sent = engine->backend->release_slots(engine, status == IRON_OK ? err : NULL);
+
+        status = status == IRON_OK ? sent : status;
+    }
+    iron__release(engine->allocator, p.memory);
+    return status;
+}
+
+iron_status iron_engine_feed_source(iron_engine *engine, iron_source *source,
+                                    iron_progress progress, void *context, iron_error *err) {
+    return feed_source(engine, source, 0, progress, context, err);
+}
+
+iron_status iron_engine_feed_range(iron_engine *engine, iron_source *source, uint64_t first,
+                                   uint64_t count, iron_progress progress, void *context,
+                                   iron_error *err) {
+    uint64_t tokens = iron_source_tokens(source);
+
+    IRON_FAIL_IF(!iron__source_is_seekable(source), err, IRON_E_ARG,
+                 "a range can be read from regular files only, not from pipes or standard input");
+    IRON_FAIL_IF(first > tokens || count > tokens - first, err, IRON_E_ARG,
+                 "tokens %" PRIu64 " to %" PRIu64 " were requested, but the source has %" PRIu64,
+                 first, first + count, tokens);
+    if (count == 0)
+        return IRON_OK;
+    iron__source_seek(source, first);
+    return feed_source(engine, source, count, progress, context, err);
+}

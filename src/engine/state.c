@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * state.c: saved states: written to a file or to memory, read back, exported as NumPy arrays.
+ *
+ * A saved state, little-endian:
+ *
+ *     header | xor_accumulators u32[] | potentials f32[] | activations f32[] | checksum u64
+ *
+ * The checksum is 64-bit FNV-1a over all bytes before it. When a state is read, its magic, version,
+ * size, checksum and every value are checked, in this order; each refusal says which one failed.
+ */
+#include "core/fail.h"
+#include "core/files.h"
+#include "core/hash.h"
+#include "engine/checkpoint.h"
+#include "formats/npy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define STATE_MAGIC    "IRONSTAT"
+#define STATE_VERSION  1u
+#define CHECKSUM_BYTES sizeof(uint64_t)
+
+typedef struct state_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t nodes, vocab, batch;
+    uint32_t positions;
+    uint32_t lattice_count;
+    uint32_t lattice[IRON_LATTICE_MAX];
+    uint64_t tokens, batches, sum;
+    uint32_t xors;
+    uint32_t with_seal;
+    uint64_t seal_words[4];
+    uint32_t seal_carry[3];
+    uint32_t seal_carried;
+} state_header;
+
+_Static_assert(sizeof(state_header) == 384, "the header has no padding");
+
+static uint64_t bytes_of_nodes(uint64_t nodes) {
+    return sizeof(state_header) + nodes * (sizeof(uint32_t) + 2 * sizeof(float)) + CHECKSUM_BYTES;
+}
+
+#define STATE_BYTES_MAX bytes_of_nodes(IRON_NODES_MAX)
+
+/* The parts of a saved state in file order; they point into this struct and the engine. */
+#define PARTS 5u
+typedef struct saved_state {
+    state_header header;
+    uint64_t checksum;
+    struct {
+        const void *data;
+        size_t bytes;
+    } parts[PARTS];
+} saved_state;
+
+static state_header header_of(const iron_engine *e) {
+    const iron__seal *s = &e->seal;
+    state_header h = {
+        .version = STATE_VERSION,
+        .header_bytes = sizeof(state_header),
+        .nodes = e->config.nodes,
+        .vocab = e->config.vocab,
+        .batch = e->config.batch,
+        .positions = (uint32_t)e->config.positions,
+        .lattice_count = e->lattice->count,
+        .tokens = e->closed.count,
+        .batches = e->batches,
+        .sum = e->closed.sum,
+        .xors = e->closed.xors,
+        .with_seal = e->config.with_seal ? 1 : 0,
+        .seal_words = {s->words.count, s->words.t, s->words.a, s->words.b},
+        .seal_carried = s->carried,
+    };
+
+    memcpy(h.magic, STATE_MAGIC, sizeof h.magic);
+    memcpy(h.seal_carry, s->carry, s->carried * sizeof h.seal_carry[0]);
+    memcpy(h.lattice, e->lattice->points, e->lattice->count * sizeof h.lattice[0]);
+    return h;
+}
+
+static void gather(const iron_engine *e, saved_state *s) {
+    size_t bytes = e->nodes.count * sizeof(uint32_t);
+
+    *s = (saved_state){.header = header_of(e),
+                       .checksum = IRON_FNV_START,
+                       .parts = {{&s->header, sizeof s->header},
+                                 {e->nodes.xor_accumulators, bytes},
+                                 {e->nodes.potentials, bytes},
+                                 {e->nodes.activations, bytes},
+                                 {&s->checksum, sizeof s->checksum}}};
+    for (size_t k = 0; k < PARTS - 1; k++)
+        s->checksum = iron__fnv(s->checksum, s->parts[k].data, s->parts[k].bytes);
+}
+
+static iron_status save(const iron_engine *e, const char *path, iron_error *err) {
+    iron_output *output = NULL;
+    iron_status status;
+    saved_state s;
+
+    IRON_TRY(iron_output_open(path, &output, err));
+    gather(e, &s);
+    status = IRON_OK;
+    for (size_t k = 0; status == IRON_OK && k < PARTS; k++)
+        status = iron_output_write(output, s.parts[k].data, s.parts[k].bytes, err);
+    if (status == IRON_OK)
+        return iron_output_commit(output, err);
+    iron_output_abandon(output);
+    return status;
+}
+
+iron_status iron_state_path_check(const char *path, iron_error *err) {
+    iron_output *probe = NULL;
+    struct stat info;
+
+    IRON_FAIL_IF(strcmp(path, "-") == 0, err, IRON_E_ARG,
+                 "a state cannot go to standard output; name a file (./- for one called -)");
+    IRON_FAIL_IF(stat(path, &info) == 0 && !S_ISREG(info.st_mode), err, IRON_E_ARG,
+                 "%.120s exists and is not a regular file; give another name for the state", path);
+    /* does what saving will do, up to the first byte */
+    IRON_TRY(iron_output_open(path, &probe, err));
+    iron_output_abandon(probe);
+    return IRON_OK;
+}
+
+iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err) {
+    sigset_t before;
+    iron_status status;
+
+    IRON_TRY(iron__engine_check_complete(engine, err));
+    IRON_TRY(iron_state_path_check(path, err));
+    IRON_TRY(iron__engine_sync(engine, err));
+    iron__signals_block(&before);
+    status = save(engine, path, err);
+    iron__signals_restore(&before);
+    return status;
+}
+
+size_t iron__state_bytes(const iron_engine *engine) {
+    return (size_t)bytes_of_nodes(engine->nodes.count);
+}
+
+iron_status iron__state_write(iron_engine *engine, unsigned char *bytes, iron_error *err) {
+    saved_state s;
+
+    IRON_TRY(iron__engine_check_complete(engine, err));
+    IRON_TRY(iron__engine_sync(engine, err));
+    gather(engine, &s);
+    for (size_t k = 0; k < PARTS; k++) {
+        memcpy(bytes, s.parts[k].data, s.parts[k].bytes);
+        bytes += s.parts[k].bytes;
+    }
+    return IRON_OK;
+}
+
+/* Checks magic, version, size and checksum, and copies the header. */
+static iron_status check_file(const char *name, const unsigned char *data, size_t bytes,
+                              state_header *h, iron_error *err) {
+    uint64_t checksum;
+
+    IRON_FAIL_IF(
+        bytes < sizeof h->magic || memcmp(data, STATE_MAGIC, sizeof h->magic) != 0, err,
+        IRON_E_FORMAT,
+        "%.80s is not an iron state file, since it does not begin with %s; name one that iron "
+        "feed --state wrote",
+        name, STATE_MAGIC);
+    IRON_FAIL_IF(bytes < sizeof(state_header), err, IRON_E_FORMAT,
+                 "%.80s is truncated: %zu bytes, and the header alone has %zu", name, bytes,
+                 sizeof(state_header));
+    memcpy(h, data, sizeof *h);
+    IRON_FAIL_IF(h->version > STATE_VERSION, err, IRON_E_FORMAT,
+                 "%.80s has state version %u, newer than %u; read it with a newer iron", name,
+                 h->version, STATE_VERSION);
+    IRON_FAIL_IF(h->version < 1 || h->header_bytes != sizeof(state_header), err, IRON_E_FORMAT,
+                 "%.80s is damaged: version %u with a header of %u bytes", name, h->version,
+                 h->header_bytes);
+    IRON_FAIL_IF(h->nodes < 1 || h->nodes > IRON_NODES_MAX, err, IRON_E_FORMAT,
+                 "%.80s is damaged: it says %" PRIu64 " nodes", name, h->nodes);
+    IRON_FAIL_IF(bytes != bytes_of_nodes(h->nodes), err, IRON_E_FORMAT,
+                 "%.80s is %s: %zu bytes, and %" PRIu64 " nodes take %" PRIu64, name,
+                 bytes < bytes_of_nodes(h->nodes) ? "truncated" : "damaged", bytes, h->nodes,
+                 bytes_of_nodes(h->nodes));
+    memcpy(&checksum, data + bytes - CHECKSUM_BYTES, sizeof checksum);
+    IRON_FAIL_IF(checksum != iron__fnv(IRON_FNV_START, data, bytes - CHECKSUM_BYTES), err,
+                 IRON_E_FORMAT, "%.80s is damaged: its checksum differs", name);
+    return IRON_OK;
+}
+
+static bool seal_agrees(const state_header *h) {
+    static const iron__seal none;
+    uint64_t sealed = h->with_seal ? h->tokens : 0;
+
+    if (h->with_seal > 1 || h->seal_carried != sealed % 4 ||
+        h->seal_words[0] != sealed - sealed % 4)
+        return false;
+    for (uint32_t k = h->seal_carried; k < 3; k++)
+        if (h->seal_carry[k] != 0)
+            return false;
+    return h->seal_words[0] > 0 || memcmp(h->seal_words, &none.words, sizeof h->seal_words) == 0;
+}
+
+/* Whether these can be the totals of a stream. */
+static bool counts_agree(const state_header *h) {
+    uint64_t most;
+
+    if (h->tokens == 0)
+        return h->batches == 0 && h->sum == 0 && h->xors == 0 && seal_agrees(h);
+    if (h->batches > h->tokens || (h->tokens - 1) / h->batch + 1 > h->batches)
+        return false;
+    if (!__builtin_mul_overflow(h->tokens, h->vocab - 1, &most) && h->sum > most)
+        return false;
+    return seal_agrees(h);
+}
+
+/* Potentials are sums of quantize_real's whole numbers, which never become -0. From 2^24 on every
+ * finite float is whole. */
+static bool is_whole(float potential) {
+    if (!isfinite(potential) || (potential == 0 && signbit(potential)))
+        return false;
+    return fabsf(potential) >= 0x1p24f || potential == (float)(int32_t)potential;
+}
+
+static iron_status check_nodes(const char *name, const iron__nodes *nodes, uint64_t batches,
+                               iron_error *err) {
+    const iron_lattice *l = nodes->lattice;
+
+    for (uint32_t j = 0; j < nodes->count; j++) {
+        uint32_t x = nodes->xor_accumulators[j];
+
+        IRON_FAIL_IF(batches == 0 && (x != l->points[j % l->count] || nodes->potentials[j] != 0),
+                     err, IRON_E_FORMAT, "%.80s is refused: node %u moved before the first batch",
+                     name, j);
+        IRON_FAIL_IF(
+            x < l->first || x > l->last || iron__lattice_xor(l, x) != x, err, IRON_E_FORMAT,
+            "%.80s is refused: node %u holds %u, which is not a point of its lattice", name, j, x);
+        IRON_FAIL_IF(!is_whole(nodes->potentials[j]), err, IRON_E_FORMAT,
+                     "%.80s is refused: node %u has potential %.9g, not a whole number", name, j,
+                     (double)nodes->potentials[j]);
+    }
+    return IRON_OK;
+}
+
+static iron_config config_of(const state_header *h, const float *activations,
+                             const iron_config *run) {
+    iron_config c;
+
+    if (run)
+        c = *run;
+    else
+        iron_config_init(&c);
+    c.nodes = h->nodes;
+    c.vocab = h->vocab;
+    c.batch = h->batch;
+    c.positions = (iron_positions)h->positions;
+    c.lattice = h->lattice;
+    c.lattice_count = h->lattice_count;
+    c.with_seal = h->with_seal;
+    c.activations = activations;
+    return c;
+}
+
+static void set_totals(iron_engine *e, const state_header *h, const unsigned char *arrays) {
+    size_t bytes = e->nodes.count * sizeof(uint32_t);
+
+    memcpy(e->nodes.xor_accumulators, arrays, bytes);
+    memcpy(e->nodes.potentials, arrays + bytes, bytes);
+    e->closed = (iron__contribution){h->tokens, h->sum, h->xors};
+    e->batches = h->batches;
+    e->seal.words =
+        (iron__seal_words){h->seal_words[0], h->seal_words[1], h->seal_words[2], h->seal_words[3]};
+    memcpy(e->seal.carry, h->seal_carry, sizeof e->seal.carry);
+    e->seal.carried = h->seal_carried;
+}
+
+/* Creates the engine if the values of the state are possible. */
+static iron_status create_engine(const char *name, const state_header *h, const unsigned char *data,
+                                 const iron_config *run, iron_engine **out, iron_error *err) {
+    const unsigned char *arrays = data + sizeof(state_header);
+    const float *activations =
+        (const float *)(const void *)(arrays + 2 * h->nodes * sizeof(uint32_t));
+    iron_config config = config_of(h, activations, run);
+    iron_error inner = {0};
+    iron_status status;
+
+    IRON_FAIL_IF(!counts_agree(h), err, IRON_E_FORMAT,
+                 "%.80s is refused: its counts of tokens, batches and seal contradict each other",
+                 name);
+    IRON_FAIL_IF(h->lattice_count > IRON_LATTICE_MAX, err, IRON_E_FORMAT,
+                 "%.80s is refused: a lattice of %u points", name, h->lattice_count);
+    if (run)
+        IRON_TRY(iron__config_check(run, err));
+    if (iron__config_check(&config, &inner) != IRON_OK ||
+        iron__lattice_check(h->lattice, h->lattice_count, &inner) != IRON_OK)
+        return iron__fail(err, IRON_E_FORMAT, 0, "%.80s is refused: %.140s", name, inner.text);
+    IRON_TRY(iron_engine_create(&config, out, err));
+    set_totals(*out, h, arrays);
+    status = check_nodes(name, &(*out)->nodes, h->batches, err);
+    if (status == IRON_OK)
+        status = (*out)->backend->restart(*out, err);
+    if (status != IRON_OK) {
+        iron_engine_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+iron_status iron__state_parse(const char *name, const unsigned char *data, size_t bytes,
+                              const iron_config *run, iron_engine **out, iron_error *err) {
+    state_header header = {0};
+
+    *out = NULL;
+    IRON_TRY(check_file(name, data, bytes, &header, err));
+    IRON_FAIL_IF(header.vocab < 2 || header.batch < 1, err, IRON_E_FORMAT,
+                 "%.80s is refused: vocab %" PRIu64 ", batch %" PRIu64, name, header.vocab,
+                 header.batch);
+    return create_engine(name, &header, data, run, out, err);
+}
+
+/* One byte more than the file may have, so that a file that is too large is noticed. */
+static size_t read_limit(FILE *file) {
+    struct stat info;
+
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) ||
+        (uint64_t)info.st_size > STATE_BYTES_MAX)
+        return STATE_BYTES_MAX + 1;
+    return (size_t)info.st_size + 1;
+}
+
+static iron_status load_file(const char *path, FILE *file, const iron_allocator *allocator,
+                             const iron_config *run, iron_engine **out, iron_error *err) {
+    size_t room = read_limit(file), bytes;
+    unsigned char *data = iron__allocate(allocator, 1, room, "a state file", err);
+    iron_status status;
+
+    if (!data)
+        return IRON_E_NOMEM;
+    bytes = fread(data, 1, room, file);
+    if (ferror(file))
+        status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+    else
+        status = iron__state_parse(path, data, bytes, run, out, err);
+    iron__release(allocator, data);
+    return status;
+}
+
+iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
+                             iron_error *err) {
+    const iron_allocator *allocator =
+        run && run->allocator ? run->allocator : iron__allocator_default();
+    FILE *file = fopen(path, "rbe");
+    iron_status status;
+
+    *out = NULL;
+    if (!file)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    status = load_file(path, file, allocator, run, out, err);
+    fclose(file);
+    return status;
+}
+
+static iron_status write_array(const char *directory, const char *name, const char *descr,
+                               const void *data, size_t count, iron_output **out, iron_error *err) {
+    char *path = NULL;
+    iron_status status;
+
+    if (asprintf(&path, "%s/%s.npy", directory, name) < 0)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory");
+    status = iron__npy_write(path, descr, data, count, sizeof(uint32_t), out, err);
+    free(path);
+    return status;
+}
+
+#define ARRAYS 3
+
+/* All files are written before the first of them appears under its name. */
+iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, iron_error *err) {
+    const iron__nodes *n = &engine->nodes;
+    const struct {
+        const char *name, *descr;
+        const void *data;
+    } arrays[ARRAYS] = {{"xor_accumulators", "<u4", n->xor_accumulators},
+                        {"potentials", "<f4", n->potentials},
+                        {"activations", "<f4", n->activations}};
+    iron_output *outputs[ARRAYS] = {NULL};
+    iron_status status = IRON_OK;
+    sigset_t before;
+
+    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return iron__fail(err, IRON_E_IO, errno, "cannot create directory %.120s: %s", directory,
+                          strerror(errno));
+    IRON_TRY(iron__engine_sync(engine, err));
+    iron__signals_block(&before);
+    for (int k = 0; k < ARRAYS && status == IRON_OK; k++)
+        status = write_array(directory, arrays[k].name, arrays[k].descr, arrays[k].data, n->count,
+                             &outputs[k], err);
+    for (int k = 0; k < ARRAYS; k++) {
+        if (status == IRON_OK)
+            status = iron_output_commit(outputs[k], err);
+        else
+            iron_output_abandon(outputs[k]);
+    }
+    iron__signals_restore(&before);
+    return status;
+}

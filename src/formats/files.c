@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * files.c: the files that a stream is made of: reading one file or pipe, the sidecars beside token
+ * files, and the list of files that arguments name.
+ *
+ * Reads block and fill the buffer they are given, but notice a stop flag within a tenth of a
+ * second.
+ */
+#include "core/fail.h"
+#include "formats/format.h"
+#include "formats/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One file or pipe. */
+
+/* How soon a stop flag is noticed: after this time on a pipe, after this many bytes of a file,
+ * which a slow disk also delivers in a tenth of a second. */
+#define STOP_POLL_MS     100
+#define STOP_PIECE_BYTES ((size_t)8 << 20)
+
+/* The Linux default is 64 KiB; with 1 MiB the writer and the reader switch less often. */
+#define PIPE_BYTES (1 << 20)
+
+iron_status iron__source_file_open(iron__source_file *file, iron_error *err) {
+    /* opening a named pipe would block until there is a writer, ignoring the stop flag */
+    int waiting = iron__source_file_is_pipe(file) ? O_NONBLOCK : 0;
+
+    file->fd = STDIN_FILENO;
+    if (!iron__path_is_stdin(file->path))
+        file->fd = open(file->path, O_RDONLY | O_CLOEXEC | waiting);
+    if (file->fd < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", file->path,
+                          strerror(errno));
+    /* Hints: those that do not apply to this kind of file have no effect. */
+    posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    fcntl(file->fd, F_SETPIPE_SZ, PIPE_BYTES);
+    return IRON_OK;
+}
+
+void iron__source_file_close(iron__source_file *file) {
+    if (file->fd >= 0 && !iron__path_is_stdin(file->path))
+        close(file->fd);
+    file->fd = -1;
+}
+
+/* Waits until a pipe has data or has ended; false once *stop is set. */
+static bool wait_for_data(const iron__source_file *f, const atomic_bool *stop) {
+    struct pollfd pipe_end = {.fd = f->fd, .events = POLLIN};
+
+    while (!stop || !atomic_load(stop)) {
+        int ready;
+
+        if (!iron__source_file_is_pipe(f))
+            return true;
+        ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
+        /* interrupted is not ready: before the first writer, read would report the end */
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            return true;
+    }
+    return false;
+}
+
+static ssize_t read_some(const iron__source_file *f, char *to, size_t bytes, uint64_t at) {
+    bytes = bytes < STOP_PIECE_BYTES ? bytes : STOP_PIECE_BYTES;
+    if (iron__source_file_is_pipe(f) || f->is_stream)
+        return read(f->fd, to, bytes);
+    return pread(f->fd, to, bytes, (off_t)(f->start + at));
+}
+
+/* Reads up to `want` bytes from byte `at` of the file; does not change the struct. */
+static iron_status read_at(const iron__source_file *file, uint64_t at, char *to, size_t want,
+                           size_t *got, const atomic_bool *stop, iron_error *err) {
+    *got = 0;
+    while (*got < want) {
+        ssize_t count;
+
+        IRON_FAIL_IF(!wait_for_data(file, stop), err, IRON_E_CANCELLED, "reading was cancelled");
+        count = read_some(file, to + *got, want - *got, at + *got);
+        if (count < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (count < 0)
+            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
+                              iron__path_shown(file->path), at + *got, strerror(errno));
+        if (count == 0)
+            break;
+        *got += (size_t)count;
+    }
+    return IRON_OK;
+}
+
+iron_status iron__source_file_read(iron__source_file *file, void *to, size_t want, size_t *got,
+                                   const atomic_bool *stop, iron_error *err) {
+    size_t ahead = want < file->ahead_count ? want : file->ahead_count;
+
+    if (ahead > 0) {
+        memcpy(to, file->ahead, ahead);
+        file->ahead_count -= ahead;
+        memmove(file->ahead, file->ahead + ahead, file->ahead_count);
+    }
+    IRON_TRY(read_at(file, file->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
+    *got += ahead;
+    file->offset += *got;
+    return IRON_OK;
+}
+
+iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[IRON_HEAD_BYTES],
+                                   size_t *got, const atomic_bool *stop, iron_error *err) {
+    size_t more;
+
+    if (!iron__source_file_is_pipe(file))
+        return read_at(file, file->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
+    IRON_TRY(read_at(file, file->offset + file->ahead_count,
+                     (char *)file->ahead + file->ahead_count, IRON_HEAD_BYTES - file->ahead_count,
+                     &more, stop, err));
+    file->ahead_count += more;
+    *got = file->ahead_count;
+    memcpy(head, file->ahead, *got);
+    return IRON_OK;
+}
+
+iron_status iron__source_file_check_end(const iron__source_file *file, iron_error *err) {
+    IRON_FAIL_IF(!iron__source_file_is_pipe(file) && file->offset < file->bytes, err, IRON_E_IO,
+                 "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
+                 iron__path_shown(file->path), file->offset, file->bytes);
+    return IRON_OK;
+}
+
+/* Sidecars. */
+
+/* datatrove also writes loss masks and file lists beside its tokens. */
+static const struct {
+    const char *suffix, *main_suffix, *what;
+} kinds[] = {
+    {".idx", ".bin", "the Megatron index"},     {".ds.index", ".ds", "the index"},
+    {".ds.metadata", ".ds", "the description"}, {".ds.loss", ".ds", "the loss mask"},
+    {".ds.datalist", ".ds", "the list"},
+};
+
+#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
+
+bool iron__path_ends(const char *path, const char *suffix) {
+    size_t length = strlen(path), end = strlen(suffix);
+
+    return length > end && strcmp(path + length - end, suffix) == 0;
+}
+
+char *iron__path_beside(const char *path, size_t cut, const char *suffix) {
+    char *beside = NULL;
+
+    return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
+}
+
+/* The kind of sidecar that a path names, or KIND_COUNT, and its main file, which may be missing.
+ * The caller frees *main_path. */
+static size_t kind_of(const char *path, char **main_path, bool *has_main) {
+    struct stat info;
+    size_t k = 0;
+
+    *main_path = NULL;
+    *has_main = false;
+    while (k < KIND_COUNT && !iron__path_ends(path, kinds[k].suffix))
+        k++;
+    if (k < KIND_COUNT)
+        *main_path = iron__path_beside(path, strlen(kinds[k].suffix), kinds[k].main_suffix);
+    if (*main_path)
+        *has_main = stat(*main_path, &info) == 0 && S_ISREG(info.st_mode);
+    return k;
+}
+
+/* Whether the path names a sidecar whose main file exists. */
+static bool is_sidecar(const char *path) {
+    char *main_path;
+    bool has_main;
+
+    kind_of(path, &main_path, &has_main);
+    free(main_path);
+    return has_main;
+}
+
+iron_status iron__sidecar_refuse(const char *path, iron_error *err) {
+    iron_status status = IRON_OK;
+    char *main_path;
+    bool has_main;
+    size_t k = kind_of(path, &main_path, &has_main);
+
+    if (k < KIND_COUNT && main_path && (has_main || strcmp(kinds[k].suffix, ".idx") != 0))
+        status = iron__fail(
+            err, IRON_E_ARG, 0, "%.90s is %s of %.90s, %s", path, kinds[k].what, main_path,
+            has_main ? "which holds the tokens: name that file" : "which is missing");
+    free(main_path);
+    return status;
+}
+
+/* O_NONBLOCK: does not wait for the writer if it is a pipe. */
+static iron_status open_regular(iron__sidecar *s, bool *is_there, iron_error *err) {
+    struct stat info;
+
+    s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (s->fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG))
+        return IRON_OK;
+    if (s->fd < 0 || fstat(s->fd, &info) != 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", s->path,
+                          strerror(errno));
+    IRON_FAIL_IF(!S_ISREG(info.st_mode), err, IRON_E_IO, "%.120s is not a regular file", s->path);
+    s->bytes = (uint64_t)info.st_size;
+    *is_there = true;
+    return IRON_OK;
+}
+
+iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, iron_error *err) {
+    iron_status status;
+
+    *is_there = false;
+    *out = (iron__sidecar){.path = path, .fd = -1};
+    if (!path)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a file name");
+    status = open_regular(out, is_there, err);
+    if (!*is_there)
+        iron__sidecar_close(out);
+    return status;
+}
+
+void iron__sidecar_close(iron__sidecar *sidecar) {
+    if (sidecar->fd >= 0)
+        close(sidecar->fd);
+    free(sidecar->path);
+    *sidecar = (iron__sidecar){.fd = -1};
+}
+
+iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
+                               iron_error *err) {
+    size_t got = 0;
+
+    while (got < want) {
+        ssize_t count = pread(sidecar->fd, (char *)to + got, want - got, (off_t)(at + got));
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
+                              sidecar->path, at + got, strerror(errno));
+        IRON_FAIL_IF(count == 0, err, IRON_E_FORMAT,
+                     "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64 " bytes",
+                     sidecar->path, at + got, at + want);
+        got += (size_t)count;
+    }
+    return IRON_OK;
+}
+
+/* The files that arguments name. The files of a directory come in natural order. */
+
+static size_t digits(const char *text) { return strspn(text, "0123456789"); }
+
+/* Compares the numbers at *a and *b as digit strings and advances both past them. */
+static int compare_numbers(const char **a, const char **b) {
+    size_t zeros_a = strspn(*a, "0"), zeros_b = strspn(*b, "0");
+    size_t length_a = digits(*a + zeros_a), length_b = digits(*b + zeros_b);
+    int order;
+
+    if (length_a != length_b)
+        order = length_a < length_b ? -1 : 1;
+    else
+        order = memcmp(*a + zeros_a, *b + zeros_b, length_a);
+    *a += zeros_a + length_a;
+    *b += zeros_b + length_b;
+    return order;
+}
+
+/* Like strcmp, but runs of digits compare as numbers. A total order: equal only if identical. */
+static int natural_compare(const char *a, const char *b) {
+    const char *x = a, *y = b;
+
+    while (*x && *y) {
+        if (digits(x) && digits(y)) {
+            int order = compare_numbers(&x, &y);
+
+            if (order)
+                return order;
+        } else {
+            if (*x != *y)
+                return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+            x++;
+            y++;
+        }
+    }
+    if (*x || *y)
+        return *x ? 1 : -1;
+    return strcmp(a, b); /* 01 and 1: any order, but always the same */
+}
+
+static iron_status no_memory(iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+}
+
+/* Takes `path`, also on failure. */
+static iron_status append(iron__file_list *list, char *path, iron_error *err) {
+    if (!path)
+        return no_memory(err);
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        char **paths = realloc(list->paths, capacity * sizeof *paths);
+
+        if (!paths) {
+            free(path);
+            return no_memory(err);
+        }
+        list->paths = paths;
+        list->capacity = capacity;
+    }
+    list->paths[list->count++] = path;
+    return IRON_OK;
+}
+
+static char *join(const char *directory, const char *name) {
+    size_t length = strlen(directory);
+    const char *slash = length && directory[length - 1] == '/' ? "" : "/";
+    char *path = NULL;
+
+    return asprintf(&path, "%s%s%s", directory, slash, name) < 0 ? NULL : path;
+}
+
+static int by_natural_order(const void *a, const void *b) {
+    return natural_compare(*(char *const *)a, *(char *const *)b);
+}
+
+/* Subfolders and sidecars of token files are skipped. A file that stat cannot access is an error:
+ * it would be a missing shard. */
+static iron_status add_entry(iron__file_list *list, const char *path, const char *name,
+                             iron_error *err) {
+    char *file = join(path, name);
+    struct stat info;
+    int code;
+
+    if (file && stat(file, &info) != 0) {
+        code = errno;
+        iron__fail(err, IRON_E_IO, code, "cannot open %.120s: %s", file, strerror(code));
+        free(file);
+        return IRON_E_IO;
+    }
+    if (file && (S_ISDIR(info.st_mode) || is_sidecar(file))) {
+        free(file);
+        return IRON_OK;
+    }
+    return append(list, file, err);
+}
+
+static iron_status add_entries(iron__file_list *list, DIR *directory, const char *path,
+                               iron_error *err) {
+    struct dirent *entry;
+
+    while ((errno = 0, entry = readdir(directory)))
+        if (entry->d_name[0] != '.')
+            IRON_TRY(add_entry(list, path, entry->d_name, err));
+    if (errno)
+        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", path,
+                          strerror(errno));
+    return IRON_OK;
+}
+
+static iron_status add_directory(iron__file_list *list, const char *path, iron_error *err) {
+    size_t first = list->count;
+    DIR *directory = opendir(path);
+    iron_status status;
+
+    if (!directory)
+        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", path,
+                          strerror(errno));
+    status = add_entries(list, directory, path, err);
+    closedir(directory);
+    IRON_TRY(status);
+    IRON_FAIL_IF(list->count == first, err, IRON_E_ARG,
+                 "directory %.120s has no files; name files or a directory that has some", path);
+    qsort(list->paths + first, list->count - first, sizeof *list->paths, by_natural_order);
+    return IRON_OK;
+}
+
+iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err) {
+    struct stat info;
+
+    if (iron__path_is_stdin(path))
+        return append(list, strdup(path), err);
+    if (stat(path, &info) != 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return add_directory(list, path, err);
+    return append(list, strdup(path), err);
+}
+
+void iron__file_list_clear(iron__file_list *list) {
+    for (size_t k = 0; k < list->count; k++)
+        free(list->paths[k]);
+    free(list->paths);
+    *list = (iron__file_list){0};
+}

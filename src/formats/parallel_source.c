@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * parallel_source.c: a source of regular files, read at many positions at once.
+ *
+ * One thread does not get the full memory bandwidth out of the page cache; two threads at different
+ * positions get 1.9 times as much (two cores of a Neoverse V1). All threads that read a file share
+ * one descriptor and use pread. The descriptors are in a small table, because a source may have
+ * 100,000 files: a file in frequent use stays open, and the least recently used one is closed when
+ * another needs its entry.
+ *
+ * Sharing a descriptor also means that a file that is renamed or removed meanwhile stays the same
+ * for all threads. If it was closed to free an entry and is another file when it is opened again,
+ * that is an error: a result never mixes two versions.
+ *
+ * Invariants of the table, under its mutex: 1. a file has at most one entry; 2. an entry with
+ * users, or with a descriptor of -1, is never given to another file. A thread that finds all
+ * entries in use waits for one: their users are reading regular files and will finish.
+ *
+ * Direct reads. A file that is not in the page cache comes from the disk in any case; past the
+ * cache it is not copied a second time and evicts nothing. Data in the cache is faster from there.
+ * Direct reads need whole blocks at block-aligned addresses in memory: other reads go through a
+ * buffer, and whatever cannot be read directly is left to ordinary reads, which also report the
+ * errors. Blocks are pages of 4096 bytes, which any disk accepts; a file system that needs larger
+ * ones refuses, and is read in the ordinary way.
+ */
+#include "formats/source.h"
+
+#include "core/fail.h"
+#include "core/memory.h"
+#include "formats/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BLOCK ((size_t)4096)
+
+/* Largest single direct read, so that a stop flag is noticed soon. */
+#define CALL_BYTES ((size_t)8 << 20)
+
+/* Size of a buffer: disks are usually asked for 1 MiB at a time anyway. */
+#define BUFFER_BYTES ((size_t)1 << 20)
+#define BUFFERS_IDLE 64u /* kept for reuse */
+
+/* For smaller files a second descriptor costs as much as it gains. */
+#define COLD_BYTES   ((uint64_t)16 << 20)
+#define COLD_SAMPLES 64u
+
+/* As many as a feed ring has readers at most; the usual limit of a process is 1024. */
+#define OPEN_FILES_MAX 64u
+
+/* A second descriptor of an open file for direct reads, and the number of bytes that can be read
+ * with it: the whole blocks of its current size. fd is -1 if direct reads are off or impossible. */
+typedef struct direct_file {
+    int fd;
+    uint64_t bytes;
+} direct_file;
+
+/* Buffers for direct reads, one per thread that reads, created on demand with mmap: an
+ * iron_allocator must not be called from reader threads. */
+typedef struct direct_buffers {
+    pthread_mutex_t mutex;
+    size_t count;
+    char *idle[BUFFERS_IDLE];
+} direct_buffers;
+
+/* An entry of the table of open files. */
+typedef struct open_file {
+    size_t index; /* the file; FREE: unused entry */
+    int fd;       /* -1: a thread is opening it */
+    direct_file direct;
+    unsigned users;
+    uint64_t last_use;
+} open_file;
+
+#define FREE SIZE_MAX
+
+static const open_file free_entry = {.index = FREE, .fd = -1, .direct.fd = -1};
+
+/* The identity of a file when it was first opened. */
+typedef struct first_identity {
+    dev_t device;
+    ino_t inode;
+    uint32_t entry; /* the entry that it had last */
+    uint32_t is_known;
+} first_identity;
+
+typedef struct open_files {
+    const iron_source *source;
+    iron__direct_mode direct_mode; /* for files that are opened from now on */
+    const iron_allocator *allocator;
+    first_identity *identities; /* of each file */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    uint64_t clock;
+    open_file entries[OPEN_FILES_MAX];
+} open_files;
+
+struct iron__parallel_source {
+    const iron_source *source;
+    const iron_allocator *allocator;
+    uint64_t begin, end; /* tokens of the source */
+    size_t width;
+    size_t count;
+    uint64_t *starts; /* the stream position of each file's first token */
+    open_files files;
+    direct_buffers buffers;
+    atomic_uint_fast64_t direct_bytes; /* read past the page cache; for tests */
+};
+
+/* Whether less than half of a file is in the page cache, from a sample of evenly spread pages. For
+ * files that this user neither owns nor may write, the kernel reports all pages as cached. */
+static bool is_cold(int fd, uint64_t bytes) {
+    uint64_t pages = bytes / BLOCK;
+    unsigned missing = 0;
+    char *map;
+
+    if (bytes < COLD_BYTES || bytes > SIZE_MAX || sysconf(_SC_PAGESIZE) != (long)BLOCK)
+        return false;
+    map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return false;
+    for (unsigned k = 0; k < COLD_SAMPLES; k++) {
+        size_t page = (size_t)(pages / COLD_SAMPLES * k);
+        unsigned char is_here = 1;
+
+        if (mincore(map + page * BLOCK, BLOCK, &is_here) == 0 && !(is_here & 1))
+            missing++;
+    }
+    munmap(map, (size_t)bytes);
+    return missing > COLD_SAMPLES / 2;
+}
+
+/* Opened through /proc/self/fd: the path may name another file by now. */
+static direct_file direct_open(int fd, iron__direct_mode mode) {
+    direct_file file = {.fd = -1};
+    struct stat info;
+    char name[40];
+
+    if (mode == IRON_DIRECT_NEVER || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return file;
+    if (mode == IRON_DIRECT_COLD && !is_cold(fd, (uint64_t)info.st_size))
+        return file;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    file.fd = open(name, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    file.bytes = (uint64_t)info.st_size / BLOCK * BLOCK;
+    return file;
+}
+
+static void direct_close(direct_file *file) {
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+static void direct_buffers_init(direct_buffers *b) {
+    pthread_mutex_init(&b->mutex, NULL);
+    b->count = 0;
+}
+
+static void direct_buffers_deinit(direct_buffers *b) {
+    while (b->count > 0)
+        munmap(b->idle[--b->count], BUFFER_BYTES);
+    pthread_mutex_destroy(&b->mutex);
+}
+
+/* NULL: out of memory; ordinary reads are used instead. */
+static char *take_buffer(direct_buffers *b) {
+    char *buffer = NULL;
+
+    pthread_mutex_lock(&b->mutex);
+    if (b->count > 0)
+        buffer = b->idle[--b->count];
+    pthread_mutex_unlock(&b->mutex);
+    if (buffer)
+        return buffer;
+    buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return buffer == MAP_FAILED ? NULL : buffer;
+}
+
+static void give_buffer(direct_buffers *b, char *buffer) {
+    pthread_mutex_lock(&b->mutex);
+    if (b->count < BUFFERS_IDLE) {
+        b->idle[b->count++] = buffer;
+        buffer = NULL;
+    }
+    pthread_mutex_unlock(&b->mutex);
+    if (buffer)
+        munmap(buffer, BUFFER_BYTES);
+}
+
+/* Reads whole blocks to a block-aligned address; 0 at the end of the file and on error. */
+static size_t read_blocks(const direct_file *file, uint64_t at, void *to, size_t bytes) {
+    ssize_t count;
+
+    do
+        count = pread(file->fd, to, bytes, (off_t)at);
+    while (count < 0 && errno == EINTR);
+    return count > 0 ? (size_t)count : 0;
+}
+
+/* Reads directly into memory; 0 if the place or the address is not aligned, or on error. */
+static size_t read_aligned(const direct_file *file, uint64_t at, void *to, size_t want) {
+    size_t bytes = want < CALL_BYTES ? want / BLOCK * BLOCK : CALL_BYTES;
+
+    if (at % BLOCK != 0 || (uintptr_t)to % BLOCK != 0 || bytes == 0)
+        return 0;
+    if (bytes > file->bytes - at)
+        bytes = (size_t)(file->bytes - at);
+    return read_blocks(file, at, to, bytes);
+}
+
+/* Reads through a buffer, up to its size. */
+static size_t read_buffered(direct_buffers *b, const direct_file *file, uint64_t at, void *to,
+                            size_t want) {
+    uint64_t begin = at / BLOCK * BLOCK;
+    size_t lead = (size_t)(at - begin), bytes = BUFFER_BYTES, got;
+    char *buffer = take_buffer(b);
+
+    if (!buffer)
+        return 0;
+    if (want < BUFFER_BYTES - lead)
+        bytes = (lead + want + BLOCK - 1) / BLOCK * BLOCK;
+    if (bytes > file->bytes - begin)
+        bytes = (size_t)(file->bytes - begin);
+    got = read_blocks(file, begin, buffer, bytes);
+    got = got > lead ? got - lead : 0;
+    got = got < want ? got : want;
+    memcpy(to, buffer + lead, got);
+    give_buffer(b, buffer);
+    return got;
+}
+
+/* Reads up to `want` bytes from byte `at` on, to any address, and returns how many. It stops short
+ * at the end of the file, on errors and when stopped; ordinary reads continue from there. */
+static size_t direct_read(direct_buffers *b, const direct_file *file, uint64_t at, void *to,
+                          size_t want, const atomic_bool *stop) {
+    size_t done = 0;
+
+    while (done < want && at + done < file->bytes && !(stop && atomic_load(stop))) {
+        char *next = (char *)to + done;
+        size_t got = read_aligned(file, at + done, next, want - done);
+
+        if (got == 0) /* not whole blocks, or not aligned */
+            got = read_buffered(b, file, at + done, next, want - done);
+        if (got == 0)
+            break;
+        done += got;
+    }
+    return done;
+}
+
+static iron_status open_files_init(open_files *t, const iron_source *source,
+                                   const iron_allocator *allocator, iron_error *err) {
+    *t = (open_files){.source = source, .allocator = allocator};
+    t->identities = iron__allocate(allocator, iron_source_file_count(source), sizeof *t->identities,
+                                   "a file table", err);
+    if (!t->identities)
+        return IRON_E_NOMEM;
+    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+        t->entries[k] = free_entry;
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->changed, NULL);
+    return IRON_OK;
+}
+
+static void close_entry(const open_files *t, open_file *entry) {
+    iron__source_file file = {.fd = entry->fd};
+
+    if (entry->index != FREE) {
+        file.path = iron_source_file(t->source, entry->index);
+        iron__source_file_close(&file);
+        direct_close(&entry->direct);
+    }
+    *entry = free_entry;
+}
+
+static void open_files_deinit(open_files *t) {
+    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+        close_entry(t, &t->entries[k]);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->mutex);
+    iron__release(t->allocator, t->identities);
+}
+
+/* The least recently used file without users. */
+static open_file *oldest_idle(open_files *t) {
+    open_file *oldest = NULL;
+
+    for (size_t k = 0; k < OPEN_FILES_MAX; k++) {
+        open_file *entry = &t->entries[k];
+
+        if (entry->index != FREE && entry->users == 0 &&
+            (!oldest || entry->last_use < oldest->last_use))
+            oldest = entry;
+    }
+    return oldest;
+}
+
+/* An entry for another file; NULL: all are in use. */
+static open_file *find_entry(open_files *t) {
+    open_file *entry = NULL;
+
+    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+        if (t->entries[k].index == FREE)
+            return &t->entries[k];
+    entry = oldest_idle(t);
+    if (entry)
+        close_entry(t, entry);
+    return entry;
+}
+
+/* The process has reached its limit of open files: closes an idle file of ours, waiting until one
+ * is idle. False: none of the open files are ours. */
+static bool wait_for_descriptor(open_files *t) {
+    open_file *idle;
+    bool are_ours = true;
+
+    pthread_mutex_lock(&t->mutex);
+    while (!(idle = oldest_idle(t)) && are_ours) {
+        are_ours = false;
+        for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+            are_ours = are_ours || t->entries[k].fd >= 0;
+        if (are_ours)
+            pthread_cond_wait(&t->changed, &t->mutex);
+    }
+    if (idle)
+        close_entry(t, idle);
+    pthread_mutex_unlock(&t->mutex);
+    return idle != NULL;
+}
+
+/* Opens a file, waiting for a descriptor if the process has too many. */
+static iron_status open_index(open_files *t, size_t index, iron__source_file *file,
+                              struct stat *info, iron_error *err) {
+    iron_error why = {0};
+    iron_status status;
+
+    *file = (iron__source_file){.path = iron_source_file(t->source, index), .fd = -1};
+    while ((status = iron__source_file_open(file, &why)) != IRON_OK) {
+        bool is_full = why.native == EMFILE || why.native == ENFILE;
+
+        if (is_full && wait_for_descriptor(t))
+            continue;
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (fstat(file->fd, info) != 0) {
+        status = iron__fail(err, IRON_E_IO, errno, "cannot stat %.120s: %s", file->path,
+                            strerror(errno));
+        iron__source_file_close(file);
+        return status;
+    }
+    return IRON_OK;
+}
+
+/* Opens the file that an entry was reserved for. Other threads may use the table meanwhile. */
+static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) {
+    size_t index = entry->index;
+    iron__source_file file;
+    struct stat info = {0};
+    iron_status status = open_index(t, index, &file, &info, err);
+    direct_file direct = direct_open(file.fd, t->direct_mode);
+
+    pthread_mutex_lock(&t->mutex);
+    if (status == IRON_OK) {
+        first_identity *first = &t->identities[index];
+
+        if (first->is_known && (first->device != info.st_dev || first->inode != info.st_ino))
+            status = iron__fail(err, IRON_E_IO, 0,
+                                "%.120s was replaced by another file while being read", file.path);
+        else
+            *first = (first_identity){info.st_dev, info.st_ino, first->entry, 1};
+        entry->fd = file.fd;
+        entry->direct = direct;
+    }
+    if (status != IRON_OK)
+        close_entry(t, entry);
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->mutex);
+    return status;
+}
+
+/* A descriptor of the file for pread, and one for direct reads if there is one, until released. It
+ * is an error if the file is not the one that was opened first. */
+static iron_status open_files_acquire(open_files *t, size_t index, int *fd, direct_file *direct,
+                                      iron_error *err) {
+    open_file *entry;
+    bool is_open;
+
+    pthread_mutex_lock(&t->mutex);
+    for (;;) {
+        entry = &t->entries[t->identities[index].entry];
+        if (entry->index != index)
+            entry = NULL;
+        is_open = entry && entry->fd >= 0;
+        if (!entry)
+            entry = find_entry(t);
+        else if (!is_open)
+            entry = NULL; /* another thread is opening it */
+        if (entry)
+            break;
+        pthread_cond_wait(&t->changed, &t->mutex);
+    }
+    if (!is_open) {
+        *entry = free_entry;
+        entry->index = index;
+        t->identities[index].entry = (uint32_t)(entry - t->entries);
+    }
+    entry->users++;
+    entry->last_use = ++t->clock;
+    pthread_mutex_unlock(&t->mutex);
+    if (!is_open)
+        IRON_TRY(fill_entry(t, entry, err));
+    *fd = entry->fd;
+    *direct = entry->direct;
+    return IRON_OK;
+}
+
+static void open_files_release(open_files *t, size_t index) {
+    pthread_mutex_lock(&t->mutex);
+    if (--t->entries[t->identities[index].entry].users == 0)
+        pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
+                                       iron__parallel_source **out, iron_error *err) {
+    iron__parallel_source *p = iron__allocate(allocator, 1, sizeof *p, "a file reader", err);
+    iron_status status;
+
+    *out = NULL;
+    if (!p)
+        return IRON_E_NOMEM;
+    p->source = source;
+    p->allocator = allocator;
+    p->width = iron_dtype_bytes(iron_source_dtype(source));
+    p->begin = iron__source_position(source);
+    p->count = iron_source_file_count(source);
+    p->starts = iron__allocate(allocator, p->count, sizeof *p->starts, "a list of files", err);
+    status = p->starts ? open_files_init(&p->files, source, allocator, err) : IRON_E_NOMEM;
+    if (status != IRON_OK) {
+        iron__release(allocator, p->starts);
+        iron__release(allocator, p);
+        return status;
+    }
+    for (size_t k = 0; k < p->count; k++) {
+        p->starts[k] = p->end;
+        p->end += iron_source_file_tokens(source, k);
+    }
+    direct_buffers_init(&p->buffers);
+    *out = p;
+    return IRON_OK;
+}
+
+void iron__parallel_source_close(iron__parallel_source *p) {
+    if (!p)
+        return;
+    open_files_deinit(&p->files);
+    direct_buffers_deinit(&p->buffers);
+    iron__release(p->allocator, p->starts);
+    iron__release(p->allocator, p);
+}
+
+void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mode mode) {
+    p->files.direct_mode = mode;
+}
+
+uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p->end - p->begin; }
+
+/* The file that contains a token of the stream: the last one that starts there or before. */
+static size_t file_with(const iron__parallel_source *p, uint64_t position) {
+    size_t low = 0, high = p->count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (p->starts[middle] <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Reads `want` bytes of a file from one of its tokens on; the file must have them all. */
+static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t token, char *to,
+                              size_t want, const atomic_bool *stop, iron_error *err) {
+    const iron__format_layout *l = iron__source_layout(p->source, index);
+    iron__source_file file = {.path = iron_source_file(p->source, index),
+                              .bytes = l->bytes,
+                              .offset = l->data_offset + token * p->width};
+    direct_file direct;
+    iron_status status;
+    size_t done = 0, got = 0;
+
+    IRON_TRY(open_files_acquire(&p->files, index, &file.fd, &direct, err));
+    if (direct.fd >= 0) {
+        done = direct_read(&p->buffers, &direct, file.offset, to, want, stop);
+        p->direct_bytes += done;
+        file.offset += done;
+    }
+    status = iron__source_file_read(&file, to + done, want - done, &got, stop, err);
+    open_files_release(&p->files, index);
+    if (status == IRON_OK && done + got < want)
+        status = iron__source_file_check_end(&file, err);
+    return status;
+}
+
+iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first, void *tokens,
+                                       size_t count, const atomic_bool *stop, iron_error *err) {
+    uint64_t position = p->begin + first;
+    char *to = tokens;
+
+    for (size_t k = file_with(p, position); count > 0; k++) {
+        uint64_t token = position - p->starts[k];
+        uint64_t rest = iron_source_file_tokens(p->source, k) - token;
+        size_t some = count < rest ? count : (size_t)rest;
+
+        if (some > 0)
+            IRON_TRY(read_piece(p, k, token, to, some * p->width, stop, err));
+        position += some;
+        to += some * p->width;
+        count -= some;
+    }
+    return IRON_OK;
+}

@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * opencl_device.c: the OpenCL library, errors, shared contexts, device properties, opening and
+ * closing devices, and the backend's table.
+ *
+ * libOpenCL.so.1 (or IRON_OPENCL_LIBRARY), its functions as listed in opencl_symbols.def, and the
+ * devices of all platforms are one state per process, behind a mutex: the first caller loads, the
+ * others get what it found. A missing library, symbol, platform or device is not an error but a
+ * reason; it is stored and returned to every caller. A device is listed if it is available, has a
+ * compiler, OpenCL 1.2 and the host's byte order; others cannot run our kernels. The library is
+ * never unloaded: drivers start threads that would continue in unmapped code.
+ *
+ * Errors: the table below lists the codes with a meaning of their own; all others are driver errors
+ * that leave the device usable. A device is lost if the code says so, if waiting for commands ran
+ * out of resources (drivers report a crashed kernel this way; at a launch the same code only means
+ * that the kernel needs too much), and if the code is not in the standard: vendors use such codes
+ * for faults in kernels.
+ *
+ * An open device is a handle on a context with one device in it, plus a queue for operations on
+ * memory. OpenCL has no graphs, no launches that overlap within a queue, no texture handles, no
+ * cache control, and no guarantee that all groups of a kernel run concurrently; those optional
+ * entries stay NULL.
+ *
+ * Contexts are created under the lock, because two threads that open a device at the same time want
+ * the same one. They are destroyed outside of it, because that takes long. A retired context is no
+ * longer in the list; the last of its users destroys it.
+ */
+#include "core/fail.h"
+#include "core/memory.h"
+#include "gpu/opencl/opencl_internal.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIBRARY_VARIABLE "IRON_OPENCL_LIBRARY"
+
+static struct {
+    pthread_mutex_t mutex;
+    bool is_tried;
+    iron_error reason; /* status IRON_OK if the library can be used */
+    iron__opencl_library library;
+} loader = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct {
+    const char *name;
+    size_t offset; /* in iron__opencl_api */
+    bool is_required;
+} symbols[] = {
+#define IRON_CL_REQUIRED(result, name, parameters) {#name, offsetof(iron__opencl_api, name), true},
+#define IRON_CL_OPTIONAL(result, name, parameters) {#name, offsetof(iron__opencl_api, name), false},
+#include "gpu/opencl/opencl_symbols.def"
+};
+
+static iron_status load_symbols(void *handle, const char *library, iron__opencl_api *api,
+                                iron_error *err) {
+    for (size_t k = 0; k < sizeof symbols / sizeof symbols[0]; k++) {
+        void *address = dlsym(handle, symbols[k].name);
+
+        IRON_FAIL_IF(!address && symbols[k].is_required, err, IRON_E_UNSUPPORTED,
+                     "opencl: %.120s has no %s; install a library for OpenCL 1.2 or later", library,
+                     symbols[k].name);
+        memcpy((char *)api + symbols[k].offset, &address, sizeof address);
+    }
+    return IRON_OK;
+}
+
+static iron_status load_library(iron__opencl_api *api, iron_error *err) {
+    /* secure_getenv: ignored by programs that run with elevated privileges. */
+    const char *named = secure_getenv(LIBRARY_VARIABLE);
+    const char *name = named && named[0] ? named : "libOpenCL.so.1";
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    iron_status status;
+
+    if (!handle) {
+        const char *reason = dlerror();
+
+        IRON_FAIL(err, IRON_E_UNSUPPORTED,
+                  "opencl: no library: %.130s; install an OpenCL loader, or set " LIBRARY_VARIABLE,
+                  reason ? reason : name);
+    }
+    status = load_symbols(handle, name, api, err);
+    if (status != IRON_OK)
+        dlclose(handle); /* none of its code has run yet */
+    return status;
+}
+
+/* "OpenCL 3.0 PoCL ..." is 300; 0 for anything else. */
+static uint32_t parse_version(const char *text) {
+    static const char start[] = "OpenCL ";
+    unsigned long major, minor;
+    char *end;
+
+    if (strncmp(text, start, sizeof start - 1) != 0)
+        return 0;
+    major = strtoul(text + sizeof start - 1, &end, 10);
+    if (*end != '.' || major > 99)
+        return 0;
+    minor = strtoul(end + 1, &end, 10);
+    return minor > 9 ? 0 : (uint32_t)(major * 100 + minor * 10);
+}
+
+static bool has_flag(const iron__opencl_api *cl, iron__cl_device *id, uint32_t what) {
+    uint32_t flag = 0;
+
+    return cl->clGetDeviceInfo(id, what, sizeof flag, &flag, NULL) == IRON_CL_SUCCESS && flag;
+}
+
+static uint32_t device_version(const iron__opencl_api *cl, iron__cl_device *id) {
+    char text[1024] = "";
+
+    if (cl->clGetDeviceInfo(id, IRON_CL_DEVICE_VERSION, sizeof text, text, NULL) != IRON_CL_SUCCESS)
+        return 0;
+    text[sizeof text - 1] = '\0';
+    return parse_version(text);
+}
+
+static bool is_usable(const iron__opencl_api *cl, iron__cl_device *id, uint32_t version) {
+    return version >= 120 && has_flag(cl, id, IRON_CL_DEVICE_AVAILABLE) &&
+           has_flag(cl, id, IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
+           has_flag(cl, id, IRON_CL_DEVICE_ENDIAN_LITTLE);
+}
+
+static bool is_listed(const iron__opencl_library *library, const iron__cl_device *id) {
+    for (size_t k = 0; k < library->count; k++)
+        if (library->entries[k].id == id)
+            return true;
+    return false;
+}
+
+static iron_status no_memory(iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, 0, "out of memory while listing OpenCL devices");
+}
+
+/* Adds the usable devices of one kind of a platform. *seen counts all of them. */
+static iron_status list_devices(iron__opencl_library *library, iron__cl_platform *platform,
+                                uint64_t kind, size_t *seen, iron_error *err) {
+    const iron__opencl_api *cl = &library->api;
+    iron__opencl_entry *entries;
+    iron__cl_device **ids;
+    uint32_t count = 0;
+
+    if (cl->clGetDeviceIDs(platform, kind, 0, NULL, &count) != IRON_CL_SUCCESS || count == 0)
+        return IRON_OK; /* CL_DEVICE_NOT_FOUND or a broken platform: others may have devices */
+    ids = calloc(count, sizeof(iron__cl_device *));
+    entries = realloc(library->entries, (library->count + count) * sizeof *entries);
+    if (entries)
+        library->entries = entries;
+    if (!ids || !entries) {
+        free(ids);
+        return no_memory(err);
+    }
+    if (cl->clGetDeviceIDs(platform, kind, count, ids, NULL) != IRON_CL_SUCCESS)
+        count = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t version = device_version(cl, ids[k]);
+
+        ++*seen;
+        if (is_usable(cl, ids[k], version) && !is_listed(library, ids[k]))
+            entries[library->count++] = (iron__opencl_entry){
+                .platform = platform,
+                .id = ids[k],
+                .version = version,
+                .is_gpu = kind == IRON_CL_DEVICE_TYPE_GPU,
+            };
+    }
+    free(ids);
+    return IRON_OK;
+}
+
+static iron_status list_platforms(iron__opencl_library *library,
+                                  iron__cl_platform *const *platforms, uint32_t count,
+                                  iron_error *err) {
+    static const uint64_t kinds[] = {IRON_CL_DEVICE_TYPE_GPU, IRON_CL_DEVICE_TYPE_ACCELERATOR,
+                                     IRON_CL_DEVICE_TYPE_CPU};
+    size_t seen = 0;
+
+    for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++)
+        for (uint32_t k = 0; k < count; k++)
+            IRON_TRY(list_devices(library, platforms[k], kinds[kind], &seen, err));
+    IRON_FAIL_IF(seen == 0, err, IRON_E_UNSUPPORTED,
+                 "opencl: no device: none of %u drivers reports one; check this user's permissions",
+                 count);
+    IRON_FAIL_IF(
+        library->count == 0, err, IRON_E_UNSUPPORTED,
+        "opencl: no usable device: none of %zu is available with OpenCL 1.2, a compiler and "
+        "little-endian numbers; update the driver",
+        seen);
+    return IRON_OK;
+}
+
+static iron_status find_devices(iron__opencl_library *library, iron_error *err) {
+    const iron__opencl_api *cl = &library->api;
+    iron__cl_platform **platforms;
+    uint32_t count = 0;
+    int32_t code = cl->clGetPlatformIDs(0, NULL, &count);
+    iron_status status;
+
+    IRON_FAIL_IF(code == IRON_CL_PLATFORM_NOT_FOUND_KHR || (code == IRON_CL_SUCCESS && count == 0),
+                 err, IRON_E_UNSUPPORTED,
+                 "opencl: no platform: the library found no driver; install one (drivers are "
+                 "registered in /etc/OpenCL/vendors)");
+    if (code == IRON_CL_SUCCESS) {
+        platforms = calloc(count, sizeof(iron__cl_platform *));
+        if (!platforms)
+            return no_memory(err);
+        code = cl->clGetPlatformIDs(count, platforms, NULL);
+        status = code == IRON_CL_SUCCESS ? list_platforms(library, platforms, count, err) : IRON_OK;
+        free(platforms);
+        if (code == IRON_CL_SUCCESS)
+            return status;
+    }
+    return iron__fail(err, IRON_E_UNSUPPORTED, code,
+                      "opencl: clGetPlatformIDs failed: %s; reinstall the driver",
+                      iron__opencl_error_name(code).text);
+}
+
+/* Frees the list of devices. */
+static void discard_devices(void) {
+    free(loader.library.entries);
+    loader.library = (iron__opencl_library){0};
+}
+
+/* Loads the library at the first call and keeps the result. IRON_E_UNSUPPORTED with the reason: no
+ * library, an old one, no platform, no device. Thread-safe. *out stays valid. */
+static iron_status get_library(const iron__opencl_library **out, iron_error *err) {
+    iron_status status;
+
+    *out = NULL;
+    pthread_mutex_lock(&loader.mutex);
+    if (!loader.is_tried) {
+        loader.reason = (iron_error){.status = IRON_OK};
+        status = load_library(&loader.library.api, &loader.reason);
+        if (status == IRON_OK)
+            status = find_devices(&loader.library, &loader.reason);
+        if (status != IRON_OK)
+            discard_devices();
+        loader.is_tried = status != IRON_E_NOMEM; /* the next call may have memory */
+    }
+    status = loader.reason.status;
+    if (status == IRON_OK)
+        *out = &loader.library;
+    else if (err)
+        *err = loader.reason;
+    pthread_mutex_unlock(&loader.mutex);
+    return status;
+}
+
+typedef enum error_kind {
+    KIND_DRIVER,    /* the call failed; the device stays usable */
+    KIND_LOST,      /* marks the device as failed */
+    KIND_RESOURCES, /* DRIVER, LOST or MEMORY, depending on the call */
+    KIND_MEMORY,
+    KIND_UNSUPPORTED,
+    KIND_ARGUMENT
+} error_kind;
+
+typedef struct error_row {
+    int32_t code;
+    error_kind kind;
+    const char *advice;
+} error_row;
+
+#define RESTART     "restart the program to use this device"
+#define FREE_DEVICE "free device memory or request less"
+#define FREE_HOST   "free host memory or request less"
+
+static const error_row error_rows[] = {
+    {IRON_CL_OUT_OF_RESOURCES, KIND_RESOURCES,
+     "a kernel crashed or needs more than the device has; " RESTART},
+    {IRON_CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, KIND_LOST,
+     "an earlier command in the queue failed; " RESTART},
+    {IRON_CL_DEVICE_NOT_AVAILABLE, KIND_LOST, "the device is gone; " RESTART},
+    {IRON_CL_INVALID_COMMAND_QUEUE, KIND_LOST, "an earlier fault destroyed the queue; " RESTART},
+    {IRON_CL_CONTEXT_TERMINATED_KHR, KIND_LOST, "the driver ended the context; " RESTART},
+    {IRON_CL_MEM_OBJECT_ALLOCATION_FAILURE, KIND_MEMORY, FREE_DEVICE},
+    {IRON_CL_OUT_OF_HOST_MEMORY, KIND_MEMORY, FREE_HOST},
+    {IRON_CL_INVALID_BUFFER_SIZE, KIND_MEMORY, "request less"},
+    {IRON_CL_MAP_FAILURE, KIND_MEMORY, FREE_HOST},
+    {IRON_CL_COMPILER_NOT_AVAILABLE, KIND_UNSUPPORTED, "install the driver's compiler"},
+    {IRON_CL_PROFILING_INFO_NOT_AVAILABLE, KIND_UNSUPPORTED, "use the host's clock"},
+    {IRON_CL_MEM_COPY_OVERLAP, KIND_ARGUMENT, "copy through another buffer"},
+    {IRON_CL_INVALID_KERNEL_NAME, KIND_ARGUMENT, "check the name in the program's source"},
+    {IRON_CL_INVALID_ARG_INDEX, KIND_ARGUMENT, "pass as many arguments as the kernel has"},
+    {IRON_CL_INVALID_ARG_VALUE, KIND_ARGUMENT, "check the arguments against the parameters"},
+    {IRON_CL_INVALID_ARG_SIZE, KIND_ARGUMENT, "check the arguments against the parameters"},
+    {IRON_CL_INVALID_KERNEL_ARGS, KIND_ARGUMENT, "pass as many arguments as the kernel has"},
+    {IRON_CL_INVALID_WORK_GROUP_SIZE, KIND_ARGUMENT, "launch fewer threads per group"},
+    {IRON_CL_INVALID_WORK_ITEM_SIZE, KIND_ARGUMENT, "launch fewer threads per group"},
+};
+
+static const char *standard_name(int32_t code) {
+    switch (code) {
+#define ERROR_NAME(name, value)                                                                    \
+    case value:                                                                                    \
+        return "CL_" #name;
+        IRON_CL_ERROR_MAP(ERROR_NAME)
+#undef ERROR_NAME
+    default:
+        return NULL;
+    }
+}
+
+static const error_row *classify(int32_t code) {
+    static const error_row other = {0, KIND_DRIVER, "update the driver or use another device"};
+    static const error_row vendor = {0, KIND_LOST, "a kernel probably crashed; " RESTART};
+
+    for (size_t k = 0; k < sizeof error_rows / sizeof error_rows[0]; k++)
+        if (error_rows[k].code == code)
+            return &error_rows[k];
+    return standard_name(code) ? &other : &vendor;
+}
+
+iron__opencl_name iron__opencl_error_name(int32_t code) {
+    const char *name = standard_name(code);
+    iron__opencl_name n;
+
+    if (name)
+        snprintf(n.text, sizeof n.text, "%s", name);
+    else
+        snprintf(n.text, sizeof n.text, "unknown code %" PRId32, code);
+    return n;
+}
+
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER; /* for the list and its users */
+static iron__opencl_shared_context *contexts; /* at most one per device: the one to share */
+
+/* Removes the context from the list, if it is there. */
+static void unlist(const iron__opencl_shared_context *c) {
+    iron__opencl_shared_context **at = &contexts;
+
+    while (*at && *at != c)
+        at = &(*at)->next;
+    if (*at)
+        *at = c->next;
+}
+
+/* New handles no longer share the device's context. */
+static void retire_context(const iron__opencl_device *device) {
+    if (!device->shared)
+        return;
+    pthread_mutex_lock(&contexts_lock);
+    unlist(device->shared);
+    pthread_mutex_unlock(&contexts_lock);
+}
+
+iron_status iron__opencl_check_as(iron__gpu_device *device, int32_t code, iron__opencl_call call,
+                                  const char *function, const char *detail, iron_error *err) {
+    const error_row *row = classify(code);
+    const char *advice = row->advice;
+    error_kind kind = row->kind;
+    iron_status status = IRON_OPENCL_DRIVER_STATUS;
+    iron_error error;
+
+    if (code == IRON_CL_SUCCESS)
+        return IRON_OK;
+    if (kind == KIND_RESOURCES) {
+        kind = call == IRON_OPENCL_ALLOCATE ? KIND_MEMORY
+               : call == IRON_OPENCL_WAIT   ? KIND_LOST
+                                            : KIND_DRIVER;
+        advice = call == IRON_OPENCL_ALLOCATE ? FREE_DEVICE : advice;
+    }
+    if (kind == KIND_MEMORY)
+        status = IRON_E_NOMEM;
+    else if (kind == KIND_UNSUPPORTED)
+        status = IRON_E_UNSUPPORTED;
+    else if (kind == KIND_ARGUMENT)
+        status = IRON_E_ARG;
+    iron__fail(&error, status, code, "opencl: %s failed: %s%s; %s", function,
+               iron__opencl_error_name(code).text, detail, advice);
+    if (kind == KIND_LOST) {
+        if (device->failure.status == IRON_OK) /* the first error stays */
+            device->failure = error;
+        retire_context(iron__opencl_device_of(device));
+    }
+    if (err)
+        *err = error;
+    return status;
+}
+
+/* Fills device->shared and device->context, creating the context if no handle shares one. */
+static iron_status acquire_context(iron__opencl_device *device, iron_error *err) {
+    const intptr_t properties[] = {IRON_CL_CONTEXT_PLATFORM, (intptr_t)device->entry->platform, 0};
+    iron__cl_device *id = device->entry->id;
+    int32_t code = IRON_CL_SUCCESS;
+    iron__opencl_shared_context *c;
+
+    pthread_mutex_lock(&contexts_lock);
+    c = contexts;
+    while (c && c->id != id)
+        c = c->next;
+    if (!c) {
+        c = iron__allocate(iron__allocator_default(), 1, sizeof *c, "an OpenCL context", err);
+        if (!c) {
+            pthread_mutex_unlock(&contexts_lock);
+            return IRON_E_NOMEM;
+        }
+        c->id = id;
+        c->native = device->api->clCreateContext(properties, 1, &id, NULL, NULL, &code);
+        if (code != IRON_CL_SUCCESS) {
+            pthread_mutex_unlock(&contexts_lock);
+            iron__release(iron__allocator_default(), c);
+            return iron__opencl_check(&device->base, code, "clCreateContext", err);
+        }
+        pthread_mutex_init(&c->programs_lock, NULL);
+        c->next = contexts;
+        contexts = c;
+    }
+    c->users++;
+    pthread_mutex_unlock(&contexts_lock);
+    device->shared = c;
+    device->context = c->native;
+    return IRON_OK;
+}
+
+static void release_context(iron__opencl_device *device) {
+    iron__opencl_shared_context *c = device->shared;
+    bool is_last;
+
+    if (!c)
+        return;
+    pthread_mutex_lock(&contexts_lock);
+    is_last = --c->users == 0;
+    if (is_last)
+        unlist(c);
+    pthread_mutex_unlock(&contexts_lock);
+    device->shared = NULL;
+    device->context = NULL;
+    if (!is_last)
+        return;
+    while (c->programs) {
+        iron__opencl_built_program *p = c->programs;
+
+        c->programs = p->next;
+        device->api->clReleaseProgram(p->native);
+        iron__release(iron__allocator_default(), p);
+    }
+    device->api->clReleaseContext(c->native);
+    pthread_mutex_destroy(&c->programs_lock);
+    iron__release(iron__allocator_default(), c);
+}
+
+/* Properties. One that cannot be read is 0 or "": describing a device never fails. */
+
+#define NVIDIA_EXTENSION "cl_nv_device_attribute_query"
+
+static char *trim(char *text) {
+    size_t skip = 0, length;
+
+    while (isspace((unsigned char)text[skip]))
+        skip++;
+    length = strlen(text + skip);
+    while (length > 0 && isspace((unsigned char)text[skip + length - 1]))
+        length--;
+    memmove(text, text + skip, length);
+    text[length] = '\0';
+    return text;
+}
+
+static int32_t get_info(const iron__opencl_api *api, const iron__opencl_entry *entry, uint32_t what,
+                        size_t room, void *out, size_t *bytes) {
+    assert(entry);
+    if (what == IRON_CL_PLATFORM_NAME || what == IRON_CL_PLATFORM_VERSION)
+        return api->clGetPlatformInfo(entry->platform, what, room, out, bytes);
+    return api->clGetDeviceInfo(entry->id, what, room, out, bytes);
+}
+
+/* A property of the device or its platform, without surrounding blanks; free() it. NULL: out of
+ * memory. */
+static char *text_of(const iron__opencl_api *api, const iron__opencl_entry *entry, uint32_t what) {
+    size_t bytes = 0;
+    char *text;
+
+    if (get_info(api, entry, what, 0, NULL, &bytes) != IRON_CL_SUCCESS)
+        bytes = 0;
+    text = calloc(1, bytes + 1);
+    if (text && bytes && get_info(api, entry, what, bytes, text, NULL) != IRON_CL_SUCCESS)
+        text[0] = '\0';
+    return text ? trim(text) : NULL;
+}
+
+/* Properties have 4 or 8 bytes; the device returns the size. */
+static uint64_t number_of(const iron__opencl_api *api, const iron__opencl_entry *entry,
+                          uint32_t what) {
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+    size_t bytes = 0;
+
+    if (get_info(api, entry, what, sizeof wide, &wide, &bytes) != IRON_CL_SUCCESS)
+        return 0;
+    if (bytes == sizeof wide)
+        return wide;
+    memcpy(&narrow, &wide, sizeof narrow);
+    return narrow;
+}
+
+static uint32_t u32_of(const iron__opencl_api *api, const iron__opencl_entry *entry,
+                       uint32_t what) {
+    uint64_t value = number_of(api, entry, what);
+
+    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+/* The list is separated by blanks; one name may be a prefix of another. */
+static bool has_word(const char *list, const char *word) {
+    size_t length = strlen(word);
+
+    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static bool has_extension(const iron__opencl_api *api, const iron__opencl_entry *entry,
+                          const char *extension) {
+    char *list = text_of(api, entry, IRON_CL_DEVICE_EXTENSIONS);
+    bool has = list && has_word(list, extension);
+
+    free(list);
+    return has;
+}
+
+/* Shared virtual memory needs the coarse-grained kind and every function for it. The device's
+ * version counts too: an OpenCL 2 loader in front of a 1.2 driver has functions that lead
+ * nowhere. */
+static bool has_svm(const iron__opencl_api *api, const iron__opencl_entry *entry) {
+    return entry->version >= 200 && api->clSVMAlloc && api->clSVMFree && api->clEnqueueSVMMap &&
+           api->clEnqueueSVMUnmap && api->clEnqueueSVMMemcpy && api->clEnqueueSVMMemFill &&
+           api->clSetKernelArgSVMPointer &&
+           number_of(api, entry, IRON_CL_DEVICE_SVM_CAPABILITIES) &
+               IRON_CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+}
+
+static void describe_entry(const iron__opencl_api *api, const iron__opencl_entry *entry,
+                           iron__gpu_info *info) {
+    static const char no_svm[] = "the device has no shared virtual memory";
+    static const char no_prefetch[] = "the driver cannot prefetch shared memory (OpenCL 2.1 can)";
+    char *name = text_of(api, entry, IRON_CL_DEVICE_NAME);
+    char *platform = text_of(api, entry, IRON_CL_PLATFORM_NAME);
+    char *driver = text_of(api, entry, IRON_CL_DRIVER_VERSION);
+    uint64_t local_bytes = number_of(api, entry, IRON_CL_DEVICE_LOCAL_MEM_SIZE);
+
+    *info = (iron__gpu_info){
+        .is_gpu = entry->is_gpu,
+        .units = u32_of(api, entry, IRON_CL_DEVICE_MAX_COMPUTE_UNITS),
+        .group_threads_max = u32_of(api, entry, IRON_CL_DEVICE_MAX_WORK_GROUP_SIZE),
+        .subgroup = 1, /* OpenCL 1.2 does not report it */
+        .has_f64 = has_extension(api, entry, "cl_khr_fp64"),
+        .local_bytes_max =
+            local_bytes > IRON_OPENCL_LOCAL_RESERVE ? local_bytes - IRON_OPENCL_LOCAL_RESERVE : 0,
+        .memory_bytes = number_of(api, entry, IRON_CL_DEVICE_GLOBAL_MEM_SIZE),
+        .version = entry->version,
+    };
+    if (has_extension(api, entry, NVIDIA_EXTENSION)) {
+        /* NVIDIA reports the first-level cache, 32 KiB per unit: 4 MiB on an H200, whose last level
+         * has 60 MiB. 0 (unknown) is better. */
+        info->cache_bytes = 0;
+        info->subgroup = u32_of(api, entry, IRON_CL_DEVICE_WARP_SIZE_NV);
+        if (info->subgroup == 0)
+            info->subgroup = 1;
+    } else {
+        info->cache_bytes = number_of(api, entry, IRON_CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    }
+    snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1,
+             name && name[0] ? name : "unnamed device");
+    /* "NVIDIA CUDA, OpenCL 3.0, driver 580.159.04" */
+    snprintf(info->driver, sizeof info->driver,
+             "%.36s, OpenCL %" PRIu32 ".%" PRIu32 ", driver %.30s", platform ? platform : "",
+             entry->version / 100, entry->version / 10 % 10, driver ? driver : "");
+    if (!has_svm(api, entry)) {
+        memcpy(info->lacks[IRON_GPU_UVM], no_svm, sizeof no_svm);
+        memcpy(info->lacks[IRON_GPU_UVM_PREFETCH], no_svm, sizeof no_svm);
+    } else if (entry->version < 210 || !api->clEnqueueSVMMigrateMem) {
+        memcpy(info->lacks[IRON_GPU_UVM_PREFETCH], no_prefetch, sizeof no_prefetch);
+    }
+    free(name);
+    free(platform);
+    free(driver);
+}
+
+/* Everything about device and driver that decides the result of a build. free() it; NULL: out of
+ * memory. */
+static char *make_identity(const iron__opencl_api *api, const iron__opencl_entry *entry) {
+    static const uint32_t properties[] = {IRON_CL_DEVICE_NAME, IRON_CL_DEVICE_VENDOR,
+                                          IRON_CL_DEVICE_VERSION, IRON_CL_DRIVER_VERSION,
+                                          IRON_CL_PLATFORM_VERSION};
+    char *texts[5], *identity = NULL;
+    bool is_complete = true;
+
+    for (size_t k = 0; k < 5; k++) {
+        texts[k] = text_of(api, entry, properties[k]);
+        is_complete = is_complete && texts[k];
+    }
+    if (!is_complete ||
+        asprintf(&identity, "device %s\nvendor %s\nversion %s\ndriver %s\nplatform %s\n", texts[0],
+                 texts[1], texts[2], texts[3], texts[4]) < 0)
+        identity = NULL;
+    for (size_t k = 0; k < 5; k++)
+        free(texts[k]);
+    return identity;
+}
+
+static iron_status probe(size_t *count, iron_error *err) {
+    const iron__opencl_library *library;
+
+    *count = 0;
+    IRON_TRY(get_library(&library, err));
+    *count = library->count;
+    return IRON_OK;
+}
+
+static iron_status find_entry(size_t index, const iron__opencl_library **library,
+                              const iron__opencl_entry **out, iron_error *err) {
+    IRON_TRY(get_library(library, err));
+    IRON_FAIL_IF(index >= (*library)->count, err, IRON_E_ARG,
+                 "opencl: no device %zu; the last one is %zu", index, (*library)->count - 1);
+    *out = &(*library)->entries[index];
+    return IRON_OK;
+}
+
+static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
+    const iron__opencl_library *library;
+    const iron__opencl_entry *entry = NULL;
+
+    IRON_TRY(find_entry(index, &library, &entry, err));
+    describe_entry(&library->api, entry, info);
+    return IRON_OK;
+}
+
+static void device_close(iron__gpu_device *base) {
+    iron__opencl_device *d;
+
+    if (!base)
+        return;
+    d = iron__opencl_device_of(base);
+    if (d->memory_queue)
+        iron__opencl_queue_ops.destroy(d->memory_queue);
+    release_context(d);
+    free(d->identity);
+    iron__release(iron__allocator_default(), d);
+}
+
+static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
+    const iron__opencl_library *library;
+    const iron__opencl_entry *entry = NULL;
+    iron__opencl_device *d;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(find_entry(index, &library, &entry, err));
+    d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "an OpenCL device", err);
+    if (!d)
+        return IRON_E_NOMEM;
+    d->base.ops = &iron__opencl_ops;
+    d->api = &library->api;
+    d->entry = entry;
+    d->identity = make_identity(d->api, entry);
+    describe_entry(d->api, entry, &d->base.info);
+    d->allocation_bytes_max = number_of(d->api, entry, IRON_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    d->has_u64_atomics = has_extension(d->api, entry, "cl_khr_int64_base_atomics");
+    d->has_register_limit = has_extension(d->api, entry, "cl_nv_compiler_options");
+    status = acquire_context(d, err);
+    if (status == IRON_OK) {
+        status = iron__opencl_queue_ops.create(&d->base, &d->memory_queue, err);
+        if (status != IRON_OK)
+            retire_context(d); /* it may be dead; the next handle tries a new one */
+    }
+    if (status != IRON_OK) {
+        device_close(&d->base);
+        return status;
+    }
+    *out = &d->base;
+    return IRON_OK;
+}
+
+static uintptr_t context_of(iron__gpu_device *device) {
+    return (uintptr_t)iron__opencl_device_of(device)->context;
+}
+
+const iron__gpu_ops iron__opencl_ops = {
+    .name = "opencl",
+    .probe = probe,
+    .describe = describe,
+    .device_open = device_open,
+    .device_close = device_close,
+    .context = context_of,
+    .program = &iron__opencl_program_ops,
+    .memory = &iron__opencl_memory_ops,
+    .queue = &iron__opencl_queue_ops,
+};

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seal.c: the op `seal` in races: a stream of tokens, read once, is reduced to its seal and to what
+ * else the parameter `lanes` asks for: statistics of its values, and its contribution. The answer
+ * must be right in every bit.
+ *
+ * Tokens come from the generator. A few are outside the vocabulary, as in real streams: the first
+ * in the middle, then one in a million. So every row must find some, and none can specialise in
+ * them.
+ *
+ * On the CPU the contenders are the seal's rows of ops/tokens/tokens.h; tokens are distributed in
+ * runs. With the contribution a run is processed in blocks: the seal's row reads one, which brings
+ * it into the first-level cache, then the best row of the op `tokens`.
+ *
+ * On GPUs they are the kernels that the product runs (ops/tokens/quads.k). With the contribution
+ * the stream is one batch, and both are computed in one read where its length is a multiple of
+ * four.
+ */
+#include "core/seal.h"
+#include "core/contribution.h"
+#include "core/divisor.h"
+#include "core/fail.h"
+#include "ops/data.h"
+#include "ops/op.h"
+#include "ops/tokens/tokens.h"
+#include "ops/tokens/tokens_contender.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ROWS_MAX    (UINT64_C(1) << 40)
+#define VOCAB_USUAL 50257u
+
+/* Values of the parameter `lanes`, in the order of its words. */
+enum { WITH_STATS, WITH_ALL, SEAL_ALONE };
+
+static bool has_stats(const iron__case *c) { return c->at[0] != SEAL_ALONE; }
+
+static bool has_contribution(const iron__case *c) { return c->at[0] == WITH_ALL; }
+
+/* The answer, 72 bytes without padding. The stream begins at position 0; its last quad is padded
+ * with zeros, which statistics do not count. What the case does not ask for has the value of an
+ * empty stream: first_position and min all ones, the others 0. */
+typedef struct seal_answer {
+    uint64_t count, t, a, b;
+    uint64_t out_of_vocab, first_position;
+    uint32_t first_value, min, max;
+    uint32_t xors; /* of the contribution, like sum */
+    uint64_t sum;
+} seal_answer;
+
+_Static_assert(sizeof(seal_answer) == 72, "no padding");
+
+static seal_answer answer_of(iron__seal_words w, iron__token_stats s, iron__contribution c) {
+    return (seal_answer){w.count,       w.t,   w.a,   w.b,    s.out_of_vocab, s.first_position,
+                         s.first_value, s.min, s.max, c.xors, c.sum};
+}
+
+/* The op's part of a problem. */
+typedef struct seal_problem {
+    iron__divisor divisor;
+    seal_answer expected;
+} seal_problem;
+
+static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
+                                   {"size", "STANDARD", UINT64_C(1) << 26, 1, NULL},
+                                   {"size", "LARGE", UINT64_C(1) << 31, 1, NULL}};
+
+static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
+                       uint64_t *cols) {
+    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
+
+    (void)element;
+    *rows = iron__line_usual(least, ROWS_MAX, sizeof(uint32_t), cache_bytes);
+    *cols = 1;
+}
+
+static uint64_t useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
+
+/* A quad's keys take 16, its sums and products 16, T 4: 9 per token; statistics 3 per token, the
+ * contribution 5. */
+static double operations(const iron__case *c) {
+    double each = 9 + (has_stats(c) ? 3 : 0) + (has_contribution(c) ? 5 : 0);
+
+    return each * (double)c->rows;
+}
+
+static iron_status accept(const iron__case *c, iron_error *err) {
+    IRON_TRY(iron__line_accept(c, ROWS_MAX, err));
+    IRON_FAIL_IF(c->vocab < 2 || c->vocab > UINT32_C(1) << 31, err, IRON_E_ARG,
+                 "vocab is %" PRIu32 "; it must be 2 to 2147483648", c->vocab);
+    IRON_FAIL_IF(c->rows > (UINT64_C(1) << 62) / c->vocab, err, IRON_E_ARG,
+                 "%" PRIu64 " tokens with a vocabulary of %" PRIu32
+                 " are too many; the most is %" PRIu64,
+                 c->rows, c->vocab, (UINT64_C(1) << 62) / c->vocab);
+    return IRON_OK;
+}
+
+#define OUTSIDE_EVERY UINT64_C(999983)
+
+static void generate(void *context, size_t begin, size_t end) {
+    const iron__op_problem *p = context;
+
+    (void)iron_generate(p->c.seed, p->c.vocab, begin, (uint32_t *)p->inputs[0].data + begin,
+                        end - begin, NULL);
+}
+
+static void place_outside_tokens(const iron__op_problem *p) {
+    uint32_t *tokens = p->inputs[0].data;
+
+    for (uint64_t k = p->c.rows / 2; k < p->c.rows; k += OUTSIDE_EVERY)
+        tokens[k] = p->c.vocab + (uint32_t)(k % p->c.vocab);
+}
+
+/* Token by token, not by any of the rows in the race. */
+static iron__token_stats right_stats(const iron__op_problem *p) {
+    const uint32_t *tokens = p->inputs[0].data;
+    iron__token_stats s = iron__token_stats_neutral();
+
+    for (uint64_t k = 0; k < p->c.rows; k++) {
+        s.min = tokens[k] < s.min ? tokens[k] : s.min;
+        s.max = tokens[k] > s.max ? tokens[k] : s.max;
+        if (tokens[k] >= p->c.vocab && s.out_of_vocab++ == 0) {
+            s.first_position = k;
+            s.first_value = tokens[k];
+        }
+    }
+    return s;
+}
+
+static seal_answer right_answer(const iron__op_problem *p, const iron__divisor *divisor) {
+    const uint32_t *tokens = p->inputs[0].data;
+    iron__token_stats stats = iron__token_stats_neutral();
+    iron__contribution c = iron__contribution_neutral();
+    iron__seal seal = {.carried = 0};
+
+    iron__seal_feed(&seal, tokens, (size_t)p->c.rows);
+    if (has_stats(&p->c))
+        stats = right_stats(p);
+    if (has_contribution(&p->c)) {
+        iron__tokens_run run = {tokens, (size_t)p->c.rows, 0, divisor};
+
+        c = iron__tokens_scalar(&run);
+    }
+    return answer_of(iron__seal_total(&seal), stats, c);
+}
+
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    seal_problem *own;
+
+    p->own = own = iron__allocate(iron__allocator_default(), 1, sizeof *own, "a problem", err);
+    if (!own)
+        return IRON_E_NOMEM;
+    own->divisor = iron__divisor_make(p->c.vocab);
+    p->output_bytes = sizeof(seal_answer);
+    p->input_count = 1;
+    IRON_TRY(iron__data_take(&p->inputs[0], "tokens", (size_t)p->c.op->useful_bytes(&p->c), err));
+    iron__data_pieces(p->pool, (size_t)p->c.rows, generate, p);
+    place_outside_tokens(p);
+    own->expected = right_answer(p, &own->divisor);
+    return IRON_OK;
+}
+
+static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
+    return iron__data_make(out, pool, fill, err);
+}
+
+/* Compares one word of two answers; false and a sentence if they differ. */
+static bool same(const char *name, uint64_t got, uint64_t want, char *text, size_t size) {
+    if (got != want)
+        snprintf(text, size, "%s is %" PRIu64 ", should be %" PRIu64, name, got, want);
+    return got == want;
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    const seal_answer *got = output;
+    const seal_answer *want = &((const seal_problem *)problem->own)->expected;
+
+    return same("count", got->count, want->count, text, size) &&
+           same("T", got->t, want->t, text, size) && same("A", got->a, want->a, text, size) &&
+           same("B", got->b, want->b, text, size) && same("min", got->min, want->min, text, size) &&
+           same("max", got->max, want->max, text, size) &&
+           same("out_of_vocab", got->out_of_vocab, want->out_of_vocab, text, size) &&
+           same("the first position out of vocab", got->first_position, want->first_position, text,
+                size) &&
+           same("the first value out of vocab", got->first_value, want->first_value, text, size) &&
+           same("the contribution's xor", got->xors, want->xors, text, size) &&
+           same("the contribution's sum", got->sum, want->sum, text, size);
+}
+
+/* Tokens that a thread takes at a time, as in the engine: whole quads, and whole groups of the
+ * position hash. */
+#define RUN_TOKENS   ((size_t)1 << 18)
+#define BLOCK_TOKENS ((size_t)1 << 12)
+
+/* What is computed from a run. */
+typedef struct outcome {
+    iron__seal_words words;
+    iron__token_stats stats;
+    iron__contribution contribution;
+} outcome;
+
+typedef struct reading {
+    const iron__seal_variant *row;
+    const iron__tokens_variant *tokens_row; /* NULL: no contribution */
+    const iron__op_problem *problem;
+    outcome *runs;
+} reading;
+
+static const uint32_t *tokens_of(const iron__op_problem *p) { return p->inputs[0].data; }
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static outcome nothing(void) {
+    return (outcome){{0, 0, 0, 0}, iron__token_stats_neutral(), iron__contribution_neutral()};
+}
+
+/* Whole quads from token `first` on. */
+static void take(const reading *r, size_t first, size_t count, outcome *to) {
+    const iron__op_problem *p = r->problem;
+    iron__quads_run run = {tokens_of(p) + first, count / 4, first / 4, p->c.vocab};
+
+    r->row->take(&run, &to->words, has_stats(&p->c) ? &to->stats : NULL);
+}
+
+static void add_contribution(const reading *r, size_t first, size_t count, outcome *to) {
+    const seal_problem *own = r->problem->own;
+    iron__tokens_run run = {tokens_of(r->problem) + first, count, first, &own->divisor};
+
+    to->contribution = iron__contribution_merge(to->contribution, r->tokens_row->reduce(&run));
+}
+
+static void take_run(void *context, size_t index) {
+    const reading *r = context;
+    size_t first = index * RUN_TOKENS;
+    size_t end = smaller(first + RUN_TOKENS, (size_t)r->problem->c.rows / 4 * 4);
+    outcome to = nothing();
+
+    if (!r->tokens_row)
+        take(r, first, end - first, &to);
+    else
+        for (size_t at = first; at < end; at += BLOCK_TOKENS) {
+            size_t count = smaller(end - at, BLOCK_TOKENS);
+
+            take(r, at, count, &to);
+            add_contribution(r, at, count, &to);
+        }
+    r->runs[index] = to;
+}
+
+/* The last one to three tokens, padded with zeros to a quad; statistics count only the tokens. */
+static void take_rest(const reading *r, outcome *to) {
+    const iron__op_problem *p = r->problem;
+    size_t first = (size_t)p->c.rows / 4 * 4, count = (size_t)p->c.rows % 4;
+    uint32_t quad[4] = {0, 0, 0, 0};
+    iron__quads_run run = {quad, 1, first / 4, p->c.vocab};
+
+    for (size_t k = 0; k < count; k++) {
+        uint32_t token = quad[k] = tokens_of(p)[first + k];
+        bool is_outside = token >= p->c.vocab;
+        iron__token_stats one = {is_outside, is_outside ? first + k : UINT64_MAX,
+                                 is_outside ? token : 0, token, token};
+
+        if (has_stats(&p->c))
+            to->stats = iron__token_stats_merge(to->stats, one);
+    }
+    if (count > 0)
+        r->row->take(&run, &to->words, NULL);
+    to->words.count = p->c.rows;
+    if (r->tokens_row)
+        add_contribution(r, first, count, to);
+}
+
+static void merge(outcome *to, const outcome *from) {
+    to->words = iron__seal_merge(to->words, from->words);
+    to->stats = iron__token_stats_merge(to->stats, from->stats);
+    to->contribution = iron__contribution_merge(to->contribution, from->contribution);
+}
+
+static size_t runs_of(const iron__case *c) {
+    return ((size_t)c->rows / 4 * 4 + RUN_TOKENS - 1) / RUN_TOKENS;
+}
+
+static size_t scratch_bytes(const iron__op_problem *p, uint32_t threads) {
+    (void)threads;
+    return runs_of(&p->c) * sizeof(outcome);
+}
+
+/* The contribution is not what is compared: every row but the reference uses the same. */
+static const iron__tokens_variant *tokens_row_for(const iron__op_problem *p,
+                                                  const iron__seal_variant *row) {
+    if (!has_contribution(&p->c))
+        return NULL;
+    return iron__tokens_variant_find(row->beats ? "vector" : "scalar");
+}
+
+static void run(const iron__cpu_work *w) {
+    const iron__seal_variant *row = w->row->own;
+    reading r = {row, tokens_row_for(w->problem, row), w->problem, w->scratch};
+    size_t runs = runs_of(&w->problem->c);
+    outcome all = nothing();
+
+    if (row->all_threads)
+        iron__thread_pool_run(w->pool, take_run, &r, runs);
+    else
+        for (size_t k = 0; k < runs; k++)
+            take_run(&r, k);
+    for (size_t k = 0; k < runs; k++)
+        merge(&all, &r.runs[k]);
+    take_rest(&r, &all);
+    *(seal_answer *)w->output = answer_of(all.words, all.stats, all.contribution);
+}
+
+/* The difference between the two rows. */
+static const uint32_t one_read = 0, two_reads = IRON_TOKENS_TWO_READS;
+
+static uint32_t outputs_of(const iron__contender *row, const iron__case *c) {
+    return IRON_TOKENS_SEAL | *(const uint32_t *)row->own |
+           (has_stats(c) ? (uint32_t)IRON_TOKENS_STATS : 0) |
+           (has_contribution(c) ? 0 : (uint32_t)IRON_TOKENS_SEAL_ONLY);
+}
+
+/* One node, which is not part of the answer. */
+static iron_status make_tokens(iron__tokens_contender *t, const iron__contender *row,
+                               iron_error *err) {
+    const iron_allocator *a = iron__allocator_default();
+    const iron__case *c = &t->problem->c;
+    iron__tokens_gpu_config config = {.row = iron__tokens_gpu_row_find("champion"),
+                                      .allocator = a,
+                                      .batch = c->rows,
+                                      .nodes = 1,
+                                      .vocab = c->vocab,
+                                      .outputs = outputs_of(row, c),
+                                      .last = c->vocab - 1,
+                                      .by_batch = true};
+
+    IRON_TRY(iron_lattice_create(NULL, 0, &t->lattice, err));
+    IRON_TRY(iron__nodes_init(&t->nodes, 1, t->lattice, NULL, a, err));
+    config.lattice = t->lattice;
+    return iron__tokens_gpu_create(t->device, &config, &t->tokens, err);
+}
+
+static iron_status create(iron__gpu_device *device, const iron__contender *row,
+                          const iron__op_problem *problem, uint32_t parts, iron__gpu_work **out,
+                          iron_error *err) {
+    (void)parts;
+    return iron__tokens_contender_create(device, row, problem, make_tokens, out, err);
+}
+
+static iron_status reset(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+    iron__quads_total empty = {.stats = iron__token_stats_neutral()};
+
+    IRON_TRY(
+        iron__tokens_gpu_begin(c->tokens, queue, &c->nodes, iron__contribution_neutral(), 0, err));
+    return iron__tokens_gpu_seal_begin(c->tokens, queue, &empty, err);
+}
+
+static iron_status fetch(iron__gpu_work *work, iron__gpu_queue *queue, void *output,
+                         iron_error *err) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+    iron__contribution closed = iron__contribution_neutral();
+    iron__quads_total total;
+
+    if (has_contribution(&c->problem->c))
+        IRON_TRY(iron__tokens_gpu_fetch(c->tokens, queue, &c->nodes, &closed, err));
+    IRON_TRY(iron__tokens_gpu_seal_fetch(c->tokens, queue, &total, err));
+    if (!has_stats(&c->problem->c))
+        total.stats = iron__token_stats_neutral();
+    *(seal_answer *)output = answer_of(iron__seal_total(&total.seal), total.stats, closed);
+    return IRON_OK;
+}
+
+static const iron__gpu_launcher way = {
+    .create = create,
+    .destroy = iron__tokens_contender_destroy,
+    .run = iron__tokens_contender_run,
+    .run_part = iron__tokens_contender_run_part,
+    .finish = iron__tokens_contender_finish,
+    .reset = reset,
+    .fetch = fetch,
+};
+
+static bool is_for_all(const iron__contender *row, const iron__case *c) {
+    (void)row;
+    return has_contribution(c);
+}
+
+static bool gpu_contender_at(size_t index, iron__contender *out) {
+    static const iron__contender rows[] = {
+        {.name = "champion",
+         .idea = "six quads in flight per thread, keys by addition, only the outputs asked for, "
+                 "one read",
+         .backends = IRON_ON_GPU,
+         .gpu = &way,
+         .own = &one_read},
+        {.name = "apart",
+         .idea = "separate kernels for the contribution and the seal: two reads",
+         .backends = IRON_ON_GPU,
+         .passes = 2,
+         .suits = is_for_all,
+         .gpu = &way,
+         .own = &two_reads},
+    };
+
+    if (index >= sizeof rows / sizeof rows[0])
+        return false;
+    *out = rows[index];
+    return true;
+}
+
+#define PREFIX (sizeof "seal.cpu." - 1)
+
+static bool contender_at(size_t index, iron__contender *out) {
+    const iron__seal_variant *v = iron__seal_variant_at(index);
+    size_t on_cpu = 0;
+
+    if (!v) {
+        while (iron__seal_variant_at(on_cpu))
+            on_cpu++;
+        return gpu_contender_at(index - on_cpu, out);
+    }
+    *out = (iron__contender){.name = v->name + PREFIX,
+                             .idea = v->idea,
+                             .beats = v->beats ? v->beats + PREFIX : NULL,
+                             .backends = IRON_ON_CPU,
+                             .needs = v->needs,
+                             .cpu_run = run,
+                             .cpu_scratch_bytes = scratch_bytes,
+                             .is_single = !v->all_threads,
+                             .own = v};
+    return true;
+}
+
+static const char *const lanes_words[] = {"seal-stats", "all", "seal"};
+static const iron__axis axes[] = {
+    {.name = "lanes",
+     .about = "seal-stats: words and statistics; all: the contribution too; seal: only the words",
+     .words = lanes_words,
+     .count = sizeof lanes_words / sizeof lanes_words[0]}};
+
+static const char why[] =
+    "A checksum of a token stream is worth having if it costs nothing beyond reading the tokens. "
+    "This one is a sum over quads of tokens: twice two products of a pair of tokens each, under "
+    "keys "
+    "that depend on the quad's position. Sums can be taken in any order, so all threads and all "
+    "lanes of a vector work in parallel, and parts of a stream merge; what is left is arithmetic: "
+    "the keys of a quad, four multiplications, and a dozen additions.\n"
+    "\n"
+    "The race asks how close that comes to a plain read. The parameter lanes says what the same "
+    "pass "
+    "computes: only the seal; also the smallest and largest token and those outside the "
+    "vocabulary; "
+    "and the contribution as well, which is all that the product needs from a token.";
+
+static const char traffic[] =
+    "Four bytes per token, read once, and a few words per run. With the contribution a block of "
+    "tokens is processed twice while it is in the first-level cache, and comes from memory once.";
+
+static const char unless[] =
+    "If the tokens are in a cache already, only arithmetic is left, and the seal costs several "
+    "times "
+    "as much as a plain sum. Against deliberate manipulation it does not help at all: a "
+    "cryptographic hash does, at a small part of the rate.";
+
+static const char used[] =
+    "This is the product's own work: `iron feed --seal` and the digests run the champion's rows "
+    "(src/ops/tokens/tokens_neon.c, tokens_avx2.c, tokens_avx512.c; on GPUs quads.k).";
+
+const iron__op iron__op_seal = {
+    .name = "seal",
+    .contract = "the seal's words of a token stream, statistics of its values, its contribution",
+    .why = why,
+    .traffic = traffic,
+    .unless = unless,
+    .used = used,
+    .elements = IRON_BIT(IRON_U32),
+    .usual = IRON_U32,
+    .is_line = true,
+    .vocab_usual = VOCAB_USUAL,
+    .bound = IRON_BOUND_READ,
+    .axes = axes,
+    .axis_count = sizeof axes / sizeof axes[0],
+    .baselines = {"reference", "champion"},
+    .sizes = sizes,
+    .size_count = sizeof sizes / sizeof sizes[0],
+    .usual_size = usual_size,
+    .useful_bytes = useful_bytes,
+    .operations = operations,
+    .accept = accept,
+    .make = make,
+    .unmake = iron__data_unmake,
+    .check = check,
+    .contender_at = contender_at,
+};

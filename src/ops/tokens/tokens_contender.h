@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tokens_contender.h: a contender on a GPU that feeds one stream of tokens to iron__tokens_gpu,
+ * whole or in parts: what the ops `tokens` and `seal` share. How its iron__tokens_gpu is made, how
+ * a run begins and what its answer is, each op defines itself.
+ */
+#ifndef IRON_OPS_TOKENS_TOKENS_CONTENDER_H
+#define IRON_OPS_TOKENS_TOKENS_CONTENDER_H
+
+#include "core/nodes.h"
+#include "ops/op.h"
+#include "ops/tokens/tokens_gpu.h"
+
+/* The object behind iron__gpu_work. */
+typedef struct iron__tokens_contender {
+    iron__gpu_device *device; /* borrowed */
+    const iron__op_problem *problem;
+    iron__tokens_gpu *tokens;
+    iron__gpu_event *fed; /* recorded after each part */
+    /* For ops whose problem has neither: destroyed with the object. */
+    iron_lattice *lattice;
+    iron__nodes nodes;
+} iron__tokens_contender;
+
+/* Sets the object's `tokens`. */
+typedef iron_status (*iron__tokens_contender_make)(iron__tokens_contender *c,
+                                                   const iron__contender *row, iron_error *err);
+
+iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__contender *row,
+                                          const iron__op_problem *problem,
+                                          iron__tokens_contender_make make, iron__gpu_work **out,
+                                          iron_error *err);
+
+/* The functions of iron__gpu_launcher that are the same for both ops. Parts are fed in order,
+ * each in the queue that copied it and after the part before it: copies and kernels overlap. */
+void iron__tokens_contender_destroy(iron__gpu_work *work);
+iron_status iron__tokens_contender_run(iron__gpu_work *work, const iron__gpu_data *data,
+                                       iron__gpu_queue *queue, iron_error *err);
+iron_status iron__tokens_contender_run_part(iron__gpu_work *work, const iron__gpu_data *data,
+                                            iron__gpu_part part, iron__gpu_queue *queue,
+                                            iron_error *err);
+iron_status iron__tokens_contender_finish(iron__gpu_work *work, const iron__gpu_data *data,
+                                          iron__gpu_queue *queue, iron_error *err);
+
+#endif

@@ -1,0 +1,1065 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * connections.c: a connection from accept to close, with three threads for all connections:
+ *
+ *     the acceptor   accepts connections, limits their number, checks the first header of each, and
+ *                    gives them to libmicrohttpd, which starts a thread for each
+ *     timeouts       ends connections whose clients keep the server waiting too long
+ *     draining       closes sockets so that clients can read the last response
+ */
+#include "server/server_internal.h"
+
+#include "core/clock.h"
+#include "core/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h> /* the kernel's: it has the counters of bytes */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS          UINT64_C(1000000000)
+#define NS_PER_MS          UINT64_C(1000000)
+#define REFUSED_MAX        64u
+#define REFUSED_WAIT_NS    SECOND_NS
+#define ACCEPTED_PER_EVENT 64
+#define BODY_GRACE_NS      (10 * SECOND_NS) /* before the body's rate is checked */
+#define STALL_NS           (30 * SECOND_NS) /* for a response that makes no progress */
+#define TIMED_OUT_NS       (2 * SECOND_NS)  /* for the client to read a 408 */
+#define DRAIN_NS           (2 * SECOND_NS)
+#define DRAIN_SLOTS        256u
+#define DRAIN_WAKE         DRAIN_SLOTS /* the event number that wakes the thread */
+#define CUTTING_MS         1000u
+
+/* Connection limits: a hash table of client addresses with a fixed number of entries, one for each
+ * connection allowed, so nothing is allocated after the start. An IPv4 address counts the same
+ * however it is written; an IPv6 address counts by its first 64 bits, since a client with one
+ * address of a network has all of them. */
+
+typedef struct limit_entry {
+    uint64_t key;   /* of the address */
+    uint32_t count; /* connections from it; 0: the entry is free */
+    uint32_t next;  /* in the chain or the free list; NO_ENTRY ends it */
+} limit_entry;
+
+#define NO_ENTRY UINT32_MAX
+
+typedef struct limits {
+    uint32_t all, all_max, address_max;
+    uint64_t seed; /* so that no client can choose addresses that fall into one chain */
+    uint32_t free, mask;
+    uint32_t *chains;
+    limit_entry *entries;
+} limits;
+
+typedef enum limit_result { LIMIT_OK, LIMIT_ALL, LIMIT_ADDRESS } limit_result;
+
+static void limits_deinit(limits *l) {
+    free(l->chains);
+    free(l->entries);
+}
+
+static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max, iron_error *err) {
+    *l = (limits){.all_max = all_max, .address_max = address_max, .mask = 1};
+    if (getentropy(&l->seed, sizeof l->seed) != 0)
+        l->seed = iron__clock_ns();
+    while (l->mask < all_max)
+        l->mask = l->mask << 1 | 1;
+    l->chains = malloc(((size_t)l->mask + 1) * sizeof *l->chains);
+    l->entries = calloc(all_max, sizeof *l->entries);
+    if (!l->chains || !l->entries) {
+        limits_deinit(l);
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: table of %u addresses", all_max);
+    }
+    for (uint32_t k = 0; k <= l->mask; k++)
+        l->chains[k] = NO_ENTRY;
+    for (uint32_t k = 0; k < all_max; k++)
+        l->entries[k].next = k + 1 < all_max ? k + 1 : NO_ENTRY;
+    return IRON_OK;
+}
+
+static uint64_t address_key(const struct sockaddr *address) {
+    uint64_t key = 0;
+
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+
+        key = UINT64_C(0xFFFF) << 32 | ntohl(v4->sin_addr.s_addr);
+    } else if (address->sa_family == AF_INET6) {
+        const unsigned char *bytes =
+            ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr.s6_addr;
+        static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+        bool is_v4 = memcmp(bytes, mapped, sizeof mapped) == 0;
+
+        key = is_v4 ? 0xFFFF : 0;
+        for (int k = is_v4 ? 12 : 0; k < (is_v4 ? 16 : 8); k++)
+            key = key << 8 | bytes[k];
+    }
+    return key;
+}
+
+/* The link to the entry of a key: the last link of its chain if it has none. */
+static uint32_t *find_link(limits *l, uint64_t key) {
+    uint64_t x = (key ^ l->seed) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t *link;
+
+    x = (x ^ x >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    link = &l->chains[(uint32_t)(x >> 32) & l->mask];
+    while (*link != NO_ENTRY && l->entries[*link].key != key)
+        link = &l->entries[*link].next;
+    return link;
+}
+
+static limit_result limits_add(limits *l, const struct sockaddr *address) {
+    uint64_t key = address_key(address);
+    uint32_t *link = find_link(l, key);
+
+    if (l->all == l->all_max)
+        return LIMIT_ALL;
+    if (*link != NO_ENTRY && l->entries[*link].count >= l->address_max)
+        return LIMIT_ADDRESS;
+    if (*link == NO_ENTRY) { /* one is free, since there are as many as connections */
+        uint32_t taken = l->free;
+
+        l->free = l->entries[taken].next;
+        l->entries[taken] = (limit_entry){.key = key, .next = NO_ENTRY};
+        *link = taken;
+    }
+    l->entries[*link].count++;
+    l->all++;
+    return LIMIT_OK;
+}
+
+static void limits_remove(limits *l, const struct sockaddr *address) {
+    uint32_t *link = find_link(l, address_key(address)), removed = *link;
+
+    if (removed == NO_ENTRY)
+        return;
+    l->all--;
+    if (--l->entries[removed].count == 0) {
+        *link = l->entries[removed].next;
+        l->entries[removed].next = l->free;
+        l->free = removed;
+    }
+}
+
+/* The acceptor
+ *
+ * One thread accepts connections and checks the first header of each before libmicrohttpd sees it:
+ * what is malformed, late or too much is answered here. The bytes are only peeked at, so
+ * libmicrohttpd reads them all. A client that never completes its header costs one socket. Under
+ * TLS nothing can be read before libmicrohttpd has decrypted it: such a connection is counted and
+ * passed on at once.
+ *
+ * A pending connection is in a list and in epoll, edge-triggered: bytes that were peeked at stay
+ * readable, and only new ones may wake the thread. A connection over a limit is pending too, for
+ * its header or for a second, so that its refusal does not meet an unread request. At most
+ * REFUSED_MAX of those wait; when there are more, the oldest is answered at once. */
+
+typedef struct pending {
+    struct pending *next, *prev;
+    int fd;
+    struct sockaddr_storage address;
+    socklen_t address_bytes;
+    uint64_t since_ns, until_ns;
+    iron__http_error refusal; /* kind NULL: it is within the limits */
+    dev_t device;             /* of the socket, while it is handed over */
+    ino_t inode;
+} pending;
+
+struct iron__acceptor {
+    iron_server *server;
+    pthread_t thread;
+    bool is_running;
+    int listen_fd, epoll, wake;
+    pending list; /* head of a ring */
+    uint32_t refused_count;
+    char peeked[IRON_HEADER_BYTES_MAX];
+    iron__header header;
+    pthread_mutex_t mutex; /* guards what follows */
+    limits limits;
+    pending handed_over; /* head of a ring: given to libmicrohttpd, which has not started them */
+};
+
+static const struct sockaddr *address_of(const pending *p) {
+    return (const struct sockaddr *)&p->address;
+}
+
+static void insert(pending *head, pending *p) {
+    p->prev = head;
+    p->next = head->next;
+    p->next->prev = p;
+    head->next = p;
+}
+
+static void unlink_pending(pending *p) {
+    p->prev->next = p->next;
+    p->next->prev = p->prev;
+}
+
+/* A connection has ended. From any thread. */
+static void release(iron__acceptor *a, const struct sockaddr *address) {
+    pthread_mutex_lock(&a->mutex);
+    limits_remove(&a->limits, address);
+    pthread_mutex_unlock(&a->mutex);
+    atomic_fetch_sub(&a->server->connections, 1);
+}
+
+/* Removes a pending connection from the list and from epoll; its socket stays open. */
+static void remove_pending(iron__acceptor *a, pending *p) {
+    epoll_ctl(a->epoll, EPOLL_CTL_DEL, p->fd, NULL);
+    unlink_pending(p);
+    if (p->refusal.kind)
+        a->refused_count--;
+}
+
+static void hang_up(iron__acceptor *a, pending *p) {
+    remove_pending(a, p);
+    close(p->fd);
+    if (!p->refusal.kind)
+        release(a, address_of(p));
+    free(p);
+}
+
+/* Handing over
+ *
+ * libmicrohttpd queues the connection and starts it on its own thread. If it cannot (no memory), it
+ * closes the socket without a callback, and the connection would be counted for ever. So a
+ * connection stays in handed_over until libmicrohttpd reports its start. One whose descriptor is no
+ * longer that socket was lost, and is released. */
+
+static bool is_lost(const pending *p) {
+    struct stat now;
+
+    return fstat(p->fd, &now) != 0 || now.st_dev != p->device || now.st_ino != p->inode;
+}
+
+/* Releases lost connections; those with descriptor `fd` (-1: none) too, since it was reused. */
+static void release_lost(iron__acceptor *a, int fd) {
+    pthread_mutex_lock(&a->mutex);
+    for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
+        next = p->next;
+        if (p->fd != fd && !is_lost(p))
+            continue;
+        unlink_pending(p);
+        limits_remove(&a->limits, address_of(p));
+        atomic_fetch_sub(&a->server->connections, 1);
+        free(p);
+    }
+    pthread_mutex_unlock(&a->mutex);
+}
+
+/* Takes p, which is in no list. */
+static void hand_over(iron__acceptor *a, pending *p) {
+    struct sockaddr_storage address = p->address;
+    socklen_t bytes = p->address_bytes;
+    struct stat socket = {0};
+    int fd = p->fd;
+
+    (void)fstat(fd, &socket);
+    p->device = socket.st_dev;
+    p->inode = socket.st_ino;
+    release_lost(a, fd);
+    pthread_mutex_lock(&a->mutex);
+    insert(&a->handed_over, p);
+    pthread_mutex_unlock(&a->mutex);
+    if (MHD_add_connection(a->server->daemon, fd, (const struct sockaddr *)&address, bytes) !=
+        MHD_YES)
+        release_lost(a, fd); /* it was closed; unless it was started and has ended, it is listed */
+}
+
+/* libmicrohttpd serves a connection that it was given. From any thread. */
+static void forget_handed_over(iron__acceptor *a, int fd) {
+    pthread_mutex_lock(&a->mutex);
+    for (pending *p = a->handed_over.next; p != &a->handed_over; p = p->next)
+        if (p->fd == fd) {
+            unlink_pending(p);
+            free(p);
+            break;
+        }
+    pthread_mutex_unlock(&a->mutex);
+}
+
+/* Refusing */
+
+static bool is_head_request(iron__acceptor *a, const pending *p) {
+    static const char head[] = "HEAD ";
+    ssize_t got = recv(p->fd, a->peeked, sizeof head - 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return got == sizeof head - 1 && memcmp(a->peeked, head, sizeof head - 1) == 0;
+}
+
+/* Sends without waiting: what does not fit into the socket's buffer is lost. */
+static void send_problem(int fd, const char *bytes, size_t count) {
+    (void)!send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Answers with a problem, counts and logs it; the client gets time to read it. header: NULL if it
+ * did not arrive, or cannot be parsed. */
+static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
+                   const iron__header *header) {
+    iron_server *server = a->server;
+    uint64_t id = iron__request_id(server);
+    char room[IRON_RAW_PROBLEM_MAX];
+    size_t bytes = iron__raw_problem(server, error, id, room);
+    const char *end = memmem(room, bytes, "\r\n\r\n", 4);
+    size_t head = end ? (size_t)(end - room) + 4 : bytes;
+    const iron__http_problem *problem = iron__http_problem_find(error->kind);
+    iron__request_record record = {.id = id,
+                                   .problem = problem,
+                                   .status = problem->status,
+                                   .detail = error->detail,
+                                   .client = address_of(p),
+                                   .ns = server->now_ns() - p->since_ns};
+
+    if (is_head_request(a, p))
+        bytes = head;
+    record.bytes_out = bytes - head;
+    if (header) {
+        record.method = header->method;
+        record.target = header->target;
+    }
+    iron__count_latency(server, NULL, record.ns);
+    atomic_fetch_add(&server->bytes_out, record.bytes_out);
+    iron__log_request(server->log, &record);
+    send_problem(p->fd, room, bytes);
+    shutdown(p->fd, SHUT_WR);
+    remove_pending(a, p);
+    if (!p->refusal.kind)
+        release(a, address_of(p));
+    iron__drain_socket(server, p->fd);
+    free(p);
+}
+
+static void time_out(iron__acceptor *a, pending *p) {
+    iron__http_error error = iron__http_error_make("too-slow", "send the whole header at once",
+                                                   "the header was not complete after %u ms",
+                                                   a->server->options.header_seconds * 1000);
+
+    if (p->refusal.kind) {
+        refuse(a, p, &p->refusal, NULL);
+        return;
+    }
+    atomic_fetch_add(&a->server->timed_out, 1);
+    if (recv(p->fd, a->peeked, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
+        refuse(a, p, &error, NULL);
+    else
+        hang_up(a, p); /* it never asked for anything */
+}
+
+/* Reads what has arrived: hands over, refuses, hangs up, or waits. is_all: the client sends no
+ * more. */
+static void examine(iron__acceptor *a, pending *p, bool is_all) {
+    ssize_t got = recv(p->fd, a->peeked, sizeof a->peeked, MSG_PEEK | MSG_DONTWAIT);
+    iron__http_error error;
+    bool is_parsed;
+    size_t end;
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        hang_up(a, p);
+        return;
+    }
+    error = iron__header_parse(a->peeked, (size_t)got, &a->header, &end);
+    if (end == 0 && !error.kind) {
+        if (is_all)
+            hang_up(a, p);
+        return;
+    }
+    is_parsed = !error.kind;
+    if (is_parsed)
+        error = iron__header_check(&a->header);
+    if (p->refusal.kind) {
+        refuse(a, p, &p->refusal, is_parsed ? &a->header : NULL);
+    } else if (error.kind) {
+        atomic_fetch_add(&a->server->malformed, 1);
+        refuse(a, p, &error, is_parsed ? &a->header : NULL);
+    } else {
+        remove_pending(a, p);
+        hand_over(a, p);
+    }
+}
+
+/* Accepting */
+
+/* Counts one more connection, or says why it is refused. */
+static iron__http_error check_limits(iron__acceptor *a, const struct sockaddr *address) {
+    const iron_server_options *o = &a->server->options;
+    limit_result result;
+
+    pthread_mutex_lock(&a->mutex);
+    result = limits_add(&a->limits, address);
+    pthread_mutex_unlock(&a->mutex);
+    if (result == LIMIT_ALL)
+        return iron__http_error_make("busy", "try again a little later",
+                                     "all %u connections of the server are in use",
+                                     o->max_connections);
+    if (result == LIMIT_ADDRESS)
+        return iron__http_error_make(
+            "too-many-connections", "reuse connections, or open fewer of them",
+            "all %u connections of this address are in use", o->max_per_address);
+    atomic_fetch_add(&a->server->connections, 1);
+    return iron__http_error_none();
+}
+
+/* The oldest of those that wait for their refusal is answered now. */
+static void refuse_oldest(iron__acceptor *a) {
+    for (pending *p = a->list.prev; p != &a->list; p = p->prev)
+        if (p->refusal.kind) {
+            time_out(a, p);
+            return;
+        }
+}
+
+static void add_pending(iron__acceptor *a, pending *p) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = p};
+
+    p->since_ns = a->server->now_ns();
+    p->until_ns = p->since_ns + (p->refusal.kind ? REFUSED_WAIT_NS
+                                                 : (uint64_t)a->server->options.header_seconds *
+                                                       1000 * NS_PER_MS);
+    insert(&a->list, p);
+    if (p->refusal.kind && a->refused_count++ == REFUSED_MAX)
+        refuse_oldest(a);
+    if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, p->fd, &event) != 0)
+        hang_up(a, p);
+}
+
+static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_storage *address,
+                           socklen_t bytes) {
+    iron__http_error refusal = check_limits(a, (const struct sockaddr *)address);
+    bool is_tls = a->server->is_tls;
+    pending *p = NULL;
+
+    if (refusal.kind)
+        atomic_fetch_add(&a->server->refused_connections, 1);
+    if (!refusal.kind || !is_tls) /* under TLS a refusal cannot be sent */
+        p = calloc(1, sizeof *p);
+    if (!p) {
+        if (refusal.kind) {
+            const iron__log_member members[] = {
+                {.name = "client", .address = (const struct sockaddr *)address},
+                {.name = "message", .text = refusal.detail},
+                {0},
+            };
+            iron__log_event(a->server->log, IRON_LOG_WARNING, "refused", members, NULL);
+        } else {
+            release(a, (const struct sockaddr *)address);
+        }
+        close(fd);
+        return;
+    }
+    p->fd = fd;
+    p->address = *address;
+    p->address_bytes = bytes;
+    p->refusal = refusal;
+    if (is_tls)
+        hand_over(a, p);
+    else
+        add_pending(a, p);
+}
+
+static void accept_some(iron__acceptor *a) {
+    for (int k = 0; k < ACCEPTED_PER_EVENT; k++) {
+        struct sockaddr_storage address;
+        socklen_t bytes = sizeof address;
+        int fd = accept4(a->listen_fd, (struct sockaddr *)&address, &bytes,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            add_connection(a, fd, &address, bytes);
+        } else if (errno != ECONNABORTED && errno != EINTR) {
+            if (errno != EAGAIN) /* no descriptors, no memory: others must end first */
+                nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+            return;
+        }
+    }
+}
+
+static void time_out_late(iron__acceptor *a) {
+    uint64_t now = a->server->now_ns();
+
+    for (pending *p = a->list.next, *next; p != &a->list; p = next) {
+        next = p->next;
+        if (now >= p->until_ns)
+            time_out(a, p);
+    }
+}
+
+static bool is_waiting(iron__acceptor *a) {
+    bool is_empty;
+
+    pthread_mutex_lock(&a->mutex);
+    is_empty = a->handed_over.next == &a->handed_over;
+    pthread_mutex_unlock(&a->mutex);
+    return !is_empty || a->list.next != &a->list;
+}
+
+static void *run_acceptor(void *context) {
+    iron__acceptor *a = context;
+    const int tick_ms = (int)a->server->tick_ms;
+    struct epoll_event events[64];
+    uint64_t checked_ns = iron__clock_ns();
+
+    for (;;) {
+        int ready = epoll_wait(a->epoll, events, 64, is_waiting(a) ? tick_ms : -1);
+
+        for (int k = 0; k < ready; k++) {
+            if (events[k].data.ptr == &a->wake)
+                return NULL;
+            if (events[k].data.ptr == &a->listen_fd)
+                continue; /* last: a new connection must not reuse a pointer that is still ahead */
+            examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
+        }
+        for (int k = 0; k < ready; k++)
+            if (events[k].data.ptr == &a->listen_fd)
+                accept_some(a);
+        if (iron__clock_ns() - checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
+            checked_ns = iron__clock_ns();
+            time_out_late(a);
+            release_lost(a, -1);
+        }
+    }
+}
+
+static bool watch_fd(iron__acceptor *a, int *fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
+
+    return *fd >= 0 && epoll_ctl(a->epoll, EPOLL_CTL_ADD, *fd, &event) == 0;
+}
+
+iron_status iron__connections_accept(iron_server *server, iron_error *err) {
+    const iron_server_options *o = &server->options;
+    iron__acceptor *a = calloc(1, sizeof *a);
+    iron_status status;
+    int number;
+
+    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory: the acceptor");
+    status = limits_init(&a->limits, o->max_connections, o->max_per_address, err);
+    if (status != IRON_OK) {
+        free(a);
+        return status;
+    }
+    pthread_mutex_init(&a->mutex, NULL);
+    a->server = server;
+    a->list.next = a->list.prev = &a->list;
+    a->handed_over.next = a->handed_over.prev = &a->handed_over;
+    a->listen_fd = server->listen_fd;
+    server->listen_fd = -1;
+    server->acceptor = a; /* from here on iron__connections_stop frees it */
+    a->epoll = epoll_create1(EPOLL_CLOEXEC);
+    a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (a->epoll < 0 || !watch_fd(a, &a->wake) || !watch_fd(a, &a->listen_fd))
+        return iron__fail(err, IRON_E_IO, errno, "cannot watch the listening socket: %s",
+                          strerror(errno));
+    number = pthread_create(&a->thread, NULL, run_acceptor, a);
+    if (number != 0)
+        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
+    a->is_running = true;
+    return IRON_OK;
+}
+
+/* Accepts no more connections, and closes those whose header is incomplete. */
+static void acceptor_stop(iron__acceptor *a) {
+    const uint64_t one = 1;
+
+    if (!a)
+        return;
+    if (a->is_running) {
+        (void)!write(a->wake, &one, sizeof one);
+        pthread_join(a->thread, NULL);
+        a->is_running = false;
+    }
+    for (pending *p = a->list.next, *next; p != &a->list; p = next) {
+        next = p->next;
+        hang_up(a, p);
+    }
+    if (a->listen_fd >= 0)
+        close(a->listen_fd);
+    a->listen_fd = -1;
+}
+
+static void acceptor_destroy(iron__acceptor *a) {
+    if (!a)
+        return;
+    for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
+        next = p->next;
+        free(p);
+    }
+    if (a->epoll >= 0)
+        close(a->epoll);
+    if (a->wake >= 0)
+        close(a->wake);
+    limits_deinit(&a->limits);
+    pthread_mutex_destroy(&a->mutex);
+    free(a);
+}
+
+/* Timeouts
+ *
+ * One thread checks every tick which clients keep the server waiting too long:
+ *
+ *     a header that does not arrive, also on a connection kept open for the next request;
+ *     a body that arrives more slowly than the minimum rate;
+ *     a whole request that takes its client too long;
+ *     a response that is not read.
+ *
+ * Only waiting for the client counts: while the server works (waits for the disk, for a device) no
+ * clock runs. A client that is too slow gets a 408 if no response has begun and the connection is
+ * not under TLS, and is disconnected.
+ *
+ * Two locks, always taken in this order: the list's, then a connection's. A connection leaves the
+ * list before its descriptor is closed, so the thread never touches another's. Disconnecting has
+ * two steps: the 408 and the end of our side, while the client may still read; two seconds later
+ * the end of both sides, which also wakes the connection's thread. */
+
+struct iron__timeouts {
+    iron_server *server;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards the list and is_stopping */
+    pthread_cond_t wake;
+    bool is_stopping;
+    iron__connection list; /* head of a ring */
+};
+
+/* What TCP knows about a socket: bytes since the connection was made, and bytes written that the
+ * client has not acknowledged. Zeros for other sockets. */
+typedef struct progress {
+    uint64_t acked, received;
+    int unsent;
+} progress;
+
+static progress socket_progress(int fd) {
+    struct tcp_info info;
+    socklen_t bytes = sizeof info;
+    progress p = {0};
+
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0) {
+        p.acked = info.tcpi_bytes_acked;
+        p.received = info.tcpi_bytes_received;
+    }
+    if (ioctl(fd, SIOCOUTQ, &p.unsent) != 0)
+        p.unsent = 0;
+    return p;
+}
+
+/* Phases, entered by the connection's thread */
+
+bool iron__connection_enter(const iron_server *server, iron__connection *c, iron__phase phase,
+                            size_t body_bytes) {
+    bool is_response = phase == IRON_PHASE_SENDING || phase == IRON_PHASE_STREAMING;
+    progress p = is_response ? socket_progress(c->fd) : (progress){0};
+    uint64_t now = server->now_ns();
+    bool is_alive;
+
+    pthread_mutex_lock(&c->mutex);
+    is_alive = c->phase != IRON_PHASE_TIMED_OUT && c->phase != IRON_PHASE_SHUT;
+    if (is_alive) {
+        if (c->phase == IRON_PHASE_IDLE)
+            c->waited_ns = c->body_bytes = 0;
+        if (c->phase == IRON_PHASE_BODY || c->phase == IRON_PHASE_SENDING)
+            c->waited_ns += now - c->since_ns;
+        c->body_bytes += body_bytes;
+        c->phase = phase;
+        c->since_ns = now;
+        if (is_response) {
+            c->acked = p.acked;
+            c->received = p.received;
+            c->acked_at_ns = now;
+        }
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return is_alive;
+}
+
+/* Timeouts, checked by their own thread */
+
+/* Sends the 408. If the header never arrived, no other code logs the request. */
+static void send_timeout(iron_server *server, iron__connection *c, const char *reason,
+                         uint64_t now) {
+    iron__http_error error =
+        iron__http_error_make("too-slow", "send faster, or in smaller pieces", "%s", reason);
+    const iron__http_problem *problem = iron__http_problem_find("too-slow");
+    bool has_request = c->phase == IRON_PHASE_BODY;
+    uint64_t id = has_request ? c->request_id : iron__request_id(server);
+    char room[IRON_RAW_PROBLEM_MAX];
+    size_t bytes = iron__raw_problem(server, &error, id, room);
+
+    c->is_told = true;
+    if (!has_request) {
+        struct sockaddr_storage address = {0};
+        socklen_t address_bytes = sizeof address;
+
+        (void)getpeername(c->fd, (struct sockaddr *)&address, &address_bytes);
+        iron__count_latency(server, NULL, now - c->since_ns);
+        iron__log_request(server->log,
+                          &(iron__request_record){.id = id,
+                                                  .status = problem->status,
+                                                  .client = (struct sockaddr *)&address,
+                                                  .ns = now - c->since_ns,
+                                                  .problem = problem,
+                                                  .detail = reason});
+    }
+    send_problem(c->fd, room, bytes);
+    iron__drain_socket(server, fcntl(c->fd, F_DUPFD_CLOEXEC, 0));
+}
+
+static void disconnect(iron_server *server, iron__connection *c, const char *reason, uint64_t now) {
+    bool can_tell = c->phase == IRON_PHASE_BODY ||
+                    (c->phase == IRON_PHASE_IDLE && socket_progress(c->fd).received != c->received);
+
+    c->timeout_reason = reason;
+    if (c->phase != IRON_PHASE_IDLE || can_tell)
+        atomic_fetch_add(&server->timed_out, 1);
+    if (can_tell && !server->is_tls) {
+        send_timeout(server, c, reason, now);
+        shutdown(c->fd, SHUT_WR);
+        c->phase = IRON_PHASE_TIMED_OUT;
+        c->since_ns = now;
+        return;
+    }
+    c->phase = IRON_PHASE_SHUT;
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+/* Is the response no longer read? What the client acknowledges, it has received. */
+static bool is_stalled(iron__connection *c, uint64_t now) {
+    progress p = socket_progress(c->fd);
+
+    if (p.unsent == 0 || p.acked != c->acked) {
+        c->acked = p.acked;
+        c->acked_at_ns = now;
+    }
+    return now - c->acked_at_ns > STALL_NS;
+}
+
+/* Why the connection has timed out, or NULL. */
+static const char *timeout_reason(const iron_server_options *o, iron__connection *c, uint64_t now) {
+    uint64_t here = now - c->since_ns, waited = c->waited_ns + here;
+
+    switch (c->phase) {
+    case IRON_PHASE_IDLE:
+        return here > o->header_seconds * SECOND_NS ? "the header was not complete in time" : NULL;
+    case IRON_PHASE_BODY:
+        if (waited > o->request_seconds * SECOND_NS)
+            return "the request was not complete in time";
+        if (waited > BODY_GRACE_NS &&
+            (double)c->body_bytes < (double)o->min_body_rate * ((double)waited / 1e9))
+            return "the body arrives more slowly than this server accepts";
+        return NULL;
+    case IRON_PHASE_SENDING:
+        if (waited > o->request_seconds * SECOND_NS)
+            return "the response was not read in time";
+        return is_stalled(c, now) ? "the response is not read" : NULL;
+    case IRON_PHASE_STREAMING:
+        return is_stalled(c, now) ? "the response is not read" : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static void check_timeout(iron_server *server, iron__connection *c, uint64_t now) {
+    const char *reason;
+
+    pthread_mutex_lock(&c->mutex);
+    if (now > c->since_ns) { /* it may have changed since `now` was read */
+        reason = timeout_reason(&server->options, c, now);
+        if (reason)
+            disconnect(server, c, reason, now);
+        if (c->phase == IRON_PHASE_TIMED_OUT && now - c->since_ns > TIMED_OUT_NS) {
+            c->phase = IRON_PHASE_SHUT;
+            shutdown(c->fd, SHUT_RDWR);
+        }
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void *run_timeouts(void *context) {
+    iron__timeouts *t = context;
+    struct timespec until;
+
+    pthread_mutex_lock(&t->mutex);
+    while (!t->is_stopping) {
+        uint64_t now = t->server->now_ns();
+
+        for (iron__connection *c = t->list.next; c != &t->list; c = c->next)
+            check_timeout(t->server, c, now);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)t->server->tick_ms * 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (t->list.next == &t->list)
+            pthread_cond_wait(&t->wake, &t->mutex);
+        else
+            pthread_cond_timedwait(&t->wake, &t->mutex, &until);
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return NULL;
+}
+
+static void timeouts_destroy(iron__timeouts *t) {
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
+}
+
+static iron_status timeouts_start(iron_server *server, iron_error *err) {
+    iron__timeouts *t = calloc(1, sizeof *t);
+    int number;
+
+    IRON_FAIL_IF(!t, err, IRON_E_NOMEM, "out of memory: timeouts");
+    t->server = server;
+    t->list.next = t->list.prev = &t->list;
+    pthread_mutex_init(&t->mutex, NULL);
+    iron__cond_init(&t->wake);
+    number = pthread_create(&t->thread, NULL, run_timeouts, t);
+    if (number != 0) {
+        timeouts_destroy(t);
+        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
+    }
+    server->timeouts = t;
+    return IRON_OK;
+}
+
+static void timeouts_stop(iron__timeouts *t) {
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->mutex);
+    t->is_stopping = true;
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->mutex);
+    pthread_join(t->thread, NULL);
+    timeouts_destroy(t);
+}
+
+static iron__connection *connection_open(iron__timeouts *t, int fd) {
+    iron__connection *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    pthread_mutex_init(&c->mutex, NULL);
+    c->fd = fd;
+    c->since_ns = t->server->now_ns();
+    pthread_mutex_lock(&t->mutex);
+    if (t->list.next == &t->list)
+        pthread_cond_signal(&t->wake);
+    c->prev = &t->list;
+    c->next = t->list.next;
+    c->next->prev = c;
+    t->list.next = c;
+    pthread_mutex_unlock(&t->mutex);
+    return c;
+}
+
+static void connection_close(iron__timeouts *t, iron__connection *c) {
+    pthread_mutex_lock(&t->mutex);
+    c->prev->next = c->next;
+    c->next->prev = c->prev;
+    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+/* Draining: one thread for all sockets, one slot for each. The kernel discards (MSG_TRUNC), so
+ * nothing is copied. A duplicate shares its epoll entry with the original, which may live longer:
+ * it is removed from epoll before it is closed. */
+
+typedef struct drain_slot {
+    int fd; /* -1: free */
+    uint64_t until_ns;
+} drain_slot;
+
+struct iron__drain {
+    iron_server *server;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards what follows */
+    drain_slot slots[DRAIN_SLOTS];
+    uint32_t count;
+    bool is_stopping;
+    int epoll, wake;
+};
+
+static void close_slot(iron__drain *d, drain_slot *s) {
+    epoll_ctl(d->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+    close(s->fd);
+    s->fd = -1;
+    d->count--;
+}
+
+/* Discards at most 16 MiB, so that the other sockets get their turn. */
+static void drain_slot_once(iron__drain *d, drain_slot *s) {
+    for (int k = 0; k < 16; k++) {
+        ssize_t got = recv(s->fd, NULL, (size_t)1 << 20, MSG_TRUNC | MSG_DONTWAIT);
+
+        if (got > 0)
+            continue;
+        if (got == 0 || (errno != EAGAIN && errno != EINTR))
+            close_slot(d, s);
+        return;
+    }
+}
+
+static void *run_drain(void *context) {
+    iron__drain *d = context;
+    struct epoll_event events[64];
+    bool is_over = false;
+
+    while (!is_over) {
+        int timeout, ready;
+        uint64_t now, calls;
+
+        pthread_mutex_lock(&d->mutex);
+        timeout = d->count ? (int)d->server->tick_ms : -1;
+        pthread_mutex_unlock(&d->mutex);
+        ready = epoll_wait(d->epoll, events, 64, timeout);
+        pthread_mutex_lock(&d->mutex);
+        for (int k = 0; k < ready; k++) {
+            uint32_t number = events[k].data.u32;
+
+            if (number == DRAIN_WAKE)
+                (void)!read(d->wake, &calls, sizeof calls);
+            else if (d->slots[number].fd >= 0)
+                drain_slot_once(d, &d->slots[number]);
+        }
+        now = d->server->now_ns();
+        for (uint32_t k = 0; k < DRAIN_SLOTS; k++)
+            if (d->slots[k].fd >= 0 && now >= d->slots[k].until_ns)
+                close_slot(d, &d->slots[k]);
+        is_over = d->is_stopping && d->count == 0;
+        pthread_mutex_unlock(&d->mutex);
+    }
+    return NULL;
+}
+
+static void wake_drain(iron__drain *d) {
+    const uint64_t one = 1;
+
+    (void)!write(d->wake, &one, sizeof one);
+}
+
+static bool watch_slot(iron__drain *d, int fd, uint32_t number) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u32 = number};
+
+    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void iron__drain_socket(iron_server *server, int fd) {
+    iron__drain *d = server->drain;
+    uint32_t k = 0;
+
+    if (fd < 0)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    while (k < DRAIN_SLOTS && d->slots[k].fd >= 0)
+        k++;
+    if (k < DRAIN_SLOTS && !d->is_stopping && watch_slot(d, fd, k)) {
+        d->slots[k] = (drain_slot){fd, server->now_ns() + DRAIN_NS};
+        if (d->count++ == 0)
+            wake_drain(d);
+        fd = -1;
+    }
+    pthread_mutex_unlock(&d->mutex);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void drain_destroy(iron__drain *d) {
+    if (d->epoll >= 0)
+        close(d->epoll);
+    if (d->wake >= 0)
+        close(d->wake);
+    pthread_mutex_destroy(&d->mutex);
+    free(d);
+}
+
+static iron_status drain_start(iron_server *server, iron_error *err) {
+    iron__drain *d = calloc(1, sizeof *d);
+    int number = 0;
+
+    IRON_FAIL_IF(!d, err, IRON_E_NOMEM, "out of memory: sockets to drain");
+    pthread_mutex_init(&d->mutex, NULL);
+    d->server = server;
+    for (uint32_t k = 0; k < DRAIN_SLOTS; k++)
+        d->slots[k].fd = -1;
+    d->epoll = epoll_create1(EPOLL_CLOEXEC);
+    d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (d->epoll < 0 || d->wake < 0 || !watch_slot(d, d->wake, DRAIN_WAKE))
+        number = errno;
+    if (number == 0)
+        number = pthread_create(&d->thread, NULL, run_drain, d);
+    if (number != 0) {
+        drain_destroy(d);
+        return iron__fail(err, IRON_E_IO, number, "cannot watch sockets: %s", strerror(number));
+    }
+    server->drain = d;
+    return IRON_OK;
+}
+
+static void drain_stop(iron__drain *d) {
+    if (!d)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    d->is_stopping = true;
+    wake_drain(d);
+    pthread_mutex_unlock(&d->mutex);
+    pthread_join(d->thread, NULL);
+    drain_destroy(d);
+}
+
+/* Start and stop */
+
+/* libmicrohttpd's callback for connections that begin and end; their context is the connection. */
+static void connection_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
+                              enum MHD_ConnectionNotificationCode code) {
+    const union MHD_ConnectionInfo *info;
+    iron_server *server = context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+        forget_handed_over(server->acceptor, info->connect_fd);
+        *socket_context = connection_open(server->timeouts, info->connect_fd);
+        return; /* NULL, without memory: its requests end at once */
+    }
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (*socket_context)
+        connection_close(server->timeouts, *socket_context);
+    *socket_context = NULL;
+    release(server->acceptor, info->client_addr);
+}
+
+iron_status iron__connections_start(iron_server *server, iron_error *err) {
+    IRON_TRY(drain_start(server, err));
+    IRON_TRY(timeouts_start(server, err));
+    return iron__http_start(server, connection_notify, err);
+}
+
+static void wait_for_requests(iron_server *server, uint64_t milliseconds) {
+    uint64_t until_ns = server->now_ns() + milliseconds * NS_PER_MS;
+
+    while (atomic_load(&server->in_flight) > 0 && server->now_ns() < until_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+void iron__connections_stop(iron_server *server) {
+    acceptor_stop(server->acceptor);
+    wait_for_requests(server, server->options.grace_seconds * UINT64_C(1000));
+    atomic_store(&server->is_cutting, true);
+    wait_for_requests(server, CUTTING_MS);
+    MHD_stop_daemon(server->daemon);
+    drain_stop(server->drain);
+    timeouts_stop(server->timeouts);
+    acceptor_destroy(server->acceptor);
+    server->daemon = NULL;
+    server->drain = NULL;
+    server->timeouts = NULL;
+    server->acceptor = NULL;
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * events.c: server-sent events: GET /v1/engines/{name}/events for one engine, and GET /v1/events
+ * for all that the dashboard shows over one connection.
+ *
+ * An event stream collects text in a buffer that libmicrohttpd then reads. A comment goes into
+ * every long silence: it keeps proxies from closing the connection, and finds clients that are
+ * gone. Engine names use only characters that JSON writes as they are; nothing else in the text
+ * comes from a client.
+ */
+#include "server/server_internal.h"
+
+#include "core/clock.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define SECOND_NS  UINT64_C(1000000000)
+#define ENGINE_NS  (SECOND_NS / 60) /* between two events of one engine: no screen shows more */
+#define LIST_NS    (SECOND_NS / 4)  /* between two events of the list */
+#define RECHECK_NS SECOND_NS        /* for engines with tokens on their way */
+#define WAIT_MS    1000u            /* for news, before the client is checked */
+#define SILENCE_NS (14 * SECOND_NS) /* and a wait: 15 s at most */
+#define FIRST_ROOM 1024u
+
+/* An event stream; the first member of what a route keeps for its own. */
+typedef struct event_stream {
+    iron_server *server;
+    /* Waits a while for news, then writes the events that are due, if any. */
+    void (*fill)(struct event_stream *s);
+    void (*destroy)(struct event_stream *s);
+    bool is_over;      /* what was written is the last */
+    bool is_truncated; /* there was no memory for all of it */
+    char *text;
+    size_t bytes, sent, room;
+    uint64_t written_ns; /* when anything was written last */
+} event_stream;
+
+static bool make_room(event_stream *s, size_t more) {
+    size_t room = s->room ? s->room : FIRST_ROOM;
+    char *text;
+
+    if (s->bytes + more <= s->room)
+        return true;
+    while (room < s->bytes + more)
+        room *= 2;
+    text = realloc(s->text, room);
+    if (!text)
+        return false;
+    s->text = text;
+    s->room = room;
+    return true;
+}
+
+__attribute__((format(printf, 2, 3))) static void write_text(event_stream *s, const char *format,
+                                                             ...) {
+    char text[512];
+    va_list values;
+    int used;
+
+    va_start(values, format);
+    used = vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (used < 0 || (size_t)used >= sizeof text || !make_room(s, (size_t)used)) {
+        s->is_truncated = true; /* the stream ends before half an event is sent */
+        return;
+    }
+    memcpy(s->text + s->bytes, text, (size_t)used);
+    s->bytes += (size_t)used;
+}
+
+static void write_engine_event(event_stream *s, const iron__store_engine_view *view) {
+    write_text(s,
+               "event: engine\nid: %" PRIu64 "\ndata: {\"name\": \"%s\", \"tokens\": %" PRIu64
+               ", \"batches\": %" PRIu64 ", \"feeds\": %" PRIu64 ", \"xor\": \"%08" PRIx32
+               "\", \"sum\": \"%" PRIu64 "\", \"state\": \"%016" PRIx64
+               "\", \"seal\": \"%s\", \"version\": %" PRIu64 "}\n\n",
+               view->version, view->plan.name, view->tokens, view->batches, view->feeds, view->xors,
+               view->sum, view->state, view->seal, view->version);
+}
+
+static void write_deleted_event(event_stream *s, const char *name) {
+    write_text(s, "event: deleted\ndata: {\"name\": \"%s\"}\n\n", name);
+}
+
+/* Sleeps until `period_ns` after `since_ns`, if that is in the future. */
+static void sleep_until(uint64_t since_ns, uint64_t period_ns) {
+    uint64_t gone = iron__clock_ns() - since_ns;
+
+    if (gone < period_ns)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(period_ns - gone)}, NULL);
+}
+
+/* The next bytes; see iron__stream_read. */
+static ssize_t stream_read(void *stream, char *room, size_t bytes) {
+    event_stream *s = stream;
+    size_t count;
+
+    if (s->sent == s->bytes) {
+        s->sent = s->bytes = 0;
+        if (s->is_over || atomic_load(&s->server->is_stopping))
+            return -1;
+        s->fill(s);
+        if (s->bytes == 0 && iron__clock_ns() - s->written_ns >= SILENCE_NS)
+            write_text(s, ": nothing new\n\n");
+        if (s->bytes > 0)
+            s->written_ns = iron__clock_ns();
+        if (s->is_truncated)
+            return -1;
+    }
+    count = s->bytes - s->sent < bytes ? s->bytes - s->sent : bytes;
+    if (count > 0)
+        memcpy(room, s->text + s->sent, count);
+    s->sent += count;
+    return (ssize_t)count;
+}
+
+static void stream_done(void *stream) {
+    event_stream *s = stream;
+
+    s->destroy(s);
+}
+
+/* Responds with the stream, which it takes. */
+static void respond(iron__request *req, event_stream *s) {
+    s->server = req->server;
+    iron__response_stream(req, 200, "text/event-stream", stream_read, stream_done, s);
+}
+
+static void respond_no_memory(iron__request *req) {
+    iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: an event stream"});
+}
+
+/* GET /v1/engines/{name}/events: one event for each change of an engine, at most 60 per second; of
+ * changes that come faster, the latest is sent. */
+
+typedef struct engine_events {
+    event_stream stream; /* first */
+    iron__store_engine *kept;
+    uint64_t version; /* that was sent; 0: none */
+    uint64_t sent_ns;
+} engine_events;
+
+static void engine_fill(event_stream *s) {
+    engine_events *e = (engine_events *)s;
+    iron__store_engine_view view;
+
+    if (e->version && iron__store_engine_wait(e->kept, e->version, WAIT_MS))
+        sleep_until(e->sent_ns, ENGINE_NS);
+    iron__store_engine_get_view(e->kept, &view, NULL);
+    if (view.is_deleted) {
+        write_deleted_event(s, view.plan.name);
+        s->is_over = true;
+    } else if (view.version != e->version) {
+        write_engine_event(s, &view);
+        e->version = view.version;
+        e->sent_ns = iron__clock_ns();
+    }
+}
+
+static void engine_destroy(event_stream *s) {
+    engine_events *e = (engine_events *)s;
+
+    free(s->text);
+    iron__store_engine_release(e->kept);
+    free(e);
+}
+
+static void get_engine_events(iron__request *req) {
+    iron__store_engine *kept = iron__route_engine(req, req->variable);
+    engine_events *e;
+
+    if (!kept)
+        return;
+    e = calloc(1, sizeof *e);
+    if (!e) {
+        iron__store_engine_release(kept);
+        respond_no_memory(req);
+        return;
+    }
+    *e = (engine_events){.stream = {.fill = engine_fill, .destroy = engine_destroy}, .kept = kept};
+    respond(req, &e->stream);
+}
+
+const iron__route iron__route_engine_events = {
+    .method = "GET", .pattern = "/v1/engines/{name}/events", .end = get_engine_events};
+
+/* GET /v1/events: what changes of any engine, at most four times a second, and every change of the
+ * one engine in focus, at most 60 times a second.
+ *
+ * A summary of the store's list shows which engines have news, without any engine's lock; only
+ * those are looked at. A rate falls without news, so an engine that was sent with a rate is looked
+ * at again until it was sent with none. Nothing is retained between two events: a slow client does
+ * not keep a deleted engine alive.
+ *
+ * The thread sleeps until there is news. While there always is, it wakes only as often as it may
+ * send something: a thousand feeds per second cost a client no more than four. */
+
+/* What was sent of an engine. */
+typedef struct list_row {
+    iron__engine_stamp glimpse;
+    uint64_t sent_ns, incoming;
+    double rate;
+} list_row;
+
+typedef struct engine_list {
+    bool has_begun;
+    list_row *rows, *next; /* by name; each has the same room */
+    iron__engine_stamp *glimpses;
+    size_t count, room;
+    uint64_t wake_ns; /* when something must be sent although there is no news */
+} engine_list;
+
+static void list_deinit(engine_list *l) {
+    free(l->rows);
+    free(l->next);
+    free(l->glimpses);
+}
+
+static bool list_make_room(engine_list *l, size_t count) {
+    list_row *rows = calloc(count, sizeof *rows), *next = calloc(count, sizeof *next);
+    iron__engine_stamp *glimpses = calloc(count, sizeof *glimpses);
+
+    if (!rows || !next || !glimpses) {
+        free(rows);
+        free(next);
+        free(glimpses);
+        return false;
+    }
+    if (l->count > 0)
+        memcpy(rows, l->rows, l->count * sizeof *rows);
+    list_deinit(l);
+    l->rows = rows;
+    l->next = next;
+    l->glimpses = glimpses;
+    l->room = count;
+    return true;
+}
+
+static int compare(const void *name, const void *row) {
+    return strcmp(name, ((const list_row *)row)->glimpse.name);
+}
+
+static const list_row *find_row(const list_row *rows, size_t count, const char *name) {
+    return count ? bsearch(name, rows, count, sizeof *rows, compare) : NULL;
+}
+
+/* When the row must be sent again although there is no news. */
+static uint64_t wake_time(const list_row *row) {
+    if (row->rate > 0)
+        return row->sent_ns + LIST_NS;
+    return row->incoming ? row->sent_ns + RECHECK_NS : UINT64_MAX;
+}
+
+static bool is_due(const list_row *sent, const iron__engine_stamp *glimpse, uint64_t now_ns) {
+    return !sent || sent->glimpse.id != glimpse->id || sent->glimpse.changes != glimpse->changes ||
+           wake_time(sent) <= now_ns;
+}
+
+/* False if the engine was deleted meanwhile. */
+static bool look_up(iron__store *store, const char *name, iron__store_engine_view *view) {
+    iron__store_engine *kept = iron__store_find(store, name);
+
+    if (kept)
+        iron__store_engine_get_view(kept, view, NULL);
+    iron__store_engine_release(kept);
+    return kept && !view->is_deleted;
+}
+
+static void write_row(event_stream *s, const iron__store_engine_view *view, bool is_first) {
+    char changed[IRON_TIME_TEXT];
+
+    iron__time_text(view->changed_ms, changed);
+    write_text(s,
+               "%s{\"name\": \"%s\", \"tokens\": %" PRIu64 ", \"batches\": %" PRIu64
+               ", \"feeds\": %" PRIu64 ", \"incoming\": %" PRIu64
+               ", \"rate\": %.1f, \"version\": %" PRIu64 ", \"changed\": \"%s\"}",
+               is_first ? "" : ", ", view->plan.name, view->tokens, view->batches, view->feeds,
+               view->incoming, view->rate, view->version, changed);
+}
+
+/* Writes the engines that are due and fills l->next; returns how many were written. */
+static size_t write_engines(engine_list *l, event_stream *s, size_t glimpses, size_t *count) {
+    uint64_t now_ns = iron__clock_ns();
+    size_t written = 0;
+    iron__store_engine_view view;
+
+    for (size_t k = *count = 0; k < glimpses; k++) {
+        const iron__engine_stamp *glimpse = &l->glimpses[k];
+        const list_row *sent = find_row(l->rows, l->count, glimpse->name);
+
+        if (is_due(sent, glimpse, now_ns) && look_up(s->server->store, glimpse->name, &view)) {
+            write_row(s, &view, written++ == 0);
+            l->next[(*count)++] = (list_row){*glimpse, now_ns, view.incoming, view.rate};
+        } else if (sent) {
+            l->next[(*count)++] = *sent; /* if it was deleted, the next summary shows it */
+        }
+    }
+    return written;
+}
+
+/* Writes an `engines` event: the first has all engines, later ones the changes; none if there are
+ * none. */
+static void write_list_event(engine_list *l, event_stream *s) {
+    size_t begin = s->bytes, glimpses, count, written, removed = 0;
+    list_row *rows;
+
+    while ((glimpses = iron__store_stamps(s->server->store, l->glimpses, l->room)) > l->room)
+        if (!list_make_room(l, glimpses + 8)) {
+            s->is_truncated = true;
+            return;
+        }
+    write_text(s, "event: engines\ndata: {\"complete\": %s, \"engines\": [",
+               l->has_begun ? "false" : "true");
+    written = write_engines(l, s, glimpses, &count);
+    write_text(s, "], \"removed\": [");
+    for (size_t k = 0; k < l->count; k++)
+        if (!find_row(l->next, count, l->rows[k].glimpse.name))
+            write_text(s, "%s\"%s\"", removed++ ? ", " : "", l->rows[k].glimpse.name);
+    write_text(s, "]}\n\n");
+    if (l->has_begun && written + removed == 0)
+        s->bytes = begin;
+    rows = l->rows;
+    l->rows = l->next;
+    l->next = rows;
+    l->count = count;
+    l->wake_ns = UINT64_MAX;
+    for (size_t k = 0; k < count; k++)
+        if (wake_time(&l->rows[k]) < l->wake_ns)
+            l->wake_ns = wake_time(&l->rows[k]);
+    l->has_begun = true;
+}
+
+typedef struct all_events {
+    event_stream stream; /* first */
+    engine_list list;
+    uint64_t seen;              /* news */
+    uint64_t woken_ns, list_ns; /* when there was news, and when the list was read, last */
+    bool is_list_due;
+    char focus[IRON_ENGINE_NAME_MAX + 1]; /* "": none */
+    iron__store_engine *kept;             /* the engine in focus; NULL: it does not exist */
+    uint64_t version;                     /* of it, that was sent; 0: none */
+} all_events;
+
+/* When the list is read next, whether there is news or not. */
+static uint64_t next_list_ns(const all_events *a) {
+    uint64_t wake = a->is_list_due ? 0 : a->list.wake_ns;
+
+    return wake > a->list_ns + LIST_NS ? wake : a->list_ns + LIST_NS;
+}
+
+static void wait_for_news(all_events *a) {
+    uint64_t now, until, rest_ms, news;
+
+    sleep_until(a->woken_ns, a->focus[0] ? ENGINE_NS : LIST_NS);
+    now = iron__clock_ns();
+    until = next_list_ns(a);
+    rest_ms = until > now ? (until - now) / 1000000 + 1 : 0;
+    news = iron__store_wait(a->stream.server->store, a->seen,
+                            rest_ms < WAIT_MS ? (uint32_t)rest_ms : WAIT_MS);
+    if (news == a->seen)
+        return;
+    a->seen = news;
+    a->is_list_due = true;
+    a->woken_ns = iron__clock_ns();
+}
+
+/* A deleted engine stays in the store's list for a short time: its end is sent only if it was sent
+ * itself. A later engine with the same name gets the focus too. */
+static void write_focus(all_events *a) {
+    iron__store_engine_view view;
+
+    if (!a->kept)
+        a->kept = iron__store_find(a->stream.server->store, a->focus);
+    if (!a->kept)
+        return;
+    iron__store_engine_get_view(a->kept, &view, NULL);
+    if (view.is_deleted) {
+        if (a->version)
+            write_deleted_event(&a->stream, a->focus);
+        iron__store_engine_release(a->kept);
+        a->kept = NULL;
+        a->version = 0;
+    } else if (view.version != a->version) {
+        write_engine_event(&a->stream, &view);
+        a->version = view.version;
+    }
+}
+
+static void all_fill(event_stream *s) {
+    all_events *a = (all_events *)s;
+
+    if (a->list.has_begun)
+        wait_for_news(a);
+    if (!a->list.has_begun || next_list_ns(a) <= iron__clock_ns()) {
+        a->is_list_due = false;
+        a->list_ns = iron__clock_ns();
+        write_list_event(&a->list, s);
+    }
+    if (a->focus[0])
+        write_focus(a);
+    if (s->bytes > 0)
+        a->woken_ns = iron__clock_ns();
+}
+
+static void all_destroy(event_stream *s) {
+    all_events *a = (all_events *)s;
+
+    free(s->text);
+    list_deinit(&a->list);
+    iron__store_engine_release(a->kept);
+    free(a);
+}
+
+static void get_all_events(iron__request *req) {
+    const char *focus = iron__request_query(req, "engine");
+    iron__store_engine *kept = focus ? iron__route_engine(req, focus) : NULL;
+    all_events *a;
+
+    if (focus && !kept)
+        return;
+    a = calloc(1, sizeof *a);
+    if (!a) {
+        iron__store_engine_release(kept);
+        respond_no_memory(req);
+        return;
+    }
+    a->stream = (event_stream){.fill = all_fill, .destroy = all_destroy};
+    a->kept = kept;
+    snprintf(a->focus, sizeof a->focus, "%s", focus ? focus : "");
+    respond(req, &a->stream);
+}
+
+const iron__route iron__route_events = {
+    .method = "GET", .pattern = "/v1/events", .query = "engine", .end = get_all_events};

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * response.c: builds responses (http.h), sends them, and counts them.
+ *
+ * A response can go out in three ways. After the body, libmicrohttpd sends it and keeps the
+ * connection. Before the body, libmicrohttpd sends it and closes while the client may still be
+ * sending: a duplicate of the socket is drained (connections.c), or one client in three would see a
+ * reset instead of its response. In the middle of a body libmicrohttpd sends nothing at all: there
+ * the response is written to the socket here, and libmicrohttpd is only told to close. Under TLS,
+ * where only libmicrohttpd can write, the rest of the body is discarded and the response follows
+ * it, unless the rest is too long.
+ */
+#include "server/server_internal.h"
+
+#include "core/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define PROBLEM_JSON "application/problem+json"
+#define RAW_SEND_MS  5000
+#define STREAM_BLOCK ((size_t)16 << 10)
+#define PAUSE_NS     10000000
+
+const iron__http_problem iron__http_problems[] = {
+#define PROBLEM_ROW(kind, status, title) {kind, status, title},
+    IRON_PROBLEM_MAP(PROBLEM_ROW)
+#undef PROBLEM_ROW
+        {NULL, 0, NULL}};
+
+const iron__http_problem *iron__http_problem_find(const char *kind) {
+    for (const iron__http_problem *row = iron__http_problems; row->kind; row++)
+        if (strcmp(row->kind, kind) == 0)
+            return row;
+    return NULL;
+}
+
+/* Counting */
+
+uint64_t iron__request_id(iron_server *server) {
+    /* No server handles a request per nanosecond, so the numbers of one run are below those of the
+     * next. */
+    return server->started_ns + atomic_fetch_add(&server->requests, 1);
+}
+
+/* Counts a response by its status and, unless NULL, as a problem. */
+static void count_response(iron_server *server, unsigned status,
+                           const iron__http_problem *problem) {
+    if (status / 100 < sizeof server->responses / sizeof server->responses[0])
+        atomic_fetch_add(&server->responses[status / 100], 1);
+    if (problem)
+        atomic_fetch_add(&server->problems[problem - iron__http_problems], 1);
+}
+
+void iron__count_latency(iron_server *server, const iron__route *route, uint64_t ns) {
+    size_t row = 0;
+
+    while (row < IRON_ROUTES_MAX && iron__routes[row] && iron__routes[row] != route)
+        row++;
+    iron__latency_count(&server->latency[route && iron__routes[row] ? row : IRON_ROUTES_MAX], ns);
+}
+
+/* Building */
+
+/* Accepts the first response; a second one is a route's bug, which is logged. */
+static bool give(iron__request *req, iron__response_kind kind, unsigned status, const char *type) {
+    iron__response *response = &req->response;
+
+    if (req->is_answered) {
+        iron__note(req->server->log, "request %016llx: a second response was dropped",
+                   (unsigned long long)req->id);
+        return false;
+    }
+    req->is_answered = true;
+    response->kind = kind;
+    response->status = status;
+    response->type = type;
+    return true;
+}
+
+void iron__response_header(iron__request *req, const char *name, const char *value) {
+    iron__response *response = &req->response;
+    char *a = strdup(name), *b = strdup(value);
+
+    if (!a || !b || response->header_count == IRON_RESPONSE_HEADERS_MAX) {
+        iron__note(req->server->log, "request %016llx: no room for the header %s",
+                   (unsigned long long)req->id, name);
+        free(a);
+        free(b);
+        return;
+    }
+    response->headers[response->header_count].name = a;
+    response->headers[response->header_count++].value = b;
+}
+
+void iron__response_bytes(iron__request *req, iron__response_kind kind, unsigned status,
+                          const char *type, const void *bytes, size_t count) {
+    void *writable = (void *)(uintptr_t)bytes; /* static bytes are only read */
+
+    if (give(req, kind, status, type)) {
+        req->response.bytes = writable;
+        req->response.count = count;
+    } else if (kind == IRON_RESPONSE_OWNED) {
+        free(writable);
+    }
+}
+
+void iron__response_empty(iron__request *req, unsigned status) {
+    (void)give(req, IRON_RESPONSE_EMPTY, status, NULL);
+}
+
+void iron__response_stream(iron__request *req, unsigned status, const char *type,
+                           iron__stream_read read, void (*done)(void *context), void *context) {
+    if (!give(req, IRON_RESPONSE_STREAM, status, type)) {
+        done(context);
+        return;
+    }
+    req->response.read = read;
+    req->response.done = done;
+    req->response.context = context;
+}
+
+iron_json_writer *iron__response_json(iron__request *req) {
+    iron__response *response = &req->response;
+    FILE *to = open_memstream(&response->text, &response->text_bytes);
+
+    /* Without memory the document is discarded, and finish_json responds with 500. */
+    response->json = (iron_json_writer){.to = to ? to : req->server->null_file};
+    return &response->json;
+}
+
+/* Closes the document and gives it as the response; problem: NULL for a success. */
+static void finish_json(iron__request *req, unsigned status, const char *type,
+                        const iron__http_problem *problem) {
+    static const char no_memory[] = "{\n  \"type\": \"urn:iron:problem:internal\",\n"
+                                    "  \"title\": \"Internal error\",\n  \"status\": 500,\n"
+                                    "  \"detail\": \"the server is out of memory\",\n"
+                                    "  \"help\": \"Try again a little later.\"\n}\n";
+    iron__response *response = &req->response;
+    bool is_whole = response->json.to != req->server->null_file;
+
+    iron_json_end(&response->json);
+    if (is_whole)
+        is_whole = iron__close_whole(response->json.to);
+    response->json.to = NULL;
+    if (!req->is_answered)
+        response->problem = is_whole ? problem : iron__http_problem_find("internal");
+    if (is_whole) {
+        iron__response_bytes(req, IRON_RESPONSE_OWNED, status, type, response->text,
+                             response->text_bytes);
+    } else {
+        free(response->text);
+        iron__response_bytes(req, IRON_RESPONSE_STATIC, 500, PROBLEM_JSON, no_memory,
+                             sizeof no_memory - 1);
+    }
+    response->text = NULL;
+}
+
+void iron__response_json_end(iron__request *req, unsigned status) {
+    finish_json(req, status, "application/json", NULL);
+}
+
+/* Problems */
+
+/* The value of Retry-After for this kind, or NULL. */
+static const char *retry_after(const char *kind) {
+    if (strcmp(kind, "stopping") == 0)
+        return "5";
+    return strcmp(kind, "busy") == 0 || strcmp(kind, "too-many-connections") == 0 ? "1" : NULL;
+}
+
+/* The members that all problems have; the caller closes the object. help may be NULL. */
+static void write_problem(iron_json_writer *json, const iron__http_problem *problem,
+                          const char *help, const char *detail, uint64_t id) {
+    char text[80];
+
+    iron_json_open(json, NULL, '{');
+    snprintf(text, sizeof text, "urn:iron:problem:%s", problem->kind);
+    iron_json_text(json, "type", text);
+    iron_json_text(json, "title", problem->title);
+    iron_json_number(json, "status", problem->status);
+    iron_json_text(json, "detail", detail);
+    if (help)
+        iron_json_text(json, "help", help);
+    snprintf(text, sizeof text, "/requests/%016" PRIx64, id);
+    iron_json_text(json, "instance", text);
+}
+
+void iron__response_problem(iron__request *req, const char *kind, const char *help,
+                            const char *detail, ...) {
+    const iron__http_problem *problem = iron__http_problem_find(kind);
+    const char *after = retry_after(kind);
+    iron_json_writer *json;
+    char text[400];
+    va_list values;
+
+    va_start(values, detail);
+    vsnprintf(text, sizeof text, detail, values);
+    va_end(values);
+    if (!problem)
+        problem = iron__http_problem_find("internal");
+    if (after)
+        iron__response_header(req, "Retry-After", after);
+    if (problem->status == 401)
+        iron__response_header(req, "WWW-Authenticate", "Bearer");
+    json = iron__response_json(req);
+    write_problem(json, problem, help, text, req->id);
+    if (req->problem_member)
+        iron_json_number(json, req->problem_member, req->problem_number);
+    iron_json_close(json, '}');
+    finish_json(req, problem->status, PROBLEM_JSON, problem);
+}
+
+/* Raw responses */
+
+/* The status line and header fields, without the empty line. */
+static void write_raw_head(FILE *to, unsigned status, const char *type, size_t bytes, uint64_t id) {
+    time_t now = time(NULL);
+    struct tm parts;
+    char date[40] = "";
+
+    if (gmtime_r(&now, &parts))
+        strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    fprintf(to, "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n", status,
+            MHD_get_reason_phrase_for(status), date);
+    fprintf(to, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+    fprintf(to, "X-Request-Id: %016" PRIx64 "\r\nContent-Length: %zu\r\n", id, bytes);
+    if (type)
+        fprintf(to, "Content-Type: %s\r\n", type);
+}
+
+/* Closes a file made by fmemopen; returns how much was written, 0 if that failed. */
+static size_t close_memory(FILE *to) {
+    long count = ftell(to);
+
+    return fclose(to) == 0 && count > 0 ? (size_t)count : 0;
+}
+
+size_t iron__raw_problem(iron_server *server, const iron__http_error *error, uint64_t id,
+                         char room[IRON_RAW_PROBLEM_MAX]) {
+    const iron__http_problem *problem = iron__http_problem_find(error->kind);
+    const char *after = retry_after(error->kind);
+    char body[IRON_RAW_PROBLEM_MAX / 2];
+    iron_json_writer json = {.to = fmemopen(body, sizeof body, "w")};
+    size_t bytes;
+    FILE *to;
+
+    count_response(server, problem->status, problem);
+    if (!json.to)
+        return 0;
+    write_problem(&json, problem, error->help, error->detail, id);
+    iron_json_close(&json, '}');
+    iron_json_end(&json);
+    bytes = close_memory(json.to);
+    to = bytes ? fmemopen(room, IRON_RAW_PROBLEM_MAX, "w") : NULL;
+    if (!to)
+        return 0;
+    write_raw_head(to, problem->status, PROBLEM_JSON, bytes, id);
+    if (after)
+        fprintf(to, "Retry-After: %s\r\n", after);
+    fprintf(to, "\r\n%.*s", (int)bytes, body);
+    return close_memory(to);
+}
+
+/* Writes all of it, waiting at most RAW_SEND_MS for the client each time. */
+static bool send_all(int fd, const void *bytes, size_t count) {
+    const char *at = bytes;
+
+    while (count > 0) {
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        ssize_t sent = send(fd, at, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (sent >= 0) {
+            at += sent;
+            count -= (size_t)sent;
+        } else if (errno != EINTR && (errno != EAGAIN || poll(&ready, 1, RAW_SEND_MS) <= 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Streams, read by libmicrohttpd */
+
+typedef struct stream {
+    const iron_server *server;
+    uint64_t *sent_bytes; /* the request's, which lives as long as it is read */
+    int fd;
+    iron__stream_read read;
+    void (*done)(void *context);
+    void *context;
+} stream;
+
+static ssize_t stream_read(void *context, uint64_t position, char *room, size_t bytes) {
+    stream *s = context;
+    uint64_t asked_ns = iron__clock_ns();
+    ssize_t got;
+    char byte;
+
+    (void)position;
+    if (atomic_load(&s->server->is_cutting)) /* a stream that is cut must not look complete */
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    got = s->read(s->context, room, bytes);
+    if (got < 0 || (got == 0 && recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
+        return MHD_CONTENT_READER_END_OF_STREAM; /* or the client is gone */
+    *s->sent_bytes += (uint64_t)got;
+    if (got == 0 && iron__clock_ns() - asked_ns < PAUSE_NS) /* it would be called again at once */
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    return got;
+}
+
+static void stream_done(void *context) {
+    stream *s = context;
+
+    s->done(s->context);
+    free(s);
+}
+
+static struct MHD_Response *make_stream(iron__request *req) {
+    iron__response *response = &req->response;
+    stream *s = malloc(sizeof *s);
+    struct MHD_Response *made;
+
+    if (!s)
+        return NULL;
+    *s = (stream){req->server,    &req->sent_bytes, req->connection->fd,
+                  response->read, response->done,   response->context};
+    made = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, s,
+                                             stream_done);
+    if (!made)
+        free(s);
+    return made;
+}
+
+/* Sending */
+
+static struct MHD_Response *make_response(iron__request *req) {
+    iron__response *response = &req->response;
+    bool is_owned = response->kind == IRON_RESPONSE_OWNED;
+    struct MHD_Response *made;
+
+    if (response->kind == IRON_RESPONSE_STREAM)
+        made = make_stream(req);
+    else
+        made = MHD_create_response_from_buffer(response->count, response->bytes,
+                                               is_owned ? MHD_RESPMEM_MUST_FREE
+                                                        : MHD_RESPMEM_PERSISTENT);
+    if (made) /* it owns the bytes, or the stream, now */
+        response->kind = IRON_RESPONSE_NONE;
+    return made;
+}
+
+/* Adds a field unless the route has set it. */
+static bool add_default(struct MHD_Response *made, const iron__response *response, const char *name,
+                        const char *value) {
+    for (uint32_t k = 0; k < response->header_count; k++)
+        if (strcasecmp(response->headers[k].name, name) == 0)
+            return true;
+    return MHD_add_response_header(made, name, value) == MHD_YES;
+}
+
+static bool add_headers(iron__request *req, struct MHD_Response *made) {
+    const iron__response *response = &req->response;
+    char id[24];
+    bool is_added;
+
+    snprintf(id, sizeof id, "%016" PRIx64, req->id);
+    is_added = add_default(made, response, "X-Request-Id", id) &&
+               add_default(made, response, "Cache-Control", "no-store") &&
+               add_default(made, response, "X-Content-Type-Options", "nosniff") &&
+               (!response->type || add_default(made, response, "Content-Type", response->type)) &&
+               (!req->must_close || add_default(made, response, "Connection", "close"));
+    for (uint32_t k = 0; k < response->header_count && is_added; k++)
+        is_added = MHD_add_response_header(made, response->headers[k].name,
+                                           response->headers[k].value) == MHD_YES;
+    return is_added;
+}
+
+/* The response goes out now. A stream is counted at its beginning, since the client ends it. */
+static void count_sent(iron__request *req) {
+    req->is_sent = true;
+    count_response(req->server, req->response.status, req->response.problem);
+    if (req->is_stream)
+        iron__count_latency(req->server, req->route, iron__clock_ns() - req->begun_ns);
+    else if (strcmp(req->method, "HEAD") != 0)
+        req->sent_bytes = req->response.count;
+}
+
+static enum MHD_Result queue(iron__request *req) {
+    enum MHD_Result result = MHD_NO;
+    struct MHD_Response *made;
+
+    if (atomic_load(&req->server->is_stopping))
+        req->must_close = true;
+    req->is_stream = req->response.kind == IRON_RESPONSE_STREAM;
+    if (!iron__connection_enter(req->server, req->connection,
+                                req->is_stream ? IRON_PHASE_STREAMING : IRON_PHASE_SENDING, 0))
+        return MHD_NO;
+    made = make_response(req);
+    req->is_queued = true;
+    if (made && add_headers(req, made))
+        result = MHD_queue_response(req->mhd, req->response.status, made);
+    if (made)
+        MHD_destroy_response(made); /* libmicrohttpd has its own reference */
+    if (result == MHD_YES)
+        count_sent(req);
+    return result;
+}
+
+/* From now on whatever arrives is discarded, also after libmicrohttpd has closed. */
+static void drain(iron__request *req) {
+    iron__drain_socket(req->server, fcntl(req->connection->fd, F_DUPFD_CLOEXEC, 0));
+}
+
+static enum MHD_Result send_amid_body(iron__request *req) {
+    const iron__response *response = &req->response;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to;
+
+    if (req->server->is_tls || response->kind == IRON_RESPONSE_STREAM) {
+        req->is_discarding = req->must_close = true;
+        req->taken_bytes = 0; /* counts what is discarded from here on */
+        return MHD_YES;
+    }
+    if (!iron__connection_enter(req->server, req->connection, IRON_PHASE_SENDING, 0))
+        return MHD_NO;
+    count_sent(req);
+    to = open_memstream(&text, &bytes);
+    if (to) {
+        write_raw_head(to, response->status, response->type, response->count, req->id);
+        for (uint32_t k = 0; k < response->header_count; k++)
+            fprintf(to, "%s: %s\r\n", response->headers[k].name, response->headers[k].value);
+        fprintf(to, "\r\n");
+        if (response->count)
+            fwrite(response->bytes, 1, response->count, to);
+        if (fclose(to) == 0 && send_all(req->connection->fd, text, bytes))
+            drain(req);
+    }
+    free(text);
+    return MHD_NO;
+}
+
+enum MHD_Result iron__response_send(iron__request *req) {
+    if (req->is_body_over)
+        return queue(req);
+    if (req->received_bytes > 0)
+        return send_amid_body(req);
+    drain(req);
+    return queue(req);
+}

@@ -1,0 +1,2276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * engines.c: the engines of a store: what readers see of them, creating, deleting and feeding them,
+ * and the writer, the one thread that changes them.
+ *
+ * The writer. Jobs queue up while a transaction is being synced; then all that are waiting, at most
+ * GROUP_JOBS, run in order within the next transaction. After COMMIT their changes are published,
+ * and only then are the callers answered. If anything cannot be written, nothing of the group is
+ * published, and all its jobs and all later ones are refused: the store has failed.
+ *
+ * An entry has two sets of nodes. One is published: readers copy it under the lock. The other
+ * belongs to the writer: it takes the nodes after the newest feed, and the two are swapped when
+ * that feed is durable. So readers see durable state only, and publishing costs nothing. The
+ * iron_engine of an entry can be created again at any time from the summary and the nodes. That
+ * happens after its device has failed.
+ */
+#include "core/clock.h"
+#include "core/fail.h"
+#include "engine/checkpoint.h"
+#include "store/store_internal.h"
+
+#include <inttypes.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define GROUP_JOBS       256u /* at most in one transaction */
+#define STORE_IDLE_FORKS 32u
+#define SNAPSHOT_BATCHES 65536u /* default distance between two snapshots */
+
+/* A failed device is not tried again sooner: it may take seconds to fail. */
+#define RETRY_NS UINT64_C(5000000000)
+
+typedef struct writer_job writer_job;
+
+/* Work for the writer. The caller owns it and waits for `done`. */
+struct writer_job {
+    writer_job *next;
+    /* Its part of the transaction. Failing makes the store read-only; a refusal of this job alone
+     * is returned in the job's own fields. */
+    iron_status (*run)(iron__writer *writer, writer_job *job, iron_error *err);
+    void (*publish)(iron__store *store, writer_job *job); /* after COMMIT; may be NULL */
+    iron__store_engine *entry;
+    bool is_refused;  /* the store has failed; see error */
+    iron_error error; /* of a refusal */
+    sem_t done;
+};
+
+/* What the writer has made of a feed. */
+typedef struct feed_result {
+    iron__feed_outcome outcome;
+    iron__engine_summary after;
+    uint64_t tokens, batches; /* of the feed alone */
+    uint64_t position;        /* of the engine now */
+} feed_result;
+
+/* Feeds that were applied and wait for their state hash. One hash is a chain of dependent
+ * multiplications and takes longer than the rest of a small feed; four side by side take hardly
+ * longer than one. So the nodes after each feed are copied, and rows are written when four feeds
+ * are waiting, or when a row is needed earlier. */
+typedef struct pending_feed {
+    iron__store_engine *entry;
+    iron__feed_row row;
+    feed_result *result;
+    iron__node_arrays nodes;
+    unsigned char *batches; /* encoded as they close */
+    size_t batch_count, batch_room;
+    bool is_out_of_memory; /* a batch was lost */
+} pending_feed;
+
+typedef struct pending_feeds {
+    pending_feed feeds[IRON_NODES_HASH_MAX];
+    size_t count;
+    uint64_t nodes; /* of the engines of these feeds */
+    uint64_t room;  /* nodes allocated for each */
+} pending_feeds;
+
+/* Where the cleanup of rows without an owner is. */
+typedef struct writer_cleanup {
+    bool is_wanted;
+    int table;
+    uint64_t done; /* engines or uploads up to this id */
+} writer_cleanup;
+
+struct iron__writer {
+    iron__store *store;
+    iron__database *db;
+    iron__store_ledger ledger; /* as of the current transaction */
+    pending_feeds pending;
+    writer_cleanup cleanup;
+    iron__store_engine **changed; /* by the current transaction */
+    size_t changed_count;         /* at most GROUP_JOBS */
+    bool wants_snapshots;
+    uint32_t groups_since_cleanup;
+    uint64_t group_ms; /* when the current group began */
+
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* guards what follows, up to busy_since_ns */
+    pthread_cond_t has_work;
+    writer_job *first, **last;
+    uint32_t queued;
+    bool is_closing, wants_cleanup;
+    uint64_t commits, jobs, snapshots, last_commit_ms;
+    iron__latency commit_latency;
+    atomic_uint_fast64_t busy_since_ns; /* 0: idle */
+};
+
+/* The rate counter. Tokens are counted per quarter of a second, in a ring of slots. A slot is one
+ * word: the count in its lower 40 bits (a thousand times what memory can deliver in a quarter), and
+ * in its upper 24 how often the quarters have gone round the ring, which repeats after two years.
+ * So counting takes one atomic exchange, and old slots need not be cleared. */
+
+#define RATE_INTERVAL_NS UINT64_C(250000000)
+#define RATE_INTERVALS   8u /* that a rate is computed over */
+#define COUNT_BITS       40u
+#define COUNT_MAX        ((UINT64_C(1) << COUNT_BITS) - 1)
+
+static uint64_t round_of(uint64_t interval) { return interval / IRON_RATE_SLOTS << COUNT_BITS; }
+
+static uint64_t count_in(uint64_t word, uint64_t interval) {
+    return (word & ~COUNT_MAX) == round_of(interval) ? word & COUNT_MAX : 0;
+}
+
+/* True for the first tokens of an interval: the rate may have been 0 before. */
+static bool rate_counter_add(iron__rate_counter *counter, uint64_t now_ns, uint64_t tokens) {
+    uint64_t interval = now_ns / RATE_INTERVAL_NS, before;
+    atomic_uint_fast64_t *slot = &counter->slots[interval % IRON_RATE_SLOTS];
+    uint_fast64_t word = atomic_load_explicit(slot, memory_order_relaxed), next;
+
+    if (tokens == 0)
+        return false;
+    do {
+        before = count_in(word, interval);
+        next = round_of(interval) | (tokens < COUNT_MAX - before ? before + tokens : COUNT_MAX);
+    } while (!atomic_compare_exchange_weak_explicit(slot, &word, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return before == 0;
+}
+
+static double count_of(const iron__rate_counter *counter, uint64_t interval) {
+    const atomic_uint_fast64_t *slot = &counter->slots[interval % IRON_RATE_SLOTS];
+
+    return (double)count_in(atomic_load_explicit(slot, memory_order_relaxed), interval);
+}
+
+/* Tokens per second; 0 from two and a quarter seconds after the last ones. The oldest interval is
+ * weighted with what remains of the current one, so that the rate has no steps. */
+static double rate_counter_rate(const iron__rate_counter *counter, uint64_t now_ns) {
+    uint64_t now = now_ns / RATE_INTERVAL_NS;
+    double passed = (double)(now_ns % RATE_INTERVAL_NS) / (double)RATE_INTERVAL_NS;
+    double tokens = 0;
+
+    for (uint64_t k = 0; k < RATE_INTERVALS && k <= now; k++)
+        tokens += count_of(counter, now - k);
+    if (now >= RATE_INTERVALS)
+        tokens += (1 - passed) * count_of(counter, now - RATE_INTERVALS);
+    return tokens * 1e9 / (double)(RATE_INTERVALS * RATE_INTERVAL_NS);
+}
+
+/* Forks are private engines in the published state, for large bodies. Creating one takes memory and
+ * a sort of the nodes, so a few stay with their entry when they are given back. All forks together
+ * have no more nodes than all engines may have: memory is bounded for any number of uploads. Idle
+ * forks are destroyed to make room, also for forks of other engines. */
+
+static void release_fork_nodes(iron__store *store, uint64_t nodes) {
+    pthread_mutex_lock(&store->lock);
+    store->fork_nodes -= nodes;
+    pthread_mutex_unlock(&store->lock);
+}
+
+static void destroy_fork(iron__store_engine *entry, iron_engine *fork) {
+    iron_engine_destroy(fork);
+    release_fork_nodes(entry->store, entry->plan.nodes);
+}
+
+static iron_engine *take_idle(iron__store_engine *entry) {
+    iron_engine *fork = NULL;
+
+    pthread_mutex_lock(&entry->lock);
+    if (entry->idle_count > 0)
+        fork = entry->idle[--entry->idle_count];
+    pthread_mutex_unlock(&entry->lock);
+    if (fork)
+        atomic_fetch_sub(&entry->store->idle_forks, 1);
+    return fork;
+}
+
+/* Destroys an idle fork of any engine. False: no fork is idle. */
+static bool destroy_idle_fork(iron__store *store) {
+    iron__store_engine *found = NULL;
+    iron_engine *fork = NULL;
+
+    pthread_mutex_lock(&store->lock);
+    for (size_t k = 0; k < store->engine_count && !found; k++) {
+        iron__store_engine *entry = store->engines[k];
+
+        pthread_mutex_lock(&entry->lock);
+        if (entry->idle_count > 0)
+            found = iron__store_engine_retain(entry);
+        pthread_mutex_unlock(&entry->lock);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (found)
+        fork = take_idle(found); /* unless another thread has taken it meanwhile */
+    if (fork)
+        destroy_fork(found, fork);
+    iron__store_engine_release(found);
+    return found != NULL;
+}
+
+static bool reserve_fork_nodes(iron__store *store, uint64_t nodes) {
+    bool has_room;
+
+    pthread_mutex_lock(&store->lock);
+    has_room = store->fork_nodes + nodes <= store->options.nodes_max || store->fork_nodes == 0;
+    if (has_room)
+        store->fork_nodes += nodes;
+    pthread_mutex_unlock(&store->lock);
+    return has_room;
+}
+
+static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iron_error *err) {
+    iron__store *store = entry->store;
+    iron_config config;
+    iron_status status;
+    bool has_room;
+
+    do
+        has_room = reserve_fork_nodes(store, entry->plan.nodes);
+    while (!has_room && destroy_idle_fork(store));
+    IRON_FAIL_IF(!has_room, err, IRON_E_STATE,
+                 "large bodies for engines of %" PRIu64
+                 " nodes use all the memory reserved for them; try again",
+                 entry->plan.nodes);
+    iron__store_plan_config(&entry->plan, &config);
+    status = iron_engine_create(&config, out, err);
+    if (status != IRON_OK)
+        release_fork_nodes(store, entry->plan.nodes);
+    return status;
+}
+
+/* Brings an engine of the same configuration to the published state. The nodes are copied twice, so
+ * that the lock is not held while waiting for a device. */
+static iron_status copy_published(iron__store_engine *entry, iron_engine *to,
+                                  iron__engine_summary *base, iron_error *err) {
+    size_t nodes = entry->plan.nodes, bytes = nodes * sizeof(uint32_t);
+    uint32_t *xors = malloc(2 * bytes);
+    float *potentials;
+    iron_status status;
+
+    IRON_FAIL_IF(!xors, err, IRON_E_NOMEM, "out of memory: a copy of %zu nodes", nodes);
+    potentials = (float *)(void *)(xors + nodes);
+    pthread_mutex_lock(&entry->lock);
+    memcpy(xors, entry->nodes.xors, bytes);
+    memcpy(potentials, entry->nodes.potentials, bytes);
+    *base = entry->published;
+    pthread_mutex_unlock(&entry->lock);
+    status = iron__engine_restore(to, &base->checkpoint, xors, potentials, err);
+    free(xors);
+    return status;
+}
+
+/* A private engine in the published state of the entry. */
+static iron_status fork_take(iron__store_engine *entry, iron_engine **out,
+                             iron__engine_summary *base, iron_error *err) {
+    iron_engine *fork = take_idle(entry);
+    iron_status status = fork ? IRON_OK : create_fork(entry, &fork, err);
+
+    *out = NULL;
+    if (status == IRON_OK)
+        status = copy_published(entry, fork, base, err);
+    if (status == IRON_OK)
+        *out = fork;
+    else if (fork)
+        destroy_fork(entry, fork);
+    return status;
+}
+
+/* Gives it back; one whose device failed is not used again. NULL is fine. */
+static void fork_give(iron__store_engine *entry, iron_engine *fork) {
+    iron__store *store = entry->store;
+
+    if (!fork)
+        return;
+    iron__engine_on_batch(fork, NULL, NULL);
+    if (fork->failure.status == IRON_OK) {
+        if (atomic_fetch_add(&store->idle_forks, 1) < STORE_IDLE_FORKS) {
+            pthread_mutex_lock(&entry->lock);
+            if (entry->idle_count < IRON_IDLE_FORKS && !entry->is_deleted) {
+                entry->idle[entry->idle_count++] = fork;
+                fork = NULL;
+            }
+            pthread_mutex_unlock(&entry->lock);
+        }
+        if (fork)
+            atomic_fetch_sub(&store->idle_forks, 1);
+    }
+    if (fork)
+        destroy_fork(entry, fork);
+}
+
+/* Entries. */
+
+static iron_status nodes_create(iron__node_arrays *nodes, uint64_t count, iron_error *err) {
+    nodes->xors = calloc(count, sizeof *nodes->xors);
+    nodes->potentials = calloc(count, sizeof *nodes->potentials);
+    IRON_FAIL_IF(!nodes->xors || !nodes->potentials, err, IRON_E_NOMEM,
+                 "out of memory: nodes of an engine; use fewer engines or nodes");
+    return IRON_OK;
+}
+
+static void nodes_destroy(iron__node_arrays *nodes) {
+    free(nodes->xors);
+    free(nodes->potentials);
+}
+
+static void entry_destroy(iron__store_engine *entry) {
+    iron_engine_destroy(entry->engine);
+    for (uint32_t k = 0; k < entry->idle_count; k++) {
+        destroy_fork(entry, entry->idle[k]);
+        atomic_fetch_sub(&entry->store->idle_forks, 1);
+    }
+    nodes_destroy(&entry->latest_nodes);
+    nodes_destroy(&entry->nodes);
+    pthread_cond_destroy(&entry->changed);
+    pthread_mutex_destroy(&entry->lock);
+    free(entry);
+}
+
+/* Records the backend, mode and device that a new engine has chosen. */
+static void record_choice(iron__store_engine *entry) {
+    iron__store_plan *p = &entry->in_use;
+    const iron_config *c;
+
+    if (!entry->engine)
+        return;
+    c = iron_engine_config(entry->engine);
+    snprintf(p->backend, sizeof p->backend, "%s", c->backend);
+    snprintf(p->mode, sizeof p->mode, "%s", c->mode);
+    p->device = c->device;
+    snprintf(entry->device, sizeof entry->device, "%s", iron_engine_device(entry->engine));
+}
+
+iron_status iron__store_engine_create(iron__store *store, const iron__store_engine_parts *parts,
+                                      iron__store_engine **out, iron_error *err) {
+    const iron__engine_row *row = parts->row;
+    iron__store_engine *entry = calloc(1, sizeof *entry);
+    size_t bytes = row->plan.nodes * sizeof(uint32_t);
+
+    *out = NULL;
+    if (!entry)
+        iron_engine_destroy(parts->engine);
+    IRON_FAIL_IF(!entry, err, IRON_E_NOMEM, "out of memory: an engine");
+    entry->store = store;
+    entry->plan = entry->in_use = row->plan;
+    entry->id = row->id;
+    entry->created_ms = row->created_ms;
+    entry->engine = parts->engine;
+    if (!parts->engine) {
+        entry->failure = *parts->failure;
+        entry->failed_ns = iron__clock_ns();
+    }
+    entry->latest = entry->published = *parts->summary;
+    entry->version = 1;
+    atomic_init(&entry->references, 1);
+    pthread_mutex_init(&entry->lock, NULL);
+    iron__condition_init(&entry->changed);
+    entry->in_use.lattice_count = parts->config->lattice_count;
+    memcpy(entry->in_use.lattice, parts->config->lattice,
+           parts->config->lattice_count * sizeof entry->in_use.lattice[0]);
+    record_choice(entry);
+    if (nodes_create(&entry->nodes, row->plan.nodes, err) != IRON_OK ||
+        nodes_create(&entry->latest_nodes, row->plan.nodes, err) != IRON_OK) {
+        entry_destroy(entry);
+        return IRON_E_NOMEM;
+    }
+    memcpy(entry->nodes.xors, parts->xors, bytes);
+    memcpy(entry->nodes.potentials, parts->potentials, bytes);
+    *out = entry;
+    return IRON_OK;
+}
+
+void iron__store_engine_release(iron__store_engine *entry) {
+    if (entry && atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1)
+        entry_destroy(entry);
+}
+
+/* Publishing. */
+
+/* Called after the change, so that those who are notified see it. */
+static void notify(iron__store_engine *entry) {
+    atomic_fetch_add(&entry->changes, 1);
+    iron__store_notify(entry->store);
+}
+
+/* Tokens of a large body were received. */
+static void add_incoming(iron__store_engine *entry, uint64_t tokens) {
+    atomic_fetch_add_explicit(&entry->incoming, tokens, memory_order_relaxed);
+    if (rate_counter_add(&entry->rate_counter, iron__clock_ns(), tokens))
+        notify(entry);
+}
+
+/* They will not become part of the engine. */
+static void drop_incoming(iron__store_engine *entry, uint64_t tokens) {
+    if (tokens == 0)
+        return;
+    atomic_fetch_sub(&entry->incoming, tokens);
+    notify(entry);
+}
+
+/* Writer only: makes `latest` visible. */
+static void entry_publish(iron__store_engine *entry) {
+    pthread_mutex_lock(&entry->lock);
+    entry->is_deleted = entry->is_deleting;
+    if (!entry->is_deleting) {
+        iron__node_arrays nodes = entry->latest_nodes;
+        /* the tokens of large bodies were counted when they came */
+        uint64_t tokens = entry->latest.checkpoint.closed.count -
+                          entry->published.checkpoint.closed.count - entry->incoming_committed;
+
+        entry->latest_nodes = entry->nodes;
+        entry->nodes = nodes;
+        entry->published = entry->latest;
+        (void)rate_counter_add(&entry->rate_counter, iron__clock_ns(), tokens);
+    }
+    atomic_fetch_sub(&entry->incoming, entry->incoming_committed);
+    entry->version++;
+    pthread_cond_broadcast(&entry->changed);
+    pthread_mutex_unlock(&entry->lock);
+    entry->incoming_committed = 0;
+    entry->has_unpublished = false;
+    notify(entry);
+}
+
+/* The engine that feeds are applied to. */
+
+/* Writer only: destroys the engine after a failure within a feed. */
+static void entry_mark_failed(iron__store_engine *entry, const iron_error *why) {
+    iron_engine_destroy(entry->engine);
+    entry->engine = NULL;
+    entry->failure = *why;
+    entry->failed_ns = 0; /* may be tried again at once: the failure may have been temporary */
+}
+
+static iron_status create_again(iron__store_engine *entry, iron_error *err) {
+    /* only the writer changes what is published: it needs no lock to read it */
+    const iron__node_arrays *nodes = entry->has_unpublished ? &entry->latest_nodes : &entry->nodes;
+    iron_config config;
+
+    iron__store_plan_config(&entry->plan, &config);
+    IRON_TRY(iron_engine_create(&config, &entry->engine, err));
+    return iron__engine_restore(entry->engine, &entry->latest.checkpoint, nodes->xors,
+                                nodes->potentials, err);
+}
+
+/* Writer only: the engine to feed; created again if its device had failed. */
+static iron_status entry_open(iron__store_engine *entry, iron_engine **out, iron_error *err) {
+    iron_error why = {0};
+    iron_status status = IRON_OK;
+
+    if (!entry->engine) {
+        bool is_too_soon = entry->failed_ns && iron__clock_ns() - entry->failed_ns < RETRY_NS;
+
+        status = is_too_soon ? entry->failure.status : create_again(entry, &why);
+        if (status != IRON_OK && !is_too_soon) {
+            entry_mark_failed(entry, &why);
+            entry->failed_ns = iron__clock_ns();
+        }
+        pthread_mutex_lock(&entry->lock);
+        record_choice(entry);
+        pthread_mutex_unlock(&entry->lock);
+    }
+    if (status != IRON_OK && err)
+        *err = entry->failure;
+    *out = entry->engine;
+    return status;
+}
+
+/* The nodes of an engine in host memory; an error if its device has failed. */
+static iron_status read_nodes(iron_engine *engine, const uint32_t **xors, const float **potentials,
+                              iron_error *err) {
+    *xors = iron_engine_xor_accumulators(engine);
+    *potentials = iron_engine_potentials(engine);
+    if (*xors && *potentials)
+        return IRON_OK;
+    IRON_FAIL_IF(engine->failure.status == IRON_OK, err, IRON_E_IO,
+                 "cannot read the nodes from the device");
+    if (err)
+        *err = engine->failure;
+    return engine->failure.status;
+}
+
+/* What readers see. */
+
+void iron__store_engine_get_view(iron__store_engine *entry, iron__store_engine_view *view,
+                                 const iron__engine_nodes *nodes) {
+    const iron__engine_summary *summary = &entry->published;
+    size_t bytes = entry->plan.nodes * sizeof(uint32_t);
+
+    pthread_mutex_lock(&entry->lock);
+    *view = (iron__store_engine_view){
+        .plan = entry->in_use,
+        .version = entry->version,
+        .created_ms = entry->created_ms,
+        .changed_ms = summary->changed_ms,
+        .feeds = summary->feeds,
+        .tokens = summary->checkpoint.closed.count,
+        .batches = summary->checkpoint.batches,
+        .sum = summary->checkpoint.closed.sum,
+        .state = summary->state,
+        .xors = summary->checkpoint.closed.xors,
+        .incoming = atomic_load(&entry->incoming),
+        .rate = rate_counter_rate(&entry->rate_counter, iron__clock_ns()),
+        .is_deleted = entry->is_deleted,
+    };
+    memcpy(view->device, entry->device, sizeof view->device);
+    iron__seal_text(iron__seal_total(&summary->checkpoint.seal), view->seal);
+    if (nodes) {
+        memcpy(nodes->xors, entry->nodes.xors, bytes);
+        memcpy(nodes->potentials, entry->nodes.potentials, bytes);
+    }
+    pthread_mutex_unlock(&entry->lock);
+    for (uint64_t j = 0; nodes && j < entry->plan.nodes; j++)
+        nodes->activations[j] =
+            (float)(j + 1) / (float)entry->plan.nodes; /* the same in every plan */
+}
+
+/* Uses an engine of its own on the CPU, where the state is the same: this neither disturbs a device
+ * nor needs a fork, which uploads may have used up. */
+iron_status iron__store_engine_serialize(iron__store_engine *entry, unsigned char **out,
+                                         size_t *bytes, iron_error *err) {
+    iron_engine *engine = NULL;
+    unsigned char *buffer = NULL;
+    iron__engine_summary base;
+    iron_config config;
+    iron_status status;
+
+    *out = NULL;
+    *bytes = 0;
+    iron__store_plan_config_cpu(&entry->plan, &config);
+    status = iron_engine_create(&config, &engine, err);
+    if (status == IRON_OK)
+        status = copy_published(entry, engine, &base, err);
+    if (status != IRON_OK)
+        goto done;
+    *bytes = iron__state_bytes(engine);
+    buffer = malloc(*bytes);
+    if (!buffer) {
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a state of %zu bytes", *bytes);
+        goto done;
+    }
+    status = iron__state_write(engine, buffer, err);
+    if (status == IRON_OK)
+        *out = buffer;
+    else
+        free(buffer);
+done:
+    iron_engine_destroy(engine);
+    return status;
+}
+
+bool iron__store_engine_wait(iron__store_engine *entry, uint64_t version, uint32_t milliseconds) {
+    struct timespec deadline = iron__deadline_after(milliseconds);
+    bool is_over = false, is_changed;
+
+    pthread_mutex_lock(&entry->lock);
+    while (entry->version == version && !entry->is_deleted &&
+           !atomic_load(&entry->store->is_stopping) && !is_over)
+        is_over = pthread_cond_timedwait(&entry->changed, &entry->lock, &deadline) != 0;
+    is_changed = entry->version != version;
+    pthread_mutex_unlock(&entry->lock);
+    return is_changed;
+}
+
+/* Steps a statement to the end. */
+static iron_status sql_run(iron__database *db, sqlite3_stmt *statement, const char *doing,
+                           iron_error *err) {
+    bool has_row;
+
+    do
+        IRON_TRY(iron__sql_step(db, statement, &has_row, doing, err));
+    while (has_row);
+    return IRON_OK;
+}
+
+/* The queue of the writer. */
+
+/* Queues the job and waits until it is durable and published, or refused. */
+static void writer_run(iron__writer *w, writer_job *job) {
+    sem_init(&job->done, 0, 0);
+    job->next = NULL;
+    pthread_mutex_lock(&w->lock);
+    *w->last = job;
+    w->last = &job->next;
+    if (w->queued++ == 0)
+        pthread_cond_signal(&w->has_work);
+    pthread_mutex_unlock(&w->lock);
+    while (sem_wait(&job->done) != 0)
+        continue; /* interrupted by a signal */
+    sem_destroy(&job->done);
+}
+
+/* There may be rows without an owner. */
+static void writer_request_cleanup(iron__writer *w) {
+    pthread_mutex_lock(&w->lock);
+    w->wants_cleanup = true;
+    pthread_cond_signal(&w->has_work);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Within a job: the engine is published after COMMIT. */
+static iron_status writer_mark_changed(iron__writer *w, iron__store_engine *entry,
+                                       iron_error *err) {
+    for (size_t k = 0; k < w->changed_count; k++)
+        if (w->changed[k] == entry)
+            return IRON_OK;
+    IRON_FAIL_IF(w->changed_count == GROUP_JOBS, err, IRON_E_STATE,
+                 "a group has changed more engines than it has jobs");
+    w->changed[w->changed_count++] = iron__store_engine_retain(entry);
+    return IRON_OK;
+}
+
+/* Creating and deleting engines. Creating one may take time (a device), so the caller's thread does
+ * it; the engine enters the list when its row is durable. A deletion removes one row; the writer
+ * removes the rest of the engine's data later. Limits apply to new engines only: those that were
+ * stored before a limit was lowered are still loaded. */
+
+typedef struct engine_job {
+    writer_job job;
+    bool is_done; /* false: the name is taken, or the engine was deleted before */
+} engine_job;
+
+/* An engine was added (count 1) or removed (-1). */
+static iron_status write_ledger(iron__writer *w, const iron__engine_row *row, int count,
+                                iron_error *err) {
+    iron__store_ledger *ledger = &w->ledger;
+    sqlite3_stmt *s = iron__sql_ready(w->db, IRON_SQL_LEDGER_WRITE, err);
+
+    if (!s)
+        return IRON_E_IO;
+    ledger->engines += (uint64_t)count;
+    ledger->engines_check ^= iron__engine_row_check(row);
+    iron__bind_word(s, 1, ledger->engines);
+    iron__bind_word(s, 2, ledger->engines_check);
+    iron__bind_word(s, 3, ledger->next_engine);
+    iron__bind_word(s, 4, iron__ledger_check(ledger));
+    return sql_run(w->db, s, "write the ledger", err);
+}
+
+static iron_status insert_engine(iron__database *db, const iron__engine_row *row, iron_error *err) {
+    const iron__store_plan *p = &row->plan;
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINE_INSERT, err);
+
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, row->id);
+    sqlite3_bind_text(s, 2, p->name, -1, SQLITE_STATIC);
+    iron__bind_word(s, 3, p->nodes);
+    iron__bind_word(s, 4, p->vocab);
+    iron__bind_word(s, 5, p->batch);
+    iron__bind_word(s, 6, (uint64_t)p->positions);
+    sqlite3_bind_blob(s, 7, p->lattice, (int)(p->lattice_count * sizeof p->lattice[0]),
+                      SQLITE_STATIC);
+    sqlite3_bind_text(s, 8, p->mode, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 9, p->backend, -1, SQLITE_STATIC);
+    iron__bind_word(s, 10, p->device);
+    iron__bind_word(s, 11, row->created_ms);
+    iron__bind_word(s, 12, iron__engine_row_check(row));
+    return sql_run(db, s, "write an engine", err);
+}
+
+static iron_status delete_engine(iron__database *db, uint64_t id, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINE_DELETE, err);
+
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, id);
+    IRON_TRY(sql_run(db, s, "delete an engine", err));
+    IRON_FAIL_IF(sqlite3_changes(db->handle) != 1, err, IRON_E_FORMAT,
+                 "engine %" PRIu64 " is not in %.120s any more; restore a backup", id, db->path);
+    return IRON_OK;
+}
+
+/* Also by an engine of the current group, which is not in the list yet. */
+static bool is_name_taken(iron__writer *w, const char *name) {
+    iron__store_engine *other = iron__store_find(w->store, name);
+    bool is_taken = other && !other->is_deleting;
+
+    iron__store_engine_release(other);
+    for (size_t k = 0; k < w->changed_count && !is_taken; k++)
+        is_taken = !w->changed[k]->is_deleting && strcmp(w->changed[k]->plan.name, name) == 0;
+    return is_taken;
+}
+
+static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err) {
+    iron__store_engine *entry = job->entry;
+    size_t bytes = entry->plan.nodes * sizeof(uint32_t);
+    iron__engine_row row;
+
+    if (is_name_taken(w, entry->plan.name))
+        return IRON_OK;
+    entry->id = w->ledger.next_engine++;
+    row = (iron__engine_row){entry->id, entry->created_ms, entry->plan};
+    IRON_TRY(insert_engine(w->db, &row, err));
+    IRON_TRY(write_ledger(w, &row, 1, err));
+    IRON_TRY(writer_mark_changed(w, entry, err));
+    memcpy(entry->latest_nodes.xors, entry->nodes.xors, bytes);
+    memcpy(entry->latest_nodes.potentials, entry->nodes.potentials, bytes);
+    ((engine_job *)job)->is_done = true;
+    return IRON_OK;
+}
+
+static void publish_create(iron__store *store, writer_job *job) {
+    if (((engine_job *)job)->is_done)
+        iron__store_add_engine(store, iron__store_engine_retain(job->entry));
+}
+
+static iron_status run_delete(iron__writer *w, writer_job *job, iron_error *err) {
+    iron__store_engine *entry = job->entry;
+    iron__engine_row row = {entry->id, entry->created_ms, entry->plan};
+
+    if (entry->is_deleting)
+        return IRON_OK;
+    IRON_TRY(delete_engine(w->db, entry->id, err));
+    IRON_TRY(write_ledger(w, &row, -1, err));
+    IRON_TRY(writer_mark_changed(w, entry, err));
+    entry->is_deleting = true;
+    ((engine_job *)job)->is_done = true;
+    return IRON_OK;
+}
+
+/* Reserves room for one more engine in the list and within the limits. */
+static iron_status reserve_engine(iron__store *store, uint64_t nodes, iron_error *err) {
+    const iron__store_options *o = &store->options;
+
+    IRON_FAIL_IF(store->planned_engines >= o->engines_max, err, IRON_E_NOMEM,
+                 "the limit of %" PRIu64 " engines is reached; delete one", store->planned_engines);
+    IRON_FAIL_IF(nodes > o->nodes_max || store->planned_nodes > o->nodes_max - nodes, err,
+                 IRON_E_NOMEM,
+                 "the engines have %" PRIu64 " nodes in all, and %" PRIu64
+                 " more would exceed %" PRIu64 "; use fewer, or delete an engine",
+                 store->planned_nodes, nodes, o->nodes_max);
+    /* two more: a deleted engine is still in the list when its successor is planned */
+    IRON_TRY(
+        iron__store_reserve_list(store, store->engine_count + store->planned_engines + 2, err));
+    store->planned_engines++;
+    store->planned_nodes += nodes;
+    return IRON_OK;
+}
+
+static void unreserve_engine(iron__store *store, uint64_t nodes) {
+    pthread_mutex_lock(&store->lock);
+    store->planned_engines--;
+    store->planned_nodes -= nodes;
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* Takes the engine out of the list and releases the list's reference. */
+static void remove_engine(iron__store *store, iron__store_engine *entry) {
+    bool is_found = false;
+
+    pthread_mutex_lock(&store->lock);
+    for (size_t at = 0; at < store->engine_count && !is_found; at++) {
+        is_found = store->engines[at] == entry;
+        if (is_found) {
+            store->engine_count--;
+            memmove(store->engines + at, store->engines + at + 1,
+                    (store->engine_count - at) * sizeof(iron__store_engine *));
+        }
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (!is_found)
+        return;
+    iron__store_notify(store);
+    iron__store_engine_release(entry);
+}
+
+static void publish_delete(iron__store *store, writer_job *job) {
+    if (!((engine_job *)job)->is_done)
+        return;
+    remove_engine(store, job->entry);
+    unreserve_engine(store, job->entry->plan.nodes);
+}
+
+/* The store has failed: its error, as IRON_E_IO. */
+static iron_status refuse_write(iron_error why, iron_error *err) {
+    why.status = IRON_E_IO;
+    if (err)
+        *err = why;
+    return IRON_E_IO;
+}
+
+static iron_status check_writable(iron__store *store, iron_error *err) {
+    iron_error why = {0};
+
+    if (iron__store_failure(store, &why) != IRON_OK)
+        return refuse_write(why, err);
+    IRON_FAIL_IF(atomic_load(&store->is_stopping), err, IRON_E_IO, "the store is being closed");
+    return IRON_OK;
+}
+
+static iron_status run_job(iron__store *store, engine_job *job, iron_error *err) {
+    writer_run(store->writer, &job->job);
+    return job->job.is_refused ? refuse_write(job->job.error, err) : IRON_OK;
+}
+
+static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
+                               iron__store_engine **out, iron_error *err) {
+    iron__engine_row row = {.created_ms = iron__now_ms(), .plan = *plan};
+    iron__engine_summary summary = {.changed_ms = row.created_ms};
+    iron__store_engine_parts parts = {.row = &row, .summary = &summary};
+    iron_report report = {.struct_size = sizeof report};
+    iron_config config;
+    iron_status status;
+
+    iron__store_plan_config(plan, &config);
+    status = iron_engine_create(&config, &parts.engine, err);
+    if (status == IRON_OK)
+        status = iron_engine_report(parts.engine, &report, err);
+    if (status == IRON_OK)
+        status = read_nodes(parts.engine, &parts.xors, &parts.potentials, err);
+    if (status != IRON_OK) {
+        iron_engine_destroy(parts.engine);
+        return status;
+    }
+    summary.state = report.state;
+    parts.config = iron_engine_config(parts.engine);
+    return iron__store_engine_create(store, &parts, out, err);
+}
+
+iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
+                               iron__store_engine **out, iron_error *err) {
+    engine_job job = {.job = {.run = run_create, .publish = publish_create}};
+    iron__store_engine *other;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(check_writable(store, err));
+    IRON_FAIL_IF(!iron__engine_name_is_valid(plan->name), err, IRON_E_ARG,
+                 "an engine's name has 1 to %u letters, digits, '.', '_' or '-', and begins with a "
+                 "letter or digit",
+                 IRON_ENGINE_NAME_MAX);
+    other = iron__store_find(store, plan->name);
+    iron__store_engine_release(other);
+    IRON_FAIL_IF(other, err, IRON_E_STATE,
+                 "an engine named %s exists; choose another name, or delete it", plan->name);
+    pthread_mutex_lock(&store->lock);
+    status = reserve_engine(store, plan->nodes, err);
+    pthread_mutex_unlock(&store->lock);
+    if (status != IRON_OK)
+        return status;
+    status = build_entry(store, plan, &job.job.entry, err);
+    if (status == IRON_OK)
+        status = run_job(store, &job, err);
+    if (status == IRON_OK && !job.is_done)
+        status =
+            iron__fail(err, IRON_E_STATE, 0,
+                       "an engine named %s exists; choose another name, or delete it", plan->name);
+    if (status == IRON_OK) {
+        *out = job.job.entry;
+    } else {
+        iron__store_engine_release(job.job.entry);
+        unreserve_engine(store, plan->nodes);
+    }
+    return status;
+}
+
+iron_status iron__store_delete(iron__store *store, iron__store_engine *entry, iron_error *err) {
+    engine_job job = {.job = {.run = run_delete, .publish = publish_delete, .entry = entry}};
+
+    IRON_TRY(check_writable(store, err));
+    IRON_TRY(run_job(store, &job, err));
+    IRON_FAIL_IF(!job.is_done, err, IRON_E_STATE, "engine %s was deleted before", entry->plan.name);
+    writer_request_cleanup(store->writer);
+    return IRON_OK;
+}
+
+/* Feeding.
+ *
+ * A body is small unless it is known to be large: its bytes are buffered, and the writer reduces
+ * them when the feed's turn comes. When there are more than IRON_SMALL_BODY bytes, the feed becomes
+ * an upload: it is reduced on a fork of the engine while it streams in, in memory of a fixed size.
+ * Its batches collect until there are IRON_BLOCK_BATCHES and then go to the disk as a block. At the
+ * end one row makes the blocks a feed, if the engine is still where the body began.
+ *
+ * A feed whose device fails gets IRON_FEED_FAILED; nothing of it is written, other feeds go on. */
+
+#define BODY_BYTES          8192u /* first allocation for a small body of unknown length */
+#define PENDING_BATCHES_MIN 64u
+
+/* Compares a body with the first feed that had its key. */
+typedef struct repeat {
+    iron__feed_row first; /* without its batches */
+    iron_engine *engine;  /* starts where that feed began; has one node, which is never read */
+    iron__checkpoint begin;
+} repeat;
+
+/* A large body. */
+typedef struct upload {
+    iron__store_engine *entry;
+    iron_dtype dtype;
+    size_t width;
+    iron_engine *fork; /* NULL: the key was used before */
+    iron__engine_summary base;
+    bool is_repeat;
+    repeat repeat;
+    uint64_t tokens;       /* reduced so far */
+    uint64_t incoming;     /* reported to the engine as incoming */
+    unsigned char *buffer; /* IRON_UPLOAD_BUFFER_BYTES: received, not reduced yet */
+    size_t buffered;
+    unsigned char *batches; /* encoded, not in a block yet */
+    size_t batch_count;
+    iron__contribution fed;
+    uint64_t id, blocks; /* blocks written as upload `id` */
+} upload;
+
+struct iron__feed {
+    iron__store_engine *entry;
+    iron_dtype dtype;
+    size_t width;
+    bool has_at;
+    uint64_t at, expected;
+    char key[IRON_FEED_KEY_MAX + 1];
+    unsigned char *body; /* of a small feed */
+    size_t held, room;
+    uint64_t taken;             /* bytes received in all */
+    upload *upload;             /* of a large feed */
+    iron__feed_outcome refused; /* DONE: it was not */
+};
+
+/* Statements. */
+
+static iron_status insert_feed(iron__database *db, const iron__feed_row *row, iron_error *err) {
+    const iron__checkpoint *after = &row->after.checkpoint;
+    const uint64_t words[] = {row->engine,          row->number,         row->position,
+                              row->fed.count,       row->fed.xors,       row->fed.sum,
+                              row->first_batch,     row->batches,        after->closed.xors,
+                              after->closed.sum,    row->after.state,    after->seal.words.t,
+                              after->seal.words.a,  after->seal.words.b, after->seal.carry[0],
+                              after->seal.carry[1], after->seal.carry[2]};
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_INSERT, err);
+
+    if (!s)
+        return IRON_E_IO;
+    for (int k = 0; k < 17; k++)
+        iron__bind_word(s, k + 1, words[k]);
+    if (row->key[0])
+        sqlite3_bind_text(s, 18, row->key, -1, SQLITE_STATIC);
+    iron__bind_word(s, 19, row->after.changed_ms);
+    if (row->has_blocks)
+        iron__bind_word(s, 20, row->upload);
+    sqlite3_bind_blob64(s, 21, row->batch_bytes ? row->batch_bytes : (const void *)"",
+                        row->batch_bytes_count, SQLITE_STATIC);
+    iron__bind_word(s, 22, iron__feed_row_check(row));
+    return sql_run(db, s, "write a feed", err);
+}
+
+static iron_status insert_block(iron__database *db, uint64_t id, uint64_t number,
+                                const unsigned char *bytes, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_BLOCK_INSERT, err);
+
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, id);
+    iron__bind_word(s, 2, number);
+    sqlite3_bind_blob(s, 3, bytes, (int)IRON_BLOCK_BYTES, SQLITE_STATIC);
+    iron__bind_word(s, 4, iron__block_check(id, number, bytes));
+    return sql_run(db, s, "write a block", err);
+}
+
+static iron_status find_key(iron__database *db, uint64_t engine, const char *key,
+                            iron__feed_row *row, bool *found, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_KEY, err);
+
+    *found = false;
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, engine);
+    sqlite3_bind_text(s, 2, key, -1, SQLITE_TRANSIENT);
+    IRON_TRY(iron__feed_row_step(db, s, row, found, err));
+    IRON_FAIL_IF(
+        *found && (row->engine != engine || strcmp(row->key, key) != 0), err, IRON_E_FORMAT,
+        "the index of the feeds of engine %" PRIu64 " in %.100s is damaged; restore a backup",
+        engine, db->path);
+    return IRON_OK;
+}
+
+/* Repeated keys. A repeated key with the same tokens gets the first answer again. No hash of the
+ * content is stored for that: the body is reduced from the position of the first feed, with the
+ * seal that the engine had before it, and must give the same count, xor, sum and seal. Tokens are
+ * compared, not bytes, so the dtype may differ. The key is looked up before the position is
+ * checked. */
+
+/* Are these the same tokens? Both begin at the same position. */
+static bool is_same_content(const iron__feed_row *first, const iron__contribution *fed,
+                            const iron__seal *seal) {
+    const iron__seal *want = &first->after.checkpoint.seal;
+
+    return fed->count == first->fed.count && fed->sum == first->fed.sum &&
+           fed->xors == first->fed.xors && seal->words.t == want->words.t &&
+           seal->words.a == want->words.a && seal->words.b == want->words.b &&
+           memcmp(seal->carry, want->carry, sizeof seal->carry) == 0;
+}
+
+/* `db` is a connection that the caller may use. IRON_E_FORMAT and IRON_E_IO are the database's. */
+static iron_status repeat_begin(repeat *r, iron__store_engine *entry, iron__database *db,
+                                const iron__feed_row *first, iron_error *err) {
+    iron__feed_row before;
+    iron_config config;
+    uint32_t xors; /* of the one node, which stays as it is */
+    float potential;
+    bool found;
+
+    *r = (repeat){.first = *first};
+    r->first.batch_bytes = NULL;
+    r->begin.closed.count = first->position;
+    if (first->number > 1) { /* the seal before a feed is the one after the feed before it */
+        IRON_TRY(iron__feed_by_number(db, entry->id, first->number - 1, &before, &found, err));
+        IRON_FAIL_IF(!found || before.after.checkpoint.closed.count != first->position, err,
+                     IRON_E_FORMAT,
+                     "engine %s: the feed before number %" PRIu64 " is %s; restore a backup",
+                     entry->plan.name, first->number, found ? "damaged" : "missing");
+        r->begin.seal = before.after.checkpoint.seal;
+    }
+    iron__store_plan_config_cpu(&entry->plan, &config);
+    config.nodes = 1;
+    IRON_TRY(iron_engine_create(&config, &r->engine, err));
+    xors = *iron_engine_xor_accumulators(r->engine);
+    potential = *iron_engine_potentials(r->engine);
+    return iron__engine_restore(r->engine, &r->begin, &xors, &potential, err);
+}
+
+static iron_status repeat_take(repeat *r, const iron__tokens_view *view, iron_error *err) {
+    return iron_engine_feed_as(r->engine, view->dtype, view->data, view->count, err);
+}
+
+static iron_status repeat_end(repeat *r, bool *is_same, iron_error *err) {
+    iron__checkpoint end;
+
+    *is_same = false;
+    IRON_TRY(iron_engine_end_batch(r->engine, err));
+    IRON_TRY(iron__engine_checkpoint(r->engine, &end, err));
+    end.closed.count -= r->begin.closed.count; /* sum and xor began at 0 */
+    *is_same = is_same_content(&r->first, &end.closed, &end.seal);
+    return IRON_OK;
+}
+
+static void repeat_free(repeat *r) {
+    iron_engine_destroy(r->engine);
+    r->engine = NULL;
+}
+
+static void use_first_answer(feed_result *result, const iron__feed_row *first) {
+    result->after = first->after;
+    result->tokens = first->fed.count;
+    result->batches = first->batches;
+}
+
+/* Pending feeds: applied, but not hashed and written yet. */
+
+/* Grows the arrays of all pending feeds, which are empty. */
+static iron_status reserve_pending(pending_feeds *p, uint64_t nodes, iron_error *err) {
+    bool has_room = true;
+
+    if (nodes <= p->room)
+        return IRON_OK;
+    for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
+        iron__node_arrays *arrays = &p->feeds[k].nodes;
+
+        free(arrays->xors);
+        free(arrays->potentials);
+        arrays->xors = malloc(nodes * sizeof(uint32_t));
+        arrays->potentials = malloc(nodes * sizeof(float));
+        has_room = has_room && arrays->xors && arrays->potentials;
+    }
+    p->room = has_room ? nodes : 0;
+    IRON_FAIL_IF(!has_room, err, IRON_E_NOMEM, "out of memory: copies of an engine's nodes");
+    return IRON_OK;
+}
+
+/* Keeps a batch of the pending feed `context`, as it closes. */
+static void record_pending_batch(void *context, iron__contribution batch) {
+    pending_feed *p = context;
+
+    if (p->batch_count == p->batch_room) {
+        size_t room = p->batch_room ? 2 * p->batch_room : PENDING_BATCHES_MIN;
+        unsigned char *more = realloc(p->batches, room * IRON_BATCH_BYTES);
+
+        if (!more) {
+            p->is_out_of_memory = true;
+            return;
+        }
+        p->batches = more;
+        p->batch_room = room;
+    }
+    iron__batch_encode(p->batches + p->batch_count++ * IRON_BATCH_BYTES, batch);
+}
+
+/* Hashes and writes the pending feeds. A failure is the store's. */
+static iron_status pending_feeds_flush(iron__writer *w, iron_error *err) {
+    pending_feeds *p = &w->pending;
+    size_t bytes = p->nodes * sizeof(uint32_t);
+    iron__hashed_nodes hashes[IRON_NODES_HASH_MAX];
+
+    for (size_t k = 0; k < p->count; k++)
+        hashes[k] = (iron__hashed_nodes){p->feeds[k].nodes.xors, p->feeds[k].nodes.potentials, 0};
+    iron__nodes_hash_many(hashes, p->count, (uint32_t)p->nodes);
+    for (size_t k = 0; k < p->count; k++) {
+        pending_feed *feed = &p->feeds[k];
+
+        feed->row.after.state = hashes[k].hash;
+        IRON_TRY(insert_feed(w->db, &feed->row, err));
+        feed->result->after = feed->row.after;
+    }
+    /* the newest nodes of each engine are those to be published */
+    for (size_t k = 0; k < p->count; k++) {
+        iron__store_engine *entry = p->feeds[k].entry;
+        bool is_newest = true;
+
+        for (size_t later = k + 1; later < p->count; later++)
+            is_newest = is_newest && p->feeds[later].entry != entry;
+        if (!is_newest)
+            continue;
+        memcpy(entry->latest_nodes.xors, p->feeds[k].nodes.xors, bytes);
+        memcpy(entry->latest_nodes.potentials, p->feeds[k].nodes.potentials, bytes);
+        entry->latest.state = p->feeds[k].row.after.state;
+        entry->has_unpublished = true;
+    }
+    p->count = 0;
+    return IRON_OK;
+}
+
+static void pending_feeds_free(pending_feeds *p) {
+    for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
+        free(p->feeds[k].nodes.xors);
+        free(p->feeds[k].nodes.potentials);
+        free(p->feeds[k].batches);
+    }
+}
+
+/* Small bodies. */
+
+typedef struct small_feed {
+    writer_job job; /* first: the writer sees only this */
+    iron__tokens_view view;
+    bool has_at;
+    uint64_t at;
+    const char *key; /* or "" */
+    feed_result result;
+} small_feed;
+
+/* Ends the job with an outcome of its own; the store is fine. */
+static iron_status end_job(writer_job *job, feed_result *result, iron__feed_outcome outcome) {
+    result->outcome = outcome;
+    result->position = job->entry->latest.checkpoint.closed.count;
+    return IRON_OK;
+}
+
+/* The key was used before. */
+static iron_status compare_small(iron__writer *w, small_feed *feed, const iron__feed_row *first,
+                                 iron_error *err) {
+    iron_error *own = &feed->job.error;
+    bool is_same = false;
+    repeat r;
+    iron_status status = repeat_begin(&r, feed->job.entry, w->db, first, own);
+
+    if (status == IRON_E_FORMAT || status == IRON_E_IO) {
+        if (err)
+            *err = *own;
+        return status;
+    }
+    if (status == IRON_OK)
+        status = repeat_take(&r, &feed->view, own);
+    if (status == IRON_OK)
+        status = repeat_end(&r, &is_same, own);
+    if (is_same)
+        use_first_answer(&feed->result, &r.first);
+    repeat_free(&r);
+    if (status != IRON_OK)
+        return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
+    return end_job(&feed->job, &feed->result, is_same ? IRON_FEED_REPEATED : IRON_FEED_KEY_REUSED);
+}
+
+/* Feeds the body to the engine; the batches and the nodes after them go to the pending feed. */
+static iron_status reduce_small(iron_engine *engine, const iron__tokens_view *view,
+                                pending_feed *pending, iron__checkpoint *after, iron_error *err) {
+    size_t bytes = pending->entry->plan.nodes * sizeof(uint32_t);
+    const uint32_t *xors;
+    const float *potentials;
+    iron_status status;
+
+    iron__engine_on_batch(engine, record_pending_batch, pending);
+    status = iron_engine_feed_as(engine, view->dtype, view->data, view->count, err);
+    if (status == IRON_OK)
+        status = iron_engine_end_batch(engine, err);
+    if (status == IRON_OK)
+        status = iron__engine_checkpoint(engine, after, err);
+    iron__engine_on_batch(engine, NULL, NULL);
+    IRON_TRY(status);
+    IRON_FAIL_IF(pending->is_out_of_memory, err, IRON_E_NOMEM,
+                 "out of memory: the batches of a feed");
+    IRON_TRY(read_nodes(engine, &xors, &potentials, err));
+    memcpy(pending->nodes.xors, xors, bytes);
+    memcpy(pending->nodes.potentials, potentials, bytes);
+    return IRON_OK;
+}
+
+static iron_status apply_small(iron__writer *w, small_feed *feed, iron_error *err) {
+    iron__store_engine *entry = feed->job.entry;
+    pending_feeds *p = &w->pending;
+    const iron__engine_summary before = entry->latest;
+    iron_error *own = &feed->job.error;
+    pending_feed *pending;
+    iron_engine *engine = NULL;
+    iron__checkpoint after;
+
+    /* an engine that is created again needs the feeds that are pending */
+    if (!entry->engine || p->count == IRON_NODES_HASH_MAX ||
+        (p->count > 0 && p->nodes != entry->plan.nodes))
+        IRON_TRY(pending_feeds_flush(w, err));
+    if (entry_open(entry, &engine, own) != IRON_OK ||
+        (p->count == 0 && reserve_pending(p, entry->plan.nodes, own) != IRON_OK))
+        return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
+    p->nodes = entry->plan.nodes;
+    pending = &p->feeds[p->count];
+    pending->entry = entry;
+    pending->batch_count = 0;
+    pending->is_out_of_memory = false;
+    if (reduce_small(engine, &feed->view, pending, &after, own) != IRON_OK) {
+        entry_mark_failed(entry, own); /* it may have taken part of the body */
+        return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
+    }
+    IRON_TRY(writer_mark_changed(w, entry, err));
+    pending->row = (iron__feed_row){
+        .engine = entry->id,
+        .number = before.feeds + 1,
+        .position = before.checkpoint.closed.count,
+        .first_batch = before.checkpoint.batches,
+        .batches = after.batches - before.checkpoint.batches,
+        .fed = {feed->view.count, after.closed.sum - before.checkpoint.closed.sum,
+                after.closed.xors ^ before.checkpoint.closed.xors},
+        .after = {.checkpoint = after, .feeds = before.feeds + 1, .changed_ms = w->group_ms},
+        .batch_bytes = pending->batches,
+        .batch_bytes_count = pending->batch_count * IRON_BATCH_BYTES,
+    };
+    snprintf(pending->row.key, sizeof pending->row.key, "%s", feed->key);
+    pending->result = &feed->result;
+    feed->result.tokens = pending->row.fed.count;
+    feed->result.batches = pending->row.batches;
+    entry->latest = pending->row.after;
+    p->count++;
+    return end_job(&feed->job, &feed->result, IRON_FEED_DONE);
+}
+
+static iron_status run_small(iron__writer *w, writer_job *job, iron_error *err) {
+    small_feed *feed = (small_feed *)job;
+    iron__store_engine *entry = job->entry;
+    iron__feed_row first;
+    bool is_known = false;
+
+    if (entry->is_deleting)
+        return end_job(job, &feed->result, IRON_FEED_GONE);
+    if (feed->key[0]) {
+        for (size_t k = 0; k < w->pending.count; k++) /* a pending key is written first */
+            if (w->pending.feeds[k].entry == entry &&
+                strcmp(w->pending.feeds[k].row.key, feed->key) == 0) {
+                IRON_TRY(pending_feeds_flush(w, err));
+                break;
+            }
+        IRON_TRY(find_key(w->db, entry->id, feed->key, &first, &is_known, err));
+    }
+    if (is_known)
+        return compare_small(w, feed, &first, err);
+    if (feed->has_at && feed->at != entry->latest.checkpoint.closed.count)
+        return end_job(job, &feed->result, IRON_FEED_POSITION);
+    if (feed->view.count > 0 || feed->key[0])
+        return apply_small(w, feed, err);
+    IRON_TRY(pending_feeds_flush(w, err)); /* an empty body: the state with pending feeds */
+    feed->result.after = entry->latest;
+    return end_job(job, &feed->result, IRON_FEED_DONE);
+}
+
+/* Large bodies: jobs of the writer. */
+
+typedef struct block_job {
+    writer_job job;
+    uint64_t upload, number;
+    const unsigned char *bytes; /* IRON_BLOCK_BYTES */
+} block_job;
+
+typedef struct large_feed {
+    writer_job job;
+    iron__feed_row row;   /* without its number and time */
+    const uint32_t *xors; /* of the fork, after the body */
+    const float *potentials;
+    feed_result result;
+} large_feed;
+
+static iron_status run_block(iron__writer *w, writer_job *job, iron_error *err) {
+    const block_job *block = (const block_job *)job;
+
+    return insert_block(w->db, block->upload, block->number, block->bytes, err);
+}
+
+static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) {
+    large_feed *feed = (large_feed *)job;
+    iron__store_engine *entry = job->entry;
+    iron__feed_row *row = &feed->row, first;
+    size_t bytes = entry->plan.nodes * sizeof(uint32_t);
+    bool is_known = false;
+    iron_error why = {0};
+
+    if (entry->is_deleting)
+        return end_job(job, &feed->result, IRON_FEED_GONE);
+    IRON_TRY(pending_feeds_flush(w, err));
+    if (row->key[0])
+        IRON_TRY(find_key(w->db, entry->id, row->key, &first, &is_known, err));
+    if (is_known) {
+        /* The key was written since the body began. If that feed began where this one did, the two
+         * can be compared as they are; else the client tries again, and the key is known. */
+        if (first.position != row->position)
+            return end_job(job, &feed->result, IRON_FEED_POSITION);
+        if (!is_same_content(&first, &row->fed, &row->after.checkpoint.seal))
+            return end_job(job, &feed->result, IRON_FEED_KEY_REUSED);
+        use_first_answer(&feed->result, &first);
+        return end_job(job, &feed->result, IRON_FEED_REPEATED);
+    }
+    /* positions only grow: at the same position nothing has changed */
+    if (entry->latest.checkpoint.closed.count != row->position)
+        return end_job(job, &feed->result, IRON_FEED_POSITION);
+    row->number = row->after.feeds = entry->latest.feeds + 1;
+    row->after.changed_ms = w->group_ms;
+    IRON_TRY(writer_mark_changed(w, entry, err));
+    IRON_TRY(insert_feed(w->db, row, err));
+    memcpy(entry->latest_nodes.xors, feed->xors, bytes);
+    memcpy(entry->latest_nodes.potentials, feed->potentials, bytes);
+    entry->latest = row->after;
+    entry->has_unpublished = true;
+    entry->incoming_committed += row->fed.count;
+    /* the engine moves to where the fork is; if it cannot, it is created again when needed */
+    if (entry->engine && iron__engine_restore(entry->engine, &row->after.checkpoint, feed->xors,
+                                              feed->potentials, &why) != IRON_OK)
+        entry_mark_failed(entry, &why);
+    feed->result.after = row->after;
+    feed->result.tokens = row->fed.count;
+    feed->result.batches = row->batches;
+    return end_job(job, &feed->result, IRON_FEED_DONE);
+}
+
+/* Large bodies: uploads. */
+
+static void upload_free(upload *u, bool is_feed) {
+    iron__store *store;
+
+    if (!u)
+        return;
+    store = u->entry->store;
+    if (u->id) {
+        pthread_mutex_lock(&store->lock);
+        for (uint32_t k = 0; k < store->options.uploads_max; k++)
+            if (store->open_uploads[k] == u->id)
+                store->open_uploads[k] = 0;
+        pthread_mutex_unlock(&store->lock);
+        if (!is_feed)
+            writer_request_cleanup(store->writer);
+    }
+    drop_incoming(u->entry, u->incoming);
+    atomic_fetch_sub(&store->uploads, 1);
+    fork_give(u->entry, u->fork);
+    repeat_free(&u->repeat);
+    free(u->buffer);
+    free(u->batches);
+    free(u);
+}
+
+/* Writes the collected batches as a block. */
+static iron__feed_outcome write_block(upload *u, iron_error *err) {
+    iron__store *store = u->entry->store;
+    block_job block = {
+        .job = {.run = run_block, .entry = u->entry}, .number = u->blocks, .bytes = u->batches};
+
+    if (!u->id) { /* an id of its own, marked as one whose blocks must stay */
+        uint32_t place = 0;
+
+        u->id = atomic_fetch_add(&store->next_upload, 1);
+        pthread_mutex_lock(&store->lock);
+        while (store->open_uploads[place]) /* uploads_max places, and this upload is counted */
+            place++;
+        store->open_uploads[place] = u->id;
+        pthread_mutex_unlock(&store->lock);
+    }
+    block.upload = u->id;
+    writer_run(store->writer, &block.job);
+    if (block.job.is_refused) {
+        if (err)
+            *err = block.job.error;
+        return IRON_FEED_READ_ONLY;
+    }
+    u->blocks++;
+    u->batch_count = 0;
+    return IRON_FEED_DONE;
+}
+
+static iron__feed_outcome write_full_block(upload *u, iron_error *err) {
+    return u->batch_count == IRON_BLOCK_BATCHES ? write_block(u, err) : IRON_FEED_DONE;
+}
+
+/* Keeps a batch of the upload `context`, as it closes. */
+static void record_upload_batch(void *context, iron__contribution batch) {
+    upload *u = context;
+
+    iron__batch_encode(u->batches + u->batch_count++ * IRON_BATCH_BYTES, batch);
+    u->fed = iron__contribution_merge(u->fed, batch);
+}
+
+/* The engine has checked the values before it took any of the tokens. Says so with the position
+ * within the body. */
+static iron__feed_outcome refuse_tokens(const upload *u, const iron__tokens_view *view,
+                                        iron_error *err) {
+    return iron__view_check(view, u->tokens, err) != IRON_OK ? IRON_FEED_BAD_TOKEN
+                                                             : IRON_FEED_FAILED;
+}
+
+/* At most as many tokens at once as close the batches that there is room for. */
+static iron__feed_outcome reduce_on_fork(upload *u, iron__tokens_view view, iron_error *err) {
+    uint64_t batch = u->entry->plan.batch, fit;
+    iron__feed_outcome outcome = IRON_FEED_DONE;
+    iron_status status;
+
+    while (view.count > 0 && outcome == IRON_FEED_DONE) {
+        size_t count = view.count;
+
+        if (!__builtin_mul_overflow(batch, IRON_BLOCK_BATCHES - u->batch_count, &fit)) {
+            fit -= u->tokens % batch;
+            count = fit < count ? (size_t)fit : count;
+        }
+        status = iron_engine_feed_as(u->fork, view.dtype, view.data, count, err);
+        if (status != IRON_OK)
+            return status == IRON_E_FORMAT ? refuse_tokens(u, &view, err) : IRON_FEED_FAILED;
+        u->tokens += count;
+        view = iron__view_rest(&view, count);
+        outcome = write_full_block(u, err);
+    }
+    return outcome;
+}
+
+static iron__feed_outcome reduce_repeat(upload *u, const iron__tokens_view *view, iron_error *err) {
+    iron_status status = repeat_take(&u->repeat, view, err);
+
+    if (status != IRON_OK)
+        return status == IRON_E_FORMAT ? refuse_tokens(u, view, err) : IRON_FEED_FAILED;
+    if (view->count > u->repeat.first.fed.count - u->tokens)
+        return IRON_FEED_KEY_REUSED;
+    u->tokens += view->count;
+    return IRON_FEED_DONE;
+}
+
+/* Reduces the whole tokens in the buffer. */
+static iron__feed_outcome reduce_buffer(upload *u, iron_error *err) {
+    size_t whole = u->buffered - u->buffered % u->width;
+    iron__tokens_view view = {u->dtype, u->buffer, whole / u->width};
+    iron__feed_outcome outcome = IRON_FEED_DONE;
+
+    if (view.count > 0)
+        outcome = u->is_repeat ? reduce_repeat(u, &view, err) : reduce_on_fork(u, view, err);
+    memmove(u->buffer, u->buffer + whole, u->buffered - whole);
+    u->buffered -= whole;
+    return outcome;
+}
+
+static iron__feed_outcome upload_take(upload *u, const unsigned char *bytes, size_t count,
+                                      iron_error *err) {
+    iron__feed_outcome outcome = IRON_FEED_DONE;
+
+    while (count > 0 && outcome == IRON_FEED_DONE) {
+        size_t fit = IRON_UPLOAD_BUFFER_BYTES - u->buffered;
+
+        if (fit > count)
+            fit = count;
+        memcpy(u->buffer + u->buffered, bytes, fit);
+        u->buffered += fit;
+        bytes += fit;
+        count -= fit;
+        if (u->buffered == IRON_UPLOAD_BUFFER_BYTES)
+            outcome = reduce_buffer(u, err);
+    }
+    if (outcome == IRON_FEED_DONE && !u->is_repeat) { /* a repeat is part of the engine already */
+        uint64_t received = u->tokens + u->buffered / u->width;
+
+        add_incoming(u->entry, received - u->incoming);
+        u->incoming = received;
+    }
+    return outcome;
+}
+
+/* Looks the key up on the readers' connection. */
+static iron_status find_repeat(upload *u, const char *key, iron_error *err) {
+    iron__store *store = u->entry->store;
+    iron__feed_row first;
+    bool found = false;
+    iron_status status;
+
+    pthread_mutex_lock(&store->read_lock);
+    status = find_key(store->reader, u->entry->id, key, &first, &found, err);
+    if (status == IRON_OK && found) {
+        u->is_repeat = true;
+        status = repeat_begin(&u->repeat, u->entry, store->reader, &first, err);
+    }
+    iron__database_reset(store->reader);
+    pthread_mutex_unlock(&store->read_lock);
+    return status;
+}
+
+static iron__feed_outcome upload_prepare(upload *u, const iron__feed *feed, uint64_t *position,
+                                         iron_error *err) {
+    iron_status status;
+
+    if (posix_memalign((void **)&u->buffer, IRON_CACHE_LINE, IRON_UPLOAD_BUFFER_BYTES) != 0)
+        u->buffer = NULL;
+    u->batches = malloc(IRON_BLOCK_BYTES);
+    if (!u->buffer || !u->batches) {
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: buffers for an upload");
+        return IRON_FEED_FAILED;
+    }
+    if (feed->key[0] && find_repeat(u, feed->key, err) != IRON_OK)
+        return iron__store_engine_is_deleted(u->entry) ? IRON_FEED_GONE : IRON_FEED_FAILED;
+    if (u->is_repeat) {
+        bool is_known = feed->expected != UINT64_MAX;
+
+        return is_known && feed->expected / feed->width != u->repeat.first.fed.count
+                   ? IRON_FEED_KEY_REUSED
+                   : IRON_FEED_DONE;
+    }
+    status = fork_take(u->entry, &u->fork, &u->base, err);
+    if (status != IRON_OK)
+        return status == IRON_E_STATE ? IRON_FEED_BUSY : IRON_FEED_FAILED;
+    *position = u->base.checkpoint.closed.count;
+    if (feed->has_at && feed->at != *position)
+        return IRON_FEED_POSITION;
+    iron__engine_on_batch(u->fork, record_upload_batch, u);
+    return IRON_FEED_DONE;
+}
+
+/* *position is set for POSITION. */
+static iron__feed_outcome upload_begin(const iron__feed *feed, upload **out, uint64_t *position,
+                                       iron_error *err) {
+    iron__store *store = feed->entry->store;
+    iron__feed_outcome outcome;
+    upload *u;
+
+    *out = NULL;
+    if (atomic_fetch_add(&store->uploads, 1) >= store->options.uploads_max) {
+        atomic_fetch_sub(&store->uploads, 1);
+        iron__fail(err, IRON_E_STATE, 0,
+                   "%u large bodies are being received, which is the limit; try again",
+                   store->options.uploads_max);
+        return IRON_FEED_BUSY;
+    }
+    u = calloc(1, sizeof *u);
+    if (!u) {
+        atomic_fetch_sub(&store->uploads, 1);
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an upload");
+        return IRON_FEED_FAILED;
+    }
+    u->entry = feed->entry;
+    u->dtype = feed->dtype;
+    u->width = feed->width;
+    outcome = upload_prepare(u, feed, position, err);
+    if (outcome == IRON_FEED_DONE)
+        *out = u;
+    else
+        upload_free(u, false);
+    return outcome;
+}
+
+static iron__feed_outcome end_repeat(upload *u, feed_result *result, iron_error *err) {
+    bool is_same;
+
+    if (repeat_end(&u->repeat, &is_same, err) != IRON_OK)
+        return IRON_FEED_FAILED;
+    if (!is_same)
+        return IRON_FEED_KEY_REUSED;
+    pthread_mutex_lock(&u->entry->lock);
+    result->position = u->entry->published.checkpoint.closed.count;
+    pthread_mutex_unlock(&u->entry->lock);
+    use_first_answer(result, &u->repeat.first);
+    return IRON_FEED_REPEATED;
+}
+
+/* The row of the feed, and the nodes after it. */
+static iron_status fill_row(upload *u, const char *key, large_feed *feed, iron_error *err) {
+    iron__feed_row *row = &feed->row;
+    iron__hashed_nodes nodes;
+
+    *row = (iron__feed_row){
+        .engine = u->entry->id,
+        .position = u->base.checkpoint.closed.count,
+        .first_batch = u->base.checkpoint.batches,
+        .fed = u->fed,
+        .has_blocks = u->blocks > 0,
+        .upload = u->id,
+        .batch_bytes = u->batches,
+        .batch_bytes_count = u->batch_count * IRON_BATCH_BYTES,
+    };
+    IRON_TRY(iron__engine_checkpoint(u->fork, &row->after.checkpoint, err));
+    IRON_TRY(read_nodes(u->fork, &feed->xors, &feed->potentials, err));
+    row->batches = row->after.checkpoint.batches - row->first_batch;
+    snprintf(row->key, sizeof row->key, "%s", key);
+    nodes = (iron__hashed_nodes){feed->xors, feed->potentials, 0};
+    iron__nodes_hash_many(&nodes, 1, (uint32_t)u->entry->plan.nodes);
+    row->after.state = nodes.hash;
+    return IRON_OK;
+}
+
+/* The body is complete. Fills result; the upload still has to be freed. */
+static iron__feed_outcome upload_end(upload *u, const char *key, feed_result *result,
+                                     iron_error *err) {
+    large_feed feed = {.job = {.run = run_large, .entry = u->entry}};
+    iron__feed_outcome outcome;
+
+    if (u->buffered % u->width != 0)
+        return IRON_FEED_RAGGED;
+    outcome = reduce_buffer(u, err);
+    if (outcome != IRON_FEED_DONE)
+        return outcome;
+    if (u->is_repeat)
+        return end_repeat(u, result, err);
+    if (iron_engine_end_batch(u->fork, err) != IRON_OK) /* the last, shorter batch */
+        return IRON_FEED_FAILED;
+    outcome = write_full_block(u, err);
+    if (outcome != IRON_FEED_DONE)
+        return outcome;
+    if (fill_row(u, key, &feed, err) != IRON_OK)
+        return IRON_FEED_FAILED;
+    writer_run(u->entry->store->writer, &feed.job);
+    if (feed.job.is_refused && err)
+        *err = feed.job.error;
+    *result = feed.result;
+    if (feed.job.is_refused)
+        return IRON_FEED_READ_ONLY;
+    if (feed.result.outcome == IRON_FEED_DONE)
+        u->incoming = 0; /* now part of the engine */
+    return feed.result.outcome;
+}
+
+/* The calls of store.h. */
+
+static iron__feed_outcome count_outcome(iron__store *store, iron__feed_outcome outcome) {
+    atomic_fetch_add_explicit(&store->outcomes[outcome], 1, memory_order_relaxed);
+    return outcome;
+}
+
+static iron__feed_outcome refuse_ragged(uint64_t bytes, const iron__feed *feed, iron_error *err) {
+    iron__fail(err, IRON_E_FORMAT, 0,
+               "%" PRIu64 " bytes are not a whole number of %s tokens of %zu bytes", bytes,
+               iron_dtype_name(feed->dtype), feed->width);
+    return IRON_FEED_RAGGED;
+}
+
+/* Fills err for outcomes that have no message yet. */
+static void explain(const iron__feed *feed, iron__feed_outcome outcome, uint64_t position,
+                    iron_error *err) {
+    const char *name = feed->entry->plan.name;
+
+    if (outcome == IRON_FEED_POSITION)
+        iron__fail(err, IRON_E_STATE, 0, "engine %s is at position %" PRIu64, name, position);
+    else if (outcome == IRON_FEED_KEY_REUSED)
+        iron__fail(err, IRON_E_STATE, 0, "the key was used with other tokens for engine %s", name);
+    else if (outcome == IRON_FEED_GONE)
+        iron__fail(err, IRON_E_STATE, 0, "engine %s was deleted", name);
+}
+
+/* What is certain before the first byte. */
+static iron__feed_outcome check_early(const iron__feed *feed, iron_error *err) {
+    iron__store *store = feed->entry->store;
+
+    if (atomic_load(&store->has_failed)) {
+        iron__store_failure(store, err);
+        return IRON_FEED_READ_ONLY;
+    }
+    if (atomic_load(&store->is_stopping)) {
+        iron__fail(err, IRON_E_STATE, 0, "the store is being closed");
+        return IRON_FEED_STOPPING;
+    }
+    if (iron__store_engine_is_deleted(feed->entry)) {
+        explain(feed, IRON_FEED_GONE, 0, err);
+        return IRON_FEED_GONE;
+    }
+    if (feed->expected != UINT64_MAX && feed->expected % feed->width != 0)
+        return refuse_ragged(feed->expected, feed, err);
+    return IRON_FEED_DONE;
+}
+
+static iron__feed_outcome become_upload(iron__feed *feed, iron__feed_answer *answer,
+                                        iron_error *err) {
+    uint64_t position = 0;
+    iron__feed_outcome outcome = upload_begin(feed, &feed->upload, &position, err);
+
+    if (outcome == IRON_FEED_POSITION && answer)
+        *answer = (iron__feed_answer){.position = position};
+    explain(feed, outcome, position, err);
+    if (outcome == IRON_FEED_DONE && feed->held > 0)
+        outcome = upload_take(feed->upload, feed->body, feed->held, err);
+    free(feed->body);
+    feed->body = NULL;
+    feed->held = feed->room = 0;
+    return outcome;
+}
+
+iron__feed_outcome iron__feed_begin(iron__store_engine *entry, const iron__feed_request *request,
+                                    iron__feed **out, iron__feed_answer *answer, iron_error *err) {
+    const char *key = request->key;
+    iron__feed_outcome outcome = IRON_FEED_FAILED;
+    iron__feed *feed;
+
+    *out = NULL;
+    if (iron_dtype_bytes(request->dtype) == 0 ||
+        (key && (!key[0] || strlen(key) > IRON_FEED_KEY_MAX))) {
+        iron__fail(err, IRON_E_ARG, 0, "a feed needs a dtype, and a key has 1 to %u characters",
+                   IRON_FEED_KEY_MAX);
+        return count_outcome(entry->store, outcome);
+    }
+    feed = calloc(1, sizeof *feed);
+    if (!feed) {
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a feed");
+        return count_outcome(entry->store, outcome);
+    }
+    feed->entry = iron__store_engine_retain(entry);
+    feed->dtype = request->dtype;
+    feed->width = iron_dtype_bytes(request->dtype);
+    feed->has_at = request->has_at;
+    feed->at = request->at;
+    feed->expected = request->expected_bytes;
+    snprintf(feed->key, sizeof feed->key, "%s", key ? key : "");
+    atomic_fetch_add(&entry->store->feeds_open, 1);
+    outcome = check_early(feed, err);
+    if (outcome == IRON_FEED_DONE && feed->expected != UINT64_MAX &&
+        feed->expected > IRON_SMALL_BODY)
+        outcome = become_upload(feed, answer, err);
+    if (outcome == IRON_FEED_DONE) {
+        *out = feed;
+        return outcome;
+    }
+    iron__feed_abandon(feed);
+    return count_outcome(entry->store, outcome);
+}
+
+/* Appends to a small body. All memory at once if the length is known, else by doubling. */
+static iron__feed_outcome buffer_body(iron__feed *feed, const void *bytes, size_t count,
+                                      iron_error *err) {
+    size_t need = feed->held + count, room = feed->room ? feed->room : BODY_BYTES;
+
+    if (need > feed->room) {
+        unsigned char *body;
+
+        while (room < need)
+            room *= 2;
+        if (feed->expected <= IRON_SMALL_BODY && feed->expected >= need)
+            room = (size_t)feed->expected;
+        body = realloc(feed->body, room);
+        if (!body) {
+            iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a body of %zu bytes", need);
+            return IRON_FEED_FAILED;
+        }
+        feed->body = body;
+        feed->room = room;
+    }
+    if (count > 0)
+        memcpy(feed->body + feed->held, bytes, count);
+    feed->held = need;
+    return IRON_FEED_DONE;
+}
+
+iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t count,
+                                   iron__feed_answer *answer, iron_error *err) {
+    iron__feed_outcome outcome = feed->refused;
+
+    if (outcome != IRON_FEED_DONE)
+        return outcome;
+    feed->taken += count;
+    if (!feed->upload && count <= IRON_SMALL_BODY - feed->held)
+        outcome = buffer_body(feed, bytes, count, err);
+    else {
+        if (!feed->upload)
+            outcome = become_upload(feed, answer, err);
+        if (outcome == IRON_FEED_DONE)
+            outcome = upload_take(feed->upload, bytes, count, err);
+        if (outcome == IRON_FEED_KEY_REUSED)
+            explain(feed, outcome, 0, err);
+    }
+    feed->refused = outcome;
+    return outcome == IRON_FEED_DONE ? outcome : count_outcome(feed->entry->store, outcome);
+}
+
+static iron__feed_outcome end_small(iron__feed *feed, feed_result *result, iron_error *err) {
+    small_feed small = {
+        .job = {.run = run_small, .entry = feed->entry},
+        .view = {feed->dtype, feed->body, feed->held / feed->width},
+        .has_at = feed->has_at,
+        .at = feed->at,
+        .key = feed->key,
+    };
+
+    if (feed->held % feed->width != 0)
+        return refuse_ragged(feed->held, feed, err);
+    /* Checked here although the engine checks, too: in the writer a bad token would be found only
+     * after the key was looked up. A small body costs nothing. */
+    if (iron__view_check(&small.view, 0, err) != IRON_OK)
+        return IRON_FEED_BAD_TOKEN;
+    writer_run(feed->entry->store->writer, &small.job);
+    if (small.job.error.status != IRON_OK && err)
+        *err = small.job.error;
+    *result = small.result;
+    return small.job.is_refused ? IRON_FEED_READ_ONLY : result->outcome;
+}
+
+static iron__feed_outcome end_large(iron__feed *feed, feed_result *result, iron_error *err) {
+    iron__feed_outcome outcome = upload_end(feed->upload, feed->key, result, err);
+
+    if (outcome == IRON_FEED_RAGGED)
+        refuse_ragged(feed->taken, feed, err);
+    upload_free(feed->upload, outcome == IRON_FEED_DONE);
+    feed->upload = NULL;
+    return outcome;
+}
+
+iron__feed_outcome iron__feed_end(iron__feed *feed, iron__feed_answer *answer, iron_error *err) {
+    iron__store *store = feed->entry->store;
+    feed_result result = {.outcome = IRON_FEED_FAILED};
+    const iron__checkpoint *after = &result.after.checkpoint;
+    iron__feed_outcome outcome = feed->refused;
+
+    if (outcome == IRON_FEED_DONE)
+        outcome = feed->upload ? end_large(feed, &result, err) : end_small(feed, &result, err);
+    *answer = (iron__feed_answer){.position = result.position};
+    if (outcome == IRON_FEED_DONE || outcome == IRON_FEED_REPEATED) {
+        answer->tokens = after->closed.count;
+        answer->batches = after->batches;
+        answer->sum = after->closed.sum;
+        answer->state = result.after.state;
+        answer->xors = after->closed.xors;
+        answer->fed_tokens = result.tokens;
+        answer->fed_batches = result.batches;
+        iron__seal_text(iron__seal_total(&after->seal), answer->seal);
+    } else {
+        explain(feed, outcome, result.position, err);
+    }
+    if (outcome == IRON_FEED_DONE) {
+        atomic_fetch_add_explicit(&store->fed_feeds, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&store->fed_tokens, result.tokens, memory_order_relaxed);
+        atomic_fetch_add_explicit(&store->fed_batches, result.batches, memory_order_relaxed);
+        atomic_fetch_add_explicit(&store->fed_bytes, feed->taken, memory_order_relaxed);
+    }
+    count_outcome(store, outcome);
+    iron__feed_abandon(feed);
+    return outcome;
+}
+
+void iron__feed_abandon(iron__feed *feed) {
+    if (!feed)
+        return;
+    upload_free(feed->upload, false);
+    atomic_fetch_sub(&feed->entry->store->feeds_open, 1);
+    iron__store_engine_release(feed->entry);
+    free(feed->body);
+    free(feed);
+}
+
+/* The writer's thread. While no job waits it takes snapshots and removes rows without an owner;
+ * under constant load it does so now and then. */
+
+/* The log is copied into the file when it has grown to 16 MiB: rarely enough to cost nothing, and
+ * recovery after a crash still reads it in no time. */
+#define FLUSH_FRAMES 4096
+
+/* Groups between two portions of cleanup under constant load: a few per cent of the time, and
+ * deleted data does not stay for as long as the load lasts. */
+#define CLEANUP_GROUPS 32u
+
+static iron_status run_sql(iron__database *db, iron__sql which, const char *doing,
+                           iron_error *err) {
+    sqlite3_stmt *statement = iron__sql_ready(db, which, err);
+
+    return statement ? sql_run(db, statement, doing, err) : IRON_E_IO;
+}
+
+/* Snapshots are saved states of engines, so that a start replays little. They contain nothing that
+ * is not in the feeds: one that cannot be made for lack of memory is made later. */
+
+static bool needs_snapshot(const iron__store_engine *entry, bool is_closing) {
+    uint64_t feeds = entry->latest.feeds - entry->snapshot_feeds;
+    uint64_t batches = entry->latest.checkpoint.batches - entry->snapshot_batches;
+    uint64_t distance = entry->store->options.snapshot_batches;
+
+    if (entry->is_deleting || feeds == 0)
+        return false;
+    /* a snapshot of many nodes is worth more batches: not more bytes of nodes than of batches */
+    if (!distance)
+        distance = entry->plan.nodes > SNAPSHOT_BATCHES ? entry->plan.nodes : SNAPSHOT_BATCHES;
+    /* feeds without tokens have no batches, but a row that is read at start */
+    return is_closing || (feeds > batches ? feeds : batches) >= distance;
+}
+
+static iron_status insert_snapshot(iron__database *db, const iron__snapshot_row *row,
+                                   iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_INSERT, err);
+
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, row->engine);
+    iron__bind_word(s, 2, row->number);
+    iron__bind_word(s, 3, row->state);
+    sqlite3_bind_blob(s, 4, row->bytes, (int)row->count, SQLITE_STATIC);
+    iron__bind_word(s, 5, iron__snapshot_check(row));
+    IRON_TRY(sql_run(db, s, "write a snapshot", err));
+    s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_PRUNE, err); /* keeps the newest two */
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, row->engine);
+    return sql_run(db, s, "remove old snapshots", err);
+}
+
+static iron_status write_snapshot(iron__writer *w, iron__store_engine *entry, iron_error *err) {
+    iron__snapshot_row row = {
+        .engine = entry->id, .number = entry->latest.feeds, .state = entry->latest.state};
+    unsigned char *bytes = NULL;
+    iron_status status;
+
+    if (iron__store_engine_serialize(entry, &bytes, &row.count, NULL) != IRON_OK)
+        return IRON_OK;
+    row.bytes = bytes;
+    status = insert_snapshot(w->db, &row, err);
+    free(bytes);
+    entry->snapshot_feeds = entry->latest.feeds;
+    entry->snapshot_batches = entry->latest.checkpoint.batches;
+    pthread_mutex_lock(&w->lock);
+    w->snapshots++;
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}
+
+/* At the beginning of a group, when the latest state is the published one. */
+static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error *err) {
+    size_t count = iron__store_list(w->store, NULL, 0);
+    iron__store_engine **all = calloc(count + 1, sizeof(iron__store_engine *));
+    iron_status status = IRON_OK;
+
+    w->wants_snapshots = false;
+    if (!all)
+        return IRON_OK;
+    iron__store_list(w->store, all, count); /* only this thread changes the list */
+    for (size_t k = 0; k < count; k++) {
+        if (status == IRON_OK && needs_snapshot(all[k], is_closing))
+            status = write_snapshot(w, all[k], err);
+        iron__store_engine_release(all[k]);
+    }
+    free(all);
+    return status;
+}
+
+/* Cleanup. Rows without an owner are feeds and snapshots of deleted engines, and blocks of uploads
+ * that never became a feed. They are removed in small portions, so that deleting an engine costs
+ * one row; what is left when the process ends is found again at the next start. One table is
+ * cleaned after the other, each by its engines or uploads. */
+
+/* Owners looked at in one transaction: others must not wait for long. */
+#define CLEANUP_OWNERS 256
+
+typedef struct cleanup_table {
+    iron__sql next, owner, remove;
+    uint64_t rows; /* in one portion: 50 MB for feeds with very many batches, little for others */
+} cleanup_table;
+
+static const cleanup_table cleanup_tables[] = {
+    {IRON_SQL_FEEDS_NEXT_ENGINE, IRON_SQL_ENGINE_EXISTS, IRON_SQL_FEEDS_CLEAN, 64},
+    {IRON_SQL_SNAPSHOTS_NEXT_ENGINE, IRON_SQL_ENGINE_EXISTS, IRON_SQL_SNAPSHOTS_CLEAN, 1},
+    {IRON_SQL_BLOCKS_NEXT_UPLOAD, IRON_SQL_UPLOAD_EXISTS, IRON_SQL_BLOCKS_CLEAN, 8},
+};
+
+#define CLEANUP_TABLES (int)(sizeof cleanup_tables / sizeof cleanup_tables[0])
+
+/* An upload that has blocks and may still become a feed. */
+static bool is_upload_open(iron__store *store, uint64_t id) {
+    bool is_open = false;
+
+    pthread_mutex_lock(&store->lock);
+    for (uint32_t k = 0; k < store->options.uploads_max; k++)
+        is_open = is_open || store->open_uploads[k] == id;
+    pthread_mutex_unlock(&store->lock);
+    return is_open;
+}
+
+/* A statement with one parameter and at most one number as its result. */
+static iron_status query_number(iron__writer *w, iron__sql which, uint64_t parameter, bool *found,
+                                uint64_t *number, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(w->db, which, err);
+
+    *found = false;
+    if (!s)
+        return IRON_E_IO;
+    iron__bind_word(s, 1, parameter);
+    IRON_TRY(iron__sql_step(w->db, s, found, "clean up", err));
+    if (*found)
+        *number = iron__column_word(s, 0);
+    sqlite3_reset(s);
+    return IRON_OK;
+}
+
+/* Looks at the next owner; is_removed: a portion of its rows was removed. */
+static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err) {
+    writer_cleanup *cleanup = &w->cleanup;
+    const cleanup_table *table = &cleanup_tables[cleanup->table];
+    uint64_t id = 0, one = 0;
+    sqlite3_stmt *s;
+    bool found, is_owned;
+
+    IRON_TRY(query_number(w, table->next, cleanup->done, &found, &id, err));
+    if (!found) {
+        cleanup->table++;
+        cleanup->done = 0;
+        cleanup->is_wanted = cleanup->table < CLEANUP_TABLES;
+        return IRON_OK;
+    }
+    IRON_TRY(query_number(w, table->owner, id, &is_owned, &one, err));
+    if (table->owner == IRON_SQL_UPLOAD_EXISTS)
+        is_owned = is_owned || is_upload_open(w->store, id);
+    if (!is_owned) {
+        s = iron__sql_ready(w->db, table->remove, err);
+        if (!s)
+            return IRON_E_IO;
+        iron__bind_word(s, 1, id);
+        iron__bind_word(s, 2, table->rows);
+        IRON_TRY(sql_run(w->db, s, "clean up", err));
+        *is_removed = sqlite3_changes(w->db->handle) > 0;
+    }
+    if (!*is_removed)
+        cleanup->done = id;
+    return IRON_OK;
+}
+
+/* One portion, as a transaction of its own. */
+static iron_status clean_some(iron__writer *w, iron_error *err) {
+    bool is_removed = false;
+
+    w->groups_since_cleanup = 0;
+    IRON_TRY(run_sql(w->db, IRON_SQL_BEGIN, "begin a transaction", err));
+    for (int k = 0; k < CLEANUP_OWNERS && w->cleanup.is_wanted && !is_removed; k++)
+        IRON_TRY(clean_next(w, &is_removed, err));
+    return run_sql(w->db, IRON_SQL_COMMIT, "commit", err);
+}
+
+/* Groups. */
+
+/* Up to GROUP_JOBS of the waiting jobs. Called with the lock held. */
+static writer_job *take_group(iron__writer *w, uint32_t *count) {
+    writer_job *first = w->first, **end = &w->first;
+
+    for (*count = 0; *end && *count < GROUP_JOBS; ++*count)
+        end = &(*end)->next;
+    w->first = *end;
+    if (!w->first)
+        w->last = &w->first;
+    *end = NULL;
+    w->queued -= *count;
+    return first;
+}
+
+/* Waits for work; false when there will be none. */
+static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
+    bool has_failed, is_over;
+
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        has_failed = atomic_load(&w->store->has_failed);
+        if (w->wants_cleanup)
+            w->cleanup = (writer_cleanup){.is_wanted = true};
+        w->wants_cleanup = false;
+        if (w->first || w->is_closing ||
+            (!has_failed && (w->wants_snapshots || w->cleanup.is_wanted)))
+            break;
+        pthread_cond_wait(&w->has_work, &w->lock);
+    }
+    *group = take_group(w, count);
+    is_over = w->is_closing && !*group;
+    pthread_mutex_unlock(&w->lock);
+    return !is_over;
+}
+
+/* Everything up to COMMIT. */
+static iron_status write_group(iron__writer *w, writer_job *group, bool is_closing,
+                               iron_error *err) {
+    IRON_TRY(run_sql(w->db, IRON_SQL_BEGIN, "begin a transaction", err));
+    if (w->wants_snapshots || is_closing)
+        IRON_TRY(write_snapshots(w, is_closing, err));
+    for (writer_job *job = group; job; job = job->next)
+        IRON_TRY(job->run(w, job, err));
+    IRON_TRY(pending_feeds_flush(w, err));
+    iron__database_reset(w->db);
+    return run_sql(w->db, IRON_SQL_COMMIT, "commit", err);
+}
+
+/* Drops the transaction and makes the store read-only. */
+static void fail_group(iron__writer *w, const iron_error *why) {
+    iron__database_reset(w->db);
+    if (!sqlite3_get_autocommit(w->db->handle))
+        run_sql(w->db, IRON_SQL_ROLLBACK, "roll back", NULL);
+    w->pending.count = 0;
+    iron__store_fail(w->store, why);
+}
+
+static void run_group(iron__writer *w, writer_job *group, uint32_t count, bool is_closing) {
+    bool has_failed = atomic_load(&w->store->has_failed);
+    uint64_t began = iron__clock_ns();
+    iron_error why = {0};
+
+    w->group_ms = iron__now_ms();
+    if (!has_failed && write_group(w, group, is_closing, &why) != IRON_OK) {
+        fail_group(w, &why);
+        has_failed = true;
+    }
+    if (!has_failed) {
+        for (size_t k = 0; k < w->changed_count; k++) {
+            entry_publish(w->changed[k]);
+            w->wants_snapshots |= needs_snapshot(w->changed[k], false);
+        }
+        for (writer_job *job = group; job; job = job->next)
+            if (job->publish)
+                job->publish(w->store, job);
+        pthread_mutex_lock(&w->lock);
+        w->commits++;
+        w->jobs += count;
+        w->last_commit_ms = iron__now_ms();
+        iron__latency_count(&w->commit_latency, iron__clock_ns() - began);
+        pthread_mutex_unlock(&w->lock);
+    }
+    for (writer_job *job = group, *next; job; job = next) {
+        next = job->next; /* the job is its caller's again once it is posted */
+        job->is_refused = has_failed;
+        if (has_failed)
+            iron__store_failure(w->store, &job->error);
+        sem_post(&job->done);
+    }
+    for (size_t k = 0; k < w->changed_count; k++)
+        iron__store_engine_release(w->changed[k]);
+    w->changed_count = 0;
+}
+
+/* No caller waits for this; but after a failure SQLite's idea of the disk may be wrong. */
+static void flush_long_log(iron__writer *w) {
+    iron_error why = {0};
+
+    if (!atomic_load(&w->store->has_failed) && w->db->wal_frames > FLUSH_FRAMES &&
+        iron__database_flush_log(w->db, SQLITE_CHECKPOINT_PASSIVE, NULL, &why) != IRON_OK)
+        iron__store_fail(w->store, &why);
+}
+
+static void *write_loop(void *context) {
+    iron__writer *w = context;
+    writer_job *group;
+    uint32_t count;
+
+    while (next_group(w, &group, &count)) {
+        bool is_idle = !group && !w->wants_snapshots;
+        iron_error why = {0};
+
+        atomic_store(&w->busy_since_ns, iron__clock_ns());
+        if (!is_idle)
+            run_group(w, group, count, false);
+        if ((is_idle || (w->cleanup.is_wanted && ++w->groups_since_cleanup > CLEANUP_GROUPS &&
+                         !atomic_load(&w->store->has_failed))) &&
+            clean_some(w, &why) != IRON_OK)
+            fail_group(w, &why);
+        flush_long_log(w);
+        atomic_store(&w->busy_since_ns, 0);
+    }
+    run_group(w, NULL, 0, true);
+    return NULL;
+}
+
+iron_status iron__writer_start(iron__store *store, const iron__store_ledger *ledger,
+                               iron_error *err) {
+    iron__writer *w = calloc(1, sizeof *w);
+    int code;
+
+    if (!w || !(w->changed = calloc(GROUP_JOBS, sizeof(iron__store_engine *)))) {
+        free(w);
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: the writer");
+    }
+    w->store = store;
+    w->db = store->db;
+    w->ledger = *ledger;
+    w->last = &w->first;
+    w->wants_cleanup = true; /* of what the last process left behind */
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->has_work, NULL);
+    store->writer = w;
+    code = pthread_create(&w->thread, NULL, write_loop, w);
+    if (code != 0)
+        return iron__fail(err, IRON_E_NOMEM, code, "cannot create the writer thread: %s",
+                          strerror(code));
+    w->has_thread = true;
+    return IRON_OK;
+}
+
+void iron__writer_stop(iron__writer *w) {
+    iron_error why = {0};
+
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->is_closing = true;
+    pthread_cond_signal(&w->has_work);
+    pthread_mutex_unlock(&w->lock);
+    if (w->has_thread)
+        pthread_join(w->thread, NULL);
+    if (!atomic_load(&w->store->has_failed) && w->has_thread &&
+        iron__database_flush_log(w->db, SQLITE_CHECKPOINT_TRUNCATE, NULL, &why) != IRON_OK)
+        iron__store_fail(w->store, &why);
+    pthread_cond_destroy(&w->has_work);
+    pthread_mutex_destroy(&w->lock);
+    pending_feeds_free(&w->pending);
+    free(w->changed);
+    free(w);
+}
+
+/* Counters. */
+
+static uint64_t file_bytes(const char *path) {
+    struct stat info;
+
+    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+}
+
+static void measure_disk(const iron__store *store, iron__store_disk *disk) {
+    struct statvfs info;
+    char *log = NULL;
+
+    *disk = (iron__store_disk){.database = file_bytes(store->db->path)};
+    if (asprintf(&log, "%s-wal", store->db->path) >= 0) {
+        disk->log = file_bytes(log);
+        free(log);
+    }
+    if (fstatvfs(store->db->directory_lock, &info) == 0) {
+        disk->size = (uint64_t)info.f_blocks * info.f_frsize;
+        disk->free = (uint64_t)info.f_bavail * info.f_frsize;
+    }
+}
+
+void iron__store_count(iron__store *store, iron__store_counts *counts, iron__store_disk *disk) {
+    iron__writer *w = store->writer;
+    uint64_t began = atomic_load(&w->busy_since_ns), now = iron__clock_ns();
+
+    *counts = (iron__store_counts){
+        .feeds = atomic_load(&store->fed_feeds),
+        .tokens = atomic_load(&store->fed_tokens),
+        .bytes = atomic_load(&store->fed_bytes),
+        .batches = atomic_load(&store->fed_batches),
+        .uploads = atomic_load(&store->uploads),
+        .busy_ns = began && now > began ? now - began : 0,
+    };
+    for (size_t k = 0; k <= IRON_FEED_FAILED; k++)
+        counts->refused[k] = k == IRON_FEED_DONE ? 0 : atomic_load(&store->outcomes[k]);
+    pthread_mutex_lock(&w->lock);
+    counts->commits = w->commits;
+    counts->jobs = w->jobs;
+    iron__latency_add(&w->commit_latency, &counts->commit_latency);
+    counts->last_commit_ms = w->last_commit_ms;
+    counts->snapshots = w->snapshots;
+    counts->queued = w->queued;
+    pthread_mutex_unlock(&w->lock);
+    if (disk)
+        measure_disk(store, disk);
+}

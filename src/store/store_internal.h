@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store_internal.h: types and functions shared by the files of this folder.
+ *
+ *   store.c      the database and its rows, the list of engines, opening and closing
+ *   engines.c    engines, feeds, and the writer thread: group commit, snapshots, cleanup
+ *   recovery.c   loading engines at start, and reading an engine's history
+ *
+ * Locking: the fields of the writer belong to its thread; the published fields of an engine are
+ * guarded by the engine's lock, the list of engines by the store's. Locks are taken in the order
+ * store, engine, and never held while something is written to the disk.
+ */
+#ifndef IRON_STORE_STORE_INTERNAL_H
+#define IRON_STORE_STORE_INTERNAL_H
+
+#include "engine/checkpoint.h"
+#include "store/store.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <time.h>
+
+#define IRON_IDLE_FORKS 4u /* at most per engine */
+
+/* The received bytes of a large body collect in an aligned buffer and are reduced when it is full.
+ * Long runs are worth the copy: beside curl on two cores, 4 GiB took 2.4 s in runs of 64 KiB and
+ * 1.3 s in runs of 1 MiB. */
+#define IRON_UPLOAD_BUFFER_BYTES ((size_t)1 << 20)
+
+/* Rows. A row of `feeds` says where the feed began, what it added, and the whole engine after it
+ * except the nodes; so the rows form a chain in which each follows from the one before. The
+ * contributions of its batches, 12 bytes each, are in the row; those of a large feed are in blocks
+ * of IRON_BLOCK_BATCHES, written while the body streamed in, and the row holds the rest. */
+
+#define IRON_BATCH_BYTES   12u /* xor u32, sum u64, little-endian; the count follows from the row */
+#define IRON_BLOCK_BATCHES 4096u
+#define IRON_BLOCK_BYTES   ((size_t)IRON_BLOCK_BATCHES * IRON_BATCH_BYTES)
+
+/* An engine after a feed, except for its nodes. All zeros with the right `state`: a new engine. */
+typedef struct iron__engine_summary {
+    iron__checkpoint checkpoint;
+    uint64_t feeds; /* number of the last feed, 0 before the first */
+    uint64_t state; /* hash of the nodes */
+    uint64_t changed_ms;
+} iron__engine_summary;
+
+typedef struct iron__feed_row {
+    uint64_t engine, number; /* numbers count from 1 */
+    uint64_t position, first_batch, batches;
+    iron__contribution fed; /* of this feed alone; .count is its tokens */
+    iron__engine_summary after;
+    char key[IRON_FEED_KEY_MAX + 1]; /* or "" */
+    bool has_blocks;
+    uint64_t upload;                  /* with blocks: their id */
+    const unsigned char *batch_bytes; /* of the batches that are not in blocks; borrowed */
+    size_t batch_bytes_count;
+} iron__feed_row;
+
+typedef struct iron__snapshot_row {
+    uint64_t engine, number, state;
+    const unsigned char *bytes; /* borrowed */
+    size_t count;
+} iron__snapshot_row;
+
+typedef struct iron__engine_row {
+    uint64_t id, created_ms;
+    iron__store_plan plan;
+} iron__engine_row;
+
+/* The expected content of the table of engines: without it a missing row would go unnoticed. */
+typedef struct iron__store_ledger {
+    uint64_t engines;       /* how many */
+    uint64_t engines_check; /* their check words, XORed */
+    uint64_t next_engine;   /* ids are never reused */
+} iron__store_ledger;
+
+static inline void iron__batch_encode(unsigned char *to, iron__contribution batch) {
+    for (unsigned k = 0; k < 4; k++)
+        to[k] = (unsigned char)(batch.xors >> 8 * k);
+    for (unsigned k = 0; k < 8; k++)
+        to[4 + k] = (unsigned char)(batch.sum >> 8 * k);
+}
+
+static inline iron__contribution iron__batch_decode(const unsigned char *from, uint64_t tokens) {
+    iron__contribution batch = {.count = tokens};
+
+    assert(from);
+    for (unsigned k = 0; k < 4; k++)
+        batch.xors |= (uint32_t)from[k] << 8 * k;
+    for (unsigned k = 0; k < 8; k++)
+        batch.sum |= (uint64_t)from[4 + k] << 8 * k;
+    return batch;
+}
+
+/* A seal with the right number of tokens and nothing else. */
+static inline iron__seal iron__seal_of_count(uint64_t tokens) {
+    return (iron__seal){.words = {.count = tokens - tokens % 4}, .carried = (uint32_t)(tokens % 4)};
+}
+
+/* Connections (store.c). */
+
+#define IRON_DATABASE_ID 0x49524f4e /* "IRON" */
+
+#define IRON_FEED_COLUMNS                                                                          \
+    "engine, number, position, tokens, xors, sum, first_batch, batches, total_xors, total_sum, "   \
+    "state, seal_t, seal_a, seal_b, carry_0, carry_1, carry_2, key, time_ms, upload, "             \
+    "contributions, check_word"
+
+/* Every statement. Each is prepared when it is first used, and then kept. */
+#define IRON_SQL_MAP(X)                                                                            \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(COMMIT, "COMMIT")                                                                            \
+    X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(LEDGER_READ, "SELECT engines, engines_check, next_engine, check_word FROM ledger "           \
+                   "WHERE id = 1")                                                                 \
+    X(LEDGER_WRITE, "UPDATE ledger SET engines = ?1, engines_check = ?2, next_engine = ?3, "       \
+                    "check_word = ?4 WHERE id = 1")                                                \
+    X(ENGINES, "SELECT id, name, nodes, vocab, batch, positions, lattice, mode, backend, device, " \
+               "created_ms, check_word FROM engines ORDER BY id")                                  \
+    X(ENGINE_INSERT, "INSERT INTO engines VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "  \
+                     "?12)")                                                                       \
+    X(ENGINE_DELETE, "DELETE FROM engines WHERE id = ?1")                                          \
+    X(ENGINE_EXISTS, "SELECT 1 FROM engines WHERE id = ?1")                                        \
+    X(FEED_INSERT, "INSERT INTO feeds (" IRON_FEED_COLUMNS                                         \
+                   ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "  \
+                   "?16, ?17, ?18, ?19, ?20, ?21, ?22)")                                           \
+    X(FEED_BY_KEY, "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND key = ?2")       \
+    X(FEED_BY_NUMBER, "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number = ?2") \
+    X(FEEDS_AFTER,                                                                                 \
+      "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number > ?2 ORDER BY number") \
+    X(BLOCK_INSERT, "INSERT INTO blocks VALUES (?1, ?2, ?3, ?4)")                                  \
+    X(BLOCK_READ, "SELECT contributions, check_word FROM blocks WHERE upload = ?1 AND "            \
+                  "number = ?2")                                                                   \
+    X(UPLOAD_LAST, "SELECT max(coalesce((SELECT max(upload) FROM blocks), 0), "                    \
+                   "coalesce((SELECT max(upload) FROM feeds WHERE upload IS NOT NULL), 0))")       \
+    X(SNAPSHOT_INSERT, "INSERT OR REPLACE INTO snapshots VALUES (?1, ?2, ?3, ?4, ?5)")             \
+    X(SNAPSHOT_NEWEST, "SELECT number, state, bytes, check_word FROM snapshots "                   \
+                       "WHERE engine = ?1 ORDER BY number DESC LIMIT 1")                           \
+    X(SNAPSHOT_PRUNE, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM "  \
+                      "snapshots WHERE engine = ?1 ORDER BY number DESC LIMIT 1 OFFSET 1)")        \
+    X(FEEDS_NEXT_ENGINE, "SELECT engine FROM feeds WHERE engine > ?1 ORDER BY engine LIMIT 1")     \
+    X(FEEDS_CLEAN, "DELETE FROM feeds WHERE engine = ?1 AND number < (SELECT number FROM feeds "   \
+                   "WHERE engine = ?1 ORDER BY number LIMIT 1) + ?2")                              \
+    X(SNAPSHOTS_NEXT_ENGINE, "SELECT engine FROM snapshots WHERE engine > ?1 ORDER BY engine "     \
+                             "LIMIT 1")                                                            \
+    X(SNAPSHOTS_CLEAN, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM " \
+                       "snapshots WHERE engine = ?1 ORDER BY number LIMIT 1) + ?2")                \
+    X(BLOCKS_NEXT_UPLOAD, "SELECT upload FROM blocks WHERE upload > ?1 ORDER BY upload LIMIT 1")   \
+    X(BLOCKS_CLEAN, "DELETE FROM blocks WHERE upload = ?1 AND number < (SELECT number FROM "       \
+                    "blocks WHERE upload = ?1 ORDER BY number LIMIT 1) + ?2")                      \
+    X(UPLOAD_EXISTS, "SELECT 1 FROM feeds WHERE upload = ?1")
+
+typedef enum iron__sql {
+#define IRON_SQL_ENUM(name, text) IRON_SQL_##name,
+    IRON_SQL_MAP(IRON_SQL_ENUM)
+#undef IRON_SQL_ENUM
+        IRON_SQL_COUNT
+} iron__sql;
+
+typedef struct iron__database {
+    sqlite3 *handle;
+    sqlite3_stmt *statements[IRON_SQL_COUNT];
+    char *path;
+    int directory_lock; /* of the writer's connection; else -1 */
+    int wal_frames;     /* in the log after the last commit */
+} iron__database;
+
+/* The statement, ready to be bound; NULL with err filled. */
+sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, iron_error *err);
+/* Steps once; at the end *has_row is false and the statement is reset. */
+iron_status iron__sql_step(iron__database *db, sqlite3_stmt *statement, bool *has_row,
+                           const char *doing, iron_error *err);
+/* Resets all statements: ends the read transaction and invalidates rows that were read. */
+void iron__database_reset(iron__database *db);
+/* Copies the log into the file (a WAL checkpoint). Pages that another connection still reads stay
+ * in the log; *is_complete (or NULL) tells. */
+iron_status iron__database_flush_log(iron__database *db, int mode, bool *is_complete,
+                                     iron_error *err);
+
+/* SQLite's integers are signed; 64-bit words keep their bits. */
+static inline void iron__bind_word(sqlite3_stmt *s, int at, uint64_t word) {
+    sqlite3_bind_int64(s, at, (sqlite3_int64)word);
+}
+
+static inline uint64_t iron__column_word(sqlite3_stmt *s, int at) {
+    return (uint64_t)sqlite3_column_int64(s, at);
+}
+
+/* Check words and feed rows (store.c). Pointers in a row that was read are valid until the next
+ * call on the connection. Damage is IRON_E_FORMAT and names the row. */
+
+uint64_t iron__feed_row_check(const iron__feed_row *row);
+uint64_t iron__block_check(uint64_t upload, uint64_t number, const unsigned char *bytes);
+uint64_t iron__snapshot_check(const iron__snapshot_row *row);
+uint64_t iron__engine_row_check(const iron__engine_row *row);
+uint64_t iron__ledger_check(const iron__store_ledger *ledger);
+
+/* The next row of a statement that selects IRON_FEED_COLUMNS. */
+iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
+                                bool *found, iron_error *err);
+iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t number,
+                                 iron__feed_row *row, bool *found, iron_error *err);
+
+/* Plans (store.c). */
+
+/* The engine configuration of a plan. One thread each: many requests run at once. */
+void iron__store_plan_config(const iron__store_plan *plan, iron_config *config);
+/* The same on the CPU, for work that is not a feed: results do not depend on the backend. */
+void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *config);
+
+/* Engines (engines.c). */
+
+typedef struct iron__node_arrays {
+    uint32_t *xors;
+    float *potentials;
+} iron__node_arrays;
+
+/* Tokens per second over about the last two seconds, counted without locks. Initially all zeros. */
+#define IRON_RATE_SLOTS 16u
+
+typedef struct iron__rate_counter {
+    atomic_uint_fast64_t slots[IRON_RATE_SLOTS];
+} iron__rate_counter;
+
+/* An engine of the store. Called `entry` in the code, to tell it from the iron_engine it holds. */
+struct iron__store_engine {
+    iron__store *store;
+    iron__store_plan plan; /* as requested */
+    uint64_t id, created_ms;
+    atomic_uint references;
+
+    /* used by the writer only */
+    iron_engine *engine;         /* feeds are applied to it; NULL: its device failed */
+    iron_error failure;          /* of the device */
+    uint64_t failed_ns;          /* when it was last tried in vain; 0: may be tried at once */
+    iron__engine_summary latest; /* with the feeds of the current transaction */
+    iron__node_arrays latest_nodes;
+    bool has_unpublished; /* latest and latest_nodes are newer than what is published */
+    bool is_deleting;     /* deleted by the current transaction or before */
+    uint64_t snapshot_batches, snapshot_feeds; /* contained in the newest snapshot */
+    uint64_t incoming_committed; /* tokens of large bodies committed but not published yet */
+
+    iron__rate_counter rate_counter;
+    atomic_uint_fast64_t incoming; /* tokens received of large bodies that are not published yet */
+    atomic_uint_fast64_t changes;  /* incremented when a view may have changed */
+
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t changed;
+    iron__engine_summary published;
+    iron__node_arrays nodes;
+    uint64_t version;
+    bool is_deleted;
+    iron__store_plan in_use; /* the plan with lattice, backend and mode resolved */
+    char device[96];
+    iron_engine *idle[IRON_IDLE_FORKS];
+    uint32_t idle_count;
+};
+
+/* What a new entry is made of. */
+typedef struct iron__store_engine_parts {
+    const iron__engine_row *row;
+    const iron__engine_summary *summary;
+    const iron_config *config; /* of an engine of this plan, for the lattice */
+    const uint32_t *xors;      /* copied, as the potentials */
+    const float *potentials;
+    iron_engine *engine;       /* taken; NULL: its backend is not available */
+    const iron_error *failure; /* why engine is NULL */
+} iron__store_engine_parts;
+
+/* With one reference, in no list yet. Takes parts->engine also when it fails. */
+iron_status iron__store_engine_create(iron__store *store, const iron__store_engine_parts *parts,
+                                      iron__store_engine **out, iron_error *err);
+
+static inline iron__store_engine *iron__store_engine_retain(iron__store_engine *entry) {
+    atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+    return entry;
+}
+
+/* After its deletion, missing rows are not damage. */
+static inline bool iron__store_engine_is_deleted(iron__store_engine *entry) {
+    bool is_deleted;
+
+    pthread_mutex_lock(&entry->lock);
+    is_deleted = entry->is_deleted;
+    pthread_mutex_unlock(&entry->lock);
+    return is_deleted;
+}
+
+/* The writer (engines.c). */
+
+typedef struct iron__writer iron__writer;
+
+/* Starts the thread. Borrows the store's connection until it is stopped. */
+iron_status iron__writer_start(iron__store *store, const iron__store_ledger *ledger,
+                               iron_error *err);
+/* Finishes the queue, takes snapshots of changed engines, flushes the log, ends. NULL is fine. */
+void iron__writer_stop(iron__writer *writer);
+
+/* The store (store.c). */
+
+struct iron__store {
+    iron__store_options options;
+    char *directory;
+    iron__writer *writer;
+    iron__database *db; /* the writer's */
+
+    pthread_mutex_t read_lock;
+    iron__database *reader;
+
+    pthread_mutex_t lock;         /* guards what follows, up to the failure */
+    iron__store_engine **engines; /* by name; allocated: engines_room */
+    size_t engine_count, engines_room;
+    uint64_t planned_engines, planned_nodes; /* with those that are being created */
+    iron__store_loading loading;             /* during iron__store_open */
+    uint64_t fork_nodes;                     /* of all forks, idle ones too */
+    uint64_t *open_uploads;                  /* ids that have blocks but no feed yet; 0: free */
+    iron_error failure;
+
+    /* Change notifications: a counter, and the threads that wait for it to grow. */
+    atomic_uint_fast64_t changes;
+    atomic_uint waiting;
+    pthread_mutex_t change_lock;
+    pthread_cond_t change_came;
+
+    bool is_inspected, has_inspector;
+    pthread_t inspector;
+    atomic_bool inspection_stops, inspection_is_over;
+
+    atomic_bool has_failed, is_stopping;
+    atomic_uint feeds_open, uploads, idle_forks;
+    atomic_uint_fast64_t next_upload;
+    atomic_uint_fast64_t outcomes[IRON_FEED_FAILED + 1];
+    atomic_uint_fast64_t fed_feeds, fed_tokens, fed_bytes, fed_batches;
+};
+
+/* Makes the store read-only, for the first of several reasons. */
+static inline void iron__store_fail(iron__store *store, const iron_error *why) {
+    pthread_mutex_lock(&store->lock);
+    if (store->failure.status == IRON_OK)
+        store->failure = *why;
+    pthread_mutex_unlock(&store->lock);
+    atomic_store(&store->has_failed, true);
+}
+
+/* Change notifications are numbered and carry no content: a waiter looks for itself, and is woken
+ * once for many changes. Notifying takes one addition while no thread waits. No change is missed: a
+ * waiter is counted before it reads the number, and iron__store_notify reads the count of waiters
+ * after it has changed the number, so one of the two sees the other. */
+static inline void iron__store_wake(iron__store *store) {
+    pthread_mutex_lock(&store->change_lock);
+    pthread_cond_broadcast(&store->change_came);
+    pthread_mutex_unlock(&store->change_lock);
+}
+
+static inline void iron__store_notify(iron__store *store) {
+    atomic_fetch_add(&store->changes, 1);
+    if (atomic_load(&store->waiting) > 0)
+        iron__store_wake(store);
+}
+
+/* Adds an engine to the list, which takes the reference; room must have been reserved. */
+void iron__store_add_engine(iron__store *store, iron__store_engine *entry);
+/* Reserves room in the list for `count` engines in all. */
+iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_error *err);
+
+/* Reports the progress of opening. */
+static inline void iron__store_report_loading(iron__store *store) {
+    if (store->options.loading)
+        store->options.loading(store->options.loading_context, &store->loading);
+}
+
+/* Conditions are waited for on the monotonic clock. */
+static inline void iron__condition_init(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static inline struct timespec iron__deadline_after(uint32_t milliseconds) {
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += milliseconds / 1000;
+    at.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+/* Loads every engine from the database, and the ledger (recovery.c). */
+iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iron_error *err);
+
+#endif
