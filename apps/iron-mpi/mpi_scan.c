@@ -48,6 +48,7 @@ typedef struct sum_streams {
     iron_source *source; /* all files as one stream; NULL: every file is a stream */
     size_t count, room;
     sum_stream *list;
+    bool is_checkable; /* by iron check: not several arguments as one stream */
 } sum_streams;
 
 typedef struct sum_work {
@@ -128,6 +129,7 @@ static iron_status open_streams(sum_streams *s, const sum_options *o, const args
                                 rank_view *view, iron_error *err) {
     iron_status status = IRON_OK;
 
+    s->is_checkable = !o->wants_stream || a->value_count == 1;
     if (a->value_count == 0)
         return usage(err, "no input; name files");
     if (o->wants_stream)
@@ -233,6 +235,8 @@ static iron_status print_results(const sum_work *w, iron_error *err) {
 
         status = sum_print(&to, &result, err);
     }
+    if (w->streams->is_checkable)
+        sum_print_options(&to, w->options->reading.dtype, w->options->reading.format);
     sum_print_end(&to);
     return status;
 }

@@ -16,7 +16,7 @@
 
 typedef struct check_options {
     reading reading;
-    bool is_quiet, is_silent, ignores_missing, wants_json;
+    bool is_quiet, is_silent, ignores_missing, warns, is_strict, wants_json;
 } check_options;
 
 static const option check_table[] = {
@@ -26,6 +26,10 @@ static const option check_table[] = {
            "print nothing; the exit status is the result"),
     OPTION("ignore-missing", OPTION_FLAG, NULL, check_options, ignores_missing,
            "ignore files that do not exist"),
+    OPTION("warn", OPTION_FLAG, NULL, check_options, warns,
+           "name each line of a list that is not properly formatted", .letter = 'w'),
+    OPTION("strict", OPTION_FLAG, NULL, check_options, is_strict,
+           "accepted as sha256sum has it: improperly formatted lines always fail"),
     OPTION("json", OPTION_FLAG, NULL, check_options, wants_json,
            "print one JSON document with file, status, reason, expected and found of each file"),
 };
@@ -105,16 +109,10 @@ static void append_count(iron_error *err, size_t number, const char *one, const 
                  err->text[0] ? ", " : "", number, number == 1 ? one : many);
 }
 
-/* Ends the JSON array and fills err with one line about all failures: IRON_E_MISMATCH. */
+/* Fills err with one line about all failures: IRON_E_MISMATCH. */
 static iron_status conclude(check_tally *t, const char *list, iron_error *err) {
     const check_options *o = t->options;
 
-    if (t->has_begun) {
-        iron_json_close(&t->j, ']');
-        iron_json_end(&t->j);
-    } else if (o->wants_json && !o->is_silent) {
-        puts("[]");
-    }
     *err = (iron_error){IRON_E_MISMATCH, 0, ""};
     append_count(err, t->failed, "file differs", "files differ");
     append_count(err, t->missing * !o->ignores_missing, "file is missing", "files are missing");
@@ -193,45 +191,139 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
     add_file(tally, &file, status);
 }
 
-static iron_status check_lines(const check_options *o, FILE *from, const char *name,
-                               check_tally *tally, iron_error *err) {
-    size_t good = 0, length;
-    char line[LINE_ROOM];
+/* Options on the command line take precedence over those of the list. */
+static iron_status use_options(const check_options *o, const seal_line *comment, const char *list,
+                               check_options *out, iron_error *err) {
+    *out = *o;
+    if (comment->dtype && !o->reading.dtype_name) {
+        out->reading.dtype_name = comment->dtype;
+        if (reading_check(&out->reading, NULL) != IRON_OK)
+            return usage(err, "%.100s: its comment gives an unknown dtype '%.40s'; give --dtype",
+                         list, comment->dtype);
+    }
+    if (comment->format && !o->reading.format)
+        out->reading.format = comment->format;
+    return IRON_OK;
+}
+
+static void bad_line(check_tally *tally, const char *list, size_t number) {
+    tally->bad_lines++;
+    if (tally->options->warns && !tally->options->is_silent)
+        fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list, number);
+}
+
+/* Where a section of a list is: lines up to a comment with options, or to the end. */
+typedef struct list_section {
+    off_t begin, end;
+    size_t first_line, line_count;
+} list_section;
+
+/* Finds the options of the section that begins at s->begin. They point into `line`. */
+static seal_line find_options(FILE *from, list_section *s, char line[LINE_ROOM]) {
+    seal_line read = {.name = NULL};
+    size_t length;
     bool is_whole;
 
+    s->line_count = 0;
     while (read_line(from, line, &length, &is_whole)) {
-        seal_line read;
+        s->line_count++;
+        if (is_whole && seal_line_read(line, length, &read) == SEAL_LINE_OPTIONS) {
+            s->end = ftello(from);
+            return read;
+        }
+    }
+    s->end = ftello(from);
+    return (seal_line){.name = NULL};
+}
+
+/* Checks the lines of a section; *good counts the proper ones. */
+static iron_status check_section(const check_options *o, FILE *from, const char *list,
+                                 list_section *s, check_tally *tally, size_t *good,
+                                 iron_error *err) {
+    char comment[LINE_ROOM], line[LINE_ROOM];
+    seal_line read = find_options(from, s, comment);
+    check_options options;
+    size_t length;
+    bool is_whole;
+
+    if (use_options(o, &read, list, &options, err) != IRON_OK)
+        return err->status;
+    if (fseeko(from, s->begin, SEEK_SET) != 0)
+        return usage(err, "cannot read %.120s: %s", list, strerror(errno));
+    for (size_t k = 0; k < s->line_count && read_line(from, line, &length, &is_whole); k++) {
         seal_line_kind kind = seal_line_read(line, length, &read);
 
         if (kind == SEAL_LINE_BAD || (kind == SEAL_LINE_GOOD && !is_whole)) {
-            tally->bad_lines++;
+            bad_line(tally, list, s->first_line + k);
         } else if (kind == SEAL_LINE_GOOD) {
-            good++;
-            check_line(o, &read, tally);
+            ++*good;
+            check_line(&options, &read, tally);
         }
     }
+    return IRON_OK;
+}
+
+static iron_status check_lines(const check_options *o, FILE *from, const char *list,
+                               check_tally *tally, iron_error *err) {
+    list_section s = {.first_line = 1};
+    size_t good = 0;
+    int next;
+
+    while ((next = getc(from)) != EOF) {
+        iron_status status;
+
+        ungetc(next, from);
+        s.begin = ftello(from);
+        status = check_section(o, from, list, &s, tally, &good, err);
+        if (status != IRON_OK)
+            return status;
+        s.first_line += s.line_count;
+    }
     if (ferror(from))
-        return usage(err, "cannot read %.120s: %s", name, strerror(errno));
+        return usage(err, "cannot read %.120s: %s", list, strerror(errno));
     if (good == 0)
         return usage(
             err,
             "%.120s has no line of the form <seal>  <file>, and is not a manifest (which must "
             "be a regular file); give the output of iron sum, or a file that it wrote with "
             "--manifest",
-            name);
-    return conclude(tally, name, err);
+            list);
+    return IRON_OK;
+}
+
+/* The options of a list follow its lines: a pipe is copied to a temporary file first. */
+static FILE *open_list(const char *path, iron_error *err) {
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *from = is_stdin ? stdin : fopen(path, "re"), *copy = NULL;
+    char block[4096];
+    size_t count;
+
+    if (from && fseeko(from, 0, SEEK_CUR) == 0)
+        return from;
+    copy = from ? tmpfile() : NULL;
+    while (copy && (count = fread(block, 1, sizeof block, from)) > 0)
+        if (fwrite(block, 1, count, copy) != count)
+            break;
+    if (!copy || ferror(copy) || ferror(from) || fseeko(copy, 0, SEEK_SET) != 0) {
+        usage(err, "cannot %s %.120s: %s", from ? "read" : "open", path, strerror(errno));
+        if (copy)
+            fclose(copy);
+        copy = NULL;
+    }
+    if (from && from != stdin)
+        fclose(from);
+    return copy;
 }
 
 static iron_status check_list(const check_options *o, const char *path, check_tally *tally,
                               iron_error *err) {
-    bool is_stdin = strcmp(path, "-") == 0;
-    FILE *from = is_stdin ? stdin : fopen(path, "re");
+    FILE *from = open_list(path, err);
     iron_status status;
 
     if (!from)
-        return usage(err, "cannot open %.120s: %s", path, strerror(errno));
-    status = check_lines(o, from, is_stdin ? "standard input" : path, tally, err);
-    if (!is_stdin)
+        return err->status;
+    status = check_lines(o, from, strcmp(path, "-") == 0 ? "standard input" : path, tally, err);
+    if (from != stdin)
         fclose(from);
     return status;
 }
@@ -285,16 +377,50 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
         if (status == IRON_OK)
             add_file(tally, &file, IRON_OK);
     }
-    if (status == IRON_OK)
-        status = conclude(tally, path, err);
     iron_check_destroy(check);
     iron_manifest_destroy(m);
     return status;
 }
 
+/* Checks each list or manifest. One that cannot be used does not keep the others from being
+ * checked; the exit status is then 2. */
+static iron_status check_each(const check_options *o, const args *a, iron_error *err) {
+    check_tally tally = {.options = o, .j = JSON_OUTPUT};
+    iron_status result = IRON_OK;
+    iron_error first = {IRON_OK, 0, ""};
+
+    for (size_t k = 0; k < a->value_count; k++) {
+        const char *path = a->values[k];
+        iron_error why = {IRON_OK, 0, ""};
+        iron_status status =
+            (iron_manifest_is_one(path) ? check_manifest : check_list)(o, path, &tally, &why);
+
+        if (status != IRON_OK && result != IRON_OK)
+            command_complain(&why);
+        if (status != IRON_OK && result == IRON_OK) {
+            result = status;
+            first = why;
+        }
+    }
+    if (tally.has_begun) {
+        iron_json_close(&tally.j, ']');
+        iron_json_end(&tally.j);
+    } else if (o->wants_json && !o->is_silent && result == IRON_OK) {
+        puts("[]");
+    }
+    if (conclude(&tally, a->value_count == 1 ? a->values[0] : "the lists", err) != IRON_OK &&
+        result != IRON_OK && a->value_count > 1 && err->text[0])
+        command_complain(err);
+    if (result == IRON_OK)
+        return err->status;
+    *err = first;
+    return result;
+}
+
 static iron_status run(int argc, char **argv, iron_error *err) {
+    static char standard_input[] = "-";
+    char *input = standard_input;
     check_options o = {0};
-    check_tally tally = {.options = &o, .j = JSON_OUTPUT};
     iron_status status;
     args a;
     bool is_done;
@@ -302,33 +428,32 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     status = command_parse(&command_check, &o, &a, argc, argv, &is_done, err);
     if (is_done)
         return status;
-    if (a.value_count != 1)
-        return usage(err,
-                     "check takes one list or manifest, but %zu are given; see iron check "
-                     "--help",
-                     a.value_count);
+    if (a.value_count == 0 && isatty(STDIN_FILENO))
+        return usage(err, "no list; name lists or manifests, or give a list on standard input");
+    if (a.value_count == 0)
+        a = (args){.values = &input, .value_count = 1};
     if ((status = reading_check(&o.reading, err)) != IRON_OK)
         return status;
     o.reading.is_for_raw = true;
-    return (iron_manifest_is_one(a.values[0]) ? check_manifest : check_list)(&o, a.values[0],
-                                                                             &tally, err);
+    return check_each(&o, &a, err);
 }
 
 const command command_check = {
     .name = "check",
     .summary = "verifies files against a list of seals or a manifest",
-    .synopsis = "FILE [OPTIONS]",
+    .synopsis = "[FILE...] [OPTIONS]",
     .description =
-        "FILE is the output of iron sum (- is standard input) or a manifest. Prints <file>: OK or "
-        "FAILED for each file, like sha256sum -c; for a manifest also the positions that differ. "
-        "File names are the ones given to iron sum: run check in the same directory, or keep a "
-        "manifest next to its files.\n\n"
-        "--dtype and --format are needed only for a list; a manifest contains both.",
+        "Each FILE is the output of iron sum or a manifest; without files, or for -, a list is "
+        "read from standard input. Prints <file>: OK or FAILED for each file, like sha256sum -c; "
+        "for a manifest also the positions that differ. File names are the ones given to iron "
+        "sum: run check in the same directory, or keep a manifest next to its files.\n\n"
+        "A list ends with a comment that contains the options it needs, and a manifest contains "
+        "them too; --dtype and --format are needed only for a list without that comment.",
     .groups = {{NULL, check_table, COUNT(check_table), 0}, READING_GROUP(check_options, reading)},
     .exit_status = "0: all files are unchanged; 1: a file differs, is missing or cannot be read, "
                    "or a line is malformed; 2: error, nothing could be verified.",
     .environment = DRIVER_VARIABLES,
     .examples = "iron check corpus.manifest\n"
-                "iron sum shards/ --dtype u16 | iron check - --dtype u16",
+                "iron sum shards/ --dtype u16 | iron check",
     .run = run,
 };

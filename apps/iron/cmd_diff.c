@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #define RANGES_SHOWN 10u
-#define DTYPE_ROOM   8
+#define DTYPE_ROOM   16
 
 typedef struct diff_options {
     reading reading;

@@ -4,27 +4,26 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHUNK_TOKENS 65536u
 
 typedef struct gen_options {
     uint64_t seed, count, limit;
     const char *dtype, *output;
-    bool has_seed, has_count, has_limit;
 } gen_options;
 
 static const option gen_table[] = {
     OPTION("seed", OPTION_NUMBER, "S", gen_options, seed, "seed, any 64-bit number",
-           GIVEN(gen_options, has_seed)),
-    OPTION("count", OPTION_NUMBER, "N", gen_options, count, "number of tokens",
-           GIVEN(gen_options, has_count)),
+           .standard = "1"),
+    OPTION("count", OPTION_NUMBER, "N", gen_options, count, "number of tokens", .standard = "1e6"),
     OPTION("limit", OPTION_NUMBER, "L", gen_options, limit, "all tokens are below L", .min = 1,
-           .max = UINT64_C(1) << 32, GIVEN(gen_options, has_limit)),
-    OPTION("dtype", OPTION_CHOICE, "D", gen_options, dtype, "token type", .choices = "u16 u32",
+           .max = UINT64_C(1) << 32, .standard = "50257"),
+    OPTION("dtype", OPTION_TEXT, "D", gen_options, dtype, "token type", .choices = "u16 u32",
            .standard = "u32"),
     OPTION("output", OPTION_TEXT, "FILE", gen_options, output,
            "output file, or - for standard output; the file appears when it is complete",
-           .letter = 'o'),
+           .letter = 'o', .standard = "-"),
 };
 
 /* Packs tokens to 16 bits in place. */
@@ -61,7 +60,7 @@ static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_out
 }
 
 static iron_status run(int argc, char **argv, iron_error *err) {
-    gen_options o = {.dtype = "u32"};
+    gen_options o = {.seed = 1, .count = 1000000, .limit = 50257, .dtype = "u32"};
     iron_output *output = NULL;
     iron_dtype dtype = IRON_DTYPE_NONE;
     iron_status status;
@@ -73,14 +72,14 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return status;
     if (a.value_count > 0)
         return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a.values[0]);
-    if (!o.has_seed || !o.has_count || !o.has_limit || !o.output)
-        return usage(err, "gen needs %s; see iron gen --help",
-                     !o.has_seed    ? "--seed S"
-                     : !o.has_count ? "--count N"
-                     : !o.has_limit ? "--limit L"
-                                    : "-o FILE (or -o - for standard output)");
     if ((status = iron_dtype_parse(o.dtype, &dtype, err)) != IRON_OK)
         return status;
+    if (dtype != IRON_DTYPE_U16 && dtype != IRON_DTYPE_U32)
+        return usage(err, "--dtype '%.40s' is not written by gen; use u16 or u32", o.dtype);
+    if (!o.output && isatty(STDOUT_FILENO))
+        return usage(err, "tokens are not text for a terminal; name a file with -o, or use a pipe");
+    if (!o.output)
+        o.output = "-";
     if (dtype == IRON_DTYPE_U16 && o.limit > 65536)
         return usage(err, "--limit %" PRIu64 " is above 65536, the limit of u16; use --dtype u32",
                      o.limit);
@@ -99,11 +98,12 @@ static iron_status run(int argc, char **argv, iron_error *err) {
 const command command_gen = {
     .name = "gen",
     .summary = "writes the generator's token stream, for tests and demos",
-    .synopsis = "--seed S --count N --limit L [--dtype u16|u32] -o FILE|-",
+    .synopsis = "[OPTIONS]",
     .description = "Writes N tokens of the generator as raw little-endian numbers. Token k is "
                    "mix64(S + (k+1) * 0x9E3779B97F4A7C15) mod L, so the stream is the same on "
                    "every machine.",
     .groups = {{NULL, gen_table, COUNT(gen_table), 0}},
-    .examples = "iron gen --seed 1 --count 1000000 --limit 50257 --dtype u16 -o tokens.bin",
+    .examples = "iron gen --count 50M --dtype u16 -o tokens.bin\n"
+                "iron gen | iron sum --dtype u32",
     .run = run,
 };

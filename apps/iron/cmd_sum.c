@@ -11,13 +11,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct sum_options {
     reading reading;
     uint64_t vocab, chunk;
     const char *manifest, *part_text, *output;
     uint32_t part, parts; /* parts is 0 without --part */
-    bool has_chunk, wants_stream, wants_json;
+    bool has_chunk, has_vocab, wants_stream, wants_json, wants_check, is_tagged, ends_with_zero;
+    bool is_strict;
 } sum_options;
 
 static const option sum_table[] = {
@@ -34,8 +36,19 @@ static const option sum_table[] = {
            "join the parts with iron merge"),
     OPTION("output", OPTION_TEXT, "FILE", sum_options, output, "output file of --part",
            .letter = 'o'),
-    OPTION("vocab", OPTION_NUMBER, "V", sum_options, vocab, "count tokens at or above V", .min = 1,
-           .max = UINT64_C(1) << 32, .standard = "50257"),
+    OPTION("vocab", OPTION_NUMBER, "V", sum_options, vocab,
+           "size of the vocabulary: warn about tokens at or above V; JSON counts them", .min = 1,
+           .max = UINT64_C(1) << 32, .standard = "50257, without a warning",
+           GIVEN(sum_options, has_vocab)),
+    OPTION("strict", OPTION_FLAG, NULL, sum_options, is_strict,
+           "exit with status 1 if there was a warning"),
+    OPTION("check", OPTION_FLAG, NULL, sum_options, wants_check,
+           "verify the named lists: the same as iron check, with its options", .letter = 'c'),
+    OPTION("tag", OPTION_FLAG, NULL, sum_options, is_tagged,
+           "print lines in BSD style: IRON (<file>) = <seal>"),
+    OPTION("zero", OPTION_FLAG, NULL, sum_options, ends_with_zero,
+           "end each line with a zero byte instead of a newline, and do not escape names",
+           .letter = 'z'),
     OPTION("json", OPTION_FLAG, NULL, sum_options, wants_json,
            "print one JSON document: an array with one object per line"),
 };
@@ -97,6 +110,23 @@ static iron_status set_scan(const sum_options *o, const iron_source *source, iro
     return iron_part_range(tokens, o->part, o->parts, &s->first, &s->count, err);
 }
 
+/* Only if the user told the size: most vocabularies differ from the default. */
+static iron_status warn_of_vocab(const sum_options *o, const char *name, const iron_manifest *m,
+                                 iron_error *err) {
+    iron_digest_result r = {.struct_size = sizeof r};
+    iron_status status = iron_manifest_digest(m, &r, err);
+
+    if (status != IRON_OK || !o->has_vocab || r.out_of_vocab == 0)
+        return status;
+    fprintf(stderr,
+            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
+            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
+            name, r.out_of_vocab, r.tokens, r.out_of_vocab == 1 ? "is" : "are", o->vocab,
+            r.first_out_value, r.first_out_position);
+    err->text[0] = '\0';
+    return o->is_strict ? IRON_E_MISMATCH : IRON_OK;
+}
+
 /* Scans a source and prints its seal. The manifest is written first, so that a printed result has
  * always been saved. */
 static iron_status sum_source(const sum_options *o, iron_source *source, sum_result *result,
@@ -119,6 +149,8 @@ static iron_status sum_source(const sum_options *o, iron_source *source, sum_res
         status = iron_manifest_write(m, target, err);
     if (status == IRON_OK)
         status = sum_print(to, result, err);
+    if (status == IRON_OK)
+        status = warn_of_vocab(o, result->name, m, err);
     iron_manifest_destroy(m);
     return status;
 }
@@ -161,8 +193,11 @@ static iron_status sum_file(const sum_options *o, const char *path, sum_printer 
 static void note(iron_status status, const iron_error *why, iron_error *last) {
     if (status == IRON_OK)
         return;
-    if (last->status == IRON_OK || strcmp(last->text, why->text) != 0)
+    if (why->text[0] && (last->status == IRON_OK || strcmp(last->text, why->text) != 0))
         command_complain(why);
+    /* an error counts more than a warning under --strict */
+    if (status == IRON_E_MISMATCH && last->status != IRON_OK)
+        return;
     *last = *why;
     last->status = status;
 }
@@ -186,26 +221,55 @@ static iron_status sum_each(const sum_options *o, const args *a, sum_printer *to
     return last.status;
 }
 
+/* `sum -c` is check: all other words of the command line are for it. */
+static iron_status run_check(int argc, char **argv, iron_error *err) {
+    int count = 0;
+
+    for (int k = 0; k < argc; k++)
+        if (strcmp(argv[k], "-c") != 0 && strcmp(argv[k], "--check") != 0)
+            argv[count++] = argv[k];
+    return command_check.run(count, argv, err);
+}
+
+static bool is_check(int argc, char **argv) {
+    for (int k = 0; k < argc && strcmp(argv[k], "--") != 0; k++)
+        if (strcmp(argv[k], "-c") == 0 || strcmp(argv[k], "--check") == 0)
+            return true;
+    return false;
+}
+
 static iron_status run(int argc, char **argv, iron_error *err) {
+    static char standard_input[] = "-";
+    char *input = standard_input;
     sum_options o = {.vocab = 50257, .chunk = IRON_CHUNK_TOKENS};
     sum_printer to = {0};
     iron_status status;
     args a;
     bool is_done, is_stream;
 
+    if (is_check(argc, argv))
+        return run_check(argc, argv, err);
     status = command_parse(&command_sum, &o, &a, argc, argv, &is_done, err);
     if (is_done || (status = reading_check(&o.reading, err)) != IRON_OK)
         return status;
+    if (a.value_count == 0 && isatty(STDIN_FILENO))
+        return usage(err, "no input; name files, or give tokens on standard input");
     if (a.value_count == 0)
-        return usage(err, "no input; name files, or - for standard input");
+        a = (args){.values = &input, .value_count = 1};
+    if (o.is_tagged && o.wants_json)
+        return usage(err, "--tag is for lines; leave it out with --json");
     if (o.part_text && (status = parse_part(&o, err)) != IRON_OK)
         return status;
     if ((status = check_outputs(&o, err)) != IRON_OK)
         return status;
-    to.is_json = o.wants_json;
+    to = (sum_printer){
+        .is_json = o.wants_json, .is_tagged = o.is_tagged, .ends_with_zero = o.ends_with_zero};
     is_stream = o.wants_stream || o.manifest || o.part_text;
     o.reading.is_for_raw = !is_stream && a.value_count > 1;
     status = (is_stream ? sum_stream : sum_each)(&o, &a, &to, err);
+    /* check can verify all lines but those of several arguments as one stream, and of a pipe */
+    if (!o.part_text && (a.value_count == 1 ? strcmp(a.values[0], "-") != 0 : !is_stream))
+        sum_print_options(&to, o.reading.dtype, o.reading.format);
     sum_print_end(&to);
     return status;
 }
@@ -213,15 +277,17 @@ static iron_status run(int argc, char **argv, iron_error *err) {
 const command command_sum = {
     .name = "sum",
     .summary = "prints seals of token files, like sha256sum",
-    .synopsis = "FILE...|- [OPTIONS]",
+    .synopsis = "[FILE...] [OPTIONS]",
     .description =
         "Prints <seal>  <file> for each file; a directory stands for its files in natural order. "
-        "Two streams with the same tokens in the same order have the same seal, whatever their "
-        "format and token width. The seal detects accidents, not deliberate changes. iron check "
-        "verifies the printed list.",
+        "Without files, or for -, reads standard input. Two streams with the same tokens in the "
+        "same order have the same seal, whatever their format and token width. The seal detects "
+        "accidents, not deliberate changes.\n\n"
+        "iron check verifies the printed list. Its last line is a comment with the options that "
+        "check needs to read the files again.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},
     .environment = DRIVER_VARIABLES,
-    .examples = "iron sum shards/ --dtype u16 > seals.txt && iron check seals.txt --dtype u16\n"
+    .examples = "iron sum shards/ --dtype u16 > seals.txt && iron check seals.txt\n"
                 "iron sum shards/ --dtype u16 --manifest corpus.manifest",
     .run = run,
 };

@@ -23,10 +23,11 @@ const command command_iron = {
     .synopsis = "COMMAND [OPTIONS]",
     .commands = commands,
     .command_count = COUNT(commands) - 2,
-    .description = "Compares token streams independently of file format and token width, finds "
-                   "where they differ, runs them through the IRON engine, and benchmarks "
-                   "memory-bound algorithms on this machine.\n\n"
-                   "iron COMMAND --help describes a command; iron --version prints the version.",
+    .description =
+        "Compares token streams independently of file format and token width, finds "
+        "where they differ, runs them through the IRON engine, and benchmarks "
+        "memory-bound algorithms on this machine.\n\n"
+        "iron COMMAND --help describes a command; iron --version (-V) prints the version.",
     .exit_status = USUAL_EXIT_STATUS,
 };
 
@@ -82,12 +83,25 @@ static void rewrite_help(int argc, char **argv) {
         argv[2] = flag;
 }
 
+static iron_status unknown_command(const char *name, iron_error *err) {
+    suggestion s;
+
+    suggest_start(&s, name);
+    for (size_t k = 0; k < COUNT(commands); k++)
+        suggest(&s, commands[k]->name);
+    if (s.best)
+        return usage(
+            err, "unknown command '%.60s'; did you mean iron %s? iron --help lists the commands",
+            name, s.best);
+    return usage(err, "unknown command '%.60s'; iron --help lists the commands", name);
+}
+
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
 
     if (argc < 2)
         return usage(err, "no command; iron --help lists the commands");
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("iron %s\n", iron_version());
         return IRON_OK;
     }
@@ -97,7 +111,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     }
     c = command_find(commands, COUNT(commands), argv[1]);
     if (!c)
-        return usage(err, "unknown command '%.60s'; iron --help lists the commands", argv[1]);
+        return unknown_command(argv[1], err);
     return c->run(argc - 2, argv + 2, err);
 }
 

@@ -29,16 +29,66 @@ iron_status usage(iron_error *err, const char *format, ...) {
     return IRON_E_ARG;
 }
 
+/* The factor of a unit such as k, MB or GiB; 1 for an empty text, 0 for an unknown unit. */
+static uint64_t unit_factor(const char *text) {
+    static const char prefixes[] = "kMGT";
+    const char *prefix = strchr(prefixes, *text == 'K' ? 'k' : *text);
+    bool is_binary = *text && text[1] == 'i';
+    uint64_t factor = 1;
+
+    if (*text == '\0')
+        return 1;
+    if (!prefix)
+        return 0;
+    for (const char *at = prefixes; at <= prefix; at++)
+        factor *= is_binary ? 1024 : 1000;
+    text += 1 + is_binary;
+    return strcmp(text, "") == 0 || strcmp(text, "B") == 0 ? factor : 0;
+}
+
+/* Appends the digits at *at to *number and returns how many there are; *is_too_large: beyond 64
+ * bits. */
+static size_t take_digits(const char **at, uint64_t *number, bool *is_too_large) {
+    const char *begin = *at;
+
+    for (; isdigit((unsigned char)**at); ++*at)
+        if (__builtin_mul_overflow(*number, 10u, number) ||
+            __builtin_add_overflow(*number, (uint64_t)(**at - '0'), number))
+            *is_too_large = true;
+    return (size_t)(*at - begin);
+}
+
 iron_status parse_number(const char *what, const char *text, uint64_t *value, iron_error *err) {
     const char *at = text;
+    uint64_t number = 0, exponent = 0, factor;
+    size_t decimals = 0;
+    bool is_too_large = false, is_number = take_digits(&at, &number, &is_too_large) > 0;
 
+    if (is_number && *at == '.') {
+        at++;
+        decimals = take_digits(&at, &number, &is_too_large);
+        is_number = decimals > 0;
+    }
+    if (is_number && (*at == 'e' || *at == 'E')) {
+        at += at[1] == '+' ? 2 : 1;
+        is_number = take_digits(&at, &exponent, &is_too_large) > 0;
+    }
+    factor = is_number ? unit_factor(at) : 0;
     *value = 0;
-    for (; isdigit((unsigned char)*at); at++)
-        if (__builtin_mul_overflow(*value, 10u, value) ||
-            __builtin_add_overflow(*value, (uint64_t)(*at - '0'), value))
-            return usage(err, "%.60s %.40s is beyond 64 bits; give a smaller number", what, text);
-    if (at == text || *at)
-        return usage(err, "%.60s '%.40s' is not a number; give plain decimal digits", what, text);
+    if (factor == 0)
+        return usage(err,
+                     "%.60s '%.40s' is not a number; give digits, or a short form such as 50k, 1e6 "
+                     "or 2GiB",
+                     what, text);
+    is_too_large = is_too_large || __builtin_mul_overflow(number, factor, &number);
+    for (; exponent > decimals && number > 0 && !is_too_large; exponent--)
+        is_too_large = __builtin_mul_overflow(number, 10u, &number);
+    if (is_too_large)
+        return usage(err, "%.60s %.40s is beyond 64 bits; give a smaller number", what, text);
+    for (; decimals > exponent && number > 0; decimals--, number /= 10)
+        if (number % 10 != 0)
+            return usage(err, "%.60s %.40s is not a whole number", what, text);
+    *value = number;
     return IRON_OK;
 }
 
@@ -100,6 +150,60 @@ static const option *find_option(const option_group *groups, const char *text, s
                 return o;
         }
     return NULL;
+}
+
+/* The number of single-character edits between two words, swaps of neighbours included; words are
+ * cut off at 31 characters. */
+static size_t word_distance(const char *a, const char *b) {
+    enum { ROOM = 32 };
+    size_t n = strnlen(a, ROOM - 1), m = strnlen(b, ROOM - 1), d[ROOM][ROOM];
+
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            size_t best = i > 0 ? d[i - 1][j] + 1 : j;
+
+            if (i > 0 && j > 0) {
+                best = best < d[i][j - 1] + 1 ? best : d[i][j - 1] + 1;
+                best = best < d[i - 1][j - 1] + (a[i - 1] != b[j - 1])
+                           ? best
+                           : d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            }
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = best < d[i - 2][j - 2] + 1 ? best : d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    return d[n][m];
+}
+
+void suggest_start(suggestion *s, const char *word) {
+    *s = (suggestion){.word = word, .distance = 1 + strlen(word) / 3};
+}
+
+void suggest(suggestion *s, const char *candidate) {
+    size_t distance = strncmp(candidate, s->word, strlen(s->word)) == 0
+                          ? 0 /* the beginning of a name */
+                          : word_distance(s->word, candidate);
+
+    if (s->word[0] && distance < s->distance + !s->best) {
+        s->best = candidate;
+        s->distance = distance;
+    }
+}
+
+static iron_status unknown_option(const option_group *groups, const char *text, iron_error *err) {
+    char name[40];
+    suggestion s;
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text + strspn(text, "-"));
+    name[strcspn(name, "=")] = '\0';
+    suggest_start(&s, name);
+    for (const option_group *g = groups; g->options; g++)
+        for (size_t k = 0; k < g->count && strlen(name) > 1; k++)
+            suggest(&s, g->options[k].name);
+    if (s.best)
+        return usage(err, "unknown option '%.60s'; did you mean --%s? --help lists the options",
+                     text, s.best);
+    return usage(err, "unknown option '%.60s'; --help lists the options", text);
 }
 
 /* Is this argument a value, and not an option? "-" and negative numbers are. */
@@ -215,7 +319,7 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
         }
         o = find_option(groups, text, length, &group);
         if (!o)
-            return usage(err, "unknown option '%.60s'; --help lists the options", text);
+            return unknown_option(groups, text, err);
         if (o->kind == OPTION_FLAG && text[length])
             return usage(err, "option --%s takes no value: '%.40s'", o->name, text);
         if (o->kind != OPTION_FLAG && text[length])

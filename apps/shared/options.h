@@ -31,7 +31,7 @@
 
 typedef enum option_kind {
     OPTION_FLAG,   /* bool */
-    OPTION_NUMBER, /* uint32_t or uint64_t: plain decimal digits */
+    OPTION_NUMBER, /* uint32_t or uint64_t, as parse_number reads it */
     OPTION_REAL,   /* double */
     OPTION_TEXT,   /* const char *; `choices` are suggestions, the value is checked elsewhere */
     OPTION_CHOICE, /* const char *, one of `choices` */
@@ -124,10 +124,22 @@ bool has_word(const char *list, const char *word);
  * in the text are kept. */
 void print_wrapped(FILE *to, const char *text, size_t column, size_t indent, size_t width);
 
+/* Finds the name that a misspelt word was probably meant to be. */
+typedef struct suggestion {
+    const char *word;
+    const char *best; /* NULL: nothing is similar */
+    size_t distance;
+} suggestion;
+
+void suggest_start(suggestion *s, const char *word);
+void suggest(suggestion *s, const char *candidate);
+
 /* Fills an error and returns IRON_E_ARG: `return usage(err, "...", ...)`. */
 iron_status usage(iron_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Decimal digits only, below 2^64; `what` names the value in the message. */
+/* A whole number below 2^64: digits, also with decimals, an exponent and a unit, as in 50k, 1.5M,
+ * 1e6, 2GiB. k, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024, each also with a B.
+ * `what` names the value in the message. */
 iron_status parse_number(const char *what, const char *text, uint64_t *value, iron_error *err);
 /* A finite real number in decimal notation. */
 iron_status parse_real(const char *what, const char *text, double *value, iron_error *err);

@@ -45,20 +45,24 @@ void json_files(iron_json_writer *j, const iron_source *source);
 
 /*
  * Lists of seals (seal_list.c). A line is `<seal>  <name>`, as sha256sum writes it: two blanks, or
- * a blank and a star. In a name that contains a backslash, a newline or a carriage return, these
- * are written as \\, \n and \r, and the line starts with a backslash.
+ * a blank and a star; or, with --tag, `IRON (<name>) = <seal>`. In a name that contains a
+ * backslash, a newline or a carriage return, these are written as \\, \n and \r, and the line
+ * starts with a backslash. A comment `# iron sum --dtype u16` holds the options that the lines
+ * above it need.
  */
 #define SEAL_DIGITS 32u
 
 typedef enum seal_line_kind {
     SEAL_LINE_GOOD,
-    SEAL_LINE_EMPTY, /* an empty line, or a comment that starts with # */
+    SEAL_LINE_EMPTY,   /* an empty line, or a comment that starts with # */
+    SEAL_LINE_OPTIONS, /* a comment with options */
     SEAL_LINE_BAD
 } seal_line_kind;
 
 typedef struct seal_line {
     char seal[SEAL_DIGITS + 1]; /* in lower case */
     const char *name;           /* points into the line */
+    const char *dtype, *format; /* of a comment with options, or NULL; point into the line */
 } seal_line;
 
 /* Reads a line of `length` bytes and modifies it; line[length] must be writable. */
@@ -81,8 +85,13 @@ typedef struct sum_result {
 /* Prints results as lines, or as one JSON array. */
 typedef struct sum_printer {
     bool is_json, has_begun;
+    bool is_tagged, ends_with_zero; /* --tag, -z */
+    size_t line_count;
     iron_json_writer j;
 } sum_printer;
+
+/* Prints the comment that tells check which options the list needs; nothing if it needs none. */
+void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format);
 
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err);
 /* Ends the JSON array, if one was begun. */

@@ -42,26 +42,72 @@ static bool take_seal(const char *line, char seal[SEAL_DIGITS + 1]) {
     return true;
 }
 
+/* "<seal>  <name>": returns the name, or NULL. */
+static char *read_plain(char *line, size_t length, char seal[SEAL_DIGITS + 1]) {
+    if (length < SEAL_DIGITS + 3 || !take_seal(line, seal) || line[SEAL_DIGITS] != ' ' ||
+        (line[SEAL_DIGITS + 1] != ' ' && line[SEAL_DIGITS + 1] != '*'))
+        return NULL;
+    return line + SEAL_DIGITS + 2;
+}
+
+/* "IRON (<name>) = <seal>": returns the name, or NULL. A name may contain anything, so the line is
+ * read from both ends. */
+static char *read_tagged(char *line, size_t length, char seal[SEAL_DIGITS + 1]) {
+    static const char begin[] = "IRON (", middle[] = ") = ";
+    size_t fixed = strlen(begin) + strlen(middle) + SEAL_DIGITS;
+
+    if (length <= fixed || strncmp(line, begin, strlen(begin)) != 0 ||
+        strncmp(line + length - SEAL_DIGITS - strlen(middle), middle, strlen(middle)) != 0 ||
+        !take_seal(line + length - SEAL_DIGITS, seal))
+        return NULL;
+    line[length - SEAL_DIGITS - strlen(middle)] = '\0';
+    return line + strlen(begin);
+}
+
+/* "# iron sum --dtype u16 --format raw": the words that follow an option are its values. */
+static seal_line_kind read_comment(char *line, seal_line *out) {
+    static const char begin[] = "# iron sum ";
+    const char **value = NULL;
+    char *rest = NULL;
+
+    if (strncmp(line, begin, strlen(begin)) != 0)
+        return SEAL_LINE_EMPTY;
+    for (char *word = strtok_r(line + strlen(begin), " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest)) {
+        if (value)
+            *value = word;
+        value = value                           ? NULL
+                : strcmp(word, "--dtype") == 0  ? &out->dtype
+                : strcmp(word, "--format") == 0 ? &out->format
+                                                : NULL;
+    }
+    return SEAL_LINE_OPTIONS;
+}
+
 seal_line_kind seal_line_read(char *line, size_t length, seal_line *out) {
     bool is_escaped;
+    char *name;
 
+    *out = (seal_line){.name = NULL};
     length -= length > 0 && line[length - 1] == '\n';
     length -= length > 0 && line[length - 1] == '\r';
     line[length] = '\0';
-    if (length == 0 || line[0] == '#')
+    if (length == 0)
         return SEAL_LINE_EMPTY;
+    if (line[0] == '#')
+        return read_comment(line, out);
     is_escaped = line[0] == '\\';
     if (is_escaped) {
         line++;
         length--;
     }
-    if (length < SEAL_DIGITS + 3 || strlen(line) != length || !take_seal(line, out->seal))
+    if (strlen(line) != length)
         return SEAL_LINE_BAD;
-    line += SEAL_DIGITS;
-    if (line[0] != ' ' || (line[1] != ' ' && line[1] != '*'))
-        return SEAL_LINE_BAD;
-    out->name = line + 2;
-    return is_escaped && !unescape(line + 2) ? SEAL_LINE_BAD : SEAL_LINE_GOOD;
+    name = read_plain(line, length, out->seal);
+    if (!name)
+        name = read_tagged(line, length, out->seal);
+    out->name = name;
+    return !name || (is_escaped && !unescape(name)) ? SEAL_LINE_BAD : SEAL_LINE_GOOD;
 }
 
 static bool needs_escape(const char *name) { return strpbrk(name, "\\\n\r"); }
@@ -83,11 +129,35 @@ void seal_name_print(const char *name) {
     print_escaped(name);
 }
 
-static void print_line(const char *seal, const char *name) {
-    if (needs_escape(name))
+static void print_line(sum_printer *printer, const char *seal, const char *name) {
+    bool is_escaped = needs_escape(name) && !printer->ends_with_zero;
+
+    if (is_escaped)
         putchar('\\');
-    printf("%s  ", seal);
-    print_escaped(name);
+    if (printer->is_tagged)
+        fputs("IRON (", stdout);
+    else
+        printf("%s  ", seal);
+    if (is_escaped)
+        print_escaped(name);
+    else
+        fputs(name, stdout);
+    if (printer->is_tagged)
+        printf(") = %s", seal);
+    putchar(printer->ends_with_zero ? '\0' : '\n');
+    printer->line_count++;
+}
+
+void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format) {
+    bool has_dtype = dtype != IRON_DTYPE_NONE;
+
+    if (printer->line_count == 0 || printer->ends_with_zero || (!has_dtype && !format))
+        return;
+    fputs("# iron sum", stdout);
+    if (has_dtype)
+        printf(" --dtype %s", iron_dtype_name(dtype));
+    if (format)
+        printf(" --format %s", format);
     putchar('\n');
 }
 
@@ -225,7 +295,7 @@ iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error
     if (info.parts > 0)
         print_part(&info, &digest);
     else
-        print_line(digest.seal, result->name);
+        print_line(printer, digest.seal, result->name);
     return IRON_OK;
 }
 

@@ -12,18 +12,19 @@
 
 static const struct {
     iron_dtype dtype;
-    const char *name;
+    const char *name, *numpy_name; /* both are understood */
     size_t bytes;
 } dtypes[] = {
-    {IRON_DTYPE_U8, "u8", 1},   {IRON_DTYPE_U16, "u16", 2}, {IRON_DTYPE_U32, "u32", 4},
-    {IRON_DTYPE_I32, "i32", 4}, {IRON_DTYPE_I64, "i64", 8},
+    {IRON_DTYPE_U8, "u8", "uint8", 1},    {IRON_DTYPE_U16, "u16", "uint16", 2},
+    {IRON_DTYPE_U32, "u32", "uint32", 4}, {IRON_DTYPE_I32, "i32", "int32", 4},
+    {IRON_DTYPE_I64, "i64", "int64", 8},
 };
 
 #define DTYPE_COUNT (sizeof dtypes / sizeof dtypes[0])
 
 iron_status iron_dtype_parse(const char *name, iron_dtype *out, iron_error *err) {
     for (size_t k = 0; k < DTYPE_COUNT; k++) {
-        if (strcmp(dtypes[k].name, name) == 0) {
+        if (strcmp(dtypes[k].name, name) == 0 || strcmp(dtypes[k].numpy_name, name) == 0) {
             *out = dtypes[k].dtype;
             return IRON_OK;
         }

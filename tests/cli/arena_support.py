@@ -41,7 +41,7 @@ ROW_KEYS = ["op", "contender", "backend", "memory", "device", "size", "dtype", "
 SCOPE_KEYS = ["median_ms", "mean_ms", "min_ms", "p95_ms", "noise_percent", "gb_s",
               "percent_of_ceiling", "samples"]
 FIGURES = ("median_ms", "mean_ms", "min_ms", "p95_ms", "gb_s", "percent_of_ceiling", "speedup")
-BAD_NUMBERS = ("", "-1", "+1", "1.5", "0x10", "1e3", "many", " 1", "4294967296",
+BAD_NUMBERS = ("", "-1", "+1", "1.5", "0x10", "1e-3", "many", " 1", "4294967296",
                "18446744073709551616")
 CLOSE = 1e-6  # reports have nine digits
 GRACE_S = 300

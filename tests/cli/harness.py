@@ -218,10 +218,11 @@ class IronTest(unittest.TestCase):
         return iron(*args, **kwargs)
 
     def succeeds(self, *args, **kwargs) -> Result:
-        """Exit 0 and an empty standard error."""
+        """Exit 0 and an empty standard error, except for a warning that `--vocab` asks for."""
         result = self.iron(*args, **kwargs)
         self.assertEqual(result.code, 0, str(result))
-        self.assertEqual(result.err, b"", str(result))
+        if args[0] != "sum" or "--vocab" not in args:
+            self.assertEqual(result.err, b"", str(result))
         return result
 
     def first_line(self, *args) -> str:

@@ -21,7 +21,8 @@ import unittest
 
 from harness import CPU_MODES, REDUCED, SANITIZED, SEED, IronTest, Result, iron, npy, pack
 
-BAD_NUMBERS = ("12x", "x", "", "-1", "1e3", "1.5", "0x10", "99999999999999999999")
+BAD_NUMBERS = ("12x", "x", "", "-1", "1e", "1e-3", "k", "1.", ".5k", "1.5", "0x10", "1e30",
+               "99999999999999999999")
 FLIPS = 80 if REDUCED else 200
 
 
@@ -70,7 +71,6 @@ class Usage(ErrorTest):
         self.refused("feed", "--dtype", "u32")
         self.refused("feed")
         self.refused("state")
-        self.refused("gen")
         self.refused("quantize")
 
     def test_unknown_values(self):
@@ -82,7 +82,7 @@ class Usage(ErrorTest):
                 self.refused("feed", self.tokens, "--dtype", dtype)
         self.refused("quantize", "--kind", "complex", "1", says="complex")
 
-    def test_numbers_must_be_plain_decimals(self):
+    def test_numbers(self):
         for option in ("--vocab", "--nodes", "--batch", "--threads", "--device"):
             self.refused_each(option, BAD_NUMBERS)
 
@@ -133,7 +133,7 @@ class Configuration(ErrorTest):
         too_many = ",".join(str(p) for p in range(1, 66))
         self.refused_each("--lattice", (
             "7", "7,7", "15,7", "7,15,15", "7,23,15", "0,7", "7,65536", too_many,
-            "", ",", "7,", ",7,15", "7,,15", "7;15", "a,b", "7,15x", "-7,15", "7,1e2", "7.5,9",
+            "", ",", "7,", ",7,15", "7,,15", "7;15", "a,b", "7,15x", "-7,15", "7,1e-2", "7.5,9",
             "7,99999999999999999999", "7,4294967303"), says="lattice")
 
     def test_unknown_mode_lists_the_modes(self):

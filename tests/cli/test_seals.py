@@ -119,12 +119,15 @@ class SealTest(IronTest):
                 for form, dtype in KINDS if DTYPE_MAX[dtype] >= top]
 
     def assert_line(self, result, seal, name):
-        self.assertEqual(result.text, f"{seal}  {name}\n", str(result))
+        line, *comments = result.text.splitlines()
+        self.assertEqual(line, f"{seal}  {name}", str(result))
+        self.assertTrue(all(c.startswith("# iron sum --") for c in comments[:1]), str(result))
+        self.assertEqual(comments[1:], [], str(result))
 
     def assert_checks(self, printed, *options):
         """`check` of the output of `sum` reports OK for every line."""
         self.write("list", printed.encode())
-        names = [line.split("  ", 1)[1] for line in printed.splitlines()]
+        names = [line.split("  ", 1)[1] for line in printed.splitlines() if line[0] != "#"]
         self.assertEqual(self.succeeds("check", "list", *options).text,
                          "".join(f"{name}: OK\n" for name in names))
 
@@ -146,7 +149,8 @@ class SameTokens(SealTest):
         for dtype in DTYPES:  # a list of all formats
             names = [name for name, _, d in made if d == dtype]
             printed = self.succeeds("sum", *names, "--dtype", dtype).text
-            self.assertEqual(printed, "".join(f"{seal}  {name}\n" for name in names))
+            self.assertEqual(printed, "".join(f"{seal}  {name}\n" for name in names) +
+                             f"# iron sum --dtype {dtype}\n")
             self.assert_checks(printed, "--dtype", dtype)
 
     def test_short_streams(self):

@@ -34,9 +34,26 @@ static void numbers(void **state) {
                                       "+1",
                                       " 1",
                                       "1 ",
-                                      "1.0",
+                                      "1.",
+                                      ".5k",
+                                      "1.5",
+                                      "1.25e1",
+                                      "0.0001k",
                                       "0x10",
-                                      "1e3",
+                                      "1e",
+                                      "1e+",
+                                      "1e-3",
+                                      "1e20",
+                                      "1e99999999999999999999",
+                                      "k",
+                                      "1kk",
+                                      "1b",
+                                      "1B",
+                                      "1iB",
+                                      "1 k",
+                                      "1E6b",
+                                      "1P",
+                                      "17592186044416TiB",
                                       "1_0",
                                       "1,0",
                                       "ten",
@@ -52,6 +69,21 @@ static void numbers(void **state) {
     good_number("4294967296", UINT64_C(1) << 32);
     good_number("18446744073709551615", UINT64_MAX);
     good_number("000000000000000000000000000000000000005", 5);
+    good_number("50k", 50000);
+    good_number("50K", 50000);
+    good_number("7kB", 7000);
+    good_number("1e6", 1000000);
+    good_number("1E+6", 1000000);
+    good_number("0e99", 0);
+    good_number("1.0", 1);
+    good_number("1.5M", 1500000);
+    good_number("1.25e2", 125);
+    good_number("12.50e1k", 125000);
+    good_number("2GiB", UINT64_C(1) << 31);
+    good_number("3Ki", 3072);
+    good_number("0.5KiB", 512);
+    good_number("1T", UINT64_C(1000000000000));
+    good_number("16777215TiB", UINT64_C(16777215) << 40);
     for (size_t k = 0; k < COUNT(bad); k++)
         bad_number(bad[k]);
 }
