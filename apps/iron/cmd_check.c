@@ -29,7 +29,7 @@ static const option check_table[] = {
     OPTION("warn", OPTION_FLAG, NULL, check_options, warns,
            "name each line of a list that is not properly formatted", .letter = 'w'),
     OPTION("strict", OPTION_FLAG, NULL, check_options, is_strict,
-           "accepted as sha256sum has it: improperly formatted lines always fail"),
+           "for scripts written for sha256sum: improperly formatted lines fail with or without it"),
     OPTION("json", OPTION_FLAG, NULL, check_options, wants_json,
            "print one JSON document with file, status, reason, expected and found of each file"),
 };
@@ -212,9 +212,9 @@ static void bad_line(check_tally *tally, const char *list, size_t number) {
         fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list, number);
 }
 
-/* Where a section of a list is: lines up to a comment with options, or to the end. */
+/* A section of a list: the lines up to a comment with options, or to the end. */
 typedef struct list_section {
-    off_t begin, end;
+    off_t begin;
     size_t first_line, line_count;
 } list_section;
 
@@ -227,12 +227,9 @@ static seal_line find_options(FILE *from, list_section *s, char line[LINE_ROOM])
     s->line_count = 0;
     while (read_line(from, line, &length, &is_whole)) {
         s->line_count++;
-        if (is_whole && seal_line_read(line, length, &read) == SEAL_LINE_OPTIONS) {
-            s->end = ftello(from);
+        if (is_whole && seal_line_read(line, length, &read) == SEAL_LINE_OPTIONS)
             return read;
-        }
     }
-    s->end = ftello(from);
     return (seal_line){.name = NULL};
 }
 

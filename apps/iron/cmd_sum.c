@@ -221,21 +221,20 @@ static iron_status sum_each(const sum_options *o, const args *a, sum_printer *to
     return last.status;
 }
 
-/* `sum -c` is check: all other words of the command line are for it. */
-static iron_status run_check(int argc, char **argv, iron_error *err) {
+/* Removes -c and --check from the command line, whose other words are then for check. */
+static bool take_check_flag(int *argc, char **argv) {
     int count = 0;
+    bool has_ended = false;
 
-    for (int k = 0; k < argc; k++)
-        if (strcmp(argv[k], "-c") != 0 && strcmp(argv[k], "--check") != 0)
+    for (int k = 0; k < *argc; k++) {
+        has_ended = has_ended || strcmp(argv[k], "--") == 0;
+        if (has_ended || (strcmp(argv[k], "-c") != 0 && strcmp(argv[k], "--check") != 0))
             argv[count++] = argv[k];
-    return command_check.run(count, argv, err);
-}
-
-static bool is_check(int argc, char **argv) {
-    for (int k = 0; k < argc && strcmp(argv[k], "--") != 0; k++)
-        if (strcmp(argv[k], "-c") == 0 || strcmp(argv[k], "--check") == 0)
-            return true;
-    return false;
+    }
+    if (count == *argc)
+        return false;
+    *argc = count;
+    return true;
 }
 
 static iron_status run(int argc, char **argv, iron_error *err) {
@@ -247,8 +246,8 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     args a;
     bool is_done, is_stream;
 
-    if (is_check(argc, argv))
-        return run_check(argc, argv, err);
+    if (take_check_flag(&argc, argv))
+        return command_check.run(argc, argv, err);
     status = command_parse(&command_sum, &o, &a, argc, argv, &is_done, err);
     if (is_done || (status = reading_check(&o.reading, err)) != IRON_OK)
         return status;

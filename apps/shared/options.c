@@ -152,6 +152,8 @@ static const option *find_option(const option_group *groups, const char *text, s
     return NULL;
 }
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 /* The number of single-character edits between two words, swaps of neighbours included; words are
  * cut off at 31 characters. */
 static size_t word_distance(const char *a, const char *b) {
@@ -163,13 +165,11 @@ static size_t word_distance(const char *a, const char *b) {
             size_t best = i > 0 ? d[i - 1][j] + 1 : j;
 
             if (i > 0 && j > 0) {
-                best = best < d[i][j - 1] + 1 ? best : d[i][j - 1] + 1;
-                best = best < d[i - 1][j - 1] + (a[i - 1] != b[j - 1])
-                           ? best
-                           : d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+                best = smaller(best, d[i][j - 1] + 1);
+                best = smaller(best, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
             }
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                best = best < d[i - 2][j - 2] + 1 ? best : d[i - 2][j - 2] + 1;
+                best = smaller(best, d[i - 2][j - 2] + 1);
             d[i][j] = best;
         }
     return d[n][m];
@@ -194,7 +194,7 @@ static iron_status unknown_option(const option_group *groups, const char *text, 
     char name[40];
     suggestion s;
 
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text + strspn(text, "-"));
+    snprintf(name, sizeof name, "%s", text + strspn(text, "-"));
     name[strcspn(name, "=")] = '\0';
     suggest_start(&s, name);
     for (const option_group *g = groups; g->options; g++)

@@ -135,6 +135,7 @@ typedef enum iron_dtype {
     IRON_DTYPE_I64 = 5
 } iron_dtype;
 
+/* "u16", or as NumPy names it: "uint16". */
 IRON_API iron_status iron_dtype_parse(const char *name, iron_dtype *out, iron_error *err);
 IRON_API const char *iron_dtype_name(iron_dtype dtype); /* "u16" */
 IRON_API size_t iron_dtype_bytes(iron_dtype dtype);     /* 0 for IRON_DTYPE_NONE */

@@ -492,7 +492,7 @@ static bool next_word(const char **list, char word[WORD_ROOM]) {
     return true;
 }
 
-/* A plain decimal number at *text, which is moved behind it; 0 if there is none. */
+/* A plain decimal number at *text, which is advanced past it; 0 if there is none. */
 static uint64_t number_at(const char **text) {
     char *end = NULL;
     unsigned long long value;

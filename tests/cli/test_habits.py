@@ -99,6 +99,8 @@ class Lists(HabitTest):
         for words in (["-c", "list"], ["list", "--check"], ["-c", "--quiet", "list"]):
             rest = [w for w in words if w not in ("-c", "--check")]
             self.assertEqual(self.succeeds("sum", *words).text, self.succeeds("check", *rest).text)
+        (self.dir / "-c").write_bytes((self.dir / "list").read_bytes())
+        self.assertEqual(self.succeeds("sum", "-c", "--", "-c").text, "a.bin: OK\nb.bin: OK\n")
         self.write_tokens("b.bin", [1, 2, 3], "u16")
         result = self.iron("sum", "-c", "list")
         self.assertEqual((result.code, result.text), (1, "a.bin: OK\nb.bin: FAILED\n"))
