@@ -142,14 +142,6 @@ static iron_status open_manifest(diff_input *input, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status open_input(const char *path, const reading *r, diff_input *input,
-                              iron_error *err) {
-    input->path = path;
-    if (strcmp(path, "-") != 0 && iron_manifest_is_one(path))
-        return open_manifest(input, err);
-    return reading_open(r, &path, 1, &input->source, err);
-}
-
 static void close_input(diff_input *input) {
     iron_source_close(input->source);
     iron_manifest_destroy(input->manifest);
@@ -185,12 +177,12 @@ static const char *find_place(const diff_input *input, uint64_t position, uint64
 
 static const char *kind_name(iron_diff_kind kind) {
     switch (kind) {
-    case IRON_DIFF_SAME:
-        return "same";
+    case IRON_DIFF_EQUAL:
+        return "equal";
     case IRON_DIFF_CHANGED:
         return "changed";
-    case IRON_DIFF_CUT:
-        return "cut";
+    case IRON_DIFF_TRUNCATED:
+        return "truncated";
     case IRON_DIFF_EXTENDED:
         return "extended";
     case IRON_DIFF_INSERTED:
@@ -201,6 +193,8 @@ static const char *kind_name(iron_diff_kind kind) {
         return "reordered";
     case IRON_DIFF_REPEATED:
         return "repeated";
+    case IRON_DIFF_MOVED:
+        return "moved";
     }
     return "unknown";
 }
@@ -268,16 +262,25 @@ static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
 }
 
 static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
-    if (r->kind == IRON_DIFF_SAME) {
-        printf("same: %" PRIu64 " tokens", r->tokens[0]);
+    if (r->kind == IRON_DIFF_EQUAL) {
+        printf("equal: %" PRIu64 " tokens", r->tokens[0]);
         print_seal(inputs);
         putchar('\n');
         return;
     }
     print_first(r);
     print_places(r, inputs);
-    print_ranges(d, r);
+    if (r->chunks > 1 && (r->kind == IRON_DIFF_CHANGED || r->edits == IRON_COUNT_UNKNOWN))
+        print_ranges(d, r); /* after other edits nearly all chunks differ */
     printf("%s: %s\n", kind_name(r->kind), r->text);
+}
+
+/* null: unknown, or there is none. */
+static void put_count(iron_json_writer *j, const char *name, uint64_t count) {
+    if (count == IRON_COUNT_UNKNOWN)
+        iron_json_null(j, name);
+    else
+        iron_json_number(j, name, count);
 }
 
 static void put_first(iron_json_writer *j, const iron_diff_report *r) {
@@ -316,8 +319,13 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_writer j = JSON_OUTPUT;
 
     iron_json_open(&j, NULL, '{');
-    iron_json_bool(&j, "same", r->kind == IRON_DIFF_SAME);
+    iron_json_bool(&j, "equal", r->kind == IRON_DIFF_EQUAL);
     iron_json_text(&j, "kind", kind_name(r->kind));
+    put_count(&j, "position", r->position);
+    iron_json_number(&j, "length", r->length);
+    put_count(&j, "source", r->source);
+    put_count(&j, "edits", r->edits);
+    iron_json_bool(&j, "more_edits", r->has_more_edits);
     iron_json_open(&j, "tokens", '[');
     iron_json_number(&j, NULL, r->tokens[0]);
     iron_json_number(&j, NULL, r->tokens[1]);
@@ -327,9 +335,6 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_number(&j, "chunks", r->chunks);
     iron_json_number(&j, "differing_chunks", r->differing_chunks);
     put_ranges(&j, d);
-    iron_json_number(&j, "shift", r->shift);
-    iron_json_number(&j, "shift_at", r->shift_at);
-    iron_json_number(&j, "moved", r->moved);
     iron_json_bool(&j, "verified", r->is_verified);
     iron_json_text(&j, "text", r->text);
     iron_json_close(&j, '}');
@@ -372,19 +377,39 @@ static iron_status check(const diff_options *o, const args *a, iron_error *err) 
     return IRON_OK;
 }
 
+/* Without --dtype, headerless files have the type of those that the other side's manifest lists. */
+static void take_dtype(const diff_input *other, reading *r) {
+    iron_manifest_file first = {.struct_size = sizeof first};
+
+    if (r->dtype_name || !other->manifest ||
+        iron_manifest_file_at(other->manifest, 0, &first, NULL) != IRON_OK)
+        return;
+    r->dtype_name = iron_dtype_name(first.dtype);
+    r->dtype = first.dtype;
+}
+
+/* Manifests first, since they tell the type of the other side. */
 static iron_status open_inputs(const diff_options *o, const args *a, diff_input inputs[2],
                                iron_error *err) {
-    for (int side = 0; side < 2; side++) {
+    iron_status status = IRON_OK;
+
+    for (int side = 0; side < 2 && status == IRON_OK; side++) {
+        const char *path = inputs[side].path = a->values[side];
+
+        if (strcmp(path, "-") != 0 && iron_manifest_is_one(path))
+            status = open_manifest(&inputs[side], err);
+    }
+    for (int side = 0; side < 2 && status == IRON_OK; side++) {
         char name[DTYPE_ROOM];
         reading r;
-        iron_status status = side_reading(&o->reading, side, name, &r, err);
 
-        if (status == IRON_OK)
-            status = open_input(a->values[side], &r, &inputs[side], err);
-        if (status != IRON_OK)
-            return status;
+        status = side_reading(&o->reading, side, name, &r, err);
+        if (status != IRON_OK || inputs[side].manifest)
+            continue;
+        take_dtype(&inputs[!side], &r);
+        status = reading_open(&r, &inputs[side].path, 1, &inputs[side].source, err);
     }
-    return IRON_OK;
+    return status;
 }
 
 /* A difference is a result, not a failure: exit status 1 without an error line. */
@@ -405,7 +430,7 @@ static iron_status compare(const diff_options *o, const diff_input inputs[2], ir
             print_json(d, &r);
         else
             print_text(d, &r, inputs);
-        if (r.kind != IRON_DIFF_SAME) {
+        if (r.kind != IRON_DIFF_EQUAL) {
             status = IRON_E_MISMATCH;
             err->text[0] = '\0';
         }
@@ -440,12 +465,14 @@ const command command_diff = {
     .description =
         "Compares two streams token by token, whatever their formats and token widths. A and B are "
         "files, directories (all files as one stream), manifests of iron sum, or - for standard "
-        "input. Reports the first difference, the chunks that differ and, if it can be recognised, "
-        "what happened: a stream was cut, tokens were inserted or deleted, parts were reordered or "
-        "repeated. Manifests are compared without their files; if the files still exist, the first "
-        "difference is exact.\n\n"
+        "input. Reports the first difference and what happened to A to make it B: tokens were "
+        "changed, inserted, deleted, repeated, moved or reordered, or the stream was truncated or "
+        "extended. One edit is named exactly; of several, the first is named, with their number. "
+        "Manifests are compared without their files; if the files still exist, everything is "
+        "exact.\n\n"
         "--dtype may give two types, one for each side: --dtype u16,u32. A single type applies to "
-        "headerless files. Comparisons run on the CPU.",
+        "headerless files; without one they have the type that the other side's manifest names. "
+        "Comparisons run on the CPU.",
     .groups = {{NULL, diff_table, COUNT(diff_table), 0}, READING_GROUP(diff_options, reading)},
     .exit_status = "0: the streams are equal; 1: they differ; 2: error.",
     .environment = DRIVER_VARIABLES,

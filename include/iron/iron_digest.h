@@ -162,15 +162,17 @@ typedef struct iron_diff_side {
     const char *name;              /* for messages */
 } iron_diff_side;
 
+/* What happened to the first stream, A, to make the second, B. */
 typedef enum iron_diff_kind {
-    IRON_DIFF_SAME = 0,
-    IRON_DIFF_CHANGED = 1,   /* tokens differ in place */
-    IRON_DIFF_CUT = 2,       /* the second is a beginning of the first */
-    IRON_DIFF_EXTENDED = 3,  /* the first is a beginning of the second */
-    IRON_DIFF_INSERTED = 4,  /* the second has `shift` tokens more from `shift_at` on */
-    IRON_DIFF_DELETED = 5,   /* the second lacks `shift` tokens from `shift_at` on */
-    IRON_DIFF_REORDERED = 6, /* the same chunks in another order */
-    IRON_DIFF_REPEATED = 7   /* chunks of the first occur in the second more often */
+    IRON_DIFF_EQUAL = 0,
+    IRON_DIFF_CHANGED = 1,   /* tokens were replaced by others */
+    IRON_DIFF_TRUNCATED = 2, /* B is a beginning of A */
+    IRON_DIFF_EXTENDED = 3,  /* A is a beginning of B */
+    IRON_DIFF_INSERTED = 4,  /* B has tokens that A does not have */
+    IRON_DIFF_DELETED = 5,   /* B lacks tokens of A */
+    IRON_DIFF_REORDERED = 6, /* blocks of A are in another order in B */
+    IRON_DIFF_REPEATED = 7,  /* B has a block of A once more */
+    IRON_DIFF_MOVED = 8      /* one block of A is in another place in B */
 } iron_diff_kind;
 
 typedef struct iron_diff_options {
@@ -190,14 +192,16 @@ typedef struct iron_diff_report {
     uint32_t has_value[2]; /* the token there is known (not past the end, files available) */
     uint32_t value[2];
     uint64_t chunk_tokens;
-    uint64_t chunks; /* of the longer stream */
-    uint64_t differing_chunks;
-    size_t range_count;   /* of neighbouring chunks that differ */
-    uint64_t shift;       /* INSERTED, DELETED: how many tokens */
-    uint64_t shift_at;    /* at about this position of the first stream (exactly, with files) */
-    uint64_t moved;       /* REORDERED, REPEATED: how many chunks */
-    uint32_t is_verified; /* shift or order were verified by all tokens or chunks; else they are
-                             what the manifests suggest */
+    uint64_t chunks;           /* of the longer stream */
+    uint64_t differing_chunks; /* those in the ranges */
+    size_t range_count;        /* outside the ranges both have the same tokens */
+    /* The edit; of several, the first. */
+    uint64_t position; /* where it begins in B; DELETED, TRUNCATED: in A */
+    uint64_t length;   /* tokens */
+    uint64_t source;   /* where A has what was repeated or moved, or IRON_COUNT_UNKNOWN */
+    uint64_t edits;    /* how many were found; IRON_COUNT_UNKNOWN: tokens of both are needed */
+    uint32_t has_more_edits; /* there are more than `edits` */
+    uint32_t is_verified; /* seen in all tokens or chunks; else it is what the manifests suggest */
     char text[240];       /* the finding, in a sentence */
 } iron_diff_report;
 

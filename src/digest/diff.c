@@ -350,6 +350,18 @@ static size_t compare_bytes(const void *a, const void *b, size_t count, size_t w
     return first_other_byte(a, b, count * width) / width;
 }
 
+/* How many elements agree at the end. */
+static size_t compare_ends(const void *a, const void *b, size_t count, size_t width) {
+    const char *x = a, *y = b;
+    size_t left = count * width;
+
+    while (left >= 256 && memcmp(x + left - 256, y + left - 256, 256) == 0)
+        left -= 256;
+    while (left >= width && memcmp(x + left - width, y + left - width, width) == 0)
+        left -= width;
+    return count - left / width;
+}
+
 /* Index of the first token that differs, or the count, which both views must have in common. Tokens
  * of one width are compared as bytes first: memcmp runs at the cache's speed. Others are widened a
  * few thousand at a time. */
@@ -372,6 +384,27 @@ static size_t first_difference(const iron__tokens_view *a, const iron__tokens_vi
     return a->count;
 }
 
+/* How many tokens agree at the end of both views, which have the same count. */
+static size_t common_end(const iron__tokens_view *a, const iron__tokens_view *b) {
+    size_t width = iron_dtype_bytes(a->dtype), same = 0;
+    uint32_t wide_a[IRON_WIDEN_TOKENS], wide_b[IRON_WIDEN_TOKENS];
+
+    if (width == iron_dtype_bytes(b->dtype))
+        return a->count ? compare_ends(a->data, b->data, a->count, width) : 0;
+    while (same < a->count) {
+        size_t left = a->count - same;
+        size_t some = left < IRON_WIDEN_TOKENS ? left : IRON_WIDEN_TOKENS, agree;
+        const uint32_t *x = iron__view_tokens(a, left - some, &some, wide_a);
+        const uint32_t *y = iron__view_tokens(b, left - some, &some, wide_b);
+
+        agree = compare_ends(x, y, some, sizeof *x);
+        same += agree;
+        if (agree < some)
+            break;
+    }
+    return same;
+}
+
 /* Two texts on all threads.
  *
  * A piece is read window by window into two buffers that stay in the second-level cache, so
@@ -387,13 +420,14 @@ static size_t first_difference(const iron__tokens_view *a, const iron__tokens_vi
 #define PIECE_WINDOWS 8u
 #define ROUND_PIECES  512u
 
-/* Compares `count` tokens of two texts, from these positions on. With one text NULL the other is
- * only read and checked. */
+/* Compares `count` tokens of two texts, from these positions on or, backwards, up to them. With one
+ * text NULL the other is only read and checked. */
 typedef struct text_pair {
     const diff_text *text[2];
     uint64_t from[2];
     uint64_t count;
-    diff_bits *bits; /* NULL: only the first difference is wanted; else from[] must be 0 */
+    diff_bits *bits; /* NULL: only the first difference is wanted; else both positions are equal */
+    bool is_backward;
 } text_pair;
 
 typedef struct windows {
@@ -423,32 +457,46 @@ static bool is_known(const job *j, uint64_t at, size_t count) {
 
     if (atomic_load_explicit(&j->first, memory_order_relaxed) > at)
         return false;
-    if (bits)
-        for (uint64_t k = at / bits->chunk_tokens; k <= (at + count - 1) / bits->chunk_tokens; k++)
+    if (bits) {
+        uint64_t first = j->pair->from[0] + at;
+
+        for (uint64_t k = first / bits->chunk_tokens; k <= (first + count - 1) / bits->chunk_tokens;
+             k++)
             if (!bits_has(bits, k))
                 return false;
+    }
     return true;
 }
 
 /* Compares a window, cut at the borders of chunks. */
 static void compare_window(job *j, uint64_t at, iron__tokens_view a, iron__tokens_view b) {
     diff_bits *bits = j->pair->bits;
+    uint64_t from = j->pair->from[0];
 
     while (a.count > 0) {
-        uint64_t to_border = bits ? bits->chunk_tokens - at % bits->chunk_tokens : a.count;
+        uint64_t to_border = bits ? bits->chunk_tokens - (from + at) % bits->chunk_tokens : a.count;
         size_t some = to_border < a.count ? (size_t)to_border : a.count;
         iron__tokens_view x = {a.dtype, a.data, some}, y = {b.dtype, b.data, some};
         size_t same = is_known(j, at, some) ? some : first_difference(&x, &y);
 
         if (same < some) {
             if (bits)
-                bits_set(bits, at / bits->chunk_tokens);
+                bits_set(bits, (from + at) / bits->chunk_tokens);
             lower(&j->first, at + same);
         }
         a = iron__view_rest(&a, some);
         b = iron__view_rest(&b, some);
         at += some;
     }
+}
+
+/* Backwards, where `at` counts from the end. */
+static void compare_window_end(job *j, uint64_t at, const iron__tokens_view *a,
+                               const iron__tokens_view *b) {
+    size_t same = common_end(a, b);
+
+    if (same < a->count)
+        lower(&j->first, at + same);
 }
 
 static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
@@ -468,12 +516,17 @@ static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
             for (int side = 0; side < 2; side++) {
                 const diff_text *text = pair->text[side];
 
+                uint64_t from = pair->from[side];
+
                 if (!text)
                     continue;
-                IRON_TRY(read_stored(text, pair->from[side] + at, own->of[side], count, err));
+                from = pair->is_backward ? from - at - count : from + at;
+                IRON_TRY(read_stored(text, from, own->of[side], count, err));
                 views[side] = (iron__tokens_view){text->dtype, own->of[side], count};
             }
-            if (pair->text[0] && pair->text[1])
+            if (pair->is_backward)
+                compare_window_end(j, at, &views[0], &views[1]);
+            else if (pair->text[0] && pair->text[1])
                 compare_window(j, at, views[0], views[1]);
         }
         at += count;
@@ -516,7 +569,8 @@ static size_t widest(const text_pair *pair) {
     return width;
 }
 
-/* *first: how many tokens agree before the first that differs; count if all do. */
+/* *first: how many tokens agree before the first that differs (backwards: after the last); count if
+ * all do. */
 static iron_status compare_texts(diff_run *run, const text_pair *pair, uint64_t *first,
                                  iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
@@ -559,33 +613,18 @@ static iron_status set_first(diff_run *run, uint64_t first, iron_error *err) {
     return IRON_OK;
 }
 
-/* What the longer one has past the other's end must be tokens, too. */
-static iron_status check_rest(diff_run *run, uint64_t common, iron_error *err) {
-    for (int side = 0; side < 2; side++) {
-        const diff_text *text = &run->text[side];
-        const text_pair rest = {{text, NULL}, {common, 0}, text->tokens - common, NULL};
-        uint64_t first;
-
-        if (text->tokens > common && can_be_bad(text))
-            IRON_TRY(compare_texts(run, &rest, &first, err));
-    }
-    return IRON_OK;
-}
-
+/* Finds the first difference. What is after it is compared once it is known what moved. */
 static iron_status compare_tokens(diff_run *run, iron_error *err) {
-    iron_diff *d = run->diff;
-    text_pair pair = {{&run->text[0], &run->text[1]}, {0, 0}, 0, &d->bits};
-    uint64_t first, longer;
+    iron_diff_report *r = &run->diff->report;
+    text_pair pair = {{&run->text[0], &run->text[1]}, {0, 0}, 0, NULL, false};
+    uint64_t first;
 
     for (int side = 0; side < 2; side++)
-        d->report.tokens[side] = run->text[side].tokens;
-    pair.count = common_tokens(&d->report);
-    longer = longer_tokens(&d->report);
-    IRON_TRY(bits_reserve(&d->bits, longer, err));
+        r->tokens[side] = run->text[side].tokens;
+    pair.count = common_tokens(r);
+    IRON_TRY(bits_reserve(&run->diff->bits, longer_tokens(r), err));
     IRON_TRY(compare_texts(run, &pair, &first, err));
-    IRON_TRY(check_rest(run, pair.count, err));
-    bits_set_tokens(&d->bits, pair.count, longer);
-    return first < longer ? set_first(run, first, err) : IRON_OK;
+    return first < longer_tokens(r) ? set_first(run, first, err) : IRON_OK;
 }
 
 /* Two streams as they come. */
@@ -776,7 +815,7 @@ static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err)
     iron_diff_report *r = &run->diff->report;
     uint64_t begin = chunk * run->diff->bits.chunk_tokens, common = common_tokens(r);
     uint64_t end = begin + run->diff->bits.chunk_tokens, same = 0;
-    text_pair pair = {{&run->text[0], &run->text[1]}, {begin, begin}, 0, NULL};
+    text_pair pair = {{&run->text[0], &run->text[1]}, {begin, begin}, 0, NULL, false};
 
     end = end < longer_tokens(r) ? end : longer_tokens(r);
     r->first = begin;
@@ -856,327 +895,957 @@ static iron_status compare(diff_run *run, iron_error *err) {
     return has_texts(run) ? compare_tokens(run, err) : compare_in_order(run, err);
 }
 
-/* Has content moved by some tokens?
+/* What happened? Edits, found in the tokens of both.
  *
- * A suggestion (from the lengths, a probe, a mark) becomes a finding only when the tokens have been
- * compared: from the earliest place where the shift could begin to the end, on all threads. So
- * everything that is reported of a shift was seen, and it is known how far.
+ * Both texts are equal before the first difference and, counted from their ends, after the last
+ * one. Between these is the gap. One edit is recognised by it, and named exactly:
  *
- * A probe is a run of 256 tokens of one text that does not repeat itself, searched for in the
- * other. If tokens were inserted, the first text's next tokens are further on in the second; if
- * some were deleted, the other way round; so probes are taken from both. If something else has
- * changed near the difference, a probe further on is past it: the distances grow by a factor of
- * four. A rolling hash finds a probe in one pass over the other text, even where that text repeats
- * itself. */
+ *     nothing in the second's gap       deleted; truncated, if that is its end
+ *     nothing in the first's gap        inserted or extended; repeated, if the first has the
+ *                                       block in another place
+ *     two parts that changed places     moved
+ *     the same, around a third part     reordered
+ *
+ * Otherwise both are walked from one place where they agree again to the next, and what is between
+ * two such places is an edit. Everything that is reported was seen in the tokens.
+ *
+ * Blocks are found by seeds: runs of SEED_TOKENS tokens. To find a needle in a text, the seeds at
+ * all places of the needle are put into a table, and the text is looked at once per length of the
+ * needle: if the needle is there, one of these places is in it. So a search costs at most one read
+ * of the text, and hardly anything if the needle is long. */
 
-#define PROBE_TOKENS 256u
-#define HASH_FACTOR  UINT64_C(0x9E3779B97F4A7C15)
-#define HITS_MAX     16u
-/* Enough agreement: probes further on are not tried. */
-#define ENOUGH_TOKENS 4096u
+#define SEED_TOKENS 32u
+#define HASH_FACTOR UINT64_C(0x9E3779B97F4A7C15)
+/* Seeds of a needle: their table of half a megabyte stays in the second-level cache. */
+#define SEEDS_MAX  ((size_t)65536)
+#define NEEDLE_MAX (SEEDS_MAX + SEED_TOKENS - 1)
+#define HITS_MAX   64u
 
-/* How far probes are searched for: 16 MiB per side, twice what a chunk of the usual size needs; and
- * for changes in place. */
-#define FAR_TOKENS  ((uint64_t)1 << 22)
-#define NEAR_TOKENS ((uint64_t)1 << 13)
-/* Changes in place that are passed over in the search for a shift. */
-#define CHANGES_MAX 256u
+/* How far apart both may be for a place where they agree again: 16 MiB of each are in memory. */
+#define AHEAD_MAX ((uint64_t)1 << 22)
+/* Tokens that agree by chance at an edit's borders. */
+#define SLACK_MAX 64u
+/* Runs of equal tokens between two edits: at least this many. */
+#define APART_MIN 256u
+#define EDITS_MAX 256u
 
-#define BACK_TOKENS ((size_t)16384)
+/* x tokens of the first from at[0] on have become y tokens of the second from at[1] on. */
+typedef struct edit {
+    iron_diff_kind kind;
+    uint64_t at[2], count[2];
+    uint64_t position, length, source; /* as in the report; source: or IRON_COUNT_UNKNOWN */
+} edit;
 
-/* Two runs of tokens that begin with a difference. */
-typedef struct token_runs {
-    const uint32_t *tokens[2];
-    size_t count[2];
-} token_runs;
+/* The tokens between the first and the last difference. */
+typedef struct text_gap {
+    uint64_t first;  /* in both */
+    uint64_t end[2]; /* where it ends in each */
+} text_gap;
 
-/* Does the run repeat itself, so that finding it elsewhere means little? */
-static bool is_periodic(const uint32_t *tokens, size_t count) {
-    uint16_t border[PROBE_TOKENS] = {0}; /* longest proper border of each beginning */
-    size_t length = 0;
+static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
 
-    for (size_t k = 1; k < count; k++) {
-        while (length > 0 && tokens[k] != tokens[length])
-            length = border[length - 1];
-        length += tokens[k] == tokens[length];
-        border[k] = (uint16_t)length;
-    }
-    return 2 * (count - length) <= count;
+/* How many tokens agree from these places on, of at most `most`, which both must have. */
+static iron_status agree_from(diff_run *run, uint64_t a, uint64_t b, uint64_t most, uint64_t *same,
+                              iron_error *err) {
+    const text_pair pair = {{&run->text[0], &run->text[1]}, {a, b}, most, NULL, false};
+
+    return compare_texts(run, &pair, same, err);
+}
+
+/* The same of the tokens directly before these places. */
+static iron_status agree_before(diff_run *run, uint64_t a, uint64_t b, uint64_t most,
+                                uint64_t *same, iron_error *err) {
+    const text_pair pair = {{&run->text[0], &run->text[1]}, {a, b}, most, NULL, true};
+
+    return compare_texts(run, &pair, same, err);
+}
+
+/* Seeds. */
+
+typedef struct seeds {
+    uint32_t *tokens; /* of the needle; owned */
+    size_t count, step;
+    uint32_t *slots; /* 1 + the place of a seed; 0: free */
+    unsigned bits;   /* there are 2^bits slots, at most half of them taken */
+} seeds;
+
+static uint64_t seed_hash(const uint32_t *tokens) {
+    uint64_t hash = 0;
+
+    for (size_t k = 0; k < SEED_TOKENS; k++)
+        hash = hash * HASH_FACTOR + tokens[k];
+    return hash;
+}
+
+/* The weight of the token that leaves the window. */
+static uint64_t seed_weight(void) {
+    uint64_t weight = 1;
+
+    for (size_t k = 0; k < SEED_TOKENS; k++)
+        weight *= HASH_FACTOR;
+    return weight;
 }
 
 static bool are_equal(const uint32_t *a, const uint32_t *b, size_t count) {
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* Do both agree again at the same place, after a change of a few tokens in place? */
-static bool find_in_place(const token_runs *texts, size_t *at) {
-    static const size_t offsets[] = {1, 4, 16, 64, 256, 1024, 4096};
-    size_t count = texts->count[0] < texts->count[1] ? texts->count[0] : texts->count[1];
+/* One token over and over: such a seed is found anywhere and says nothing. */
+static bool is_flat(const uint32_t *seed) { return are_equal(seed, seed + 1, SEED_TOKENS - 1); }
 
-    for (size_t k = 0; k < sizeof offsets / sizeof offsets[0]; k++) {
-        *at = offsets[k];
-        if (*at + PROBE_TOKENS > count)
-            return false;
-        if (are_equal(texts->tokens[0] + *at, texts->tokens[1] + *at, PROBE_TOKENS) &&
-            !is_periodic(texts->tokens[0] + *at, PROBE_TOKENS))
-            return true;
-    }
-    return false;
+/* The slot of a seed with these tokens, or the free one where it belongs. */
+static uint32_t *seed_slot(const seeds *s, const uint32_t *seed, uint64_t hash) {
+    size_t k = (size_t)(hash >> (64 - s->bits)), mask = ((size_t)1 << s->bits) - 1;
+
+    while (s->slots[k] && !are_equal(s->tokens + s->slots[k] - 1, seed, SEED_TOKENS))
+        k = (k + 1) & mask;
+    return &s->slots[k];
 }
 
-static uint64_t hash_of(const uint32_t *tokens) {
-    uint64_t hash = 0;
-
-    for (size_t k = 0; k < PROBE_TOKENS; k++)
-        hash = hash * HASH_FACTOR + tokens[k];
-    return hash;
+static void free_seeds(seeds *s) {
+    iron__release(iron__allocator_default(), s->tokens);
+    iron__release(iron__allocator_default(), s->slots);
+    *s = (seeds){0};
 }
 
-/* The weight of the token that leaves the window. */
-static uint64_t weight_of_first(void) {
-    uint64_t weight = 1;
-
-    for (size_t k = 0; k < PROBE_TOKENS; k++)
-        weight *= HASH_FACTOR;
-    return weight;
-}
-
-static size_t find_probe(const uint32_t *probe, const uint32_t *text, size_t count,
-                         size_t hits[HITS_MAX]) {
-    const uint64_t wanted = hash_of(probe), weight = weight_of_first();
-    size_t found = 0;
-    uint64_t hash;
-
-    if (count < PROBE_TOKENS)
-        return 0;
-    hash = hash_of(text);
-    for (size_t k = 0; found < HITS_MAX; k++) {
-        if (hash == wanted && are_equal(probe, text + k, PROBE_TOKENS))
-            hits[found++] = k;
-        if (k + PROBE_TOKENS == count)
-            break;
-        hash = hash * HASH_FACTOR + text[k + PROBE_TOKENS] - text[k] * weight;
-    }
-    return found;
-}
-
-static size_t agreement(const token_runs *texts, const size_t at[2]) {
-    size_t left[2] = {texts->count[0] - at[0], texts->count[1] - at[1]};
-    size_t most = left[0] < left[1] ? left[0] : left[1], same = 0;
-
-    while (same < most && texts->tokens[0][at[0] + same] == texts->tokens[1][at[1] + same])
-        same++;
-    return same;
-}
-
-/* The best place found so far. */
-typedef struct best {
-    size_t at[2];
-    size_t agrees;
-} best;
-
-/* Searches for a probe of text `from` in the other. */
-static void try_probe(const token_runs *texts, int from, size_t offset, best *b) {
-    size_t hits[HITS_MAX], count;
-    const uint32_t *probe = texts->tokens[from] + offset;
-
-    if (offset + PROBE_TOKENS > texts->count[from] || is_periodic(probe, PROBE_TOKENS))
-        return;
-    count = find_probe(probe, texts->tokens[!from], texts->count[!from], hits);
-    for (size_t k = 0; k < count; k++) {
-        size_t at[2], agrees;
-
-        at[from] = offset;
-        at[!from] = hits[k];
-        agrees = agreement(texts, at);
-        if (agrees > b->agrees)
-            *b = (best){{at[0], at[1]}, agrees};
-    }
-}
-
-/* Finds places in both from which at least PROBE_TOKENS agree: of those found, where most do. */
-static bool find_moved_text(const token_runs *texts, size_t at[2]) {
-    best b = {{0, 0}, 0};
-
-    for (size_t offset = 0; offset < texts->count[0] || offset < texts->count[1];
-         offset = offset ? 4 * offset : 64) {
-        try_probe(texts, 0, offset, &b);
-        try_probe(texts, 1, offset, &b);
-        if (b.agrees >= ENOUGH_TOKENS)
-            break;
-    }
-    at[0] = b.at[0];
-    at[1] = b.at[1];
-    return b.agrees > 0;
-}
-
-/* Shifts. */
-
-/* Up to `apart` (except for small changes in place) both texts are equal; from at[0] of the first
- * and at[1] of the second on, `agrees` tokens are equal again. */
-typedef struct text_shift {
-    bool is_found;
-    uint64_t apart;
-    uint64_t at[2];
-    uint64_t agrees;
-    bool to_end;      /* of at least one of them */
-    bool has_changes; /* in place, before `apart` */
-} text_shift;
-
-static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
-
-/* Tokens that both have from these places on. */
-static uint64_t left_at(const diff_run *run, const uint64_t at[2]) {
-    return smaller(run->text[0].tokens - at[0], run->text[1].tokens - at[1]);
-}
-
-static iron_status agree_from(diff_run *run, const uint64_t at[2], uint64_t *agrees,
-                              iron_error *err) {
-    const text_pair pair = {{&run->text[0], &run->text[1]}, {at[0], at[1]}, left_at(run, at), NULL};
-
-    return compare_texts(run, &pair, agrees, err);
-}
-
-/* How many tokens directly before the anchor agree, of at most `most`. */
-static iron_status agree_before(diff_run *run, const uint64_t anchor[2], uint64_t most,
-                                uint32_t *block[2], uint64_t *back, iron_error *err) {
-    *back = 0;
-    while (*back < most) {
-        size_t some = (size_t)smaller(most - *back, BACK_TOKENS), same = 0;
-
-        for (int side = 0; side < 2; side++)
-            IRON_TRY(
-                text_read(&run->text[side], anchor[side] - *back - some, block[side], some, err));
-        while (same < some && block[0][some - 1 - same] == block[1][some - 1 - same])
-            same++;
-        *back += same;
-        if (same < some)
-            break;
-    }
-    return IRON_OK;
-}
-
-static iron_status make_blocks(size_t count, uint32_t *block[2], iron_error *err) {
+/* Makes room for every `step`th seed of `count` tokens. */
+static iron_status make_seeds(seeds *s, size_t count, size_t step, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
 
-    block[0] = iron__allocate(memory, 2 * count, sizeof *block[0], "tokens to search", err);
-    block[1] = block[0] ? block[0] + count : NULL;
-    return block[0] ? IRON_OK : IRON_E_NOMEM;
+    *s = (seeds){.count = count, .step = step, .bits = 4};
+    while (((size_t)1 << s->bits) < 2 * (count / step + 1))
+        s->bits++;
+    s->tokens = iron__allocate(memory, count, sizeof *s->tokens, "tokens to search for", err);
+    if (s->tokens)
+        s->slots = iron__allocate(memory, (size_t)1 << s->bits, sizeof *s->slots, "seeds", err);
+    if (!s->slots) {
+        free_seeds(s);
+        return IRON_E_NOMEM;
+    }
+    memset(s->slots, 0, sizeof *s->slots << s->bits);
+    return IRON_OK;
 }
 
-/* The agreement does not go back to where it could begin at the earliest: how far does it? */
-static iron_status find_shift_start(diff_run *run, const uint64_t anchor[2], uint64_t most,
-                                    text_shift *shift, iron_error *err) {
-    uint32_t *block[2];
-    uint64_t back = 0;
-    iron_status status = make_blocks(BACK_TOKENS, block, err);
+/* Enters the seeds of the tokens. Of equal seeds the first is kept. */
+static void enter_seeds(seeds *s) {
+    const uint64_t weight = seed_weight();
+    uint64_t hash = 0;
+
+    for (size_t k = 0; k + SEED_TOKENS <= s->count; k++) {
+        const uint32_t *seed = s->tokens + k;
+
+        hash = k ? hash * HASH_FACTOR + seed[SEED_TOKENS - 1] - seed[-1] * weight : seed_hash(seed);
+        if (k % s->step == 0 && !is_flat(seed)) {
+            uint32_t *slot = seed_slot(s, seed, hash);
+
+            *slot = *slot ? *slot : (uint32_t)k + 1;
+        }
+    }
+}
+
+/* The needle that stands in a text from `first` on. */
+static iron_status load_needle(seeds *s, const diff_text *text, uint64_t first, size_t count,
+                               iron_error *err) {
+    iron_status status = make_seeds(s, count, 1, err);
 
     if (status == IRON_OK)
-        status = agree_before(run, anchor, most, block, &back, err);
-    iron__release(iron__allocator_default(), block[0]);
-    IRON_TRY(status);
-    for (int side = 0; side < 2; side++)
-        shift->at[side] = anchor[side] - back;
-    return agree_from(run, shift->at, &shift->agrees, err);
+        status = text_read(text, first, s->tokens, count, err);
+    if (status == IRON_OK)
+        enter_seeds(s);
+    else
+        free_seeds(s);
+    return status;
 }
 
-/* Verifies a suggestion: the texts agree at these places. shift->apart is set. */
-static iron_status verify_shift(diff_run *run, const uint64_t anchor[2], text_shift *shift,
-                                iron_error *err) {
-    uint64_t earliest = smaller(anchor[0], anchor[1]) - shift->apart;
+/* Where needles stand in a text: a seed of one was seen at `at`, which is at `offset` in the
+ * needle. */
+typedef struct seed_hit {
+    uint64_t at;
+    size_t offset, needle;
+} seed_hit;
 
-    for (int side = 0; side < 2; side++)
-        shift->at[side] = anchor[side] - earliest;
-    IRON_TRY(agree_from(run, shift->at, &shift->agrees, err));
-    if (shift->agrees < earliest)
-        IRON_TRY(find_shift_start(run, anchor, earliest, shift, err));
-    shift->is_found = true;
-    shift->to_end = shift->agrees == left_at(run, shift->at);
-    return IRON_OK;
+typedef struct seed_scan {
+    const diff_text *text;
+    uint64_t first, end; /* the range that is searched */
+    const seeds *needles;
+    size_t needle_count;
+    uint64_t stride;       /* from one place that is looked at to the next */
+    uint64_t places, next; /* in the range; the first of the round */
+    uint64_t piece_places;
+    void **windows; /* one per thread; NULL: places are far apart and read one by one */
+    atomic_size_t hit_count;
+    seed_hit hits[HITS_MAX];
+} seed_scan;
+
+static void look_at(seed_scan *scan, uint64_t at, const uint32_t *seed) {
+    uint64_t hash = seed_hash(seed);
+
+    for (size_t k = 0; k < scan->needle_count; k++) {
+        uint32_t slot = *seed_slot(&scan->needles[k], seed, hash);
+        size_t hit = slot ? atomic_fetch_add(&scan->hit_count, 1) : HITS_MAX;
+
+        if (hit < HITS_MAX)
+            scan->hits[hit] = (seed_hit){at, slot - 1, k};
+    }
 }
 
-/* Tries what the lengths suggest: that all tokens that one has more are at the first difference. */
-static iron_status find_by_lengths(diff_run *run, text_shift *shift, iron_error *err) {
-    uint64_t *tokens = run->diff->report.tokens;
+static iron_status scan_piece(void *context, uint32_t worker, uint64_t index,
+                              const atomic_bool *stop, iron_error *err) {
+    seed_scan *scan = context;
+    uint64_t place = scan->next + index * scan->piece_places;
+    uint64_t count = smaller(scan->places - place, scan->piece_places);
+    uint64_t first = scan->first + place * scan->stride;
+    size_t width = iron_dtype_bytes(scan->text->dtype);
+    uint32_t seed[IRON_WIDEN_TOKENS];
+    char *window = scan->windows ? scan->windows[worker] : NULL;
 
-    shift->is_found = false;
-    if (tokens[0] == tokens[1])
-        return IRON_OK;
-    for (int side = 0; side < 2; side++)
-        shift->at[side] =
-            shift->apart + (tokens[side] > tokens[!side] ? tokens[side] - tokens[!side] : 0);
-    IRON_TRY(agree_from(run, shift->at, &shift->agrees, err));
-    shift->is_found = shift->to_end = shift->agrees == left_at(run, shift->at);
-    return IRON_OK;
-}
+    (void)stop;
+    if (window)
+        IRON_TRY(read_stored(scan->text, first, window,
+                             (size_t)((count - 1) * scan->stride) + SEED_TOKENS, err));
+    for (uint64_t k = 0; k < count; k++) {
+        size_t offset = (size_t)(k * scan->stride), tokens = SEED_TOKENS;
 
-/* Reads the tokens from where they are apart on, at most so many of each. */
-static iron_status load(diff_run *run, uint64_t apart, uint64_t most, uint32_t *block[2],
-                        token_runs *texts, iron_error *err) {
-    for (int side = 0; side < 2; side++) {
-        size_t count = (size_t)smaller(run->text[side].tokens - apart, most);
+        if (window) {
+            const iron__tokens_view view = {scan->text->dtype, window + offset * width, tokens};
 
-        texts->tokens[side] = block[side];
-        texts->count[side] = count;
-        IRON_TRY(text_read(&run->text[side], apart, block[side], count, err));
+            look_at(scan, first + offset, iron__view_tokens(&view, 0, &tokens, seed));
+        } else {
+            IRON_TRY(text_read(scan->text, first + k * scan->stride, seed, tokens, err));
+            look_at(scan, first + k * scan->stride, seed);
+        }
     }
     return IRON_OK;
 }
 
-/* One search, from where they are apart: *at is where they agree again, in the texts loaded. A
- * change of a few tokens in place is searched for first, since that takes few tokens. */
-static iron_status search_once(diff_run *run, uint64_t apart, uint32_t *block[2], size_t at[2],
-                               bool *is_found, iron_error *err) {
-    token_runs texts;
+static int by_place(const void *x, const void *y) {
+    const seed_hit *a = x, *b = y;
 
-    IRON_TRY(load(run, apart, NEAR_TOKENS, block, &texts, err));
-    *is_found = find_in_place(&texts, &at[0]);
-    at[1] = at[0];
-    if (*is_found)
-        return IRON_OK;
-    IRON_TRY(load(run, apart, FAR_TOKENS, block, &texts, err));
-    *is_found = find_moved_text(&texts, at);
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+static iron_status run_scan(diff_run *run, seed_scan *scan, iron_error *err) {
+    while (scan->next < scan->places) {
+        iron__ordered_run round = {.count =
+                                       chunks_of(scan->places - scan->next, scan->piece_places),
+                                   .piece = scan_piece,
+                                   .context = scan};
+
+        round.count = smaller(round.count, (uint64_t)ROUND_PIECES * PIECE_WINDOWS);
+        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &round, err));
+        scan->next += round.count * scan->piece_places;
+        IRON_TRY(report_progress(run, smaller(scan->next, scan->places) * scan->stride,
+                                 scan->end - scan->first, err));
+    }
+    if (atomic_load(&scan->hit_count) > HITS_MAX)
+        atomic_store(&scan->hit_count, HITS_MAX);
+    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_place);
     return IRON_OK;
 }
 
-/* From one change in place to the next, until something has moved. */
-static iron_status search(diff_run *run, uint32_t *block[2], text_shift *shift, iron_error *err) {
-    uint64_t common = common_tokens(&run->diff->report);
+/* Searches positions first ... end-1 of a side for needles of one length. The hits are in order. */
+static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
+    const iron_allocator *memory = iron__allocator_default();
+    uint32_t threads = iron__thread_pool_threads(run->pool);
+    size_t width = iron_dtype_bytes(scan->text->dtype);
+    iron_status status = IRON_OK;
 
-    for (uint32_t k = 0; k < CHANGES_MAX && shift->apart < common; k++) {
-        size_t at[2] = {0, 0};
-        uint64_t anchor[2], agrees;
-        bool is_found;
+    scan->stride = scan->needles[0].count - SEED_TOKENS + 1;
+    scan->piece_places = 64;
+    if (scan->end - scan->first < SEED_TOKENS)
+        return IRON_OK;
+    scan->places = (scan->end - scan->first - SEED_TOKENS) / scan->stride + 1;
+    if (scan->stride * width <= 4096) { /* every page is touched: read it all, window by window */
+        scan->piece_places = (WINDOW_BYTES / width - SEED_TOKENS) / scan->stride;
+        scan->windows = iron__allocate(memory, threads, sizeof *scan->windows, "buffers", err);
+        status = scan->windows ? IRON_OK : IRON_E_NOMEM;
+        for (uint32_t k = 0; k < threads && status == IRON_OK; k++) {
+            scan->windows[k] = iron__allocate(memory, 1, WINDOW_BYTES, "a window of tokens", err);
+            status = scan->windows[k] ? IRON_OK : IRON_E_NOMEM;
+        }
+    }
+    if (status == IRON_OK)
+        status = run_scan(run, scan, err);
+    for (uint32_t k = 0; k < threads && scan->windows; k++)
+        iron__release(memory, scan->windows[k]);
+    iron__release(memory, scan->windows);
+    return status;
+}
 
-        IRON_TRY(search_once(run, shift->apart, block, at, &is_found, err));
-        if (!is_found)
-            return IRON_OK;
-        for (int side = 0; side < 2; side++)
-            anchor[side] = shift->apart + at[side];
-        if (at[0] != at[1])
-            return verify_shift(run, anchor, shift, err);
-        IRON_TRY(agree_from(run, anchor, &agrees, err));
-        shift->has_changes = true;
-        shift->apart = anchor[0] + agrees;
+/* One edit: a block that was inserted. */
+
+/* Does the block of `length` tokens at `first` of the second, or one that begins up to `slide`
+ * tokens earlier and makes the same stream, stand at the hit in the first? */
+static iron_status try_source(diff_run *run, edit *e, uint64_t slide, const seed_hit *hit,
+                              iron_error *err) {
+    uint64_t source = hit->at - hit->offset, same, before, missing;
+
+    if (hit->at < hit->offset)
+        return IRON_OK;
+    IRON_TRY(agree_from(run, source, e->at[1], smaller(e->count[1], run->text[0].tokens - source),
+                        &same, err));
+    missing = e->count[1] - same;
+    if (missing > slide || missing > source)
+        return IRON_OK;
+    IRON_TRY(agree_before(run, source, e->at[1], missing, &before, err));
+    if (before == missing) {
+        e->kind = IRON_DIFF_REPEATED;
+        e->position = e->at[1] - missing;
+        e->source = source - missing;
     }
     return IRON_OK;
 }
 
-/* Searches for a shift near the first difference, up to some million tokens away. */
-static iron_status find_shift(diff_run *run, text_shift *shift, iron_error *err) {
-    uint64_t most = smaller(FAR_TOKENS, longer_tokens(&run->diff->report));
-    uint32_t *block[2];
+/* Is the new block of an edit a copy of one in the first? */
+static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
+    seed_scan scan = {.text = &run->text[0], .end = run->text[0].tokens, .needle_count = 1};
+    uint64_t length = e->count[1], slide = 0;
+    seeds needle;
     iron_status status;
 
-    *shift = (text_shift){.apart = run->diff->report.first};
-    IRON_TRY(find_by_lengths(run, shift, err));
-    if (shift->is_found)
+    if (length < (e->count[0] ? APART_MIN : SEED_TOKENS))
         return IRON_OK;
-    status = make_blocks((size_t)most, block, err);
-    if (status == IRON_OK)
-        status = search(run, block, shift, err);
-    iron__release(iron__allocator_default(), block[0]);
+    if (e->count[0] == 0)
+        IRON_TRY(
+            agree_before(run, e->at[0], e->at[1] + length, smaller(length, e->at[0]), &slide, err));
+    if (slide == length) { /* the block before it, once more */
+        e->kind = IRON_DIFF_REPEATED;
+        e->source = e->at[0] - length;
+        return IRON_OK;
+    }
+    /* what every placement has, unless that is too little */
+    if (length - slide >= SEED_TOKENS)
+        length -= slide;
+    IRON_TRY(
+        load_needle(&needle, &run->text[1], e->at[1], (size_t)smaller(length, NEEDLE_MAX), err));
+    scan.needles = &needle;
+    status = scan_text(run, &scan, err);
+    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
+        status = try_source(run, e, slide, &scan.hits[k], err);
+        if (e->kind == IRON_DIFF_REPEATED)
+            break;
+    }
+    free_seeds(&needle);
     return status;
+}
+
+/* One edit: blocks that changed places.
+ *
+ * The gap of the first is X M Y, that of the second Y M X. Where the second's gap begins and ends,
+ * Y and X are found in the first: `ahead` tokens further on and `behind` tokens further back. If M
+ * is empty it is a move. Then the tokens that X and Y begin or end with alike, which look as if
+ * they were not in the gap, have to be added again. */
+
+typedef struct exchange {
+    uint64_t ahead, behind;
+} exchange;
+
+static iron_status try_move(diff_run *run, const text_gap *g, exchange x, edit *e,
+                            iron_error *err) {
+    uint64_t length = x.ahead + x.behind, gap = g->end[0] - g->first, slack = length - gap;
+    uint64_t before, same, low, tokens = run->text[0].tokens;
+
+    if (length < gap || slack > SLACK_MAX || g->first + x.ahead > tokens || x.behind > g->end[0])
+        return IRON_OK;
+    /* Y from the gap's beginning on, and X up to its end */
+    IRON_TRY(
+        agree_before(run, g->first + x.ahead, g->first, smaller(slack, g->first), &before, err));
+    low = g->first - before;
+    if (low + length < g->end[0])
+        low = g->end[0] - length;
+    IRON_TRY(agree_from(run, g->end[0] - x.behind, g->end[0], smaller(slack, tokens - g->end[0]),
+                        &same, err));
+    if (low > g->first || low + length > g->end[0] + same)
+        return IRON_OK;
+    IRON_TRY(agree_from(run, low + x.ahead, low, x.behind, &same, err));
+    if (same < x.behind)
+        return IRON_OK;
+    IRON_TRY(agree_from(run, low, low + x.behind, x.ahead, &same, err));
+    if (same < x.ahead)
+        return IRON_OK;
+    e->kind = IRON_DIFF_MOVED;
+    e->length = smaller(x.ahead, x.behind);
+    e->position = x.behind <= x.ahead ? low : low + x.behind;
+    e->source = x.behind <= x.ahead ? low + x.ahead : low;
+    return IRON_OK;
+}
+
+static iron_status try_swap(diff_run *run, const text_gap *g, exchange x, edit *e,
+                            iron_error *err) {
+    uint64_t first = g->first, end = g->end[0], middle, middle_end, same;
+
+    if (x.ahead >= end - first || x.behind >= end - first)
+        return IRON_OK;
+    middle = end - x.ahead;        /* where Y ends in the second */
+    middle_end = first + x.behind; /* and X begins */
+    if (middle > middle_end)
+        return IRON_OK;
+    IRON_TRY(agree_from(run, first + x.ahead, first, middle - first, &same, err));
+    if (same < middle - first)
+        return IRON_OK;
+    IRON_TRY(agree_from(run, first, middle_end, end - middle_end, &same, err));
+    if (same < end - middle_end)
+        return IRON_OK;
+    IRON_TRY(agree_from(run, middle + x.ahead - x.behind, middle, middle_end - middle, &same, err));
+    if (same < middle_end - middle)
+        return IRON_OK;
+    e->kind = IRON_DIFF_REORDERED;
+    e->source = first + x.ahead;
+    return IRON_OK;
+}
+
+static iron_status try_exchange(diff_run *run, const text_gap *g, exchange x, edit *e,
+                                iron_error *err) {
+    IRON_TRY(try_move(run, g, x, e, err));
+    if (e->kind == IRON_DIFF_CHANGED)
+        IRON_TRY(try_swap(run, g, x, e, err));
+    return IRON_OK;
+}
+
+/* Distances at which tokens of the second's gap were found in the first. */
+typedef struct distances {
+    uint64_t ahead[HITS_MAX], behind[HITS_MAX];
+    size_t ahead_count, behind_count;
+} distances;
+
+static void add_distance(uint64_t *list, size_t *count, uint64_t distance) {
+    for (size_t k = 0; k < *count; k++)
+        if (list[k] == distance)
+            return;
+    if (*count < HITS_MAX)
+        list[(*count)++] = distance;
+}
+
+static void list_distances(const seed_scan *scan, const uint64_t starts[2], distances *d) {
+    *d = (distances){.ahead_count = 0};
+    for (size_t k = 0; k < atomic_load(&scan->hit_count); k++) {
+        const seed_hit *hit = &scan->hits[k];
+        uint64_t at = starts[hit->needle] + hit->offset;
+
+        if (hit->at > at)
+            add_distance(d->ahead, &d->ahead_count, hit->at - at);
+        else if (hit->at < at)
+            add_distance(d->behind, &d->behind_count, at - hit->at);
+    }
+}
+
+static iron_status try_distances(diff_run *run, const text_gap *g, const distances *d, edit *e,
+                                 iron_error *err) {
+    uint64_t gap = g->end[0] - g->first;
+
+    for (size_t i = 0; i < d->ahead_count; i++)
+        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++)
+            IRON_TRY(try_exchange(run, g, (exchange){d->ahead[i], d->behind[k]}, e, err));
+    /* one block is too short for a seed: its distance follows from the other's */
+    for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++) {
+        for (size_t k = 0; k < d->ahead_count && e->kind == IRON_DIFF_CHANGED; k++)
+            if (d->ahead[k] < gap)
+                IRON_TRY(
+                    try_move(run, g, (exchange){d->ahead[k], gap + slack - d->ahead[k]}, e, err));
+        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++)
+            if (d->behind[k] < gap)
+                IRON_TRY(
+                    try_move(run, g, (exchange){gap + slack - d->behind[k], d->behind[k]}, e, err));
+    }
+    return IRON_OK;
+}
+
+/* Searches the first's gap for the beginning and the end of the second's, `length` tokens each. */
+static iron_status find_exchange_by(diff_run *run, const text_gap *g, size_t length, edit *e,
+                                    iron_error *err) {
+    const uint64_t starts[2] = {g->first, g->end[1] - length};
+    seed_scan scan = {
+        .text = &run->text[0], .first = g->first, .end = g->end[0], .needle_count = 2};
+    seeds needles[2] = {{0}};
+    distances d;
+    iron_status status = IRON_OK;
+
+    for (int k = 0; k < 2 && status == IRON_OK; k++)
+        status = load_needle(&needles[k], &run->text[1], starts[k], length, err);
+    scan.needles = needles;
+    if (status == IRON_OK)
+        status = scan_text(run, &scan, err);
+    for (int k = 0; k < 2; k++)
+        free_seeds(&needles[k]);
+    IRON_TRY(status);
+    list_distances(&scan, starts, &d);
+    return try_distances(run, g, &d, e, err);
+}
+
+static const size_t needle_lengths[] = {NEEDLE_MAX, 4096 + SEED_TOKENS - 1, 256, 64};
+
+#define NEEDLE_COUNT (sizeof needle_lengths / sizeof needle_lengths[0])
+
+/* Long blocks first, since finding them costs next to nothing. */
+static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
+    for (size_t k = 0; k < NEEDLE_COUNT; k++) {
+        size_t length = needle_lengths[k];
+        bool is_costly = length < 256 && g->end[0] - g->first > AHEAD_MAX;
+
+        if (e->kind == IRON_DIFF_CHANGED && length <= g->end[0] - g->first && !is_costly)
+            IRON_TRY(find_exchange_by(run, g, length, e, err));
+    }
+    return IRON_OK;
+}
+
+/* One edit: more blocks in another order. The second's gap is taken apart into blocks of the first's,
+ * each as long as possible; if they make up all of the first's gap, these are the same tokens. */
+
+#define BLOCKS_MAX 1024u
+
+typedef struct block {
+    uint64_t at[2], length;
+} block;
+
+static int by_place_in_first(const void *x, const void *y) {
+    const block *a = x, *b = y;
+
+    return (a->at[0] > b->at[0]) - (a->at[0] < b->at[0]);
+}
+
+/* The longest block of the first's gap that begins at a place of the second's, found by a needle of
+ * this length. */
+static iron_status find_block(diff_run *run, const text_gap *g, size_t length, block *b,
+                              iron_error *err) {
+    seed_scan scan = {
+        .text = &run->text[0], .first = g->first, .end = g->end[0], .needle_count = 1};
+    seeds needle;
+    iron_status status;
+
+    IRON_TRY(load_needle(&needle, &run->text[1], b->at[1], length, err));
+    scan.needles = &needle;
+    status = scan_text(run, &scan, err);
+    free_seeds(&needle);
+    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
+        uint64_t at = scan.hits[k].at - scan.hits[k].offset, same;
+
+        if (scan.hits[k].at < scan.hits[k].offset + g->first)
+            continue;
+        status = agree_from(run, at, b->at[1], smaller(g->end[0] - at, g->end[1] - b->at[1]), &same,
+                            err);
+        if (status == IRON_OK && same > b->length) {
+            b->at[0] = at;
+            b->length = same;
+        }
+    }
+    return status;
+}
+
+/* Tokens by which two blocks overlap in the first agree by chance: they belong to the block that
+ * follows in the second. */
+static iron_status trim_blocks(diff_run *run, block *blocks, size_t count, iron_error *err) {
+    for (size_t k = 0; k + 1 < count; k++) {
+        block *b = &blocks[k], *after = NULL;
+        uint64_t end = b->at[0] + b->length, over, same;
+
+        over = end > blocks[k + 1].at[0] ? end - blocks[k + 1].at[0] : 0;
+        for (size_t i = 0; i < count && over; i++)
+            if (blocks[i].at[1] == b->at[1] + b->length)
+                after = &blocks[i];
+        if (!after || over >= b->length || over > smaller(after->at[0], SLACK_MAX))
+            continue;
+        IRON_TRY(agree_before(run, after->at[0], after->at[1], over, &same, err));
+        if (same < over)
+            continue;
+        b->length -= over;
+        after->length += over;
+        after->at[0] -= over;
+        after->at[1] -= over;
+    }
+    return IRON_OK;
+}
+
+static iron_status find_blocks(diff_run *run, const text_gap *g, block *blocks, size_t *count,
+                               iron_error *err) {
+    uint64_t gap = g->end[0] - g->first, left = 16 * AHEAD_MAX + gap / 2;
+
+    *count = 0;
+    for (uint64_t at = g->first; at < g->end[1];) {
+        block *b = &blocks[*count];
+
+        *b = (block){.at = {0, at}};
+        for (size_t k = 0; k < NEEDLE_COUNT && b->length == 0; k++) {
+            uint64_t cost = gap / (needle_lengths[k] / 256 + 1);
+
+            if (needle_lengths[k] > g->end[1] - at || cost > left)
+                continue;
+            left -= cost;
+            IRON_TRY(find_block(run, g, needle_lengths[k], b, err));
+        }
+        if (b->length == 0 || ++*count == BLOCKS_MAX)
+            return IRON_OK; /* not all of it */
+        at += b->length;
+    }
+    return IRON_OK;
+}
+
+static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
+    block *blocks = iron__allocate(iron__allocator_default(), BLOCKS_MAX, sizeof *blocks,
+                                   "a list of blocks", err);
+    uint64_t end = g->first, source = 0;
+    size_t count = 0;
+    iron_status status = blocks ? IRON_OK : IRON_E_NOMEM;
+
+    if (status == IRON_OK)
+        status = find_blocks(run, g, blocks, &count, err);
+    if (status == IRON_OK && count > 0) {
+        source = blocks[0].at[0];
+        qsort(blocks, count, sizeof *blocks, by_place_in_first);
+        status = trim_blocks(run, blocks, count, err);
+    }
+    for (size_t k = 0; k < count && blocks[k].at[0] == end; k++)
+        end += blocks[k].length;
+    if (status == IRON_OK && end == g->end[0]) {
+        e->kind = IRON_DIFF_REORDERED;
+        e->source = source;
+    }
+    iron__release(iron__allocator_default(), blocks);
+    return status;
+}
+
+/* Several edits: from one place where both agree again to the next. */
+
+typedef struct edit_list {
+    edit edits[EDITS_MAX];
+    size_t count;
+    bool has_more;
+} edit_list;
+
+typedef struct walk {
+    diff_run *run;
+    const text_gap *gap;
+    uint64_t at[2];    /* here both differ */
+    uint32_t *ahead;   /* tokens of the second from there on */
+    uint64_t searched; /* tokens, so far */
+} walk;
+
+/* A place where both agree again: so many tokens further on in each. */
+typedef struct resync {
+    bool is_found;
+    uint64_t skip[2];
+} resync;
+
+static void keep_nearer(resync *best, uint64_t a, uint64_t b) {
+    if (!best->is_found || a + b < best->skip[0] + best->skip[1])
+        *best = (resync){true, {a, b}};
+}
+
+/* The tokens before a seed that agree belong to what agrees. */
+static void keep_seed(const seeds *s, const uint32_t *ahead, size_t a, size_t b, resync *best) {
+    if (best->is_found && a - b == best->skip[0] - best->skip[1]) /* more of the same */
+        return;
+    while (a > 0 && b > 0 && s->tokens[a - 1] == ahead[b - 1]) {
+        a--;
+        b--;
+    }
+    keep_nearer(best, a, b);
+}
+
+/* Looks for seeds of the first's next tokens in the second's. */
+static void find_near_seeds(const seeds *s, const uint32_t *ahead, size_t count, resync *best) {
+    const uint64_t weight = seed_weight();
+    uint64_t hash = 0;
+
+    for (size_t k = 0; k + SEED_TOKENS <= count; k++) {
+        const uint32_t *seed = ahead + k;
+        uint32_t slot;
+
+        if (best->is_found && k >= best->skip[0] + best->skip[1] + SEED_TOKENS)
+            break;
+        hash = k ? hash * HASH_FACTOR + seed[SEED_TOKENS - 1] - seed[-1] * weight : seed_hash(seed);
+        slot = *seed_slot(s, seed, hash);
+        if (slot)
+            keep_seed(s, ahead, slot - 1, k, best);
+    }
+}
+
+/* Searches the next `most` tokens of the gap: after it both agree anyway. */
+static iron_status find_near(walk *w, uint64_t most, resync *best, iron_error *err) {
+    const diff_text *text = w->run->text;
+    size_t count[2];
+    seeds s;
+    iron_status status;
+
+    for (int side = 0; side < 2; side++) {
+        uint64_t end = w->gap->end[side];
+
+        count[side] = end > w->at[side] ? (size_t)smaller(most, end - w->at[side]) : 0;
+    }
+    if (count[0] < SEED_TOKENS || count[1] < SEED_TOKENS)
+        return IRON_OK;
+    w->searched += count[0] + count[1];
+    IRON_TRY(make_seeds(&s, count[0], most > 4096 ? SEED_TOKENS : 1, err));
+    status = text_read(&text[0], w->at[0], s.tokens, count[0], err);
+    if (status == IRON_OK)
+        status = text_read(&text[1], w->at[1], w->ahead, count[1], err);
+    if (status == IRON_OK) {
+        enter_seeds(&s);
+        find_near_seeds(&s, w->ahead, count[1], best);
+    }
+    free_seeds(&s);
+    return status;
+}
+
+/* Searches a side, from where both differ to the end, for the other's next tokens. */
+static iron_status find_far(walk *w, int side, resync *best, iron_error *err) {
+    diff_run *run = w->run;
+    seed_scan scan = {.text = &run->text[side],
+                      .first = w->at[side],
+                      .end = run->text[side].tokens,
+                      .needle_count = 1};
+    seeds needle;
+    iron_status status;
+
+    if (run->text[!side].tokens - w->at[!side] < NEEDLE_MAX)
+        return IRON_OK;
+    IRON_TRY(load_needle(&needle, &run->text[!side], w->at[!side], NEEDLE_MAX, err));
+    scan.needles = &needle;
+    status = scan_text(run, &scan, err);
+    free_seeds(&needle);
+    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
+        uint64_t skip[2], back;
+
+        skip[side] = scan.hits[k].at - w->at[side];
+        skip[!side] = scan.hits[k].offset;
+        status = agree_before(run, w->at[0] + skip[0], w->at[1] + skip[1],
+                              smaller(skip[0], skip[1]), &back, err);
+        if (status == IRON_OK)
+            keep_nearer(best, skip[0] - back, skip[1] - back);
+    }
+    return status;
+}
+
+/* The place where both agree to their ends is known; it may be the nearest. */
+static void keep_end(const walk *w, uint64_t most, resync *best) {
+    uint64_t left[2], same, skip[2];
+
+    for (int side = 0; side < 2; side++)
+        left[side] = w->run->text[side].tokens - w->at[side];
+    same = smaller(w->run->text[0].tokens - w->gap->end[0], smaller(left[0], left[1]));
+    for (int side = 0; side < 2; side++)
+        skip[side] = left[side] - same;
+    if (skip[0] <= most && skip[1] <= most)
+        keep_nearer(best, skip[0], skip[1]);
+}
+
+static iron_status find_resync(walk *w, resync *best, iron_error *err) {
+    *best = (resync){.is_found = false};
+    for (uint64_t most = 4096; most <= AHEAD_MAX && !best->is_found;
+         most *= most < 65536 ? 16 : 8) {
+        IRON_TRY(find_near(w, most, best, err));
+        keep_end(w, most, best);
+    }
+    for (int side = 0; side < 2 && !best->is_found; side++)
+        IRON_TRY(find_far(w, side, best, err));
+    keep_end(w, UINT64_MAX, best);
+    return IRON_OK;
+}
+
+/* An edit of so many tokens. */
+static edit make_edit(const walk *w, const uint64_t count[2]) {
+    const diff_text *text = w->run->text;
+    edit e = {.at = {w->at[0], w->at[1]},
+              .count = {count[0], count[1]},
+              .kind = IRON_DIFF_CHANGED,
+              .position = w->at[1],
+              .length = count[1],
+              .source = IRON_COUNT_UNKNOWN};
+
+    if (count[0] == 0)
+        e.kind = w->at[0] == text[0].tokens ? IRON_DIFF_EXTENDED : IRON_DIFF_INSERTED;
+    if (count[1] == 0) {
+        e.kind = w->at[1] == text[1].tokens ? IRON_DIFF_TRUNCATED : IRON_DIFF_DELETED;
+        e.position = w->at[0];
+        e.length = count[0];
+    }
+    return e;
+}
+
+/* Changes in place that are close together are one. */
+static void add_edit(edit_list *list, const edit *e) {
+    edit *last = list->count ? &list->edits[list->count - 1] : NULL;
+
+    if (last && last->kind == IRON_DIFF_CHANGED && e->kind == IRON_DIFF_CHANGED &&
+        last->count[0] == last->count[1] && e->count[0] == e->count[1] &&
+        e->at[1] - last->at[1] - last->count[1] < APART_MIN) {
+        last->count[0] = last->count[1] = last->length = e->at[1] + e->count[1] - last->at[1];
+        return;
+    }
+    list->edits[list->count++] = *e;
+}
+
+/* How many tokens agree from here on. What follows the gap is known to agree. */
+static iron_status agree_onward(const walk *w, uint64_t *same, iron_error *err) {
+    const uint64_t *at = w->at, *end = w->gap->end;
+    uint64_t left = w->run->text[0].tokens - at[0], to_end = at[0] < end[0] ? end[0] - at[0] : 0;
+
+    if (at[0] - at[1] != end[0] - end[1])
+        return agree_from(w->run, at[0], at[1], smaller(left, w->run->text[1].tokens - at[1]), same,
+                          err);
+    IRON_TRY(agree_from(w->run, at[0], at[1], to_end, same, err));
+    if (*same == to_end)
+        *same = left;
+    return IRON_OK;
+}
+
+static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
+    const diff_text *text = w->run->text;
+    uint64_t budget = 8 * AHEAD_MAX + text[0].tokens / 4;
+
+    for (;;) {
+        uint64_t left[2] = {text[0].tokens - w->at[0], text[1].tokens - w->at[1]}, same;
+        resync next;
+        edit e;
+
+        list->has_more = list->count == EDITS_MAX || w->searched > budget;
+        if (list->has_more || (left[0] == 0 && left[1] == 0))
+            return IRON_OK;
+        if (left[0] == 0 || left[1] == 0)
+            next = (resync){true, {left[0], left[1]}};
+        else
+            IRON_TRY(find_resync(w, &next, err));
+        e = make_edit(w, next.skip);
+        add_edit(list, &e);
+        for (int side = 0; side < 2; side++)
+            w->at[side] += next.skip[side];
+        IRON_TRY(agree_onward(w, &same, err));
+        w->at[0] += same;
+        w->at[1] += same;
+    }
+}
+
+/* Do a block of the first and one of the second have the same tokens? */
+static iron_status are_same_block(diff_run *run, uint64_t a, uint64_t b, uint64_t count, bool *yes,
+                                  iron_error *err) {
+    uint64_t same;
+
+    IRON_TRY(agree_from(run, a, b, count, &same, err));
+    *yes = same == count;
+    return IRON_OK;
+}
+
+/* The first edit took a block away or put one in, and a later one did the opposite with the same
+ * block: one edit, which moved it. Two changes that exchanged their blocks reordered them. */
+static iron_status join_with_first(diff_run *run, edit_list *list, iron_error *err) {
+    edit *first = &list->edits[0];
+
+    for (size_t k = 1; k < list->count; k++) {
+        const edit *e = &list->edits[k];
+        bool is_there = e->count[0] == first->count[1] && e->count[1] == first->count[0] &&
+                        e->count[0] + e->count[1] >= SEED_TOKENS;
+
+        if (is_there && e->count[1])
+            IRON_TRY(are_same_block(run, first->at[0], e->at[1], e->count[1], &is_there, err));
+        if (is_there && e->count[0])
+            IRON_TRY(are_same_block(run, e->at[0], first->at[1], e->count[0], &is_there, err));
+        if (!is_there)
+            continue;
+        if (e->count[0] && e->count[1]) {
+            first->kind = IRON_DIFF_REORDERED;
+            first->length = e->at[1] + e->count[1] - first->at[1];
+            first->source = e->at[0];
+        } else {
+            first->kind = IRON_DIFF_MOVED;
+            first->length = e->count[0] + e->count[1];
+            first->position = e->count[0] ? first->at[1] : e->at[1];
+            first->source = e->count[0] ? e->at[0] : first->at[0];
+        }
+        memmove(&list->edits[k], &list->edits[k + 1],
+                (list->count - k - 1) * sizeof list->edits[0]);
+        list->count--;
+        return IRON_OK;
+    }
+    return IRON_OK;
+}
+
+static iron_status find_edits(diff_run *run, const text_gap *g, edit_list *list, iron_error *err) {
+    walk w = {.run = run, .gap = g, .at = {g->first, g->first}};
+    iron_status status;
+
+    w.ahead =
+        iron__allocate(iron__allocator_default(), (size_t)smaller(AHEAD_MAX, run->text[1].tokens),
+                       sizeof *w.ahead, "tokens to search", err);
+    status = w.ahead ? walk_gap(&w, list, err) : IRON_E_NOMEM;
+    iron__release(iron__allocator_default(), w.ahead);
+    if (status == IRON_OK)
+        status = join_with_first(run, list, err);
+    return status;
+}
+
+/* From the first difference to the last. */
+static iron_status find_gap(diff_run *run, text_gap *g, iron_error *err) {
+    const iron_diff_report *r = &run->diff->report;
+    uint64_t left = common_tokens(r) - r->first, same;
+
+    IRON_TRY(agree_before(run, r->tokens[0], r->tokens[1], left, &same, err));
+    g->first = r->first;
+    for (int side = 0; side < 2; side++)
+        g->end[side] = r->tokens[side] - same;
+    return IRON_OK;
+}
+
+/* Values that are not tokens are errors wherever they are. What is outside the gap was read. */
+static iron_status check_gap(diff_run *run, const text_gap *g, iron_error *err) {
+    for (int side = 0; side < 2; side++) {
+        const diff_text *text = &run->text[side];
+        const text_pair pair = {{text, NULL}, {g->first, 0}, g->end[side] - g->first, NULL, false};
+        uint64_t first;
+
+        if (can_be_bad(text))
+            IRON_TRY(compare_texts(run, &pair, &first, err));
+    }
+    return IRON_OK;
+}
+
+/* Fills the list with at least one edit. */
+static iron_status list_edits(diff_run *run, const text_gap *g, edit_list *list, iron_error *err) {
+    walk begin = {.run = run, .gap = g, .at = {g->first, g->first}};
+    uint64_t count[2] = {g->end[0] - g->first, g->end[1] - g->first};
+    edit one = make_edit(&begin, count);
+
+    if (count[0] == count[1])
+        IRON_TRY(find_exchange(run, g, &one, err));
+    if (count[0] == count[1] && one.kind == IRON_DIFF_CHANGED)
+        IRON_TRY(find_order(run, g, &one, err));
+    if (one.kind == IRON_DIFF_CHANGED)
+        IRON_TRY(find_edits(run, g, list, err));
+    else
+        list->edits[list->count++] = one;
+    if (list->edits[0].kind == IRON_DIFF_INSERTED || list->edits[0].kind == IRON_DIFF_EXTENDED ||
+        list->edits[0].kind == IRON_DIFF_CHANGED)
+        IRON_TRY(find_source(run, &list->edits[0], err));
+    return IRON_OK;
+}
+
+/* Did all edits that were found leave everything else in its place? */
+static bool are_in_place(const edit_list *list) {
+    for (size_t k = 0; k < list->count; k++) {
+        const edit *e = &list->edits[k];
+        bool is_end = e->kind == IRON_DIFF_TRUNCATED || e->kind == IRON_DIFF_EXTENDED;
+        bool is_change = e->kind == IRON_DIFF_CHANGED || e->kind == IRON_DIFF_REPEATED;
+
+        if (!is_end && !(is_change && e->count[0] == e->count[1]))
+            return false;
+    }
+    return true;
+}
+
+/* Which chunks differ: those of the gap are compared in place, if nothing has moved. Otherwise all
+ * of them count as different, and so does what follows if the lengths differ. */
+static iron_status compare_gap(diff_run *run, const text_gap *g, const edit_list *list,
+                               iron_error *err) {
+    const iron_diff_report *r = &run->diff->report;
+    diff_bits *bits = &run->diff->bits;
+    text_pair pair = {{&run->text[0], &run->text[1]}, {g->first, g->first}, 0, bits, false};
+    uint64_t common = smaller(g->end[0], g->end[1]), first;
+
+    if (run->manifest[0] && run->manifest[1]) /* words have told it */
+        return IRON_OK;
+    pair.count = common - g->first;
+    if (g->end[0] != g->end[1] || !are_in_place(list))
+        bits_set_tokens(bits, are_in_place(list) ? common : g->first,
+                        g->end[0] == g->end[1] ? common : longer_tokens(r));
+    return are_in_place(list) ? compare_texts(run, &pair, &first, err) : IRON_OK;
 }
 
 /* A shift read off the marks of two manifests.
@@ -1545,36 +2214,6 @@ static iron_status verify_chunks(diff_run *run, int known, uint64_t chunk, uint6
     return IRON_OK;
 }
 
-/* Judging a shift that the tokens have shown. */
-
-/* Less agreement than this is not reported as a shift, unless all ends fit. */
-#define AGREES_MIN     64u
-#define AGREES_MIN_MID 1024u
-
-/* Tokens that were changed and not only inserted or deleted: 0 for a pure shift. */
-static uint64_t shift_changed(const text_shift *shift) {
-    return (shift->at[0] < shift->at[1] ? shift->at[0] : shift->at[1]) - shift->apart;
-}
-
-/* Tokens that one has more at the end than the shift accounts for: 0 if both end as it says. */
-static uint64_t shift_excess(const diff_run *run, const text_shift *shift) {
-    uint64_t a = run->text[0].tokens - shift->at[0], b = run->text[1].tokens - shift->at[1];
-
-    return a > b ? a - b : b - a;
-}
-
-/* Is it more than a coincidence? */
-static bool is_convincing(const diff_run *run, const text_shift *shift) {
-    uint64_t changed = shift_changed(shift);
-
-    if (!shift->is_found || shift->at[0] == shift->at[1])
-        return false;
-    if (shift->to_end && changed == 0 && shift_excess(run, shift) == 0)
-        return shift->agrees > 0;
-    return shift->agrees >= (shift->to_end ? AGREES_MIN : AGREES_MIN_MID) &&
-           shift->agrees / 4 >= changed;
-}
-
 /* The sentences. They say what was seen and no more, and call the two streams "the first" and "the
  * second", since a finding must fit into one line with any names. */
 
@@ -1602,20 +2241,32 @@ static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 static const char *were(uint64_t count) { return count == 1 ? "was" : "were"; }
 
-static void report_same(diff_run *run) {
-    uint64_t tokens = run->diff->report.tokens[0];
+static void set_edit(diff_run *run, uint64_t position, uint64_t length, uint64_t source) {
+    iron_diff_report *r = &run->diff->report;
 
-    say(run, "the same %" PRIu64 " token%s%s", tokens, plural(tokens),
+    r->position = position;
+    r->length = length;
+    r->source = source;
+}
+
+static void report_equal(diff_run *run) {
+    iron_diff_report *r = &run->diff->report;
+
+    set_edit(run, IRON_COUNT_UNKNOWN, 0, IRON_COUNT_UNKNOWN);
+    r->edits = 0;
+    say(run, "the same %" PRIu64 " token%s%s", r->tokens[0], plural(r->tokens[0]),
         run->has_same_seal ? "; their seals are equal" : "");
-    finish(run, IRON_DIFF_SAME, true);
+    finish(run, IRON_DIFF_EQUAL, true);
 }
 
 /* The shorter one is the beginning of the longer. */
 static void report_beginning(diff_run *run, bool is_verified) {
-    const iron_diff_report *r = &run->diff->report;
+    iron_diff_report *r = &run->diff->report;
     bool is_cut = r->tokens[1] < r->tokens[0];
     uint64_t more = longer_tokens(r) - common_tokens(r);
 
+    set_edit(run, common_tokens(r), more, IRON_COUNT_UNKNOWN);
+    r->edits = 1;
     say(run, "the %s is the beginning of the %s, which has %" PRIu64 " token%s more",
         is_cut ? "second" : "first", is_cut ? "first" : "second", more, plural(more));
     if (!is_verified)
@@ -1623,53 +2274,71 @@ static void report_beginning(diff_run *run, bool is_verified) {
             "; positions %" PRIu64 " to %" PRIu64
             " could not be compared: the files are not available",
             r->first, common_tokens(r) - 1);
-    finish(run, is_cut ? IRON_DIFF_CUT : IRON_DIFF_EXTENDED, is_verified);
+    finish(run, is_cut ? IRON_DIFF_TRUNCATED : IRON_DIFF_EXTENDED, is_verified);
 }
 
-/* "N tokens were inserted at position P", as a kind and its numbers. */
-static iron_diff_kind note_shift(diff_run *run, const uint64_t at[2], uint64_t place) {
-    iron_diff_report *r = &run->diff->report;
-    bool is_more = at[1] > at[0];
+static void say_edit(diff_run *run, const edit *e) {
+    uint64_t last = e->position + e->length - 1;
 
-    r->shift = is_more ? at[1] - at[0] : at[0] - at[1];
-    r->shift_at = place;
-    return is_more ? IRON_DIFF_INSERTED : IRON_DIFF_DELETED;
-}
-
-static const char *what_happened(iron_diff_kind kind) {
-    return kind == IRON_DIFF_INSERTED ? "inserted" : "deleted";
-}
-
-/* What is left where the lengths do not fit the shift. */
-static void say_excess(diff_run *run, const text_shift *shift) {
-    uint64_t left[2] = {run->text[0].tokens - shift->at[0], run->text[1].tokens - shift->at[1]};
-    uint64_t excess = shift_excess(run, shift);
-
-    if (excess)
-        say(run, "; the %s has %" PRIu64 " token%s more at its end",
-            left[0] > left[1] ? "first" : "second", excess, plural(excess));
-}
-
-static void report_shift(diff_run *run, const text_shift *shift) {
-    iron_diff_kind kind = note_shift(run, shift->at, shift->apart);
-    uint64_t shifted = run->diff->report.shift;
-
-    if (shift_changed(shift) == 0)
-        say(run, "%" PRIu64 " token%s %s %s at position %" PRIu64, shifted, plural(shifted),
-            were(shifted), what_happened(kind), shift->apart);
-    else
-        say(run, "at position %" PRIu64 " %" PRIu64 " tokens were replaced by %" PRIu64 " others",
-            shift->apart, shift->at[0] - shift->apart, shift->at[1] - shift->apart);
-    if (shift->to_end) {
-        say(run, "; the rest agrees");
-        say_excess(run, shift);
-    } else {
-        say(run, "; the next %" PRIu64 " tokens agree, and there are more differences",
-            shift->agrees);
+    switch (e->kind) {
+    case IRON_DIFF_TRUNCATED:
+    case IRON_DIFF_DELETED:
+        say(run, "%" PRIu64 " token%s of the first, from position %" PRIu64 " on, %s deleted",
+            e->length, plural(e->length), e->position, were(e->length));
+        break;
+    case IRON_DIFF_EXTENDED:
+    case IRON_DIFF_INSERTED:
+        say(run, "%" PRIu64 " token%s %s inserted at position %" PRIu64, e->length,
+            plural(e->length), were(e->length), e->position);
+        break;
+    case IRON_DIFF_REPEATED:
+        say(run,
+            "at position %" PRIu64 " the second repeats %" PRIu64
+            " tokens of the first, from its position %" PRIu64 " on%s",
+            e->position, e->length, e->source, e->count[0] ? ", in place of others" : "");
+        break;
+    case IRON_DIFF_MOVED:
+        say(run,
+            "%" PRIu64 " token%s moved from position %" PRIu64 " of the first to %" PRIu64
+            " of the second",
+            e->length, plural(e->length), e->source, e->position);
+        break;
+    case IRON_DIFF_REORDERED:
+        say(run,
+            "positions %" PRIu64 " to %" PRIu64
+            " have the same tokens in another order: blocks changed places",
+            e->position, last);
+        break;
+    default:
+        if (e->count[0] == e->count[1] && e->length == 1)
+            say(run, "the token at position %" PRIu64 " changed", e->position);
+        else if (e->count[0] == e->count[1])
+            say(run, "tokens changed from position %" PRIu64 " to %" PRIu64, e->position, last);
+        else
+            say(run, "at position %" PRIu64 " %" PRIu64 " token%s became %" PRIu64 " others",
+                e->position, e->count[0], plural(e->count[0]), e->count[1]);
     }
-    if (shift->has_changes)
-        say(run, "; before that tokens changed in place");
-    finish(run, kind, shift->to_end);
+}
+
+/* Names the first edit, and says how many there are. */
+static void report_edits(diff_run *run, const edit_list *list) {
+    const edit *e = &list->edits[0];
+    iron_diff_report *r = &run->diff->report;
+
+    if (list->count == 1 && !list->has_more &&
+        (e->kind == IRON_DIFF_TRUNCATED || e->kind == IRON_DIFF_EXTENDED)) {
+        report_beginning(run, true);
+        return;
+    }
+    set_edit(run, e->position, e->length, e->source);
+    r->edits = list->count;
+    r->has_more_edits = list->has_more;
+    say_edit(run, e);
+    if (list->count == 1 && !list->has_more)
+        say(run, "; the rest agrees");
+    else
+        say(run, "; the first of %s%zu edits", list->has_more ? "more than " : "", list->count);
+    finish(run, e->kind, true);
 }
 
 /* Where the run of differing chunks begins that holds a mark. */
@@ -1685,22 +2354,30 @@ static uint64_t differing_begin(const diff_run *run, const uint64_t at[2]) {
 /* is_verified: the words of all chunks after the first difference were found at the shift. */
 static void report_marks(diff_run *run, const marks_shift *shift, bool is_verified) {
     uint64_t place = differing_begin(run, shift->at);
-    iron_diff_kind kind = note_shift(run, shift->at, place);
-    uint64_t shifted = run->diff->report.shift;
+    bool is_more = shift->at[1] > shift->at[0];
+    uint64_t by = is_more ? shift->at[1] - shift->at[0] : shift->at[0] - shift->at[1];
 
-    say(run, "%" PRIu64 " token%s %s%s %s after position %" PRIu64, shifted, plural(shifted),
-        is_verified ? "" : "apparently ", were(shifted), what_happened(kind), place);
+    set_edit(run, place, by, IRON_COUNT_UNKNOWN);
+    run->diff->report.has_more_edits = shift->has_more;
+    say(run, "%" PRIu64 " token%s %s%s %s after position %" PRIu64, by, plural(by),
+        is_verified ? "" : "apparently ", were(by), is_more ? "inserted" : "deleted", place);
     if (is_verified)
         say(run, "; the chunks after them agree");
     else
         say(run, ", as marks of %" PRIu64 " chunk%s suggest", shift->votes, plural(shift->votes));
     if (shift->has_more)
         say(run, "; there are more shifts further on");
-    finish(run, kind, is_verified);
+    finish(run, is_more ? IRON_DIFF_INSERTED : IRON_DIFF_DELETED, is_verified);
 }
 
 static void report_reordered(diff_run *run, const chunk_moves *moves) {
-    run->diff->report.moved = moves->elsewhere;
+    iron_diff_report *r = &run->diff->report;
+    uint64_t last = r->chunks;
+
+    while (last > 0 && !bits_has(&run->diff->bits, last - 1))
+        last--;
+    set_edit(run, r->first, smaller(last * r->chunk_tokens, r->tokens[1]) - r->first,
+             moves->from * r->chunk_tokens);
     say(run,
         "the same chunks in another order: %" PRIu64 " moved, the first is chunk %" PRIu64
         ", which stands at %" PRIu64 " in the second",
@@ -1709,7 +2386,10 @@ static void report_reordered(diff_run *run, const chunk_moves *moves) {
 }
 
 static void report_repeated(diff_run *run, const chunk_moves *moves) {
-    run->diff->report.moved = moves->excess;
+    iron_diff_report *r = &run->diff->report;
+
+    set_edit(run, moves->to * r->chunk_tokens, moves->excess * r->chunk_tokens,
+             moves->from * r->chunk_tokens);
     say(run,
         "%" PRIu64 " chunk%s of the first stand%s in the second once more: chunk %" PRIu64
         " also at %" PRIu64,
@@ -1721,25 +2401,24 @@ static void report_repeated(diff_run *run, const chunk_moves *moves) {
     finish(run, IRON_DIFF_REPEATED, true);
 }
 
-/* The tokens inserted are a repetition of those directly before them. */
-static void report_repeated_at(diff_run *run, const text_shift *shift) {
+/* All that chunks can tell: from the first that differs to the last. */
+static void set_changed(diff_run *run) {
     iron_diff_report *r = &run->diff->report;
-    uint64_t more = shift->at[1] - shift->at[0];
+    uint64_t last = r->chunks;
 
-    note_shift(run, shift->at, shift->apart);
-    r->moved = more / r->chunk_tokens;
-    say(run,
-        "at position %" PRIu64 " the %" PRIu64 " tokens before it stand once more; the rest agrees",
-        shift->apart, more);
-    say_excess(run, shift);
-    finish(run, IRON_DIFF_REPEATED, true);
+    while (last > 0 && !bits_has(&run->diff->bits, last - 1))
+        last--;
+    set_edit(run, r->first, smaller(last * r->chunk_tokens, longer_tokens(r)) - r->first,
+             IRON_COUNT_UNKNOWN);
+    if (r->chunks == 1)
+        say(run, "tokens differ");
+    else
+        say(run, "tokens differ in %" PRIu64 " of %" PRIu64 " chunks", r->differing_chunks,
+            r->chunks);
 }
 
 static void report_changed(diff_run *run, const chunk_moves *moves) {
-    const iron_diff_report *r = &run->diff->report;
-
-    say(run, "tokens differ in %" PRIu64 " of %" PRIu64 " chunk%s", r->differing_chunks, r->chunks,
-        plural(r->chunks));
+    set_changed(run);
     if (moves && moves->elsewhere)
         say(run,
             "; %" PRIu64 " chunk%s of the first stand%s elsewhere in the second (chunk %" PRIu64
@@ -1749,34 +2428,20 @@ static void report_changed(diff_run *run, const chunk_moves *moves) {
     finish(run, IRON_DIFF_CHANGED, true);
 }
 
-/* A shift that ends again: from at[0] and at[1] on, for `agrees` tokens (0: about there). */
-static void report_moved_range(diff_run *run, const uint64_t at[2], uint64_t agrees) {
+/* A shift that ends again, from about at[0] and at[1] on. */
+static void report_moved_range(diff_run *run, const uint64_t at[2]) {
     bool is_more = at[1] > at[0];
-    uint64_t by = is_more ? at[1] - at[0] : at[0] - at[1];
-    const iron_diff_report *r = &run->diff->report;
 
-    say(run, "tokens differ in %" PRIu64 " of %" PRIu64 " chunk%s; ", r->differing_chunks,
-        r->chunks, plural(r->chunks));
-    if (agrees)
-        say(run, "the first's %" PRIu64 " tokens from position %" PRIu64, agrees, at[0]);
-    else
-        say(run, "some of the first's tokens from about position %" PRIu64, at[0]);
-    say(run, " stand %" PRIu64 " %s in the second", by, is_more ? "later" : "earlier");
+    set_changed(run);
+    say(run,
+        "; some of the first's tokens from about position %" PRIu64 " stand %" PRIu64
+        " %s in the second",
+        at[0], is_more ? at[1] - at[0] : at[0] - at[1], is_more ? "later" : "earlier");
     finish(run, IRON_DIFF_CHANGED, true);
 }
 
-/* The order of explanations: the surest and cheapest first.
- *
- *     1. one is a beginning of the other      known from the comparison
- *     2. one chunk of many, the same length   nothing to explain, unless it is the last: what is
- *                                             inserted there pushes as much out at the end
- *     3. a shift that reaches to the end      lengths and probes, verified by the tokens
- *     4. the same chunks in another order     the words of all chunks: another pass if there are
- *        or more often                        no manifests
- *     5. any other shift                      as probes found it, or marks
- *
- * Without the tokens of both sides only words and marks can tell, and what marks tell is a
- * suggestion. */
+/* The order of explanations: the surest and cheapest first. With the tokens of both, edits are
+ * found in them. Otherwise only words and marks can tell, and what marks tell is a suggestion. */
 
 /* Could the shorter one be the beginning of the longer, as far as words can tell? Its last chunk is
  * shorter than the other's: it can be compared where the other's tokens are available. */
@@ -1824,58 +2489,47 @@ static bool is_in_place_again(const diff_run *run) {
     return r->tokens[0] == r->tokens[1] && !bits_has(&run->diff->bits, r->chunks - 1);
 }
 
-static void report_any_shift(diff_run *run, const text_shift *shift) {
-    if (!shift->to_end && is_in_place_again(run))
-        report_moved_range(run, shift->at, shift->agrees);
+/* Did two adjacent runs of chunks change places, first ... middle-1 and middle ... end-1? */
+static bool is_exchange(const diff_run *run, uint64_t first, uint64_t middle, uint64_t end) {
+    const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
+    uint64_t k = first,
+             turn = first + (end - middle); /* in the second, the first run begins here */
+
+    while (k < end && chunks_equal(a, k < turn ? k + (middle - first) : k - (end - middle), b, k))
+        k++;
+    return k == end;
+}
+
+/* One run of chunks that moved. */
+static bool report_moved(diff_run *run) {
+    const iron_diff_report *r = &run->diff->report;
+    uint64_t first = r->first / r->chunk_tokens, end = r->chunks, middle = first + 1;
+    uint64_t ahead, behind;
+
+    while (end > first && !bits_has(&run->diff->bits, end - 1))
+        end--;
+    while (middle < end && !is_exchange(run, first, middle, end))
+        middle++;
+    if (middle >= end || end * r->chunk_tokens > r->tokens[0])
+        return false;
+    ahead = (middle - first) * r->chunk_tokens;
+    behind = (end - middle) * r->chunk_tokens;
+    first *= r->chunk_tokens;
+    if (behind <= ahead)
+        set_edit(run, first, behind, first + ahead);
     else
-        report_shift(run, shift);
-}
-
-/* Is it only an insertion or a deletion, and all of it was seen? */
-static bool is_pure(const diff_run *run, const text_shift *shift) {
-    return is_convincing(run, shift) && shift->to_end && !shift->has_changes &&
-           shift_changed(shift) == 0;
-}
-
-/* Are the inserted tokens a repetition of those directly before them? */
-static iron_status check_repeat(diff_run *run, const text_shift *shift, bool *is_repeat,
-                                iron_error *err) {
-    uint64_t more = shift->at[1] - shift->at[0], same;
-    text_pair what = {
-        {&run->text[0], &run->text[1]}, {shift->apart - more, shift->apart}, more, NULL};
-
-    *is_repeat = false;
-    if (shift->at[1] < shift->at[0] || more > shift->apart)
-        return IRON_OK;
-    IRON_TRY(compare_texts(run, &what, &same, err));
-    *is_repeat = same == more;
-    return IRON_OK;
-}
-
-static bool is_large_insertion(const diff_run *run, const text_shift *shift) {
-    return shift->at[1] > shift->at[0] &&
-           shift->at[1] - shift->at[0] >= run->diff->bits.chunk_tokens;
-}
-
-/* A pure shift is reported at once, except for one that may be a repetition of chunks. */
-static iron_status explain_by_tokens(diff_run *run, text_shift *shift, bool *is_done,
-                                     iron_error *err) {
-    *is_done = false;
-    IRON_TRY(find_shift(run, shift, err));
-    if (!is_pure(run, shift))
-        return IRON_OK;
-    if (is_large_insertion(run, shift)) {
-        IRON_TRY(check_repeat(run, shift, is_done, err));
-        if (*is_done)
-            report_repeated_at(run, shift);
-        return IRON_OK;
-    }
-    *is_done = true;
-    report_shift(run, shift);
-    return IRON_OK;
+        set_edit(run, first + behind, ahead, first);
+    say(run,
+        "%" PRIu64 " tokens moved from position %" PRIu64 " of the first to %" PRIu64
+        " of the second; all other chunks agree",
+        r->length, r->source, r->position);
+    finish(run, IRON_DIFF_MOVED, true);
+    return true;
 }
 
 static bool report_moves(diff_run *run, const chunk_moves *moves) {
+    if (moves->excess == 0 && moves->missing == 0 && report_moved(run))
+        return true;
     if (moves->excess == 0 && moves->missing == 0)
         report_reordered(run, moves);
     else if (moves->excess > 0 && moves->foreign == 0)
@@ -1885,40 +2539,24 @@ static bool report_moves(diff_run *run, const chunk_moves *moves) {
     return true;
 }
 
-/* Verifies a shift that marks suggest with the tokens. */
-static iron_status verify_marks(diff_run *run, const iron_manifest *const words[2],
-                                text_shift *shift, iron_error *err) {
-    uint64_t chunk = shift->apart / run->diff->bits.chunk_tokens;
-    marks_shift marks;
+static iron_status explain_texts(diff_run *run, iron_error *err) {
+    edit_list *list = calloc(1, sizeof *list);
+    text_gap gap;
+    iron_status status;
 
-    IRON_TRY(find_marks_shift(words[0], words[1], chunk, &marks, err));
-    shift->is_found = false;
-    if (!marks.is_found || marks.at[0] < shift->apart || marks.at[1] < shift->apart)
-        return IRON_OK;
-    return verify_shift(run, marks.at, shift, err);
-}
-
-static iron_status explain_files(diff_run *run, iron_error *err) {
-    const iron_manifest *words[2];
-    text_shift shift;
-    chunk_moves moves;
-    bool is_done;
-
-    IRON_TRY(explain_by_tokens(run, &shift, &is_done, err));
-    if (is_done)
-        return IRON_OK;
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(words_of(run, side, &words[side], err));
-    IRON_TRY(find_moves(words[0], words[1], &moves, err));
-    if (report_moves(run, &moves))
-        return IRON_OK;
-    if (!is_convincing(run, &shift))
-        IRON_TRY(verify_marks(run, words, &shift, err));
-    if (is_convincing(run, &shift))
-        report_any_shift(run, &shift);
-    else
-        report_changed(run, &moves);
-    return IRON_OK;
+    if (!list)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a list of edits");
+    status = find_gap(run, &gap, err);
+    if (status == IRON_OK)
+        status = check_gap(run, &gap, err);
+    if (status == IRON_OK)
+        status = list_edits(run, &gap, list, err);
+    if (status == IRON_OK)
+        status = compare_gap(run, &gap, list, err);
+    if (status == IRON_OK)
+        report_edits(run, list);
+    free(list);
+    return status;
 }
 
 /* Verifies a shift of marks where one side's tokens are available: the other's chunks after the one
@@ -1948,7 +2586,7 @@ static iron_status explain_words(diff_run *run, iron_error *err) {
     if (!marks.is_found) {
         report_changed(run, &moves);
     } else if (is_in_place_again(run)) {
-        report_moved_range(run, marks.at, 0);
+        report_moved_range(run, marks.at);
     } else {
         IRON_TRY(verify_marks_by_words(run, &marks, &is_verified, err));
         report_marks(run, &marks, is_verified);
@@ -1956,31 +2594,12 @@ static iron_status explain_words(diff_run *run, iron_error *err) {
     return IRON_OK;
 }
 
-/* Only the last chunk differs. */
-static iron_status explain_last_chunk(diff_run *run, iron_error *err) {
-    text_shift shift;
-    bool is_done;
-
-    IRON_TRY(explain_by_tokens(run, &shift, &is_done, err));
-    if (is_done)
-        return IRON_OK;
-    if (is_convincing(run, &shift))
-        report_shift(run, &shift);
-    else
-        report_changed(run, NULL);
-    return IRON_OK;
-}
-
 static iron_status explain_difference(diff_run *run, iron_error *err) {
     const iron_diff_report *r = &run->diff->report;
     bool is_small = r->differing_chunks == 1 && r->tokens[0] == r->tokens[1];
 
-    if (!is_small && has_texts(run))
-        return explain_files(run, err);
     if (!is_small && run->manifest[0] && run->manifest[1])
         return explain_words(run, err);
-    if (has_texts(run) && !is_in_place_again(run))
-        return explain_last_chunk(run, err);
     if (!is_small)
         snprintf(run->note, sizeof run->note,
                  "; moved tokens can be found in files, not in a pipe");
@@ -1988,14 +2607,18 @@ static iron_status explain_difference(diff_run *run, iron_error *err) {
     return IRON_OK;
 }
 
-/* Fills the report's kind, shift, moved, is_verified and text. */
+/* Fills the report's kind, edit, is_verified and text. */
 static iron_status explain(diff_run *run, iron_error *err) {
     bool is_beginning, is_verified;
 
-    if (run->diff->report.differing_chunks == 0) {
-        report_same(run);
+    run->diff->report.edits = IRON_COUNT_UNKNOWN;
+    if (run->diff->report.first == IRON_COUNT_UNKNOWN) {
+        report_equal(run);
         return IRON_OK;
     }
+    /* a place that is not exact: files have changed since their words were made */
+    if (has_texts(run) && run->diff->report.first_end == run->diff->report.first + 1)
+        return explain_texts(run, err);
     IRON_TRY(find_beginning(run, &is_beginning, &is_verified, err));
     if (!is_beginning)
         return explain_difference(run, err);
@@ -2044,6 +2667,7 @@ static iron_status find_ranges(iron_diff *d, iron_error *err) {
     r->chunk_tokens = d->bits.chunk_tokens;
     r->chunks = chunks_of(longer, r->chunk_tokens);
     r->range_count = walk_ranges(&d->bits, r->chunks, &r->differing_chunks, NULL);
+    free(d->ranges);
     d->ranges = calloc(r->range_count + 1, sizeof *d->ranges);
     if (!d->ranges)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM,
@@ -2075,6 +2699,8 @@ static iron_status run_comparison(diff_run *run, const iron_diff_options *o, iro
         status = find_ranges(run->diff, err);
     if (status == IRON_OK)
         status = explain(run, err);
+    if (status == IRON_OK && has_texts(run)) /* edits have told which chunks differ */
+        status = find_ranges(run->diff, err);
     for (int side = 0; side < 2; side++) {
         close_text(&run->text[side]);
         iron_manifest_destroy(run->made[side]);

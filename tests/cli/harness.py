@@ -151,6 +151,23 @@ def npy(values, descr="<f4", letter="f", shape=None, fortran=False) -> bytes:
             + struct.pack(f"<{len(values)}{letter}", *values))
 
 
+def applied_edit(a, b, report) -> list:
+    """The first stream with the one edit that `iron diff` reports."""
+    kind, at, length = report["kind"], report["position"], report["length"]
+    source = report["source"]
+    if kind in ("deleted", "truncated"):
+        return a[:at] + a[at + length:]
+    if kind in ("inserted", "extended"):
+        return a[:at] + b[at:at + length] + a[at:]
+    if kind == "repeated":
+        gone = length if len(a) == len(b) else 0  # in place of others
+        return a[:at] + a[source:source + length] + a[at + gone:]
+    if kind == "moved":
+        rest = a[:source] + a[source + length:]
+        return rest[:at] + a[source:source + length] + rest[at:]
+    return a[:at] + b[at:at + length] + a[at + length + len(a) - len(b):]  # changed, reordered
+
+
 def floats32(values) -> list[float]:
     """Values rounded to float32."""
     return list(array.array("f", values))

@@ -321,7 +321,7 @@ class SparseFiles(SparseTest):
         found, = self.bounded("check", "m")
         self.assertEqual(found["status"], "ok")
         same = self.bounded("diff", stream.path, other.path, "--dtype", "u16")
-        self.assertEqual((same["same"], same["tokens"]), (True, [stream.count] * 2))
+        self.assertEqual((same["equal"], same["tokens"]), (True, [stream.count] * 2))
         position = stream.count - 3 * CHUNK // 2
         value = stream.tokens.get(position, 0)
         other.put(position, value ^ 1)

@@ -16,8 +16,8 @@ import unittest
 
 from harness import DTYPES, SEED, IronTest, npy, oracle, pack, parse_json
 
-KEYS = ["same", "kind", "tokens", "first_difference", "chunk_tokens", "chunks", "differing_chunks",
-        "ranges", "shift", "shift_at", "moved", "verified", "text"]
+KEYS = ["equal", "kind", "position", "length", "source", "edits", "more_edits", "tokens",
+        "first_difference", "chunk_tokens", "chunks", "differing_chunks", "ranges", "verified", "text"]
 CHUNK = 1024
 
 
@@ -41,7 +41,7 @@ def compared(a, b, size=CHUNK) -> dict:
     if first is not None:
         values = [s[first] if first < len(s) else None for s in (a, b)]
         place = {"position": first, "end": first + 1, "values": values}
-    return {"same": first is None, "tokens": [len(a), len(b)], "first_difference": place,
+    return {"equal": first is None, "tokens": [len(a), len(b)], "first_difference": place,
             "chunk_tokens": size, "chunks": len(chunks), "differing_chunks": differing,
             "ranges": ranges}
 
@@ -65,13 +65,19 @@ class DiffTest(IronTest):
         self.assertEqual(result.err, b"", str(result))
         report = parse_json(result.out)
         self.assertEqual(list(report), KEYS)
-        self.assertEqual(result.code, 0 if report["same"] else 1, str(result))
-        self.assertEqual(report["same"], report["kind"] == "same")
+        self.assertEqual(result.code, 0 if report["equal"] else 1, str(result))
+        self.assertEqual(report["equal"], report["kind"] == "equal")
         return report
 
     def assert_compared(self, a, b, *args, size=CHUNK, **kwargs) -> dict:
         report = self.diff(*args, **kwargs)
         expected = compared(a, b, size)
+        if report["edits"] and report["kind"] not in ("changed", "truncated", "extended"):
+            # what follows an edit has moved: the ranges may contain more than what differs
+            inside = [range(*r) for r in report["ranges"]]
+            for begin, end in expected.pop("ranges"):
+                self.assertTrue(any(begin in r and end - 1 in r for r in inside), report)
+            self.assertGreaterEqual(report["differing_chunks"], expected.pop("differing_chunks"))
         self.assertEqual({k: report[k] for k in expected}, expected)
         return report
 
@@ -129,7 +135,7 @@ class Comparing(DiffTest):
         self.assert_compared(a, b, "a", "-", *options, stdin=pack(b))
         self.assert_compared(b, a, "-", "a", *options, stdin=pack(b))
         report = self.assert_compared(a, a[:100], "a", "-", *options, stdin=pack(a[:100]))
-        self.assertEqual(report["kind"], "cut")
+        self.assertEqual(report["kind"], "truncated")
         self.assert_compared(a, a, "a", "-", *options, stdin=pack(a))
 
     def test_empty_streams(self):
@@ -143,7 +149,7 @@ class Comparing(DiffTest):
         a = self.tokens(40000)
         self.write_tokens("a", a)
         self.assertEqual(self.succeeds("diff", "a", "a", "--dtype", "u32").text,
-                         "same: 40000 tokens\n")
+                         "equal: 40000 tokens\n")
         b = a[:]
         for k in range(0, 26000, 2 * CHUNK):
             b[k] = 60000
@@ -174,27 +180,38 @@ class Explaining(DiffTest):
         for count in (1, 3, 4, 1000, 1025):
             at = self.dice.randrange(len(a))
             b = a[:at] + [60000] * count + a[at:]
-            self.assert_found(self.found(a, b), kind="inserted", shift=count, shift_at=at,
-                              verified=True)
-            self.assert_found(self.found(b, a), kind="deleted", shift=count, shift_at=at,
-                              verified=True)
-
-    def test_reordered_repeated_cut(self):
-        shards = [self.tokens(4 * CHUNK) for _ in range(5)]
-
-        def joined(order):
-            return [t for k in order for t in shards[k]]
-        a = joined((0, 1, 2, 3, 4))
-        self.assert_found(self.found(a, joined((0, 2, 1, 3, 4))), kind="reordered", moved=8)
-        self.assert_found(self.found(a, joined((0, 1, 2, 2, 3, 4))), kind="repeated", moved=4)
-        self.assert_found(self.found(a, joined((0, 1, 1, 3, 4))), kind="repeated", moved=4)
-        self.assert_found(self.found(a, a[:-5]), kind="cut")
-        self.assert_found(self.found(a[:-5], a), kind="extended")
+            self.assert_found(self.found(a, b), kind="inserted", length=count, position=at,
+                              edits=1, more_edits=False, source=None, verified=True)
+            self.assert_found(self.found(b, a), kind="deleted", length=count, position=at,
+                              edits=1, more_edits=False, source=None, verified=True)
 
     def test_unrelated(self):
         for limit in (2, 50000):
-            self.assert_found(self.found(self.tokens(9000, limit), self.tokens(9001, limit)),
-                              kind="changed", shift=0, moved=0)
+            a, b = self.tokens(9000, limit), self.tokens(9001, limit)
+            self.write_tokens("a", a)
+            self.write_tokens("b", b)
+            report = self.diff("a", "b", "--dtype", "u32")
+            self.assert_found(report, kind="changed", source=None)
+
+    def test_sentences(self):
+        a = self.tokens(20000)
+
+        def says(b, *words):
+            self.write_tokens("a", a)
+            self.write_tokens("b", b)
+            text = self.iron("diff", "a", "b", "--dtype", "u32").text
+            for word in words:
+                self.assertIn(word, text)
+        says(a[:9000] + a[3000:4000] + a[9000:],
+             "repeated: at position 9000 the second repeats 1000 tokens of the first, from its "
+             "position 3000 on; the rest agrees\n")
+        says(a[:5000] + a[6000:9000] + a[5000:6000] + a[9000:],
+             "moved: 1000 tokens moved from position 5000 of the first to 8000 of the second")
+        says(a[:5000] + a[6000:], "deleted: 1000 tokens of the first, from position 5000 on, were")
+        says(a[:5000] + [60000] + a[5001:], "changed: the token at position 5000 changed; the rest")
+        says(a[:5000] + [60000, 60001] + a[5000:-3], "inserted: 2 tokens were inserted at position "
+             "5000; the first of 2 edits\n")
+        says(a[:-3], "truncated: the second is the beginning of the first, which has 3 tokens more")
 
 
 class Manifests(DiffTest):
@@ -212,7 +229,7 @@ class Manifests(DiffTest):
             with self.subTest(pair=pair):
                 report = self.assert_compared(self.a, self.b, *pair, "--dtype", "u32")
                 self.assertEqual(
-                    (report["kind"], report["shift"], report["shift_at"], report["verified"]),
+                    (report["kind"], report["length"], report["position"], report["verified"]),
                     ("inserted", 3, 9000, True))
 
     def test_without_their_files(self):
@@ -223,11 +240,11 @@ class Manifests(DiffTest):
         expected = compared(self.a, self.b)
         expected["first_difference"] = {"position": 8192, "end": 9216, "values": [None, None]}
         self.assertEqual({k: report[k] for k in expected}, expected)
-        self.assertEqual((report["kind"], report["shift"], report["shift_at"], report["verified"]),
+        self.assertEqual((report["kind"], report["length"], report["position"], report["verified"]),
                          ("inserted", 3, 8192, True))
         os.remove(self.dir / "a.bin")
         report = self.diff("a.m", "b.m")
-        self.assertEqual((report["kind"], report["shift"], report["verified"]),
+        self.assertEqual((report["kind"], report["length"], report["verified"]),
                          ("inserted", 3, False))
         self.assertIn("first difference in positions 8192 to 9215", self.iron("diff", "a.m",
                                                                               "b.m").text)
@@ -250,14 +267,22 @@ class Manifests(DiffTest):
                          {"position": 8192, "end": 9216, "values": [None, None]})
         self.assertIn("b.m are no longer what its manifest says", report["text"])
 
+    def test_the_manifest_tells_the_dtype(self):
+        self.write_tokens("u16.bin", self.a, "u16")
+        self.write_tokens("changed.bin", self.a[:50] + [7] + self.a[51:], "u16")
+        self.manifest("u16.m", "u16.bin", dtype="u16")
+        self.assertEqual(self.diff("u16.m", "changed.bin")["position"], 50)
+        self.assertEqual(self.diff("changed.bin", "u16.m")["length"], 1)
+        self.assertEqual(self.diff("u16.m", "a.bin", "--dtype", "u32")["kind"], "equal")
+
     def test_equal_manifests(self):
         self.manifest("a.m", "a.bin")
         self.manifest("c.m", "a.bin", chunk=4096)
         text = self.succeeds("diff", "a.m", "a.bin", "--dtype", "u32").text
-        self.assertEqual(text, f"same: 20000 tokens, seal {oracle.seal(self.a)}\n")
-        self.assertEqual(self.diff("a.m", "c.m")["kind"], "same")
+        self.assertEqual(text, f"equal: 20000 tokens, seal {oracle.seal(self.a)}\n")
+        self.assertEqual(self.diff("a.m", "c.m")["kind"], "equal")
         os.remove(self.dir / "a.bin")
-        self.assertEqual(self.diff("a.m", "c.m")["kind"], "same")
+        self.assertEqual(self.diff("a.m", "c.m")["kind"], "equal")
 
     def test_different_chunk_sizes(self):
         self.manifest("a.m", "a.bin")
@@ -275,7 +300,7 @@ class Manifests(DiffTest):
         members = json.loads((self.dir / "a.m").read_text())
         text = json.dumps(members, sort_keys=True, indent=400)  # the schema comes late
         self.write("sorted.m", text.encode())
-        self.assertEqual(self.diff("sorted.m", "a.bin", "--dtype", "u32")["kind"], "same")
+        self.assertEqual(self.diff("sorted.m", "a.bin", "--dtype", "u32")["kind"], "equal")
         self.assert_compared(self.a, self.b, "sorted.m", "b.bin", "--dtype", "u32")
 
     def test_manifest_with_a_wrong_seal(self):

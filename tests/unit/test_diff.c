@@ -20,7 +20,7 @@ static void equal_streams_of_all_sizes(void **state) {
             stream s = stream_random(5, 50257, sizes[k]);
             iron_diff_report r = compare_files(&place, &s, &s, 1024, threads_tried[t]);
 
-            assert_int_equal(r.kind, IRON_DIFF_SAME);
+            assert_int_equal(r.kind, IRON_DIFF_EQUAL);
             assert_int_equal(r.first, IRON_COUNT_UNKNOWN);
             assert_int_equal(r.differing_chunks, 0);
             free(s.tokens);
@@ -98,7 +98,7 @@ static void every_pair_of_widths(void **state) {
             uint32_t threads = threads_tried[(x + y) % 4];
 
             assert_int_equal(compare_dtypes(&a, &b, dtypes[x], dtypes[y], threads).kind,
-                             IRON_DIFF_SAME);
+                             IRON_DIFF_EQUAL);
             b.tokens[rng_below(&r, b.count)] ^= 4;
             compare_dtypes(&a, &b, dtypes[x], dtypes[y], threads);
             b.tokens[b.count - 1] ^= 1;
@@ -234,9 +234,9 @@ static void a_pipe_on_either_side(void **state) {
         for (int piped = 0; piped < 2; piped++) {
             iron_diff_report r = compare_piped(&a, &b, piped);
 
-            assert_int_equal(r.kind, counts[k] == a.count ? IRON_DIFF_SAME : IRON_DIFF_CUT);
+            assert_int_equal(r.kind, counts[k] == a.count ? IRON_DIFF_EQUAL : IRON_DIFF_TRUNCATED);
             assert_int_equal(compare_piped(&b, &a, piped).kind,
-                             counts[k] == a.count ? IRON_DIFF_SAME : IRON_DIFF_EXTENDED);
+                             counts[k] == a.count ? IRON_DIFF_EQUAL : IRON_DIFF_EXTENDED);
             if (counts[k] > 0) {
                 b.tokens[counts[k] / 2] ^= 1;
                 b.tokens[counts[k] - 1] ^= 1;
