@@ -203,11 +203,17 @@ static iron_status check_file_seals(const iron_manifest *m, const char *name, ir
                   name, f->path, f->words.count, iron__manifest_file_tokens(m, k));
         REFUSE_IF(f->words.count == 0 && (f->words.t || f->words.a || f->words.b),
                   "%.80s: %.60s has no tokens here, but its words are not zeros", name, f->path);
-        REFUSE_IF(f->tokens > 0 && f->tokens == m->stream_tokens &&
-                      !iron__words_equal(&f->words, &m->words),
-                  "%.80s: the seals of %.60s, the only file with tokens, and of the stream differ; "
-                  "the manifest is damaged",
-                  name, f->path);
+        if (f->tokens > 0 && f->tokens == m->stream_tokens &&
+            !iron__words_equal(&f->words, &m->words)) {
+            char seals[2][IRON_SEAL_TEXT];
+
+            iron__seal_text(m->words, seals[0]);
+            iron__seal_text(f->words, seals[1]);
+            IRON_FAIL(err, IRON_E_FORMAT,
+                      "%.60s is a damaged manifest: its seal is %s, that of its only file with "
+                      "tokens, %.60s, is %s",
+                      name, seals[0], f->path, seals[1]);
+        }
         sum += f->words.t;
     }
     REFUSE_IF(m->parts == 0 && sum != m->words.t,

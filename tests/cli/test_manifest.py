@@ -145,19 +145,14 @@ class ManyFiles(ManifestTest):
         for name in names:
             (self.dir / name).write_bytes(r.randbytes(2 * r.randrange(40)))
         few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))}
-        self.succeeds("sum", "data", "--dtype", "u16", "--manifest", "m", **few)
-        self.assertEqual(self.check(**few).text, "10000 files of m: OK\n")
-        self.assertEqual(self.check("--quiet").text, "")
-        self.write_tokens(names[7000], [1] * 50, "u16")
         changed = self.write_tokens(names[5000], [1] * 50, "u16")
         self.succeeds("sum", "data", "--dtype", "u16", "--manifest", "m", **few)
+        self.assertEqual(self.check(**few).text, "10000 files of m: OK\n")
         changed.write_bytes(pack([1] * 49 + [2], "u16"))
         result = self.check(code=1, **few)
         self.assertEqual(result.text, f"{names[5000]}: FAILED\n9999 of 10000 files of m: OK\n")
         self.assertEqual(result.message, "iron: 1 file differs\n")
         (self.dir / names[7000]).unlink()
-        self.assertEqual(self.check("--quiet", code=1, **few).text,
-                         f"{names[5000]}: FAILED\n{names[7000]}: FAILED open or read\n")
         found = self.statuses(code=1)
         self.assertEqual(len(found), count)
         self.assertEqual({name for name in names if found[name] != "ok"},
@@ -171,6 +166,7 @@ class ManyFiles(ManifestTest):
             self.succeeds("sum", *names, "--dtype", "u16", "--manifest", "m")
             self.assertEqual(self.check().text, "21 files of m: OK\n" if count > 20 else
                              "".join(f"{name}: OK\n" for name in names))
+            self.assertEqual(self.check("--quiet").text, "")
         for name in names:
             self.write_tokens(name, range(4), "u16")
         self.assertEqual(len(self.check(code=1).text.splitlines()), 21)

@@ -332,7 +332,7 @@ static void test_only_file(void **state) {
     assert_memory_equal(&m->files[0].words, &m->words, sizeof m->words);
     m->files[0].words.b++;
     assert_refused(check_manifest(m, "other", &err), IRON_E_FORMAT, &err);
-    assert_says(&err, "the only file");
+    assert_says(&err, "its only file");
     iron_manifest_destroy(m);
 }
 
