@@ -90,8 +90,8 @@ static void print_line(const iron_check_file *file) {
     putchar('\n');
 }
 
-/* Counts a file and prints its line, unless it is unchanged and `hides_ok`. `status` is the error if
- * the file could not be read. */
+/* Counts a file and prints its line, unless it is unchanged and `hides_ok`. `status` is the error
+ * if the file could not be read. */
 static void add_file(check_tally *t, const iron_check_file *file, bool hides_ok,
                      iron_status status) {
     const check_options *o = t->options;

@@ -188,8 +188,8 @@ static iron_status check_files(const iron_manifest *m, const char *name, iron_er
     return IRON_OK;
 }
 
-/* Every quad of a file is in one part, and quads are sums: those of a whole stream's files add up to
- * the stream's. A file that is all of the stream has its words. */
+/* The sums T of all files of a whole stream add up to that of the stream. A file that is all of the
+ * stream has its words. */
 static iron_status check_file_seals(const iron_manifest *m, const char *name, iron_error *err) {
     uint64_t sum = 0;
 
