@@ -352,8 +352,9 @@ static iron_status check_length(const iron_source *source, uint64_t expected, ir
         return IRON_OK;
     iron_manifest_destroy(*m);
     *m = NULL;
-    IRON_FAIL(err, IRON_E_FORMAT, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
-              iron_source_file(source, 0), tokens, expected);
+    iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
+               iron_source_file(source, 0), tokens, expected);
+    return IRON_E_FORMAT;
 }
 
 /* Scans positions first ... stop-1 of the run for their chunks. */
