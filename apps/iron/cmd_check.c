@@ -14,6 +14,9 @@
 /* A name has at most 4095 bytes and may be escaped; a longer line is not a line of a list. */
 #define LINE_ROOM 16384u
 
+/* The unchanged files of a manifest with more files than this share one line. */
+#define LINES_MAX 20u
+
 typedef struct check_options {
     reading reading;
     bool is_quiet, is_silent, ignores_missing, warns, is_strict, wants_json;
@@ -87,8 +90,10 @@ static void print_line(const iron_check_file *file) {
     putchar('\n');
 }
 
-/* Counts a file and prints its line. `status` is the error if the file could not be read. */
-static void add_file(check_tally *t, const iron_check_file *file, iron_status status) {
+/* Counts a file and prints its line, unless it is unchanged and `hides_ok`. `status` is the error
+ * if the file could not be read. */
+static void add_file(check_tally *t, const iron_check_file *file, bool hides_ok,
+                     iron_status status) {
     const check_options *o = t->options;
 
     count_file(t, file, status);
@@ -96,7 +101,7 @@ static void add_file(check_tally *t, const iron_check_file *file, iron_status st
         return;
     if (o->wants_json)
         print_json(t, file);
-    else if (!o->is_quiet || file->state != IRON_CHECK_OK)
+    else if (!hides_ok || file->state != IRON_CHECK_OK)
         print_line(file);
 }
 
@@ -188,7 +193,7 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
     } else if (strcmp(file.found, file.expected) != 0) {
         file.state = IRON_CHECK_FAILED;
     }
-    add_file(tally, &file, status);
+    add_file(tally, &file, o->is_quiet, status);
 }
 
 /* Options on the command line take precedence over those of the list. */
@@ -357,6 +362,34 @@ static iron_status check_files(const check_options *o, const iron_manifest *m, i
     return status;
 }
 
+/* The files that differ are always named. The others are, too, unless there are many: then one line
+ * counts them, which also ends with OK. */
+static iron_status print_files(const check_options *o, const char *path, const iron_manifest *m,
+                               const iron_check *check, check_tally *tally, iron_error *err) {
+    iron_manifest_info info = {.struct_size = sizeof info};
+    iron_status status = iron_manifest_describe(m, &info, err);
+    bool are_many = info.file_count > LINES_MAX;
+    size_t right = tally->right;
+
+    for (size_t k = 0; status == IRON_OK && k < iron_check_file_count(check); k++) {
+        iron_check_file file = {.struct_size = sizeof file};
+
+        status = iron_check_file_at(check, k, &file, err);
+        if (status == IRON_OK)
+            add_file(tally, &file, o->is_quiet || are_many, IRON_OK);
+    }
+    right = tally->right - right;
+    if (status != IRON_OK || !are_many || right == 0 || o->is_quiet || o->is_silent ||
+        o->wants_json)
+        return status;
+    if (right < info.file_count)
+        printf("%zu of ", right);
+    printf("%zu files of ", info.file_count);
+    seal_name_print(path);
+    puts(": OK");
+    return status;
+}
+
 static iron_status check_manifest(const check_options *o, const char *path, check_tally *tally,
                                   iron_error *err) {
     iron_manifest *m = NULL;
@@ -367,13 +400,8 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
         status = check_flags(o, m, err);
     if (status == IRON_OK)
         status = check_files(o, m, &check, err);
-    for (size_t k = 0; status == IRON_OK && k < iron_check_file_count(check); k++) {
-        iron_check_file file = {.struct_size = sizeof file};
-
-        status = iron_check_file_at(check, k, &file, err);
-        if (status == IRON_OK)
-            add_file(tally, &file, IRON_OK);
-    }
+    if (status == IRON_OK)
+        status = print_files(o, path, m, check, tally, err);
     iron_check_destroy(check);
     iron_manifest_destroy(m);
     return status;
@@ -442,8 +470,9 @@ const command command_check = {
     .description =
         "Each FILE is the output of iron sum or a manifest; without files, or for -, a list is "
         "read from standard input. Prints <file>: OK or FAILED for each file, like sha256sum -c; "
-        "for a manifest also the positions that differ. File names are the ones given to iron "
-        "sum: run check in the same directory, or keep a manifest next to its files.\n\n"
+        "for a manifest also the positions that differ, and one line for all unchanged files if it "
+        "has more than 20 files. File names are the ones given to iron sum: run check in the same "
+        "directory, or keep a manifest next to its files.\n\n"
         "A list ends with a comment that contains the options it needs, and a manifest contains "
         "them too; --dtype and --format are needed only for a list without that comment.",
     .groups = {{NULL, check_table, COUNT(check_table), 0}, READING_GROUP(check_options, reading)},

@@ -26,8 +26,8 @@ static const option sum_table[] = {
     OPTION("stream", OPTION_FLAG, NULL, sum_options, wants_stream,
            "treat all files as one stream with one seal"),
     OPTION("manifest", OPTION_TEXT, "FILE", sum_options, manifest,
-           "one stream; also write a manifest with a seal for each chunk, so that iron check and "
-           "iron diff can tell where something changed"),
+           "one stream; also write a manifest with a seal for each file and chunk, so that iron "
+           "check and iron diff can tell where something changed"),
     OPTION("chunk", OPTION_NUMBER, "TOKENS", sum_options, chunk,
            "chunk size of --manifest and --part; a multiple of 4, at least 1024",
            .standard = "1048576", GIVEN(sum_options, has_chunk)),

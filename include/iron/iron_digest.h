@@ -45,7 +45,8 @@ typedef struct iron_scan_options {
     uint32_t struct_size;
     uint32_t threads;       /* 0: every CPU */
     uint64_t vocab;         /* 50,257; 1 ... 2^32 */
-    uint64_t chunk_tokens;  /* 0: no chunks; else a multiple of 4, at least 1024 */
+    uint64_t chunk_tokens;  /* 0: no chunks; else a multiple of 4, at least 1024. With chunks, the
+                               manifest also has the seal of every file */
     uint64_t first;         /* of the range: a multiple of 4; 0 for pipes */
     uint64_t count;         /* a multiple of 4, or up to the end; IRON_COUNT_UNKNOWN: to the end */
     uint32_t part, parts;   /* 0, or the range is this part (1 ... parts); recorded only */
@@ -67,7 +68,7 @@ IRON_API iron_status iron_scan(iron_source *source, const iron_scan_options *opt
 IRON_API iron_status iron_part_range(uint64_t tokens, uint32_t part, uint32_t parts,
                                      uint64_t *first, uint64_t *count, iron_error *err);
 
-/* Manifests: the result of a scan, as an object and as a readable JSON file "iron.manifest/1". */
+/* Manifests: the result of a scan, as an object and as a readable JSON file "iron.manifest/2". */
 
 typedef struct iron_manifest_info {
     uint32_t struct_size; /* set by the caller */
@@ -116,6 +117,7 @@ typedef enum iron_check_state {
     IRON_CHECK_FAILED = 1,  /* other tokens, another number of them, or not such a file any more */
     IRON_CHECK_MISSING = 2, /* the file does not exist */
     IRON_CHECK_ERROR = 3,   /* it could not be opened or read */
+    /* Only for manifests of version 1, which have no seals of files: */
     IRON_CHECK_UNCHECKED = 4, /* all of its chunks are shared with missing files */
     IRON_CHECK_PARTLY = 5     /* some of them are; the rest is unchanged */
 } iron_check_state;
@@ -123,8 +125,8 @@ typedef enum iron_check_state {
 typedef struct iron_check_options {
     uint32_t struct_size;
     uint32_t threads;       /* 0: every CPU */
-    uint32_t takes_missing; /* nonzero: chunks shared with a missing file are not checked; else
-                               the files that share them fail */
+    uint32_t takes_missing; /* version 1, nonzero: chunks shared with a missing file are not
+                               checked; else the files that share them fail */
     uint32_t device;
     const char *backend; /* as in a scan */
     iron_progress progress;
@@ -136,14 +138,15 @@ typedef struct iron_check_file {
     iron_check_state state;
     const char *path;             /* as the manifest has it; borrowed from the check */
     char reason[240];             /* a sentence, or "" */
-    char expected[48], found[48]; /* the first difference: tokens, or seals of a chunk; or "" */
+    char expected[48], found[48]; /* numbers of tokens, or seals of the file (version 1: of its
+                                     first differing chunk); or "" */
 } iron_check_file;
 
 typedef struct iron_check iron_check;
 
-/* Searches for each file under its name, then beside the manifest. A chunk belongs to every file
- * that it overlaps; all of them fail if it differs. A manifest whose chunks are all right, but
- * whose seal, statistics or marks do not match its files, is damaged: it is listed after its
+/* Searches for each file under its name, then beside the manifest. A file fails if its seal
+ * differs; in version 1, if a chunk does that overlaps it. A manifest that does not match its files
+ * otherwise (chunks, seal of the stream, statistics, marks) is damaged: it is listed after its
  * files as one more failed file. The function fails only if the check could not be done. */
 IRON_API iron_status iron_check_run(const iron_manifest *manifest,
                                     const iron_check_options *options, iron_check **out,

@@ -3,34 +3,39 @@
  * check.c: are the files of a manifest still what they were?
  *
  * First each file is searched for and opened: does it exist, with the same format, width and number
- * of tokens? Then the chunks of those that could be opened are read again.
+ * of tokens? Then those that could be opened are read again. Readable files that follow one another
+ * form a run, which is read in one scan. When that fails, the files are read one by one.
  *
- * Readable files that follow one another form a run. A chunk that lies in one run can be read again
- * whatever is missing elsewhere, since its words are those of a stream that begins with it; one
- * that reaches out of a run cannot. So each run is one scan, from its first chunk's beginning to
- * its last one's end. A chunk counts for every file that it overlaps. When a run cannot be read,
- * its files are read one by one: those that fail are taken out, and the rest is cut into runs
- * again.
+ * Version 2 has a seal for every file, and a file is right if its seal is. Chunks only tell where a
+ * file differs: if the scan was of the whole stream, they are known; otherwise those of the files
+ * that differ and have more than one chunk are read again.
  *
- * Finally the manifest itself: the stream's words A and B and its statistics do not follow from its
- * chunks. But once all of the stream was read and every chunk is right, the scan knows them; a
- * manifest that says otherwise was changed.
+ * Version 1 has only chunks. A chunk that lies in one run can be read again whatever is missing
+ * elsewhere, since its words are those of a stream that begins with it; one that reaches out of a
+ * run cannot. A chunk counts for every file that it overlaps.
+ *
+ * Finally the manifest itself: seals of files, chunks, the stream's seal and its statistics do not
+ * follow from one another. But once all of the stream was read, the scan knows them; a manifest
+ * that contradicts itself was changed.
  */
 #include "digest/digest_internal.h"
 
 #include "core/fail.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct entry {
     char *path;        /* where it was found; NULL: not found */
     bool is_readable;  /* exists with the expected number of tokens; else `report` says why not */
+    bool is_changed;   /* its seal differs */
     uint64_t right;    /* chunks that are as they were */
     uint64_t skipped;  /* chunks that it shares with an unreadable file, */
     size_t neighbour;  /* such as this one */
@@ -45,9 +50,11 @@ struct iron_check {
     iron_check_options options;
     uint64_t chunk_tokens; /* for a manifest without chunks: one chunk is all of it */
     uint64_t chunks;
+    size_t common_folder; /* of the names: its length */
     entry *entries;
     size_t count;
     uint64_t wrong;         /* chunks that differ */
+    size_t changed;         /* files whose seal differs */
     uint64_t done;          /* tokens, for progress */
     bool is_damaged;        /* the manifest itself, */
     iron_check_file damage; /* and how */
@@ -57,29 +64,50 @@ struct iron_check {
 
 static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
 
-/* The name relative to the manifest's folder; NULL: it was not read from a file, or the name is
- * absolute. */
-static char *name_beside(const iron_manifest *m, const char *path) {
-    const char *slash = m->origin ? strrchr(m->origin, '/') : NULL;
-    char *beside = NULL;
+/* How many leading characters, up to a slash, the names of all files have in common. */
+static size_t common_folder(const iron_manifest *m) {
+    const char *first = m->files[0].path;
+    size_t length = strlen(first);
 
-    if (!slash || path[0] == '/' ||
-        asprintf(&beside, "%.*s/%s", (int)(slash - m->origin), m->origin, path) < 0)
-        return NULL;
-    return beside;
+    for (size_t k = 0; k < m->file_count; k++) {
+        size_t same = 0;
+
+        while (same < length && m->files[k].path[same] == first[same])
+            same++;
+        length = same;
+    }
+    while (length > 0 && first[length - 1] != '/')
+        length--;
+    return length;
 }
 
-/* Under its name or beside the manifest; NULL: not found. */
-static char *find_file(const iron_manifest *m, const char *path) {
-    char *beside;
+/* Searches beside the manifest: there a name may lack folders that all names begin with, since
+ * those may be where the manifest is now. The longest name wins. NULL: not found. */
+static char *find_beside(const iron_check *c, const char *path) {
+    const char *origin = c->manifest->origin, *slash = origin ? strrchr(origin, '/') : NULL;
+    int length = slash ? (int)(slash - origin) + 1 : 0;
 
-    if (is_stdin(path) || access(path, F_OK) == 0)
-        return strdup(path);
-    beside = name_beside(m, path);
-    if (beside && access(beside, F_OK) == 0)
-        return beside;
-    free(beside);
+    if (!origin)
+        return NULL;
+    for (size_t skip = 0; skip <= c->common_folder;) {
+        char *beside = NULL;
+
+        if (path[skip] != '/' && asprintf(&beside, "%.*s%s", length, origin, path + skip) >= 0) {
+            if (access(beside, F_OK) == 0)
+                return beside;
+            free(beside);
+        }
+        skip += strcspn(path + skip, "/") + 1;
+    }
     return NULL;
+}
+
+/* Under its name or beside the manifest; NULL: not found. A file that may not be accessed is
+ * there. */
+static char *find_file(const iron_check *c, const char *path) {
+    if (is_stdin(path) || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return strdup(path);
+    return find_beside(c, path);
 }
 
 static void set_state(entry *e, iron_check_state state, const char *format, ...)
@@ -105,11 +133,16 @@ static void open_file(const iron__manifest_entry *f, entry *e) {
                              .path_count = 1};
     iron_source *source = NULL;
     iron_error why = {0};
+    struct stat info;
     uint64_t tokens;
 
     e->is_readable = is_stdin(e->path);
     if (e->is_readable)
         return;
+    if (stat(e->path, &info) == 0 && S_ISDIR(info.st_mode)) { /* as a source it means its files */
+        set_state(e, IRON_CHECK_ERROR, "%.120s is a directory", e->path);
+        return;
+    }
     if (iron_source_open(&o, &source, &why) != IRON_OK) {
         set_state(e, why.status == IRON_E_FORMAT ? IRON_CHECK_FAILED : IRON_CHECK_ERROR, "%s",
                   why.text);
@@ -129,6 +162,7 @@ static void open_file(const iron__manifest_entry *f, entry *e) {
 static iron_status open_files(iron_check *c, iron_error *err) {
     const iron_manifest *m = c->manifest;
 
+    c->common_folder = common_folder(m);
     c->entries = calloc(m->file_count, sizeof *c->entries);
     if (!c->entries)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
@@ -140,13 +174,28 @@ static iron_status open_files(iron_check *c, iron_error *err) {
         e->report.path = strdup(path);
         if (!e->report.path)
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
-        e->path = find_file(m, path);
+        e->path = find_file(c, path);
         if (e->path)
             open_file(&m->files[c->count], e);
         else
             set_state(e, IRON_CHECK_MISSING, "the file does not exist");
     }
     return IRON_OK;
+}
+
+/* Damage of the manifest itself; the first is reported. */
+static void damage(iron_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void damage(iron_check *c, const char *format, ...) {
+    va_list list;
+
+    if (c->is_damaged)
+        return;
+    c->is_damaged = true;
+    c->damage.state = IRON_CHECK_FAILED;
+    va_start(list, format);
+    vsnprintf(c->damage.reason, sizeof c->damage.reason, format, list);
+    va_end(list);
 }
 
 /* Chunks. */
@@ -196,14 +245,15 @@ static bool is_right(const iron_check *c, uint64_t index, const iron__chunk *fou
 static void count_wrong(const iron_check *c, entry *e, uint64_t index, const iron__chunk *found) {
     uint64_t first = index * c->chunk_tokens, end = chunk_end(c, index);
 
-    if (e->wrong_runs == 0) {
+    if (e->wrong_runs == 0)
+        e->first_wrong = first;
+    if (e->wrong_runs == 0 && !c->manifest->has_file_seals) {
         iron__chunk expected = expected_chunk(c, index);
 
         iron__seal_text((iron__seal_words){end - first, expected.t, expected.a, expected.b},
                         e->report.expected);
         iron__seal_text((iron__seal_words){end - first, found->t, found->a, found->b},
                         e->report.found);
-        e->first_wrong = first;
     }
     if (e->wrong_runs == 0 || e->last_wrong != first)
         e->wrong_runs++;
@@ -212,19 +262,28 @@ static void count_wrong(const iron_check *c, entry *e, uint64_t index, const iro
         e->end_wrong = end;
 }
 
-/* found: NULL for a chunk that could not be read. */
+/* found: NULL for a chunk that could not be read. With seals of files, only those that differ
+ * count. */
 static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found) {
     const iron__manifest_entry *files = c->manifest->files;
     size_t begin = file_at(c, index * c->chunk_tokens), end = begin, bad = begin;
+    bool is_wrong = found && !is_right(c, index, found), is_explained = false;
 
-    c->wrong += found && !is_right(c, index, found);
-    for (; end < c->count && files[end].first < chunk_end(c, index); end++)
+    c->wrong += is_wrong;
+    for (; end < c->count && files[end].first < chunk_end(c, index); end++) {
         if (!c->entries[end].is_readable)
             bad = end;
+        is_explained = is_explained || c->entries[end].is_changed;
+    }
+    if (is_wrong && c->manifest->has_file_seals && !is_explained)
+        damage(c,
+               "the manifest is damaged: chunk %" PRIu64 " does not match its files, whose seals "
+               "do",
+               index);
     for (size_t k = begin; k < end; k++) {
         entry *e = &c->entries[k];
 
-        if (files[k].tokens == 0)
+        if (files[k].tokens == 0 || (c->manifest->has_file_seals && !e->is_changed))
             continue;
         if (!found) {
             e->skipped++;
@@ -240,10 +299,9 @@ static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found)
 static int report_progress(void *context, uint64_t done, uint64_t total) {
     const iron_check *c = context;
 
-    (void)total;
-    return c->options.progress
-               ? c->options.progress(c->options.context, c->done + done, c->manifest->stream_tokens)
-               : 0;
+    total = c->manifest->stream_tokens;
+    done = c->done + done < total ? c->done + done : total; /* some files are read twice */
+    return c->options.progress ? c->options.progress(c->options.context, done, total) : 0;
 }
 
 /* The files had one format and dtype when they were scanned, or each declares its own. */
@@ -271,33 +329,65 @@ static iron_status open_run(const iron_check *c, const run *r, iron_source **out
     return status;
 }
 
-/* Scans positions first ... stop-1 of the run. */
-static iron_status scan_run(iron_check *c, const run *r, uint64_t first, uint64_t stop,
-                            iron_manifest **out, iron_error *err) {
-    iron_source *source = NULL;
+static iron_scan_options scan_options(iron_check *c, uint64_t chunk_tokens) {
     iron_scan_options o;
-    iron_status status;
 
     iron_scan_options_init(&o);
     o.threads = c->options.threads;
     o.device = c->options.device;
     o.backend = c->options.backend;
     o.vocab = c->manifest->vocab;
-    o.chunk_tokens = c->chunk_tokens;
+    o.chunk_tokens = chunk_tokens;
     o.progress = report_progress;
     o.context = c;
+    return o;
+}
+
+/* The length of a pipe is known only after it was read. */
+static iron_status check_length(const iron_source *source, uint64_t expected, iron_manifest **m,
+                                iron_error *err) {
+    uint64_t tokens = (*m)->tokens;
+
+    if (tokens == expected)
+        return IRON_OK;
+    iron_manifest_destroy(*m);
+    *m = NULL;
+    iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
+               iron_source_file(source, 0), tokens, expected);
+    return IRON_E_FORMAT;
+}
+
+/* Scans positions first ... stop-1 of the run for their chunks. */
+static iron_status scan_chunks(iron_check *c, const run *r, uint64_t first, uint64_t stop,
+                               iron_manifest **out, iron_error *err) {
+    iron_scan_options o = scan_options(c, c->chunk_tokens);
+    iron_source *source = NULL;
+    iron_status status;
+
     *out = NULL;
     IRON_TRY(open_run(c, r, &source, err));
     if (first != r->first || stop != r->stop)
         o.count = stop - first;
     status = iron__scan_from(source, first - r->first, &o, out, err);
-    if (status == IRON_OK && (*out)->tokens != stop - first) {
-        iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
-                   iron_source_file(source, 0), (*out)->tokens, stop - first);
-        iron_manifest_destroy(*out);
-        *out = NULL;
-        status = IRON_E_FORMAT;
-    }
+    if (status == IRON_OK)
+        status = check_length(source, stop - first, out, err);
+    iron_source_close(source);
+    return status;
+}
+
+/* Scans the run for the seals of its files, and for its chunks if they are the manifest's. */
+static iron_status scan_files(iron_check *c, const run *r, iron_manifest **out, iron_error *err) {
+    bool is_whole = r->begin == 0 && r->end == c->count;
+    iron_scan_options o = scan_options(c, is_whole ? c->chunk_tokens : 0);
+    iron_source *source = NULL;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(open_run(c, r, &source, err));
+    status = iron__scan_with_file_seals(source, &o, out, err);
+    if (status == IRON_OK)
+        status = check_length(source, r->stop - r->first, out, err);
+    assert(status != IRON_OK || (*out)->file_count == r->end - r->begin);
     iron_source_close(source);
     return status;
 }
@@ -322,7 +412,7 @@ static size_t find_bad_files(iron_check *c, const run *r, const iron_error *reas
         iron_manifest *m = NULL;
         iron_error why = {0};
 
-        if (scan_run(c, &alone, alone.first, alone.stop, &m, &why) != IRON_OK) {
+        if (scan_chunks(c, &alone, alone.first, alone.stop, &m, &why) != IRON_OK) {
             fail_file(&c->entries[k], &why);
             found++;
         }
@@ -345,18 +435,6 @@ static run run_at(const iron_check *c, size_t begin) {
 
 /* The manifest itself. */
 
-static void damage(iron_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void damage(iron_check *c, const char *format, ...) {
-    va_list list;
-
-    c->is_damaged = true;
-    c->damage.state = IRON_CHECK_FAILED;
-    va_start(list, format);
-    vsnprintf(c->damage.reason, sizeof c->damage.reason, format, list);
-    va_end(list);
-}
-
 static bool has_same_statistics(const iron__token_stats *x, const iron__token_stats *y) {
     return x->min == y->min && x->max == y->max && x->out_of_vocab == y->out_of_vocab &&
            x->first_position == y->first_position &&
@@ -374,12 +452,12 @@ static size_t first_other_mark(const iron_manifest *m, const iron_manifest *foun
     return k;
 }
 
-/* All of the stream was read. If every chunk is right, everything else that the manifest says of
- * the stream must be right too: above all its seal, which people quote. */
+/* All of the stream was read. If every file and chunk is right, everything else that the manifest
+ * says of the stream must be right too: above all its seal, which people quote. */
 static void check_manifest_itself(iron_check *check, const iron_manifest *found) {
     const iron_manifest *m = check->manifest;
 
-    if (check->wrong > 0)
+    if (check->wrong > 0 || check->changed > 0)
         return;
     if (!iron__words_equal(&m->words, &found->words)) {
         iron__seal_text(m->words, check->damage.expected);
@@ -393,6 +471,8 @@ static void check_manifest_itself(iron_check *check, const iron_manifest *found)
     }
 }
 
+/* Version 1: chunks decide. */
+
 /* Checks the chunks in a run, and counts those between *next and it as skipped. */
 static iron_status check_run(iron_check *c, const run *r, uint64_t *next, iron_error *err) {
     uint64_t begin = r->first / c->chunk_tokens + (r->first % c->chunk_tokens != 0);
@@ -401,7 +481,7 @@ static iron_status check_run(iron_check *c, const run *r, uint64_t *next, iron_e
 
     if (begin >= end)
         return IRON_OK;
-    IRON_TRY(scan_run(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), &found, err));
+    IRON_TRY(scan_chunks(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), &found, err));
     for (; *next < begin; ++*next)
         count_chunk(c, *next, NULL);
     for (; *next < end; ++*next)
@@ -433,30 +513,173 @@ static iron_status check_chunks(iron_check *c, iron_error *err) {
     return IRON_OK;
 }
 
-/* The result of a readable file. */
-static void report_file(const iron_check *c, size_t index) {
+/* Where a file differs, by its chunks; false: it differs everywhere, as far as they tell. */
+static bool report_ranges(entry *e, const iron__manifest_entry *f) {
+    uint64_t stop = f->first + f->tokens, end = stop < e->end_wrong ? stop : e->end_wrong;
+    uint64_t first = f->first > e->first_wrong ? f->first : e->first_wrong;
+    char more[48] = "";
+
+    if (e->wrong_runs == 0 || (first == f->first && end == stop))
+        return false;
+    if (e->wrong_runs > 1)
+        snprintf(more, sizeof more, " and %zu more range%s", e->wrong_runs - 1,
+                 e->wrong_runs > 2 ? "s" : "");
+    set_state(e, IRON_CHECK_FAILED, "positions %" PRIu64 " to %" PRIu64 "%s differ", first, end - 1,
+              more);
+    return true;
+}
+
+/* The result of a readable file by its chunks. */
+static void report_by_chunks(iron_check *c, size_t index) {
     entry *e = &c->entries[index];
-    const iron__manifest_entry *f = &c->manifest->files[index];
     const char *neighbour = c->manifest->files[e->neighbour].path;
 
-    if (!e->is_readable)
-        return;
     if (e->wrong_runs > 0) {
-        uint64_t end = f->first + f->tokens < e->end_wrong ? f->first + f->tokens : e->end_wrong;
-        char more[48] = "";
-
-        if (e->wrong_runs > 1)
-            snprintf(more, sizeof more, " and %zu more ranges", e->wrong_runs - 1);
-        set_state(e, IRON_CHECK_FAILED, "positions %" PRIu64 " to %" PRIu64 "%s differ",
-                  f->first > e->first_wrong ? f->first : e->first_wrong, end - 1, more);
+        if (!report_ranges(e, &c->manifest->files[index]))
+            set_state(e, IRON_CHECK_FAILED, "%s", "");
     } else if (e->skipped > 0 && !c->options.takes_missing) {
         set_state(e, IRON_CHECK_FAILED,
-                  "%" PRIu64 " of its chunks cannot be checked without the original %.100s",
-                  e->skipped, neighbour);
+                  "it cannot be checked without %.100s, with which it shares a chunk", neighbour);
+    } else if (e->skipped > 0 && e->right == 0) {
+        set_state(e, IRON_CHECK_UNCHECKED, "it shares a chunk with %.100s", neighbour);
     } else if (e->skipped > 0) {
-        set_state(e, e->right > 0 ? IRON_CHECK_PARTLY : IRON_CHECK_UNCHECKED,
-                  "%" PRIu64 " of its %" PRIu64 " chunks not checked: they are shared with %.100s",
+        set_state(e, IRON_CHECK_PARTLY,
+                  "%" PRIu64 " of its %" PRIu64 " chunks not checked: shared with %.100s",
                   e->skipped, e->skipped + e->right, neighbour);
+    }
+}
+
+/* Version 2: seals of files decide. */
+
+static void judge_file(iron_check *c, size_t index, const iron__seal_words *found) {
+    const iron__seal_words *expected = &c->manifest->files[index].words;
+    entry *e = &c->entries[index];
+
+    if (iron__words_equal(expected, found))
+        return;
+    e->is_changed = true;
+    c->changed++;
+    iron__seal_text(*expected, e->report.expected);
+    iron__seal_text(*found, e->report.found);
+}
+
+/* A file of the run cannot be read, so that all are read alone. */
+static iron_status check_one_by_one(iron_check *c, const run *r, const iron_error *reason,
+                                    iron_error *err) {
+    if (r->end - r->begin == 1) {
+        fail_file(&c->entries[r->begin], reason);
+        return IRON_OK;
+    }
+    for (size_t k = r->begin; k < r->end; k++) {
+        const iron__manifest_entry *f = &c->manifest->files[k];
+        run alone = {k, k + 1, f->first, f->first + f->tokens};
+        iron_manifest *found = NULL;
+        iron_error why = {0};
+        iron_status status = scan_files(c, &alone, &found, &why);
+
+        if (status == IRON_OK)
+            judge_file(c, k, &found->words);
+        else if (status == IRON_E_IO || status == IRON_E_FORMAT)
+            fail_file(&c->entries[k], &why);
+        else if (err)
+            *err = why;
+        iron_manifest_destroy(found);
+        if (status != IRON_OK && status != IRON_E_IO && status != IRON_E_FORMAT)
+            return status;
+        c->done += f->tokens;
+    }
+    return IRON_OK;
+}
+
+/* Finds where the files of a run differ that have more than one chunk. What cannot be read again is
+ * not located: that it differs is known already. */
+static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) {
+    uint64_t run_begin = r->first / c->chunk_tokens + (r->first % c->chunk_tokens != 0);
+    uint64_t run_end =
+        r->stop == c->manifest->stream_tokens ? c->chunks : r->stop / c->chunk_tokens;
+    uint64_t begin = UINT64_MAX, end = 0;
+    iron_manifest *found = NULL;
+    iron_error why = {0};
+    iron_status status;
+
+    for (size_t k = r->begin; k < r->end; k++) {
+        const iron__manifest_entry *f = &c->manifest->files[k];
+        uint64_t chunk = f->first / c->chunk_tokens;
+        uint64_t chunks = iron__manifest_chunks_of(f->first, f->tokens, c->chunk_tokens);
+
+        if (!c->entries[k].is_changed || chunks < 2)
+            continue;
+        begin = begin < chunk ? begin : chunk;
+        end = chunk + chunks;
+    }
+    begin = begin > run_begin ? begin : run_begin;
+    end = end < run_end ? end : run_end;
+    if (begin >= end)
+        return IRON_OK;
+    status = scan_chunks(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), &found, &why);
+    for (uint64_t k = begin; status == IRON_OK && k < end; k++)
+        count_chunk(c, k, &found->chunks[k - begin]);
+    iron_manifest_destroy(found);
+    if (status == IRON_OK || status == IRON_E_IO || status == IRON_E_FORMAT || status == IRON_E_ARG)
+        return IRON_OK; /* IRON_E_ARG: a pipe */
+    if (err)
+        *err = why;
+    return status;
+}
+
+static iron_status check_sealed_run(iron_check *c, const run *r, iron_error *err) {
+    iron_manifest *found = NULL;
+    iron_error why = {0};
+    iron_status status = scan_files(c, r, &found, &why);
+
+    if (status == IRON_E_IO || status == IRON_E_FORMAT) {
+        IRON_TRY(check_one_by_one(c, r, &why, err));
+        return locate_changes(c, r, err);
+    }
+    if (status != IRON_OK && err)
+        *err = why;
+    IRON_TRY(status);
+    for (size_t k = r->begin; k < r->end; k++)
+        judge_file(c, k, &found->files[k - r->begin].words);
+    c->done += found->tokens;
+    if (r->end - r->begin == c->count) {
+        for (uint64_t k = 0; k < c->chunks; k++)
+            count_chunk(c, k, &found->chunks[k]);
+        check_manifest_itself(c, found);
+    } else {
+        status = locate_changes(c, r, err);
+    }
+    iron_manifest_destroy(found);
+    return status;
+}
+
+static iron_status check_seals(iron_check *c, iron_error *err) {
+    for (size_t begin = 0; begin < c->count;) {
+        run r = run_at(c, begin);
+
+        if (r.begin < r.end)
+            IRON_TRY(check_sealed_run(c, &r, err));
+        begin = r.end + 1; /* the file at r.end is not readable */
+    }
+    return IRON_OK;
+}
+
+/* The result of a readable file by its seal. If all its chunks are right, its seal was changed. */
+static void report_by_seal(iron_check *c, size_t index) {
+    const iron__manifest_entry *f = &c->manifest->files[index];
+    entry *e = &c->entries[index];
+
+    if (!e->is_changed)
+        return;
+    if (e->right > 0 &&
+        e->right == iron__manifest_chunks_of(f->first, f->tokens, c->chunk_tokens)) {
+        damage(c,
+               "the manifest is damaged: its seal of %.100s does not match the file, its chunks "
+               "do",
+               f->path);
+        e->report.expected[0] = e->report.found[0] = '\0';
+    } else if (!report_ranges(e, f)) {
+        set_state(e, IRON_CHECK_FAILED, "%s", "");
     }
 }
 
@@ -474,9 +697,10 @@ static iron_status run_check(iron_check *c, iron_error *err) {
     if (!c->damage.path)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
     IRON_TRY(open_files(c, err));
-    IRON_TRY(check_chunks(c, err));
+    IRON_TRY((m->has_file_seals ? check_seals : check_chunks)(c, err));
     for (size_t k = 0; k < c->count; k++)
-        report_file(c, k);
+        if (c->entries[k].is_readable)
+            (m->has_file_seals ? report_by_seal : report_by_chunks)(c, k);
     return IRON_OK;
 }
 

@@ -94,7 +94,9 @@ typedef struct iron__manifest_entry {
     char format[16];
     iron_dtype dtype;
     uint64_t first, tokens;
-    char sample[17]; /* iron__source_sample in hex; "": a pipe, or an older manifest */
+    char sample[17];        /* iron__source_sample in hex; "": a pipe, or an older manifest */
+    iron__seal_words words; /* of its quads that begin in the scanned range, as a stream of its
+                               own; zeros if the manifest has no seals of files */
 } iron__manifest_entry;
 
 struct iron_manifest {
@@ -108,6 +110,7 @@ struct iron_manifest {
     iron__chunk *chunks;   /* from malloc, like the manifest */
     size_t file_count;
     iron__manifest_entry *files; /* all of the stream, in order */
+    bool has_file_seals;         /* version 2; version 1 has none */
     char *origin;                /* the file it was read from, for messages, or NULL */
 };
 
@@ -123,6 +126,29 @@ static inline uint64_t iron__manifest_chunk_tokens(const iron_manifest *m, size_
     first = first > m->first ? first : m->first;
     end = end < seen_end ? end : seen_end;
     return end - first;
+}
+
+/* Seals of files.
+ *
+ * The seal of a file is that of a stream that begins with it, so its quads do not lie where the
+ * stream's do unless the file begins at a multiple of 4. A quad of a file belongs to the piece or
+ * part in which it begins, and its last tokens may be in the next one. So the words of pieces and
+ * parts add up here as well. */
+
+/* How many of the file's first tokens are in quads that begin before the position. */
+static inline uint64_t iron__file_tokens_before(uint64_t first, uint64_t tokens,
+                                                uint64_t position) {
+    uint64_t before = position > first ? (position - first + 3) / 4 * 4 : 0;
+
+    return before < tokens ? before : tokens;
+}
+
+/* How many of the file's tokens are in the manifest's words of it. */
+static inline uint64_t iron__manifest_file_tokens(const iron_manifest *m, size_t index) {
+    const iron__manifest_entry *f = &m->files[index];
+
+    return iron__file_tokens_before(f->first, f->tokens, m->first + m->tokens) -
+           iron__file_tokens_before(f->first, f->tokens, m->first);
 }
 
 /* How many chunks a range touches; 0 without chunks. */
@@ -142,8 +168,13 @@ void iron__chunk_add(iron__chunk *chunk, const iron__chunk *piece);
 
 /* Scans. */
 
+/* iron_scan of a whole source for a comparison: the manifest has seals of its files, also without
+ * chunks, but no samples. */
+iron_status iron__scan_with_file_seals(iron_source *source, const iron_scan_options *options,
+                                       iron_manifest **out, iron_error *err);
+
 /* iron_scan of what follows in a seekable source from token `base` on, as a stream of its own; the
- * manifest then lists no files. */
+ * manifest lists no files. */
 iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
                             iron_manifest **out, iron_error *err);
 

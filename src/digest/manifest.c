@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define SCHEMA  "iron.manifest/"
-#define VERSION 1u
+#define VERSION 2u /* 1: the same without the seals of files; written only where there are none */
 
 /* Manifests as objects. */
 
@@ -188,6 +188,41 @@ static iron_status check_files(const iron_manifest *m, const char *name, iron_er
     return IRON_OK;
 }
 
+/* The sums T of all files of a whole stream add up to that of the stream. A file that is all of the
+ * stream has its words. */
+static iron_status check_file_seals(const iron_manifest *m, const char *name, iron_error *err) {
+    uint64_t sum = 0;
+
+    if (!m->has_file_seals)
+        return IRON_OK;
+    for (size_t k = 0; k < m->file_count; k++) {
+        const iron__manifest_entry *f = &m->files[k];
+
+        REFUSE_IF(f->words.count != iron__manifest_file_tokens(m, k),
+                  "%.80s: the words of %.60s are of %" PRIu64 " tokens, and should be of %" PRIu64,
+                  name, f->path, f->words.count, iron__manifest_file_tokens(m, k));
+        REFUSE_IF(f->words.count == 0 && (f->words.t || f->words.a || f->words.b),
+                  "%.80s: %.60s has no tokens here, but its words are not zeros", name, f->path);
+        if (f->tokens > 0 && f->tokens == m->stream_tokens &&
+            !iron__words_equal(&f->words, &m->words)) {
+            char seals[2][IRON_SEAL_TEXT];
+
+            iron__seal_text(m->words, seals[0]);
+            iron__seal_text(f->words, seals[1]);
+            IRON_FAIL(err, IRON_E_FORMAT,
+                      "%.60s is a damaged manifest: its seal is %s, that of its only file with "
+                      "tokens, %.60s, is %s",
+                      name, seals[0], f->path, seals[1]);
+        }
+        sum += f->words.t;
+    }
+    REFUSE_IF(m->parts == 0 && sum != m->words.t,
+              "%.80s: the files' sums add up to %" PRIu64 ", the stream's is %" PRIu64
+              "; the manifest is damaged",
+              name, sum, m->words.t);
+    return IRON_OK;
+}
+
 /* A mark's window begins in the part of its chunk that was scanned, and lies in the stream. */
 static bool is_mark_possible(const iron_manifest *m, size_t k) {
     const iron__chunk *c = &m->chunks[k];
@@ -235,6 +270,7 @@ static iron_status check_manifest(const iron_manifest *m, const char *name, iron
               m->tokens, m->stream_tokens);
     IRON_TRY(check_statistics(m, name, err));
     IRON_TRY(check_files(m, name, err));
+    IRON_TRY(check_file_seals(m, name, err));
     REFUSE_IF(iron__chunk_tokens_check(m->chunk_tokens, NULL) != IRON_OK,
               "%.80s has chunks of %" PRIu64 " tokens; that is not a multiple of 4, or too small",
               name, m->chunk_tokens);
@@ -299,7 +335,7 @@ static const char *parse_word(const char *at, unsigned base, uint64_t *out) {
     return at == start ? NULL : at;
 }
 
-static iron_status get_schema(const fields *f, iron_error *err) {
+static iron_status get_schema(const fields *f, iron_manifest *m, iron_error *err) {
     const char *schema = NULL, *end;
     uint64_t version = 0;
 
@@ -314,24 +350,18 @@ static iron_status get_schema(const fields *f, iron_error *err) {
                  "%.100s is a manifest of version %" PRIu64
                  ", newer than this iron reads, %u; read it with a newer iron",
                  f->path, version, VERSION);
-    IRON_FAIL_IF(!end || *end || version != VERSION, err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!end || *end || version == 0 || version > VERSION, err, IRON_E_FORMAT,
                  "%.100s: schema \"%.40s\" is unknown, not \"%s%u\"", f->path, schema, SCHEMA,
                  VERSION);
+    m->has_file_seals = version >= 2;
     return IRON_OK;
 }
 
-static iron_status get_words(const fields *f, iron_manifest *m, iron_error *err) {
+/* "words": count, T, A, B of the stream or of a file. */
+static iron_status get_words(const fields *f, iron__seal_words *out, iron_error *err) {
     const iron__json *words = iron__json_member(f->object, "words");
-    uint64_t *to[] = {&m->words.count, &m->words.t, &m->words.a, &m->words.b};
-    char text[IRON_SEAL_TEXT];
-    const char *seal = NULL;
-    uint32_t version = 0;
+    uint64_t *to[] = {&out->count, &out->t, &out->a, &out->b};
 
-    IRON_TRY(get_u32(f, "seal_version", &version, err));
-    IRON_FAIL_IF(version != IRON_SEAL_VERSION, err,
-                 version > IRON_SEAL_VERSION ? IRON_E_UNSUPPORTED : IRON_E_FORMAT,
-                 "%.100s has seals of version %u; this iron knows %u", f->path, version,
-                 IRON_SEAL_VERSION);
     IRON_FAIL_IF(iron__json_length(words) != 4, err, IRON_E_FORMAT,
                  "%.100s: \"words\" has %zu entries, not 4", f->path, iron__json_length(words));
     for (size_t k = 0; k < 4; k++) {
@@ -343,12 +373,34 @@ static iron_status get_words(const fields *f, iron_manifest *m, iron_error *err)
             "%.100s: entry %zu of \"words\" is not a string with a decimal number below 2^64",
             f->path, k);
     }
-    IRON_TRY(get_text(f, "seal", &seal, err));
-    iron__seal_text(m->words, text);
-    IRON_FAIL_IF(strcmp(seal, text) != 0, err, IRON_E_FORMAT,
-                 "%.100s: seal is %.40s, but its words give %s; the manifest is damaged", f->path,
-                 seal, text);
     return IRON_OK;
+}
+
+/* The seal must be that of the words. */
+static iron_status check_seal(const fields *f, const char *of, const iron__seal_words *words,
+                              iron_error *err) {
+    char text[IRON_SEAL_TEXT];
+    const char *seal = NULL;
+
+    IRON_TRY(get_text(f, "seal", &seal, err));
+    iron__seal_text(*words, text);
+    IRON_FAIL_IF(
+        strcmp(seal, text) != 0, err, IRON_E_FORMAT,
+        "%.80s: the seal of %.60s is %.40s, but its words give %s; the manifest is damaged",
+        f->path, of, seal, text);
+    return IRON_OK;
+}
+
+static iron_status get_seal(const fields *f, iron_manifest *m, iron_error *err) {
+    uint32_t version = 0;
+
+    IRON_TRY(get_u32(f, "seal_version", &version, err));
+    IRON_FAIL_IF(version != IRON_SEAL_VERSION, err,
+                 version > IRON_SEAL_VERSION ? IRON_E_UNSUPPORTED : IRON_E_FORMAT,
+                 "%.100s has seals of version %u; this iron knows %u", f->path, version,
+                 IRON_SEAL_VERSION);
+    IRON_TRY(get_words(f, &m->words, err));
+    return check_seal(f, "the stream", &m->words, err);
 }
 
 /* A number, or null for the default. */
@@ -425,7 +477,24 @@ static iron_status get_sample(const fields *f, const char *path, iron__manifest_
     return IRON_OK;
 }
 
-static iron_status get_file(const fields *f, iron__manifest_entry *file, iron_error *err) {
+/* A file that a part does not reach has neither words nor a seal; one that it contains in part has
+ * only words. */
+static iron_status get_file_seal(const fields *f, const char *path, iron__manifest_entry *file,
+                                 iron_error *err) {
+    bool has_seal = iron__json_member(f->object, "seal");
+
+    if (iron__json_member(f->object, "words"))
+        IRON_TRY(get_words(f, &file->words, err));
+    if (file->words.count == file->tokens)
+        return check_seal(f, path, &file->words, err);
+    IRON_FAIL_IF(has_seal, err, IRON_E_FORMAT,
+                 "%.100s: a seal of %.60s, but words of %" PRIu64 " of its %" PRIu64 " tokens",
+                 f->path, path, file->words.count, file->tokens);
+    return IRON_OK;
+}
+
+static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry *file,
+                            iron_error *err) {
     const char *path = NULL, *format = NULL, *dtype = NULL;
 
     IRON_TRY(get_text(f, "path", &path, err));
@@ -440,6 +509,8 @@ static iron_status get_file(const fields *f, iron__manifest_entry *file, iron_er
                  "%.100s: format \"%.40s\" of %.60s is empty or too long", f->path, format, path);
     snprintf(file->format, sizeof file->format, "%s", format);
     IRON_TRY(get_sample(f, path, file, err));
+    if (has_seal)
+        IRON_TRY(get_file_seal(f, path, file, err));
     file->path = make_path(path, iron__json_get_text(iron__json_member(f->object, "path_bytes")));
     IRON_FAIL_IF(!file->path, err, IRON_E_FORMAT,
                  "%.100s: \"path_bytes\" of %.60s is not bytes in hex", f->path, path);
@@ -458,7 +529,7 @@ static iron_status get_files(const fields *f, iron_manifest *m, iron_error *err)
     for (; m->file_count < count; m->file_count++) {
         fields one = {f->path, iron__json_at(files, m->file_count)};
 
-        IRON_TRY(get_file(&one, &m->files[m->file_count], err));
+        IRON_TRY(get_file(&one, m->has_file_seals, &m->files[m->file_count], err));
     }
     return IRON_OK;
 }
@@ -501,8 +572,8 @@ static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err
 }
 
 static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
-    IRON_TRY(get_schema(f, err));
-    IRON_TRY(get_words(f, m, err));
+    IRON_TRY(get_schema(f, m, err));
+    IRON_TRY(get_seal(f, m, err));
     IRON_TRY(get_range(f, m, err));
     IRON_TRY(get_statistics(f, m, err));
     IRON_TRY(get_files(f, m, err));
@@ -687,25 +758,27 @@ static ssize_t sink_write(void *cookie, const char *data, size_t bytes) {
     return s->status == IRON_OK ? (ssize_t)bytes : 0;
 }
 
-static void write_word(iron_json_writer *j, const char *name, uint64_t word) {
+static void write_word(iron_json_writer *j, uint64_t word) {
     char text[24];
 
     snprintf(text, sizeof text, "%" PRIu64, word);
-    iron_json_text(j, name, text);
+    iron_json_text(j, NULL, text);
 }
 
-static void write_words(iron_json_writer *j, const iron_manifest *m) {
+static void write_words(iron_json_writer *j, const iron__seal_words *words) {
+    iron_json_open(j, "words", '[');
+    write_word(j, words->count);
+    write_word(j, words->t);
+    write_word(j, words->a);
+    write_word(j, words->b);
+    iron_json_close(j, ']');
+}
+
+static void write_seal(iron_json_writer *j, const iron__seal_words *words) {
     char seal[IRON_SEAL_TEXT];
 
-    iron__seal_text(m->words, seal);
+    iron__seal_text(*words, seal);
     iron_json_text(j, "seal", seal);
-    iron_json_number(j, "seal_version", IRON_SEAL_VERSION);
-    iron_json_open(j, "words", '[');
-    write_word(j, NULL, m->words.count);
-    write_word(j, NULL, m->words.t);
-    write_word(j, NULL, m->words.a);
-    write_word(j, NULL, m->words.b);
-    iron_json_close(j, ']');
 }
 
 static void write_range(iron_json_writer *j, const iron_manifest *m) {
@@ -771,6 +844,10 @@ static void write_files(iron_json_writer *j, const iron_manifest *m) {
         iron_json_number(j, "tokens", f->tokens);
         if (f->sample[0])
             iron_json_text(j, "sample", f->sample);
+        if (m->has_file_seals && f->words.count == f->tokens)
+            write_seal(j, &f->words);
+        if (m->has_file_seals && f->words.count > 0)
+            write_words(j, &f->words);
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');
@@ -798,10 +875,12 @@ static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_writer j = {.to = to};
     char schema[32];
 
-    snprintf(schema, sizeof schema, "%s%u", SCHEMA, VERSION);
+    snprintf(schema, sizeof schema, "%s%u", SCHEMA, m->has_file_seals ? VERSION : 1u);
     iron_json_open(&j, NULL, '{');
     iron_json_text(&j, "schema", schema);
-    write_words(&j, m);
+    write_seal(&j, &m->words);
+    iron_json_number(&j, "seal_version", IRON_SEAL_VERSION);
+    write_words(&j, &m->words);
     write_range(&j, m);
     write_statistics(&j, m);
     write_files(&j, m);

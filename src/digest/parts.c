@@ -3,8 +3,9 @@
  * parts.c: a stream in parts: where each part begins, and joining the manifests of all parts.
  *
  * Words and statistics merge in any order. A chunk that a cut goes through is in two parts, with
- * its own positions in both: its pieces add up, and the smaller mark is the chunk's. The result is
- * the same manifest that one scan of the whole stream gives.
+ * its own positions in both: its pieces add up, and the smaller mark is the chunk's. The words of a
+ * file add up, too: the part in which a quad of the file begins has read the rest of the quad from
+ * the next part. The result is the same manifest that one scan of the whole stream gives.
  */
 #include "core/fail.h"
 #include "digest/digest_internal.h"
@@ -176,6 +177,7 @@ static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron
 
         *f = from->files[to->file_count];
         f->path = strdup(f->path);
+        f->words = (iron__seal_words){0, 0, 0, 0};
         if (!f->path)
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
     }
@@ -186,6 +188,7 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
     m->tokens = m->stream_tokens = like->stream_tokens;
     m->vocab = like->vocab;
     m->chunk_tokens = like->chunk_tokens;
+    m->has_file_seals = true; /* unless a part has none */
     m->stats = iron__token_stats_neutral();
     m->chunk_count = (size_t)iron__manifest_chunks_of(0, m->tokens, m->chunk_tokens);
     m->chunks = calloc(m->chunk_count ? m->chunk_count : 1, sizeof *m->chunks);
@@ -198,9 +201,28 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
 
 static void add_part(iron_manifest *m, const iron_manifest *part) {
     m->words = iron__seal_merge(m->words, part->words);
+    m->has_file_seals = m->has_file_seals && part->has_file_seals;
+    for (size_t k = 0; k < m->file_count; k++)
+        m->files[k].words = iron__seal_merge(m->files[k].words, part->files[k].words);
     m->stats = iron__token_stats_merge(m->stats, part->stats);
     for (size_t k = 0; k < part->chunk_count; k++)
         iron__chunk_add(&m->chunks[part->first / part->chunk_tokens + k], &part->chunks[k]);
+}
+
+/* A part read up to three tokens of the next one for the last quad of a file. If the file changed
+ * in between, sums that would agree differ. */
+static iron_status check_file_sums(iron_manifest *m, iron_error *err) {
+    uint64_t sum = 0;
+
+    for (size_t k = 0; k < m->file_count; k++) {
+        if (!m->has_file_seals)
+            m->files[k].words = (iron__seal_words){0, 0, 0, 0};
+        sum += m->files[k].words.t;
+    }
+    IRON_FAIL_IF(m->has_file_seals && sum != m->words.t, err, IRON_E_FORMAT,
+                 "the parts do not fit together: a file changed after one part of it was read; "
+                 "make the parts again");
+    return IRON_OK;
 }
 
 static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manifest **out,
@@ -214,14 +236,15 @@ static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manife
     if (!m)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
     status = init_joined(sorted[0], m, err);
-    if (status != IRON_OK) {
-        iron_manifest_destroy(m);
-        return status;
-    }
-    for (size_t k = 0; k < count; k++)
+    for (size_t k = 0; status == IRON_OK && k < count; k++)
         add_part(m, sorted[k]);
-    *out = m;
-    return IRON_OK;
+    if (status == IRON_OK)
+        status = check_file_sums(m, err);
+    if (status == IRON_OK)
+        *out = m;
+    else
+        iron_manifest_destroy(m);
+    return status;
 }
 
 iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count, iron_manifest **out,

@@ -15,7 +15,9 @@
  *
  * Without chunks a piece is one call of the seal's fastest row. With chunks the piece is cut at
  * their borders, and each cut goes block by block through the row twice: at the stream's positions,
- * with statistics, and at the chunk's; then once through the marks.
+ * with statistics, and at the chunk's; then once through the marks. If there are several files,
+ * the piece is also cut at their borders and sealed at the files' positions, while it is still in
+ * the cache. The only file of a stream has the stream's seal.
  */
 #include "digest/digest_internal.h"
 
@@ -59,6 +61,14 @@
 #define SLOT_BYTES  ((size_t)4 << 20)
 #define SLOT_STRIDE (SLOT_BYTES + SLACK_BYTES)
 
+/* The files of the stream, whose seals are wanted. Where a pipe ends is known only once it was
+ * read: at the current tokens, starts[0] ... starts[known] are. */
+typedef struct file_seals {
+    size_t count, known;
+    uint64_t *starts;        /* count + 1 positions */
+    iron__seal_words *words; /* of each */
+} file_seals;
+
 typedef struct scan_job {
     iron_source *source;
     iron_scan_options options; /* checked */
@@ -72,8 +82,11 @@ typedef struct scan_job {
     uint64_t stream_tokens;
     iron_manifest *manifest; /* the result; memory for the chunks of a known range is reserved */
     size_t chunk_capacity;
-    pthread_mutex_t chunk_mutex;   /* of chunks that several pieces belong to */
-    const iron__seal_variant *row; /* the fastest for this processor */
+    pthread_mutex_t mutex;           /* of chunks and files that several pieces belong to */
+    const iron__seal_variant *row;   /* the fastest for this processor */
+    bool lists_files, samples_files; /* what the manifest says about files */
+    bool seals_files;                /* implied by samples and chunks: such manifests are written */
+    file_seals files; /* without memory: the seals of files are not wanted, or are the stream's */
 } scan_job;
 
 /* What a thread has for itself. */
@@ -160,8 +173,9 @@ static iron_status choose_backend(scan_job *s, iron_error *err) {
 
     IRON_TRY(iron__gpu_choose(iron__gpu_is_auto(o->backend) ? "cpu" : o->backend, o->device,
                               &s->backend, err));
-    IRON_FAIL_IF(s->backend != cpu && (o->chunk_tokens || !is_whole), err, IRON_E_UNSUPPORTED,
-                 "manifests and parts are made on the CPU; omit --backend %s", o->backend);
+    IRON_FAIL_IF(s->backend != cpu && (o->chunk_tokens || s->seals_files || !is_whole), err,
+                 IRON_E_UNSUPPORTED, "manifests and parts are made on the CPU; omit --backend %s",
+                 o->backend);
     return IRON_OK;
 }
 
@@ -266,7 +280,7 @@ static iron_status scan_progress(const scan_job *scan, uint64_t done, iron_error
 
 /* Marks: the mark of a chunk: its smallest window, by which content is found again elsewhere.
  *
- * This is part of the format "iron.manifest/1"; a change is a new version.
+ * This is part of the format "iron.manifest/2", and of version 1; a change is a new version.
  *
  *   A window is IRON_MARK_TOKENS (16) consecutive tokens t0 ... t15 of the stream. It belongs to
  *   the chunk in which it begins, and may reach into the next; at the stream's end it must be
@@ -470,9 +484,78 @@ static void add_chunks(scan_job *scan, const piece *p, worker *w) {
             *chunk = found; /* no other piece has a part of it */
             continue;
         }
-        pthread_mutex_lock(&scan->chunk_mutex);
+        pthread_mutex_lock(&scan->mutex);
         iron__chunk_add(chunk, &found);
-        pthread_mutex_unlock(&scan->chunk_mutex);
+        pthread_mutex_unlock(&scan->mutex);
+    }
+}
+
+/* The words of tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a
+ * stream; only at its end their number may be no multiple of 4. */
+static iron__seal_words seal_range(const scan_job *scan, const iron__tokens_view *view,
+                                   size_t begin, size_t end, uint64_t offset, worker *w) {
+    iron__seal_words words = {0, 0, 0, 0};
+
+    if (view->dtype == IRON_DTYPE_U16 && scan->row->take_u16 && end - begin >= 4) {
+        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
+                                   offset / 4, scan->options.vocab};
+
+        scan->row->take_u16(&run, &words, NULL);
+        begin += 4 * run.quads;
+        offset += 4 * run.quads;
+    }
+    while (begin < end) {
+        size_t count = end - begin;
+        const uint32_t *tokens = iron__view_tokens(view, begin, &count, w->wide);
+
+        add_tokens(scan, tokens, count, offset, &words, NULL);
+        begin += count;
+        offset += count;
+    }
+    return words;
+}
+
+/* The first file that ends after a position, as far as is known. */
+static size_t file_at(const file_seals *files, uint64_t position) {
+    size_t low = 0, high = files->known;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (files->starts[middle + 1] <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Adds the quads of files that begin in the piece; the piece's `ahead` completes the last. */
+static void add_files(scan_job *scan, const piece *p, worker *w) {
+    const file_seals *files = &scan->files;
+    uint64_t end = p->first + p->view.count, readable = end + p->ahead;
+    iron__tokens_view view = p->view;
+
+    view.count += p->ahead;
+    for (size_t k = file_at(files, p->first);
+         k < files->count && k <= files->known && files->starts[k] < end; k++) {
+        uint64_t first = files->starts[k];
+        uint64_t tokens = k < files->known ? files->starts[k + 1] - first : readable - first;
+        uint64_t from = iron__file_tokens_before(first, tokens, p->first);
+        uint64_t to = iron__file_tokens_before(first, tokens, end);
+        iron__seal_words words;
+
+        if (from >= to)
+            continue;
+        words = seal_range(scan, &view, (size_t)(first + from - p->first),
+                           (size_t)(first + to - p->first), from, w);
+        if (to - from == tokens && k < files->known) {
+            files->words[k] = words; /* no other piece has a part of it */
+            continue;
+        }
+        pthread_mutex_lock(&scan->mutex);
+        files->words[k] = iron__seal_merge(files->words[k], words);
+        pthread_mutex_unlock(&scan->mutex);
     }
 }
 
@@ -504,7 +587,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
     size_t count = smaller(all->piece_tokens, left), ahead = 0;
     piece p = {.first = all->first + offset};
 
-    if (scan->options.chunk_tokens)
+    if (scan->options.chunk_tokens || scan->files.words)
         ahead = smaller(AHEAD_TOKENS, left - count + all->ahead);
     p.ahead = ahead;
     p.view = (iron__tokens_view){scan->dtype, w->buffer, count};
@@ -519,6 +602,8 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
         add_chunks(scan, &p, w);
     else
         add_plain(scan, &p, w);
+    if (scan->files.words)
+        add_files(scan, &p, w);
     return IRON_OK;
 }
 
@@ -625,25 +710,53 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
 
 typedef struct pipe_slot {
     char *tokens;
-    size_t count; /* 0: the stream has ended */
+    size_t count;       /* 0: the stream has ended */
+    size_t files_known; /* how many files end in it or before, as far as the reader knew */
 } pipe_slot;
 
-static iron_status next_slot(iron__ring *ring, char *memory, pipe_slot *s, iron_error *err) {
+typedef struct pipe_scan {
+    scan_job *scan;
+    iron__ring *ring;
+    char *memory;
+    /* the reader's; the slots' entries are handed over with the slots */
+    size_t files_known, slot_files_known[SLOTS];
+} pipe_scan;
+
+/* Called by the reader: only here the source can be asked about its files. */
+static void note_file_ends(void *context, size_t slot, size_t count) {
+    pipe_scan *p = context;
+    file_seals *files = &p->scan->files;
+
+    (void)count;
+    while (p->files_known < files->count) {
+        uint64_t tokens = iron_source_file_tokens(p->scan->source, p->files_known);
+
+        if (tokens == IRON_COUNT_UNKNOWN)
+            break;
+        files->starts[p->files_known + 1] = files->starts[p->files_known] + tokens;
+        p->files_known++;
+    }
+    p->slot_files_known[slot] = p->files_known;
+}
+
+static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
     size_t index = 0;
 
     s->count = 0;
-    IRON_TRY(iron__ring_next(ring, &index, &s->count, err));
-    s->tokens = memory + index * SLOT_STRIDE;
+    IRON_TRY(iron__ring_next(p->ring, &index, &s->count, err));
+    s->tokens = p->memory + index * SLOT_STRIDE;
+    s->files_known = s->count > 0 ? p->slot_files_known[index] : p->scan->files.count;
     return IRON_OK;
 }
 
-static iron_status scan_slots(workers *all, iron__ring *ring, char *memory, iron_error *err) {
+static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
     size_t width = iron_dtype_bytes(all->scan->dtype);
     pipe_slot now, next;
 
-    IRON_TRY(next_slot(ring, memory, &now, err));
+    IRON_TRY(next_slot(p, &now, err));
     for (; now.count > 0; now = next) {
-        IRON_TRY(next_slot(ring, memory, &next, err));
+        IRON_TRY(next_slot(p, &next, err));
+        all->scan->files.known = next.files_known;
         all->tokens = now.tokens;
         all->count = now.count;
         all->ahead = smaller(AHEAD_TOKENS, next.count);
@@ -651,7 +764,7 @@ static iron_status scan_slots(workers *all, iron__ring *ring, char *memory, iron
             memcpy(now.tokens + now.count * width, next.tokens, (size_t)all->ahead * width);
         IRON_TRY(workers_run(all, err));
         all->first += now.count;
-        iron__ring_free(ring);
+        iron__ring_free(p->ring);
         IRON_TRY(scan_progress(all->scan, all->first, err));
     }
     return IRON_OK;
@@ -660,33 +773,34 @@ static iron_status scan_slots(workers *all, iron__ring *ring, char *memory, iron
 static iron_status scan_pipe(scan_job *scan, iron_error *err) {
     const iron_allocator *allocator = iron__allocator_default();
     workers all = {.scan = scan};
+    pipe_scan p = {.scan = scan};
     void *slots[SLOTS];
     iron__ring_options o = {.source = scan->source,
                             .slots = slots,
                             .slot_count = SLOTS,
                             .slot_bytes = SLOT_BYTES,
                             .readers = 1,
-                            .allocator = allocator};
-    iron__ring *ring = NULL;
-    char *memory = NULL;
+                            .allocator = allocator,
+                            .filled = scan->files.words ? note_file_ends : NULL,
+                            .context = &p};
     iron_status status = workers_init(&all, SLOT_BYTES / iron_dtype_bytes(scan->dtype), false, err);
 
     if (status == IRON_OK) {
-        memory = iron__allocate(allocator, SLOTS, SLOT_STRIDE, "reading slots", err);
-        status = memory ? IRON_OK : IRON_E_NOMEM;
+        p.memory = iron__allocate(allocator, SLOTS, SLOT_STRIDE, "reading slots", err);
+        status = p.memory ? IRON_OK : IRON_E_NOMEM;
     }
-    for (size_t k = 0; memory && k < SLOTS; k++)
-        slots[k] = memory + k * SLOT_STRIDE;
+    for (size_t k = 0; p.memory && k < SLOTS; k++)
+        slots[k] = p.memory + k * SLOT_STRIDE;
     if (status == IRON_OK)
-        status = iron__ring_create(&o, &ring, err);
+        status = iron__ring_create(&o, &p.ring, err);
     if (status == IRON_OK)
-        status = scan_slots(&all, ring, memory, err);
+        status = scan_slots(&all, &p, err);
     if (status == IRON_OK) {
         scan->count = all.first;
         workers_finish(&all);
     }
-    iron__ring_destroy(ring);
-    iron__release(allocator, memory);
+    iron__ring_destroy(p.ring);
+    iron__release(allocator, p.memory);
     workers_deinit(&all);
     return status;
 }
@@ -788,6 +902,31 @@ static iron_status note_sample(const scan_job *s, size_t index, iron__manifest_e
     return IRON_OK;
 }
 
+/* Prepares the seals of files; for one file nothing is needed. */
+static iron_status file_seals_init(scan_job *s, iron_error *err) {
+    file_seals *files = &s->files;
+    size_t count = iron_source_file_count(s->source);
+
+    if (!s->seals_files || count < 2)
+        return IRON_OK;
+    files->count = count;
+    files->starts = calloc(count + 1, sizeof *files->starts);
+    files->words = calloc(count, sizeof *files->words);
+    if (!files->starts || !files->words)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: seals of %zu files", count);
+    if (!s->is_seekable)
+        return IRON_OK;
+    for (size_t k = 0; k < count; k++)
+        files->starts[k + 1] = files->starts[k] + iron_source_file_tokens(s->source, k);
+    files->known = count;
+    return IRON_OK;
+}
+
+static void file_seals_deinit(file_seals *files) {
+    free(files->starts);
+    free(files->words);
+}
+
 /* After the scan: only then the files of a pipe are known. */
 static iron_status list_files(const scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
@@ -808,10 +947,14 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
         f->first = next_first;
         f->tokens = iron_source_file_tokens(s->source, m->file_count);
+        if (s->seals_files)
+            f->words = s->files.words ? s->files.words[m->file_count] : m->words;
         next_first += f->tokens;
         m->file_count++;
-        IRON_TRY(note_sample(s, m->file_count - 1, f, err));
+        if (s->samples_files)
+            IRON_TRY(note_sample(s, m->file_count - 1, f, err));
     }
+    m->has_file_seals = s->seals_files;
     return IRON_OK;
 }
 
@@ -824,6 +967,7 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
     m->parts = s->options.parts;
     m->chunk_tokens = s->options.chunk_tokens;
     m->stats = iron__token_stats_neutral();
+    IRON_TRY(file_seals_init(s, err));
     if (s->backend != iron__gpu_backend_count())
         IRON_TRY(scan_gpu(s, err));
     else if (s->is_seekable)
@@ -835,37 +979,56 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
         s->stream_tokens = s->count;
     m->tokens = s->count;
     m->stream_tokens = s->stream_tokens;
-    return s->base == 0 ? list_files(s, err) : IRON_OK;
+    return s->lists_files ? list_files(s, err) : IRON_OK;
 }
 
-iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
+static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_options *options,
                             iron_manifest **out, iron_error *err) {
-    scan_job s = {.source = source, .base = base, .row = iron__seal_variant_find("champion")};
     iron_status status;
 
     *out = NULL;
     IRON_TRY(check_options(options, err));
-    s.options = *options;
-    s.threads = options->threads ? options->threads : iron__cpu_threads();
-    s.dtype = iron_source_dtype(source);
-    s.is_seekable = iron__source_is_seekable(source);
-    IRON_TRY(choose_backend(&s, err));
-    IRON_TRY(set_range(&s, err));
-    IRON_TRY(check_chunk_count(&s, err));
-    s.manifest = calloc(1, sizeof *s.manifest);
-    if (!s.manifest)
+    s->source = source;
+    s->row = iron__seal_variant_find("champion");
+    s->options = *options;
+    s->seals_files = s->seals_files || (s->samples_files && options->chunk_tokens > 0);
+    s->threads = options->threads ? options->threads : iron__cpu_threads();
+    s->dtype = iron_source_dtype(source);
+    s->is_seekable = iron__source_is_seekable(source);
+    IRON_TRY(choose_backend(s, err));
+    IRON_TRY(set_range(s, err));
+    IRON_TRY(check_chunk_count(s, err));
+    s->manifest = calloc(1, sizeof *s->manifest);
+    if (!s->manifest)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a manifest");
-    pthread_mutex_init(&s.chunk_mutex, NULL);
-    status = fill_manifest(&s, err);
-    pthread_mutex_destroy(&s.chunk_mutex);
+    pthread_mutex_init(&s->mutex, NULL);
+    status = fill_manifest(s, err);
+    pthread_mutex_destroy(&s->mutex);
+    file_seals_deinit(&s->files);
     if (status == IRON_OK)
-        *out = s.manifest;
+        *out = s->manifest;
     else
-        iron_manifest_destroy(s.manifest);
+        iron_manifest_destroy(s->manifest);
     return status;
+}
+
+iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
+                            iron_manifest **out, iron_error *err) {
+    scan_job s = {.base = base};
+
+    return run_scan(&s, source, options, out, err);
+}
+
+iron_status iron__scan_with_file_seals(iron_source *source, const iron_scan_options *options,
+                                       iron_manifest **out, iron_error *err) {
+    scan_job s = {.lists_files = true, .seals_files = true};
+
+    return run_scan(&s, source, options, out, err);
 }
 
 iron_status iron_scan(iron_source *source, const iron_scan_options *options, iron_manifest **out,
                       iron_error *err) {
-    return iron__scan_from(source, 0, options, out, err);
+    scan_job s = {.lists_files = true, .samples_files = true};
+
+    return run_scan(&s, source, options, out, err);
 }

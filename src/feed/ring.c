@@ -47,6 +47,8 @@ struct iron__ring {
     size_t slot_pieces;  /* of a slot; the last of them may be shorter */
     size_t slot_count;
     void *slots[IRON_RING_SLOTS_MAX];
+    void (*filled)(void *context, size_t slot, size_t count); /* or NULL */
+    void *context;
 
     pthread_mutex_t mutex;
     pthread_cond_t freed_slot, full_slot;
@@ -111,6 +113,8 @@ static void *reader_main(void *argument) {
         iron_error error = {0};
         iron_status status = fill(r, piece, &count, &error);
 
+        if (r->filled && !r->at && status == IRON_OK)
+            r->filled(r->context, slot, count);
         pthread_mutex_lock(&r->mutex);
         if (status == IRON_OK && count > 0) {
             r->read[slot] |= (uint64_t)1 << piece % r->slot_pieces;
@@ -205,6 +209,8 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
     r->width = width;
     r->capacity = options->slot_bytes / r->width;
     r->slot_count = options->slot_count;
+    r->filled = options->filled;
+    r->context = options->context;
     memcpy(r->slots, options->slots, options->slot_count * sizeof *r->slots);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->freed_slot, NULL);

@@ -48,6 +48,10 @@ typedef struct iron__ring_options {
     size_t piece_bytes;       /* files: what a reader reads of a slot at a time; 0: all of it */
     iron__direct_mode direct; /* files: whether they are read past the page cache */
     const iron_allocator *allocator;
+    /* (optional) pipes: called by the reader after it has filled a slot, and at the end with a
+     * count of 0, before the caller can see either; here it may ask the source about its files */
+    void (*filled)(void *context, size_t slot, size_t count);
+    void *context;
 } iron__ring_options;
 
 /* Sets readers, slots and pieces. */

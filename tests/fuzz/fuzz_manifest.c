@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static void require_good(const iron_manifest *m) {
-    uint64_t place = 0, sum = 0;
+    uint64_t place = 0, sum = 0, file_sum = 0;
     iron_error err;
 
     FUZZ_REQUIRE(check_manifest(m, "fuzz", &err) == IRON_OK);
@@ -22,7 +22,10 @@ static void require_good(const iron_manifest *m) {
         FUZZ_REQUIRE(iron_manifest_file_at(m, k, &f, &err) == IRON_OK);
         FUZZ_REQUIRE(f.first == place && f.path[0] && f.format[0] && iron_dtype_bytes(f.dtype) > 0);
         place += f.tokens;
+        FUZZ_REQUIRE(m->files[k].words.count <= f.tokens);
+        file_sum += m->files[k].words.t;
     }
+    FUZZ_REQUIRE(!m->has_file_seals || m->parts > 0 || file_sum == m->words.t);
     FUZZ_REQUIRE(place == m->stream_tokens);
     for (size_t k = 0; k < m->chunk_count; k++) {
         FUZZ_REQUIRE(iron__manifest_chunk_tokens(m, k) > 0);
@@ -39,8 +42,11 @@ static void require_same(const iron_manifest *a, const iron_manifest *b) {
     FUZZ_REQUIRE(a->stream_tokens == b->stream_tokens && a->chunk_tokens == b->chunk_tokens);
     FUZZ_REQUIRE(a->part == b->part && a->parts == b->parts);
     FUZZ_REQUIRE(a->chunk_count == b->chunk_count && a->file_count == b->file_count);
-    for (size_t k = 0; k < a->file_count; k++)
+    FUZZ_REQUIRE(a->has_file_seals == b->has_file_seals);
+    for (size_t k = 0; k < a->file_count; k++) {
         FUZZ_REQUIRE(strcmp(a->files[k].path, b->files[k].path) == 0);
+        FUZZ_REQUIRE(iron__words_equal(&a->files[k].words, &b->files[k].words));
+    }
     for (size_t k = 0; k < a->chunk_count; k++)
         FUZZ_REQUIRE(a->chunks[k].a == b->chunks[k].a && a->chunks[k].mark == b->chunks[k].mark);
 }

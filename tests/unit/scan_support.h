@@ -128,6 +128,12 @@ static inline void assert_scanned(const iron_manifest *m, const uint32_t *tokens
 
         assert_chunk(&m->chunks[k], &want);
     }
+    assert_int_equal(m->has_file_seals, m->chunk_tokens > 0);
+    for (size_t k = 0; k < m->file_count && m->has_file_seals; k++) {
+        iron__seal_words want = words_of(tokens + m->files[k].first, (size_t)m->files[k].tokens);
+
+        assert_memory_equal(&m->files[k].words, &want, sizeof want);
+    }
 }
 
 #endif

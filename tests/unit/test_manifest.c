@@ -45,7 +45,9 @@ static void assert_round_trip(const iron_manifest *m) {
     for (size_t k = 0; k < m->chunk_count; k++)
         assert_chunk(&back->chunks[k], &m->chunks[k]);
     assert_int_equal(back->file_count, m->file_count);
+    assert_int_equal(back->has_file_seals, m->has_file_seals);
     for (size_t k = 0; k < m->file_count; k++) {
+        assert_memory_equal(&back->files[k].words, &m->files[k].words, sizeof m->words);
         assert_string_equal(back->files[k].path, m->files[k].path);
         assert_int_equal(back->files[k].tokens, m->files[k].tokens);
         assert_string_equal(back->files[k].sample, m->files[k].sample);
@@ -219,7 +221,11 @@ static void test_contradictions(void **state) {
         {"\"format\": \"raw\"", "\"format\": \"\"", "format"},
         {"\"format\": \"raw\"", "\"format\": \"a-very-long-name\"", "format"},
         {"\"first\": 1000", "\"first\": 1004", "1004"},
-        {"\"tokens\": 2000", "\"tokens\": 2004", "3004"},
+        {"\"tokens\": 2000", "\"tokens\": 2004", "2004"},
+        {"\"tokens\": 0", "\"tokens\": 4", "seal of"},
+        {"[\"2000\"", "[\"1996\"", "1996"},
+        {"[\"2000\"", "[\"2000\", \"0\"", "5 entries"},
+        {"[\"1000\"", "[1000", "decimal"},
         {"\"chunk_tokens\": 1024", "\"chunk_tokens\": 1022", "multiple of 4"},
         {"\"chunk_tokens\": 1024", "\"chunk_tokens\": 2048", "2"},
         {"\"chunk_tokens\": 1024", "\"chunk_tokens\": 0", "3 chunks"},
@@ -229,17 +235,18 @@ static void test_contradictions(void **state) {
         {"\"files\"", "\"filez\"", "files"},
         {"\"chunks\"", "\"chunkz\"", "chunks"},
         {"\"path\"", "\"paths\"", "path"},
-        {"\"schema\": \"iron.manifest/1\"", "\"schema\": \"iron.manifest/\"", "schema"},
-        {"\"schema\": \"iron.manifest/1\"", "\"schema\": \"iron.arena/1\"", "not a manifest"},
-        {"\"schema\": \"iron.manifest/1\"", "\"schema\": 1", "schema"},
+        {"\"schema\": \"iron.manifest/2\"", "\"schema\": \"iron.manifest/\"", "schema"},
+        {"\"schema\": \"iron.manifest/2\"", "\"schema\": \"iron.manifest/0\"", "unknown"},
+        {"\"schema\": \"iron.manifest/2\"", "\"schema\": \"iron.arena/1\"", "not a manifest"},
+        {"\"schema\": \"iron.manifest/2\"", "\"schema\": 1", "schema"},
     };
     char *text = known_text();
 
     (void)state;
     for (size_t k = 0; k < COUNT(rows); k++)
         assert_contradiction(text, rows[k].from, rows[k].to, IRON_E_FORMAT, rows[k].word);
-    assert_contradiction(text, "iron.manifest/1", "iron.manifest/2", IRON_E_UNSUPPORTED,
-                         "version 2");
+    assert_contradiction(text, "iron.manifest/2", "iron.manifest/3", IRON_E_UNSUPPORTED,
+                         "version 3");
     assert_contradiction(text, "\"seal_version\": 1", "\"seal_version\": 2", IRON_E_UNSUPPORTED,
                          "version 2");
     assert_contradiction(text, "{", "[", IRON_E_FORMAT, "line 2");
@@ -276,6 +283,80 @@ static void test_damaged_digits(void **state) {
     }
     assert_ok(parse_manifest("as it was", text, strlen(text), &m, &err), &err);
     iron_manifest_destroy(m);
+    free(text);
+}
+
+/* A changed digit of a file's seal or words is detected. So are two files whose words were
+ * exchanged for others that fit their seals, if the sums differ. */
+static void test_damaged_file_seals(void **state) {
+    char *text = known_text();
+    char *files = strstr(text, "\"files\""), *end = strstr(text, "\"chunk_tokens\"");
+    iron_manifest *m = NULL;
+    size_t damaged = 0;
+    iron_error err;
+
+    (void)state;
+    for (char *at = files; (at = strstr(at, "\"seal\"")) && at < end; at += 8)
+        for (char *digit = at; *digit != '}'; digit++) {
+            char original = *digit;
+
+            if (original < '0' || original > '9')
+                continue;
+            *digit = original == '7' ? '8' : '7';
+            assert_refused(parse_manifest("damaged", text, strlen(text), &m, &err), IRON_E_FORMAT,
+                           &err);
+            *digit = original;
+            damaged++;
+        }
+    assert_true(damaged > 150);
+    assert_ok(parse_manifest("as it was", text, strlen(text), &m, &err), &err);
+    m->files[0].words.t++;
+    assert_refused(check_manifest(m, "more", &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "the files' sums");
+    m->files[2].words.t--;
+    assert_ok(check_manifest(m, "shifted", &err), &err);
+    m->files[1].words.a++;
+    assert_refused(check_manifest(m, "empty", &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "has no tokens");
+    iron_manifest_destroy(m);
+    free(text);
+}
+
+/* The only file of a stream has its words. */
+static void test_only_file(void **state) {
+    file_name name = name_in(&place, "tokens");
+    iron_manifest *m = scan_one(name.path, 60000, 5000, 1024);
+    iron_error err;
+
+    (void)state;
+    assert_memory_equal(&m->files[0].words, &m->words, sizeof m->words);
+    m->files[0].words.b++;
+    assert_refused(check_manifest(m, "other", &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "its only file");
+    iron_manifest_destroy(m);
+}
+
+/* Version 1 has no seals of files, and none are written when it is written again. */
+static void test_version_1(void **state) {
+    char *text = known_text();
+    char *old = replaced(text, "iron.manifest/2", "iron.manifest/1");
+    file_name name = name_in(&place, "again");
+    iron_manifest *m = NULL;
+    iron_error err;
+    size_t bytes;
+    char *again;
+
+    (void)state;
+    assert_ok(parse_manifest("old", old, strlen(old), &m, &err), &err);
+    assert_false(m->has_file_seals);
+    assert_int_equal(m->files[0].words.count, 0);
+    assert_ok(iron_manifest_write(m, name.path, &err), &err);
+    again = file_read(name.path, &bytes);
+    assert_non_null(strstr(again, "\"iron.manifest/1\""));
+    assert_null(strstr(strstr(again, "\"files\""), "\"seal\""));
+    iron_manifest_destroy(m);
+    free(again);
+    free(old);
     free(text);
 }
 
@@ -362,6 +443,9 @@ int main(void) {
         cmocka_unit_test(test_a_pipe_is_not_read),
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_damaged_digits),
+        cmocka_unit_test(test_damaged_file_seals),
+        cmocka_unit_test(test_only_file),
+        cmocka_unit_test(test_version_1),
         cmocka_unit_test(test_bad_chunks),
         cmocka_unit_test(test_unknown_fields_are_ignored),
         cmocka_unit_test(test_unreadable),

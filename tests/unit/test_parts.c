@@ -107,6 +107,7 @@ static void test_parts_make_the_whole(void **state) {
         uint64_t chunk;
     } rows[] = {{0, 0, 0, 1024},      {5, 0, 2, 1024},        {1000, 1, 23, 1024},
                 {5000, 333, 0, 1024}, {70000, 3, 5001, 4096}, {7, 40000, 9, 1 << 20},
+                {1, 2, 3, 1024},      {3, 3, 3000, 1024},     {1001, 1002, 1003, 1028},
                 {3000, 3000, 3001, 0}};
     rng random = {5};
 
@@ -238,6 +239,56 @@ static void test_foreign(void **state) {
     assert_string_equal(joined->files[1].sample, parts[0]->files[1].sample);
     iron_manifest_destroy(joined);
     destroy_all(parts, 2);
+    shards_free(&s.files);
+}
+
+/* Parts of version 1 have no seals of files, and neither has what one of them is joined to. */
+static void test_parts_of_version_1(void **state) {
+    stream s = make_stream(1001, 1002, 1003);
+    iron_manifest *parts[2], *joined = NULL, *whole = scan_part(&s, 0, 0, 1024);
+    iron_error err;
+
+    (void)state;
+    parts[0] = scan_part(&s, 1, 2, 1024);
+    parts[1] = scan_part(&s, 2, 2, 1024);
+    parts[1]->has_file_seals = whole->has_file_seals = false;
+    for (size_t k = 0; k < 3; k++)
+        parts[1]->files[k].words = (iron__seal_words){0, 0, 0, 0};
+    assert_ok(iron_manifest_merge(parts, 2, &joined, &err), &err);
+    assert_false(joined->has_file_seals);
+    assert_same_bytes(whole, joined);
+    iron_manifest_destroy(joined);
+    iron_manifest_destroy(whole);
+    destroy_all(parts, 2);
+    shards_free(&s.files);
+}
+
+/* The first part ends in a quad of the second file, which changes before the second part is made:
+ * in the middle, where samples do not see it. */
+static void test_file_that_changes_between_parts(void **state) {
+    stream s = make_stream(8001, 8009, 40000);
+    iron_manifest *parts[4], *joined = NULL;
+    uint16_t token;
+    iron_error err;
+    FILE *file;
+
+    (void)state;
+    parts[0] = scan_range(&s, 1, 0, 20000);
+    file = fopen(s.files.paths[2], "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 2 * (20000 - 16010), SEEK_SET), 0);
+    assert_int_equal(fread(&token, sizeof token, 1, file), 1);
+    token ^= 1;
+    assert_int_equal(fseek(file, 2 * (20000 - 16010), SEEK_SET), 0);
+    assert_int_equal(fwrite(&token, sizeof token, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    parts[1] = scan_range(&s, 2, 20000, 4);
+    parts[2] = scan_range(&s, 3, 20004, 4);
+    parts[3] = scan_range(&s, 4, 20008, IRON_COUNT_UNKNOWN);
+    assert_refused(iron_manifest_merge(parts, 4, &joined, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "do not fit together");
+    assert_null(joined);
+    destroy_all(parts, 4);
     shards_free(&s.files);
 }
 
@@ -379,6 +430,8 @@ int main(void) {
         cmocka_unit_test(test_ranges_that_fit_and_do_not),
         cmocka_unit_test(test_missing_and_repeated),
         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_parts_of_version_1),
+        cmocka_unit_test(test_file_that_changes_between_parts),
         cmocka_unit_test(test_chunks_of_the_whole_count),
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(other_streams_are_refused),

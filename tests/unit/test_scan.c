@@ -126,6 +126,56 @@ static void test_files_are_one_stream(void **state) {
 }
 
 /* The ranges' words add up to the whole's, for any cuts. */
+/* Files that begin at any position modulo 4 and end anywhere in pieces, of every width. */
+static void test_seals_of_files(void **state) {
+    static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U32,
+                                        IRON_DTYPE_I32, IRON_DTYPE_I64};
+    static const size_t limits[] = {3, 9, 70000, 300};
+    enum { FILES = 40 };
+    file_name names[FILES];
+    const char *paths[FILES];
+    rng r = {31};
+
+    (void)state;
+    for (size_t round = 0; round < 4 * COUNT(dtypes); round++) {
+        iron_dtype dtype = dtypes[round % COUNT(dtypes)];
+        uint32_t *tokens = grab_tokens(round, 256, FILES * limits[2]);
+        iron_scan_options o = scan_options(1 + (uint32_t)round % 3, 1024 + 4 * (round % 2));
+        iron_manifest *m = NULL;
+        iron_source *source;
+        size_t total = 0;
+        iron_error err;
+
+        for (size_t k = 0; k < FILES; k++) {
+            size_t count = (size_t)rng_below(&r, limits[rng_below(&r, round % 4 + 1)]);
+            char name[32];
+
+            snprintf(name, sizeof name, "seal-%zu", k);
+            names[k] = name_in(&place, name);
+            paths[k] = names[k].path;
+            write_tokens(paths[k], dtype, tokens + total, count);
+            total += count;
+        }
+        m = scan_paths(dtype, paths, FILES, &o);
+        assert_scanned(m, tokens, total);
+        iron_manifest_destroy(m);
+        /* without chunks too */
+        source = open_all(dtype, paths, FILES);
+        o.chunk_tokens = 0;
+        assert_ok(iron__scan_with_file_seals(source, &o, &m, &err), &err);
+        iron_source_close(source);
+        assert_true(m->has_file_seals);
+        for (size_t k = 0; k < FILES; k++) {
+            iron__seal_words want =
+                words_of(tokens + m->files[k].first, (size_t)m->files[k].tokens);
+
+            assert_memory_equal(&m->files[k].words, &want, sizeof want);
+        }
+        iron_manifest_destroy(m);
+        free(tokens);
+    }
+}
+
 static void test_ranges(void **state) {
     const size_t count = 150001;
     uint32_t *tokens = grab_tokens(9, 70000, count);
@@ -217,6 +267,44 @@ static void test_pipes(void **state) {
         assert_scanned(m, tokens, sizes[k]);
         assert_int_equal(m->stream_tokens, sizes[k]);
         assert_int_equal(m->files[0].tokens, sizes[k]);
+        iron_manifest_destroy(m);
+    }
+    free(data);
+    free(tokens);
+}
+
+/* A pipe between two files, whose end is known only when it was read: at, before and after the
+ * border of a slot of 2097152 tokens. */
+static void test_seals_of_pipes(void **state) {
+    static const size_t sizes[] = {0,       1,       2,       7,       2097146,
+                                   2097147, 2097148, 2097152, 4194299, 4194303};
+    enum { BEFORE = 5, AFTER = 10, MOST = 4194303 };
+    uint32_t *tokens = grab_tokens(12, 50257, BEFORE + MOST + AFTER);
+    void *data = stored_as(IRON_DTYPE_U16, tokens, BEFORE + MOST + AFTER);
+    file_name before = name_in(&place, "before"), after = name_in(&place, "after");
+    const char *paths[] = {before.path, "-", after.path};
+
+    (void)state;
+    write_tokens(before.path, IRON_DTYPE_U16, tokens, BEFORE);
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        iron_scan_options o = scan_options(2, 1 << 18);
+        sender s = {.data = (char *)data + 2 * BEFORE, .bytes = 2 * sizes[k]};
+        iron_manifest *m = NULL;
+        iron_source *source;
+        pthread_t thread;
+        iron_error err;
+        int saved;
+
+        write_tokens(after.path, IRON_DTYPE_U16, tokens + BEFORE + sizes[k], AFTER);
+        s.fd = pipe_as_stdin(&saved);
+        assert_int_equal(pthread_create(&thread, NULL, send_all, &s), 0);
+        source = open_all(IRON_DTYPE_U16, paths, 3);
+        assert_ok(iron_scan(source, &o, &m, &err), &err);
+        iron_source_close(source);
+        restore_stdin(saved);
+        pthread_join(thread, NULL);
+        assert_int_equal(m->files[1].tokens, sizes[k]);
+        assert_scanned(m, tokens, BEFORE + sizes[k] + AFTER);
         iron_manifest_destroy(m);
     }
     free(data);
@@ -440,8 +528,10 @@ int main(void) {
         cmocka_unit_test(test_widths_and_threads),
         cmocka_unit_test(test_runs_of_one_token),
         cmocka_unit_test(test_files_are_one_stream),
+        cmocka_unit_test(test_seals_of_files),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_seals_of_pipes),
         cmocka_unit_test(test_bad_pipe),
         cmocka_unit_test(test_bad_tokens),
         cmocka_unit_test(test_cancel),
