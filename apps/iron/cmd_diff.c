@@ -61,10 +61,19 @@ static char *joined(const char *folder, size_t length, const char *path) {
     return name;
 }
 
+/* Where files are looked for: in the folder that the first `length` bytes of a path name, and
+ * without the first `skip` bytes of their names. */
+typedef struct file_place {
+    const char *path;
+    size_t length, skip;
+} file_place;
+
 /* Lists the paths of all files; false if one does not exist or is not a regular file, or if memory
  * is short. */
-static bool name_files(const iron_manifest *m, size_t count, const char *folder, size_t length,
+static bool name_files(const iron_manifest *m, size_t count, const file_place *place,
                        file_names *n) {
+    const char *first = NULL;
+
     n->paths = calloc(count + 1, sizeof *n->paths);
     for (size_t k = 0; k < count && n->paths; k++) {
         iron_manifest_file file = {.struct_size = sizeof file};
@@ -73,7 +82,11 @@ static bool name_files(const iron_manifest *m, size_t count, const char *folder,
 
         if (iron_manifest_file_at(m, k, &file, NULL) != IRON_OK)
             return false;
-        name = joined(folder, file.path[0] == '/' ? 0 : length, file.path);
+        if (place->skip && strncmp(file.path, n->count ? first : file.path, place->skip) != 0)
+            return false;
+        first = file.path;
+        name = joined(place->path, file.path[0] == '/' && !place->skip ? 0 : place->length,
+                      file.path + place->skip);
         if (!name)
             return false;
         n->paths[n->count++] = name;
@@ -110,13 +123,15 @@ static iron_source *open_names(const iron_manifest *m, const file_names *n) {
     return iron_source_open(&o, &source, NULL) == IRON_OK ? source : NULL;
 }
 
-/* Opens the files relative to a directory. They replace those opened before if they have the length
- * that the manifest says. */
-static void try_folder(diff_input *input, const iron_manifest_info *info, size_t folder_length) {
+/* Opens the files in some place. They replace those opened before if they have the length that the
+ * manifest says. */
+static void try_place(diff_input *input, const iron_manifest_info *info, size_t length,
+                      size_t skip) {
+    file_place place = {input->path, length, skip};
     file_names names = {0};
     iron_source *source = NULL;
 
-    if (name_files(input->manifest, info->file_count, input->path, folder_length, &names))
+    if (name_files(input->manifest, info->file_count, &place, &names))
         source = open_names(input->manifest, &names);
     free_names(&names);
     if (source && (!input->source || iron_source_tokens(source) == info->tokens)) {
@@ -127,18 +142,25 @@ static void try_folder(diff_input *input, const iron_manifest_info *info, size_t
     }
 }
 
+/* The files are searched for under their names, then beside the manifest, as iron check does: there
+ * names may lack folders that all of them begin with. */
 static iron_status open_manifest(diff_input *input, iron_error *err) {
     iron_manifest_info info = {.struct_size = sizeof info};
-    const char *slash = strrchr(input->path, '/');
+    iron_manifest_file first = {.struct_size = sizeof first};
+    const char *slash = strrchr(input->path, '/'), *name;
+    size_t folder = slash ? (size_t)(slash - input->path) + 1 : 0;
     iron_status status = iron_manifest_read(input->path, &input->manifest, err);
 
     if (status == IRON_OK)
         status = iron_manifest_describe(input->manifest, &info, err);
     if (status != IRON_OK || info.parts > 0)
         return status;
-    try_folder(input, &info, 0);
-    if (slash && (!input->source || iron_source_tokens(input->source) != info.tokens))
-        try_folder(input, &info, (size_t)(slash - input->path) + 1);
+    try_place(input, &info, 0, 0);
+    if (iron_manifest_file_at(input->manifest, 0, &first, NULL) != IRON_OK)
+        return IRON_OK;
+    for (name = first.path; name; name = strchr(name, '/') ? strchr(name, '/') + 1 : NULL)
+        if (!input->source || iron_source_tokens(input->source) != info.tokens)
+            try_place(input, &info, folder, (size_t)(name - first.path));
     return IRON_OK;
 }
 

@@ -255,6 +255,10 @@ class Manifests(DiffTest):
         self.succeeds("sum", "b.bin", "--dtype", "u32", "--manifest", "b.m", "--chunk", CHUNK,
                       cwd=self.dir / "away")
         self.assert_compared(self.a, self.b, "a.bin", "away/b.m", "--dtype", "u32")
+        self.manifest("c.m", "away/b.bin")  # and then moved beside the file, away from here
+        os.rename(self.dir / "c.m", self.dir / "away" / "c.m")
+        os.rename(self.dir / "away", self.dir / "else")
+        self.assert_compared(self.a, self.b, "a.bin", "else/c.m", "--dtype", "u32")
 
     def test_files_changed_after_the_manifest(self):
         self.manifest("a.m", "a.bin")
