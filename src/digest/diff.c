@@ -11,9 +11,9 @@
  *     else, unless the seals are equal              refused, with what to do
  *
  * Words are preferred to tokens: they were made from all tokens already. With a chunk size that no
- * manifest has, tokens are compared. Then it looks for an explanation: tokens that were inserted or
- * deleted, chunks that moved. The parts of the file are in the order in which they run; the public
- * functions are at the end.
+ * manifest has, tokens are compared. Then it finds out what happened: edits, in the tokens of both;
+ * without them, chunks and marks that moved. The parts of the file are in the order in which they
+ * run; the public functions are at the end.
  */
 #include "digest/digest_internal.h"
 
@@ -1306,6 +1306,7 @@ static iron_status try_exchange(diff_run *run, const text_gap *g, exchange x, ed
 typedef struct distances {
     uint64_t ahead[HITS_MAX], behind[HITS_MAX];
     size_t ahead_count, behind_count;
+    bool has_begin; /* what the second's gap begins with was found */
 } distances;
 
 static void add_distance(uint64_t *list, size_t *count, uint64_t distance) {
@@ -1322,6 +1323,7 @@ static void list_distances(const seed_scan *scan, const uint64_t starts[2], dist
         const seed_hit *hit = &scan->hits[k];
         uint64_t at = starts[hit->needle] + hit->offset;
 
+        d->has_begin = d->has_begin || (hit->needle == 0 && hit->at != at);
         if (hit->at > at)
             add_distance(d->ahead, &d->ahead_count, hit->at - at);
         else if (hit->at < at)
@@ -1352,7 +1354,7 @@ static iron_status try_distances(diff_run *run, const text_gap *g, const distanc
 
 /* Searches the first's gap for the beginning and the end of the second's, `length` tokens each. */
 static iron_status find_exchange_by(diff_run *run, const text_gap *g, size_t length, edit *e,
-                                    iron_error *err) {
+                                    bool *has_begin, iron_error *err) {
     const uint64_t starts[2] = {g->first, g->end[1] - length};
     seed_scan scan = {
         .text = &run->text[0], .first = g->first, .end = g->end[0], .needle_count = 2};
@@ -1369,6 +1371,7 @@ static iron_status find_exchange_by(diff_run *run, const text_gap *g, size_t len
         free_seeds(&needles[k]);
     IRON_TRY(status);
     list_distances(&scan, starts, &d);
+    *has_begin = *has_begin || d.has_begin;
     return try_distances(run, g, &d, e, err);
 }
 
@@ -1376,14 +1379,17 @@ static const size_t needle_lengths[] = {NEEDLE_MAX, 4096 + SEED_TOKENS - 1, 256,
 
 #define NEEDLE_COUNT (sizeof needle_lengths / sizeof needle_lengths[0])
 
-/* Long blocks first, since finding them costs next to nothing. */
-static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
+/* Long blocks first, since finding them costs next to nothing. *has_begin: the first's gap has what
+ * the second's begins with, in another place. */
+static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, bool *has_begin,
+                                 iron_error *err) {
+    *has_begin = false;
     for (size_t k = 0; k < NEEDLE_COUNT; k++) {
         size_t length = needle_lengths[k];
         bool is_costly = length < 256 && g->end[0] - g->first > AHEAD_MAX;
 
         if (e->kind == IRON_DIFF_CHANGED && length <= g->end[0] - g->first && !is_costly)
-            IRON_TRY(find_exchange_by(run, g, length, e, err));
+            IRON_TRY(find_exchange_by(run, g, length, e, has_begin, err));
     }
     return IRON_OK;
 }
@@ -1802,10 +1808,11 @@ static iron_status list_edits(diff_run *run, const text_gap *g, edit_list *list,
     walk begin = {.run = run, .gap = g, .at = {g->first, g->first}};
     uint64_t count[2] = {g->end[0] - g->first, g->end[1] - g->first};
     edit one = make_edit(&begin, count);
+    bool has_begin = false;
 
     if (count[0] == count[1])
-        IRON_TRY(find_exchange(run, g, &one, err));
-    if (count[0] == count[1] && one.kind == IRON_DIFF_CHANGED)
+        IRON_TRY(find_exchange(run, g, &one, &has_begin, err));
+    if (has_begin && one.kind == IRON_DIFF_CHANGED)
         IRON_TRY(find_order(run, g, &one, err));
     if (one.kind == IRON_DIFF_CHANGED)
         IRON_TRY(find_edits(run, g, list, err));
