@@ -1394,8 +1394,9 @@ static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, bool
     return IRON_OK;
 }
 
-/* One edit: more blocks in another order. The second's gap is taken apart into blocks of the first's,
- * each as long as possible; if they make up all of the first's gap, these are the same tokens. */
+/* One edit: more blocks in another order. The second's gap is taken apart into blocks of the
+ * first's, each as long as possible; if they make up all of the first's gap, these are the same
+ * tokens. */
 
 #define BLOCKS_MAX 1024u
 

@@ -174,7 +174,7 @@ static inline iron_diff *compare_sides(const iron_diff_side *a, const iron_diff_
     return d;
 }
 
-/* Are the ranges those of the differing chunks, and not more? So unless edits moved what follows. */
+/* Are the ranges those of the differing chunks, and not more? Not if edits moved what follows. */
 static inline bool has_exact_ranges(const iron_diff_report *r) {
     return r->kind == IRON_DIFF_EQUAL || r->edits == IRON_COUNT_UNKNOWN ||
            (r->kind == IRON_DIFF_CHANGED && r->edits == 1 && r->tokens[0] == r->tokens[1]);
