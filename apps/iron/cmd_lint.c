@@ -106,6 +106,7 @@ static void free_findings(finding_list *list) {
 typedef struct shard {
     char *path;
     bool is_named; /* by the user, not found in a directory */
+    bool is_pipe;  /* or a device: it would be consumed, and might never end */
     bool is_read;  /* to its end; otherwise `problem` says why not */
     bool has_index, begins_with_eos;
     uint64_t bytes;
@@ -141,6 +142,7 @@ static iron_status no_memory(iron_error *err) {
 /* Takes `path`, also on failure. */
 static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_error *err) {
     struct stat info;
+    bool is_there = path && stat(path, &info) == 0;
 
     if (path && list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -155,10 +157,11 @@ static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_e
         free(path);
         return no_memory(err);
     }
-    list->items[list->count++] = (shard){
-        .path = path,
-        .is_named = is_named,
-        .bytes = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0};
+    list->items[list->count++] =
+        (shard){.path = path,
+                .is_named = is_named,
+                .is_pipe = is_there && !S_ISREG(info.st_mode),
+                .bytes = is_there && S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0};
     return IRON_OK;
 }
 
@@ -423,6 +426,13 @@ static void set_problem(shard *s, const char *kind, iron_status status, const ir
     s->problem = strdup(kind ? without_name(why->text, s->path) : why->text);
 }
 
+static iron_status not_a_file(const shard *s, iron_error *err) {
+    *err = (iron_error){.status = IRON_E_IO};
+    snprintf(err->text, sizeof err->text, "%.120s is not a regular file; lint needs files",
+             s->path);
+    return IRON_E_IO;
+}
+
 /* A thread: takes files until none is left. */
 static void *work(void *context) {
     lint_run *run = context;
@@ -437,7 +447,9 @@ static void *work(void *context) {
 
         pthread_mutex_lock(&run->mutex);
         s = run->next < run->shards.count ? &run->shards.items[run->next++] : NULL;
-        if (s && buffer)
+        if (s && s->is_pipe)
+            status = not_a_file(s, &err);
+        else if (s && buffer)
             status = reading_open(&run->options->reading, (const char *const *)&s->path, 1, &source,
                                   &err);
         else
