@@ -491,6 +491,8 @@ static void read_all(lint_run *run) {
         workers = (uint32_t)run->shards.count;
     if (workers > WORKERS_MAX)
         workers = WORKERS_MAX;
+    if (workers == 0)
+        return;
     run->digest_threads = wanted / workers;
     for (size_t k = 0; k < run->shards.count; k++)
         run->bytes += run->shards.items[k].bytes;

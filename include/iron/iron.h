@@ -270,6 +270,18 @@ IRON_API double iron_engine_seconds_estimate(const iron_engine *engine, uint64_t
 IRON_API iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err);
 IRON_API iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
                                       iron_error *err);
+/* Feeds a source of files like feed_source, and saves the engine to `path` each time that `every`
+ * more tokens, rounded up to whole batches, have been fed: a checkpoint, which also records what
+ * identifies the files. If the engine was loaded from a checkpoint, the tokens that it has are
+ * skipped, and other files are refused; the result is that of an uninterrupted feed, bit for bit.
+ * Neither closes the last batch nor saves the final state. */
+IRON_API iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source,
+                                             const char *path, uint64_t every,
+                                             iron_progress progress, void *context,
+                                             iron_error *err);
+/* Nonzero if the engine was loaded from a checkpoint that has not been continued: it has the first
+ * *done of the *tokens tokens of the files. */
+IRON_API int iron_engine_checkpoint(const iron_engine *engine, uint64_t *done, uint64_t *tokens);
 /* Checks that save could write there: a regular file or a new name in a writable folder. */
 IRON_API iron_status iron_state_path_check(const char *path, iron_error *err);
 /* Writes xor_accumulators.npy, potentials.npy and activations.npy into a directory, which is

@@ -53,6 +53,14 @@ typedef struct iron__range {
     size_t capacity, recorded;
 } iron__range;
 
+/* Where in a source the engine is. Part of states that are saved in the middle of a feed. */
+typedef struct iron__feed_mark {
+    uint64_t first;  /* tokens that the engine had when the source began */
+    uint64_t tokens; /* of the whole source; 0: no mark */
+    uint64_t sample; /* iron__source_sample of all files */
+    uint64_t done;   /* tokens of the source that the engine had when it was loaded */
+} iron__feed_mark;
+
 /* Called with each batch that closes while feeding (iron__engine_on_batch). */
 typedef void (*iron__batch_callback)(void *context, iron__contribution batch);
 
@@ -116,6 +124,7 @@ struct iron_engine {
     uint64_t batches;
     iron__seal seal;
     iron__range range;
+    iron__feed_mark mark; /* of the state that the engine was loaded from */
 
     iron__batch_callback on_batch; /* NULL: none */
     void *on_batch_context;
@@ -136,6 +145,10 @@ iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *e
 /* Applies batches in order to the nodes of the struct and to range.map. */
 void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *effects,
                                 size_t count);
+
+/* state.c: saves the state with a mark; mark->tokens is not 0. */
+iron_status iron__engine_save_marked(iron_engine *engine, const iron__feed_mark *mark,
+                                     const char *path, iron_error *err);
 
 /* modes.c: finds the row for backend and mode. */
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,
