@@ -43,6 +43,27 @@ static void warn_if_slow(const iron_engine *e, uint64_t tokens) {
                 iron_engine_mode(e), seconds / 60);
 }
 
+/* Only if the user told the size: most vocabularies differ from the default. */
+static iron_status warn_of_vocab(const feed_options *o, const args *a, const iron_engine *e,
+                                 uint64_t tokens, iron_error *err) {
+    uint64_t position, count;
+    uint32_t value;
+    char *name;
+
+    count = iron_engine_out_of_vocab(e, &position, &value);
+    if (!o->has_vocab || count == 0)
+        return IRON_OK;
+    name = join_names((const char *const *)a->values, a->value_count, err);
+    if (!name)
+        return IRON_E_NOMEM;
+    fprintf(stderr,
+            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
+            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
+            name, count, tokens, count == 1 ? "is" : "are", o->vocab, value, position);
+    free(name);
+    return IRON_OK;
+}
+
 static iron_status refuse_checkpoint(const char *option_name, const char *path, uint64_t done,
                                      uint64_t tokens, iron_error *err) {
     return usage(err,
@@ -122,6 +143,8 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         goto done;
     if ((status = iron_engine_report(engine, &before, err)) != IRON_OK)
         goto done;
+    if (o->has_vocab)
+        iron_engine_count_out_of_vocab(engine);
     warn_if_slow(engine, iron_source_tokens(source));
     /* page-locked memory is allocated once however much is fed: not part of the measured time */
     if ((status = iron_engine_prepare(engine, err)) != IRON_OK)
@@ -154,6 +177,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     result.gb_per_s =
         (double)(result.report.tokens - before.tokens) * (double)width / result.seconds * 1e-9;
     feed_print(&result, o->wants_json);
+    status = warn_of_vocab(o, &a, engine, result.report.tokens - before.tokens, err);
 done:
     iron_source_close(source);
     iron_engine_destroy(engine);

@@ -226,6 +226,13 @@ IRON_API iron_status iron_engine_feed_source(iron_engine *engine, iron_source *s
                                              iron_error *err);
 IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err);
 
+/* From now on, tokens from host memory and from sources that are not below config.vocab are
+ * counted, which takes one more pass over tokens in the cache. out_of_vocab returns how many there
+ * were; if any, *position and *value are those of the first. */
+IRON_API void iron_engine_count_out_of_vocab(iron_engine *engine);
+IRON_API uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position,
+                                           uint32_t *value);
+
 /* Feeds 32-bit tokens that are already in GPU memory, in the order of the caller's stream and
  * without copying. `tokens` is a CUDA device pointer on the engine's device, aligned to 4 bytes, or
  * a cl_mem created in iron_engine_native_context. `stream` is a CUstream (NULL: the default stream)

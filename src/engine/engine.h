@@ -61,6 +61,14 @@ typedef struct iron__feed_mark {
     uint64_t done;   /* tokens of the source that the engine had when it was loaded */
 } iron__feed_mark;
 
+/* Tokens that are not below the vocabulary (iron_engine_count_out_of_vocab). */
+typedef struct iron__vocab_count {
+    bool is_on;
+    uint64_t count;
+    uint64_t first_position;
+    uint32_t first_value;
+} iron__vocab_count;
+
 /* Called with each batch that closes while feeding (iron__engine_on_batch). */
 typedef void (*iron__batch_callback)(void *context, iron__contribution batch);
 
@@ -124,6 +132,7 @@ struct iron_engine {
     uint64_t batches;
     iron__seal seal;
     iron__range range;
+    iron__vocab_count outside;
     iron__feed_mark mark; /* of the state that the engine was loaded from */
 
     iron__batch_callback on_batch; /* NULL: none */

@@ -74,6 +74,79 @@ static iron_status check_values(const iron_engine *e, const iron__tokens_view *v
     return iron__view_check(&piece, position + c.first_bad * CHECK_TOKENS, err);
 }
 
+/* Tokens outside the vocabulary, counted by all threads while they are in the cache. */
+typedef struct vocab_check {
+    const iron__tokens_view *view;
+    uint64_t vocab;
+    _Atomic uint64_t count;
+    _Atomic size_t first; /* lowest task that found one, or SIZE_MAX */
+} vocab_check;
+
+/* The compiler vectorises these loops. Narrower types cannot hold every vocab. */
+#define COUNT_OUTSIDE(type)                                                                        \
+    do {                                                                                           \
+        const type *t = piece.data;                                                                \
+        if (c->vocab <= (type)-1)                                                                  \
+            for (size_t k = 0; k < piece.count; k++)                                               \
+                count += t[k] >= (type)c->vocab;                                                   \
+    } while (0)
+
+static void count_outside(void *context, size_t task) {
+    vocab_check *c = context;
+    iron__tokens_view piece = checked_piece(c->view, task);
+    size_t lowest = atomic_load(&c->first);
+    uint32_t count = 0;
+
+    switch (iron_dtype_bytes(piece.dtype)) {
+    case 1:
+        COUNT_OUTSIDE(uint8_t);
+        break;
+    case 2:
+        COUNT_OUTSIDE(uint16_t);
+        break;
+    case 4:
+        COUNT_OUTSIDE(uint32_t);
+        break;
+    default:
+        COUNT_OUTSIDE(uint64_t);
+        break;
+    }
+    if (count == 0)
+        return;
+    atomic_fetch_add(&c->count, count);
+    while (task < lowest && !atomic_compare_exchange_weak(&c->first, &lowest, task))
+        ;
+}
+
+/* The tokens are valid and begin at this position. */
+static void count_vocab(iron_engine *e, const iron__tokens_view *view, uint64_t position) {
+    vocab_check c = {.view = view, .vocab = e->config.vocab, .first = SIZE_MAX};
+    iron__vocab_count *found = &e->outside;
+    size_t tasks = (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS;
+
+    if (tasks == 1)
+        count_outside(&c, 0);
+    else
+        iron__thread_pool_run(e->pool, count_outside, &c, tasks);
+    if (c.count > 0 && found->count == 0) {
+        size_t k = c.first * CHECK_TOKENS;
+
+        while ((uint64_t)iron__view_stored(view, k) < c.vocab)
+            k++;
+        found->first_position = position + k;
+        found->first_value = (uint32_t)iron__view_stored(view, k);
+    }
+    found->count += c.count;
+}
+
+void iron_engine_count_out_of_vocab(iron_engine *engine) { engine->outside.is_on = true; }
+
+uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position, uint32_t *value) {
+    *position = engine->outside.first_position;
+    *value = engine->outside.first_value;
+    return engine->outside.count;
+}
+
 /* Fails if the batches that so many more tokens close do not fit the record (effect.c). */
 static iron_status check_record(const iron_engine *e, uint64_t tokens, iron_error *err) {
     const iron__range *r = &e->range;
@@ -86,8 +159,7 @@ static iron_status check_record(const iron_engine *e, uint64_t tokens, iron_erro
     return IRON_OK;
 }
 
-static iron_status check_feed(const iron_engine *e, const iron__tokens_view *view,
-                              iron_error *err) {
+static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
     uint64_t fed = e->closed.count + e->open.count;
 
@@ -98,7 +170,10 @@ static iron_status check_feed(const iron_engine *e, const iron__tokens_view *vie
     IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
                  "the stream would pass 2^64 tokens; begin another engine");
     IRON_TRY(check_record(e, view->count, err));
-    return check_values(e, view, fed, err);
+    IRON_TRY(check_values(e, view, fed, err));
+    if (e->outside.is_on)
+        count_vocab(e, view, fed);
+    return IRON_OK;
 }
 
 iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
