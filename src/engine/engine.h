@@ -27,6 +27,7 @@
 #include "formats/dtype.h"
 #include "ops/tokens/tokens.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #define IRON_NODES_MAX       (UINT64_C(1) << 20)
@@ -64,6 +65,7 @@ typedef struct iron__feed_mark {
 /* Tokens that are not below the vocabulary (iron_engine_count_out_of_vocab). */
 typedef struct iron__vocab_count {
     bool is_on;
+    pthread_mutex_t mutex; /* of the members below while threads count */
     uint64_t count;
     uint64_t first_position;
     uint32_t first_value;
@@ -79,6 +81,8 @@ typedef struct iron__engine_backend {
     /* Closed batches pass through the host one by one, so they can be recorded and composed into
      * range.map. A GPU returns only totals and nodes. */
     bool sees_batches;
+    /* feed counts tokens outside the vocabulary, where they are in the cache; else the caller. */
+    bool counts_vocab;
 
     /* Also sets config.backend, .mode and .memory and the device's name. */
     iron_status (*create)(iron_engine *engine, iron_error *err);
@@ -158,6 +162,11 @@ void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *ef
 /* state.c: saves the state with a mark; mark->tokens is not 0. */
 iron_status iron__engine_save_marked(iron_engine *engine, const iron__feed_mark *mark,
                                      const char *path, iron_error *err);
+
+/* engine_feed.c: counts tokens outside the vocabulary; from any thread. The first of these tokens,
+ * which are valid, has this position. */
+void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
+                              uint64_t position);
 
 /* modes.c: finds the row for backend and mode. */
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,

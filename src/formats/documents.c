@@ -61,7 +61,7 @@ static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
 
     IRON_TRY(iron__sidecar_read(&d->index, MEGATRON_SEQUENCES_AT, numbers, sizeof numbers, err));
     sequences = iron__load_u64(numbers);
-    entries = iron__load_u64(numbers + MEGATRON_ENTRIES_AT - MEGATRON_SEQUENCES_AT);
+    entries = iron__load_u64(numbers + (MEGATRON_ENTRIES_AT - MEGATRON_SEQUENCES_AT));
     IRON_FAIL_IF(d->index.bytes < MEGATRON_LENGTHS_AT || entries == 0 || sequences > body / 12 ||
                      entries > (body - 12 * sequences) / 8,
                  err, IRON_E_FORMAT, "%.120s changed while being read", d->index.path);

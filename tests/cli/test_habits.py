@@ -168,6 +168,8 @@ class Vocabulary(HabitTest):
             result = self.iron("feed", "c.bin", *options)
             self.assertEqual((result.code, result.message),
                              (0, warning.format("c.bin", "2 of 5 tokens are", 100, 2)))
+            for more in (("--mode", "node", "--nodes", 3), ("--positions", "batch", "--batch", 2)):
+                self.assertEqual(self.iron("feed", "c.bin", *options, *more).err, result.err)
             twice = self.iron("feed", "c.bin", "c.bin", *options)
             self.assertEqual(twice.message, warning.format("c.bin c.bin", "4 of 10 tokens are", 100,
                                                            2))
