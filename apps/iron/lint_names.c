@@ -155,8 +155,8 @@ static char *name_of_part(const name_group *g, const numbered_name *like, uint64
     return name;
 }
 
-/* Shards `first` to `last` of the series are missing beside `like`. `before` is the one on the other
- * side of a gap, or NULL at the ends of the series. */
+/* Shards `first` to `last` of the series are missing beside `like`. `before` is the one on the
+ * other side of a gap, or NULL at the ends of the series. */
 static void report_missing(const name_group *g, const numbered_name *like,
                            const numbered_name *before, uint64_t first, uint64_t last,
                            finding_list *found) {
