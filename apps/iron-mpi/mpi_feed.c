@@ -182,8 +182,14 @@ static iron_status feed_ordered(rank_feed *f, iron_error *err) {
 static iron_status open_feed(const feed_options *o, feed_plan *plan, const args *a, rank_feed *f,
                              iron_error *err) {
     iron_report r = {.struct_size = sizeof r};
+    uint64_t done, tokens;
     iron_status status = feed_engine_make(o, plan, &f->whole, err);
 
+    if (status == IRON_OK && iron_engine_checkpoint(f->whole, &done, &tokens))
+        status = usage(err,
+                       "--resume %.100s is a checkpoint of a feed that has read %" PRIu64
+                       " of %" PRIu64 " tokens; feed the rest with iron feed --continue",
+                       o->resume, done, tokens);
     if (status == IRON_OK)
         status = iron_engine_report(f->whole, &r, err);
     if (status == IRON_OK)
@@ -271,8 +277,9 @@ const command mpi_command_feed = {
     .summary = "runs token files through the engine",
     .synopsis = "FILE... [OPTIONS]",
     .description =
-        "Does what iron feed does, with the same options and the same result. Every rank reads its "
-        "own batches; rank 0 saves the state and prints. Each rank uses the CPU unless --backend "
+        "Does what iron feed does, with the same result and the same options, except --every and "
+        "--continue. Every rank reads its own batches; rank 0 saves the state and prints. Each "
+        "rank uses the CPU unless --backend "
         "is given, and all CPUs it may use unless --threads is given.",
     .groups = {FEED_GROUPS},
     .examples = "mpirun -n 16 iron-mpi feed shards/ --dtype u16 --state run.state",

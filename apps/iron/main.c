@@ -11,10 +11,10 @@
 
 /* The overview leaves out the last two: a user needs completion once, and the build calls man. */
 static const command *const commands[] = {
-    &command_info,       &command_gen,   &command_sniff, &command_sum,   &command_check,
-    &command_diff,       &command_merge, &command_stat,  &command_feed,  &command_state,
-    &command_quantize,   &command_serve, &command_push,  &command_arena, &command_selftest,
-    &command_completion, &command_man,
+    &command_info,     &command_gen,        &command_sniff, &command_sum,  &command_check,
+    &command_diff,     &command_merge,      &command_lint,  &command_stat, &command_feed,
+    &command_state,    &command_quantize,   &command_serve, &command_push, &command_arena,
+    &command_selftest, &command_completion, &command_man,
 };
 
 const command command_iron = {

@@ -226,6 +226,13 @@ IRON_API iron_status iron_engine_feed_source(iron_engine *engine, iron_source *s
                                              iron_error *err);
 IRON_API iron_status iron_engine_end_batch(iron_engine *engine, iron_error *err);
 
+/* From now on, tokens from host memory and from sources that are not below config.vocab are
+ * counted, which takes one more pass over tokens in the cache. out_of_vocab returns how many there
+ * were; if any, *position and *value are those of the first. */
+IRON_API void iron_engine_count_out_of_vocab(iron_engine *engine);
+IRON_API uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position,
+                                           uint32_t *value);
+
 /* Feeds 32-bit tokens that are already in GPU memory, in the order of the caller's stream and
  * without copying. `tokens` is a CUDA device pointer on the engine's device, aligned to 4 bytes, or
  * a cl_mem created in iron_engine_native_context. `stream` is a CUstream (NULL: the default stream)
@@ -270,6 +277,18 @@ IRON_API double iron_engine_seconds_estimate(const iron_engine *engine, uint64_t
 IRON_API iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err);
 IRON_API iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
                                       iron_error *err);
+/* Feeds a source of files like feed_source, and saves the engine to `path` each time that `every`
+ * more tokens, rounded up to whole batches, have been fed: a checkpoint, which also records what
+ * identifies the files. If the engine was loaded from a checkpoint, the tokens that it has are
+ * skipped, and other files are refused; the result is that of an uninterrupted feed, bit for bit.
+ * Neither closes the last batch nor saves the final state. */
+IRON_API iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source,
+                                             const char *path, uint64_t every,
+                                             iron_progress progress, void *context,
+                                             iron_error *err);
+/* Nonzero if the engine was loaded from a checkpoint that has not been continued: it has the first
+ * *done of the *tokens tokens of the files. */
+IRON_API int iron_engine_checkpoint(const iron_engine *engine, uint64_t *done, uint64_t *tokens);
 /* Checks that save could write there: a regular file or a new name in a writable folder. */
 IRON_API iron_status iron_state_path_check(const char *path, iron_error *err);
 /* Writes xor_accumulators.npy, potentials.npy and activations.npy into a directory, which is

@@ -37,6 +37,18 @@ IRON_API void iron_file_names_destroy(iron_file_names *names);
 IRON_API size_t iron_file_names_count(const iron_file_names *names);
 IRON_API const char *iron_file_names_at(const iron_file_names *names, size_t index);
 
+/* Documents of a file as the index beside it divides it: Megatron's and datatrove's. */
+typedef struct iron_documents iron_documents;
+
+/* File `index` of a source. *out is NULL if the format has no index or there is none. */
+IRON_API iron_status iron_documents_open(const iron_source *source, size_t index,
+                                         iron_documents **out, iron_error *err);
+IRON_API void iron_documents_close(iron_documents *documents);
+/* Reads where the next documents end, up to `room` of them: positions in the file, each one past
+ * the document's last token. *count is 0 at the end. */
+IRON_API iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_t room,
+                                         size_t *count, iron_error *err);
+
 /* Scans. One pass over a source, or over a range of it, at the speed of memory. */
 
 #define IRON_CHUNK_TOKENS (UINT64_C(1) << 20)

@@ -177,6 +177,7 @@ typedef struct span {
     size_t task_runs;  /* runs per task */
     size_t runs;
     uint64_t position; /* of the first token, as configured: in the stream or in its batch */
+    uint64_t stream;   /* position of the first token in the stream */
     uint64_t open;     /* tokens in the open batch before the span */
 } span;
 
@@ -222,6 +223,13 @@ static void reduce_runs(void *context, size_t task) {
 
         s->engine->cpu->runs[k] = reduce_run(s, begin, end - begin, position);
     }
+    if (s->engine->outside.is_on) { /* the tokens are still in this core's cache */
+        size_t begin = run_begin(s, first);
+        iron__tokens_view view = iron__view_rest(&s->view, begin);
+
+        view.count = run_begin(s, last) - begin;
+        iron__engine_count_vocab(s->engine, &view, s->stream + begin);
+    }
 }
 
 /* Reduces as much of the view as fits one span; returns how many tokens that was. */
@@ -231,6 +239,7 @@ static size_t feed_span(iron_engine *e, iron__tokens_view view) {
               .view = view,
               .run = batch < RUN_TOKENS ? (size_t)batch : RUN_TOKENS,
               .position = next_position(e),
+              .stream = e->closed.count + e->open.count,
               .open = e->open.count};
 
     s.batch_runs = (size_t)((batch + s.run - 1) / s.run);
@@ -278,6 +287,10 @@ static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
     if (w.run.count > left)
         w.run.count = (size_t)left;
     w.run.tokens = iron__view_tokens(&view, 0, &w.run.count, wide);
+    if (e->outside.is_on) {
+        view.count = w.run.count;
+        iron__engine_count_vocab(e, &view, e->closed.count + e->open.count);
+    }
     iron__thread_pool_run(e->pool, reduce_nodes, &w,
                           (e->nodes.count + TASK_NODES - 1) / TASK_NODES);
     e->open = (iron__contribution){e->open.count + w.run.count, e->cpu->node_sums[0],
@@ -373,6 +386,7 @@ static double cpu_seconds_estimate(const iron_engine *e, uint64_t tokens) {
 
 const iron__engine_backend iron__engine_cpu = {
     .sees_batches = true,
+    .counts_vocab = true,
     .create = cpu_create,
     .destroy = cpu_destroy,
     .feed = cpu_feed,

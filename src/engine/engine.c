@@ -84,6 +84,7 @@ iron_status iron_engine_create(const iron_config *config, iron_engine **out, iro
         return IRON_E_NOMEM;
     e->config = *config;
     e->allocator = allocator;
+    pthread_mutex_init(&e->outside.mutex, NULL);
     status = init_engine(e, err);
     if (status != IRON_OK) {
         iron_engine_destroy(e);
@@ -101,6 +102,7 @@ void iron_engine_destroy(iron_engine *engine) {
     iron__thread_pool_destroy(engine->pool);
     iron__nodes_deinit(&engine->nodes);
     iron_lattice_destroy(engine->lattice);
+    pthread_mutex_destroy(&engine->outside.mutex);
     iron__release(engine->allocator, engine);
 }
 

@@ -27,6 +27,7 @@
 #include "formats/dtype.h"
 #include "ops/tokens/tokens.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #define IRON_NODES_MAX       (UINT64_C(1) << 20)
@@ -53,6 +54,23 @@ typedef struct iron__range {
     size_t capacity, recorded;
 } iron__range;
 
+/* Where in a source the engine is. Part of states that are saved in the middle of a feed. */
+typedef struct iron__feed_mark {
+    uint64_t first;  /* tokens that the engine had when the source began */
+    uint64_t tokens; /* of the whole source; 0: no mark */
+    uint64_t sample; /* iron__source_sample of all files */
+    uint64_t done;   /* tokens of the source that the engine had when it was loaded */
+} iron__feed_mark;
+
+/* Tokens that are not below the vocabulary (iron_engine_count_out_of_vocab). */
+typedef struct iron__vocab_count {
+    bool is_on;
+    pthread_mutex_t mutex; /* of the members below while threads count */
+    uint64_t count;
+    uint64_t first_position;
+    uint32_t first_value;
+} iron__vocab_count;
+
 /* Called with each batch that closes while feeding (iron__engine_on_batch). */
 typedef void (*iron__batch_callback)(void *context, iron__contribution batch);
 
@@ -63,6 +81,8 @@ typedef struct iron__engine_backend {
     /* Closed batches pass through the host one by one, so they can be recorded and composed into
      * range.map. A GPU returns only totals and nodes. */
     bool sees_batches;
+    /* feed counts tokens outside the vocabulary, where they are in the cache; else the caller. */
+    bool counts_vocab;
 
     /* Also sets config.backend, .mode and .memory and the device's name. */
     iron_status (*create)(iron_engine *engine, iron_error *err);
@@ -116,6 +136,8 @@ struct iron_engine {
     uint64_t batches;
     iron__seal seal;
     iron__range range;
+    iron__vocab_count outside;
+    iron__feed_mark mark; /* of the state that the engine was loaded from */
 
     iron__batch_callback on_batch; /* NULL: none */
     void *on_batch_context;
@@ -136,6 +158,15 @@ iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *e
 /* Applies batches in order to the nodes of the struct and to range.map. */
 void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *effects,
                                 size_t count);
+
+/* state.c: saves the state with a mark; mark->tokens is not 0. */
+iron_status iron__engine_save_marked(iron_engine *engine, const iron__feed_mark *mark,
+                                     const char *path, iron_error *err);
+
+/* engine_feed.c: counts tokens outside the vocabulary; from any thread. The first of these tokens,
+ * which are valid, has this position. */
+void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
+                              uint64_t position);
 
 /* modes.c: finds the row for backend and mode. */
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,

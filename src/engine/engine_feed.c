@@ -14,6 +14,7 @@
  * Otherwise a slot is free again as soon as it was fed.
  */
 #include "core/fail.h"
+#include "core/hash.h"
 #include "engine/engine.h"
 #include "formats/source.h"
 
@@ -73,6 +74,89 @@ static iron_status check_values(const iron_engine *e, const iron__tokens_view *v
     return iron__view_check(&piece, position + c.first_bad * CHECK_TOKENS, err);
 }
 
+/* Tokens outside the vocabulary. Usually there are none, and the maximum says so: finding it is
+ * several times as fast as counting. Four maxima, so that the compiler's vector code need not wait
+ * for one. */
+#define COUNT_OUTSIDE(type)                                                                        \
+    do {                                                                                           \
+        const type *t = view->data;                                                                \
+        size_t quarter = view->count / 4;                                                          \
+        type a = 0, b = 0, c = 0, d = 0;                                                           \
+        for (size_t k = 0; k < quarter; k++) {                                                     \
+            a = t[k] > a ? t[k] : a;                                                               \
+            b = t[k + quarter] > b ? t[k + quarter] : b;                                           \
+            c = t[k + 2 * quarter] > c ? t[k + 2 * quarter] : c;                                   \
+            d = t[k + 3 * quarter] > d ? t[k + 3 * quarter] : d;                                   \
+        }                                                                                          \
+        for (size_t k = 4 * quarter; k < view->count; k++)                                         \
+            a = t[k] > a ? t[k] : a;                                                               \
+        if (a >= vocab || b >= vocab || c >= vocab || d >= vocab)                                  \
+            for (size_t k = 0; k < view->count; k++)                                               \
+                count += t[k] >= vocab;                                                            \
+    } while (0)
+
+static uint64_t count_outside(const iron__tokens_view *view, uint64_t vocab) {
+    uint64_t count = 0;
+
+    switch (iron_dtype_bytes(view->dtype)) {
+    case 1:
+        if (vocab <= UINT8_MAX)
+            COUNT_OUTSIDE(uint8_t);
+        break;
+    case 2:
+        if (vocab <= UINT16_MAX)
+            COUNT_OUTSIDE(uint16_t);
+        break;
+    case 4:
+        COUNT_OUTSIDE(uint32_t);
+        break;
+    default:
+        COUNT_OUTSIDE(uint64_t);
+        break;
+    }
+    return count;
+}
+
+void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
+                              uint64_t position) {
+    iron__vocab_count *outside = &engine->outside;
+    uint64_t vocab = engine->config.vocab, count = count_outside(view, vocab);
+    size_t first = 0;
+
+    if (count == 0)
+        return;
+    while ((uint64_t)iron__view_stored(view, first) < vocab)
+        first++;
+    pthread_mutex_lock(&outside->mutex);
+    if (outside->count == 0 || position + first < outside->first_position) {
+        outside->first_position = position + first;
+        outside->first_value = (uint32_t)iron__view_stored(view, first);
+    }
+    outside->count += count;
+    pthread_mutex_unlock(&outside->mutex);
+}
+
+typedef struct vocab_work {
+    iron_engine *engine;
+    const iron__tokens_view *view;
+    uint64_t position;
+} vocab_work;
+
+static void count_task(void *context, size_t task) {
+    const vocab_work *w = context;
+    iron__tokens_view piece = checked_piece(w->view, task);
+
+    iron__engine_count_vocab(w->engine, &piece, w->position + task * CHECK_TOKENS);
+}
+
+void iron_engine_count_out_of_vocab(iron_engine *engine) { engine->outside.is_on = true; }
+
+uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position, uint32_t *value) {
+    *position = engine->outside.first_position;
+    *value = engine->outside.first_value;
+    return engine->outside.count;
+}
+
 /* Fails if the batches that so many more tokens close do not fit the record (effect.c). */
 static iron_status check_record(const iron_engine *e, uint64_t tokens, iron_error *err) {
     const iron__range *r = &e->range;
@@ -85,8 +169,7 @@ static iron_status check_record(const iron_engine *e, uint64_t tokens, iron_erro
     return IRON_OK;
 }
 
-static iron_status check_feed(const iron_engine *e, const iron__tokens_view *view,
-                              iron_error *err) {
+static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
     uint64_t fed = e->closed.count + e->open.count;
 
@@ -97,7 +180,14 @@ static iron_status check_feed(const iron_engine *e, const iron__tokens_view *vie
     IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
                  "the stream would pass 2^64 tokens; begin another engine");
     IRON_TRY(check_record(e, view->count, err));
-    return check_values(e, view, fed, err);
+    IRON_TRY(check_values(e, view, fed, err));
+    if (e->outside.is_on && !e->backend->counts_vocab) {
+        vocab_work work = {e, view, fed};
+
+        iron__thread_pool_run(e->pool, count_task, &work,
+                              (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
+    }
+    return IRON_OK;
 }
 
 iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
@@ -272,6 +362,91 @@ static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_
 iron_status iron_engine_feed_source(iron_engine *engine, iron_source *source,
                                     iron_progress progress, void *context, iron_error *err) {
     return feed_source(engine, source, 0, progress, context, err);
+}
+
+/* What identifies the files of a source: their lengths, and samples of their bytes. */
+static iron_status sample_source(const iron_source *source, uint64_t *sample, iron_error *err) {
+    *sample = IRON_FNV_START;
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
+        bool is_there;
+
+        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
+        *sample = iron__fnv(*sample, words, sizeof words);
+    }
+    return IRON_OK;
+}
+
+/* Continues the source that the engine's mark describes, or begins it. */
+static iron_status make_mark(const iron_engine *engine, const iron_source *source,
+                             iron__feed_mark *mark, iron_error *err) {
+    const iron__feed_mark *saved = &engine->mark;
+
+    *mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
+                              .tokens = iron_source_tokens(source)};
+    IRON_TRY(sample_source(source, &mark->sample, err));
+    IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
+                 IRON_E_STATE,
+                 "other tokens were fed since the checkpoint was loaded; load it again");
+    IRON_FAIL_IF(saved->tokens && saved->tokens != mark->tokens, err, IRON_E_ARG,
+                 "the checkpoint is of files with %" PRIu64 " tokens, and these have %" PRIu64
+                 "; give the same files in the same order",
+                 saved->tokens, mark->tokens);
+    IRON_FAIL_IF(saved->tokens && saved->sample != mark->sample, err, IRON_E_ARG,
+                 "the checkpoint is of other files, or the files have changed; give the same files "
+                 "in the same order");
+    return IRON_OK;
+}
+
+/* Progress of one piece, as part of all. */
+typedef struct piece_progress {
+    iron_progress progress;
+    void *context;
+    uint64_t before, total;
+} piece_progress;
+
+static int report_piece(void *context, uint64_t done, uint64_t total) {
+    const piece_progress *p = context;
+
+    (void)total;
+    return p->progress ? p->progress(p->context, p->before + done, p->total) : 0;
+}
+
+iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source, const char *path,
+                                    uint64_t every, iron_progress progress, void *context,
+                                    iron_error *err) {
+    uint64_t batch = engine->config.batch, done, piece;
+    iron__feed_mark mark;
+
+    IRON_FAIL_IF(!iron__source_is_seekable(source), err, IRON_E_ARG,
+                 "checkpoints need regular files: a pipe or standard input cannot be continued in "
+                 "the middle");
+    IRON_TRY(iron__engine_check_complete(engine, err));
+    IRON_TRY(iron__engine_sync(engine, err));
+    IRON_TRY(make_mark(engine, source, &mark, err));
+    done = engine->closed.count - mark.first;
+    piece = every / batch + (every % batch != 0);
+    piece = piece < 1 ? 1 : piece;
+    piece = piece > UINT64_MAX / batch ? UINT64_MAX : piece * batch;
+    while (done < mark.tokens) {
+        uint64_t left = mark.tokens - done, count = left < piece ? left : piece;
+        piece_progress part = {progress, context, done, mark.tokens};
+
+        IRON_TRY(iron_engine_feed_range(engine, source, done, count, report_piece, &part, err));
+        done += count;
+        if (done < mark.tokens)
+            IRON_TRY(iron__engine_save_marked(engine, &mark, path, err));
+    }
+    engine->mark = (iron__feed_mark){0};
+    return IRON_OK;
+}
+
+int iron_engine_checkpoint(const iron_engine *engine, uint64_t *done, uint64_t *tokens) {
+    const iron__feed_mark *mark = &engine->mark;
+
+    *done = mark->done;
+    *tokens = mark->tokens;
+    return mark->tokens != 0;
 }
 
 iron_status iron_engine_feed_range(iron_engine *engine, iron_source *source, uint64_t first,

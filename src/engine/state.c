@@ -6,6 +6,9 @@
  *
  *     header | xor_accumulators u32[] | potentials f32[] | activations f32[] | checksum u64
  *
+ * Version 2 has a mark after the header: the state was saved in the middle of a feed
+ * (iron_engine_feed_saving). Other states have version 1.
+ *
  * The checksum is 64-bit FNV-1a over all bytes before it. When a state is read, its magic, version,
  * size, checksum and every value are checked, in this order; each refusal says which one failed.
  */
@@ -23,7 +26,7 @@
 #include <sys/stat.h>
 
 #define STATE_MAGIC    "IRONSTAT"
-#define STATE_VERSION  1u
+#define STATE_VERSION  2u
 #define CHECKSUM_BYTES sizeof(uint64_t)
 
 typedef struct state_header {
@@ -44,16 +47,30 @@ typedef struct state_header {
 
 _Static_assert(sizeof(state_header) == 384, "the header has no padding");
 
-static uint64_t bytes_of_nodes(uint64_t nodes) {
-    return sizeof(state_header) + nodes * (sizeof(uint32_t) + 2 * sizeof(float)) + CHECKSUM_BYTES;
+/* Of version 2. header_bytes counts it too. */
+typedef struct state_mark {
+    uint64_t first, tokens, sample;
+    uint64_t zero;
+} state_mark;
+
+_Static_assert(sizeof(state_mark) == 32, "the mark has no padding");
+
+static size_t header_bytes_of(uint32_t version) {
+    return version == 1 ? sizeof(state_header) : sizeof(state_header) + sizeof(state_mark);
 }
 
-#define STATE_BYTES_MAX bytes_of_nodes(IRON_NODES_MAX)
+static uint64_t state_bytes(uint32_t version, uint64_t nodes) {
+    return header_bytes_of(version) + nodes * (sizeof(uint32_t) + 2 * sizeof(float)) +
+           CHECKSUM_BYTES;
+}
+
+#define STATE_BYTES_MAX state_bytes(STATE_VERSION, IRON_NODES_MAX)
 
 /* The parts of a saved state in file order; they point into this struct and the engine. */
-#define PARTS 5u
+#define PARTS 6u
 typedef struct saved_state {
     state_header header;
+    state_mark mark;
     uint64_t checksum;
     struct {
         const void *data;
@@ -61,11 +78,11 @@ typedef struct saved_state {
     } parts[PARTS];
 } saved_state;
 
-static state_header header_of(const iron_engine *e) {
+static state_header header_of(const iron_engine *e, uint32_t version) {
     const iron__seal *s = &e->seal;
     state_header h = {
-        .version = STATE_VERSION,
-        .header_bytes = sizeof(state_header),
+        .version = version,
+        .header_bytes = (uint32_t)header_bytes_of(version),
         .nodes = e->config.nodes,
         .vocab = e->config.vocab,
         .batch = e->config.batch,
@@ -86,27 +103,32 @@ static state_header header_of(const iron_engine *e) {
     return h;
 }
 
-static void gather(const iron_engine *e, saved_state *s) {
+/* mark: NULL, or the state is saved in the middle of a feed. */
+static void gather(const iron_engine *e, const iron__feed_mark *mark, saved_state *s) {
     size_t bytes = e->nodes.count * sizeof(uint32_t);
 
-    *s = (saved_state){.header = header_of(e),
+    *s = (saved_state){.header = header_of(e, mark ? 2 : 1),
                        .checksum = IRON_FNV_START,
                        .parts = {{&s->header, sizeof s->header},
+                                 {&s->mark, mark ? sizeof s->mark : 0},
                                  {e->nodes.xor_accumulators, bytes},
                                  {e->nodes.potentials, bytes},
                                  {e->nodes.activations, bytes},
                                  {&s->checksum, sizeof s->checksum}}};
+    if (mark)
+        s->mark = (state_mark){mark->first, mark->tokens, mark->sample, 0};
     for (size_t k = 0; k < PARTS - 1; k++)
         s->checksum = iron__fnv(s->checksum, s->parts[k].data, s->parts[k].bytes);
 }
 
-static iron_status save(const iron_engine *e, const char *path, iron_error *err) {
+static iron_status save(const iron_engine *e, const iron__feed_mark *mark, const char *path,
+                        iron_error *err) {
     iron_output *output = NULL;
     iron_status status;
     saved_state s;
 
     IRON_TRY(iron_output_open(path, &output, err));
-    gather(e, &s);
+    gather(e, mark, &s);
     status = IRON_OK;
     for (size_t k = 0; status == IRON_OK && k < PARTS; k++)
         status = iron_output_write(output, s.parts[k].data, s.parts[k].bytes, err);
@@ -130,7 +152,8 @@ iron_status iron_state_path_check(const char *path, iron_error *err) {
     return IRON_OK;
 }
 
-iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err) {
+static iron_status save_complete(iron_engine *engine, const iron__feed_mark *mark, const char *path,
+                                 iron_error *err) {
     sigset_t before;
     iron_status status;
 
@@ -138,13 +161,22 @@ iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *
     IRON_TRY(iron_state_path_check(path, err));
     IRON_TRY(iron__engine_sync(engine, err));
     iron__signals_block(&before);
-    status = save(engine, path, err);
+    status = save(engine, mark, path, err);
     iron__signals_restore(&before);
     return status;
 }
 
+iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err) {
+    return save_complete(engine, NULL, path, err);
+}
+
+iron_status iron__engine_save_marked(iron_engine *engine, const iron__feed_mark *mark,
+                                     const char *path, iron_error *err) {
+    return save_complete(engine, mark, path, err);
+}
+
 size_t iron__state_bytes(const iron_engine *engine) {
-    return (size_t)bytes_of_nodes(engine->nodes.count);
+    return (size_t)state_bytes(1, engine->nodes.count);
 }
 
 iron_status iron__state_write(iron_engine *engine, unsigned char *bytes, iron_error *err) {
@@ -152,7 +184,7 @@ iron_status iron__state_write(iron_engine *engine, unsigned char *bytes, iron_er
 
     IRON_TRY(iron__engine_check_complete(engine, err));
     IRON_TRY(iron__engine_sync(engine, err));
-    gather(engine, &s);
+    gather(engine, NULL, &s);
     for (size_t k = 0; k < PARTS; k++) {
         memcpy(bytes, s.parts[k].data, s.parts[k].bytes);
         bytes += s.parts[k].bytes;
@@ -160,10 +192,10 @@ iron_status iron__state_write(iron_engine *engine, unsigned char *bytes, iron_er
     return IRON_OK;
 }
 
-/* Checks magic, version, size and checksum, and copies the header. */
+/* Checks magic, version, size and checksum, and copies the header and the mark. */
 static iron_status check_file(const char *name, const unsigned char *data, size_t bytes,
-                              state_header *h, iron_error *err) {
-    uint64_t checksum;
+                              state_header *h, state_mark *mark, iron_error *err) {
+    uint64_t checksum, wanted;
 
     IRON_FAIL_IF(
         bytes < sizeof h->magic || memcmp(data, STATE_MAGIC, sizeof h->magic) != 0, err,
@@ -178,19 +210,31 @@ static iron_status check_file(const char *name, const unsigned char *data, size_
     IRON_FAIL_IF(h->version > STATE_VERSION, err, IRON_E_FORMAT,
                  "%.80s has state version %u, newer than %u; read it with a newer iron", name,
                  h->version, STATE_VERSION);
-    IRON_FAIL_IF(h->version < 1 || h->header_bytes != sizeof(state_header), err, IRON_E_FORMAT,
-                 "%.80s is damaged: version %u with a header of %u bytes", name, h->version,
-                 h->header_bytes);
+    IRON_FAIL_IF(h->version < 1 || h->header_bytes != header_bytes_of(h->version), err,
+                 IRON_E_FORMAT, "%.80s is damaged: version %u with a header of %u bytes", name,
+                 h->version, h->header_bytes);
     IRON_FAIL_IF(h->nodes < 1 || h->nodes > IRON_NODES_MAX, err, IRON_E_FORMAT,
                  "%.80s is damaged: it says %" PRIu64 " nodes", name, h->nodes);
-    IRON_FAIL_IF(bytes != bytes_of_nodes(h->nodes), err, IRON_E_FORMAT,
+    wanted = state_bytes(h->version, h->nodes);
+    IRON_FAIL_IF(bytes != wanted, err, IRON_E_FORMAT,
                  "%.80s is %s: %zu bytes, and %" PRIu64 " nodes take %" PRIu64, name,
-                 bytes < bytes_of_nodes(h->nodes) ? "truncated" : "damaged", bytes, h->nodes,
-                 bytes_of_nodes(h->nodes));
+                 bytes < wanted ? "truncated" : "damaged", bytes, h->nodes, wanted);
     memcpy(&checksum, data + bytes - CHECKSUM_BYTES, sizeof checksum);
     IRON_FAIL_IF(checksum != iron__fnv(IRON_FNV_START, data, bytes - CHECKSUM_BYTES), err,
                  IRON_E_FORMAT, "%.80s is damaged: its checksum differs", name);
+    if (h->version > 1)
+        memcpy(mark, data + sizeof *h, sizeof *mark);
     return IRON_OK;
+}
+
+/* Whether the state can lie there in a source: after whole batches, before its end. */
+static bool mark_agrees(const state_header *h, const state_mark *mark) {
+    uint64_t done = h->tokens - mark->first;
+
+    if (h->version == 1)
+        return true;
+    return mark->first <= h->tokens && done > 0 && done < mark->tokens && done % h->batch == 0 &&
+           mark->zero == 0;
 }
 
 static bool seal_agrees(const state_header *h) {
@@ -280,9 +324,10 @@ static void set_totals(iron_engine *e, const state_header *h, const unsigned cha
 }
 
 /* Creates the engine if the values of the state are possible. */
-static iron_status create_engine(const char *name, const state_header *h, const unsigned char *data,
-                                 const iron_config *run, iron_engine **out, iron_error *err) {
-    const unsigned char *arrays = data + sizeof(state_header);
+static iron_status create_engine(const char *name, const state_header *h, const state_mark *mark,
+                                 const unsigned char *data, const iron_config *run,
+                                 iron_engine **out, iron_error *err) {
+    const unsigned char *arrays = data + h->header_bytes;
     const float *activations =
         (const float *)(const void *)(arrays + 2 * h->nodes * sizeof(uint32_t));
     iron_config config = config_of(h, activations, run);
@@ -292,6 +337,8 @@ static iron_status create_engine(const char *name, const state_header *h, const 
     IRON_FAIL_IF(!counts_agree(h), err, IRON_E_FORMAT,
                  "%.80s is refused: its counts of tokens, batches and seal contradict each other",
                  name);
+    IRON_FAIL_IF(!mark_agrees(h, mark), err, IRON_E_FORMAT,
+                 "%.80s is refused: its place in the source contradicts its counts", name);
     IRON_FAIL_IF(h->lattice_count > IRON_LATTICE_MAX, err, IRON_E_FORMAT,
                  "%.80s is refused: a lattice of %u points", name, h->lattice_count);
     if (run)
@@ -301,6 +348,8 @@ static iron_status create_engine(const char *name, const state_header *h, const 
         return iron__fail(err, IRON_E_FORMAT, 0, "%.80s is refused: %.140s", name, inner.text);
     IRON_TRY(iron_engine_create(&config, out, err));
     set_totals(*out, h, arrays);
+    (*out)->mark =
+        (iron__feed_mark){mark->first, mark->tokens, mark->sample, h->tokens - mark->first};
     status = check_nodes(name, &(*out)->nodes, h->batches, err);
     if (status == IRON_OK)
         status = (*out)->backend->restart(*out, err);
@@ -314,13 +363,14 @@ static iron_status create_engine(const char *name, const state_header *h, const 
 iron_status iron__state_parse(const char *name, const unsigned char *data, size_t bytes,
                               const iron_config *run, iron_engine **out, iron_error *err) {
     state_header header = {0};
+    state_mark mark = {0};
 
     *out = NULL;
-    IRON_TRY(check_file(name, data, bytes, &header, err));
+    IRON_TRY(check_file(name, data, bytes, &header, &mark, err));
     IRON_FAIL_IF(header.vocab < 2 || header.batch < 1, err, IRON_E_FORMAT,
                  "%.80s is refused: vocab %" PRIu64 ", batch %" PRIu64, name, header.vocab,
                  header.batch);
-    return create_engine(name, &header, data, run, out, err);
+    return create_engine(name, &header, &mark, data, run, out, err);
 }
 
 /* One byte more than the file may have, so that a file that is too large is noticed. */

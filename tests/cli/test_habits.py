@@ -159,6 +159,38 @@ class Vocabulary(HabitTest):
         self.assertEqual((strict.code, strict.out, strict.message),
                          (1, result.out, result.message))
 
+    def test_feed_says_the_same(self):
+        warning = "iron: warning: {}: {} not below --vocab 100; the first is {} at position {}\n"
+        tokens = [5, 99, 100, 7, 65535]
+        for dtype in ("u16", "u32", "i32", "i64"):
+            self.write_tokens("c.bin", tokens, dtype)
+            options = ("--dtype", dtype, "--backend", "cpu", "--vocab", 100)
+            result = self.iron("feed", "c.bin", *options)
+            self.assertEqual((result.code, result.message),
+                             (0, warning.format("c.bin", "2 of 5 tokens are", 100, 2)))
+            for more in (("--mode", "node", "--nodes", 3), ("--positions", "batch", "--batch", 2)):
+                self.assertEqual(self.iron("feed", "c.bin", *options, *more).err, result.err)
+            twice = self.iron("feed", "c.bin", "c.bin", *options)
+            self.assertEqual(twice.message, warning.format("c.bin c.bin", "4 of 10 tokens are", 100,
+                                                           2))
+        for dtype, inside in (("u8", 300), ("u16", 65536), ("u32", 65536)):
+            self.write_tokens("c.bin", [255, 9], dtype)
+            self.assertEqual(self.iron("feed", "c.bin", "--dtype", dtype, "--vocab", inside,
+                                       "--backend", "cpu").err, b"")
+        self.assertEqual(self.iron("feed", "a.bin", "--dtype", "u16", "--backend", "cpu").err, b"")
+
+    def test_feed_counts_long_streams(self):
+        """Over many pieces and threads, in files and in pipes: counts and the first position."""
+        tokens = [7] * 3_000_000
+        for k in (2_999_999, 1_234_567, 1_234_568):
+            tokens[k] = 5000 + k % 10
+        path = self.write_tokens("c.bin", tokens, "u16")
+        options = ("--dtype", "u16", "--backend", "cpu", "--vocab", 100, "--threads", 3)
+        for words, stdin in (("c.bin", b""), ("-", path.read_bytes())):
+            self.assertEqual(self.iron("feed", words, *options, stdin=stdin).message,
+                             f"iron: warning: {words}: 3 of 3000000 tokens are not below --vocab "
+                             "100; the first is 5007 at position 1234567\n")
+
     def test_nothing_is_said_without_the_option(self):
         self.write_tokens("c.bin", [65535], "u16")
         self.succeeds("sum", "c.bin", "--dtype", "u16", "--strict")

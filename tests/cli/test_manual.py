@@ -24,6 +24,7 @@ CHOICES = {
     "sum": READING,
     "check": READING,
     "diff": READING,
+    "lint": READING,
     "stat": READING,
     "feed": READING | {
         "--positions": "stream batch",

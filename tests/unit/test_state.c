@@ -515,6 +515,138 @@ static void assert_holds_state(const char *path, iron_engine *e) {
     iron_engine_destroy(loaded);
 }
 
+/* Opens a file of 47 tokens; a checkpoint fits after 10, 20, 30 or 40 of them. */
+static iron_source *small_source(const char *name) {
+    file_name path = name_in(&place, name);
+    const char *paths[] = {path.path};
+    iron_source_options o = {
+        .struct_size = sizeof o, .dtype = IRON_DTYPE_U32, .paths = paths, .path_count = 1};
+    iron_source *source = NULL;
+    uint32_t tokens[47];
+    iron_error err;
+
+    assert_int_equal(iron_generate(5, 1000, 0, tokens, COUNT(tokens), NULL), IRON_OK);
+    file_write(path.path, tokens, sizeof tokens);
+    assert_ok(iron_source_open(&o, &source, &err), &err);
+    return source;
+}
+
+static int stop_after(void *context, uint64_t done, uint64_t total) {
+    assert_int_equal(total, 47);
+    return done >= *(uint64_t *)context;
+}
+
+/* Stopped after any number of tokens, saved after whole batches, loaded and continued. */
+static void continued_equals_uninterrupted(void **state) {
+    file_name path = name_in(&place, "checkpoint");
+    iron_engine *whole = small_engine();
+    iron_config c = small_config();
+    uint64_t done, tokens;
+    iron_error err;
+
+    (void)state;
+    for (uint64_t every = 1; every <= 40; every += 13)
+        for (uint64_t stop = 1; stop <= 47; stop++) {
+            iron_source *source = small_source("tokens");
+            iron_engine *e = NULL;
+            iron_status status;
+
+            unlink(path.path);
+            assert_ok(iron_engine_create(&c, &e, &err), &err);
+            assert_int_equal(iron_engine_checkpoint(e, &done, &tokens), 0);
+            status = iron_engine_feed_saving(e, source, path.path, every, stop_after, &stop, &err);
+            assert_int_equal(status, IRON_E_CANCELLED);
+            if (access(path.path, F_OK) == 0) {
+                iron_engine_destroy(e);
+                e = load(path.path, NULL);
+                assert_true(iron_engine_checkpoint(e, &done, &tokens));
+                assert_true(done < 47 && done % 10 == 0 && tokens == 47);
+                assert_ok(iron_engine_feed_saving(e, source, path.path, every, NULL, NULL, &err),
+                          &err);
+                assert_ok(iron_engine_end_batch(e, &err), &err);
+                assert_same_engines(whole, e);
+                assert_int_equal(iron_engine_checkpoint(e, &done, &tokens), 0);
+            }
+            iron_engine_destroy(e);
+            iron_source_close(source);
+        }
+    iron_engine_destroy(whole);
+}
+
+static void checkpoints_know_their_source(void **state) {
+    static const uint32_t other[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    file_name path = name_in(&place, "checkpoint"), file = name_in(&place, "tokens");
+    iron_source *source = small_source("tokens");
+    iron_config c = small_config();
+    iron_engine *e = NULL;
+    uint64_t stop = 25;
+    uint32_t token = 7;
+    size_t bytes;
+    char *data;
+    iron_error err;
+
+    (void)state;
+    assert_ok(iron_engine_create(&c, &e, &err), &err);
+    assert_int_equal(iron_engine_feed_saving(e, source, path.path, 10, stop_after, &stop, &err),
+                     IRON_E_CANCELLED);
+    iron_engine_destroy(e);
+
+    e = load(path.path, NULL); /* tokens from elsewhere come between */
+    assert_ok(iron_engine_feed(e, other, COUNT(other), &err), &err);
+    assert_refused(iron_engine_feed_saving(e, source, path.path, 10, NULL, NULL, &err),
+                   IRON_E_STATE, &err);
+    iron_engine_destroy(e);
+
+    data = file_read(file.path, &bytes); /* another file of the same length */
+    memcpy(data + 80, &token, sizeof token);
+    file_write(file.path, data, bytes);
+    e = load(path.path, NULL);
+    assert_refused(iron_engine_feed_saving(e, source, path.path, 10, NULL, NULL, &err), IRON_E_ARG,
+                   &err);
+    assert_says(&err, "other files");
+    iron_engine_destroy(e);
+    iron_source_close(source);
+    free(data);
+}
+
+static void impossible_marks(void **state) {
+    /* 50 tokens in batches of 10 */
+    static const struct {
+        iron__feed_mark mark;
+        bool is_possible;
+    } cases[] = {
+        {{0, 51, 9, 0}, true},   {{40, 11, 9, 0}, true},  {{40, UINT64_MAX, 0, 0}, true},
+        {{0, 50, 9, 0}, false},  {{0, 7, 9, 0}, false},   {{50, 60, 9, 0}, false},
+        {{60, 60, 9, 0}, false}, {{45, 60, 9, 0}, false}, {{0, 0, 9, 0}, false},
+    };
+    file_name path = name_in(&place, "marked");
+    iron_config c = small_config();
+    uint32_t tokens[50];
+    iron_engine *e, *loaded;
+    uint64_t done, total;
+    iron_error err;
+
+    (void)state;
+    assert_int_equal(iron_generate(5, 1000, 0, tokens, COUNT(tokens), NULL), IRON_OK);
+    e = fed_engine(&c, tokens, COUNT(tokens));
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        assert_ok(iron__engine_save_marked(e, &cases[k].mark, path.path, &err), &err);
+        if (cases[k].is_possible) {
+            loaded = load(path.path, NULL);
+            assert_true(iron_engine_checkpoint(loaded, &done, &total));
+            assert_int_equal(done, 50 - cases[k].mark.first);
+            assert_true(total == cases[k].mark.tokens);
+            assert_same_engines(e, loaded);
+            iron_engine_destroy(loaded);
+        } else {
+            loaded = (iron_engine *)&loaded;
+            assert_refused(iron_engine_load(path.path, NULL, &loaded, &err), IRON_E_FORMAT, &err);
+            assert_says(&err, "place in the source");
+        }
+    }
+    iron_engine_destroy(e);
+}
+
 static void open_batches_are_not_saved(void **state) {
     static const uint32_t tokens[] = {1, 2, 3};
     file_name path = name_in(&place, "open");
@@ -676,6 +808,9 @@ int main(void) {
         cmocka_unit_test(impossible_lattices),
         cmocka_unit_test(accumulators_off_the_lattice),
         cmocka_unit_test(fractional_potentials),
+        cmocka_unit_test(continued_equals_uninterrupted),
+        cmocka_unit_test(checkpoints_know_their_source),
+        cmocka_unit_test(impossible_marks),
         cmocka_unit_test(open_batches_are_not_saved),
         cmocka_unit_test(saving_replaces_at_once),
         cmocka_unit_test(failed_saves_keep_the_old_file),

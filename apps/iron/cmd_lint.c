@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_lint.c: `iron lint`: looks for signs of trouble in a dataset.
+ *
+ * Every file is read once: several files at a time, each by one thread that reads, seals and looks
+ * for EOS tokens; with fewer files than threads, the other threads help to seal. What needs all
+ * files, such as gaps in the numbers of their names and files with equal seals, is checked
+ * afterwards. Findings are collected in the order of the files and printed at the end.
+ *
+ * What keeps a file from being opened in its format is a finding, with the reader's own message. A
+ * file that cannot be read at all is an error: the other files are checked, and the exit status
+ * is 2.
+ */
+#include "lint.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PIECE_BYTES ((size_t)1 << 20) /* read at once by each thread */
+#define ENDS_ROOM   512u              /* ends of documents read at once */
+#define WORKERS_MAX 256u
+
+typedef struct lint_options {
+    reading reading;
+    uint64_t vocab;
+    uint32_t eos;
+    bool has_vocab, has_eos, wants_json;
+} lint_options;
+
+static const option lint_table[] = {
+    OPTION("vocab", OPTION_NUMBER, "V", lint_options, vocab,
+           "size of the vocabulary: report tokens at or above V", .min = 1,
+           .max = UINT64_C(1) << 32, GIVEN(lint_options, has_vocab)),
+    OPTION("eos", OPTION_NUMBER, "E", lint_options, eos,
+           "token that ends a document: report empty documents, and files and documents that do "
+           "not end with it",
+           GIVEN(lint_options, has_eos)),
+    OPTION("json", OPTION_FLAG, NULL, lint_options, wants_json, JSON_HELP),
+};
+
+/* Findings. */
+
+void lint_add(finding_list *list, const char *kind, const char *file, uint64_t position,
+              uint64_t count, const char *format, ...) {
+    finding f = {.kind = kind, .file = strdup(file), .position = position, .count = count};
+    va_list arguments;
+
+    va_start(arguments, format);
+    if (vasprintf(&f.text, format, arguments) < 0)
+        f.text = NULL;
+    va_end(arguments);
+    for (char *at = f.text; at && *at; at++) /* a file name may have line breaks */
+        *at = iscntrl((unsigned char)*at) ? '?' : *at;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        finding *items = realloc(list->items, capacity * sizeof *items);
+
+        if (items) {
+            list->items = items;
+            list->capacity = capacity;
+        }
+    }
+    if (!f.file || !f.text || list->count == list->capacity) {
+        free(f.file);
+        free(f.text);
+        list->is_incomplete = true;
+        return;
+    }
+    list->items[list->count++] = f;
+}
+
+static void free_findings(finding_list *list) {
+    for (size_t k = 0; k < list->count; k++) {
+        free(list->items[k].file);
+        free(list->items[k].text);
+    }
+    free(list->items);
+}
+
+/* Files. */
+
+static void free_shards(shard_list *list) {
+    for (size_t k = 0; k < list->count; k++) {
+        free(list->items[k].path);
+        free(list->items[k].problem);
+    }
+    free(list->items);
+}
+
+iron_status lint_no_memory(iron_error *err) {
+    *err = (iron_error){IRON_E_NOMEM, 0, "out of memory for the list of files"};
+    return IRON_E_NOMEM;
+}
+
+/* Takes `path`, also on failure. */
+static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_error *err) {
+    struct stat info;
+    bool is_there = path && stat(path, &info) == 0;
+
+    if (path && list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 64;
+        shard *items = realloc(list->items, capacity * sizeof *items);
+
+        if (items) {
+            list->items = items;
+            list->capacity = capacity;
+        }
+    }
+    if (!path || list->count == list->capacity) {
+        free(path);
+        return lint_no_memory(err);
+    }
+    list->items[list->count++] =
+        (shard){.path = path,
+                .is_named = is_named,
+                .is_pipe = is_there && !S_ISREG(info.st_mode),
+                .bytes = is_there && S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0};
+    return IRON_OK;
+}
+
+static bool ends_with(const char *path, const char *suffix) {
+    size_t length = strlen(path), end = strlen(suffix);
+
+    return length > end && strcmp(path + length - end, suffix) == 0;
+}
+
+static bool is_file(const char *path) {
+    struct stat info;
+
+    return path && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* The path without its last `cut` characters, followed by `suffix`; the caller frees it. */
+static char *path_beside(const char *path, size_t cut, const char *suffix) {
+    char *beside = NULL;
+
+    return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
+}
+
+/* P.bin if the user names a Megatron dataset by its prefix P or by its index P.idx, else NULL. */
+static char *megatron_path(const char *path) {
+    struct stat info;
+    char *bin = NULL;
+
+    if (ends_with(path, ".idx"))
+        bin = path_beside(path, 4, ".bin");
+    else if (stat(path, &info) != 0)
+        bin = path_beside(path, 0, ".bin");
+    if (is_file(bin))
+        return bin;
+    free(bin);
+    return NULL;
+}
+
+/* Adds the files of an argument: those of a directory in natural order. */
+static iron_status add_argument(shard_list *list, const char *argument, iron_error *err) {
+    char *bin = megatron_path(argument);
+    iron_file_names *names = NULL;
+    struct stat info;
+    bool is_named = stat(argument, &info) != 0 || !S_ISDIR(info.st_mode);
+    iron_status status;
+
+    if (bin)
+        return add_shard(list, bin, true, err);
+    status = iron_file_names_list(argument, &names, err);
+    for (size_t k = 0; status == IRON_OK && k < iron_file_names_count(names); k++)
+        status = add_shard(list, strdup(iron_file_names_at(names, k)), is_named, err);
+    iron_file_names_destroy(names);
+    return status;
+}
+
+/* Reading. */
+
+typedef struct lint_run {
+    const lint_options *options;
+    shard_list shards;
+    uint32_t digest_threads;
+    uint64_t bytes;
+    pthread_mutex_t mutex; /* for what follows, and while a file is opened */
+    size_t next;
+    uint64_t bytes_done;
+    progress bar;
+} lint_run;
+
+/* The documents of an index, compared with the tokens while these pass by. */
+typedef struct document_check {
+    iron_documents *list;
+    uint64_t ends[ENDS_ROOM];
+    size_t count, next;
+    uint64_t begin; /* of the current document */
+} document_check;
+
+static uint32_t token_at(iron_dtype dtype, const void *tokens, size_t k) {
+    switch (iron_dtype_bytes(dtype)) {
+    case 1:
+        return ((const uint8_t *)tokens)[k];
+    case 2:
+        return ((const uint16_t *)tokens)[k];
+    case 4:
+        return ((const uint32_t *)tokens)[k];
+    default:
+        return (uint32_t)((const uint64_t *)tokens)[k];
+    }
+}
+
+/* How often `eos` follows itself. Simple loops, which the compiler vectorises. */
+#define COUNT_PAIRS(type)                                                                          \
+    do {                                                                                           \
+        const type *t = tokens, wanted = (type)eos;                                                \
+        if (wanted == eos)                                                                         \
+            for (size_t k = 1; k < count; k++)                                                     \
+                pairs += (uint64_t)((t[k - 1] == wanted) & (t[k] == wanted));                      \
+    } while (0)
+
+static uint64_t count_pairs(iron_dtype dtype, const void *tokens, size_t count, uint32_t eos) {
+    uint64_t pairs = 0;
+
+    switch (iron_dtype_bytes(dtype)) {
+    case 1:
+        COUNT_PAIRS(uint8_t);
+        break;
+    case 2:
+        COUNT_PAIRS(uint16_t);
+        break;
+    case 4:
+        COUNT_PAIRS(uint32_t);
+        break;
+    default:
+        COUNT_PAIRS(uint64_t);
+        break;
+    }
+    return pairs;
+}
+
+/* Counts empty documents in a file without an index: an EOS directly after an EOS. s->last is the
+ * token before these. */
+static void find_pairs(shard *s, const void *tokens, uint64_t position, size_t count,
+                       uint32_t eos) {
+    uint32_t before = s->last;
+    bool crosses = position > 0 && before == eos && token_at(s->dtype, tokens, 0) == eos;
+    uint64_t pairs = count_pairs(s->dtype, tokens, count, eos) + crosses;
+
+    if (pairs > 0 && s->empty_documents == 0) {
+        size_t k = crosses ? 0 : 1;
+
+        while (!crosses &&
+               (token_at(s->dtype, tokens, k - 1) != eos || token_at(s->dtype, tokens, k) != eos))
+            k++;
+        s->first_empty = position + k;
+    }
+    s->empty_documents += pairs;
+}
+
+/* Checks the documents that end within the `count` tokens at `position`. */
+static iron_status check_documents(const lint_options *o, shard *s, document_check *d,
+                                   const void *tokens, uint64_t position, size_t count,
+                                   iron_error *err) {
+    for (;;) {
+        uint64_t end;
+        bool has_eos = false;
+
+        if (d->next == d->count) {
+            iron_status status = iron_documents_read(d->list, d->ends, ENDS_ROOM, &d->count, err);
+
+            d->next = 0;
+            if (status != IRON_OK || d->count == 0)
+                return status;
+        }
+        end = d->ends[d->next];
+        if (end > position + count)
+            return IRON_OK;
+        d->next++;
+        s->documents++;
+        if (o->has_eos && end > d->begin)
+            has_eos = token_at(s->dtype, tokens, (size_t)(end - 1 - position)) == o->eos;
+        if (end == d->begin || (has_eos && end == d->begin + 1)) {
+            if (s->empty_documents++ == 0)
+                s->first_empty = d->begin;
+        } else if (o->has_eos && !has_eos && s->open_documents++ == 0) {
+            s->first_open = end - 1;
+        }
+        d->begin = end;
+    }
+}
+
+static void note_progress(lint_run *run, uint64_t bytes) {
+    pthread_mutex_lock(&run->mutex);
+    run->bytes_done += bytes;
+    progress_update(&run->bar, run->bytes_done, run->bytes);
+    pthread_mutex_unlock(&run->mutex);
+}
+
+/* Reads a file to its end. A failure with *is_value set is a token that cannot be one. */
+static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iron_digest *digest,
+                               document_check *d, void *buffer, bool *is_value, iron_error *err) {
+    const lint_options *o = run->options;
+    size_t width = iron_dtype_bytes(s->dtype), count;
+    uint64_t position = 0;
+    iron_status status;
+
+    *is_value = false;
+    while ((status = iron_source_read(source, buffer, PIECE_BYTES / width, &count, err)) ==
+               IRON_OK &&
+           count > 0) {
+        status = iron_digest_update(digest, position, s->dtype, buffer, count, err);
+        *is_value = status == IRON_E_FORMAT;
+        if (status == IRON_OK && d->list)
+            status = check_documents(o, s, d, buffer, position, count, err);
+        if (status != IRON_OK)
+            return status;
+        if (o->has_eos && !d->list)
+            find_pairs(s, buffer, position, count, o->eos);
+        if (o->has_eos && position == 0)
+            s->begins_with_eos = token_at(s->dtype, buffer, 0) == o->eos;
+        s->last = token_at(s->dtype, buffer, count - 1);
+        position += count;
+        note_progress(run, count * width);
+    }
+    if (status == IRON_OK && d->list) /* an empty file may have empty documents */
+        status = check_documents(o, s, d, buffer, position, 0, err);
+    s->digest = (iron_digest_result){.struct_size = sizeof s->digest};
+    return status == IRON_OK ? iron_digest_final(digest, &s->digest, err) : status;
+}
+
+static iron_status read_shard(lint_run *run, shard *s, iron_source *source, void *buffer,
+                              bool *is_value, iron_error *err) {
+    iron_digest_options options = {.struct_size = sizeof options,
+                                   .threads = run->digest_threads,
+                                   .vocab = run->options->has_vocab ? run->options->vocab
+                                                                    : UINT64_C(1) << 32};
+    document_check *documents = calloc(1, sizeof *documents);
+    iron_digest digest = {0};
+    iron_status status;
+
+    if (!documents)
+        return lint_no_memory(err);
+    *is_value = false;
+    s->dtype = iron_source_dtype(source);
+    snprintf(s->format, sizeof s->format, "%s", iron_source_file_format(source, 0));
+    status = iron_documents_open(source, 0, &documents->list, err);
+    s->has_index = documents->list != NULL;
+    if (status == IRON_OK)
+        status = iron_digest_init(&digest, &options, err);
+    if (status == IRON_OK)
+        status = read_tokens(run, s, source, &digest, documents, buffer, is_value, err);
+    iron_digest_deinit(&digest);
+    iron_documents_close(documents->list);
+    free(documents);
+    return status;
+}
+
+/* The message without the file's name, which the finding has already. */
+static const char *without_name(const char *message, const char *path) {
+    size_t length = strlen(path);
+
+    if (strncmp(message, path, length) != 0 || !strchr(": ", message[length]))
+        return message;
+    message += length;
+    return message + strspn(message, ": ");
+}
+
+/* What a file that its format's reader refused suffers from. */
+static const char *refusal_kind(const lint_options *o, const shard *s) {
+    iron_sniff_report report = {.struct_size = sizeof report};
+    const char *format = o->reading.format;
+
+    if (!format || strcmp(format, "auto") == 0) {
+        iron_sniff(s->path, &report, NULL); /* it tells the format also of damaged files */
+        format = report.format;
+    }
+    if (strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0)
+        return "index";
+    return strcmp(format, "raw") == 0 ? "size" : "header";
+}
+
+static void set_problem(shard *s, const char *kind, iron_status status, const iron_error *why) {
+    s->problem_kind = kind;
+    s->status = status;
+    s->problem = strdup(kind ? without_name(why->text, s->path) : why->text);
+}
+
+static iron_status not_a_file(const shard *s, iron_error *err) {
+    *err = (iron_error){.status = IRON_E_IO};
+    snprintf(err->text, sizeof err->text, "%.120s is not a regular file; lint needs files",
+             s->path);
+    return IRON_E_IO;
+}
+
+/* A thread: takes files until none is left. */
+static void *work(void *context) {
+    lint_run *run = context;
+    void *buffer = malloc(PIECE_BYTES);
+
+    for (;;) {
+        iron_error err = {IRON_OK, 0, ""};
+        iron_source *source = NULL;
+        iron_status status;
+        bool is_value = false;
+        shard *s;
+
+        pthread_mutex_lock(&run->mutex);
+        s = run->next < run->shards.count ? &run->shards.items[run->next++] : NULL;
+        if (s && s->is_pipe)
+            status = not_a_file(s, &err);
+        else if (s && buffer)
+            status = reading_open(&run->options->reading, (const char *const *)&s->path, 1, &source,
+                                  &err);
+        else
+            status = lint_no_memory(&err);
+        pthread_mutex_unlock(&run->mutex);
+        if (!s)
+            break;
+        if (status == IRON_E_FORMAT) {
+            set_problem(s, refusal_kind(run->options, s), status, &err);
+            continue;
+        }
+        if (status == IRON_OK)
+            status = read_shard(run, s, source, buffer, &is_value, &err);
+        iron_source_close(source);
+        s->is_read = status == IRON_OK;
+        if (status == IRON_E_FORMAT)
+            set_problem(s, is_value ? "ids" : "index", status, &err);
+        else if (status != IRON_OK)
+            set_problem(s, NULL, status, &err);
+    }
+    free(buffer);
+    return NULL;
+}
+
+static uint32_t thread_count(const lint_options *o) {
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+
+    if (o->reading.threads > 0)
+        return o->reading.threads;
+    return iron_cpu_describe(&cpu, NULL) == IRON_OK && cpu.threads > 0 ? cpu.threads : 1;
+}
+
+/* Reads all files. A thread that cannot be started is not missed: this one takes files too. */
+static void read_all(lint_run *run) {
+    pthread_t threads[WORKERS_MAX];
+    uint32_t wanted = thread_count(run->options), started = 0, workers = wanted;
+
+    if (workers > run->shards.count)
+        workers = (uint32_t)run->shards.count;
+    if (workers > WORKERS_MAX)
+        workers = WORKERS_MAX;
+    if (workers == 0)
+        return;
+    run->digest_threads = wanted / workers;
+    for (size_t k = 0; k < run->shards.count; k++)
+        run->bytes += run->shards.items[k].bytes;
+    pthread_mutex_init(&run->mutex, NULL);
+    run->bar = progress_start(1);
+    while (started + 1 < workers && pthread_create(&threads[started], NULL, work, run) == 0)
+        started++;
+    work(run);
+    for (uint32_t k = 0; k < started; k++)
+        pthread_join(threads[k], NULL);
+    progress_clear(&run->bar);
+    pthread_mutex_destroy(&run->mutex);
+}
+
+/* What each file shows by itself. */
+
+static const char *plural(uint64_t count, const char *one, const char *many) {
+    return count == 1 ? one : many;
+}
+
+static void report_eos(const lint_options *o, const shard *s, finding_list *found) {
+    if (s->empty_documents > 0)
+        lint_add(found, "empty-document", s->path, s->first_empty, s->empty_documents,
+                 "%" PRIu64 " empty %s; the first is at position %" PRIu64, s->empty_documents,
+                 plural(s->empty_documents, "document", "documents"), s->first_empty);
+    if (!o->has_eos || s->digest.tokens == 0)
+        return;
+    if (s->open_documents > 0)
+        lint_add(found, "no-eos", s->path, s->first_open, s->open_documents,
+                 "%" PRIu64 " of %" PRIu64 " documents %s not end with token %" PRIu32
+                 " (--eos); the first of them ends at position %" PRIu64,
+                 s->open_documents, s->documents, plural(s->open_documents, "does", "do"), o->eos,
+                 s->first_open);
+    /* llm.c and others put the token before each document instead */
+    if (!s->has_index && s->last != o->eos && !s->begins_with_eos)
+        lint_add(found, "no-eos", s->path, s->digest.tokens - 1, 1,
+                 "ends with token %" PRIu32 ", not with %" PRIu32 " (--eos); is it cut?", s->last,
+                 o->eos);
+}
+
+static void report_shard(const lint_options *o, const shard *s, finding_list *found) {
+    const iron_digest_result *r = &s->digest;
+
+    if (s->problem_kind)
+        lint_add(found, s->problem_kind, s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN, "%s",
+                 s->problem ? s->problem : "out of memory");
+    if (!s->is_read)
+        return;
+    if (r->tokens == 0)
+        lint_add(found, "empty-file", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN, "%s",
+                 s->bytes == 0 ? "has 0 bytes" : "has a header, but no tokens");
+    if (r->out_of_vocab > 0)
+        lint_add(found, "ids", s->path, r->first_out_position, r->out_of_vocab,
+                 "%" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
+                 "; the first is %" PRIu32 " at position %" PRIu64,
+                 r->out_of_vocab, r->tokens, plural(r->out_of_vocab, "is", "are"), o->vocab,
+                 r->first_out_value, r->first_out_position);
+    report_eos(o, s, found);
+}
+
+/* Sidecars: a file without its index, and an index without its file. */
+
+static bool has_format(const shard_list *list, const char *format) {
+    for (size_t k = 0; k < list->count; k++)
+        if (list->items[k].is_read && strcmp(list->items[k].format, format) == 0)
+            return true;
+    return false;
+}
+
+static bool is_last_file(const finding_list *found, const char *path) {
+    return found->count > 0 && strcmp(found->items[found->count - 1].file, path) == 0;
+}
+
+/* An index whose tokens are missing; the reader's message would call it a file without tokens. */
+static bool report_orphan(shard *s, finding_list *found) {
+    static const struct {
+        const char *suffix, *main_suffix;
+    } kinds[] = {{".idx", ".bin"}, {".ds.index", ".ds"}, {".ds.metadata", ".ds"}};
+    bool is_orphan = false;
+
+    for (size_t k = 0; k < COUNT(kinds) && !s->is_read && !is_orphan; k++) {
+        char *main_path = ends_with(s->path, kinds[k].suffix)
+                              ? path_beside(s->path, strlen(kinds[k].suffix), kinds[k].main_suffix)
+                              : NULL;
+
+        is_orphan = main_path && access(main_path, F_OK) != 0;
+        if (is_orphan && !is_last_file(found, main_path)) /* .ds files have two sidecars */
+            lint_add(found, "missing", main_path, IRON_COUNT_UNKNOWN, 1,
+                     "there is no such file, but %.*s describes it", NAME_CHARS, s->path);
+        free(main_path);
+    }
+    return is_orphan;
+}
+
+/* Tokens that were read as raw, or could not be read without --dtype, because the index that they
+ * should have is missing or damaged. */
+static bool report_no_index(const lint_options *o, const shard_list *list, const shard *s,
+                            finding_list *found) {
+    bool is_forced = o->reading.format && strcmp(o->reading.format, "auto") != 0;
+    char *index = ends_with(s->path, ".bin") ? path_beside(s->path, 4, ".idx") : NULL;
+    bool is_raw = s->is_read ? strcmp(s->format, "raw") == 0 : s->status == IRON_E_ARG;
+    bool has_index = is_file(index), is_reported = true;
+
+    is_raw = is_raw && !is_forced;
+    if (is_raw && has_index)
+        lint_add(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+                 "%.*s beside it is not a Megatron index: it does not begin with MMIDIDX",
+                 NAME_CHARS, index);
+    else if (is_raw && index && has_format(list, "megatron"))
+        lint_add(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+                 "%.*s is missing; other files here have an index", NAME_CHARS, index);
+    else if (is_raw && ends_with(s->path, ".ds") && has_format(list, "ds"))
+        lint_add(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+                 "has neither .index nor .metadata beside it; other files here have them");
+    else
+        is_reported = false;
+    free(index);
+    return is_reported;
+}
+
+/* Files with equal tokens, and files of different kinds. */
+
+typedef struct shard_ref {
+    const shard *file;
+} shard_ref;
+
+static int by_seal(const void *left, const void *right) {
+    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
+    int order = strcmp(a->digest.seal, b->digest.seal);
+
+    return order ? order : (a > b) - (a < b);
+}
+
+static int by_kind(const void *left, const void *right) {
+    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
+    int order = (a->dtype > b->dtype) - (a->dtype < b->dtype);
+
+    if (order == 0)
+        order = strcmp(a->format, b->format);
+    return order ? order : (a > b) - (a < b);
+}
+
+static int by_place(const void *left, const void *right) {
+    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
+
+    return (a > b) - (a < b);
+}
+
+static bool is_same_kind(const shard *a, const shard *b) {
+    return a->dtype == b->dtype && strcmp(a->format, b->format) == 0;
+}
+
+/* The first file of the most frequent kind; of two equally frequent ones, of the first. */
+static const shard *usual_kind(shard_ref *files, size_t count, size_t *usual) {
+    const shard *best = NULL;
+
+    *usual = 0;
+    qsort(files, count, sizeof *files, by_kind);
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && is_same_kind(files[begin].file, files[end].file);
+             end++)
+            ;
+        if (end - begin > *usual || (end - begin == *usual && files[begin].file < best)) {
+            *usual = end - begin;
+            best = files[begin].file;
+        }
+    }
+    qsort(files, count, sizeof *files, by_place);
+    return best;
+}
+
+static iron_status compare_shards(const shard_list *list, finding_list *found, iron_error *err) {
+    shard_ref *files = calloc(list->count + 1, sizeof *files);
+    size_t count = 0, usual;
+    const shard *like;
+
+    if (!files)
+        return lint_no_memory(err);
+    for (size_t k = 0; k < list->count; k++)
+        if (list->items[k].is_read && list->items[k].digest.tokens > 0)
+            files[count++].file = &list->items[k];
+    like = usual_kind(files, count, &usual);
+    for (size_t k = 0; k < count; k++)
+        if (!is_same_kind(files[k].file, like))
+            lint_add(found, "mixed", files[k].file->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+                     "is a %s file of %s tokens; %zu of %zu files, such as %.*s, are %s files "
+                     "of %s tokens",
+                     files[k].file->format, iron_dtype_name(files[k].file->dtype), usual, count,
+                     NAME_CHARS, like->path, like->format, iron_dtype_name(like->dtype));
+    qsort(files, count, sizeof *files, by_seal);
+    for (size_t k = 1, first = 0; k < count; k++) {
+        if (strcmp(files[k].file->digest.seal, files[first].file->digest.seal) != 0)
+            first = k;
+        else
+            lint_add(found, "repeated", files[k].file->path, IRON_COUNT_UNKNOWN,
+                     files[k].file->digest.tokens, "has the same %" PRIu64 " tokens as %.*s",
+                     files[k].file->digest.tokens, NAME_CHARS, files[first].file->path);
+    }
+    free(files);
+    return IRON_OK;
+}
+
+/* Output. */
+
+static void print_findings(const finding_list *found) {
+    for (size_t k = 0; k < found->count; k++) {
+        const finding *f = &found->items[k];
+
+        seal_name_print(f->file);
+        printf(": %s: %s\n", f->kind, f->text);
+    }
+}
+
+static void print_json(const finding_list *found, size_t files, uint64_t tokens) {
+    iron_json_writer j = JSON_OUTPUT;
+
+    iron_json_open(&j, NULL, '{');
+    iron_json_text(&j, "schema", "iron.lint/1");
+    iron_json_number(&j, "files", files);
+    iron_json_number(&j, "tokens", tokens);
+    iron_json_open(&j, "findings", '[');
+    for (size_t k = 0; k < found->count; k++) {
+        const finding *f = &found->items[k];
+
+        iron_json_open(&j, NULL, '{');
+        iron_json_text(&j, "kind", f->kind);
+        iron_json_text(&j, "file", f->file);
+        json_number_or_null(&j, "position", f->position != IRON_COUNT_UNKNOWN, f->position);
+        json_number_or_null(&j, "count", f->count != IRON_COUNT_UNKNOWN, f->count);
+        iron_json_text(&j, "text", f->text);
+        iron_json_close(&j, '}');
+    }
+    iron_json_close(&j, ']');
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
+}
+
+/* Collects all findings. A file that cannot be read is reported on standard error, and the result
+ * is then its status; wrong options (IRON_E_ARG) end the command. */
+static iron_status conclude(lint_run *run, finding_list *found, iron_error *err) {
+    shard_list *list = &run->shards;
+    iron_status unread = IRON_OK, status;
+
+    for (size_t k = 0; k < list->count; k++) {
+        shard *s = &list->items[k];
+
+        if (report_orphan(s, found))
+            continue;
+        report_shard(run->options, s, found);
+        if (report_no_index(run->options, list, s, found) || s->is_read || s->problem_kind)
+            continue;
+        *err = (iron_error){.status = s->status};
+        snprintf(err->text, sizeof err->text, "%s", s->problem ? s->problem : "out of memory");
+        if (s->status == IRON_E_ARG || s->status == IRON_E_NOMEM)
+            return s->status;
+        unread = s->status;
+        command_complain(err);
+    }
+    if ((status = lint_names(list, found, err)) != IRON_OK ||
+        (status = compare_shards(list, found, err)) != IRON_OK)
+        return status;
+    if (found->is_incomplete)
+        return lint_no_memory(err);
+    err->text[0] = '\0';
+    return unread;
+}
+
+static iron_status check_options(lint_options *o, const args *a, iron_error *err) {
+    const reading *r = &o->reading;
+
+    if (a->value_count == 0)
+        return usage(err, "no dataset; name a directory, files or a Megatron prefix");
+    for (size_t k = 0; k < a->value_count; k++)
+        if (strcmp(a->values[k], "-") == 0)
+            return usage(err, "- is standard input; lint needs files: name a directory or files");
+    if (o->has_eos && o->has_vocab && o->eos >= o->vocab)
+        return usage(err, "--eos %" PRIu32 " is not below --vocab %" PRIu64, o->eos, o->vocab);
+    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
+        return usage(err, "--backend %.40s: lint runs on the CPU; leave the option out",
+                     r->backend);
+    if (r->device != 0)
+        return usage(err, "device %" PRIu32 " does not exist: lint runs on the CPU, device 0",
+                     r->device);
+    return reading_check(&o->reading, err);
+}
+
+static iron_status run(int argc, char **argv, iron_error *err) {
+    lint_options o = {0};
+    lint_run r = {.options = &o};
+    finding_list found = {0};
+    uint64_t tokens = 0;
+    args a;
+    bool is_done;
+    iron_status status = command_parse(&command_lint, &o, &a, argc, argv, &is_done, err);
+
+    if (is_done || (status = check_options(&o, &a, err)) != IRON_OK)
+        return status;
+    for (size_t k = 0; status == IRON_OK && k < a.value_count; k++)
+        status = add_argument(&r.shards, a.values[k], err);
+    if (status != IRON_OK)
+        goto done;
+    o.reading.is_for_raw = r.shards.count > 1;
+    read_all(&r);
+    status = conclude(&r, &found, err);
+    if (status == IRON_E_ARG || status == IRON_E_NOMEM)
+        goto done;
+    for (size_t k = 0; k < r.shards.count; k++)
+        tokens += r.shards.items[k].is_read ? r.shards.items[k].digest.tokens : 0;
+    if (status == IRON_OK && found.count > 0)
+        status = IRON_E_MISMATCH;
+    if (o.wants_json)
+        print_json(&found, r.shards.count, tokens);
+    else if (found.count > 0)
+        print_findings(&found);
+    else if (status == IRON_OK)
+        printf("no findings: %zu %s, %" PRIu64 " tokens\n", r.shards.count,
+               plural(r.shards.count, "file", "files"), tokens);
+    if (found.count > 0)
+        snprintf(err->text, sizeof err->text, "%zu %s in %zu %s", found.count,
+                 plural(found.count, "finding", "findings"), r.shards.count,
+                 plural(r.shards.count, "file", "files"));
+done:
+    free_findings(&found);
+    free_shards(&r.shards);
+    return status;
+}
+
+const command command_lint = {
+    .name = "lint",
+    .summary = "looks for signs of trouble in a dataset",
+    .synopsis = "DATASET... [OPTIONS]",
+    .description =
+        "Checks a directory, files, or a Megatron dataset named by its prefix, all at once: "
+        "indexes "
+        "and headers against the data, missing and repeated shards, the order of shards, ids, "
+        "empty documents, documents and files without an EOS at the end, empty files, and files "
+        "of different kinds. Prints one line for each finding: FILE: KIND: what was found. "
+        "docs/lint.md describes the kinds.\n\n"
+        "Every file is read once. lint runs on the CPU: --backend accepts only auto and cpu, "
+        "--device only 0.",
+    .groups = {{NULL, lint_table, COUNT(lint_table), 0}, READING_GROUP(lint_options, reading)},
+    .exit_status = "0: no findings; 1: there are findings; 2: error, or a file could not be "
+                   "checked.",
+    .examples = "iron lint shards/ --dtype u16 --vocab 50257 --eos 50256\n"
+                "iron lint corpus_text_document",
+    .run = run,
+};
