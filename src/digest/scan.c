@@ -7,9 +7,9 @@
  * the one reported. Each thread has a buffer and sums of its own, so nothing is shared while a
  * piece is reduced.
  *
- *     files    every thread reads its pieces into its buffer, small enough to stay in the
- *              second-level cache: memory is read once. Files are read, not mapped: one that is
- *              truncated meanwhile would end the process instead of the scan.
+ *     files    every thread takes its pieces where they are in the page cache, or reads them into
+ *              its buffer, small enough to stay in the second-level cache: memory is read once.
+ *              formats/parallel_source.c decides which, and reports truncated files.
  *     pipes    a ring reads ahead (feed/ring.h); the threads share each slot.
  *     GPU      whole streams without chunks (seal_device.c).
  *
@@ -495,6 +495,26 @@ iron_status iron__check_tokens(const iron_source *source, uint64_t base,
               position, iron__view_stored(view, bad));
 }
 
+/* A piece of files, and who scans it. */
+typedef struct file_piece {
+    scan_job *scan;
+    worker *w;
+    piece p;
+} file_piece;
+
+static iron_status add_piece(void *context, const void *tokens, iron_error *err) {
+    file_piece *f = context;
+
+    f->p.view.data = tokens;
+    IRON_TRY(iron__check_tokens(f->scan->is_seekable ? f->scan->source : NULL, f->scan->base,
+                                &f->p.view, f->p.first, err));
+    if (f->scan->options.chunk_tokens)
+        add_chunks(f->scan, &f->p, f->w);
+    else
+        add_plain(f->scan, &f->p, f->w);
+    return IRON_OK;
+}
+
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
                               const atomic_bool *stop, iron_error *err) {
     const workers *all = context;
@@ -502,24 +522,16 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
     worker *w = &all->each[index];
     uint64_t offset = piece_index * all->piece_tokens, left = all->count - offset;
     size_t count = smaller(all->piece_tokens, left), ahead = 0;
-    piece p = {.first = all->first + offset};
+    file_piece f = {.scan = scan, .w = w, .p.first = all->first + offset};
 
     if (scan->options.chunk_tokens)
         ahead = smaller(AHEAD_TOKENS, left - count + all->ahead);
-    p.ahead = ahead;
-    p.view = (iron__tokens_view){scan->dtype, w->buffer, count};
-    if (all->at)
-        IRON_TRY(iron__parallel_source_read(all->at, scan->base + p.first, w->buffer, count + ahead,
-                                            stop, err));
-    else
-        p.view.data = all->tokens + offset * iron_dtype_bytes(scan->dtype);
-    IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
-                                p.first, err));
-    if (scan->options.chunk_tokens)
-        add_chunks(scan, &p, w);
-    else
-        add_plain(scan, &p, w);
-    return IRON_OK;
+    f.p.ahead = ahead;
+    f.p.view = (iron__tokens_view){scan->dtype, NULL, count};
+    if (!all->at)
+        return add_piece(&f, all->tokens + offset * iron_dtype_bytes(scan->dtype), err);
+    return iron__parallel_source_use(all->at, scan->base + f.p.first, w->buffer, count + ahead,
+                                     add_piece, &f, stop, err);
 }
 
 /* The threads. */

@@ -22,6 +22,13 @@
  * buffer, and whatever cannot be read directly is left to ordinary reads, which also report the
  * errors. Blocks are pages of 4096 bytes, which any disk accepts; a file system that needs larger
  * ones refuses, and is read in the ordinary way.
+ *
+ * Mapped reads. Copying out of the page cache takes longer than a seal. A caller that looks at
+ * tokens once therefore gets them where they are: large files that are in the page cache are mapped
+ * in windows, of which a few exist at a time, so that resident memory stays bounded. Reading a page
+ * that a truncated file no longer has raises SIGBUS. While a source has windows, the process has a
+ * handler for it that ends the use of that window, which becomes the error of an ordinary read; all
+ * other signals of that kind go to the handler that was there before.
  */
 #include "formats/source.h"
 
@@ -32,9 +39,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +64,21 @@
 
 /* As many as a feed ring has readers at most; the usual limit of a process is 1024. */
 #define OPEN_FILES_MAX 64u
+
+/* Descriptors that are not ours: standard streams, and one that is in use for a moment. And how
+ * many sources share the others: the two of a diff, and one more. */
+#define DESCRIPTORS_OTHER   4u
+#define DESCRIPTORS_SOURCES 3u
+
+/* Mapped windows: 16 MiB, so that dropping one, which interrupts all threads to flush their TLBs,
+ * is rare; and what is read beyond a window's end, so that a piece that begins in it is whole. */
+#define WINDOW_BYTES   ((uint64_t)16 << 20)
+#define WINDOW_OVERLAP ((uint64_t)1 << 20)
+#define WINDOWS_MAX    4u
+
+/* Loops over tokens prefetch this far past what they read; prefetches of pages that are not there
+ * are slow. */
+#define POPULATE_AHEAD ((size_t)64 << 10)
 
 /* A second descriptor of an open file for direct reads, and the number of bytes that can be read
  * with it: the whole blocks of its current size. fd is -1 if direct reads are off or impossible. */
@@ -87,7 +113,7 @@ typedef struct first_identity {
     dev_t device;
     ino_t inode;
     uint32_t entry; /* the entry that it had last */
-    uint32_t is_known;
+    bool is_known;
 } first_identity;
 
 typedef struct open_files {
@@ -98,8 +124,29 @@ typedef struct open_files {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     uint64_t clock;
+    size_t capacity; /* how many of the entries are used */
     open_file entries[OPEN_FILES_MAX];
 } open_files;
+
+/* A mapped part of a file. Without users it stays until another part needs its place. */
+typedef struct file_window {
+    size_t index;   /* of the file */
+    uint64_t begin; /* byte of the file */
+    size_t bytes;
+    char *map; /* NULL: an unused place */
+    unsigned users;
+    uint64_t last_use;
+} file_window;
+
+typedef struct file_windows {
+    pthread_mutex_t mutex;
+    uint64_t clock;
+    bool is_used; /* this source has a share in the handler of SIGBUS */
+    /* The file that was asked for last, and whether it is worth mapping. */
+    size_t file;
+    bool is_worth_it;
+    file_window places[WINDOWS_MAX];
+} file_windows;
 
 struct iron__parallel_source {
     const iron_source *source;
@@ -110,7 +157,9 @@ struct iron__parallel_source {
     uint64_t *starts; /* the stream position of each file's first token */
     open_files files;
     direct_buffers buffers;
+    file_windows windows;
     atomic_uint_fast64_t direct_bytes; /* read past the page cache; for tests */
+    atomic_uint_fast64_t mapped_bytes; /* used where they are; for tests */
 };
 
 /* Whether less than half of a file is in the page cache, from a sample of evenly spread pages. For
@@ -255,14 +304,27 @@ static size_t direct_read(direct_buffers *b, const direct_file *file, uint64_t a
     return done;
 }
 
+/* A share of the descriptors that the process may have, two for each file. */
+static size_t open_files_capacity(void) {
+    struct rlimit limit;
+    uint64_t share;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= DESCRIPTORS_OTHER)
+        return 1;
+    share = (limit.rlim_cur - DESCRIPTORS_OTHER) / (2 * DESCRIPTORS_SOURCES);
+    if (share < 1)
+        return 1;
+    return share < OPEN_FILES_MAX ? (size_t)share : OPEN_FILES_MAX;
+}
+
 static iron_status open_files_init(open_files *t, const iron_source *source,
                                    const iron_allocator *allocator, iron_error *err) {
-    *t = (open_files){.source = source, .allocator = allocator};
+    *t = (open_files){.source = source, .allocator = allocator, .capacity = open_files_capacity()};
     t->identities = iron__allocate(allocator, iron_source_file_count(source), sizeof *t->identities,
                                    "a file table", err);
     if (!t->identities)
         return IRON_E_NOMEM;
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+    for (size_t k = 0; k < t->capacity; k++)
         t->entries[k] = free_entry;
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->changed, NULL);
@@ -281,7 +343,7 @@ static void close_entry(const open_files *t, open_file *entry) {
 }
 
 static void open_files_deinit(open_files *t) {
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+    for (size_t k = 0; k < t->capacity; k++)
         close_entry(t, &t->entries[k]);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->mutex);
@@ -292,7 +354,7 @@ static void open_files_deinit(open_files *t) {
 static open_file *oldest_idle(open_files *t) {
     open_file *oldest = NULL;
 
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++) {
+    for (size_t k = 0; k < t->capacity; k++) {
         open_file *entry = &t->entries[k];
 
         if (entry->index != FREE && entry->users == 0 &&
@@ -306,7 +368,7 @@ static open_file *oldest_idle(open_files *t) {
 static open_file *find_entry(open_files *t) {
     open_file *entry = NULL;
 
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+    for (size_t k = 0; k < t->capacity; k++)
         if (t->entries[k].index == FREE)
             return &t->entries[k];
     entry = oldest_idle(t);
@@ -324,7 +386,7 @@ static bool wait_for_descriptor(open_files *t) {
     pthread_mutex_lock(&t->mutex);
     while (!(idle = oldest_idle(t)) && are_ours) {
         are_ours = false;
-        for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+        for (size_t k = 0; k < t->capacity; k++)
             are_ours = are_ours || t->entries[k].fd >= 0;
         if (are_ours)
             pthread_cond_wait(&t->changed, &t->mutex);
@@ -430,6 +492,176 @@ static void open_files_release(open_files *t, size_t index) {
     pthread_mutex_unlock(&t->mutex);
 }
 
+/* SIGBUS. A thread that uses a window has a guard, in which the handler finds where to go on. */
+
+typedef struct bus_guard {
+    sigjmp_buf out;
+    const char *begin, *end;
+} bus_guard;
+
+static _Thread_local bus_guard *volatile own_guard;
+
+static pthread_mutex_t bus_mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned bus_users;
+static struct sigaction bus_before;
+
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    bus_guard *guard = own_guard;
+    const char *at = info->si_addr;
+
+    if (guard && info->si_code > 0 && at >= guard->begin && at < guard->end)
+        siglongjmp(guard->out, 1);
+    if (bus_before.sa_flags & SA_SIGINFO) {
+        bus_before.sa_sigaction(number, info, context);
+    } else if (bus_before.sa_handler == SIG_IGN && info->si_code <= 0) {
+        return; /* sent by a process */
+    } else if (bus_before.sa_handler == SIG_DFL || bus_before.sa_handler == SIG_IGN) {
+        signal(number, SIG_DFL);
+        raise(number); /* delivered when this handler returns */
+    } else {
+        bus_before.sa_handler(number);
+    }
+}
+
+static void bus_handler_retain(void) {
+    struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    pthread_mutex_lock(&bus_mutex);
+    sigemptyset(&ours.sa_mask);
+    if (bus_users++ == 0)
+        sigaction(SIGBUS, &ours, &bus_before);
+    pthread_mutex_unlock(&bus_mutex);
+}
+
+/* Restores the handler of before, unless somebody has replaced ours. */
+static void bus_handler_release(void) {
+    struct sigaction now;
+
+    pthread_mutex_lock(&bus_mutex);
+    if (--bus_users == 0 && sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+        now.sa_sigaction == on_bus_error)
+        sigaction(SIGBUS, &bus_before, NULL);
+    pthread_mutex_unlock(&bus_mutex);
+}
+
+/* Calls `use`; false if it was left because the mapped tokens were no longer there. Threads of a
+ * pool block all signals, and the kernel ends a process that blocks this one. */
+static bool use_guarded(bus_guard *guard, iron__tokens_use use, void *context, const void *tokens,
+                        iron_status *status, iron_error *err) {
+    bus_guard *volatile outer = own_guard;
+    sigset_t bus, before;
+    bool is_whole = false;
+
+    sigemptyset(&bus);
+    sigaddset(&bus, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &bus, &before);
+    if (sigsetjmp(guard->out, 0) == 0) {
+        own_guard = guard;
+        *status = use(context, tokens, err);
+        is_whole = true;
+    }
+    own_guard = outer;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return is_whole;
+}
+
+/* Windows. */
+
+static void windows_deinit(file_windows *w) {
+    for (size_t k = 0; k < WINDOWS_MAX; k++)
+        if (w->places[k].map)
+            munmap(w->places[k].map, w->places[k].bytes);
+    if (w->is_used)
+        bus_handler_release();
+    pthread_mutex_destroy(&w->mutex);
+}
+
+/* Whether a file is large, and in the page cache: what a disk must deliver comes sooner by ordinary
+ * reads, which read ahead. */
+static bool is_worth_mapping(iron__parallel_source *p, size_t index) {
+    uint64_t bytes = iron__source_layout(p->source, index)->bytes;
+    const char *way = getenv("IRON_READ"); /* mmap or pread, for measuring */
+    direct_file direct;
+    bool is_worth_it;
+    int fd;
+
+    if (way && strcmp(way, "pread") == 0)
+        return false;
+    if (bytes < COLD_BYTES || open_files_acquire(&p->files, index, &fd, &direct, NULL) != IRON_OK)
+        return false;
+    is_worth_it = !is_cold(fd, bytes);
+    open_files_release(&p->files, index);
+    return is_worth_it;
+}
+
+/* Maps a window in an unused place. */
+static bool map_window(iron__parallel_source *p, size_t index, uint64_t begin, file_window *place) {
+    uint64_t bytes = iron__source_layout(p->source, index)->bytes - begin;
+    direct_file direct;
+    int fd;
+
+    if (bytes > WINDOW_BYTES + WINDOW_OVERLAP)
+        bytes = WINDOW_BYTES + WINDOW_OVERLAP;
+    if (open_files_acquire(&p->files, index, &fd, &direct, NULL) != IRON_OK)
+        return false;
+    *place = (file_window){.index = index, .begin = begin, .bytes = (size_t)bytes};
+    place->map = mmap(NULL, place->bytes, PROT_READ, MAP_SHARED, fd, (off_t)begin);
+    open_files_release(&p->files, index);
+    if (place->map == MAP_FAILED)
+        place->map = NULL;
+    return place->map != NULL;
+}
+
+/* The window with `bytes` bytes of a file from byte `at` on, until released; NULL: they are not to
+ * be mapped. */
+static file_window *windows_acquire(iron__parallel_source *p, size_t index, uint64_t at,
+                                    size_t bytes) {
+    file_windows *w = &p->windows;
+    uint64_t begin = at / WINDOW_BYTES * WINDOW_BYTES;
+    file_window *found = NULL, old = {.map = NULL};
+
+    if (bytes > WINDOW_OVERLAP)
+        return NULL;
+    pthread_mutex_lock(&w->mutex);
+    if (w->file != index) {
+        w->file = index;
+        w->is_worth_it = is_worth_mapping(p, index);
+    }
+    for (size_t k = 0; w->is_worth_it && k < WINDOWS_MAX; k++) {
+        file_window *place = &w->places[k];
+
+        if (place->map && place->index == index && place->begin == begin) {
+            found = place;
+            break;
+        }
+        if (place->users == 0 && (!found || place->last_use < found->last_use))
+            found = place;
+    }
+    if (found && !(found->map && found->index == index && found->begin == begin)) {
+        old = *found;
+        *found = (file_window){.map = NULL};
+        if (!w->is_used)
+            bus_handler_retain();
+        w->is_used = true;
+        if (!map_window(p, index, begin, found))
+            found = NULL;
+    }
+    if (found) {
+        found->users++;
+        found->last_use = ++w->clock;
+    }
+    pthread_mutex_unlock(&w->mutex);
+    if (old.map)
+        munmap(old.map, old.bytes);
+    return found;
+}
+
+static void windows_release(file_windows *w, file_window *window) {
+    pthread_mutex_lock(&w->mutex);
+    window->users--;
+    pthread_mutex_unlock(&w->mutex);
+}
+
 iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
                                        iron__parallel_source **out, iron_error *err) {
     iron__parallel_source *p = iron__allocate(allocator, 1, sizeof *p, "a file reader", err);
@@ -455,6 +687,8 @@ iron_status iron__parallel_source_open(const iron_source *source, const iron_all
         p->end += iron_source_file_tokens(source, k);
     }
     direct_buffers_init(&p->buffers);
+    pthread_mutex_init(&p->windows.mutex, NULL);
+    p->windows.file = FREE;
     *out = p;
     return IRON_OK;
 }
@@ -462,6 +696,7 @@ iron_status iron__parallel_source_open(const iron_source *source, const iron_all
 void iron__parallel_source_close(iron__parallel_source *p) {
     if (!p)
         return;
+    windows_deinit(&p->windows);
     open_files_deinit(&p->files);
     direct_buffers_deinit(&p->buffers);
     iron__release(p->allocator, p->starts);
@@ -530,4 +765,67 @@ iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first,
         count -= some;
     }
     return IRON_OK;
+}
+
+/* Maps the pages that `use` will read in one call instead of many page faults; where the kernel
+ * cannot (before Linux 5.14), they are faults again. */
+static void populate(const file_window *window, uint64_t from, size_t bytes) {
+#ifdef MADV_POPULATE_READ
+    uint64_t first = from / BLOCK * BLOCK, end = from + bytes + POPULATE_AHEAD;
+
+    if (end > window->bytes)
+        end = window->bytes;
+    (void)madvise(window->map + first, (size_t)(end - first), MADV_POPULATE_READ);
+#else
+    (void)window, (void)from, (void)bytes;
+#endif
+}
+
+/* Uses tokens of one file where they are mapped; *is_done is false if they must be read. */
+static iron_status use_mapped(iron__parallel_source *p, size_t index, uint64_t token, size_t count,
+                              iron__tokens_use use, void *context, bool *is_done, iron_error *err) {
+    const iron__format_layout *l = iron__source_layout(p->source, index);
+    uint64_t at = l->data_offset + token * p->width, from;
+    size_t bytes = count * p->width;
+    file_window *window = NULL;
+    iron_status status = IRON_OK;
+    bus_guard guard;
+
+    *is_done = false;
+    if (at % p->width == 0)
+        window = windows_acquire(p, index, at, bytes);
+    if (!window)
+        return IRON_OK;
+    from = at - window->begin;
+    if (from + bytes <= window->bytes) {
+        guard.begin = window->map;
+        guard.end = window->map + window->bytes;
+        populate(window, from, bytes);
+        *is_done = use_guarded(&guard, use, context, window->map + from, &status, err);
+        if (!*is_done)
+            status = IRON_E_IO;
+        p->mapped_bytes += bytes;
+    }
+    windows_release(&p->windows, window);
+    return status;
+}
+
+iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, void *buffer,
+                                      size_t count, iron__tokens_use use, void *context,
+                                      const atomic_bool *stop, iron_error *err) {
+    uint64_t position = p->begin + first;
+    size_t index = file_with(p, position);
+    uint64_t token = position - p->starts[index];
+    iron_status status = IRON_OK;
+    bool is_done = false;
+
+    if (count > 0 && count <= iron_source_file_tokens(p->source, index) - token)
+        status = use_mapped(p, index, token, count, use, context, &is_done, err);
+    if (is_done)
+        return status;
+    IRON_TRY(iron__parallel_source_read(p, first, buffer, count, stop, err));
+    /* a page was gone, but now the file can be read: it was cut and grew again */
+    IRON_FAIL_IF(status != IRON_OK, err, IRON_E_IO, "%.120s changed while being read",
+                 iron_source_file(p->source, index));
+    return use(context, buffer, err);
 }

@@ -77,6 +77,17 @@ uint64_t iron__parallel_source_tokens(const iron__parallel_source *p);
 iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first, void *tokens,
                                        size_t count, const atomic_bool *stop, iron_error *err);
 
+/* What a caller does with tokens; it must not keep the pointer. */
+typedef iron_status (*iron__tokens_use)(void *context, const void *tokens, iron_error *err);
+
+/* Calls `use` with the tokens first ... first+count-1, in the page cache where that is faster,
+ * otherwise in `buffer`, which must have memory for them. If the file is truncated meanwhile, `use`
+ * may be left in the middle: while it reads tokens it must not hold locks or other resources, and
+ * its results are void. May be called from any thread. */
+iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, void *buffer,
+                                      size_t count, iron__tokens_use use, void *context,
+                                      const atomic_bool *stop, iron_error *err);
+
 /* The files that a user's arguments name, in order. A directory stands for its files in natural
  * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. An
  * empty directory is an error, and so is a file in it that stat cannot access. */

@@ -7,6 +7,9 @@
  * Direct reads past the page cache give the same bytes as ordinary ones, for any alignment in the
  * file and in memory. What cannot be read directly is read in the ordinary way, which also reports
  * the errors.
+ *
+ * Large cached files are used where they are mapped. A file that is truncated meanwhile gives the
+ * error of an ordinary read, and no other signal is swallowed.
  */
 #include "core/memory.h"
 #include "formats/parallel_source.c"
@@ -253,9 +256,9 @@ static void few_files_are_open(void **state) {
     for (size_t round = 0; round < 3; round++)
         for (size_t k = 0; k < MANY; k++) {
             assert_piece(at, k, tokens + k, 1);
-            assert_true(descriptors() <= before + OPEN_FILES_MAX);
+            assert_true(descriptors() <= before + open_files_capacity());
         }
-    assert_int_equal(descriptors(), before + OPEN_FILES_MAX);
+    assert_int_equal(descriptors(), before + open_files_capacity());
     file_write(name_in(&many, "other").path, tokens, sizeof *tokens);
     assert_int_equal(rename(name_in(&many, "other").path, all.paths[0]), 0);
     file_write(name_in(&many, "other").path, tokens, sizeof *tokens);
@@ -268,6 +271,27 @@ static void few_files_are_open(void **state) {
     assert_int_equal(descriptors(), before);
     shards_free(&all);
     folder_remove(&many);
+}
+
+/* Three sources, all of whose files are in use, leave descriptors for others. */
+static void a_low_limit_is_shared(void **state) {
+    static const rlim_t limits[] = {0, 4, 9, 10, 16, 64, 400, 1024, RLIM_INFINITY};
+    static const size_t capacities[] = {1, 1, 1, 1, 2, 10, 64, 64, 64};
+    struct rlimit before, low;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (size_t k = 0; k < COUNT(limits); k++) {
+        size_t capacity;
+
+        low = before;
+        low.rlim_cur = limits[k] < before.rlim_max ? limits[k] : before.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+        capacity = open_files_capacity();
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        if (low.rlim_cur == limits[k])
+            assert_int_equal(capacity, capacities[k]);
+    }
 }
 
 static void assert_piece_fails(iron__parallel_source *at, uint64_t first, size_t count,
@@ -627,6 +651,208 @@ static void many_threads_read_at_once(void **state) {
     free(w.all);
 }
 
+/* Mapped reads: two windows and a bit of a third, after a short file. */
+#define MAPPED_TOKENS ((size_t)(WINDOW_BYTES + 3 * WINDOW_OVERLAP + 1234) / 2)
+#define SHORT_TOKENS  ((size_t)100)
+
+static folder mapped_place;
+static uint16_t *mapped_tokens;
+static shards mapped_files;
+
+static int mapped_set_up(void **state) {
+    const size_t sizes[] = {SHORT_TOKENS, MAPPED_TOKENS};
+
+    (void)state;
+    folder_make(&mapped_place);
+    mapped_tokens = grab((SHORT_TOKENS + MAPPED_TOKENS) * sizeof *mapped_tokens);
+    fill_u16(mapped_tokens, SHORT_TOKENS + MAPPED_TOKENS);
+    mapped_files = shards_write(&mapped_place, mapped_tokens, sizes, COUNT(sizes));
+    return 0;
+}
+
+static int mapped_tear_down(void **state) {
+    (void)state;
+    shards_free(&mapped_files);
+    free(mapped_tokens);
+    folder_remove(&mapped_place);
+    return 0;
+}
+
+/* What a use gets, and what it does. */
+typedef struct usage {
+    const uint16_t *want;
+    size_t count;
+    const char *truncate_path; /* NULL: the file stays */
+    off_t truncate_bytes;
+    bool is_equal;
+    unsigned calls;
+} usage;
+
+static iron_status compare_tokens(void *context, const void *got, iron_error *err) {
+    usage *u = context;
+
+    (void)err;
+    u->calls++;
+    if (u->truncate_path && truncate(u->truncate_path, u->truncate_bytes) != 0)
+        return IRON_E_STATE;
+    u->is_equal = memcmp(got, u->want, u->count * sizeof *u->want) == 0;
+    return IRON_OK;
+}
+
+/* Uses `count` tokens from `first` on and returns how many bytes were mapped for that. */
+static uint64_t assert_used(iron__parallel_source *at, size_t first, size_t count) {
+    usage u = {.want = mapped_tokens + first, .count = count};
+    uint16_t *buffer = grab(count * sizeof *buffer + 1);
+    uint64_t before = at->mapped_bytes;
+    iron_error err;
+
+    assert_ok(iron__parallel_source_use(at, first, buffer, count, compare_tokens, &u, NULL, &err),
+              &err);
+    assert_true(u.is_equal);
+    assert_int_equal(u.calls, 1);
+    free(buffer);
+    return at->mapped_bytes - before;
+}
+
+static void large_files_are_mapped(void **state) {
+    const size_t all = SHORT_TOKENS + MAPPED_TOKENS, in_window = WINDOW_BYTES / 2 + SHORT_TOKENS;
+    const size_t piece = WINDOW_OVERLAP / 2;
+    iron_source *s = shards_open(&mapped_files);
+    iron__parallel_source *at = open_at(s);
+
+    (void)state;
+    assert_int_equal(assert_used(at, 0, 1), 0);                    /* of the short file */
+    assert_int_equal(assert_used(at, SHORT_TOKENS - 1, 2), 0);     /* of both */
+    assert_int_equal(assert_used(at, SHORT_TOKENS, piece + 1), 0); /* longer than any window */
+    assert_int_equal(assert_used(at, SHORT_TOKENS, 1), 2);
+    assert_int_equal(assert_used(at, SHORT_TOKENS + 77, piece), 2 * piece);
+    assert_int_equal(assert_used(at, in_window - 1, piece), 2 * piece); /* beyond a window's end */
+    assert_int_equal(assert_used(at, in_window, piece), 2 * piece);
+    assert_int_equal(assert_used(at, all - piece, piece), 2 * piece);
+    assert_int_equal(assert_used(at, all - 1, 1), 2);
+    iron__parallel_source_close(at);
+    iron_source_close(s);
+}
+
+/* A few windows for many places: those in use stay, and without a free one tokens are read. */
+static void windows_are_few(void **state) {
+    iron_source *s = shards_open(&mapped_files);
+    iron__parallel_source *at = open_at(s);
+    file_window *used[WINDOWS_MAX];
+
+    (void)state;
+    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 20);
+    for (size_t k = 0; k < WINDOWS_MAX; k++) {
+        used[k] = windows_acquire(at, 1, (k % 2) * WINDOW_BYTES, 10);
+        assert_non_null(used[k]);
+        assert_int_equal(used[k]->begin, (k % 2) * WINDOW_BYTES);
+    }
+    assert_ptr_equal(used[0], used[2]);
+    assert_ptr_equal(used[1], used[3]);
+    for (size_t k = 0; k < WINDOWS_MAX; k++)
+        at->windows.places[k].users++;
+    at->windows.places[0].begin = at->windows.places[1].begin = 7 * WINDOW_BYTES;
+    assert_null(windows_acquire(at, 1, 0, 10));
+    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 0);
+    iron__parallel_source_close(at);
+    iron_source_close(s);
+}
+
+static struct sigaction bus_action(void) {
+    struct sigaction now;
+
+    assert_int_equal(sigaction(SIGBUS, NULL, &now), 0);
+    return now;
+}
+
+/* A use that truncates the file before it looks at the tokens, and what came of it. */
+typedef struct truncation {
+    iron__parallel_source *at;
+    usage u;
+    iron_status status;
+    iron_error err;
+    bool is_blocked, is_guarded; /* afterwards: the signal, the thread */
+} truncation;
+
+/* In a thread that blocks all signals, as those of a pool do. */
+static void *use_truncated(void *argument) {
+    truncation *t = argument;
+    uint16_t *buffer = grab(t->u.count * sizeof *buffer);
+    sigset_t every, after;
+
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, NULL);
+    t->status = iron__parallel_source_use(t->at, SHORT_TOKENS + 4096, buffer, t->u.count,
+                                          compare_tokens, &t->u, NULL, &t->err);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    t->is_blocked = sigismember(&after, SIGBUS) == 1;
+    t->is_guarded = own_guard != NULL;
+    free(buffer);
+    return NULL;
+}
+
+static void truncated_files_end_the_use(void **state) {
+    iron_source *s = shards_open(&mapped_files);
+    truncation t = {.at = open_at(s),
+                    .u = {.want = mapped_tokens + SHORT_TOKENS + 4096,
+                          .count = 100000,
+                          .truncate_path = mapped_files.paths[1],
+                          .truncate_bytes = 8192}};
+    struct sigaction before = bus_action();
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(assert_used(t.at, SHORT_TOKENS, 10), 20);
+    assert_ptr_equal(bus_action().sa_sigaction, on_bus_error);
+    assert_int_equal(pthread_create(&thread, NULL, use_truncated, &t), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(t.status, IRON_E_IO);
+    assert_says(&t.err, "f1 ended at byte 8192 of ");
+    assert_says(&t.err, "it was cut while being read");
+    assert_int_equal(t.u.calls, 1);
+    assert_true(t.is_blocked && !t.is_guarded && !t.u.is_equal);
+    iron__parallel_source_close(t.at);
+    assert_ptr_equal(bus_action().sa_handler, before.sa_handler);
+    iron_source_close(s);
+}
+
+static volatile sig_atomic_t bus_count;
+
+static void count_bus(int number) {
+    (void)number;
+    bus_count = bus_count + 1;
+}
+
+/* A signal that is not about our windows goes to the handler that was there before; one that was
+ * installed later stays. */
+static void other_bus_errors_go_to_their_handler(void **state) {
+    iron_source *s = shards_open(&mapped_files);
+    iron__parallel_source *at = open_at(s), *second = open_at(s);
+    struct sigaction before = bus_action();
+
+    (void)state;
+    bus_count = 0;
+    signal(SIGBUS, count_bus);
+    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 20);
+    assert_int_equal(assert_used(second, SHORT_TOKENS, 10), 20);
+    assert_int_equal(raise(SIGBUS), 0);
+    assert_int_equal(bus_count, 1);
+    iron__parallel_source_close(at);
+    assert_ptr_equal(bus_action().sa_sigaction, on_bus_error);
+    signal(SIGBUS, SIG_IGN);
+    iron__parallel_source_close(second);
+    assert_ptr_equal(bus_action().sa_handler, SIG_IGN);
+    at = open_at(s);
+    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 20);
+    assert_int_equal(raise(SIGBUS), 0); /* ignored, as before */
+    iron__parallel_source_close(at);
+    assert_int_equal(sigaction(SIGBUS, &before, NULL), 0);
+    iron_source_close(s);
+}
+
+#define MAPPED_CASE(function)                                                                      \
+    cmocka_unit_test_setup_teardown(function, mapped_set_up, mapped_tear_down)
+
 #define DIRECT_CASE(function)                                                                      \
     cmocka_unit_test_setup_teardown(function, direct_set_up, direct_tear_down)
 
@@ -638,6 +864,7 @@ int main(void) {
         CASE(threads_read_the_same),
         CASE(a_file_is_opened_once),
         CASE(few_files_are_open),
+        CASE(a_low_limit_is_shared),
         CASE(tokens_are_located),
         CASE(files_that_change_are_an_error),
         CASE(streams_are_not_seekable),
@@ -650,6 +877,10 @@ int main(void) {
         DIRECT_CASE(cancelled_direct_reads_return_nothing),
         DIRECT_CASE(truncated_files_give_the_same_error),
         DIRECT_CASE(many_threads_read_at_once),
+        MAPPED_CASE(large_files_are_mapped),
+        MAPPED_CASE(windows_are_few),
+        MAPPED_CASE(truncated_files_end_the_use),
+        MAPPED_CASE(other_bus_errors_go_to_their_handler),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
