@@ -42,8 +42,8 @@
  * 16-bit tokens are read as they are stored. Each 64-bit lane is a quad, and two vectors become P
  * and Q with the first and the second half of eight quads in 32-bit lanes, four of one vector in
  * even lanes and four of the other in odd ones. From these come t0 ... t3, a lane per quad, as the
- * keys are: no pairing. Both lanes of all sums are multiplied, the odd ones after a shift. Operations
- * per eight quads: 24 for the keys, 38 for products, 4 for T, 2 for each extreme.
+ * keys are: no pairing. Both lanes of all sums are multiplied, the odd ones after a shift.
+ * Operations per eight quads: 22 for the keys, 38 for products, 4 for T, 2 for each extreme.
  */
 #include "ops/tokens/tokens_cpu.h"
 

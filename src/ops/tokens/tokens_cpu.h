@@ -114,8 +114,9 @@ typedef enum iron__quads_want {
     IRON_QUADS_WANT_MIN_MAX
 } iron__quads_want;
 
-/* The loops of an x86 row: whole turns by seal_turns<suffix>, the remaining quads one by one. `want`
- * is a constant in each. The file defines TURN_QUADS and ROW_FUNCTION: static, and its target. */
+/* The loops of an x86 row: whole turns by seal_turns<suffix>, the remaining quads one by one.
+ * `want` is a constant in each. The file defines TURN_QUADS and ROW_FUNCTION: static, and its
+ * target. */
 #define IRON_QUADS_DEFINE_LOOP(name, suffix, want, one_by_one)                                     \
     ROW_FUNCTION void name##suffix(const iron__quads_part *part, iron__quads_sums *sums) {         \
         size_t turns = part->quads / TURN_QUADS;                                                   \
