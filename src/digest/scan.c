@@ -39,8 +39,13 @@
  * alike. */
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* Progress is reported every so many pieces: 4 MiB, a millisecond. */
-#define PROGRESS_PIECES 16u
+/* Pieces of large files, if all threads have several: taken where they are in the page cache, each
+ * has page tables of its own. Those that must be read are read 256 KiB at a time. */
+#define LARGE_PIECE_BYTES ((size_t)2 << 20)
+#define LARGE_PIECES      8u
+
+/* Progress is reported about so often: every 4 MiB, a millisecond. */
+#define PROGRESS_BYTES ((size_t)4 << 20)
 
 /* 32 KiB: what is read twice comes from the first-level cache the second time. */
 #define BLOCK_TOKENS ((size_t)8192)
@@ -515,31 +520,62 @@ static iron_status add_piece(void *context, const void *tokens, iron_error *err)
     return IRON_OK;
 }
 
+/* Sets how many tokens a piece has, if so many are left to the end of what can be read. */
+static void set_count(file_piece *f, size_t count, uint64_t left) {
+    f->p.view.count = count;
+    f->p.ahead = f->scan->options.chunk_tokens ? smaller(AHEAD_TOKENS, left - count) : 0;
+}
+
+/* Scans a piece of files: where it is, as far as that is possible, otherwise from the buffer. */
+static iron_status scan_file_piece(iron__parallel_source *at, file_piece *f, size_t count,
+                                   uint64_t left, const atomic_bool *stop, iron_error *err) {
+    size_t width = iron_dtype_bytes(f->scan->dtype);
+    size_t buffer_tokens = PIECE_BYTES / (width < 2 ? 2 : width);
+
+    for (size_t some; count > 0; f->p.first += some, count -= some, left -= some) {
+        uint64_t first = f->scan->base + f->p.first;
+        bool is_used;
+
+        set_count(f, count, left);
+        IRON_TRY(
+            iron__parallel_source_use(at, first, count + f->p.ahead, add_piece, f, &is_used, err));
+        if (is_used)
+            break;
+        some = smaller(buffer_tokens, count);
+        set_count(f, some, left);
+        IRON_TRY(iron__parallel_source_read(at, first, f->w->buffer, some + f->p.ahead, stop, err));
+        IRON_TRY(add_piece(f, f->w->buffer, err));
+    }
+    return IRON_OK;
+}
+
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
                               const atomic_bool *stop, iron_error *err) {
     const workers *all = context;
     scan_job *scan = all->scan;
-    worker *w = &all->each[index];
     uint64_t offset = piece_index * all->piece_tokens, left = all->count - offset;
-    size_t count = smaller(all->piece_tokens, left), ahead = 0;
-    file_piece f = {.scan = scan, .w = w, .p.first = all->first + offset};
+    size_t count = smaller(all->piece_tokens, left);
+    file_piece f = {.scan = scan,
+                    .w = &all->each[index],
+                    .p = {.view.dtype = scan->dtype, .first = all->first + offset}};
 
-    if (scan->options.chunk_tokens)
-        ahead = smaller(AHEAD_TOKENS, left - count + all->ahead);
-    f.p.ahead = ahead;
-    f.p.view = (iron__tokens_view){scan->dtype, NULL, count};
-    if (!all->at)
-        return add_piece(&f, all->tokens + offset * iron_dtype_bytes(scan->dtype), err);
-    return iron__parallel_source_use(all->at, scan->base + f.p.first, w->buffer, count + ahead,
-                                     add_piece, &f, stop, err);
+    left += all->ahead;
+    if (all->at)
+        return scan_file_piece(all->at, &f, count, left, stop, err);
+    set_count(&f, count, left);
+    return add_piece(&f, all->tokens + offset * iron_dtype_bytes(scan->dtype), err);
 }
 
 /* The threads. */
 
-static size_t piece_tokens_of(const scan_job *scan) {
-    size_t width = iron_dtype_bytes(scan->dtype);
+static size_t piece_tokens_of(const scan_job *scan, uint64_t tokens, bool reads_files) {
+    size_t width = iron_dtype_bytes(scan->dtype), bytes = PIECE_BYTES;
+    const char *kib = getenv("IRON_PIECE"); /* for measuring */
 
-    return PIECE_BYTES / (width < 2 ? 2 : width);
+    width = width < 2 ? 2 : width;
+    if (reads_files && tokens / scan->threads >= LARGE_PIECES * LARGE_PIECE_BYTES / width)
+        bytes = kib ? (size_t)atoi(kib) << 10 : LARGE_PIECE_BYTES;
+    return bytes / width;
 }
 
 static void workers_deinit(workers *all) {
@@ -556,7 +592,7 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
     uint64_t pieces;
     uint32_t threads;
 
-    all->piece_tokens = piece_tokens_of(all->scan);
+    all->piece_tokens = piece_tokens_of(all->scan, tokens, reads_files);
     pieces = tokens / all->piece_tokens + 1;
     threads = pieces < all->scan->threads ? (uint32_t)pieces : all->scan->threads;
     IRON_TRY(iron__thread_pool_create(threads, memory, &all->pool, err));
@@ -578,9 +614,11 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
 
 static iron_status report_progress(void *context, uint64_t piece_index, iron_error *err) {
     const workers *all = context;
+    size_t width = iron_dtype_bytes(all->scan->dtype);
+    uint64_t pieces = PROGRESS_BYTES / (width * all->piece_tokens);
     uint64_t done = (piece_index + 1) * all->piece_tokens;
 
-    if (piece_index % PROGRESS_PIECES != 0)
+    if (pieces > 1 && piece_index % pieces != 0)
         return IRON_OK;
     done = done < all->count ? done : all->count;
     return scan_progress(all->scan, all->first - all->scan->first + done, err);
@@ -619,6 +657,8 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
     /* positions are the stream's, whatever was read of it before */
     iron__source_seek(scan->source, 0);
     status = iron__parallel_source_open(scan->source, iron__allocator_default(), &all.at, err);
+    if (status == IRON_OK)
+        iron__parallel_source_set_mapped(all.at);
     if (status == IRON_OK)
         status = workers_init(&all, scan->count, true, err);
     if (status == IRON_OK)

@@ -25,10 +25,11 @@
  *
  * Mapped reads. Copying out of the page cache takes longer than a seal. A caller that looks at
  * tokens once therefore gets them where they are: large files that are in the page cache are mapped
- * in windows, of which a few exist at a time, so that resident memory stays bounded. Reading a page
- * that a truncated file no longer has raises SIGBUS. While a source has windows, the process has a
- * handler for it that ends the use of that window, which becomes the error of an ordinary read; all
- * other signals of that kind go to the handler that was there before.
+ * as a whole while they are open, and pages that were used are dropped, so that resident memory
+ * stays bounded. Neither takes the lock of the address space from other threads, as mapping a part
+ * for each use would. Reading a page that a truncated file no longer has raises SIGBUS. A source
+ * that maps files therefore has a handler for it, which ends the use; an ordinary read then reports
+ * the error. All other signals of that kind go to the handler that was there before.
  */
 #include "formats/source.h"
 
@@ -70,15 +71,8 @@
 #define DESCRIPTORS_OTHER   4u
 #define DESCRIPTORS_SOURCES 3u
 
-/* Mapped windows: 16 MiB, so that dropping one, which interrupts all threads to flush their TLBs,
- * is rare; and what is read beyond a window's end, so that a piece that begins in it is whole. */
-#define WINDOW_BYTES   ((uint64_t)16 << 20)
-#define WINDOW_OVERLAP ((uint64_t)1 << 20)
-#define WINDOWS_MAX    4u
-
-/* Loops over tokens prefetch this far past what they read; prefetches of pages that are not there
- * are slow. */
-#define POPULATE_AHEAD ((size_t)64 << 10)
+/* Around a missing page, the kernel maps this many aligned bytes at once. */
+#define FAULT_BYTES ((size_t)64 << 10)
 
 /* A second descriptor of an open file for direct reads, and the number of bytes that can be read
  * with it: the whole blocks of its current size. fd is -1 if direct reads are off or impossible. */
@@ -86,6 +80,12 @@ typedef struct direct_file {
     int fd;
     uint64_t bytes;
 } direct_file;
+
+/* A file in memory; bytes is NULL if it is not mapped. */
+typedef struct file_map {
+    char *bytes;
+    size_t size;
+} file_map;
 
 /* Buffers for direct reads, one per thread that reads, created on demand with mmap: an
  * iron_allocator must not be called from reader threads. */
@@ -100,6 +100,7 @@ typedef struct open_file {
     size_t index; /* the file; FREE: unused entry */
     int fd;       /* -1: a thread is opening it */
     direct_file direct;
+    file_map map;
     unsigned users;
     uint64_t last_use;
 } open_file;
@@ -119,6 +120,7 @@ typedef struct first_identity {
 typedef struct open_files {
     const iron_source *source;
     iron__direct_mode direct_mode; /* for files that are opened from now on */
+    bool is_mapping;               /* the same */
     const iron_allocator *allocator;
     first_identity *identities; /* of each file */
     pthread_mutex_t mutex;
@@ -127,26 +129,6 @@ typedef struct open_files {
     size_t capacity; /* how many of the entries are used */
     open_file entries[OPEN_FILES_MAX];
 } open_files;
-
-/* A mapped part of a file. Without users it stays until another part needs its place. */
-typedef struct file_window {
-    size_t index;   /* of the file */
-    uint64_t begin; /* byte of the file */
-    size_t bytes;
-    char *map; /* NULL: an unused place */
-    unsigned users;
-    uint64_t last_use;
-} file_window;
-
-typedef struct file_windows {
-    pthread_mutex_t mutex;
-    uint64_t clock;
-    bool is_used; /* this source has a share in the handler of SIGBUS */
-    /* The file that was asked for last, and whether it is worth mapping. */
-    size_t file;
-    bool is_worth_it;
-    file_window places[WINDOWS_MAX];
-} file_windows;
 
 struct iron__parallel_source {
     const iron_source *source;
@@ -157,32 +139,87 @@ struct iron__parallel_source {
     uint64_t *starts; /* the stream position of each file's first token */
     open_files files;
     direct_buffers buffers;
-    file_windows windows;
     atomic_uint_fast64_t direct_bytes; /* read past the page cache; for tests */
-    atomic_uint_fast64_t mapped_bytes; /* used where they are; for tests */
 };
+
+/* Maps a large file; small ones are not worth it. */
+static file_map map_file(int fd, uint64_t bytes) {
+    file_map map = {.bytes = NULL};
+    void *at;
+
+    if (bytes < COLD_BYTES || bytes > SIZE_MAX)
+        return map;
+    at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (at != MAP_FAILED)
+        map = (file_map){at, (size_t)bytes};
+    return map;
+}
+
+static void unmap_file(file_map *map) {
+    if (map->bytes)
+        munmap(map->bytes, map->size);
+    *map = (file_map){.bytes = NULL};
+}
 
 /* Whether less than half of a file is in the page cache, from a sample of evenly spread pages. For
  * files that this user neither owns nor may write, the kernel reports all pages as cached. */
-static bool is_cold(int fd, uint64_t bytes) {
-    uint64_t pages = bytes / BLOCK;
+static bool is_cold(const file_map *map) {
+    uint64_t pages = map->size / BLOCK;
     unsigned missing = 0;
-    char *map;
 
-    if (bytes < COLD_BYTES || bytes > SIZE_MAX || sysconf(_SC_PAGESIZE) != (long)BLOCK)
-        return false;
-    map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
+    if (!map->bytes || sysconf(_SC_PAGESIZE) != (long)BLOCK)
         return false;
     for (unsigned k = 0; k < COLD_SAMPLES; k++) {
         size_t page = (size_t)(pages / COLD_SAMPLES * k);
         unsigned char is_here = 1;
 
-        if (mincore(map + page * BLOCK, BLOCK, &is_here) == 0 && !(is_here & 1))
+        if (mincore(map->bytes + page * BLOCK, BLOCK, &is_here) == 0 && !(is_here & 1))
             missing++;
     }
-    munmap(map, (size_t)bytes);
     return missing > COLD_SAMPLES / 2;
+}
+
+/* For measuring. */
+static long setting(const char *name, long otherwise) {
+    const char *value = getenv(name);
+
+    return value ? strtol(value, NULL, 10) : otherwise;
+}
+
+/* Maps a file that is in the page cache. What a disk must deliver comes sooner by ordinary reads,
+ * which read ahead. */
+static file_map map_cached(int fd, uint64_t bytes) {
+    file_map map = map_file(fd, bytes);
+
+    if (is_cold(&map))
+        unmap_file(&map);
+    /* so that dropping pages does not mark them as in frequent use */
+    if (map.bytes && setting("IRON_SEQUENTIAL", 1))
+        (void)madvise(map.bytes, map.size, MADV_SEQUENTIAL);
+    return map;
+}
+
+/* Maps the pages of a use in one call instead of many page faults; where the kernel cannot (before
+ * Linux 5.14), they are faults again. */
+static void populate(const file_map *map, size_t from, size_t bytes) {
+#ifdef MADV_POPULATE_READ
+    size_t first = from / BLOCK * BLOCK;
+
+    (void)madvise(map->bytes + first, from + bytes - first, MADV_POPULATE_READ);
+#else
+    (void)map, (void)from, (void)bytes;
+#endif
+}
+
+/* Drops the pages of a use, and those that the kernel mapped around them; another thread that needs
+ * one of these gets it again. */
+static void drop(const file_map *map, size_t from, size_t bytes) {
+    size_t before = (uintptr_t)(map->bytes + from) % FAULT_BYTES, end = from + bytes;
+    size_t after = FAULT_BYTES - 1 - (uintptr_t)(map->bytes + end - 1) % FAULT_BYTES;
+
+    from -= before < from ? before : from;
+    end += after < map->size - end ? after : map->size - end;
+    (void)madvise(map->bytes + from, end - from, MADV_DONTNEED);
 }
 
 /* Opened through /proc/self/fd: the path may name another file by now. */
@@ -193,8 +230,14 @@ static direct_file direct_open(int fd, iron__direct_mode mode) {
 
     if (mode == IRON_DIRECT_NEVER || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return file;
-    if (mode == IRON_DIRECT_COLD && !is_cold(fd, (uint64_t)info.st_size))
-        return file;
+    if (mode == IRON_DIRECT_COLD) {
+        file_map map = map_file(fd, (uint64_t)info.st_size);
+        bool is_worth_it = is_cold(&map);
+
+        unmap_file(&map);
+        if (!is_worth_it)
+            return file;
+    }
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     file.fd = open(name, O_RDONLY | O_CLOEXEC | O_DIRECT);
     file.bytes = (uint64_t)info.st_size / BLOCK * BLOCK;
@@ -338,6 +381,7 @@ static void close_entry(const open_files *t, open_file *entry) {
         file.path = iron_source_file(t->source, entry->index);
         iron__source_file_close(&file);
         direct_close(&entry->direct);
+        unmap_file(&entry->map);
     }
     *entry = free_entry;
 }
@@ -429,7 +473,10 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
     struct stat info = {0};
     iron_status status = open_index(t, index, &file, &info, err);
     direct_file direct = direct_open(file.fd, t->direct_mode);
+    file_map map = {.bytes = NULL};
 
+    if (status == IRON_OK && t->is_mapping)
+        map = map_cached(file.fd, (uint64_t)info.st_size);
     pthread_mutex_lock(&t->mutex);
     if (status == IRON_OK) {
         first_identity *first = &t->identities[index];
@@ -441,6 +488,7 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
             *first = (first_identity){info.st_dev, info.st_ino, first->entry, 1};
         entry->fd = file.fd;
         entry->direct = direct;
+        entry->map = map;
     }
     if (status != IRON_OK)
         close_entry(t, entry);
@@ -449,9 +497,9 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
     return status;
 }
 
-/* A descriptor of the file for pread, and one for direct reads if there is one, until released. It
- * is an error if the file is not the one that was opened first. */
-static iron_status open_files_acquire(open_files *t, size_t index, int *fd, direct_file *direct,
+/* A file's entry, to be read until released. It is an error if the file is not the one that was
+ * opened first. */
+static iron_status open_files_acquire(open_files *t, size_t index, const open_file **out,
                                       iron_error *err) {
     open_file *entry;
     bool is_open;
@@ -480,8 +528,7 @@ static iron_status open_files_acquire(open_files *t, size_t index, int *fd, dire
     pthread_mutex_unlock(&t->mutex);
     if (!is_open)
         IRON_TRY(fill_entry(t, entry, err));
-    *fd = entry->fd;
-    *direct = entry->direct;
+    *out = entry;
     return IRON_OK;
 }
 
@@ -492,7 +539,7 @@ static void open_files_release(open_files *t, size_t index) {
     pthread_mutex_unlock(&t->mutex);
 }
 
-/* SIGBUS. A thread that uses a window has a guard, in which the handler finds where to go on. */
+/* SIGBUS. A thread that uses a mapped file has a guard, in which the handler finds where to go on. */
 
 typedef struct bus_guard {
     sigjmp_buf out;
@@ -565,103 +612,6 @@ static bool use_guarded(bus_guard *guard, iron__tokens_use use, void *context, c
     return is_whole;
 }
 
-/* Windows. */
-
-static void windows_deinit(file_windows *w) {
-    for (size_t k = 0; k < WINDOWS_MAX; k++)
-        if (w->places[k].map)
-            munmap(w->places[k].map, w->places[k].bytes);
-    if (w->is_used)
-        bus_handler_release();
-    pthread_mutex_destroy(&w->mutex);
-}
-
-/* Whether a file is large, and in the page cache: what a disk must deliver comes sooner by ordinary
- * reads, which read ahead. */
-static bool is_worth_mapping(iron__parallel_source *p, size_t index) {
-    uint64_t bytes = iron__source_layout(p->source, index)->bytes;
-    const char *way = getenv("IRON_READ"); /* mmap or pread, for measuring */
-    direct_file direct;
-    bool is_worth_it;
-    int fd;
-
-    if (way && strcmp(way, "pread") == 0)
-        return false;
-    if (bytes < COLD_BYTES || open_files_acquire(&p->files, index, &fd, &direct, NULL) != IRON_OK)
-        return false;
-    is_worth_it = !is_cold(fd, bytes);
-    open_files_release(&p->files, index);
-    return is_worth_it;
-}
-
-/* Maps a window in an unused place. */
-static bool map_window(iron__parallel_source *p, size_t index, uint64_t begin, file_window *place) {
-    uint64_t bytes = iron__source_layout(p->source, index)->bytes - begin;
-    direct_file direct;
-    int fd;
-
-    if (bytes > WINDOW_BYTES + WINDOW_OVERLAP)
-        bytes = WINDOW_BYTES + WINDOW_OVERLAP;
-    if (open_files_acquire(&p->files, index, &fd, &direct, NULL) != IRON_OK)
-        return false;
-    *place = (file_window){.index = index, .begin = begin, .bytes = (size_t)bytes};
-    place->map = mmap(NULL, place->bytes, PROT_READ, MAP_SHARED, fd, (off_t)begin);
-    open_files_release(&p->files, index);
-    if (place->map == MAP_FAILED)
-        place->map = NULL;
-    return place->map != NULL;
-}
-
-/* The window with `bytes` bytes of a file from byte `at` on, until released; NULL: they are not to
- * be mapped. */
-static file_window *windows_acquire(iron__parallel_source *p, size_t index, uint64_t at,
-                                    size_t bytes) {
-    file_windows *w = &p->windows;
-    uint64_t begin = at / WINDOW_BYTES * WINDOW_BYTES;
-    file_window *found = NULL, old = {.map = NULL};
-
-    if (bytes > WINDOW_OVERLAP)
-        return NULL;
-    pthread_mutex_lock(&w->mutex);
-    if (w->file != index) {
-        w->file = index;
-        w->is_worth_it = is_worth_mapping(p, index);
-    }
-    for (size_t k = 0; w->is_worth_it && k < WINDOWS_MAX; k++) {
-        file_window *place = &w->places[k];
-
-        if (place->map && place->index == index && place->begin == begin) {
-            found = place;
-            break;
-        }
-        if (place->users == 0 && (!found || place->last_use < found->last_use))
-            found = place;
-    }
-    if (found && !(found->map && found->index == index && found->begin == begin)) {
-        old = *found;
-        *found = (file_window){.map = NULL};
-        if (!w->is_used)
-            bus_handler_retain();
-        w->is_used = true;
-        if (!map_window(p, index, begin, found))
-            found = NULL;
-    }
-    if (found) {
-        found->users++;
-        found->last_use = ++w->clock;
-    }
-    pthread_mutex_unlock(&w->mutex);
-    if (old.map)
-        munmap(old.map, old.bytes);
-    return found;
-}
-
-static void windows_release(file_windows *w, file_window *window) {
-    pthread_mutex_lock(&w->mutex);
-    window->users--;
-    pthread_mutex_unlock(&w->mutex);
-}
-
 iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
                                        iron__parallel_source **out, iron_error *err) {
     iron__parallel_source *p = iron__allocate(allocator, 1, sizeof *p, "a file reader", err);
@@ -687,8 +637,6 @@ iron_status iron__parallel_source_open(const iron_source *source, const iron_all
         p->end += iron_source_file_tokens(source, k);
     }
     direct_buffers_init(&p->buffers);
-    pthread_mutex_init(&p->windows.mutex, NULL);
-    p->windows.file = FREE;
     *out = p;
     return IRON_OK;
 }
@@ -696,8 +644,9 @@ iron_status iron__parallel_source_open(const iron_source *source, const iron_all
 void iron__parallel_source_close(iron__parallel_source *p) {
     if (!p)
         return;
-    windows_deinit(&p->windows);
     open_files_deinit(&p->files);
+    if (p->files.is_mapping)
+        bus_handler_release();
     direct_buffers_deinit(&p->buffers);
     iron__release(p->allocator, p->starts);
     iron__release(p->allocator, p);
@@ -705,6 +654,15 @@ void iron__parallel_source_close(iron__parallel_source *p) {
 
 void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mode mode) {
     p->files.direct_mode = mode;
+}
+
+void iron__parallel_source_set_mapped(iron__parallel_source *p) {
+    const char *way = getenv("IRON_READ"); /* pread or map, for measuring */
+
+    if (p->files.is_mapping || (way && strcmp(way, "pread") == 0))
+        return;
+    bus_handler_retain();
+    p->files.is_mapping = true;
 }
 
 uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p->end - p->begin; }
@@ -731,13 +689,14 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     iron__source_file file = {.path = iron_source_file(p->source, index),
                               .bytes = l->bytes,
                               .offset = l->data_offset + token * p->width};
-    direct_file direct;
+    const open_file *entry;
     iron_status status;
     size_t done = 0, got = 0;
 
-    IRON_TRY(open_files_acquire(&p->files, index, &file.fd, &direct, err));
-    if (direct.fd >= 0) {
-        done = direct_read(&p->buffers, &direct, file.offset, to, want, stop);
+    IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
+    file.fd = entry->fd;
+    if (entry->direct.fd >= 0) {
+        done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
         p->direct_bytes += done;
         file.offset += done;
     }
@@ -767,65 +726,46 @@ iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first,
     return IRON_OK;
 }
 
-/* Maps the pages that `use` will read in one call instead of many page faults; where the kernel
- * cannot (before Linux 5.14), they are faults again. */
-static void populate(const file_window *window, uint64_t from, size_t bytes) {
-#ifdef MADV_POPULATE_READ
-    uint64_t first = from / BLOCK * BLOCK, end = from + bytes + POPULATE_AHEAD;
+/* A page of a mapped file was gone: an ordinary read says why. */
+static iron_status why_gone(iron__parallel_source *p, size_t index, uint64_t token, size_t count,
+                            iron_error *err) {
+    char page[BLOCK];
 
-    if (end > window->bytes)
-        end = window->bytes;
-    (void)madvise(window->map + first, (size_t)(end - first), MADV_POPULATE_READ);
-#else
-    (void)window, (void)from, (void)bytes;
-#endif
+    for (size_t some; count > 0; token += some, count -= some) {
+        some = count < BLOCK / p->width ? count : BLOCK / p->width;
+        IRON_TRY(read_piece(p, index, token, page, some * p->width, NULL, err));
+    }
+    IRON_FAIL(err, IRON_E_IO, "%.120s changed while being read",
+              iron_source_file(p->source, index)); /* it was cut and grew again */
 }
 
-/* Uses tokens of one file where they are mapped; *is_done is false if they must be read. */
-static iron_status use_mapped(iron__parallel_source *p, size_t index, uint64_t token, size_t count,
-                              iron__tokens_use use, void *context, bool *is_done, iron_error *err) {
-    const iron__format_layout *l = iron__source_layout(p->source, index);
-    uint64_t at = l->data_offset + token * p->width, from;
-    size_t bytes = count * p->width;
-    file_window *window = NULL;
+iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, size_t count,
+                                      iron__tokens_use use, void *context, bool *is_used,
+                                      iron_error *err) {
+    uint64_t position = p->begin + first;
+    size_t index = file_with(p, position), bytes = count * p->width;
+    uint64_t token = position - p->starts[index];
+    uint64_t at = iron__source_layout(p->source, index)->data_offset + token * p->width;
+    const open_file *entry;
     iron_status status = IRON_OK;
+    bool is_whole = true;
     bus_guard guard;
 
-    *is_done = false;
-    if (at % p->width == 0)
-        window = windows_acquire(p, index, at, bytes);
-    if (!window)
+    *is_used = false;
+    if (!p->files.is_mapping || at % p->width != 0 || count == 0 ||
+        count > iron_source_file_tokens(p->source, index) - token)
         return IRON_OK;
-    from = at - window->begin;
-    if (from + bytes <= window->bytes) {
-        guard.begin = window->map;
-        guard.end = window->map + window->bytes;
-        populate(window, from, bytes);
-        *is_done = use_guarded(&guard, use, context, window->map + from, &status, err);
-        if (!*is_done)
-            status = IRON_E_IO;
-        p->mapped_bytes += bytes;
+    IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
+    if (at < entry->map.size && bytes <= entry->map.size - at) {
+        *is_used = true;
+        guard.begin = entry->map.bytes;
+        guard.end = guard.begin + entry->map.size;
+        if (setting("IRON_POPULATE", 1))
+            populate(&entry->map, (size_t)at, bytes);
+        is_whole = use_guarded(&guard, use, context, guard.begin + at, &status, err);
+        if (setting("IRON_DROP", 1))
+            drop(&entry->map, (size_t)at, bytes);
     }
-    windows_release(&p->windows, window);
-    return status;
-}
-
-iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, void *buffer,
-                                      size_t count, iron__tokens_use use, void *context,
-                                      const atomic_bool *stop, iron_error *err) {
-    uint64_t position = p->begin + first;
-    size_t index = file_with(p, position);
-    uint64_t token = position - p->starts[index];
-    iron_status status = IRON_OK;
-    bool is_done = false;
-
-    if (count > 0 && count <= iron_source_file_tokens(p->source, index) - token)
-        status = use_mapped(p, index, token, count, use, context, &is_done, err);
-    if (is_done)
-        return status;
-    IRON_TRY(iron__parallel_source_read(p, first, buffer, count, stop, err));
-    /* a page was gone, but now the file can be read: it was cut and grew again */
-    IRON_FAIL_IF(status != IRON_OK, err, IRON_E_IO, "%.120s changed while being read",
-                 iron_source_file(p->source, index));
-    return use(context, buffer, err);
+    open_files_release(&p->files, index);
+    return is_whole ? status : why_gone(p, index, token, count, err);
 }

@@ -651,8 +651,8 @@ static void many_threads_read_at_once(void **state) {
     free(w.all);
 }
 
-/* Mapped reads: two windows and a bit of a third, after a short file. */
-#define MAPPED_TOKENS ((size_t)(WINDOW_BYTES + 3 * WINDOW_OVERLAP + 1234) / 2)
+/* Mapped reads: a large file after a short one. */
+#define MAPPED_TOKENS ((size_t)(COLD_BYTES + 1234) / 2)
 #define SHORT_TOKENS  ((size_t)100)
 
 static folder mapped_place;
@@ -699,61 +699,82 @@ static iron_status compare_tokens(void *context, const void *got, iron_error *er
     return IRON_OK;
 }
 
-/* Uses `count` tokens from `first` on and returns how many bytes were mapped for that. */
-static uint64_t assert_used(iron__parallel_source *at, size_t first, size_t count) {
-    usage u = {.want = mapped_tokens + first, .count = count};
-    uint16_t *buffer = grab(count * sizeof *buffer + 1);
-    uint64_t before = at->mapped_bytes;
-    iron_error err;
+static iron__parallel_source *mapped_open_at(const iron_source *s) {
+    iron__parallel_source *at = open_at(s);
 
-    assert_ok(iron__parallel_source_use(at, first, buffer, count, compare_tokens, &u, NULL, &err),
+    iron__parallel_source_set_mapped(at);
+    return at;
+}
+
+/* Whether tokens are used where they are mapped; then they must be right. */
+static bool is_used(iron__parallel_source *at, size_t first, size_t count) {
+    usage u = {.want = mapped_tokens + first, .count = count};
+    iron_error err;
+    bool is_used;
+
+    assert_ok(iron__parallel_source_use(at, first, count, compare_tokens, &u, &is_used, &err),
               &err);
-    assert_true(u.is_equal);
-    assert_int_equal(u.calls, 1);
-    free(buffer);
-    return at->mapped_bytes - before;
+    assert_int_equal(u.calls, is_used);
+    assert_int_equal(u.is_equal, is_used);
+    return is_used;
 }
 
 static void large_files_are_mapped(void **state) {
-    const size_t all = SHORT_TOKENS + MAPPED_TOKENS, in_window = WINDOW_BYTES / 2 + SHORT_TOKENS;
-    const size_t piece = WINDOW_OVERLAP / 2;
+    const size_t all = SHORT_TOKENS + MAPPED_TOKENS;
     iron_source *s = shards_open(&mapped_files);
     iron__parallel_source *at = open_at(s);
 
     (void)state;
-    assert_int_equal(assert_used(at, 0, 1), 0);                    /* of the short file */
-    assert_int_equal(assert_used(at, SHORT_TOKENS - 1, 2), 0);     /* of both */
-    assert_int_equal(assert_used(at, SHORT_TOKENS, piece + 1), 0); /* longer than any window */
-    assert_int_equal(assert_used(at, SHORT_TOKENS, 1), 2);
-    assert_int_equal(assert_used(at, SHORT_TOKENS + 77, piece), 2 * piece);
-    assert_int_equal(assert_used(at, in_window - 1, piece), 2 * piece); /* beyond a window's end */
-    assert_int_equal(assert_used(at, in_window, piece), 2 * piece);
-    assert_int_equal(assert_used(at, all - piece, piece), 2 * piece);
-    assert_int_equal(assert_used(at, all - 1, 1), 2);
+    assert_false(is_used(at, SHORT_TOKENS, 1)); /* not wanted */
+    iron__parallel_source_close(at);
+    at = mapped_open_at(s);
+    assert_false(is_used(at, 0, 1));                /* of the short file */
+    assert_false(is_used(at, SHORT_TOKENS - 1, 2)); /* of both */
+    assert_false(is_used(at, SHORT_TOKENS, 0));
+    assert_true(is_used(at, SHORT_TOKENS, 1));
+    assert_true(is_used(at, SHORT_TOKENS + 77, 123456));
+    assert_true(is_used(at, SHORT_TOKENS, MAPPED_TOKENS));
+    assert_true(is_used(at, all - 1, 1));
     iron__parallel_source_close(at);
     iron_source_close(s);
 }
 
-/* A few windows for many places: those in use stay, and without a free one tokens are read. */
-static void windows_are_few(void **state) {
+/* How many pages of the mapped file are resident. */
+static size_t resident_pages(const iron__parallel_source *at) {
+    file_map map = at->files.entries[at->files.identities[1].entry].map;
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    int fd = open("/proc/self/pagemap", O_RDONLY);
+
+    assert_true(fd >= 0);
+    for (size_t at_byte = 0; at_byte < map.size; at_byte += page_bytes) {
+        uintptr_t page = (uintptr_t)(map.bytes + at_byte) / page_bytes;
+        uint64_t what;
+
+        assert_int_equal(pread(fd, &what, sizeof what, (off_t)(page * sizeof what)), sizeof what);
+        count += what >> 63; /* present */
+    }
+    close(fd);
+    return count;
+}
+
+/* Whatever the pieces are and their order, nothing stays. */
+static void used_pages_are_dropped(void **state) {
+    static const size_t pieces[] = {100001, 1 << 20, MAPPED_TOKENS};
     iron_source *s = shards_open(&mapped_files);
-    iron__parallel_source *at = open_at(s);
-    file_window *used[WINDOWS_MAX];
+    iron__parallel_source *at = mapped_open_at(s);
 
     (void)state;
-    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 20);
-    for (size_t k = 0; k < WINDOWS_MAX; k++) {
-        used[k] = windows_acquire(at, 1, (k % 2) * WINDOW_BYTES, 10);
-        assert_non_null(used[k]);
-        assert_int_equal(used[k]->begin, (k % 2) * WINDOW_BYTES);
+    for (size_t k = 0; k < COUNT(pieces); k++) {
+        size_t count = (MAPPED_TOKENS + pieces[k] - 1) / pieces[k];
+
+        for (size_t n = 0; n < count; n++) {
+            size_t first = (n ^ 1) < count ? (n ^ 1) * pieces[k] : n * pieces[k];
+            size_t left = MAPPED_TOKENS - first;
+
+            assert_true(is_used(at, SHORT_TOKENS + first, left < pieces[k] ? left : pieces[k]));
+        }
+        assert_int_equal(resident_pages(at), 0);
     }
-    assert_ptr_equal(used[0], used[2]);
-    assert_ptr_equal(used[1], used[3]);
-    for (size_t k = 0; k < WINDOWS_MAX; k++)
-        at->windows.places[k].users++;
-    at->windows.places[0].begin = at->windows.places[1].begin = 7 * WINDOW_BYTES;
-    assert_null(windows_acquire(at, 1, 0, 10));
-    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 0);
     iron__parallel_source_close(at);
     iron_source_close(s);
 }
@@ -777,32 +798,31 @@ typedef struct truncation {
 /* In a thread that blocks all signals, as those of a pool do. */
 static void *use_truncated(void *argument) {
     truncation *t = argument;
-    uint16_t *buffer = grab(t->u.count * sizeof *buffer);
     sigset_t every, after;
+    bool is_used;
 
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, NULL);
-    t->status = iron__parallel_source_use(t->at, SHORT_TOKENS + 4096, buffer, t->u.count,
-                                          compare_tokens, &t->u, NULL, &t->err);
+    t->status = iron__parallel_source_use(t->at, SHORT_TOKENS + 4096, t->u.count, compare_tokens,
+                                          &t->u, &is_used, &t->err);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     t->is_blocked = sigismember(&after, SIGBUS) == 1;
     t->is_guarded = own_guard != NULL;
-    free(buffer);
     return NULL;
 }
 
 static void truncated_files_end_the_use(void **state) {
+    struct sigaction before = bus_action();
     iron_source *s = shards_open(&mapped_files);
-    truncation t = {.at = open_at(s),
+    truncation t = {.at = mapped_open_at(s),
                     .u = {.want = mapped_tokens + SHORT_TOKENS + 4096,
                           .count = 100000,
                           .truncate_path = mapped_files.paths[1],
                           .truncate_bytes = 8192}};
-    struct sigaction before = bus_action();
     pthread_t thread;
 
     (void)state;
-    assert_int_equal(assert_used(t.at, SHORT_TOKENS, 10), 20);
+    assert_true(is_used(t.at, SHORT_TOKENS, 10));
     assert_ptr_equal(bus_action().sa_sigaction, on_bus_error);
     assert_int_equal(pthread_create(&thread, NULL, use_truncated, &t), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -816,6 +836,19 @@ static void truncated_files_end_the_use(void **state) {
     iron_source_close(s);
 }
 
+/* A file that was cut and has its size again is not the one that was mapped. */
+static void files_that_grow_again_are_an_error(void **state) {
+    iron_source *s = shards_open(&mapped_files);
+    iron__parallel_source *at = mapped_open_at(s);
+    iron_error err;
+
+    (void)state;
+    assert_int_equal(why_gone(at, 1, MAPPED_TOKENS - 5000, 5000, &err), IRON_E_IO);
+    assert_says(&err, "f1 changed while being read");
+    iron__parallel_source_close(at);
+    iron_source_close(s);
+}
+
 static volatile sig_atomic_t bus_count;
 
 static void count_bus(int number) {
@@ -823,18 +856,18 @@ static void count_bus(int number) {
     bus_count = bus_count + 1;
 }
 
-/* A signal that is not about our windows goes to the handler that was there before; one that was
+/* A signal that is not about our files goes to the handler that was there before; one that was
  * installed later stays. */
 static void other_bus_errors_go_to_their_handler(void **state) {
     iron_source *s = shards_open(&mapped_files);
-    iron__parallel_source *at = open_at(s), *second = open_at(s);
     struct sigaction before = bus_action();
+    iron__parallel_source *at, *second;
 
     (void)state;
     bus_count = 0;
     signal(SIGBUS, count_bus);
-    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 20);
-    assert_int_equal(assert_used(second, SHORT_TOKENS, 10), 20);
+    at = mapped_open_at(s);
+    second = mapped_open_at(s);
     assert_int_equal(raise(SIGBUS), 0);
     assert_int_equal(bus_count, 1);
     iron__parallel_source_close(at);
@@ -842,8 +875,7 @@ static void other_bus_errors_go_to_their_handler(void **state) {
     signal(SIGBUS, SIG_IGN);
     iron__parallel_source_close(second);
     assert_ptr_equal(bus_action().sa_handler, SIG_IGN);
-    at = open_at(s);
-    assert_int_equal(assert_used(at, SHORT_TOKENS, 10), 20);
+    at = mapped_open_at(s);
     assert_int_equal(raise(SIGBUS), 0); /* ignored, as before */
     iron__parallel_source_close(at);
     assert_int_equal(sigaction(SIGBUS, &before, NULL), 0);
@@ -878,8 +910,9 @@ int main(void) {
         DIRECT_CASE(truncated_files_give_the_same_error),
         DIRECT_CASE(many_threads_read_at_once),
         MAPPED_CASE(large_files_are_mapped),
-        MAPPED_CASE(windows_are_few),
+        MAPPED_CASE(used_pages_are_dropped),
         MAPPED_CASE(truncated_files_end_the_use),
+        MAPPED_CASE(files_that_grow_again_are_an_error),
         MAPPED_CASE(other_bus_errors_go_to_their_handler),
     };
 
