@@ -28,7 +28,7 @@
  * as a whole while they are open, and pages that were used are dropped, so that resident memory
  * stays bounded. Neither takes the lock of the address space from other threads, as mapping a part
  * for each use would. Reading a page that a truncated file no longer has raises SIGBUS. A source
- * that maps files therefore has a handler for it, which ends the use; an ordinary read then reports
+ * with mapped files therefore has a handler for it, which ends the use; an ordinary read then reports
  * the error. All other signals of that kind go to the handler that was there before.
  */
 #include "formats/source.h"
@@ -121,6 +121,7 @@ typedef struct open_files {
     const iron_source *source;
     iron__direct_mode direct_mode; /* for files that are opened from now on */
     bool is_mapping;               /* the same */
+    bool has_bus_handler;          /* since the first file was mapped */
     const iron_allocator *allocator;
     first_identity *identities; /* of each file */
     pthread_mutex_t mutex;
@@ -347,6 +348,79 @@ static size_t direct_read(direct_buffers *b, const direct_file *file, uint64_t a
     return done;
 }
 
+/* SIGBUS. A thread that uses a mapped file has a guard, in which the handler finds where to go on. */
+
+typedef struct bus_guard {
+    sigjmp_buf out;
+    const char *begin, *end;
+} bus_guard;
+
+static _Thread_local bus_guard *volatile own_guard;
+
+static pthread_mutex_t bus_mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned bus_users;
+static struct sigaction bus_before;
+
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    bus_guard *guard = own_guard;
+    const char *at = info->si_addr;
+
+    if (guard && info->si_code > 0 && at >= guard->begin && at < guard->end)
+        siglongjmp(guard->out, 1);
+    if (bus_before.sa_flags & SA_SIGINFO) {
+        bus_before.sa_sigaction(number, info, context);
+    } else if (bus_before.sa_handler == SIG_IGN && info->si_code <= 0) {
+        return; /* sent by a process */
+    } else if (bus_before.sa_handler == SIG_DFL || bus_before.sa_handler == SIG_IGN) {
+        signal(number, SIG_DFL);
+        raise(number); /* delivered when this handler returns */
+    } else {
+        bus_before.sa_handler(number);
+    }
+}
+
+static void bus_handler_retain(void) {
+    struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    pthread_mutex_lock(&bus_mutex);
+    sigemptyset(&ours.sa_mask);
+    if (bus_users++ == 0)
+        sigaction(SIGBUS, &ours, &bus_before);
+    pthread_mutex_unlock(&bus_mutex);
+}
+
+/* Restores the handler of before, unless somebody has replaced ours. */
+static void bus_handler_release(void) {
+    struct sigaction now;
+
+    pthread_mutex_lock(&bus_mutex);
+    if (--bus_users == 0 && sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+        now.sa_sigaction == on_bus_error)
+        sigaction(SIGBUS, &bus_before, NULL);
+    pthread_mutex_unlock(&bus_mutex);
+}
+
+/* Calls `use`; false if it was left because the mapped tokens were no longer there. Threads of a
+ * pool block all signals, and the kernel ends a process that blocks this one. */
+static bool use_guarded(bus_guard *guard, iron__tokens_use use, void *context, const void *tokens,
+                        iron_status *status, iron_error *err) {
+    bus_guard *volatile outer = own_guard;
+    sigset_t bus, before;
+    bool is_whole = false;
+
+    sigemptyset(&bus);
+    sigaddset(&bus, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &bus, &before);
+    if (sigsetjmp(guard->out, 0) == 0) {
+        own_guard = guard;
+        *status = use(context, tokens, err);
+        is_whole = true;
+    }
+    own_guard = outer;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return is_whole;
+}
+
 /* A share of the descriptors that the process may have, two for each file. */
 static size_t open_files_capacity(void) {
     struct rlimit limit;
@@ -389,6 +463,8 @@ static void close_entry(const open_files *t, open_file *entry) {
 static void open_files_deinit(open_files *t) {
     for (size_t k = 0; k < t->capacity; k++)
         close_entry(t, &t->entries[k]);
+    if (t->has_bus_handler)
+        bus_handler_release();
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->mutex);
     iron__release(t->allocator, t->identities);
@@ -490,6 +566,10 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
         entry->direct = direct;
         entry->map = map;
     }
+    if (entry->map.bytes && !t->has_bus_handler) {
+        bus_handler_retain();
+        t->has_bus_handler = true;
+    }
     if (status != IRON_OK)
         close_entry(t, entry);
     pthread_cond_broadcast(&t->changed);
@@ -539,79 +619,6 @@ static void open_files_release(open_files *t, size_t index) {
     pthread_mutex_unlock(&t->mutex);
 }
 
-/* SIGBUS. A thread that uses a mapped file has a guard, in which the handler finds where to go on. */
-
-typedef struct bus_guard {
-    sigjmp_buf out;
-    const char *begin, *end;
-} bus_guard;
-
-static _Thread_local bus_guard *volatile own_guard;
-
-static pthread_mutex_t bus_mutex = PTHREAD_MUTEX_INITIALIZER;
-static unsigned bus_users;
-static struct sigaction bus_before;
-
-static void on_bus_error(int number, siginfo_t *info, void *context) {
-    bus_guard *guard = own_guard;
-    const char *at = info->si_addr;
-
-    if (guard && info->si_code > 0 && at >= guard->begin && at < guard->end)
-        siglongjmp(guard->out, 1);
-    if (bus_before.sa_flags & SA_SIGINFO) {
-        bus_before.sa_sigaction(number, info, context);
-    } else if (bus_before.sa_handler == SIG_IGN && info->si_code <= 0) {
-        return; /* sent by a process */
-    } else if (bus_before.sa_handler == SIG_DFL || bus_before.sa_handler == SIG_IGN) {
-        signal(number, SIG_DFL);
-        raise(number); /* delivered when this handler returns */
-    } else {
-        bus_before.sa_handler(number);
-    }
-}
-
-static void bus_handler_retain(void) {
-    struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-
-    pthread_mutex_lock(&bus_mutex);
-    sigemptyset(&ours.sa_mask);
-    if (bus_users++ == 0)
-        sigaction(SIGBUS, &ours, &bus_before);
-    pthread_mutex_unlock(&bus_mutex);
-}
-
-/* Restores the handler of before, unless somebody has replaced ours. */
-static void bus_handler_release(void) {
-    struct sigaction now;
-
-    pthread_mutex_lock(&bus_mutex);
-    if (--bus_users == 0 && sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-        now.sa_sigaction == on_bus_error)
-        sigaction(SIGBUS, &bus_before, NULL);
-    pthread_mutex_unlock(&bus_mutex);
-}
-
-/* Calls `use`; false if it was left because the mapped tokens were no longer there. Threads of a
- * pool block all signals, and the kernel ends a process that blocks this one. */
-static bool use_guarded(bus_guard *guard, iron__tokens_use use, void *context, const void *tokens,
-                        iron_status *status, iron_error *err) {
-    bus_guard *volatile outer = own_guard;
-    sigset_t bus, before;
-    bool is_whole = false;
-
-    sigemptyset(&bus);
-    sigaddset(&bus, SIGBUS);
-    pthread_sigmask(SIG_UNBLOCK, &bus, &before);
-    if (sigsetjmp(guard->out, 0) == 0) {
-        own_guard = guard;
-        *status = use(context, tokens, err);
-        is_whole = true;
-    }
-    own_guard = outer;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return is_whole;
-}
-
 iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
                                        iron__parallel_source **out, iron_error *err) {
     iron__parallel_source *p = iron__allocate(allocator, 1, sizeof *p, "a file reader", err);
@@ -645,8 +652,6 @@ void iron__parallel_source_close(iron__parallel_source *p) {
     if (!p)
         return;
     open_files_deinit(&p->files);
-    if (p->files.is_mapping)
-        bus_handler_release();
     direct_buffers_deinit(&p->buffers);
     iron__release(p->allocator, p->starts);
     iron__release(p->allocator, p);
@@ -659,10 +664,7 @@ void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mod
 void iron__parallel_source_set_mapped(iron__parallel_source *p) {
     const char *way = getenv("IRON_READ"); /* pread or map, for measuring */
 
-    if (p->files.is_mapping || (way && strcmp(way, "pread") == 0))
-        return;
-    bus_handler_retain();
-    p->files.is_mapping = true;
+    p->files.is_mapping = !(way && strcmp(way, "pread") == 0);
 }
 
 uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p->end - p->begin; }

@@ -70,7 +70,8 @@ typedef enum iron__direct_mode {
 void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mode mode);
 
 /* Large files in the page cache are mapped, for iron__parallel_source_use. Call before the first
- * read. Until the source is closed, the process has a handler for SIGBUS. */
+ * read. From the first such file until the source is closed, the process has a handler for
+ * SIGBUS. */
 void iron__parallel_source_set_mapped(iron__parallel_source *p);
 
 /* The number of tokens from the position on. */

@@ -868,6 +868,10 @@ static void other_bus_errors_go_to_their_handler(void **state) {
     signal(SIGBUS, count_bus);
     at = mapped_open_at(s);
     second = mapped_open_at(s);
+    assert_false(is_used(at, 0, SHORT_TOKENS));
+    assert_ptr_equal(bus_action().sa_handler, count_bus); /* not replaced without need */
+    assert_true(is_used(at, SHORT_TOKENS, 10));
+    assert_true(is_used(second, SHORT_TOKENS, 10));
     assert_int_equal(raise(SIGBUS), 0);
     assert_int_equal(bus_count, 1);
     iron__parallel_source_close(at);
@@ -876,6 +880,7 @@ static void other_bus_errors_go_to_their_handler(void **state) {
     iron__parallel_source_close(second);
     assert_ptr_equal(bus_action().sa_handler, SIG_IGN);
     at = mapped_open_at(s);
+    assert_true(is_used(at, SHORT_TOKENS, 10));
     assert_int_equal(raise(SIGBUS), 0); /* ignored, as before */
     iron__parallel_source_close(at);
     assert_int_equal(sigaction(SIGBUS, &before, NULL), 0);
