@@ -39,10 +39,10 @@
  * alike. */
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* Pieces of large files, if all threads have several: taken where they are in the page cache, each
- * has page tables of its own. Those that must be read are read 256 KiB at a time. */
-#define LARGE_PIECE_BYTES ((size_t)2 << 20)
-#define LARGE_PIECES      8u
+/* Large files, of which each thread has several pieces: 2 MiB, so that a piece that is mapped has
+ * page tables of its own. What must be read is read 256 KiB at a time. */
+#define LARGE_PIECE_BUFFERS 8u
+#define LARGE_PIECES        8u
 
 /* Progress is reported about so often: every 4 MiB, a millisecond. */
 #define PROGRESS_BYTES ((size_t)4 << 20)
@@ -500,51 +500,72 @@ iron_status iron__check_tokens(const iron_source *source, uint64_t base,
               position, iron__view_stored(view, bad));
 }
 
-/* A piece of files, and who scans it. */
-typedef struct file_piece {
+static size_t buffer_tokens(iron_dtype dtype) {
+    size_t width = iron_dtype_bytes(dtype);
+
+    return PIECE_BYTES / (width < 2 ? 2 : width);
+}
+
+/* What is left to scan of a large piece, and who scans it. */
+typedef struct piece_rest {
     scan_job *scan;
     worker *w;
-    piece p;
-} file_piece;
+    uint64_t first;
+    size_t count;
+    uint64_t readable; /* tokens from `first` on, also after the piece */
+} piece_rest;
 
-static iron_status add_piece(void *context, const void *tokens, iron_error *err) {
-    file_piece *f = context;
+/* The tokens after the next `count` ones that windows reach. */
+static size_t ahead_of(const piece_rest *r, size_t count) {
+    return r->scan->options.chunk_tokens ? smaller(AHEAD_TOKENS, r->readable - count) : 0;
+}
 
-    f->p.view.data = tokens;
-    IRON_TRY(iron__check_tokens(f->scan->is_seekable ? f->scan->source : NULL, f->scan->base,
-                                &f->p.view, f->p.first, err));
-    if (f->scan->options.chunk_tokens)
-        add_chunks(f->scan, &f->p, f->w);
+static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iron_error *err) {
+    scan_job *scan = r->scan;
+    piece p = {
+        .view = {scan->dtype, tokens, count}, .ahead = ahead_of(r, count), .first = r->first};
+
+    IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
+                                p.first, err));
+    if (scan->options.chunk_tokens)
+        add_chunks(scan, &p, r->w);
     else
-        add_plain(f->scan, &f->p, f->w);
+        add_plain(scan, &p, r->w);
+    r->first += count;
+    r->count -= count;
+    r->readable -= count;
     return IRON_OK;
 }
 
-/* Sets how many tokens a piece has, if so many are left to the end of what can be read. */
-static void set_count(file_piece *f, size_t count, uint64_t left) {
-    f->p.view.count = count;
-    f->p.ahead = f->scan->options.chunk_tokens ? smaller(AHEAD_TOKENS, left - count) : 0;
+/* In steps: what is read twice stays in the second-level cache. */
+static iron_status add_mapped(void *context, const void *tokens, iron_error *err) {
+    piece_rest *r = context;
+    const char *next = tokens;
+
+    while (r->count > 0) {
+        size_t some = smaller(buffer_tokens(r->scan->dtype), r->count);
+
+        IRON_TRY(add_next(r, next, some, err));
+        next += some * iron_dtype_bytes(r->scan->dtype);
+    }
+    return IRON_OK;
 }
 
 /* Scans a piece of files: where it is, as far as that is possible, otherwise from the buffer. */
-static iron_status scan_file_piece(iron__parallel_source *at, file_piece *f, size_t count,
-                                   uint64_t left, const atomic_bool *stop, iron_error *err) {
-    size_t width = iron_dtype_bytes(f->scan->dtype);
-    size_t buffer_tokens = PIECE_BYTES / (width < 2 ? 2 : width);
-
-    for (size_t some; count > 0; f->p.first += some, count -= some, left -= some) {
-        uint64_t first = f->scan->base + f->p.first;
+static iron_status scan_files_piece(iron__parallel_source *at, piece_rest *r,
+                                    const atomic_bool *stop, iron_error *err) {
+    while (r->count > 0) {
+        uint64_t first = r->scan->base + r->first;
+        size_t some = smaller(buffer_tokens(r->scan->dtype), r->count);
         bool is_used;
 
-        set_count(f, count, left);
-        IRON_TRY(
-            iron__parallel_source_use(at, first, count + f->p.ahead, add_piece, f, &is_used, err));
+        IRON_TRY(iron__parallel_source_use(at, first, r->count + ahead_of(r, r->count), add_mapped,
+                                           r, &is_used, err));
         if (is_used)
             break;
-        some = smaller(buffer_tokens, count);
-        set_count(f, some, left);
-        IRON_TRY(iron__parallel_source_read(at, first, f->w->buffer, some + f->p.ahead, stop, err));
-        IRON_TRY(add_piece(f, f->w->buffer, err));
+        IRON_TRY(iron__parallel_source_read(at, first, r->w->buffer, some + ahead_of(r, some), stop,
+                                            err));
+        IRON_TRY(add_next(r, r->w->buffer, some, err));
     }
     return IRON_OK;
 }
@@ -552,30 +573,27 @@ static iron_status scan_file_piece(iron__parallel_source *at, file_piece *f, siz
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
                               const atomic_bool *stop, iron_error *err) {
     const workers *all = context;
-    scan_job *scan = all->scan;
     uint64_t offset = piece_index * all->piece_tokens, left = all->count - offset;
-    size_t count = smaller(all->piece_tokens, left);
-    file_piece f = {.scan = scan,
+    piece_rest r = {.scan = all->scan,
                     .w = &all->each[index],
-                    .p = {.view.dtype = scan->dtype, .first = all->first + offset}};
+                    .first = all->first + offset,
+                    .count = smaller(all->piece_tokens, left),
+                    .readable = left + all->ahead};
 
-    left += all->ahead;
     if (all->at)
-        return scan_file_piece(all->at, &f, count, left, stop, err);
-    set_count(&f, count, left);
-    return add_piece(&f, all->tokens + offset * iron_dtype_bytes(scan->dtype), err);
+        return scan_files_piece(all->at, &r, stop, err);
+    return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count, err);
 }
 
 /* The threads. */
 
 static size_t piece_tokens_of(const scan_job *scan, uint64_t tokens, bool reads_files) {
-    size_t width = iron_dtype_bytes(scan->dtype), bytes = PIECE_BYTES;
+    size_t some = buffer_tokens(scan->dtype), large = some * LARGE_PIECE_BUFFERS;
     const char *kib = getenv("IRON_PIECE"); /* for measuring */
 
-    width = width < 2 ? 2 : width;
-    if (reads_files && tokens / scan->threads >= LARGE_PIECES * LARGE_PIECE_BYTES / width)
-        bytes = kib ? (size_t)atoi(kib) << 10 : LARGE_PIECE_BYTES;
-    return bytes / width;
+    if (!reads_files || tokens / scan->threads < LARGE_PIECES * large)
+        return some;
+    return kib ? some * (size_t)atoi(kib) / (PIECE_BYTES >> 10) : large;
 }
 
 static void workers_deinit(workers *all) {

@@ -28,8 +28,8 @@
  * as a whole while they are open, and pages that were used are dropped, so that resident memory
  * stays bounded. Neither takes the lock of the address space from other threads, as mapping a part
  * for each use would. Reading a page that a truncated file no longer has raises SIGBUS. A source
- * with mapped files therefore has a handler for it, which ends the use; an ordinary read then reports
- * the error. All other signals of that kind go to the handler that was there before.
+ * with mapped files therefore has a handler for it, which ends the use; an ordinary read then
+ * reports the error. All other signals of that kind go to the handler that was there before.
  */
 #include "formats/source.h"
 
@@ -348,7 +348,7 @@ static size_t direct_read(direct_buffers *b, const direct_file *file, uint64_t a
     return done;
 }
 
-/* SIGBUS. A thread that uses a mapped file has a guard, in which the handler finds where to go on. */
+/* SIGBUS. A thread that uses a mapped file has a guard: in it the handler finds where to go on. */
 
 typedef struct bus_guard {
     sigjmp_buf out;
