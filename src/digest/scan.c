@@ -7,9 +7,9 @@
  * the one reported. Each thread has a buffer and sums of its own, so nothing is shared while a
  * piece is reduced.
  *
- *     files    every thread reads its pieces into its buffer, small enough to stay in the
- *              second-level cache: memory is read once. Files are read, not mapped: one that is
- *              truncated meanwhile would end the process instead of the scan.
+ *     files    every thread takes its pieces where they are in the page cache, or reads them into
+ *              its buffer, small enough to stay in the second-level cache: memory is read once.
+ *              formats/parallel_source.c decides which, and reports truncated files.
  *     pipes    a ring reads ahead (feed/ring.h); the threads share each slot.
  *     GPU      whole streams without chunks (seal_device.c).
  *
@@ -41,8 +41,13 @@
  * alike. */
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* Progress is reported every so many pieces: 4 MiB, a millisecond. */
-#define PROGRESS_PIECES 16u
+/* Large files, of which each thread has several pieces: 2 MiB, so that a piece that is mapped has
+ * page tables of its own. What must be read is read 256 KiB at a time. */
+#define LARGE_PIECE_BUFFERS 8u
+#define LARGE_PIECES        8u
+
+/* Progress is reported about so often: every 4 MiB, a millisecond. */
+#define PROGRESS_BYTES ((size_t)4 << 20)
 
 /* 32 KiB: what is read twice comes from the first-level cache the second time. */
 #define BLOCK_TOKENS ((size_t)8192)
@@ -578,41 +583,104 @@ iron_status iron__check_tokens(const iron_source *source, uint64_t base,
               position, iron__view_stored(view, bad));
 }
 
-static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
-                              const atomic_bool *stop, iron_error *err) {
-    const workers *all = context;
-    scan_job *scan = all->scan;
-    worker *w = &all->each[index];
-    uint64_t offset = piece_index * all->piece_tokens, left = all->count - offset;
-    size_t count = smaller(all->piece_tokens, left), ahead = 0;
-    piece p = {.first = all->first + offset};
+static size_t buffer_tokens(iron_dtype dtype) {
+    size_t width = iron_dtype_bytes(dtype);
 
-    if (scan->options.chunk_tokens || scan->files.words)
-        ahead = smaller(AHEAD_TOKENS, left - count + all->ahead);
-    p.ahead = ahead;
-    p.view = (iron__tokens_view){scan->dtype, w->buffer, count};
-    if (all->at)
-        IRON_TRY(iron__parallel_source_read(all->at, scan->base + p.first, w->buffer, count + ahead,
-                                            stop, err));
-    else
-        p.view.data = all->tokens + offset * iron_dtype_bytes(scan->dtype);
+    return PIECE_BYTES / (width < 2 ? 2 : width);
+}
+
+/* What is left to scan of a large piece, and who scans it. */
+typedef struct piece_rest {
+    scan_job *scan;
+    worker *w;
+    uint64_t first;
+    size_t count;
+    uint64_t readable; /* tokens from `first` on, also after the piece */
+} piece_rest;
+
+/* The tokens after the next `count` ones that windows and quads of files reach. */
+static size_t ahead_of(const piece_rest *r, size_t count) {
+    bool has_ahead = r->scan->options.chunk_tokens || r->scan->files.words;
+
+    return has_ahead ? smaller(AHEAD_TOKENS, r->readable - count) : 0;
+}
+
+static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iron_error *err) {
+    scan_job *scan = r->scan;
+    piece p = {
+        .view = {scan->dtype, tokens, count}, .ahead = ahead_of(r, count), .first = r->first};
+
     IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
                                 p.first, err));
     if (scan->options.chunk_tokens)
-        add_chunks(scan, &p, w);
+        add_chunks(scan, &p, r->w);
     else
-        add_plain(scan, &p, w);
+        add_plain(scan, &p, r->w);
     if (scan->files.words)
-        add_files(scan, &p, w);
+        add_files(scan, &p, r->w);
+    r->first += count;
+    r->count -= count;
+    r->readable -= count;
     return IRON_OK;
+}
+
+/* In steps: what is read twice stays in the second-level cache. */
+static iron_status add_mapped(void *context, const void *tokens, iron_error *err) {
+    piece_rest *r = context;
+    const char *next = tokens;
+
+    while (r->count > 0) {
+        size_t some = smaller(buffer_tokens(r->scan->dtype), r->count);
+
+        IRON_TRY(add_next(r, next, some, err));
+        next += some * iron_dtype_bytes(r->scan->dtype);
+    }
+    return IRON_OK;
+}
+
+/* Scans a piece of files: where it is, as far as that is possible, otherwise from the buffer. */
+static iron_status scan_files_piece(iron__parallel_source *at, piece_rest *r,
+                                    const atomic_bool *stop, iron_error *err) {
+    while (r->count > 0) {
+        uint64_t first = r->scan->base + r->first;
+        size_t some = smaller(buffer_tokens(r->scan->dtype), r->count);
+        bool is_used;
+
+        IRON_TRY(iron__parallel_source_use(at, first, r->count + ahead_of(r, r->count), add_mapped,
+                                           r, &is_used, err));
+        if (is_used)
+            break;
+        IRON_TRY(iron__parallel_source_read(at, first, r->w->buffer, some + ahead_of(r, some), stop,
+                                            err));
+        IRON_TRY(add_next(r, r->w->buffer, some, err));
+    }
+    return IRON_OK;
+}
+
+static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
+                              const atomic_bool *stop, iron_error *err) {
+    const workers *all = context;
+    uint64_t offset = piece_index * all->piece_tokens, left = all->count - offset;
+    piece_rest r = {.scan = all->scan,
+                    .w = &all->each[index],
+                    .first = all->first + offset,
+                    .count = smaller(all->piece_tokens, left),
+                    .readable = left + all->ahead};
+
+    if (all->at)
+        return scan_files_piece(all->at, &r, stop, err);
+    return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count, err);
 }
 
 /* The threads. */
 
-static size_t piece_tokens_of(const scan_job *scan) {
-    size_t width = iron_dtype_bytes(scan->dtype);
+static size_t piece_tokens_of(const scan_job *scan, uint64_t tokens, bool reads_files) {
+    size_t some = buffer_tokens(scan->dtype), large = some * LARGE_PIECE_BUFFERS;
+    const char *kib = getenv("IRON_PIECE"); /* for measuring */
 
-    return PIECE_BYTES / (width < 2 ? 2 : width);
+    if (!reads_files || tokens / scan->threads < LARGE_PIECES * large)
+        return some;
+    return kib ? some * (size_t)atoi(kib) / (PIECE_BYTES >> 10) : large;
 }
 
 static void workers_deinit(workers *all) {
@@ -629,7 +697,7 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
     uint64_t pieces;
     uint32_t threads;
 
-    all->piece_tokens = piece_tokens_of(all->scan);
+    all->piece_tokens = piece_tokens_of(all->scan, tokens, reads_files);
     pieces = tokens / all->piece_tokens + 1;
     threads = pieces < all->scan->threads ? (uint32_t)pieces : all->scan->threads;
     IRON_TRY(iron__thread_pool_create(threads, memory, &all->pool, err));
@@ -651,9 +719,11 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
 
 static iron_status report_progress(void *context, uint64_t piece_index, iron_error *err) {
     const workers *all = context;
+    size_t width = iron_dtype_bytes(all->scan->dtype);
+    uint64_t pieces = PROGRESS_BYTES / (width * all->piece_tokens);
     uint64_t done = (piece_index + 1) * all->piece_tokens;
 
-    if (piece_index % PROGRESS_PIECES != 0)
+    if (pieces > 1 && piece_index % pieces != 0)
         return IRON_OK;
     done = done < all->count ? done : all->count;
     return scan_progress(all->scan, all->first - all->scan->first + done, err);
@@ -692,6 +762,8 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
     /* positions are the stream's, whatever was read of it before */
     iron__source_seek(scan->source, 0);
     status = iron__parallel_source_open(scan->source, iron__allocator_default(), &all.at, err);
+    if (status == IRON_OK)
+        iron__parallel_source_set_mapped(all.at);
     if (status == IRON_OK)
         status = workers_init(&all, scan->count, true, err);
     if (status == IRON_OK)

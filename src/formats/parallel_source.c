@@ -22,6 +22,14 @@
  * buffer, and whatever cannot be read directly is left to ordinary reads, which also report the
  * errors. Blocks are pages of 4096 bytes, which any disk accepts; a file system that needs larger
  * ones refuses, and is read in the ordinary way.
+ *
+ * Mapped reads. Copying out of the page cache takes longer than a seal. A caller that looks at
+ * tokens once therefore gets them where they are: large files that are in the page cache are mapped
+ * as a whole while they are open, and pages that were used are dropped, so that resident memory
+ * stays bounded. Neither takes the lock of the address space from other threads, as mapping a part
+ * for each use would. Reading a page that a truncated file no longer has raises SIGBUS. A source
+ * with mapped files therefore has a handler for it, which ends the use; an ordinary read then
+ * reports the error. All other signals of that kind go to the handler that was there before.
  */
 #include "formats/source.h"
 
@@ -32,9 +40,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,12 +66,26 @@
 /* As many as a feed ring has readers at most; the usual limit of a process is 1024. */
 #define OPEN_FILES_MAX 64u
 
+/* Descriptors that are not ours: standard streams, and one that is in use for a moment. And how
+ * many sources share the others: the two of a diff, and one more. */
+#define DESCRIPTORS_OTHER   4u
+#define DESCRIPTORS_SOURCES 3u
+
+/* Around a missing page, the kernel maps this many aligned bytes at once. */
+#define FAULT_BYTES ((size_t)64 << 10)
+
 /* A second descriptor of an open file for direct reads, and the number of bytes that can be read
  * with it: the whole blocks of its current size. fd is -1 if direct reads are off or impossible. */
 typedef struct direct_file {
     int fd;
     uint64_t bytes;
 } direct_file;
+
+/* A file in memory; bytes is NULL if it is not mapped. */
+typedef struct file_map {
+    char *bytes;
+    size_t size;
+} file_map;
 
 /* Buffers for direct reads, one per thread that reads, created on demand with mmap: an
  * iron_allocator must not be called from reader threads. */
@@ -74,6 +100,7 @@ typedef struct open_file {
     size_t index; /* the file; FREE: unused entry */
     int fd;       /* -1: a thread is opening it */
     direct_file direct;
+    file_map map;
     unsigned users;
     uint64_t last_use;
 } open_file;
@@ -87,17 +114,20 @@ typedef struct first_identity {
     dev_t device;
     ino_t inode;
     uint32_t entry; /* the entry that it had last */
-    uint32_t is_known;
+    bool is_known;
 } first_identity;
 
 typedef struct open_files {
     const iron_source *source;
     iron__direct_mode direct_mode; /* for files that are opened from now on */
+    bool is_mapping;               /* the same */
+    bool has_bus_handler;          /* since the first file was mapped */
     const iron_allocator *allocator;
     first_identity *identities; /* of each file */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     uint64_t clock;
+    size_t capacity; /* how many of the entries are used */
     open_file entries[OPEN_FILES_MAX];
 } open_files;
 
@@ -113,27 +143,84 @@ struct iron__parallel_source {
     atomic_uint_fast64_t direct_bytes; /* read past the page cache; for tests */
 };
 
+/* Maps a large file; small ones are not worth it. */
+static file_map map_file(int fd, uint64_t bytes) {
+    file_map map = {.bytes = NULL};
+    void *at;
+
+    if (bytes < COLD_BYTES || bytes > SIZE_MAX)
+        return map;
+    at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (at != MAP_FAILED)
+        map = (file_map){at, (size_t)bytes};
+    return map;
+}
+
+static void unmap_file(file_map *map) {
+    if (map->bytes)
+        munmap(map->bytes, map->size);
+    *map = (file_map){.bytes = NULL};
+}
+
 /* Whether less than half of a file is in the page cache, from a sample of evenly spread pages. For
  * files that this user neither owns nor may write, the kernel reports all pages as cached. */
-static bool is_cold(int fd, uint64_t bytes) {
-    uint64_t pages = bytes / BLOCK;
+static bool is_cold(const file_map *map) {
+    uint64_t pages = map->size / BLOCK;
     unsigned missing = 0;
-    char *map;
 
-    if (bytes < COLD_BYTES || bytes > SIZE_MAX || sysconf(_SC_PAGESIZE) != (long)BLOCK)
-        return false;
-    map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
+    if (!map->bytes || sysconf(_SC_PAGESIZE) != (long)BLOCK)
         return false;
     for (unsigned k = 0; k < COLD_SAMPLES; k++) {
         size_t page = (size_t)(pages / COLD_SAMPLES * k);
         unsigned char is_here = 1;
 
-        if (mincore(map + page * BLOCK, BLOCK, &is_here) == 0 && !(is_here & 1))
+        if (mincore(map->bytes + page * BLOCK, BLOCK, &is_here) == 0 && !(is_here & 1))
             missing++;
     }
-    munmap(map, (size_t)bytes);
     return missing > COLD_SAMPLES / 2;
+}
+
+/* For measuring. */
+static long setting(const char *name, long otherwise) {
+    const char *value = getenv(name);
+
+    return value ? strtol(value, NULL, 10) : otherwise;
+}
+
+/* Maps a file that is in the page cache. What a disk must deliver comes sooner by ordinary reads,
+ * which read ahead. */
+static file_map map_cached(int fd, uint64_t bytes) {
+    file_map map = map_file(fd, bytes);
+
+    if (is_cold(&map))
+        unmap_file(&map);
+    /* so that dropping pages does not mark them as in frequent use */
+    if (map.bytes && setting("IRON_SEQUENTIAL", 1))
+        (void)madvise(map.bytes, map.size, MADV_SEQUENTIAL);
+    return map;
+}
+
+/* Maps the pages of a use in one call instead of many page faults; where the kernel cannot (before
+ * Linux 5.14), they are faults again. */
+static void populate(const file_map *map, size_t from, size_t bytes) {
+#ifdef MADV_POPULATE_READ
+    size_t first = from / BLOCK * BLOCK;
+
+    (void)madvise(map->bytes + first, from + bytes - first, MADV_POPULATE_READ);
+#else
+    (void)map, (void)from, (void)bytes;
+#endif
+}
+
+/* Drops the pages of a use, and those that the kernel mapped around them; another thread that needs
+ * one of these gets it again. */
+static void drop(const file_map *map, size_t from, size_t bytes) {
+    size_t before = (uintptr_t)(map->bytes + from) % FAULT_BYTES, end = from + bytes;
+    size_t after = FAULT_BYTES - 1 - (uintptr_t)(map->bytes + end - 1) % FAULT_BYTES;
+
+    from -= before < from ? before : from;
+    end += after < map->size - end ? after : map->size - end;
+    (void)madvise(map->bytes + from, end - from, MADV_DONTNEED);
 }
 
 /* Opened through /proc/self/fd: the path may name another file by now. */
@@ -144,8 +231,14 @@ static direct_file direct_open(int fd, iron__direct_mode mode) {
 
     if (mode == IRON_DIRECT_NEVER || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return file;
-    if (mode == IRON_DIRECT_COLD && !is_cold(fd, (uint64_t)info.st_size))
-        return file;
+    if (mode == IRON_DIRECT_COLD) {
+        file_map map = map_file(fd, (uint64_t)info.st_size);
+        bool is_worth_it = is_cold(&map);
+
+        unmap_file(&map);
+        if (!is_worth_it)
+            return file;
+    }
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     file.fd = open(name, O_RDONLY | O_CLOEXEC | O_DIRECT);
     file.bytes = (uint64_t)info.st_size / BLOCK * BLOCK;
@@ -255,14 +348,100 @@ static size_t direct_read(direct_buffers *b, const direct_file *file, uint64_t a
     return done;
 }
 
+/* SIGBUS. A thread that uses a mapped file has a guard: in it the handler finds where to go on. */
+
+typedef struct bus_guard {
+    sigjmp_buf out;
+    const char *begin, *end;
+} bus_guard;
+
+static _Thread_local bus_guard *volatile own_guard;
+
+static pthread_mutex_t bus_mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned bus_users;
+static struct sigaction bus_before;
+
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    bus_guard *guard = own_guard;
+    const char *at = info->si_addr;
+
+    if (guard && info->si_code > 0 && at >= guard->begin && at < guard->end)
+        siglongjmp(guard->out, 1);
+    if (bus_before.sa_flags & SA_SIGINFO) {
+        bus_before.sa_sigaction(number, info, context);
+    } else if (bus_before.sa_handler == SIG_IGN && info->si_code <= 0) {
+        return; /* sent by a process */
+    } else if (bus_before.sa_handler == SIG_DFL || bus_before.sa_handler == SIG_IGN) {
+        signal(number, SIG_DFL);
+        raise(number); /* delivered when this handler returns */
+    } else {
+        bus_before.sa_handler(number);
+    }
+}
+
+static void bus_handler_retain(void) {
+    struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    pthread_mutex_lock(&bus_mutex);
+    sigemptyset(&ours.sa_mask);
+    if (bus_users++ == 0)
+        sigaction(SIGBUS, &ours, &bus_before);
+    pthread_mutex_unlock(&bus_mutex);
+}
+
+/* Restores the handler of before, unless somebody has replaced ours. */
+static void bus_handler_release(void) {
+    struct sigaction now;
+
+    pthread_mutex_lock(&bus_mutex);
+    if (--bus_users == 0 && sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+        now.sa_sigaction == on_bus_error)
+        sigaction(SIGBUS, &bus_before, NULL);
+    pthread_mutex_unlock(&bus_mutex);
+}
+
+/* Calls `use`; false if it was left because the mapped tokens were no longer there. Threads of a
+ * pool block all signals, and the kernel ends a process that blocks this one. */
+static bool use_guarded(bus_guard *guard, iron__tokens_use use, void *context, const void *tokens,
+                        iron_status *status, iron_error *err) {
+    bus_guard *volatile outer = own_guard;
+    sigset_t bus, before;
+    bool is_whole = false;
+
+    sigemptyset(&bus);
+    sigaddset(&bus, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &bus, &before);
+    if (sigsetjmp(guard->out, 0) == 0) {
+        own_guard = guard;
+        *status = use(context, tokens, err);
+        is_whole = true;
+    }
+    own_guard = outer;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return is_whole;
+}
+
+/* A share of the descriptors that the process may have, two for each file. */
+static size_t open_files_capacity(void) {
+    struct rlimit limit;
+    uint64_t share;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= DESCRIPTORS_OTHER)
+        return 1;
+    share = (limit.rlim_cur - DESCRIPTORS_OTHER) / (2 * DESCRIPTORS_SOURCES);
+    if (share < 1)
+        return 1;
+    return share < OPEN_FILES_MAX ? (size_t)share : OPEN_FILES_MAX;
+}
+
 static iron_status open_files_init(open_files *t, const iron_source *source,
                                    const iron_allocator *allocator, iron_error *err) {
-    *t = (open_files){.source = source, .allocator = allocator};
+    *t = (open_files){.source = source, .allocator = allocator, .capacity = open_files_capacity()};
     t->identities = iron__allocate(allocator, iron_source_file_count(source), sizeof *t->identities,
                                    "a file table", err);
     if (!t->identities)
         return IRON_E_NOMEM;
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+    for (size_t k = 0; k < t->capacity; k++)
         t->entries[k] = free_entry;
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->changed, NULL);
@@ -276,13 +455,16 @@ static void close_entry(const open_files *t, open_file *entry) {
         file.path = iron_source_file(t->source, entry->index);
         iron__source_file_close(&file);
         direct_close(&entry->direct);
+        unmap_file(&entry->map);
     }
     *entry = free_entry;
 }
 
 static void open_files_deinit(open_files *t) {
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+    for (size_t k = 0; k < t->capacity; k++)
         close_entry(t, &t->entries[k]);
+    if (t->has_bus_handler)
+        bus_handler_release();
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->mutex);
     iron__release(t->allocator, t->identities);
@@ -292,7 +474,7 @@ static void open_files_deinit(open_files *t) {
 static open_file *oldest_idle(open_files *t) {
     open_file *oldest = NULL;
 
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++) {
+    for (size_t k = 0; k < t->capacity; k++) {
         open_file *entry = &t->entries[k];
 
         if (entry->index != FREE && entry->users == 0 &&
@@ -306,7 +488,7 @@ static open_file *oldest_idle(open_files *t) {
 static open_file *find_entry(open_files *t) {
     open_file *entry = NULL;
 
-    for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+    for (size_t k = 0; k < t->capacity; k++)
         if (t->entries[k].index == FREE)
             return &t->entries[k];
     entry = oldest_idle(t);
@@ -324,7 +506,7 @@ static bool wait_for_descriptor(open_files *t) {
     pthread_mutex_lock(&t->mutex);
     while (!(idle = oldest_idle(t)) && are_ours) {
         are_ours = false;
-        for (size_t k = 0; k < OPEN_FILES_MAX; k++)
+        for (size_t k = 0; k < t->capacity; k++)
             are_ours = are_ours || t->entries[k].fd >= 0;
         if (are_ours)
             pthread_cond_wait(&t->changed, &t->mutex);
@@ -367,7 +549,10 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
     struct stat info = {0};
     iron_status status = open_index(t, index, &file, &info, err);
     direct_file direct = direct_open(file.fd, t->direct_mode);
+    file_map map = {.bytes = NULL};
 
+    if (status == IRON_OK && t->is_mapping)
+        map = map_cached(file.fd, (uint64_t)info.st_size);
     pthread_mutex_lock(&t->mutex);
     if (status == IRON_OK) {
         first_identity *first = &t->identities[index];
@@ -379,6 +564,11 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
             *first = (first_identity){info.st_dev, info.st_ino, first->entry, 1};
         entry->fd = file.fd;
         entry->direct = direct;
+        entry->map = map;
+    }
+    if (entry->map.bytes && !t->has_bus_handler) {
+        bus_handler_retain();
+        t->has_bus_handler = true;
     }
     if (status != IRON_OK)
         close_entry(t, entry);
@@ -387,9 +577,9 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
     return status;
 }
 
-/* A descriptor of the file for pread, and one for direct reads if there is one, until released. It
- * is an error if the file is not the one that was opened first. */
-static iron_status open_files_acquire(open_files *t, size_t index, int *fd, direct_file *direct,
+/* A file's entry, to be read until released. It is an error if the file is not the one that was
+ * opened first. */
+static iron_status open_files_acquire(open_files *t, size_t index, const open_file **out,
                                       iron_error *err) {
     open_file *entry;
     bool is_open;
@@ -418,8 +608,7 @@ static iron_status open_files_acquire(open_files *t, size_t index, int *fd, dire
     pthread_mutex_unlock(&t->mutex);
     if (!is_open)
         IRON_TRY(fill_entry(t, entry, err));
-    *fd = entry->fd;
-    *direct = entry->direct;
+    *out = entry;
     return IRON_OK;
 }
 
@@ -472,6 +661,12 @@ void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mod
     p->files.direct_mode = mode;
 }
 
+void iron__parallel_source_set_mapped(iron__parallel_source *p) {
+    const char *way = getenv("IRON_READ"); /* pread or map, for measuring */
+
+    p->files.is_mapping = !(way && strcmp(way, "pread") == 0);
+}
+
 uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p->end - p->begin; }
 
 /* The file that contains a token of the stream: the last one that starts there or before. */
@@ -496,13 +691,14 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     iron__source_file file = {.path = iron_source_file(p->source, index),
                               .bytes = l->bytes,
                               .offset = l->data_offset + token * p->width};
-    direct_file direct;
+    const open_file *entry;
     iron_status status;
     size_t done = 0, got = 0;
 
-    IRON_TRY(open_files_acquire(&p->files, index, &file.fd, &direct, err));
-    if (direct.fd >= 0) {
-        done = direct_read(&p->buffers, &direct, file.offset, to, want, stop);
+    IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
+    file.fd = entry->fd;
+    if (entry->direct.fd >= 0) {
+        done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
         p->direct_bytes += done;
         file.offset += done;
     }
@@ -530,4 +726,48 @@ iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first,
         count -= some;
     }
     return IRON_OK;
+}
+
+/* A page of a mapped file was gone: an ordinary read says why. */
+static iron_status why_gone(iron__parallel_source *p, size_t index, uint64_t token, size_t count,
+                            iron_error *err) {
+    char page[BLOCK];
+
+    for (size_t some; count > 0; token += some, count -= some) {
+        some = count < BLOCK / p->width ? count : BLOCK / p->width;
+        IRON_TRY(read_piece(p, index, token, page, some * p->width, NULL, err));
+    }
+    IRON_FAIL(err, IRON_E_IO, "%.120s changed while being read",
+              iron_source_file(p->source, index)); /* it was cut and grew again */
+}
+
+iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, size_t count,
+                                      iron__tokens_use use, void *context, bool *is_used,
+                                      iron_error *err) {
+    uint64_t position = p->begin + first;
+    size_t index = file_with(p, position), bytes = count * p->width;
+    uint64_t token = position - p->starts[index];
+    uint64_t at = iron__source_layout(p->source, index)->data_offset + token * p->width;
+    const open_file *entry;
+    iron_status status = IRON_OK;
+    bool is_whole = true;
+    bus_guard guard;
+
+    *is_used = false;
+    if (!p->files.is_mapping || at % p->width != 0 || count == 0 ||
+        count > iron_source_file_tokens(p->source, index) - token)
+        return IRON_OK;
+    IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
+    if (at < entry->map.size && bytes <= entry->map.size - at) {
+        *is_used = true;
+        guard.begin = entry->map.bytes;
+        guard.end = guard.begin + entry->map.size;
+        if (setting("IRON_POPULATE", 1))
+            populate(&entry->map, (size_t)at, bytes);
+        is_whole = use_guarded(&guard, use, context, guard.begin + at, &status, err);
+        if (setting("IRON_DROP", 1))
+            drop(&entry->map, (size_t)at, bytes);
+    }
+    open_files_release(&p->files, index);
+    return is_whole ? status : why_gone(p, index, token, count, err);
 }

@@ -69,6 +69,11 @@ typedef enum iron__direct_mode {
 /* Call before the first read; the default is NEVER. */
 void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mode mode);
 
+/* Large files in the page cache are mapped, for iron__parallel_source_use. Call before the first
+ * read. From the first such file until the source is closed, the process has a handler for
+ * SIGBUS. */
+void iron__parallel_source_set_mapped(iron__parallel_source *p);
+
 /* The number of tokens from the position on. */
 uint64_t iron__parallel_source_tokens(const iron__parallel_source *p);
 
@@ -76,6 +81,17 @@ uint64_t iron__parallel_source_tokens(const iron__parallel_source *p);
  * be called from any thread, in any order and repeatedly. */
 iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first, void *tokens,
                                        size_t count, const atomic_bool *stop, iron_error *err);
+
+/* What a caller does with tokens; it must not keep the pointer. */
+typedef iron_status (*iron__tokens_use)(void *context, const void *tokens, iron_error *err);
+
+/* Calls `use` with the tokens first ... first+count-1 where they are mapped; *is_used is false if
+ * they are not, or not in one file, and must be read. If the file is truncated meanwhile, that is
+ * an error, and `use` may be left in the middle: while it reads tokens it must not hold locks or
+ * other resources, and its results are void. May be called from any thread. */
+iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, size_t count,
+                                      iron__tokens_use use, void *context, bool *is_used,
+                                      iron_error *err);
 
 /* The files that a user's arguments name, in order. A directory stands for its files in natural
  * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. An

@@ -10,6 +10,7 @@ other shards, as a pipe, as manifests with and without their files.
 import json
 import os
 import random
+import resource
 import struct
 import threading
 import unittest
@@ -48,6 +49,10 @@ def compared(a, b, size=CHUNK) -> dict:
 
 def llmc(tokens) -> bytes:
     return struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253) + pack(tokens, "u16")
+
+
+def limit_descriptors():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
 
 
 class DiffTest(IronTest):
@@ -137,6 +142,19 @@ class Comparing(DiffTest):
         report = self.assert_compared(a, a[:100], "a", "-", *options, stdin=pack(a[:100]))
         self.assertEqual(report["kind"], "truncated")
         self.assert_compared(a, a, "a", "-", *options, stdin=pack(a))
+
+    def test_more_shards_than_descriptors(self):
+        """Two folders of 60 shards each under `ulimit -n 16`, on many threads."""
+        a = self.tokens(60 * 500)
+        b = list(a)
+        b[20 * 500 + 7] ^= 1
+        for folder, tokens in (("left", a), ("right", b)):
+            (self.dir / folder).mkdir()
+            for k in range(60):
+                self.write_tokens(f"{folder}/part-{k}", tokens[500 * k:500 * (k + 1)], "u16")
+        for threads in (1, 8):
+            self.assert_compared(a, b, "left", "right", "--dtype", "u16", "--chunk", CHUNK,
+                                 "--threads", threads, preexec_fn=limit_descriptors)
 
     def test_empty_streams(self):
         self.write("none", b"")

@@ -7,6 +7,9 @@
  * Direct reads past the page cache give the same bytes as ordinary ones, for any alignment in the
  * file and in memory. What cannot be read directly is read in the ordinary way, which also reports
  * the errors.
+ *
+ * Large cached files are used where they are mapped. A file that is truncated meanwhile gives the
+ * error of an ordinary read, and no other signal is swallowed.
  */
 #include "core/memory.h"
 #include "formats/parallel_source.c"
@@ -253,9 +256,9 @@ static void few_files_are_open(void **state) {
     for (size_t round = 0; round < 3; round++)
         for (size_t k = 0; k < MANY; k++) {
             assert_piece(at, k, tokens + k, 1);
-            assert_true(descriptors() <= before + OPEN_FILES_MAX);
+            assert_true(descriptors() <= before + open_files_capacity());
         }
-    assert_int_equal(descriptors(), before + OPEN_FILES_MAX);
+    assert_int_equal(descriptors(), before + open_files_capacity());
     file_write(name_in(&many, "other").path, tokens, sizeof *tokens);
     assert_int_equal(rename(name_in(&many, "other").path, all.paths[0]), 0);
     file_write(name_in(&many, "other").path, tokens, sizeof *tokens);
@@ -268,6 +271,27 @@ static void few_files_are_open(void **state) {
     assert_int_equal(descriptors(), before);
     shards_free(&all);
     folder_remove(&many);
+}
+
+/* Three sources, all of whose files are in use, leave descriptors for others. */
+static void a_low_limit_is_shared(void **state) {
+    static const rlim_t limits[] = {0, 4, 9, 10, 16, 64, 400, 1024, RLIM_INFINITY};
+    static const size_t capacities[] = {1, 1, 1, 1, 2, 10, 64, 64, 64};
+    struct rlimit before, low;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (size_t k = 0; k < COUNT(limits); k++) {
+        size_t capacity;
+
+        low = before;
+        low.rlim_cur = limits[k] < before.rlim_max ? limits[k] : before.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+        capacity = open_files_capacity();
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        if (low.rlim_cur == limits[k])
+            assert_int_equal(capacity, capacities[k]);
+    }
 }
 
 static void assert_piece_fails(iron__parallel_source *at, uint64_t first, size_t count,
@@ -627,6 +651,245 @@ static void many_threads_read_at_once(void **state) {
     free(w.all);
 }
 
+/* Mapped reads: a large file after a short one. */
+#define MAPPED_TOKENS ((size_t)(COLD_BYTES + 1234) / 2)
+#define SHORT_TOKENS  ((size_t)100)
+
+static folder mapped_place;
+static uint16_t *mapped_tokens;
+static shards mapped_files;
+
+static int mapped_set_up(void **state) {
+    const size_t sizes[] = {SHORT_TOKENS, MAPPED_TOKENS};
+
+    (void)state;
+    folder_make(&mapped_place);
+    mapped_tokens = grab((SHORT_TOKENS + MAPPED_TOKENS) * sizeof *mapped_tokens);
+    fill_u16(mapped_tokens, SHORT_TOKENS + MAPPED_TOKENS);
+    mapped_files = shards_write(&mapped_place, mapped_tokens, sizes, COUNT(sizes));
+    return 0;
+}
+
+static int mapped_tear_down(void **state) {
+    (void)state;
+    shards_free(&mapped_files);
+    free(mapped_tokens);
+    folder_remove(&mapped_place);
+    return 0;
+}
+
+/* What a use gets, and what it does. */
+typedef struct usage {
+    const uint16_t *want;
+    size_t count;
+    const char *truncate_path; /* NULL: the file stays */
+    off_t truncate_bytes;
+    bool is_equal;
+    unsigned calls;
+} usage;
+
+static iron_status compare_tokens(void *context, const void *got, iron_error *err) {
+    usage *u = context;
+
+    (void)err;
+    u->calls++;
+    if (u->truncate_path && truncate(u->truncate_path, u->truncate_bytes) != 0)
+        return IRON_E_STATE;
+    u->is_equal = memcmp(got, u->want, u->count * sizeof *u->want) == 0;
+    return IRON_OK;
+}
+
+static iron__parallel_source *mapped_open_at(const iron_source *s) {
+    iron__parallel_source *at = open_at(s);
+
+    iron__parallel_source_set_mapped(at);
+    return at;
+}
+
+/* Whether tokens are used where they are mapped; then they must be right. */
+static bool is_used(iron__parallel_source *at, size_t first, size_t count) {
+    usage u = {.want = mapped_tokens + first, .count = count};
+    iron_error err;
+    bool is_used;
+
+    assert_ok(iron__parallel_source_use(at, first, count, compare_tokens, &u, &is_used, &err),
+              &err);
+    assert_int_equal(u.calls, is_used);
+    assert_int_equal(u.is_equal, is_used);
+    return is_used;
+}
+
+static void large_files_are_mapped(void **state) {
+    const size_t all = SHORT_TOKENS + MAPPED_TOKENS;
+    iron_source *s = shards_open(&mapped_files);
+    iron__parallel_source *at = open_at(s);
+
+    (void)state;
+    assert_false(is_used(at, SHORT_TOKENS, 1)); /* not wanted */
+    iron__parallel_source_close(at);
+    at = mapped_open_at(s);
+    assert_false(is_used(at, 0, 1));                /* of the short file */
+    assert_false(is_used(at, SHORT_TOKENS - 1, 2)); /* of both */
+    assert_false(is_used(at, SHORT_TOKENS, 0));
+    assert_true(is_used(at, SHORT_TOKENS, 1));
+    assert_true(is_used(at, SHORT_TOKENS + 77, 123456));
+    assert_true(is_used(at, SHORT_TOKENS, MAPPED_TOKENS));
+    assert_true(is_used(at, all - 1, 1));
+    iron__parallel_source_close(at);
+    iron_source_close(s);
+}
+
+/* How many pages of the mapped file are resident. */
+static size_t resident_pages(const iron__parallel_source *at) {
+    file_map map = at->files.entries[at->files.identities[1].entry].map;
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    int fd = open("/proc/self/pagemap", O_RDONLY);
+
+    assert_true(fd >= 0);
+    for (size_t at_byte = 0; at_byte < map.size; at_byte += page_bytes) {
+        uintptr_t page = (uintptr_t)(map.bytes + at_byte) / page_bytes;
+        uint64_t what;
+
+        assert_int_equal(pread(fd, &what, sizeof what, (off_t)(page * sizeof what)), sizeof what);
+        count += what >> 63; /* present */
+    }
+    close(fd);
+    return count;
+}
+
+/* Whatever the pieces are and their order, nothing stays. */
+static void used_pages_are_dropped(void **state) {
+    static const size_t pieces[] = {100001, 1 << 20, MAPPED_TOKENS};
+    iron_source *s = shards_open(&mapped_files);
+    iron__parallel_source *at = mapped_open_at(s);
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(pieces); k++) {
+        size_t count = (MAPPED_TOKENS + pieces[k] - 1) / pieces[k];
+
+        for (size_t n = 0; n < count; n++) {
+            size_t first = (n ^ 1) < count ? (n ^ 1) * pieces[k] : n * pieces[k];
+            size_t left = MAPPED_TOKENS - first;
+
+            assert_true(is_used(at, SHORT_TOKENS + first, left < pieces[k] ? left : pieces[k]));
+        }
+        assert_int_equal(resident_pages(at), 0);
+    }
+    iron__parallel_source_close(at);
+    iron_source_close(s);
+}
+
+static struct sigaction bus_action(void) {
+    struct sigaction now;
+
+    assert_int_equal(sigaction(SIGBUS, NULL, &now), 0);
+    return now;
+}
+
+/* A use that truncates the file before it looks at the tokens, and what came of it. */
+typedef struct truncation {
+    iron__parallel_source *at;
+    usage u;
+    iron_status status;
+    iron_error err;
+    bool is_blocked, is_guarded; /* afterwards: the signal, the thread */
+} truncation;
+
+/* In a thread that blocks all signals, as those of a pool do. */
+static void *use_truncated(void *argument) {
+    truncation *t = argument;
+    sigset_t every, after;
+    bool is_used;
+
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, NULL);
+    t->status = iron__parallel_source_use(t->at, SHORT_TOKENS + 4096, t->u.count, compare_tokens,
+                                          &t->u, &is_used, &t->err);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    t->is_blocked = sigismember(&after, SIGBUS) == 1;
+    t->is_guarded = own_guard != NULL;
+    return NULL;
+}
+
+static void truncated_files_end_the_use(void **state) {
+    struct sigaction before = bus_action();
+    iron_source *s = shards_open(&mapped_files);
+    truncation t = {.at = mapped_open_at(s),
+                    .u = {.want = mapped_tokens + SHORT_TOKENS + 4096,
+                          .count = 100000,
+                          .truncate_path = mapped_files.paths[1],
+                          .truncate_bytes = 8192}};
+    pthread_t thread;
+
+    (void)state;
+    assert_true(is_used(t.at, SHORT_TOKENS, 10));
+    assert_ptr_equal(bus_action().sa_sigaction, on_bus_error);
+    assert_int_equal(pthread_create(&thread, NULL, use_truncated, &t), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(t.status, IRON_E_IO);
+    assert_says(&t.err, "f1 ended at byte 8192 of ");
+    assert_says(&t.err, "it was cut while being read");
+    assert_int_equal(t.u.calls, 1);
+    assert_true(t.is_blocked && !t.is_guarded && !t.u.is_equal);
+    iron__parallel_source_close(t.at);
+    assert_ptr_equal(bus_action().sa_handler, before.sa_handler);
+    iron_source_close(s);
+}
+
+/* A file that was cut and has its size again is not the one that was mapped. */
+static void files_that_grow_again_are_an_error(void **state) {
+    iron_source *s = shards_open(&mapped_files);
+    iron__parallel_source *at = mapped_open_at(s);
+    iron_error err;
+
+    (void)state;
+    assert_int_equal(why_gone(at, 1, MAPPED_TOKENS - 5000, 5000, &err), IRON_E_IO);
+    assert_says(&err, "f1 changed while being read");
+    iron__parallel_source_close(at);
+    iron_source_close(s);
+}
+
+static volatile sig_atomic_t bus_count;
+
+static void count_bus(int number) {
+    (void)number;
+    bus_count = bus_count + 1;
+}
+
+/* A signal that is not about our files goes to the handler that was there before; one that was
+ * installed later stays. */
+static void other_bus_errors_go_to_their_handler(void **state) {
+    iron_source *s = shards_open(&mapped_files);
+    struct sigaction before = bus_action();
+    iron__parallel_source *at, *second;
+
+    (void)state;
+    bus_count = 0;
+    signal(SIGBUS, count_bus);
+    at = mapped_open_at(s);
+    second = mapped_open_at(s);
+    assert_false(is_used(at, 0, SHORT_TOKENS));
+    assert_ptr_equal(bus_action().sa_handler, count_bus); /* not replaced without need */
+    assert_true(is_used(at, SHORT_TOKENS, 10));
+    assert_true(is_used(second, SHORT_TOKENS, 10));
+    assert_int_equal(raise(SIGBUS), 0);
+    assert_int_equal(bus_count, 1);
+    iron__parallel_source_close(at);
+    assert_ptr_equal(bus_action().sa_sigaction, on_bus_error);
+    signal(SIGBUS, SIG_IGN);
+    iron__parallel_source_close(second);
+    assert_ptr_equal(bus_action().sa_handler, SIG_IGN);
+    at = mapped_open_at(s);
+    assert_true(is_used(at, SHORT_TOKENS, 10));
+    assert_int_equal(raise(SIGBUS), 0); /* ignored, as before */
+    iron__parallel_source_close(at);
+    assert_int_equal(sigaction(SIGBUS, &before, NULL), 0);
+    iron_source_close(s);
+}
+
+#define MAPPED_CASE(function)                                                                      \
+    cmocka_unit_test_setup_teardown(function, mapped_set_up, mapped_tear_down)
+
 #define DIRECT_CASE(function)                                                                      \
     cmocka_unit_test_setup_teardown(function, direct_set_up, direct_tear_down)
 
@@ -638,6 +901,7 @@ int main(void) {
         CASE(threads_read_the_same),
         CASE(a_file_is_opened_once),
         CASE(few_files_are_open),
+        CASE(a_low_limit_is_shared),
         CASE(tokens_are_located),
         CASE(files_that_change_are_an_error),
         CASE(streams_are_not_seekable),
@@ -650,6 +914,11 @@ int main(void) {
         DIRECT_CASE(cancelled_direct_reads_return_nothing),
         DIRECT_CASE(truncated_files_give_the_same_error),
         DIRECT_CASE(many_threads_read_at_once),
+        MAPPED_CASE(large_files_are_mapped),
+        MAPPED_CASE(used_pages_are_dropped),
+        MAPPED_CASE(truncated_files_end_the_use),
+        MAPPED_CASE(files_that_grow_again_are_an_error),
+        MAPPED_CASE(other_bus_errors_go_to_their_handler),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

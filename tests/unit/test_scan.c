@@ -125,7 +125,34 @@ static void test_files_are_one_stream(void **state) {
     free(tokens);
 }
 
-/* The ranges' words add up to the whole's, for any cuts. */
+/* Large pieces: of a file where it is mapped, and of several files, which are read. */
+static void test_large_files(void **state) {
+    static const size_t sizes[] = {1001, 9000003, 70001};
+    const size_t count = sizes[0] + sizes[1] + sizes[2];
+    uint32_t *tokens = grab_tokens(11, 60000, count);
+    file_name names[COUNT(sizes)];
+    const char *paths[COUNT(sizes)];
+
+    (void)state;
+    for (size_t k = 0, first = 0; k < COUNT(sizes); first += sizes[k++]) {
+        char name[8];
+
+        snprintf(name, sizeof name, "large%zu", k);
+        names[k] = name_in(&place, name);
+        paths[k] = names[k].path;
+        write_tokens(paths[k], IRON_DTYPE_U16, tokens + first, sizes[k]);
+    }
+    for (uint32_t threads = 1; threads <= 2; threads++) /* of two threads, each has too little */
+        for (uint64_t chunk = 0; chunk <= 1 << 20; chunk += 1 << 20) {
+            iron_scan_options o = scan_options(threads, chunk);
+            iron_manifest *m = scan_paths(IRON_DTYPE_U16, paths, COUNT(sizes), &o);
+
+            assert_scanned(m, tokens, count);
+            iron_manifest_destroy(m);
+        }
+    free(tokens);
+}
+
 /* Files that begin at any position modulo 4 and end anywhere in pieces, of every width. */
 static void test_seals_of_files(void **state) {
     static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U32,
@@ -176,6 +203,7 @@ static void test_seals_of_files(void **state) {
     }
 }
 
+/* The ranges' words add up to the whole's, for any cuts. */
 static void test_ranges(void **state) {
     const size_t count = 150001;
     uint32_t *tokens = grab_tokens(9, 70000, count);
@@ -529,6 +557,7 @@ int main(void) {
         cmocka_unit_test(test_runs_of_one_token),
         cmocka_unit_test(test_files_are_one_stream),
         cmocka_unit_test(test_seals_of_files),
+        cmocka_unit_test(test_large_files),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_pipes),
         cmocka_unit_test(test_seals_of_pipes),

@@ -33,8 +33,17 @@
  * Two shuffles, unpacklo and unpackhi, turn rows of tokens into P and Q and leave the quads in the
  * order 0 2 1 3; z is made in an order that fits. The scramble works on eight quads at a time: the
  * first four in even lanes, the other four in odd ones, so that one shift and one blend make an M
- * from k0 and k1. T uses pairs and odd tokens, as above. Operations per eight quads: 29 for the
- * keys, 36 for products, 16 for T, 8 for the statistics.
+ * from k0 and k1. T uses pairs and odd tokens, as above; with statistics, a block's tokens are
+ * summed in 32-bit lanes, and once more in the other way if its largest token shows that these may
+ * have overflowed: they cannot for vocabularies up to 2^22. Operations per eight quads: 28 for the
+ * keys, 36 for products, 4 for T (12 without statistics), 4 for the largest token, 4 for the
+ * smallest.
+ *
+ * 16-bit tokens are read as they are stored. Each 64-bit lane is a quad, and two vectors become P
+ * and Q with the first and the second half of eight quads in 32-bit lanes, four of one vector in
+ * even lanes and four of the other in odd ones. From these come t0 ... t3, a lane per quad, as the
+ * keys are: no pairing. Both lanes of all sums are multiplied, the odd ones after a shift.
+ * Operations per eight quads: 22 for the keys, 38 for products, 4 for T, 2 for each extreme.
  */
 #include "ops/tokens/tokens_cpu.h"
 
@@ -180,26 +189,26 @@ static iron__contribution tokens_avx2(const iron__tokens_run *run) {
 #define ODD_LANES  0xAA
 
 typedef struct quad_sums {
-    __m256i a, b, pairs, odds; /* 64-bit lanes */
-    __m256i min, max;          /* 32-bit lanes */
+    __m256i a, b; /* 64-bit lanes */
+    __m256i pairs, odds;
+    __m256i t;        /* with statistics, instead of pairs and odds; 32-bit lanes */
+    __m256i min, max; /* 32-bit lanes */
 } quad_sums;
 
-/* (k0, k1) of the first four of eight quads and of the other four. */
-typedef struct key_pairs {
-    __m256i first, other;
-} key_pairs;
+/* The keys of eight quads. */
+typedef struct quad_keys {
+    __m256i k0, k1;
+} quad_keys;
 
 AVX2_INLINE __m256i all(uint32_t x) { return _mm256_set1_epi32((int)x); }
 
-/* z of eight quads, beginning with this one, before the rounds. */
-AVX2_INLINE __m256i start_at(uint32_t low_quad) {
-    const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
-
+/* z of eight quads before the rounds; `order` says which quad of the turn each lane has. */
+AVX2_INLINE __m256i start_at(uint32_t low_quad, __m256i order) {
     return _mm256_add_epi32(all(iron__quads_start(low_quad)),
                             _mm256_mullo_epi32(order, all(IRON_SEAL_STEP)));
 }
 
-AVX2_INLINE key_pairs keys_of(__m256i z, uint64_t window) {
+AVX2_INLINE quad_keys keys_of(__m256i z, uint64_t window) {
     __m256i k0, k1;
 
     z = _mm256_xor_si256(z, _mm256_srli_epi32(z, IRON_SEAL_SHIFT_0));
@@ -209,9 +218,7 @@ AVX2_INLINE key_pairs keys_of(__m256i z, uint64_t window) {
     z = _mm256_xor_si256(z, _mm256_srli_epi32(z, IRON_SEAL_SHIFT_2));
     k0 = _mm256_xor_si256(z, all((uint32_t)window));
     k1 = _mm256_add_epi32(_mm256_mullo_epi32(z, all(IRON_SEAL_STEP)), all(IRON_SEAL_OTHER));
-    k1 = _mm256_xor_si256(k1, all((uint32_t)(window >> 32)));
-    return (key_pairs){_mm256_blend_epi32(k0, _mm256_slli_epi64(k1, 32), ODD_LANES),
-                       _mm256_blend_epi32(_mm256_srli_epi64(k0, 32), k1, ODD_LANES)};
+    return (quad_keys){k0, _mm256_xor_si256(k1, all((uint32_t)(window >> 32)))};
 }
 
 /* (k2, k3) from (k0, k1). */
@@ -229,20 +236,24 @@ AVX2_INLINE __m256i add_product(__m256i sum, __m256i x, __m256i y) {
     return _mm256_add_epi64(sum, _mm256_mul_epu32(x, y));
 }
 
+AVX2_INLINE __m256i load(const void *tokens) { return _mm256_loadu_si256(tokens); }
+
 AVX2_INLINE void add_pairs(quad_sums *s, __m256i pairs) {
     s->pairs = _mm256_add_epi64(s->pairs, pairs);
     s->odds = _mm256_add_epi64(s->odds, upper(pairs));
 }
 
-AVX2_INLINE void look_at(quad_sums *s, __m256i tokens) {
-    s->min = _mm256_min_epu32(s->min, tokens);
+/* T and the statistics. */
+AVX2_INLINE void look_at(quad_sums *s, __m256i tokens, iron__quads_want want) {
+    s->t = _mm256_add_epi32(s->t, tokens);
     s->max = _mm256_max_epu32(s->max, tokens);
+    if (want == IRON_QUADS_WANT_MIN_MAX)
+        s->min = _mm256_min_epu32(s->min, tokens);
 }
 
-/* Four quads. */
-AVX2_INLINE void add_quads(quad_sums *s, const uint32_t *tokens, __m256i m, bool with_stats) {
-    __m256i r0 = _mm256_loadu_si256((const __m256i *)tokens);
-    __m256i r1 = _mm256_loadu_si256((const __m256i *)(tokens + 8));
+/* Four quads; m is (k0, k1) of each. */
+AVX2_INLINE void add_quads(quad_sums *s, const uint32_t *tokens, __m256i m, iron__quads_want want) {
+    __m256i r0 = load(tokens), r1 = load(tokens + 8);
     __m256i p = _mm256_unpacklo_epi64(r0, r1), q = _mm256_unpackhi_epi64(r0, r1);
     __m256i n = rotated(m);
     __m256i pm = _mm256_add_epi32(p, m), qn = _mm256_add_epi32(q, n);
@@ -252,12 +263,27 @@ AVX2_INLINE void add_quads(quad_sums *s, const uint32_t *tokens, __m256i m, bool
     s->a = add_product(s->a, qn, upper(qn));
     s->b = add_product(s->b, pn, qm);
     s->b = add_product(s->b, upper(pn), upper(qm));
-    add_pairs(s, p);
-    add_pairs(s, q);
-    if (with_stats) {
-        look_at(s, r0);
-        look_at(s, r1);
+    if (want == IRON_QUADS_WANT_NONE) {
+        add_pairs(s, p);
+        add_pairs(s, q);
+    } else {
+        look_at(s, r0, want);
+        look_at(s, r1, want);
     }
+}
+
+AVX2_INLINE uint64_t sum_of_narrow_lanes(__m256i x) {
+    return sum_of_lanes(_mm256_and_si256(x, _mm256_set1_epi64x(UINT32_MAX))) +
+           sum_of_lanes(upper(x));
+}
+
+/* T of whole turns, for tokens of any size. */
+static AVX2 uint64_t sum_of_tokens(const uint32_t *tokens, size_t turns) {
+    quad_sums s = {.pairs = _mm256_setzero_si256(), .odds = _mm256_setzero_si256()};
+
+    for (size_t k = 0; k < 4 * turns; k++)
+        add_pairs(&s, load(tokens + k * 8));
+    return sum_of_lanes(s.pairs) - UINT32_MAX * sum_of_lanes(s.odds);
 }
 
 AVX2_INLINE void fold_extremes(const quad_sums *s, iron__quads_sums *out) {
@@ -269,50 +295,125 @@ AVX2_INLINE void fold_extremes(const quad_sums *s, iron__quads_sums *out) {
         iron__quads_extremes(out, min[k], max[k], true);
 }
 
-AVX2_INLINE void seal_turns(const iron__quads_part *part, size_t turns, bool with_stats,
+AVX2_INLINE void seal_turns(const iron__quads_part *part, size_t turns, iron__quads_want want,
                             iron__quads_sums *out) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
     const __m256i zero = _mm256_setzero_si256();
     const uint32_t *tokens = part->tokens;
-    __m256i z = start_at(part->low_quad);
-    quad_sums s = {zero, zero, zero, zero, all(UINT32_MAX), zero};
+    __m256i z = start_at(part->low_quad, order);
+    quad_sums s = {zero, zero, zero, zero, zero, all(UINT32_MAX), zero};
 
     for (size_t k = 0; k < turns; k++, tokens += (size_t)4 * TURN_QUADS) {
-        key_pairs m = keys_of(z, part->window);
+        quad_keys keys = keys_of(z, part->window);
+        __m256i first = _mm256_blend_epi32(keys.k0, _mm256_slli_epi64(keys.k1, 32), ODD_LANES);
+        __m256i other = _mm256_blend_epi32(upper(keys.k0), keys.k1, ODD_LANES);
 
         iron__quads_prefetch(part, tokens);
         iron__quads_prefetch(part, tokens + 16);
-        add_quads(&s, tokens, m.first, with_stats);
-        add_quads(&s, tokens + 16, m.other, with_stats);
+        add_quads(&s, tokens, first, want);
+        add_quads(&s, tokens + 16, other, want);
         z = _mm256_add_epi32(z, all(TURN_QUADS * IRON_SEAL_STEP));
     }
     out->a += sum_of_lanes(s.a);
     out->b += sum_of_lanes(s.b);
-    out->t += sum_of_lanes(s.pairs) - UINT32_MAX * sum_of_lanes(s.odds);
-    if (with_stats)
+    if (want == IRON_QUADS_WANT_NONE) {
+        out->t += sum_of_lanes(s.pairs) - UINT32_MAX * sum_of_lanes(s.odds);
+        return;
+    }
+    if (turns > 0)
         fold_extremes(&s, out);
+    out->t += iron__quads_t_fits(out->max, 4 * turns) ? sum_of_narrow_lanes(s.t)
+                                                      : sum_of_tokens(part->tokens, turns);
 }
 
-static AVX2 void seal(const iron__quads_part *part, iron__quads_sums *sums) {
-    size_t turns = part->quads / TURN_QUADS;
-    iron__quads_part rest = iron__quads_rest(part, turns * TURN_QUADS);
-
-    seal_turns(part, turns, false, sums);
-    iron__quads_one_by_one(&rest, sums);
-}
-
-static AVX2 void seal_stats(const iron__quads_part *part, iron__quads_sums *sums) {
-    size_t turns = part->quads / TURN_QUADS;
-    iron__quads_part rest = iron__quads_rest(part, turns * TURN_QUADS);
-
-    seal_turns(part, turns, true, sums);
-    iron__quads_one_by_one_stats(&rest, sums);
-}
+#define ROW_FUNCTION static AVX2
+IRON_QUADS_DEFINE_LOOPS()
 
 static void quads_avx2(const iron__quads_run *run, iron__seal_words *words,
                        iron__token_stats *stats) {
-    static const iron__quads_loops loops = {seal, seal_stats, NULL};
-
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
+}
+
+typedef struct quad_sums_u16 {
+    __m256i a, b;     /* 64-bit lanes */
+    __m256i t;        /* 32-bit lanes */
+    __m256i min, max; /* 16-bit lanes */
+} quad_sums_u16;
+
+AVX2_INLINE __m256i rotated_by(__m256i x, int by) {
+    return _mm256_or_si256(_mm256_slli_epi32(x, by), _mm256_srli_epi32(x, 32 - by));
+}
+
+/* Adds the products x * y of all 32-bit lanes. */
+AVX2_INLINE __m256i add_products(__m256i sum, __m256i x, __m256i y) {
+    return add_product(add_product(sum, x, y), upper(x), upper(y));
+}
+
+/* Eight quads. Loads one token pair apart move odd lanes to even ones and back without a
+ * shuffle. */
+AVX2_INLINE void add_quads_u16(quad_sums_u16 *s, const uint16_t *tokens, quad_keys k,
+                               iron__quads_want want) {
+    __m256i r0 = load(tokens), r1 = load(tokens + 16);
+    __m256i p = _mm256_blend_epi32(r0, load(tokens + 14), ODD_LANES);
+    __m256i q = _mm256_blend_epi32(load(tokens + 2), r1, ODD_LANES);
+    __m256i t0 = _mm256_and_si256(p, all(UINT16_MAX)), t1 = _mm256_srli_epi32(p, 16);
+    __m256i t2 = _mm256_and_si256(q, all(UINT16_MAX)), t3 = _mm256_srli_epi32(q, 16);
+    __m256i k2 = rotated_by(k.k0, IRON_SEAL_ROTATE_2);
+    __m256i k3 = rotated_by(k.k1, IRON_SEAL_ROTATE_3);
+
+    s->a = add_products(s->a, _mm256_add_epi32(t0, k.k0), _mm256_add_epi32(t1, k.k1));
+    s->a = add_products(s->a, _mm256_add_epi32(t2, k2), _mm256_add_epi32(t3, k3));
+    s->b = add_products(s->b, _mm256_add_epi32(t0, k2), _mm256_add_epi32(t2, k.k0));
+    s->b = add_products(s->b, _mm256_add_epi32(t1, k3), _mm256_add_epi32(t3, k.k1));
+    s->t = _mm256_add_epi32(s->t,
+                            _mm256_add_epi32(_mm256_add_epi32(t0, t1), _mm256_add_epi32(t2, t3)));
+    if (want != IRON_QUADS_WANT_NONE)
+        s->max = _mm256_max_epu16(s->max, _mm256_max_epu16(r0, r1));
+    if (want == IRON_QUADS_WANT_MIN_MAX)
+        s->min = _mm256_min_epu16(s->min, _mm256_min_epu16(r0, r1));
+}
+
+AVX2_INLINE uint32_t min_of_lanes_u16(__m256i x) {
+    __m128i half = _mm_min_epu16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+
+    return (uint32_t)_mm_extract_epi16(_mm_minpos_epu16(half), 0);
+}
+
+AVX2_INLINE uint32_t max_of_lanes_u16(__m256i x) {
+    return UINT16_MAX - min_of_lanes_u16(_mm256_xor_si256(x, all(UINT32_MAX)));
+}
+
+/* A lane of T takes one quad per turn. */
+_Static_assert(IRON_QUADS_BLOCK / TURN_QUADS * 4 <= UINT32_MAX / UINT16_MAX,
+               "T of a block fits 32-bit lanes");
+
+AVX2_INLINE void seal_turns_u16(const iron__quads_part *part, size_t turns, iron__quads_want want,
+                                iron__quads_sums *out) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i zero = _mm256_setzero_si256();
+    const uint16_t *tokens = part->tokens;
+    __m256i z = start_at(part->low_quad, order);
+    quad_sums_u16 s = {zero, zero, zero, all(UINT32_MAX), zero};
+
+    for (size_t k = 0; k < turns; k++, tokens += (size_t)4 * TURN_QUADS) {
+        iron__quads_prefetch(part, tokens);
+        add_quads_u16(&s, tokens, keys_of(z, part->window), want);
+        z = _mm256_add_epi32(z, all(TURN_QUADS * IRON_SEAL_STEP));
+    }
+    out->a += sum_of_lanes(s.a);
+    out->b += sum_of_lanes(s.b);
+    out->t += sum_of_narrow_lanes(s.t);
+    iron__quads_extremes(out, min_of_lanes_u16(s.min), max_of_lanes_u16(s.max),
+                         turns > 0 && want != IRON_QUADS_WANT_NONE);
+}
+
+IRON_QUADS_DEFINE_LOOPS(_u16)
+
+static void quads_avx2_u16(const iron__quads_run_u16 *run, iron__seal_words *words,
+                           iron__token_stats *stats) {
+    const iron__quads_run shape = {NULL, run->quads, run->first_quad, run->vocab};
+
+    iron__quads_by_parts(&shape, run->tokens, 4 * sizeof(uint16_t), &loops_u16, words, stats);
 }
 
 #define TOKENS_IDEA "8 tokens per operation, quotients summed instead of remainders"
@@ -323,10 +424,10 @@ const iron__vector_rows iron__rows_avx2 = {
                TOKENS_IDEA, "tokens.cpu.scalar"},
     .tokens_threads = {"tokens.cpu.champion.avx2", "champion", IRON_CPU_AVX2, tokens_avx2, true,
                        false, TOKENS_IDEA ", on all threads", "tokens.cpu.vector.avx2"},
-    .seal = {"seal.cpu.vector.avx2", "vector", IRON_CPU_AVX2, quads_avx2, NULL, false, SEAL_IDEA,
-             "seal.cpu.reference"},
-    .seal_threads = {"seal.cpu.champion.avx2", "champion", IRON_CPU_AVX2, quads_avx2, NULL, true,
-                     SEAL_IDEA ", on all threads", "seal.cpu.vector.avx2"},
+    .seal = {"seal.cpu.vector.avx2", "vector", IRON_CPU_AVX2, quads_avx2, quads_avx2_u16, false,
+             SEAL_IDEA, "seal.cpu.reference"},
+    .seal_threads = {"seal.cpu.champion.avx2", "champion", IRON_CPU_AVX2, quads_avx2,
+                     quads_avx2_u16, true, SEAL_IDEA ", on all threads", "seal.cpu.vector.avx2"},
 };
 
 #else

@@ -16,8 +16,9 @@
  *
  * The seal and the statistics, sixteen quads per turn. Unpacking leaves eight quads in the order
  * 0 4 1 5 2 6 3 7. Two things are new: a masked shuffle makes an M from k0 and k1 in one operation,
- * and there is a rotation with a count per lane. Operations per sixteen quads: 19 for the keys, 36
- * for products, 16 for T, 8 for the statistics, on two ports.
+ * and there is a rotation with a count per lane. Operations per sixteen quads, on two ports: 18 for
+ * the keys, 38 for products, 4 for T (12 without statistics), 4 for the largest token, 4 for the
+ * smallest. For 16-bit tokens: 18, 38, 4, 2 and 2.
  */
 #include "ops/tokens/tokens_cpu.h"
 
@@ -176,26 +177,26 @@ static iron__contribution tokens_avx512(const iron__tokens_run *run) {
 #define ODD_LANES  0xAAAA
 
 typedef struct quad_sums {
-    __m512i a, b, pairs, odds; /* 64-bit lanes */
-    __m512i min, max;          /* 32-bit lanes */
+    __m512i a, b; /* 64-bit lanes */
+    __m512i pairs, odds;
+    __m512i t;        /* with statistics, instead of pairs and odds; 32-bit lanes */
+    __m512i min, max; /* 32-bit lanes */
 } quad_sums;
 
-/* (k0, k1) of the first eight of sixteen quads and of the other eight. */
-typedef struct key_pairs {
-    __m512i first, other;
-} key_pairs;
+/* The keys of sixteen quads. */
+typedef struct quad_keys {
+    __m512i k0, k1;
+} quad_keys;
 
 AVX512_INLINE __m512i all(uint32_t x) { return _mm512_set1_epi32((int)x); }
 
-/* z of sixteen quads, beginning with this one, before the rounds. */
-AVX512_INLINE __m512i start_at(uint32_t low_quad) {
-    const __m512i order = _mm512_setr_epi32(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15);
-
+/* z of sixteen quads before the rounds; `order` says which quad of the turn each lane has. */
+AVX512_INLINE __m512i start_at(uint32_t low_quad, __m512i order) {
     return _mm512_add_epi32(all(iron__quads_start(low_quad)),
                             _mm512_mullo_epi32(order, all(IRON_SEAL_STEP)));
 }
 
-AVX512_INLINE key_pairs keys_of(__m512i z, uint64_t window) {
+AVX512_INLINE quad_keys keys_of(__m512i z, uint64_t window) {
     __m512i k0, k1;
 
     z = _mm512_xor_si512(z, _mm512_srli_epi32(z, IRON_SEAL_SHIFT_0));
@@ -205,15 +206,22 @@ AVX512_INLINE key_pairs keys_of(__m512i z, uint64_t window) {
     z = _mm512_xor_si512(z, _mm512_srli_epi32(z, IRON_SEAL_SHIFT_2));
     k0 = _mm512_xor_si512(z, all((uint32_t)window));
     k1 = _mm512_add_epi32(_mm512_mullo_epi32(z, all(IRON_SEAL_STEP)), all(IRON_SEAL_OTHER));
-    k1 = _mm512_xor_si512(k1, all((uint32_t)(window >> 32)));
-    return (key_pairs){_mm512_mask_shuffle_epi32(k0, ODD_LANES, k1, _MM_PERM_CCAA),
-                       _mm512_mask_shuffle_epi32(k1, EVEN_LANES, k0, _MM_PERM_DDBB)};
+    return (quad_keys){k0, _mm512_xor_si512(k1, all((uint32_t)(window >> 32)))};
 }
 
 /* (k2, k3) from (k0, k1). */
 AVX512_INLINE __m512i rotated(__m512i m) {
     return _mm512_rolv_epi32(
         m, _mm512_set1_epi64((long long)IRON_SEAL_ROTATE_3 << 32 | IRON_SEAL_ROTATE_2));
+}
+
+/* The even lanes of x, and between them those of y; or the odd ones. */
+AVX512_INLINE __m512i even_lanes(__m512i x, __m512i y) {
+    return _mm512_mask_shuffle_epi32(x, ODD_LANES, y, _MM_PERM_CCAA);
+}
+
+AVX512_INLINE __m512i odd_lanes(__m512i x, __m512i y) {
+    return _mm512_mask_shuffle_epi32(y, EVEN_LANES, x, _MM_PERM_DDBB);
 }
 
 AVX512_INLINE __m512i upper(__m512i x) { return _mm512_srli_epi64(x, 32); }
@@ -227,13 +235,17 @@ AVX512_INLINE void add_pairs(quad_sums *s, __m512i pairs) {
     s->odds = _mm512_add_epi64(s->odds, upper(pairs));
 }
 
-AVX512_INLINE void look_at(quad_sums *s, __m512i tokens) {
-    s->min = _mm512_min_epu32(s->min, tokens);
+/* T and the statistics. */
+AVX512_INLINE void look_at(quad_sums *s, __m512i tokens, iron__quads_want want) {
+    s->t = _mm512_add_epi32(s->t, tokens);
     s->max = _mm512_max_epu32(s->max, tokens);
+    if (want == IRON_QUADS_WANT_MIN_MAX)
+        s->min = _mm512_min_epu32(s->min, tokens);
 }
 
-/* Eight quads. */
-AVX512_INLINE void add_quads(quad_sums *s, const uint32_t *tokens, __m512i m, bool with_stats) {
+/* Eight quads; m is (k0, k1) of each. */
+AVX512_INLINE void add_quads(quad_sums *s, const uint32_t *tokens, __m512i m,
+                             iron__quads_want want) {
     __m512i r0 = _mm512_loadu_si512(tokens), r1 = _mm512_loadu_si512(tokens + 16);
     __m512i p = _mm512_unpacklo_epi64(r0, r1), q = _mm512_unpackhi_epi64(r0, r1);
     __m512i n = rotated(m);
@@ -244,58 +256,149 @@ AVX512_INLINE void add_quads(quad_sums *s, const uint32_t *tokens, __m512i m, bo
     s->a = add_product(s->a, qn, upper(qn));
     s->b = add_product(s->b, pn, qm);
     s->b = add_product(s->b, upper(pn), upper(qm));
-    add_pairs(s, p);
-    add_pairs(s, q);
-    if (with_stats) {
-        look_at(s, r0);
-        look_at(s, r1);
+    if (want == IRON_QUADS_WANT_NONE) {
+        add_pairs(s, p);
+        add_pairs(s, q);
+    } else {
+        look_at(s, r0, want);
+        look_at(s, r1, want);
     }
 }
 
-AVX512_INLINE void seal_turns(const iron__quads_part *part, size_t turns, bool with_stats,
+AVX512_INLINE uint64_t sum_of_narrow_lanes(__m512i x) {
+    return sum_of_lanes(_mm512_and_si512(x, _mm512_set1_epi64(UINT32_MAX))) +
+           sum_of_lanes(upper(x));
+}
+
+/* T of whole turns, for tokens of any size. */
+static AVX512 uint64_t sum_of_tokens(const uint32_t *tokens, size_t turns) {
+    quad_sums s = {.pairs = _mm512_setzero_si512(), .odds = _mm512_setzero_si512()};
+
+    for (size_t k = 0; k < 4 * turns; k++)
+        add_pairs(&s, _mm512_loadu_si512(tokens + k * 16));
+    return sum_of_lanes(s.pairs) - UINT32_MAX * sum_of_lanes(s.odds);
+}
+
+AVX512_INLINE void seal_turns(const iron__quads_part *part, size_t turns, iron__quads_want want,
                               iron__quads_sums *out) {
+    const __m512i order = _mm512_setr_epi32(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15);
     const __m512i zero = _mm512_setzero_si512();
     const uint32_t *tokens = part->tokens;
-    __m512i z = start_at(part->low_quad);
-    quad_sums s = {zero, zero, zero, zero, all(UINT32_MAX), zero};
+    __m512i z = start_at(part->low_quad, order);
+    quad_sums s = {zero, zero, zero, zero, zero, all(UINT32_MAX), zero};
+    uint32_t max;
 
     for (size_t k = 0; k < turns; k++, tokens += (size_t)4 * TURN_QUADS) {
-        key_pairs m = keys_of(z, part->window);
+        quad_keys keys = keys_of(z, part->window);
 
         for (size_t line = 0; line < 64; line += 16)
             iron__quads_prefetch(part, tokens + line);
-        add_quads(&s, tokens, m.first, with_stats);
-        add_quads(&s, tokens + 32, m.other, with_stats);
+        add_quads(&s, tokens, even_lanes(keys.k0, keys.k1), want);
+        add_quads(&s, tokens + 32, odd_lanes(keys.k0, keys.k1), want);
         z = _mm512_add_epi32(z, all(TURN_QUADS * IRON_SEAL_STEP));
     }
     out->a += sum_of_lanes(s.a);
     out->b += sum_of_lanes(s.b);
-    out->t += sum_of_lanes(s.pairs) - UINT32_MAX * sum_of_lanes(s.odds);
-    iron__quads_extremes(out, _mm512_reduce_min_epu32(s.min), _mm512_reduce_max_epu32(s.max),
-                         with_stats);
+    if (want == IRON_QUADS_WANT_NONE) {
+        out->t += sum_of_lanes(s.pairs) - UINT32_MAX * sum_of_lanes(s.odds);
+        return;
+    }
+    max = _mm512_reduce_max_epu32(s.max);
+    iron__quads_extremes(out, _mm512_reduce_min_epu32(s.min), max, turns > 0);
+    out->t += iron__quads_t_fits(max, 4 * turns) ? sum_of_narrow_lanes(s.t)
+                                                 : sum_of_tokens(part->tokens, turns);
 }
 
-static AVX512 void seal(const iron__quads_part *part, iron__quads_sums *sums) {
-    size_t turns = part->quads / TURN_QUADS;
-    iron__quads_part rest = iron__quads_rest(part, turns * TURN_QUADS);
-
-    seal_turns(part, turns, false, sums);
-    iron__quads_one_by_one(&rest, sums);
-}
-
-static AVX512 void seal_stats(const iron__quads_part *part, iron__quads_sums *sums) {
-    size_t turns = part->quads / TURN_QUADS;
-    iron__quads_part rest = iron__quads_rest(part, turns * TURN_QUADS);
-
-    seal_turns(part, turns, true, sums);
-    iron__quads_one_by_one_stats(&rest, sums);
-}
+#define ROW_FUNCTION static AVX512
+IRON_QUADS_DEFINE_LOOPS()
 
 static void quads_avx512(const iron__quads_run *run, iron__seal_words *words,
                          iron__token_stats *stats) {
-    static const iron__quads_loops loops = {seal, seal_stats, NULL};
-
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
+}
+
+typedef struct quad_sums_u16 {
+    __m512i a, b;     /* 64-bit lanes */
+    __m512i t;        /* 32-bit lanes */
+    __m512i min, max; /* 16-bit lanes */
+} quad_sums_u16;
+
+/* Adds the products x * y of all 32-bit lanes. Shifts are done by one port and shuffles by the
+ * other. */
+AVX512_INLINE __m512i add_products(__m512i sum, __m512i x, __m512i y) {
+#ifdef IRON_SHIFTS_ONLY /* for measuring */
+    return add_product(add_product(sum, x, y), upper(x), upper(y));
+#else
+    return add_product(add_product(sum, x, y), upper(x), _mm512_shuffle_epi32(y, _MM_PERM_DDBB));
+#endif
+}
+
+/* Sixteen quads. */
+AVX512_INLINE void add_quads_u16(quad_sums_u16 *s, const uint16_t *tokens, quad_keys k,
+                                 iron__quads_want want) {
+    __m512i r0 = _mm512_loadu_si512(tokens), r1 = _mm512_loadu_si512(tokens + 32);
+    __m512i p = even_lanes(r0, r1), q = odd_lanes(r0, r1);
+    __m512i t0 = _mm512_and_si512(p, all(UINT16_MAX)), t1 = _mm512_srli_epi32(p, 16);
+    __m512i t2 = _mm512_and_si512(q, all(UINT16_MAX)), t3 = _mm512_srli_epi32(q, 16);
+    __m512i k2 = _mm512_rol_epi32(k.k0, IRON_SEAL_ROTATE_2);
+    __m512i k3 = _mm512_rol_epi32(k.k1, IRON_SEAL_ROTATE_3);
+
+    s->a = add_products(s->a, _mm512_add_epi32(t0, k.k0), _mm512_add_epi32(t1, k.k1));
+    s->a = add_products(s->a, _mm512_add_epi32(t2, k2), _mm512_add_epi32(t3, k3));
+    s->b = add_products(s->b, _mm512_add_epi32(t0, k2), _mm512_add_epi32(t2, k.k0));
+    s->b = add_products(s->b, _mm512_add_epi32(t1, k3), _mm512_add_epi32(t3, k.k1));
+    s->t = _mm512_add_epi32(s->t,
+                            _mm512_add_epi32(_mm512_add_epi32(t0, t1), _mm512_add_epi32(t2, t3)));
+    if (want != IRON_QUADS_WANT_NONE)
+        s->max = _mm512_max_epu16(s->max, _mm512_max_epu16(r0, r1));
+    if (want == IRON_QUADS_WANT_MIN_MAX)
+        s->min = _mm512_min_epu16(s->min, _mm512_min_epu16(r0, r1));
+}
+
+AVX512_INLINE uint32_t min_of_lanes_u16(__m512i x) {
+    __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+    __m128i quarter =
+        _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+
+    return (uint32_t)_mm_extract_epi16(_mm_minpos_epu16(quarter), 0);
+}
+
+AVX512_INLINE uint32_t max_of_lanes_u16(__m512i x) {
+    return UINT16_MAX - min_of_lanes_u16(_mm512_xor_si512(x, all(UINT32_MAX)));
+}
+
+/* A lane of T takes one quad per turn. */
+_Static_assert(IRON_QUADS_BLOCK / TURN_QUADS * 4 <= UINT32_MAX / UINT16_MAX,
+               "T of a block fits 32-bit lanes");
+
+AVX512_INLINE void seal_turns_u16(const iron__quads_part *part, size_t turns, iron__quads_want want,
+                                  iron__quads_sums *out) {
+    const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+    const __m512i zero = _mm512_setzero_si512();
+    const uint16_t *tokens = part->tokens;
+    __m512i z = start_at(part->low_quad, order);
+    quad_sums_u16 s = {zero, zero, zero, all(UINT32_MAX), zero};
+
+    for (size_t k = 0; k < turns; k++, tokens += (size_t)4 * TURN_QUADS) {
+        iron__quads_prefetch(part, tokens);
+        iron__quads_prefetch(part, tokens + 32);
+        add_quads_u16(&s, tokens, keys_of(z, part->window), want);
+        z = _mm512_add_epi32(z, all(TURN_QUADS * IRON_SEAL_STEP));
+    }
+    out->a += sum_of_lanes(s.a);
+    out->b += sum_of_lanes(s.b);
+    out->t += sum_of_narrow_lanes(s.t);
+    iron__quads_extremes(out, min_of_lanes_u16(s.min), max_of_lanes_u16(s.max),
+                         turns > 0 && want != IRON_QUADS_WANT_NONE);
+}
+
+IRON_QUADS_DEFINE_LOOPS(_u16)
+
+static void quads_avx512_u16(const iron__quads_run_u16 *run, iron__seal_words *words,
+                             iron__token_stats *stats) {
+    const iron__quads_run shape = {NULL, run->quads, run->first_quad, run->vocab};
+
+    iron__quads_by_parts(&shape, run->tokens, 4 * sizeof(uint16_t), &loops_u16, words, stats);
 }
 
 #define TOKENS_IDEA "16 tokens per operation, quotients summed instead of remainders"
@@ -306,10 +409,11 @@ const iron__vector_rows iron__rows_avx512 = {
                TOKENS_IDEA, "tokens.cpu.scalar"},
     .tokens_threads = {"tokens.cpu.champion.avx512", "champion", IRON_CPU_AVX512, tokens_avx512,
                        true, false, TOKENS_IDEA ", on all threads", "tokens.cpu.vector.avx512"},
-    .seal = {"seal.cpu.vector.avx512", "vector", IRON_CPU_AVX512, quads_avx512, NULL, false,
-             SEAL_IDEA, "seal.cpu.reference"},
-    .seal_threads = {"seal.cpu.champion.avx512", "champion", IRON_CPU_AVX512, quads_avx512, NULL,
-                     true, SEAL_IDEA ", on all threads", "seal.cpu.vector.avx512"},
+    .seal = {"seal.cpu.vector.avx512", "vector", IRON_CPU_AVX512, quads_avx512, quads_avx512_u16,
+             false, SEAL_IDEA, "seal.cpu.reference"},
+    .seal_threads = {"seal.cpu.champion.avx512", "champion", IRON_CPU_AVX512, quads_avx512,
+                     quads_avx512_u16, true, SEAL_IDEA ", on all threads",
+                     "seal.cpu.vector.avx512"},
 };
 
 #else

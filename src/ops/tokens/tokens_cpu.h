@@ -107,6 +107,37 @@ static inline void iron__quads_extremes(iron__quads_sums *sums, uint32_t min, ui
     }
 }
 
+/* What a loop computes besides the seal. */
+typedef enum iron__quads_want {
+    IRON_QUADS_WANT_NONE,
+    IRON_QUADS_WANT_MAX,
+    IRON_QUADS_WANT_MIN_MAX
+} iron__quads_want;
+
+/* The loops of an x86 row: whole turns by seal_turns<suffix>, the remaining quads one by one.
+ * `want` is a constant in each. The file defines TURN_QUADS and ROW_FUNCTION: static, and its
+ * target. */
+#define IRON_QUADS_DEFINE_LOOP(name, suffix, want, one_by_one)                                     \
+    ROW_FUNCTION void name##suffix(const iron__quads_part *part, iron__quads_sums *sums) {         \
+        size_t turns = part->quads / TURN_QUADS;                                                   \
+        iron__quads_part rest = iron__quads_rest(part, turns * TURN_QUADS);                        \
+                                                                                                   \
+        seal_turns##suffix(part, turns, want, sums);                                               \
+        one_by_one(&rest, sums);                                                                   \
+    }
+#define IRON_QUADS_DEFINE_LOOPS(suffix)                                                            \
+    IRON_QUADS_DEFINE_LOOP(seal, suffix, IRON_QUADS_WANT_NONE, iron__quads_one_by_one)             \
+    IRON_QUADS_DEFINE_LOOP(seal_max, suffix, IRON_QUADS_WANT_MAX, iron__quads_one_by_one_stats)    \
+    IRON_QUADS_DEFINE_LOOP(seal_stats, suffix, IRON_QUADS_WANT_MIN_MAX,                            \
+                           iron__quads_one_by_one_stats)                                           \
+    static const iron__quads_loops loops##suffix = {seal##suffix, seal_stats##suffix,              \
+                                                    seal_max##suffix};
+
+/* Whether the sum of `count` tokens that are at most `max` fits 32 bits. */
+static inline bool iron__quads_t_fits(uint32_t max, size_t count) {
+    return (uint64_t)max * count <= UINT32_MAX;
+}
+
 static inline uint32_t iron__quads_rotate(uint32_t x, unsigned by) {
     return x << by | x >> (32 - by);
 }
