@@ -41,10 +41,10 @@
  * alike. */
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* Large files, of which each thread has several pieces: 2 MiB, so that a piece that is mapped has
+/* Large files, of which each thread has several pieces: 4 MiB, so that a piece that is mapped has
  * page tables of its own. What must be read is read 256 KiB at a time. */
-#define LARGE_PIECE_BUFFERS 8u
-#define LARGE_PIECES        8u
+#define LARGE_PIECE_BUFFERS 16u
+#define LARGE_PIECES        4u
 
 /* Progress is reported about so often: every 4 MiB, a millisecond. */
 #define PROGRESS_BYTES ((size_t)4 << 20)
@@ -676,11 +676,8 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
 
 static size_t piece_tokens_of(const scan_job *scan, uint64_t tokens, bool reads_files) {
     size_t some = buffer_tokens(scan->dtype), large = some * LARGE_PIECE_BUFFERS;
-    const char *kib = getenv("IRON_PIECE"); /* for measuring */
 
-    if (!reads_files || tokens / scan->threads < LARGE_PIECES * large)
-        return some;
-    return kib ? some * (size_t)atoi(kib) / (PIECE_BYTES >> 10) : large;
+    return reads_files && tokens / scan->threads >= LARGE_PIECES * large ? large : some;
 }
 
 static void workers_deinit(workers *all) {

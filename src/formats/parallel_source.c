@@ -43,7 +43,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -180,13 +179,6 @@ static bool is_cold(const file_map *map) {
     return missing > COLD_SAMPLES / 2;
 }
 
-/* For measuring. */
-static long setting(const char *name, long otherwise) {
-    const char *value = getenv(name);
-
-    return value ? strtol(value, NULL, 10) : otherwise;
-}
-
 /* Maps a file that is in the page cache. What a disk must deliver comes sooner by ordinary reads,
  * which read ahead. */
 static file_map map_cached(int fd, uint64_t bytes) {
@@ -195,7 +187,7 @@ static file_map map_cached(int fd, uint64_t bytes) {
     if (is_cold(&map))
         unmap_file(&map);
     /* so that dropping pages does not mark them as in frequent use */
-    if (map.bytes && setting("IRON_SEQUENTIAL", 1))
+    if (map.bytes)
         (void)madvise(map.bytes, map.size, MADV_SEQUENTIAL);
     return map;
 }
@@ -661,11 +653,7 @@ void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mod
     p->files.direct_mode = mode;
 }
 
-void iron__parallel_source_set_mapped(iron__parallel_source *p) {
-    const char *way = getenv("IRON_READ"); /* pread or map, for measuring */
-
-    p->files.is_mapping = !(way && strcmp(way, "pread") == 0);
-}
+void iron__parallel_source_set_mapped(iron__parallel_source *p) { p->files.is_mapping = true; }
 
 uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p->end - p->begin; }
 
@@ -762,11 +750,9 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
         *is_used = true;
         guard.begin = entry->map.bytes;
         guard.end = guard.begin + entry->map.size;
-        if (setting("IRON_POPULATE", 1))
-            populate(&entry->map, (size_t)at, bytes);
+        populate(&entry->map, (size_t)at, bytes);
         is_whole = use_guarded(&guard, use, context, guard.begin + at, &status, err);
-        if (setting("IRON_DROP", 1))
-            drop(&entry->map, (size_t)at, bytes);
+        drop(&entry->map, (size_t)at, bytes);
     }
     open_files_release(&p->files, index);
     return is_whole ? status : why_gone(p, index, token, count, err);

@@ -326,11 +326,7 @@ typedef struct quad_sums_u16 {
 /* Adds the products x * y of all 32-bit lanes. Shifts are done by one port and shuffles by the
  * other. */
 AVX512_INLINE __m512i add_products(__m512i sum, __m512i x, __m512i y) {
-#ifdef IRON_SHIFTS_ONLY /* for measuring */
-    return add_product(add_product(sum, x, y), upper(x), upper(y));
-#else
     return add_product(add_product(sum, x, y), upper(x), _mm512_shuffle_epi32(y, _MM_PERM_DDBB));
-#endif
 }
 
 /* Sixteen quads. */

@@ -22,7 +22,6 @@
 
 #include "core/hash.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 iron__contribution iron__tokens_scalar(const iron__tokens_run *run) {
@@ -219,24 +218,17 @@ static void reduce_block(const iron__quads_part *part, const iron__quads_loops *
     *stats = iron__token_stats_merge(*stats, block);
 }
 
-/* For measuring. */
-static size_t setting(const char *name, size_t otherwise) {
-    const char *value = getenv(name);
-
-    return value ? strtoul(value, NULL, 10) : otherwise;
-}
-
 /* The part that begins with this quad of the stream: at most `left` quads. Its tokens are not
  * set. */
-static iron__quads_part part_at(uint64_t quad, size_t left, bool is_block, size_t block) {
+static iron__quads_part part_at(uint64_t quad, size_t left, bool is_block) {
     uint64_t in_window = (UINT64_C(1) << 32) - (uint32_t)quad;
     iron__quads_part part = {
         .quads = left, .low_quad = (uint32_t)quad, .window = iron__seal_window(quad)};
 
     if (part.quads > in_window)
         part.quads = (size_t)in_window;
-    if (is_block && part.quads > block)
-        part.quads = block;
+    if (is_block && part.quads > IRON_QUADS_BLOCK)
+        part.quads = IRON_QUADS_BLOCK;
     return part;
 }
 
@@ -244,17 +236,15 @@ void iron__quads_by_parts(const iron__quads_run *run, const void *tokens, size_t
                           const iron__quads_loops *loops, iron__seal_words *words,
                           iron__token_stats *stats) {
     bool is_long = run->quads > IRON_PREFETCH_BYTES / quad_bytes;
-    size_t block = setting("IRON_BLOCK", IRON_QUADS_BLOCK);
-    size_t ahead = setting("IRON_AHEAD", IRON_PREFETCH_BYTES);
     iron__quads_sums sums = {0, 0, 0, 0, 0};
 
     for (size_t done = 0; done < run->quads;) {
         uint64_t quad = run->first_quad + done;
-        iron__quads_part part = part_at(quad, run->quads - done, stats || quad_bytes < 16, block);
+        iron__quads_part part = part_at(quad, run->quads - done, stats || quad_bytes < 16);
 
         part.tokens = (const char *)tokens + done * quad_bytes;
         part.quad_bytes = quad_bytes;
-        part.ahead = is_long ? ahead : 0;
+        part.ahead = is_long ? IRON_PREFETCH_BYTES : 0;
         if (stats)
             reduce_block(&part, loops, 4 * quad, run->vocab, &sums, stats);
         else
