@@ -13,7 +13,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +52,9 @@ iron_status iron__source_file_open(iron__source_file *file, iron_error *err) {
 void iron__source_file_close(iron__source_file *file) {
     if (file->fd >= 0 && !iron__path_is_stdin(file->path))
         close(file->fd);
+    free(file->ahead);
+    file->ahead = NULL;
+    file->ahead_count = 0;
     file->fd = -1;
 }
 
@@ -107,7 +112,10 @@ iron_status iron__source_file_read(iron__source_file *file, void *to, size_t wan
         file->ahead_count -= ahead;
         memmove(file->ahead, file->ahead + ahead, file->ahead_count);
     }
-    IRON_TRY(read_at(file, file->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
+    *got = 0;
+    if (!file->has_ended) /* a terminal would want a second end-of-file */
+        IRON_TRY(
+            read_at(file, file->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
     *got += ahead;
     file->offset += *got;
     return IRON_OK;
@@ -119,10 +127,18 @@ iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[I
 
     if (!iron__source_file_is_pipe(file))
         return read_at(file, file->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
-    IRON_TRY(read_at(file, file->offset + file->ahead_count,
-                     (char *)file->ahead + file->ahead_count, IRON_HEAD_BYTES - file->ahead_count,
-                     &more, stop, err));
-    file->ahead_count += more;
+    if (!file->ahead)
+        file->ahead = malloc(IRON_HEAD_BYTES);
+    if (!file->ahead)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the beginning of a pipe");
+    if (!file->has_ended) {
+        size_t want = IRON_HEAD_BYTES - file->ahead_count;
+
+        IRON_TRY(read_at(file, file->offset + file->ahead_count,
+                         (char *)file->ahead + file->ahead_count, want, &more, stop, err));
+        file->ahead_count += more;
+        file->has_ended = more < want;
+    }
     *got = file->ahead_count;
     memcpy(head, file->ahead, *got);
     return IRON_OK;
@@ -287,6 +303,9 @@ static int natural_compare(const char *a, const char *b) {
             if (order)
                 return order;
         } else {
+            /* the files of a directory stay together */
+            if (*x != *y && (*x == '/' || *y == '/'))
+                return *x == '/' ? -1 : 1;
             if (*x != *y)
                 return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
             x++;
@@ -333,51 +352,165 @@ static int by_natural_order(const void *a, const void *b) {
     return natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
-/* Subfolders and sidecars of token files are skipped. A file that stat cannot access is an error:
- * it would be a missing shard. */
-static iron_status add_entry(iron__file_list *list, const char *path, const char *name,
-                             iron_error *err) {
-    char *file = join(path, name);
+/* A directory that is being listed, and those that it is in. */
+typedef struct listing {
+    const char *path;
+    size_t root_length; /* of the path that the user named, with its slash */
+    const struct listing *parent;
     struct stat info;
-    int code;
+    size_t subfolders; /* that were not entered */
+    size_t not_chosen; /* by --include and --exclude */
+    size_t skipped;    /* not tokens; the first of them: */
+    char example[120];
+} listing;
 
-    if (file && stat(file, &info) != 0) {
-        code = errno;
-        iron__fail(err, IRON_E_IO, code, "cannot open %.120s: %s", file, strerror(code));
-        free(file);
-        return IRON_E_IO;
-    }
-    if (file && (S_ISDIR(info.st_mode) || is_sidecar(file))) {
-        free(file);
-        return IRON_OK;
-    }
-    return append(list, file, err);
+/* A glob without a slash matches the base name, one with a slash the path relative to the folder
+ * that the user named, in which ** also matches slashes. One that ends in a slash matches only
+ * directories. */
+static bool glob_matches(const char *glob, const char *relative, bool is_directory) {
+    const char *name = strrchr(relative, '/');
+    size_t length = strlen(glob);
+    char pattern[PATH_MAX];
+
+    if (length >= sizeof pattern || (length > 1 && glob[length - 1] == '/' && !is_directory))
+        return false;
+    memcpy(pattern, glob, length + 1);
+    if (length > 1 && pattern[length - 1] == '/')
+        pattern[length - 1] = '\0';
+    if (!strchr(pattern, '/'))
+        return fnmatch(pattern, name ? name + 1 : relative, 0) == 0;
+    glob = pattern[0] == '/' ? pattern + 1 : pattern;
+    if (strncmp(glob, "**/", 3) == 0 && glob_matches(glob + 3, relative, is_directory))
+        return true;
+    return fnmatch(glob, relative, strstr(glob, "**") ? 0 : FNM_PATHNAME) == 0;
 }
 
-static iron_status add_entries(iron__file_list *list, DIR *directory, const char *path,
-                               iron_error *err) {
-    struct dirent *entry;
-
-    while ((errno = 0, entry = readdir(directory)))
-        if (entry->d_name[0] != '.')
-            IRON_TRY(add_entry(list, path, entry->d_name, err));
-    if (errno)
-        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", path,
-                          strerror(errno));
-    return IRON_OK;
+static bool any_matches(const char *const *globs, size_t count, const char *relative,
+                        bool is_directory) {
+    for (size_t k = 0; k < count; k++)
+        if (glob_matches(globs[k], relative, is_directory))
+            return true;
+    return false;
 }
 
-static iron_status add_directory(iron__file_list *list, const char *path, iron_error *err) {
-    size_t first = list->count;
-    DIR *directory = opendir(path);
+/* What a file of a directory is if it is not tokens, or NULL. A name decides only if the user has
+ * not chosen names with --include; files that cannot be read are reported when they are opened. */
+static const char *not_tokens(const iron_source_options *o, const char *path, uint64_t bytes) {
+    iron__source_file file = {.path = path, .bytes = bytes, .fd = -1};
+    iron__candidate c = {.file = &file, .name = path, .dtype = o->dtype};
+    const iron__container *found = NULL;
+
+    if (o->include_count > 0 && o->format && strcmp(o->format, "raw") == 0)
+        return NULL;
+    if (iron__source_file_open(&file, NULL) == IRON_OK) {
+        if (iron__source_file_peek(&file, c.head, &c.head_count, NULL, NULL) == IRON_OK &&
+            iron__format_recognise(&c) == &iron__format_raw)
+            found = iron__container_find(&c);
+        iron__source_file_close(&file);
+    }
+    if (found)
+        return found->what;
+    return o->include_count == 0 ? iron__container_by_name(path, o->dtype) : NULL;
+}
+
+static iron_status add_folder(iron__file_list *list, listing *f, iron_error *err);
+
+/* Enters a subdirectory, unless it is one of those that it is in: a symbolic link can form a
+ * loop. */
+static iron_status add_subfolder(iron__file_list *list, const char *path, const struct stat *info,
+                                 listing *parent, iron_error *err) {
+    listing sub = {.path = path, .root_length = parent->root_length, .parent = parent};
     iron_status status;
 
+    for (const listing *f = parent; f; f = f->parent)
+        if (f->info.st_dev == info->st_dev && f->info.st_ino == info->st_ino)
+            return IRON_OK;
+    sub.info = *info;
+    status = add_folder(list, &sub, err);
+    parent->not_chosen += sub.not_chosen;
+    if (parent->skipped == 0)
+        memcpy(parent->example, sub.example, sizeof parent->example);
+    parent->skipped += sub.skipped;
+    return status;
+}
+
+/* Takes `file`. A file that stat cannot access is a missing shard: it is listed, and opening it
+ * fails. */
+static iron_status add_entry(iron__file_list *list, listing *f, char *file, iron_error *err) {
+    const iron_source_options *o = list->options;
+    const char *relative, *what;
+    iron_status status = IRON_OK;
+    struct stat info = {0};
+    bool is_there, is_directory;
+
+    if (!file)
+        return no_memory(err);
+    is_there = stat(file, &info) == 0;
+    is_directory = is_there && S_ISDIR(info.st_mode);
+    relative = file + f->root_length;
+    if (is_there && !is_directory && is_sidecar(file))
+        goto skip;
+    if (o && any_matches(o->exclude, o->exclude_count, relative, is_directory)) {
+        f->not_chosen++;
+        goto skip;
+    }
+    if (is_directory) {
+        if (o && o->is_recursive)
+            status = add_subfolder(list, file, &info, f, err);
+        else
+            f->subfolders++;
+        goto skip;
+    }
+    if (o && o->include_count > 0 && !any_matches(o->include, o->include_count, relative, false)) {
+        f->not_chosen++;
+        goto skip;
+    }
+    if (o && is_there && S_ISREG(info.st_mode) &&
+        (what = not_tokens(o, file, (uint64_t)info.st_size))) {
+        if (f->skipped++ == 0)
+            snprintf(f->example, sizeof f->example, "%.60s is %.50s", relative, what);
+        if (o->warn)
+            o->warn(o->warn_context, &(iron_warning){IRON_WARNING_SKIPPED, file, what});
+        goto skip;
+    }
+    return append(list, file, err);
+skip:
+    free(file);
+    return status;
+}
+
+static iron_status add_folder(iron__file_list *list, listing *f, iron_error *err) {
+    DIR *directory = opendir(f->path);
+    iron_status status = IRON_OK;
+    struct dirent *entry;
+
     if (!directory)
-        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", path,
+        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
                           strerror(errno));
-    status = add_entries(list, directory, path, err);
+    while (status == IRON_OK && (errno = 0, entry = readdir(directory)))
+        if (entry->d_name[0] != '.')
+            status = add_entry(list, f, join(f->path, entry->d_name), err);
+    if (status == IRON_OK && errno)
+        status = iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
+                            strerror(errno));
     closedir(directory);
-    IRON_TRY(status);
+    return status;
+}
+
+static iron_status add_directory(iron__file_list *list, const char *path, const struct stat *info,
+                                 iron_error *err) {
+    size_t first = list->count, length = strlen(path);
+    listing f = {.path = path, .info = *info};
+
+    f.root_length = length + (length == 0 || path[length - 1] != '/');
+    IRON_TRY(add_folder(list, &f, err));
+    IRON_FAIL_IF(list->count == first && f.skipped > 0, err, IRON_E_ARG,
+                 "directory %.80s has no token files: %s%s; name token files", path, f.example,
+                 f.skipped > 1 ? ", and the others are not tokens either" : ", not tokens");
+    IRON_FAIL_IF(list->count == first && f.not_chosen > 0, err, IRON_E_ARG,
+                 "no file of directory %.100s is chosen by --include and --exclude", path);
+    IRON_FAIL_IF(list->count == first && f.subfolders > 0, err, IRON_E_ARG,
+                 "directory %.100s has only subdirectories; give -r to read their files", path);
     IRON_FAIL_IF(list->count == first, err, IRON_E_ARG,
                  "directory %.120s has no files; name files or a directory that has some", path);
     qsort(list->paths + first, list->count - first, sizeof *list->paths, by_natural_order);
@@ -392,8 +525,58 @@ iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_er
     if (stat(path, &info) != 0)
         return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return add_directory(list, path, err);
+        return add_directory(list, path, &info, err);
     return append(list, strdup(path), err);
+}
+
+iron_status iron__file_list_fill(iron__file_list *list, const iron_source_options *options,
+                                 iron_error *err) {
+    const iron__format *forced;
+    iron_status status = iron__format_find(options->format, &forced, err);
+
+    list->options = options;
+    for (size_t k = 0; k < options->path_count && status == IRON_OK; k++) {
+        const char *path = options->paths[k];
+        /* in the format that the user names, the path may mean another file */
+        char *main_path = forced && forced->main_path ? forced->main_path(path) : NULL;
+
+        status = iron__file_list_add(list, main_path ? main_path : path, err);
+        free(main_path);
+    }
+    list->options = NULL;
+    return status;
+}
+
+struct iron_input_files {
+    iron__file_list list;
+};
+
+iron_status iron_input_files_list(const iron_source_options *options, iron_input_files **out,
+                                  iron_error *err) {
+    iron_input_files *files;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(iron__source_options_check(options, err));
+    files = calloc(1, sizeof *files);
+    status = files ? iron__file_list_fill(&files->list, options, err) : no_memory(err);
+    if (status == IRON_OK)
+        *out = files;
+    else
+        iron_input_files_destroy(files);
+    return status;
+}
+
+void iron_input_files_destroy(iron_input_files *files) {
+    if (files)
+        iron__file_list_clear(&files->list);
+    free(files);
+}
+
+size_t iron_input_files_count(const iron_input_files *files) { return files->list.count; }
+
+const char *iron_input_files_at(const iron_input_files *files, size_t index) {
+    return index < files->list.count ? files->list.paths[index] : NULL;
 }
 
 void iron__file_list_clear(iron__file_list *list) {

@@ -21,7 +21,8 @@
 
 /* One file or pipe and the read position (files.c). */
 
-#define IRON_HEAD_BYTES 8u /* enough to recognise any format */
+/* Enough to recognise any format and container, and to judge the width of tokens. */
+#define IRON_HEAD_BYTES 4096u
 
 typedef struct iron__source_file {
     const char *path;
@@ -30,8 +31,9 @@ typedef struct iron__source_file {
     uint64_t offset; /* of the next byte, counted from start */
     bool is_stream;  /* standard input that is a regular file: read in order, moving its offset */
     int fd;          /* -1 if not open */
-    unsigned char ahead[IRON_HEAD_BYTES]; /* of a pipe: peeked at but not read yet */
+    unsigned char *ahead; /* of a pipe: peeked at but not read yet; freed when it is closed */
     size_t ahead_count;
+    bool has_ended; /* a pipe that was read to its end while it was peeked at */
 } iron__source_file;
 
 static inline bool iron__source_file_is_pipe(const iron__source_file *file) {
@@ -84,7 +86,8 @@ typedef struct iron__candidate {
     iron_dtype dtype;        /* given by the user, or IRON_DTYPE_NONE */
     bool is_for_raw; /* the user's dtype applies only to files without a dtype of their own */
     const atomic_bool *stop;
-    iron_sniff_report *report; /* receives the reasons; may be NULL */
+    iron_sniff_report *report;          /* receives the reasons; may be NULL */
+    const iron_source_options *options; /* for warnings; may be NULL */
     unsigned char head[IRON_HEAD_BYTES];
     size_t head_count;
 } iron__candidate;
@@ -121,6 +124,37 @@ void iron__format_reason(const iron__candidate *c, const char *format, ...)
 
 /* Reads the next `want` bytes of the header; an error if the file ends before. */
 iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err);
+
+/* Files that are not tokens (container.c). */
+
+typedef struct iron__container {
+    const char *name;   /* "gzip" */
+    const char *what;   /* "a gzip file" */
+    const char *advice; /* "decompress it first" */
+} iron__container;
+
+/* What a file is, if its content shows that it is not tokens; NULL otherwise. The candidate's head
+ * must be filled. Text is not reported if the user's dtype is u8. */
+const iron__container *iron__container_find(const iron__candidate *c);
+/* The same for a file's name alone, for files that the user did not name. */
+const char *iron__container_by_name(const char *path, iron_dtype dtype);
+/* The error for a file that is not tokens. */
+iron_status iron__container_refuse(const iron__candidate *c, const iron__container *found,
+                                   iron_error *err);
+/* The number of bytes that UTF-8 text does not contain. */
+size_t iron__non_text_bytes(const unsigned char *data, size_t count);
+
+/* Widths (sniff.c). */
+
+#define IRON_WHY_ROOM 160u
+
+/* Whether a sample of values contradicts a dtype, beyond doubt. Returns the dtype that the values
+ * look like, and the reason; IRON_DTYPE_NONE if there is no contradiction. The sample must begin at
+ * a token and consist of pieces of a multiple of 8 bytes. */
+iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, iron_dtype given,
+                                     char why[IRON_WHY_ROOM]);
+/* Warns if the values of a raw file, whose head is filled, contradict the user's dtype. */
+iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err);
 
 /* Unaligned little-endian numbers. */
 static inline uint32_t iron__load_u32(const unsigned char *at) {

@@ -34,12 +34,13 @@ typedef struct file_identity {
 } file_identity;
 
 struct iron_source {
-    iron_dtype dtype;           /* of all files; NONE only while the source is being opened */
-    size_t dtype_file;          /* the file that determined it, if `given` did not */
-    iron_dtype given;           /* given by the user, or NONE */
-    bool is_for_raw;            /* `given` applies only to files without a dtype of their own */
-    bool is_seekable;           /* only regular files with names; does not change */
-    const iron__format *forced; /* NULL: recognise the format of each file */
+    iron_dtype dtype;            /* of all files; NONE only while the source is being opened */
+    size_t dtype_file;           /* the file that determined it, if `given` did not */
+    iron_dtype given;            /* given by the user, or NONE */
+    bool is_for_raw;             /* `given` applies only to files without a dtype of their own */
+    bool is_seekable;            /* only regular files with names; does not change */
+    const iron__format *forced;  /* NULL: recognise the format of each file */
+    iron_source_options options; /* only warn and its context */
     iron__file_list files;
     iron__format_layout *layouts; /* of each file */
     file_identity *identities;    /* of each file */
@@ -62,7 +63,8 @@ static iron_status examine_open(iron_source *s, size_t index, iron__source_file 
                                  .name = iron__path_shown(file->path),
                                  .dtype = s->given,
                                  .is_for_raw = s->is_for_raw,
-                                 .stop = stop};
+                                 .stop = stop,
+                                 .options = &s->options};
     iron_dtype found;
 
     IRON_TRY(iron__format_examine(s->forced, &candidate, &s->layouts[index], err));
@@ -129,7 +131,7 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status check_options(const iron_source_options *o, iron_error *err) {
+iron_status iron__source_options_check(const iron_source_options *o, iron_error *err) {
     IRON_FAIL_IF(!o || o->struct_size != sizeof *o, err, IRON_E_ARG,
                  "iron_source_options.struct_size is not %zu; set it to sizeof", sizeof *o);
     IRON_FAIL_IF(o->path_count == 0, err, IRON_E_ARG,
@@ -156,15 +158,8 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     s->is_for_raw = o->dtype_is_for_raw != 0;
     s->dtype = s->is_for_raw ? IRON_DTYPE_NONE : o->dtype;
     s->file.fd = -1;
-    for (size_t k = 0; k < o->path_count; k++) {
-        const char *path = o->paths[k];
-        /* in the format that the user names, the path may mean another file */
-        char *main_path = s->forced && s->forced->main_path ? s->forced->main_path(path) : NULL;
-        iron_status status = iron__file_list_add(&s->files, main_path ? main_path : path, err);
-
-        free(main_path);
-        IRON_TRY(status);
-    }
+    s->options = (iron_source_options){.warn = o->warn, .warn_context = o->warn_context};
+    IRON_TRY(iron__file_list_fill(&s->files, o, err));
     IRON_TRY(examine_all(s, err));
     s->is_seekable = is_seekable(s);
     if (s->dtype != IRON_DTYPE_NONE)
@@ -182,7 +177,7 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(check_options(options, err));
+    IRON_TRY(iron__source_options_check(options, err));
     s = calloc(1, sizeof *s);
     if (!s)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
@@ -313,8 +308,10 @@ static iron_status check_pipe(const iron_source *s, bool has_more, iron_error *e
                  name, s->file.offset, s->done / width, l->tokens, l->format->name);
     IRON_FAIL_IF(s->done % width != 0, err, IRON_E_FORMAT,
                  "%.100s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
-                 "each); check --dtype and the sender",
-                 name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width);
+                 "each); %s",
+                 name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width,
+                 l->format == &iron__format_raw ? "check --dtype and the sender"
+                                                : "is it cut off?");
     return IRON_OK;
 }
 

@@ -19,6 +19,8 @@
 
 struct iron__format_layout;
 
+iron_status iron__source_options_check(const iron_source_options *options, iron_error *err);
+
 /* iron_source_read with a stop flag. */
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                               const atomic_bool *stop, iron_error *err);
@@ -78,14 +80,19 @@ iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first,
                                        size_t count, const atomic_bool *stop, iron_error *err);
 
 /* The files that a user's arguments name, in order. A directory stands for its files in natural
- * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. An
- * empty directory is an error, and so is a file in it that stat cannot access. */
+ * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. With
+ * options, files of a directory that are not tokens are skipped with a warning, and is_recursive,
+ * include, exclude and the format's own names apply. A directory without files is an error. */
 typedef struct iron__file_list {
     char **paths;
     size_t count, capacity;
+    const iron_source_options *options; /* borrowed; may be NULL */
 } iron__file_list;
 
 iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err);
+/* Adds all paths of the options. */
+iron_status iron__file_list_fill(iron__file_list *list, const iron_source_options *options,
+                                 iron_error *err);
 void iron__file_list_clear(iron__file_list *list);
 
 #endif
