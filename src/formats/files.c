@@ -176,6 +176,15 @@ char *iron__path_beside(const char *path, size_t cut, const char *suffix) {
     return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
 }
 
+bool iron__path_has_idx(const char *path) {
+    char *beside = iron__path_ends(path, ".bin") ? iron__path_beside(path, 4, ".idx") : NULL;
+    struct stat info;
+    bool is_there = beside && stat(beside, &info) == 0 && S_ISREG(info.st_mode);
+
+    free(beside);
+    return is_there;
+}
+
 /* The kind of sidecar that a path names, or KIND_COUNT, and its main file, which may be missing.
  * The caller frees *main_path. */
 static size_t kind_of(const char *path, char **main_path, bool *has_main) {

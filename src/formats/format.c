@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In the order in which `auto` tries them; raw recognises every file. */
@@ -39,6 +40,11 @@ const iron__format *iron__format_recognise(const iron__candidate *c) {
     while (k + 1 < FORMAT_COUNT && !formats[k]->recognise(c))
         k++;
     return formats[k];
+}
+
+void iron__format_layout_clear(iron__format_layout *layout) {
+    free(layout->shape);
+    layout->shape = NULL;
 }
 
 void iron__format_reason(const iron__candidate *c, const char *format, ...) {
@@ -141,6 +147,10 @@ static bool raw_recognise(const iron__candidate *c) {
 }
 
 static iron_status raw_examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    IRON_FAIL_IF(c->dtype == IRON_DTYPE_NONE && iron__path_has_idx(c->file->path), err, IRON_E_ARG,
+                 "%.100s: the .idx file beside it is not a Megatron index, or is damaged; give "
+                 "--dtype to read the tokens without it",
+                 c->name);
     IRON_FAIL_IF(
         c->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
         "%.100s: raw token files do not store a dtype; give --dtype u8, u16, u32, i32 or i64 "

@@ -77,7 +77,17 @@ typedef struct iron__format_layout {
     uint64_t data_offset; /* of the first token */
     uint64_t tokens;      /* of a pipe: from its header, or IRON_COUNT_UNKNOWN */
     uint64_t documents;   /* IRON_COUNT_UNKNOWN: the format does not tell */
+    bool is_swapped;      /* tokens are big-endian */
+    unsigned dimensions;  /* of `shape` */
+    uint64_t *shape;      /* owned: an array in Fortran order, with at least one token; else NULL */
 } iron__format_layout;
+
+/* Whether the tokens of a file are not simply the bytes from data_offset on. */
+static inline bool iron__layout_is_converted(const iron__format_layout *layout) {
+    return layout->is_swapped || layout->shape;
+}
+
+void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
 typedef struct iron__candidate {
@@ -114,7 +124,7 @@ iron_status iron__format_find(const char *name, const iron__format **out, iron_e
 const iron__format *iron__format_recognise(const iron__candidate *c);
 
 /* Examines an open file. `forced`: NULL to recognise the format. On failure layout->format is the
- * format that was recognised, if any. */
+ * format that was recognised, if any. Clear the layout, also then. */
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err);
 
@@ -124,6 +134,23 @@ void iron__format_reason(const iron__candidate *c, const char *format, ...)
 
 /* Reads the next `want` bytes of the header; an error if the file ends before. */
 iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err);
+
+/* Arrays in Fortran order (fortran.c). */
+
+#define IRON_DIMENSIONS_MAX 64u
+
+typedef struct iron__fortran_reader iron__fortran_reader;
+
+iron_status iron__fortran_reader_create(iron__fortran_reader **out, iron_error *err);
+void iron__fortran_reader_destroy(iron__fortran_reader *reader);
+/* An error if an array cannot be read in bounded memory. */
+iron_status iron__fortran_check(const iron__format_layout *layout, const char *name,
+                                iron_error *err);
+/* Reads tokens first ... first+count-1 in C order; they must exist. `path` must stay valid while the
+ * reader is used. May be called from any thread. */
+iron_status iron__fortran_read(iron__fortran_reader *reader, const iron__format_layout *layout,
+                               const char *path, uint64_t first, void *to, size_t count,
+                               const atomic_bool *stop, iron_error *err);
 
 /* Files that are not tokens (container.c). */
 
@@ -179,6 +206,10 @@ bool iron__path_ends(const char *path, const char *suffix);
 /* The path without its last `cut` characters, followed by `suffix`; the caller frees it. NULL: out
  * of memory. */
 char *iron__path_beside(const char *path, size_t cut, const char *suffix);
+
+/* Whether P.idx exists beside P.bin. If P.bin is not recognised as Megatron's, P.idx is damaged or
+ * something else. */
+bool iron__path_has_idx(const char *path);
 
 /* An error if the path names a sidecar; the message names its main file. */
 iron_status iron__sidecar_refuse(const char *path, iron_error *err);

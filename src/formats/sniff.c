@@ -411,7 +411,11 @@ static iron_status guess(iron__candidate *c, iron_sniff_report *r, iron_error *e
     status = read_sample(c, data, &s.count, err);
     if (status == IRON_OK) {
         r->is_guess = 1;
-        iron__format_reason(c, "no header and no index beside it: raw tokens from byte 0 on%s",
+        if (iron__path_has_idx(c->file->path))
+            iron__format_reason(c, "the .idx file beside it does not begin with MMIDIDX: is it "
+                                   "damaged, or not a Megatron index?");
+        iron__format_reason(c, "no header%s: raw tokens from byte 0 on%s",
+                            iron__path_has_idx(c->file->path) ? "" : " and no index beside it",
                             iron__path_ends(c->file->path, ".npy") ? ", as OLMo writes .npy" : "");
         r->dtype = guess_dtype(c, &s);
         if (r->dtype == IRON_DTYPE_NONE)
@@ -454,6 +458,7 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
     r->documents = layout.documents;
     if (status == IRON_OK)
         r->tokens = layout.tokens;
+    iron__format_layout_clear(&layout);
     return status;
 }
 

@@ -46,9 +46,10 @@ struct iron_source {
     file_identity *identities;    /* of each file */
     uint64_t tokens;
 
-    size_t current;         /* index of the file being read */
-    uint64_t done;          /* bytes of its tokens that were read */
-    iron__source_file file; /* the current file; opened when it is first read */
+    size_t current;                /* index of the file being read */
+    uint64_t done;                 /* bytes of its tokens that were read */
+    iron__source_file file;        /* the current file; opened when it is first read */
+    iron__fortran_reader *fortran; /* NULL unless a file is an array in Fortran order */
 };
 
 /* stat of a path or of standard input; 0, or -1 and errno. */
@@ -123,6 +124,8 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
         IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
                      "standard input (-) is named twice; name it once");
         IRON_TRY(examine_file(s, k, err));
+        if (s->layouts[k].shape && !s->fortran)
+            IRON_TRY(iron__fortran_reader_create(&s->fortran, err));
         if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
             s->tokens = IRON_COUNT_UNKNOWN;
         else if (s->tokens != IRON_COUNT_UNKNOWN)
@@ -147,6 +150,7 @@ static bool is_seekable(const iron_source *s) {
 
     for (size_t k = 0; k < s->files.count; k++)
         if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN || iron__path_is_stdin(s->files.paths[k]) ||
+            iron__layout_is_converted(&s->layouts[k]) ||
             __builtin_add_overflow(bytes, s->layouts[k].bytes, &bytes))
             return false;
     return true;
@@ -195,6 +199,9 @@ void iron_source_close(iron_source *source) {
         return;
     if (source->file.path)
         iron__source_file_close(&source->file);
+    iron__fortran_reader_destroy(source->fortran);
+    for (size_t k = 0; source->layouts && k < source->files.count; k++)
+        iron__format_layout_clear(&source->layouts[k]);
     iron__file_list_clear(&source->files);
     free(source->layouts);
     free(source->identities);
@@ -343,6 +350,58 @@ static uint64_t bytes_left(const iron_source *s) {
     return tokens * iron_dtype_bytes(s->dtype) - s->done;
 }
 
+static void swap_bytes(unsigned char *tokens, size_t count, size_t width) {
+    for (size_t k = 0; k < count; k++, tokens += width)
+        for (size_t n = 0; n < width / 2; n++) {
+            unsigned char byte = tokens[n];
+
+            tokens[n] = tokens[width - 1 - n];
+            tokens[width - 1 - n] = byte;
+        }
+}
+
+iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
+                                        void *tokens, size_t count, const atomic_bool *stop,
+                                        iron_error *err) {
+    const iron__format_layout *l = &source->layouts[index];
+    iron__source_file file = {.path = source->files.paths[index], .bytes = l->bytes, .fd = -1};
+    size_t width = iron_dtype_bytes(l->dtype), got = 0;
+    iron_status status;
+
+    if (l->shape) {
+        IRON_TRY(
+            iron__fortran_read(source->fortran, l, file.path, first, tokens, count, stop, err));
+    } else {
+        file.offset = l->data_offset + first * width;
+        IRON_TRY(iron__source_file_open(&file, err));
+        status = iron__source_file_read(&file, tokens, count * width, &got, stop, err);
+        if (status == IRON_OK && got < count * width)
+            status = iron__source_file_check_end(&file, err);
+        iron__source_file_close(&file);
+        IRON_TRY(status);
+    }
+    if (l->is_swapped)
+        swap_bytes(tokens, count, width);
+    return IRON_OK;
+}
+
+/* Reads tokens of the current file from s->done on; `want` and *got are bytes. */
+static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *got,
+                               const atomic_bool *stop, iron_error *err) {
+    const iron__format_layout *l = &s->layouts[s->current];
+    size_t width = iron_dtype_bytes(s->dtype);
+
+    if (l->shape) {
+        *got = want;
+        return iron__source_read_converted(s, s->current, s->done / width, to, want / width, stop,
+                                           err);
+    }
+    IRON_TRY(iron__source_file_read(&s->file, to, want, got, stop, err));
+    if (l->is_swapped)
+        swap_bytes(to, *got / width, width);
+    return IRON_OK;
+}
+
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                               const atomic_bool *stop, iron_error *err) {
     size_t width = iron_dtype_bytes(source->dtype);
@@ -358,8 +417,7 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
         left = bytes_left(source);
         want = want < left ? want : (size_t)left;
         if (want > 0)
-            IRON_TRY(iron__source_file_read(&source->file, (char *)tokens + filled, want, &got,
-                                            stop, err));
+            IRON_TRY(read_tokens(source, (char *)tokens + filled, want, &got, stop, err));
         filled += got;
         source->done += got;
         if (got < want || got == left)

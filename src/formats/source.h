@@ -41,6 +41,12 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
 /* The layout of a file, as found when the source was opened. */
 const struct iron__format_layout *iron__source_layout(const iron_source *source, size_t index);
 
+/* Reads tokens of a file that has a name and whose tokens are not simply its bytes: big-endian, or
+ * an array in Fortran order. They must exist. May be called from any thread. */
+iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
+                                        void *tokens, size_t count, const atomic_bool *stop,
+                                        iron_error *err);
+
 /* Call after all tokens were read: IRON_E_IO if a regular file no longer has the size and identity
  * that it had when the source was opened. */
 iron_status iron__source_check_unchanged(const iron_source *source, iron_error *err);
