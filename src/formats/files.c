@@ -361,16 +361,28 @@ static int by_natural_order(const void *a, const void *b) {
     return natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
+/* A file of a directory that is not tokens. */
+typedef struct skipped_file {
+    char *path;
+    const char *what;
+} skipped_file;
+
+/* What a directory that the user named contains besides the files that are read. */
+typedef struct contents {
+    size_t root_length; /* of its path, with the slash */
+    size_t subfolders;  /* that were not entered */
+    size_t not_chosen;  /* by --include and --exclude */
+    skipped_file *skipped;
+    size_t skipped_count, capacity;
+} contents;
+
 /* A directory that is being listed, and those that it is in. */
 typedef struct listing {
     const char *path;
-    size_t root_length; /* of the path that the user named, with its slash */
     const struct listing *parent;
-    struct stat info;
-    size_t subfolders; /* that were not entered */
-    size_t not_chosen; /* by --include and --exclude */
-    size_t skipped;    /* not tokens; the first of them: */
-    char example[120];
+    dev_t device;
+    ino_t inode;
+    contents *in;
 } listing;
 
 /* A glob without a slash matches the base name, one with a slash the path relative to the folder
@@ -422,30 +434,40 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
     return o->include_count == 0 ? iron__container_by_name(path, o->dtype) : NULL;
 }
 
-static iron_status add_folder(iron__file_list *list, listing *f, iron_error *err);
+/* Takes `path`, also on failure. */
+static iron_status skip(contents *in, char *path, const char *what, iron_error *err) {
+    if (in->skipped_count == in->capacity) {
+        size_t capacity = in->capacity ? 2 * in->capacity : 16;
+        skipped_file *skipped = realloc(in->skipped, capacity * sizeof *skipped);
+
+        if (!skipped) {
+            free(path);
+            return no_memory(err);
+        }
+        in->skipped = skipped;
+        in->capacity = capacity;
+    }
+    in->skipped[in->skipped_count++] = (skipped_file){path, what};
+    return IRON_OK;
+}
+
+static iron_status add_folder(iron__file_list *list, const listing *f, iron_error *err);
 
 /* Enters a subdirectory, unless it is one of those that it is in: a symbolic link can form a
  * loop. */
 static iron_status add_subfolder(iron__file_list *list, const char *path, const struct stat *info,
-                                 listing *parent, iron_error *err) {
-    listing sub = {.path = path, .root_length = parent->root_length, .parent = parent};
-    iron_status status;
+                                 const listing *parent, iron_error *err) {
+    listing sub = {path, parent, info->st_dev, info->st_ino, parent->in};
 
     for (const listing *f = parent; f; f = f->parent)
-        if (f->info.st_dev == info->st_dev && f->info.st_ino == info->st_ino)
+        if (f->device == sub.device && f->inode == sub.inode)
             return IRON_OK;
-    sub.info = *info;
-    status = add_folder(list, &sub, err);
-    parent->not_chosen += sub.not_chosen;
-    if (parent->skipped == 0)
-        memcpy(parent->example, sub.example, sizeof parent->example);
-    parent->skipped += sub.skipped;
-    return status;
+    return add_folder(list, &sub, err);
 }
 
 /* Takes `file`. A file that stat cannot access is a missing shard: it is listed, and opening it
  * fails. */
-static iron_status add_entry(iron__file_list *list, listing *f, char *file, iron_error *err) {
+static iron_status add_entry(iron__file_list *list, const listing *f, char *file, iron_error *err) {
     const iron_source_options *o = list->options;
     const char *relative, *what;
     iron_status status = IRON_OK;
@@ -456,39 +478,30 @@ static iron_status add_entry(iron__file_list *list, listing *f, char *file, iron
         return no_memory(err);
     is_there = stat(file, &info) == 0;
     is_directory = is_there && S_ISDIR(info.st_mode);
-    relative = file + f->root_length;
-    if (is_there && !is_directory && is_sidecar(file))
-        goto skip;
-    if (o && any_matches(o->exclude, o->exclude_count, relative, is_directory)) {
-        f->not_chosen++;
-        goto skip;
-    }
-    if (is_directory) {
+    relative = file + f->in->root_length;
+    if (is_there && !is_directory && is_sidecar(file)) {
+        free(file);
+    } else if (o && (any_matches(o->exclude, o->exclude_count, relative, is_directory) ||
+                     (!is_directory && o->include_count > 0 &&
+                      !any_matches(o->include, o->include_count, relative, false)))) {
+        f->in->not_chosen++;
+        free(file);
+    } else if (is_directory) {
         if (o && o->is_recursive)
             status = add_subfolder(list, file, &info, f, err);
         else
-            f->subfolders++;
-        goto skip;
+            f->in->subfolders++;
+        free(file);
+    } else if (o && is_there && S_ISREG(info.st_mode) &&
+               (what = not_tokens(o, file, (uint64_t)info.st_size))) {
+        status = skip(f->in, file, what, err);
+    } else {
+        status = append(list, file, err);
     }
-    if (o && o->include_count > 0 && !any_matches(o->include, o->include_count, relative, false)) {
-        f->not_chosen++;
-        goto skip;
-    }
-    if (o && is_there && S_ISREG(info.st_mode) &&
-        (what = not_tokens(o, file, (uint64_t)info.st_size))) {
-        if (f->skipped++ == 0)
-            snprintf(f->example, sizeof f->example, "%.60s is %.50s", relative, what);
-        if (o->warn)
-            o->warn(o->warn_context, &(iron_warning){IRON_WARNING_SKIPPED, file, what});
-        goto skip;
-    }
-    return append(list, file, err);
-skip:
-    free(file);
     return status;
 }
 
-static iron_status add_folder(iron__file_list *list, listing *f, iron_error *err) {
+static iron_status add_folder(iron__file_list *list, const listing *f, iron_error *err) {
     DIR *directory = opendir(f->path);
     iron_status status = IRON_OK;
     struct dirent *entry;
@@ -506,24 +519,51 @@ static iron_status add_folder(iron__file_list *list, listing *f, iron_error *err
     return status;
 }
 
+static int by_skipped_path(const void *a, const void *b) {
+    return natural_compare(((const skipped_file *)a)->path, ((const skipped_file *)b)->path);
+}
+
+/* The error for a directory without token files. A container says more than a text beside it. */
+static iron_status nothing_left(const contents *in, const char *path, iron_error *err) {
+    const skipped_file *shown = in->skipped;
+
+    for (size_t k = 0; k < in->skipped_count && strncmp(shown->what, "text", 4) == 0; k++)
+        shown = strncmp(in->skipped[k].what, "text", 4) == 0 ? shown : &in->skipped[k];
+    IRON_FAIL_IF(shown, err, IRON_E_ARG,
+                 "directory %.70s has no token files: %.60s is %s, not tokens%s", path,
+                 shown->path + in->root_length, shown->what,
+                 in->skipped_count > 1 ? "; neither are the others" : "");
+    IRON_FAIL_IF(in->not_chosen > 0, err, IRON_E_ARG,
+                 "no file of directory %.100s is chosen by --include and --exclude", path);
+    IRON_FAIL_IF(in->subfolders > 0, err, IRON_E_ARG,
+                 "directory %.100s has only subdirectories; give -r to read their files", path);
+    IRON_FAIL(err, IRON_E_ARG,
+              "directory %.120s has no files; name files or a directory that has some", path);
+}
+
 static iron_status add_directory(iron__file_list *list, const char *path, const struct stat *info,
                                  iron_error *err) {
+    const iron_source_options *o = list->options;
     size_t first = list->count, length = strlen(path);
-    listing f = {.path = path, .info = *info};
+    contents in = {.root_length = length + (length == 0 || path[length - 1] != '/')};
+    listing f = {path, NULL, info->st_dev, info->st_ino, &in};
+    iron_status status = add_folder(list, &f, err);
 
-    f.root_length = length + (length == 0 || path[length - 1] != '/');
-    IRON_TRY(add_folder(list, &f, err));
-    IRON_FAIL_IF(list->count == first && f.skipped > 0, err, IRON_E_ARG,
-                 "directory %.80s has no token files: %s%s; name token files", path, f.example,
-                 f.skipped > 1 ? ", and the others are not tokens either" : ", not tokens");
-    IRON_FAIL_IF(list->count == first && f.not_chosen > 0, err, IRON_E_ARG,
-                 "no file of directory %.100s is chosen by --include and --exclude", path);
-    IRON_FAIL_IF(list->count == first && f.subfolders > 0, err, IRON_E_ARG,
-                 "directory %.100s has only subdirectories; give -r to read their files", path);
-    IRON_FAIL_IF(list->count == first, err, IRON_E_ARG,
-                 "directory %.120s has no files; name files or a directory that has some", path);
-    qsort(list->paths + first, list->count - first, sizeof *list->paths, by_natural_order);
-    return IRON_OK;
+    if (in.skipped_count > 0)
+        qsort(in.skipped, in.skipped_count, sizeof *in.skipped, by_skipped_path);
+    if (status == IRON_OK && list->count == first)
+        status = nothing_left(&in, path, err);
+    else if (status == IRON_OK)
+        qsort(list->paths + first, list->count - first, sizeof *list->paths, by_natural_order);
+    for (size_t k = 0; k < in.skipped_count; k++) {
+        const skipped_file *s = &in.skipped[k];
+
+        if (status == IRON_OK && o->warn)
+            o->warn(o->warn_context, &(iron_warning){IRON_WARNING_SKIPPED, s->path, s->what});
+        free(s->path);
+    }
+    free(in.skipped);
+    return status;
 }
 
 iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err) {
