@@ -20,7 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE_BYTES  ((size_t)64 << 20)
+#ifndef TILE_BYTES /* small ones in tests */
+#define TILE_BYTES ((size_t)64 << 20)
+#endif
 #define PIECE_BYTES ((size_t)1 << 20) /* of several columns, if the tile has all rows */
 #define TILES       2u
 
@@ -66,6 +68,18 @@ iron_status iron__fortran_check(const iron__format_layout *l, const char *name, 
                  "most %zu can be read; save it with numpy.ascontiguousarray",
                  name, bytes, TILE_BYTES);
     return IRON_OK;
+}
+
+uint64_t iron__fortran_place(const iron__format_layout *l, uint64_t token) {
+    uint64_t place = 0, columns = l->tokens, stride = 1;
+
+    for (unsigned d = 0; d < l->dimensions; d++) {
+        columns /= l->shape[d];
+        place += token / columns * stride;
+        token %= columns;
+        stride *= l->shape[d];
+    }
+    return place;
 }
 
 /* Copies `rows` elements, which follow each other, to every row of the tile at one column. */

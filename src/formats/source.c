@@ -260,6 +260,8 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
     *index = file_with(source, &position);
     if (*index == source->files.count)
         return false;
+    if (source->layouts[*index].shape)
+        position = iron__fortran_place(&source->layouts[*index], position);
     *byte = source->layouts[*index].data_offset + position * iron_dtype_bytes(source->dtype);
     return true;
 }
