@@ -481,7 +481,7 @@ static const struct container {
     {{"pe", "a Windows program", "name a token file"}, is_windows_program},
     {{"program", "a compiled program", "name a token file"}, is_other_program},
     {{"git-lfs", "a Git LFS pointer", "run git lfs pull"}, is_lfs_pointer},
-    {{"text", "UTF-16 text", "tokenize it first"}, is_utf16},
+    {{"utf-16", "UTF-16 text", "tokenize it first"}, is_utf16},
 };
 
 static const iron__container text = {"text", "text", "tokenize it first"};

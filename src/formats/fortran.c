@@ -31,6 +31,7 @@ typedef struct tile {
     uint64_t first;   /* token */
     uint64_t count;
     uint64_t last_use;
+    size_t capacity; /* of data, in bytes */
     unsigned char *data;
 } tile;
 
@@ -145,8 +146,13 @@ static iron_status load(tile *t, const iron__format_layout *l, const char *path,
     iron_status status;
 
     t->path = NULL;
+    if (t->capacity < rows * columns * width) {
+        free(t->data);
+        t->capacity = rows * (size_t)columns * width;
+        t->data = malloc(t->capacity);
+    }
     if (!t->data)
-        t->data = malloc(TILE_BYTES);
+        t->capacity = 0;
     if (!piece || !t->data)
         status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a part of %.120s", path);
     else

@@ -359,7 +359,7 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
 }
 
 /* Guesses the dtype and reports the reasons; IRON_DTYPE_NONE if the sample gives no indication. */
-static iron_dtype guess_dtype(const iron__candidate *c, const sample *s) {
+static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is_text) {
     iron_dtype dtype;
 
     if (s->count == 0 || is_all_zero(s)) {
@@ -367,7 +367,7 @@ static iron_dtype guess_dtype(const iron__candidate *c, const sample *s) {
                             s->count ? "every sampled byte is 0" : "it is empty");
         return IRON_DTYPE_NONE;
     }
-    if (iron__non_text_bytes(s->data, s->count) * 1000 <= s->count) {
+    if (is_text || iron__non_text_bytes(s->data, s->count) * 1000 <= s->count) {
         iron__format_reason(c, "it reads as text (ASCII or UTF-8), which is not tokenized yet");
         iron__format_reason(c, "--dtype u8 would read its %" PRIu64 " bytes as tokens",
                             s->file_bytes);
@@ -401,7 +401,8 @@ static iron_status read_sample(iron__candidate *c, unsigned char *to, size_t *co
     return read_part(c, (bytes - PART_BYTES) / 8 * 8, to, PART_BYTES, count, err);
 }
 
-static iron_status guess(iron__candidate *c, iron_sniff_report *r, iron_error *err) {
+/* is_text: it is known to begin with text. */
+static iron_status guess(iron__candidate *c, bool is_text, iron_sniff_report *r, iron_error *err) {
     unsigned char *data = malloc(PARTS * PART_BYTES);
     sample s = {.data = data, .file_bytes = c->file->bytes};
     iron_status status;
@@ -417,7 +418,7 @@ static iron_status guess(iron__candidate *c, iron_sniff_report *r, iron_error *e
         iron__format_reason(c, "no header%s: raw tokens from byte 0 on%s",
                             iron__path_has_idx(c->file->path) ? "" : " and no index beside it",
                             iron__path_ends(c->file->path, ".npy") ? ", as OLMo writes .npy" : "");
-        r->dtype = guess_dtype(c, &s);
+        r->dtype = guess_dtype(c, &s, is_text);
         if (r->dtype == IRON_DTYPE_NONE)
             iron__format_reason(c, "give --dtype if you know it");
         else
@@ -438,20 +439,22 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
     const iron__format *format;
     iron__format_layout layout;
     iron_status status;
+    bool is_text;
 
     IRON_TRY(iron__source_file_peek(c->file, c->head, &c->head_count, NULL, err));
     IRON_TRY(iron__sidecar_refuse(c->file->path, err));
     format = iron__format_recognise(c);
     memcpy(r->format, format->name, strlen(format->name) + 1);
-    if (format == &iron__format_raw && (found = iron__container_find(c)) &&
-        strcmp(found->name, "text") != 0) {
+    found = format == &iron__format_raw ? iron__container_find(c) : NULL;
+    is_text = found && strcmp(found->name, "text") == 0;
+    if (found && !is_text) {
         snprintf(r->format, sizeof r->format, "%s", found->name);
         iron__format_reason(c, "its first bytes are those of %s, which is not tokens: %s",
                             found->what, found->advice);
         return IRON_OK;
     }
     if (format == &iron__format_raw)
-        return guess(c, r, err);
+        return guess(c, is_text, r, err);
     status = iron__format_examine(format, c, &layout, err);
     r->dtype = layout.dtype;
     r->data_offset = layout.data_offset;
