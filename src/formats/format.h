@@ -148,8 +148,8 @@ iron_status iron__fortran_check(const iron__format_layout *layout, const char *n
                                 iron_error *err);
 /* Where a token is in the file, counted in tokens. */
 uint64_t iron__fortran_place(const iron__format_layout *layout, uint64_t token);
-/* Reads tokens first ... first+count-1 in C order; they must exist. `path` must stay valid while the
- * reader is used. May be called from any thread. */
+/* Reads tokens first ... first+count-1 in C order; they must exist. `path` must stay valid while
+ * the reader is used. May be called from any thread. */
 iron_status iron__fortran_read(iron__fortran_reader *reader, const iron__format_layout *layout,
                                const char *path, uint64_t first, void *to, size_t count,
                                const atomic_bool *stop, iron_error *err);

@@ -6,11 +6,14 @@
  * them recognises it, the dtype is guessed from a sample of the values, and the result is marked as
  * a guess.
  *
+ * Reading uses the same judgement: a warning tells if the values of a raw file contradict the dtype
+ * that the user gives.
+ *
  * The guess tries the widest dtype first and accepts it if the upper parts of the values are what
  * token ids leave there: zeros in the upper half of 64 bits, values below 16 in the upper half of
  * 32 bits (ids below 2^20). Narrower tokens would have to alternate with such small values all the
- * time. Between u16 and u8 the values give no certain answer; u16 is the common one. Every answer
- * comes with the numbers that led to it.
+ * time. Between u16 and u8 the values give no certain answer unless the bytes have the same
+ * distribution; u16 is the common one. Every answer comes with the numbers that led to it.
  */
 #include "core/fail.h"
 #include "formats/format.h"
@@ -314,9 +317,9 @@ iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, ir
     else if (width == 1 && is_u16_split(data, count))
         looks = IRON_DTYPE_U16;
     if (looks != IRON_DTYPE_NONE) {
-        snprintf(why, IRON_WHY_ROOM,
-                 "the values at every %s position are the upper parts of %s ids",
-                 iron_dtype_bytes(looks) == 2 * width ? "second" : "later", iron_dtype_name(looks));
+        snprintf(why, IRON_WHY_ROOM, "%s small, like the upper %s of %s ids",
+                 iron_dtype_bytes(looks) == 2 * width ? "every second value is" : "most values are",
+                 iron_dtype_bytes(looks) == 2 * width ? "halves" : "parts", iron_dtype_name(looks));
         return looks;
     }
     if (width > 1 && is_several(data, count, width, 1))
@@ -324,8 +327,7 @@ iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, ir
     else if (width > 2 && is_several(data, count, width, 2))
         looks = IRON_DTYPE_U16;
     if (looks != IRON_DTYPE_NONE)
-        snprintf(why, IRON_WHY_ROOM,
-                 "the upper and lower %s of its values are alike, as two ids are",
+        snprintf(why, IRON_WHY_ROOM, "the %s of its values all have the distribution of ids",
                  looks == IRON_DTYPE_U8 ? "bytes" : "halves");
     return looks;
 }

@@ -343,6 +343,15 @@ class Widths(IronTest):
         self.assertIn("cannot open missing", result.message)
         self.assertIn("warning: file: its values look like u16", result.message)
 
+    def test_strict_statistics(self):
+        self.write_tokens("file", [1, 2, 300], "u16")
+        for args in ([], ["--json"]):
+            relaxed = self.iron("stat", "file", "--dtype", "u16", "--vocab", 100, *args)
+            strict = self.iron("stat", "file", "--dtype", "u16", "--vocab", 100, "--strict", *args)
+            self.assertEqual((relaxed.code, strict.code), (0, 1))
+            self.assertEqual(relaxed.err, strict.err)
+        self.succeeds("stat", "file", "--dtype", "u16", "--vocab", 301, "--strict")
+
     def test_the_middle_is_looked_at(self):
         self.write("file", bytes(40000) + pack(zipf(1, 40000, 50257), "u16"))
         self.assertIn("look like u16", self.iron("sum", "file", "--dtype", "u32").message)
