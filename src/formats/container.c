@@ -7,9 +7,10 @@
  * A raw token file has no structure of its own, so any bytes can be tokens. The tests below must
  * therefore be far more specific than those of file(1): two or four magic bytes can be the first
  * one or two tokens of a file. Every test looks at 40 bits or more, and at the rest of the header
- * where the magic is made of common token ids. For 16-bit ids of a Zipf distribution the likeliest
- * false match has a probability of about 1e-11 (zip: "PK" and 3, 4, then a plausible version,
- * method and name); for ids of 32 bits the upper bytes are zero, which no magic allows.
+ * where the magic is made of common token ids. For 16-bit ids with the frequencies of words the
+ * likeliest false matches have probabilities of 3e-10 (gzip: the header and a fixed block) and
+ * about 1e-11 (zip: "PK", 3, 4, then a version, a method and a name; pickle: 8 opcodes and '.').
+ * In ids of 32 bits every fourth byte is zero, which few magics allow.
  *
  * To recognise another container, write its test and add a row to the table.
  */
@@ -55,11 +56,51 @@ static bool is_printable(const unsigned char *at, size_t count) {
 
 /* Compressed files. */
 
-/* RFC 1952: method 8, three reserved flags, and the two bytes that zlib and gzip fill with few
- * values: the level and the operating system. */
+/* Whether a deflate stream (RFC 1951) can begin at `at`: a stored block repeats its length
+ * inverted, and the lengths of a dynamic block's first code fill the code space exactly. */
+static bool is_deflate(const start *s, size_t at) {
+    static const unsigned char first[8] = {0, 64, 32, 16, 8, 4, 2, 1}; /* 128ths, by length */
+    uint64_t bits;
+    unsigned space = 0;
+
+    if (s->count < at + 10)
+        return s->count < IRON_HEAD_BYTES;
+    bits = iron__load_u64(s->at + at);
+    switch (bits >> 1 & 3) {
+    case 0:
+        return (s->at[at + 1] ^ s->at[at + 3]) == 0xFF && (s->at[at + 2] ^ s->at[at + 4]) == 0xFF;
+    case 1:
+        return true;
+    case 2:
+        if ((bits >> 3 & 31) > 29 || (bits >> 8 & 31) > 29)
+            return false;
+        for (unsigned k = 0; k < (bits >> 13 & 15) + 4; k++) {
+            unsigned bit = 17 + 3 * k;
+            unsigned pair = s->at[at + bit / 8] | (unsigned)s->at[at + bit / 8 + 1] << 8;
+
+            space += first[pair >> bit % 8 & 7];
+        }
+        return space == 128;
+    default:
+        return false;
+    }
+}
+
+/* RFC 1952: method 8, three reserved flags, and the two bytes that gzip writers fill with few
+ * values: the level and the operating system. Then a file name, or the data. */
 static bool is_gzip(const start *s) {
-    return s->count >= 10 && HAS(s, 0, "\x1F\x8B\x08") && (s->at[3] & 0xE0) == 0 &&
-           (s->at[8] == 0 || s->at[8] == 2 || s->at[8] == 4) && (s->at[9] <= 13 || s->at[9] == 255);
+    size_t at = 10, end;
+
+    if (s->count < 18 || !HAS(s, 0, "\x1F\x8B\x08") || (s->at[3] & 0xE0) != 0 ||
+        (s->at[8] != 0 && s->at[8] != 2 && s->at[8] != 4) || (s->at[9] > 13 && s->at[9] != 255))
+        return false;
+    if (s->at[3] & 4) /* extra fields, with their length */
+        at += 2 + (s->at[10] | (size_t)s->at[11] << 8);
+    for (end = at; end < s->count && s->at[end] >= 0x20; end++)
+        ;
+    if (s->at[3] & 8)
+        return end > at && end < s->count && s->at[end] == 0;
+    return (s->at[3] & 0x12) != 0 || is_deflate(s, at);
 }
 
 static bool is_bzip2(const start *s) {
@@ -94,7 +135,8 @@ static bool is_zip(const start *s) {
     if (!HAS(s, 0, "PK\3\4") || s->count < 31)
         return false;
     name = at[26] | (size_t)at[27] << 8;
-    return at[4] <= 63 && at[8] <= 99 && at[9] == 0 && name > 0 && name < 4096 && at[30] >= 0x20;
+    return at[4] <= 63 && at[5] == 0 && at[8] <= 99 && at[9] == 0 && name > 0 && name < 4096 &&
+           at[30] >= 0x20;
 }
 
 static bool is_7z_or_rar(const start *s) {
@@ -132,19 +174,26 @@ static bool is_parquet(const start *s) {
            (s->bytes >= 12 && far_bytes(s, s->bytes - 4, end, 4) && memcmp(end, s->at, 4) == 0);
 }
 
-/* A file; or a stream, whose first message has its length, a multiple of 8, and the offset of its
- * root table. */
+/* A file; or a stream, whose first message has its length, a multiple of 8, and a FlatBuffers table
+ * with a small vtable before it. A single 32-bit token can be the stream's magic. */
 static bool is_arrow(const start *s) {
-    uint32_t length, root;
+    uint32_t length, table, back, vtable;
 
     if (HAS(s, 0, "ARROW1\0\0"))
         return true;
-    if (!HAS(s, 0, "\xFF\xFF\xFF\xFF") || s->count < 16)
+    if (!HAS(s, 0, "\xFF\xFF\xFF\xFF") || s->count < 32)
         return false;
     length = iron__load_u32(s->at + 4);
-    root = iron__load_u32(s->at + 8);
-    return length >= 16 && length % 8 == 0 && length < 1u << 26 && root >= 4 && root < length &&
-           root < 4096;
+    table = iron__load_u32(s->at + 8);
+    if (length % 8 != 0 || length > 1u << 26 || table < 8 || table >= length ||
+        table > s->count - 16)
+        return false;
+    back = iron__load_u32(s->at + 8 + table);
+    if (back < 4 || back > table)
+        return false;
+    vtable = iron__load_u32(s->at + 8 + table - back); /* its size, then that of the table */
+    return (vtable & 0xFFFF) >= 6 && (vtable & 0xFFFF) <= 32 && vtable % 2 == 0 &&
+           vtable >> 16 >= 6 && vtable >> 16 <= 64;
 }
 
 static bool is_avro(const start *s) { return HAS(s, 0, "Obj\1") && HAS(s, 6, "avro."); }
@@ -245,51 +294,66 @@ static int pickle_argument(unsigned char opcode) {
     }
 }
 
-/* Follows the opcodes: a pickle consists only of valid ones up to '.', the last byte of the file. A
- * longer one has at least 8 in the beginning of the file, which 16-bit tokens that start with 80 02
- * have with a probability of 1e-5; then the last byte decides. */
+/* Follows the opcodes: a pickle consists only of valid ones up to '.', the last byte of the file.
+ * Long strings are skipped, in a file also beyond its beginning. If all opcodes in so many bytes are
+ * valid, the last byte decides. */
 static bool is_pickle(const start *s) {
-    size_t at = 2, opcodes = 0;
-    unsigned char last = '.';
+    unsigned char window[512], last = '.';
+    const unsigned char *bytes = s->at; /* those from byte `base` on */
+    size_t have = s->count, opcodes = 0, windows = 0;
+    uint64_t base = 0, at = 2;
 
     if (s->count < 4 || s->at[0] != 0x80 || s->at[1] < 2 || s->at[1] > 5)
         return false;
-    while (at < s->count && s->at[at] != '.') {
-        int argument = pickle_argument(s->at[at]);
-        size_t length = (size_t)argument & 15;
+    if (s->at[2] == 0x95 && s->count > 11 && iron__load_u64(s->at + 3) > s->bytes - 11)
+        return false; /* a frame that does not fit */
+    while (windows < 8) {
+        unsigned char opcode;
+        int argument;
+        size_t length;
 
+        /* an opcode and its argument's length need at most 9 bytes */
+        if (at + 9 > base + have && at < s->bytes && s->bytes != IRON_COUNT_UNKNOWN) {
+            base = at;
+            have = s->bytes - at < sizeof window ? (size_t)(s->bytes - at) : sizeof window;
+            bytes = window;
+            windows++;
+            if (!far_bytes(s, at, window, have))
+                return false;
+        }
+        if (at >= base + have)
+            break;
+        opcode = bytes[at++ - base];
+        if (opcode == '.')
+            return s->bytes == IRON_COUNT_UNKNOWN ? opcodes >= 3 : s->bytes == at;
+        argument = pickle_argument(opcode);
+        length = (size_t)argument & 15;
         if (argument == BAD)
             return false;
-        at++;
         opcodes++;
         if (argument == LINE) {
-            /* two lines for a global name, one otherwise; neither is long */
-            for (int lines = s->at[at - 1] == 'c' || s->at[at - 1] == 'i' ? 2 : 1; lines > 0;
-                 at++) {
-                if (at == s->count)
+            /* two lines for a global name, one otherwise */
+            for (int lines = opcode == 'c' || opcode == 'i' ? 2 : 1; lines > 0; at++) {
+                if (at >= base + have || (bytes[at - base] < 0x20 && bytes[at - base] != '\n'))
                     return false;
-                if (s->at[at] == '\n')
-                    lines--;
-                else if (!is_printable(s->at + at, 1))
-                    return false;
+                lines -= bytes[at - base] == '\n';
             }
         } else if (argument & COUNTED) {
             uint64_t counted = 0;
 
-            for (size_t k = 0; k < length && at + k < s->count; k++)
-                counted |= (uint64_t)s->at[at + k] << 8 * k;
-            if (s->bytes != IRON_COUNT_UNKNOWN && counted > s->bytes)
+            for (size_t k = 0; k < length && at + k < base + have; k++)
+                counted |= (uint64_t)bytes[at + k - base] << 8 * k;
+            if (counted > INT64_MAX || counted > s->bytes - at)
                 return false;
-            at = counted > s->count ? s->count : at + length + (size_t)counted;
+            at += length + counted;
         } else {
             at += length;
         }
     }
-    if (at < s->count) /* '.' */
-        return s->bytes == IRON_COUNT_UNKNOWN ? opcodes >= 3 : s->bytes == at + 1;
     if (s->bytes != IRON_COUNT_UNKNOWN && !far_bytes(s, s->bytes - 1, &last, 1))
         return false;
-    return opcodes >= 3 && last == '.' && (opcodes >= 8 || s->at[2] == 0x95 || s->at[2] == 'c');
+    return last == '.' && (opcodes >= 8 || (opcodes >= 1 && s->bytes == IRON_COUNT_UNKNOWN &&
+                                            (s->at[2] == 0x95 || s->at[1] >= 4)));
 }
 
 /* Documents and images. */
@@ -324,11 +388,12 @@ static bool is_bmp(const start *s) {
            iron__load_u32(s->at + 10) >= 14 + header && iron__load_u32(s->at + 10) < 4096;
 }
 
-/* The directory that the header points to: up to 1000 entries, whose first tag is a common one. */
+/* The directory that the header points to: up to 1000 entries, sorted by tag; every image has a
+ * width, tag 256, and only two kinds of tags come before it. */
 static bool is_tiff(const start *s) {
     unsigned char entry[6];
     bool is_big = HAS(s, 0, "MM\0*");
-    uint32_t at;
+    uint32_t at, count, tag, type;
 
     if (s->count < 8 || (!is_big && !HAS(s, 0, "II*\0")))
         return false;
@@ -339,10 +404,10 @@ static bool is_tiff(const start *s) {
         memcpy(entry, s->at + at, sizeof entry);
     else if (at < 8 || !far_bytes(s, at, entry, sizeof entry))
         return false;
-    if (is_big)
-        return entry[0] < 4 && entry[2] <= 1 && entry[4] == 0 && entry[5] >= 1 && entry[5] <= 13;
-    return entry[1] < 4 && entry[3] <= 1 && entry[3] + entry[2] > 0 && entry[5] == 0 &&
-           entry[4] >= 1 && entry[4] <= 13;
+    count = (uint32_t)(is_big ? entry[0] << 8 | entry[1] : entry[1] << 8 | entry[0]);
+    tag = (uint32_t)(is_big ? entry[2] << 8 | entry[3] : entry[3] << 8 | entry[2]);
+    type = (uint32_t)(is_big ? entry[4] << 8 | entry[5] : entry[5] << 8 | entry[4]);
+    return count >= 1 && count <= 1000 && tag >= 254 && tag <= 256 && type >= 1 && type <= 13;
 }
 
 /* Programs. */
@@ -366,8 +431,9 @@ static bool is_other_program(const start *s) {
     return (HAS(s, 0, "\xCF\xFA\xED\xFE") && s->count >= 16 && s->at[12] >= 1 && s->at[12] < 16 &&
             s->at[13] == 0) ||
            HAS(s, 0, "\0asm\1\0\0\0") ||
-           (HAS(s, 2, "\r\n") && s->count >= 17 && s->at[1] >= 12 && s->at[1] <= 14 &&
-            iron__load_u32(s->at + 4) <= 3 && (s->at[16] & 0x7F) == 'c');
+           (HAS(s, 2, "\r\n") && s->count >= 21 && s->at[1] >= 12 && s->at[1] <= 14 &&
+            iron__load_u32(s->at + 4) <= 3 && (s->at[16] & 0x7F) == 'c' &&
+            iron__load_u32(s->at + 17) == 0);
 }
 
 static bool is_lfs_pointer(const start *s) {

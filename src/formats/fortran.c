@@ -8,8 +8,8 @@
  *
  * The file consists of columns: all elements with the same indexes but the first. A tile is a range
  * of the first index, as many rows as fit into TILE_BYTES: one piece of each column, read and
- * written to its place in C order. Larger tiles mean longer reads. A source keeps two tiles, so that
- * of threads at the end of one and the beginning of the next, none displaces the other's.
+ * written to its place in C order. Larger tiles mean longer reads. A source keeps two tiles, for
+ * threads that are at the end of one and at the beginning of the next.
  */
 #include "core/fail.h"
 #include "formats/format.h"

@@ -57,7 +57,8 @@ def parquet(end=b"PAR1") -> bytes:
 
 
 def arrow_stream() -> bytes:
-    return b"\xff\xff\xff\xff" + struct.pack("<II", 240, 16) + b"\0\0\n\0\x0e\0\6\0" + BODY
+    return (b"\xff\xff\xff\xff" + struct.pack("<IIHHHHHHi", 240, 16, 0, 10, 14, 6, 5, 8, 10)
+            + BODY)
 
 
 def bmp() -> bytes:
@@ -87,6 +88,9 @@ LONG_OBJECT = [{"text": f"line {k}", "ids": list(range(k, k + 40))} for k in ran
 CONTAINERS = [
     ("gzip", gzip.compress(BODY, 6, mtime=1), "is a gzip file"),
     ("gzip, fastest", gzip.compress(BODY, 1, mtime=0), "is a gzip file"),
+    ("gzip, stored", gzip.compress(random.Random(5).randbytes(9000), 0, mtime=0), "is a gzip file"),
+    ("gzip with a name", b"\x1f\x8b\x08\x08\0\0\0\0\0\3train.bin\0" + gzip.compress(BODY)[10:],
+     "is a gzip file"),
     ("gzip of nothing", gzip.compress(b"", mtime=0), "is a gzip file"),
     ("bzip2", bz2.compress(BODY), "is a bzip2 file"),
     ("bzip2 of nothing", bz2.compress(b""), "is a bzip2 file"),
@@ -134,7 +138,7 @@ CONTAINERS = [
     ("Windows program", windows_program(), "is a Windows program"),
     ("Mach-O", b"\xcf\xfa\xed\xfe\x0c\0\0\1\0\0\0\0\2\0\0\0" + BODY, "is a compiled program"),
     ("WebAssembly", b"\0asm\1\0\0\0" + BODY, "is a compiled program"),
-    ("compiled Python", b"\xa7\x0d\x0d\x0a" + bytes(4) + b"\1\2\3\4\5\6\0\0\xe3" + BODY,
+    ("compiled Python", b"\xa7\x0d\x0d\x0a" + bytes(4) + b"\1\2\3\4\5\6\0\0\xe3" + bytes(8) + BODY,
      "is a compiled program"),
     ("Git LFS pointer", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab\n"
      b"size 12345\n", "is a Git LFS pointer"),
@@ -276,6 +280,7 @@ class Containers(IronTest):
         tail = zipf(99, 2000, 50257)
         for magic in (b"PK\3\4", b"BM", b"\x1f\x8b\x08\0", b"BZh9", b"MZ", b"II*\0", b"\x80\4\x95\0",
                       b"\x80\2}q", b"PAR1", b"GGUF", b"\xff\xd8\xff\xe0", b"{\"", b"Obj\1", b"RIFF",
+                      b"\x1f\x8b\x08\0\0\0\0\0\0\3", b"\xff\xff\xff\xff\x40\0\0\0\x10\0\0\0",
                       b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd\x08\0", b"\xff\xff\xff\xff", b"\xff\xfe",
                       b"\x7fEL" + b"F"):
             with self.subTest(magic=magic):
