@@ -295,8 +295,8 @@ static int pickle_argument(unsigned char opcode) {
 }
 
 /* Follows the opcodes: a pickle consists only of valid ones up to '.', the last byte of the file.
- * Long strings are skipped, in a file also beyond its beginning. If all opcodes in so many bytes are
- * valid, the last byte decides. */
+ * Long strings are skipped, in a file also beyond its beginning. If there are more than so many
+ * bytes of opcodes, and all are valid, the last byte decides. */
 static bool is_pickle(const start *s) {
     unsigned char window[512], last = '.';
     const unsigned char *bytes = s->at; /* those from byte `base` on */
@@ -442,12 +442,11 @@ static bool is_lfs_pointer(const start *s) {
 
 /* Text. */
 
-/* Bytes are not text if they are control characters or not UTF-8. A sample may begin and end inside
- * a character. */
-size_t iron__non_text_bytes(const unsigned char *data, size_t count) {
+/* A sample may begin and end inside a character. */
+bool iron__is_text(const unsigned char *data, size_t count) {
     size_t bad = 0;
 
-    for (size_t k = 0; k < count;) {
+    for (size_t k = 0; k < count && bad * 1000 <= count;) {
         unsigned char c = data[k];
         size_t more = c < 0x80 ? 0 : c >= 0xC2 && c < 0xE0 ? 1 : c >= 0xE0 && c < 0xF0 ? 2 : 3;
         size_t found = 0;
@@ -461,7 +460,7 @@ size_t iron__non_text_bytes(const unsigned char *data, size_t count) {
         bad += found < more && k + 1 + found < count;
         k += 1 + found;
     }
-    return bad;
+    return bad * 1000 <= count;
 }
 
 static const char *const text_names[] = {
@@ -489,7 +488,7 @@ static bool is_text(const start *s) {
     bool seen[256] = {false};
     unsigned different = 0;
 
-    if (s->count == 0 || iron__non_text_bytes(s->at, s->count) * 1000 > s->count)
+    if (s->count == 0 || !iron__is_text(s->at, s->count))
         return false;
     if (ends_in(s->c->file->path, text_names))
         return true;

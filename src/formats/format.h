@@ -170,8 +170,8 @@ const char *iron__container_by_name(const char *path, iron_dtype dtype);
 /* The error for a file that is not tokens. */
 iron_status iron__container_refuse(const iron__candidate *c, const iron__container *found,
                                    iron_error *err);
-/* The number of bytes that UTF-8 text does not contain. */
-size_t iron__non_text_bytes(const unsigned char *data, size_t count);
+/* Whether bytes are UTF-8 text, but for one in a thousand: control characters and invalid ones. */
+bool iron__is_text(const unsigned char *data, size_t count);
 
 /* Widths (sniff.c). */
 

@@ -166,11 +166,16 @@ typedef struct parts {
 } parts;
 
 static uint64_t load(const unsigned char *at, unsigned width) {
-    uint64_t value = 0;
-
-    for (unsigned k = 0; k < width; k++)
-        value |= (uint64_t)at[k] << 8 * k;
-    return value;
+    switch (width) {
+    case 1:
+        return at[0];
+    case 2:
+        return at[0] | (uint64_t)at[1] << 8;
+    case 4:
+        return iron__load_u32(at);
+    default:
+        return iron__load_u64(at);
+    }
 }
 
 /* Whether the value was not seen before, by its hash. */
@@ -184,12 +189,11 @@ static bool is_new(uint64_t value, unsigned char *seen) {
 }
 
 static unsigned bin_of(unsigned part) {
-    unsigned high = 3;
+    unsigned high;
 
     if (part < 16)
         return part;
-    while (part >> (high + 1))
-        high++;
+    high = 31 - (unsigned)__builtin_clz(part);
     return 16 + 8 * (high - 4) + ((part >> (high - 3)) & 7);
 }
 
@@ -352,7 +356,7 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
     looks = iron__dtype_contradiction(data, count + more, c->dtype, why);
     /* bytes of text alternate in patterns of any kind */
     if (looks == IRON_DTYPE_NONE ||
-        (c->dtype == IRON_DTYPE_U8 && iron__non_text_bytes(data, count + more) * 100 <= count))
+        (c->dtype == IRON_DTYPE_U8 && iron__is_text(data, count + more)))
         return IRON_OK;
     snprintf(text, sizeof text, "its values look like %s, but are read as %s: %s; check --dtype",
              iron_dtype_name(looks), iron_dtype_name(c->dtype), why);
@@ -369,7 +373,7 @@ static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is
                             s->count ? "every sampled byte is 0" : "it is empty");
         return IRON_DTYPE_NONE;
     }
-    if (is_text || iron__non_text_bytes(s->data, s->count) * 1000 <= s->count) {
+    if (is_text || iron__is_text(s->data, s->count)) {
         iron__format_reason(c, "it reads as text (ASCII or UTF-8), which is not tokenized yet");
         iron__format_reason(c, "--dtype u8 would read its %" PRIu64 " bytes as tokens",
                             s->file_bytes);
