@@ -303,9 +303,16 @@ static bool is_pickle(const start *s) {
     size_t have = s->count, opcodes = 0, windows = 0;
     uint64_t base = 0, at = 2;
 
-    if (s->count < 4 || s->at[0] != 0x80 || s->at[1] < 2 || s->at[1] > 5)
+    if (HAS(s, 0, "\x80\2\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19")) /* old torch.save */
+        return true;
+    if (s->count < 4)
         return false;
-    if (s->at[2] == 0x95 && s->count > 11 && iron__load_u64(s->at + 3) > s->bytes - 11)
+    if (s->at[0] != 0x80 || s->at[1] < 2 || s->at[1] > 5) {
+        if (!iron__path_ends(s->c->file->path, ".pkl"))
+            return false;
+        at = 0; /* protocol 1 has no header */
+    }
+    if (at && s->at[2] == 0x95 && s->count > 11 && iron__load_u64(s->at + 3) > s->bytes - 11)
         return false; /* a frame that does not fit */
     while (windows < 8) {
         unsigned char opcode;
@@ -324,8 +331,14 @@ static bool is_pickle(const start *s) {
         if (at >= base + have)
             break;
         opcode = bytes[at++ - base];
-        if (opcode == '.')
-            return s->bytes == IRON_COUNT_UNKNOWN ? opcodes >= 3 : s->bytes == at;
+        if (opcode == '.') {
+            bool is_followed = at + 2 <= base + have && bytes[at - base] == 0x80 &&
+                               bytes[at + 1 - base] >= 2 && bytes[at + 1 - base] <= 5;
+
+            if (s->bytes == at)
+                return true;
+            return opcodes >= 3 && (is_followed || s->bytes == IRON_COUNT_UNKNOWN);
+        }
         argument = pickle_argument(opcode);
         length = (size_t)argument & 15;
         if (argument == BAD)

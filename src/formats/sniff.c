@@ -217,7 +217,7 @@ static void count_parts(const unsigned char *data, size_t count, unsigned width,
             continue;
         p->values++;
         for (unsigned k = 0; k < width / part; k++)
-            p->bins[k][bin_of((unsigned)load(data + at + k * part, part))]++;
+            p->bins[k][bin_of((unsigned)load(data + at + (size_t)k * part, part))]++;
     }
 }
 
@@ -322,8 +322,10 @@ iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, ir
         looks = IRON_DTYPE_U16;
     if (looks != IRON_DTYPE_NONE) {
         snprintf(why, IRON_WHY_ROOM, "%s small, like the upper %s of %s ids",
-                 iron_dtype_bytes(looks) == 2 * width ? "every second value is" : "most values are",
-                 iron_dtype_bytes(looks) == 2 * width ? "halves" : "parts", iron_dtype_name(looks));
+                 iron_dtype_bytes(looks) == 2 * (size_t)width ? "every second value is"
+                                                              : "most values are",
+                 iron_dtype_bytes(looks) == 2 * (size_t)width ? "halves" : "parts",
+                 iron_dtype_name(looks));
         return looks;
     }
     if (width > 1 && is_several(data, count, width, 1))

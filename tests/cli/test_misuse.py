@@ -120,6 +120,10 @@ CONTAINERS = [
     *((f"long pickle, protocol {k}", pickle.dumps(LONG_OBJECT, k), "is a pickle")
       for k in (2, 3, 4, 5)),
     ("pickle of one number", pickle.dumps(5, 4), "is a pickle"),
+    ("two pickles", pickle.dumps(OBJECT, 4) + pickle.dumps(OBJECT, 4), "is a pickle"),
+    ("a pickled string", pickle.dumps("text " * 20000, 5), "is a pickle"),
+    ("old torch .pt", pickle.dumps(0x1950A86A20F9469CFC6C, 2) + pickle.dumps(1001, 2) + BODY,
+     "is a pickle"),
     ("pickle, protocol 0", pickle.dumps(OBJECT, 0), "is text"),
     ("safetensors", safetensors(), "is a safetensors file"),
     ("GGUF", b"GGUF" + struct.pack("<IQQ", 3, 291, 24) + BODY, "is a GGUF model"),
@@ -241,6 +245,8 @@ class Containers(IronTest):
             with self.subTest(command=args[0]):
                 self.refused(args[0], "tokens.bin", *args[1:], "--dtype", "u8", says="gzip file")
         self.refused("sum", "tokens.bin", says="gzip file")  # before the missing --dtype
+        self.write("meta.pkl", pickle.dumps(OBJECT, 1))
+        self.refused("sum", "meta.pkl", "--dtype", "u8", says="is a pickle")
 
     def test_through_pipes(self):
         for name, data, says in CONTAINERS:
