@@ -6,6 +6,7 @@
  */
 #include "output.h"
 #include "ranks.h"
+#include "reading.h"
 
 #include <string.h>
 
@@ -60,6 +61,8 @@ int main(int argc, char **argv) {
     ranks_begin(&argc, &argv);
     r = ranks_here();
     status = run(&r, argc, argv, &err);
+    if (iron_status_exit_code(status) != 2)
+        status = reading_finish(r.rank == 0 ? "iron-mpi" : NULL, status);
     has_reader = finish_output(&status, &err);
     if (!has_reader && status == IRON_OK)
         status = IRON_E_IO;

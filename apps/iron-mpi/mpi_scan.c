@@ -101,12 +101,12 @@ static iron_status add_file(sum_streams *s, const reading *r, const char *path, 
 
 static iron_status add_argument(sum_streams *s, const reading *r, const char *path, rank_view *view,
                                 iron_error *err) {
-    iron_file_names *names = NULL;
-    iron_status status = iron_file_names_list(path, &names, err);
+    iron_input_files *files = NULL;
+    iron_status status = reading_list(r, path, &files, err);
 
-    for (size_t k = 0; status == IRON_OK && k < iron_file_names_count(names); k++)
-        status = add_file(s, r, iron_file_names_at(names, k), view, err);
-    iron_file_names_destroy(names);
+    for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
+        status = add_file(s, r, iron_input_files_at(files, k), view, err);
+    iron_input_files_destroy(files);
     return status;
 }
 
@@ -191,15 +191,18 @@ static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_sca
 static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
     const char *path = w->streams->list[index].name;
     iron_source *source = w->streams->source;
+    reading again = w->options->reading;
     double started = seconds_now();
     iron_scan_options o;
     iron_status status;
+
+    again.is_quiet = true; /* open_streams has warned */
 
     w->results[index] = empty_result(w->options->vocab);
     iron_scan_options_init(&o);
     status = my_range(w, index, &o.first, &o.count, err);
     if (status == IRON_OK && o.count > 0 && !source)
-        status = reading_open(&w->options->reading, &path, 1, &source, err);
+        status = reading_open(&again, &path, 1, &source, err);
     if (status == IRON_OK && o.count > 0)
         status = scan(w, index, source, &o, err);
     if (source != w->streams->source)

@@ -51,7 +51,7 @@ iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err) {
     first.status = status;
     MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, all[0], MPI_COMM_WORLD);
     *err = first;
-    if (all[1] == -1)
+    if (all[1] == -1 && first.text[0]) /* --strict has no text */
         snprintf(err->text, sizeof err->text, "rank %d: %.220s", all[0], first.text);
     return first.status;
 }

@@ -124,7 +124,8 @@ const command command_sniff = {
     .description =
         "Looks at the first bytes, the size and the index next to a file, and prints its format, "
         "token type and number of tokens, with the reasons. If nothing states the token type, it "
-        "is guessed from a sample of the values and marked as a guess. A file whose header does "
+        "is guessed from a sample of the values and marked as a guess. Containers that are not "
+        "tokens, such as gzip or zip, are named. A file whose header does "
         "not match its size or its index is shown with the problem, and the exit status is 2.",
     .groups = {{NULL, sniff_table, COUNT(sniff_table), 0}},
     .examples = "iron sniff tokens.bin",

@@ -2,8 +2,8 @@
 /*
  * cmd_stat.c: `iron stat`: statistics of a token stream.
  *
- * The command compares nothing, so its exit status is 0 whatever it finds; a warning on standard
- * error reports tokens outside the vocabulary.
+ * The command compares nothing, so without --strict its exit status is 0 whatever it finds; a
+ * warning on standard error reports tokens outside the vocabulary.
  */
 #include "command.h"
 
@@ -48,7 +48,7 @@ const command command_stat = {
         "directory stands for its files in natural order; - is standard input. " STAT_CPU_ONLY,
     .groups = {STAT_GROUPS},
     .exit_status = "0: success, also if tokens are outside the vocabulary (a warning on standard "
-                   "error; out_of_vocab in JSON); 2: error.",
+                   "error; out_of_vocab in JSON); 1: with --strict, there was a warning; 2: error.",
     .examples = "iron stat shards/ --dtype u16 --vocab 50257 --eos 50256 --hist",
     .run = run,
 };

@@ -19,7 +19,6 @@ typedef struct sum_options {
     const char *manifest, *part_text, *output;
     uint32_t part, parts; /* parts is 0 without --part */
     bool has_chunk, has_vocab, wants_stream, wants_json, wants_check, is_tagged, ends_with_zero;
-    bool is_strict;
 } sum_options;
 
 static const option sum_table[] = {
@@ -40,8 +39,6 @@ static const option sum_table[] = {
            "size of the vocabulary: warn about tokens at or above V; JSON counts them", .min = 1,
            .max = UINT64_C(1) << 32, .standard = "50257, without a warning",
            GIVEN(sum_options, has_vocab)),
-    OPTION("strict", OPTION_FLAG, NULL, sum_options, is_strict,
-           "exit with status 1 if there was a warning"),
     OPTION("check", OPTION_FLAG, NULL, sum_options, wants_check,
            "verify the named lists: the same as iron check, with its options", .letter = 'c'),
     OPTION("tag", OPTION_FLAG, NULL, sum_options, is_tagged,
@@ -124,7 +121,7 @@ static iron_status warn_of_vocab(const sum_options *o, const char *name, const i
             name, r.out_of_vocab, r.tokens, r.out_of_vocab == 1 ? "is" : "are", o->vocab,
             r.first_out_value, r.first_out_position);
     err->text[0] = '\0';
-    return o->is_strict ? IRON_E_MISMATCH : IRON_OK;
+    return o->reading.is_strict ? IRON_E_MISMATCH : IRON_OK;
 }
 
 /* Scans a source and prints its seal. The manifest is written first, so that a printed result has
@@ -206,18 +203,21 @@ static iron_status sum_each(const sum_options *o, const args *a, sum_printer *to
     iron_error last = {IRON_OK, 0, ""};
 
     for (size_t k = 0; k < a->value_count; k++) {
-        iron_file_names *names = NULL;
+        iron_input_files *files = NULL;
         iron_error why = {IRON_OK, 0, ""};
-        iron_status status = iron_file_names_list(a->values[k], &names, &why);
+        iron_status status = reading_list(&o->reading, a->values[k], &files, &why);
 
         note(status, &why, &last);
-        for (size_t n = 0; status == IRON_OK && n < iron_file_names_count(names); n++) {
+        for (size_t n = 0; status == IRON_OK && n < iron_input_files_count(files); n++) {
             why = (iron_error){IRON_OK, 0, ""};
-            note(sum_file(o, iron_file_names_at(names, n), to, &why), &why, &last);
+            note(sum_file(o, iron_input_files_at(files, n), to, &why), &why, &last);
         }
-        iron_file_names_destroy(names);
+        iron_input_files_destroy(files);
     }
     err->text[0] = '\0';
+    /* an error does not hide the warnings about the files that were printed */
+    if (iron_status_exit_code(last.status) == 2)
+        reading_finish("iron", last.status);
     return last.status;
 }
 
@@ -244,7 +244,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     sum_printer to = {0};
     iron_status status;
     args a;
-    bool is_done, is_stream;
+    bool is_done, is_stream, is_chosen;
 
     if (take_check_flag(&argc, argv))
         return command_check.run(argc, argv, err);
@@ -266,8 +266,11 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     is_stream = o.wants_stream || o.manifest || o.part_text;
     o.reading.is_for_raw = !is_stream && a.value_count > 1;
     status = (is_stream ? sum_stream : sum_each)(&o, &a, &to, err);
-    /* check can verify all lines but those of several arguments as one stream, and of a pipe */
-    if (!o.part_text && (a.value_count == 1 ? strcmp(a.values[0], "-") != 0 : !is_stream))
+    /* check can verify all lines but those of a pipe, and of one stream of several arguments or of
+     * a directory's chosen files */
+    is_chosen = o.reading.is_recursive || o.reading.include.count || o.reading.exclude.count;
+    if (!o.part_text && !(is_stream && (is_chosen || a.value_count > 1)) &&
+        !(a.value_count == 1 && strcmp(a.values[0], "-") == 0))
         sum_print_options(&to, o.reading.dtype, o.reading.format);
     sum_print_end(&to);
     return status;
@@ -278,7 +281,8 @@ const command command_sum = {
     .summary = "prints seals of token files, like sha256sum",
     .synopsis = "[FILE...] [OPTIONS]",
     .description =
-        "Prints <seal>  <file> for each file; a directory stands for its files in natural order. "
+        "Prints <seal>  <file> for each file; a directory stands for its token files in natural "
+        "order. "
         "Without files, or for -, reads standard input. Two streams with the same tokens in the "
         "same order have the same seal, whatever their format and token width. The seal detects "
         "accidents, not deliberate changes.\n\n"

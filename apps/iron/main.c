@@ -125,6 +125,8 @@ int main(int argc, char **argv) {
     catch_signals();
     rewrite_help(argc, argv);
     status = run(argc, argv, &err);
+    if (iron_status_exit_code(status) != 2)
+        status = reading_finish("iron", status);
     if (!finish_output(&status, &err))
         return 2;
     if (status != IRON_OK && err.text[0])

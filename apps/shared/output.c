@@ -27,12 +27,16 @@ void open_standard_streams(void) {
 }
 
 /* File names in the text may contain control characters. */
-void report_error(const char *name, const iron_error *err) {
-    fprintf(stderr, "%s: ", name);
-    for (const char *at = err->text; *at; at++)
-        fputc((unsigned char)*at < 0x20 || *at == 0x7F ? '?' : *at, stderr);
+static void print_message(const char *name, const char *kind, const char *text) {
+    fprintf(stderr, "%s: %s", name, kind);
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7F ? '?' : *text, stderr);
     fputc('\n', stderr);
 }
+
+void report_error(const char *name, const iron_error *err) { print_message(name, "", err->text); }
+
+void report_warning(const char *name, const char *text) { print_message(name, "warning: ", text); }
 
 bool finish_output(iron_status *status, iron_error *err) {
     if (fflush(stdout) == 0 && !ferror(stdout))

@@ -13,8 +13,9 @@
 /* Opens /dev/null for each of descriptors 0 to 2 that is closed. */
 void open_standard_streams(void);
 
-/* Prints "name: text" on standard error, always as one line. */
+/* Prints "name: text" or "name: warning: text" on standard error, always as one line. */
 void report_error(const char *name, const iron_error *err);
+void report_warning(const char *name, const char *text);
 
 /* Flushes standard output. If that fails and *status is IRON_OK, fills *status and err. Returns
  * false if the reader has closed the pipe, which needs no message. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reading.c: the options of commands that read tokens, and the checks of input and output paths
- * that all of them make before they start.
+ * reading.c: the options of commands that read tokens, the checks of input and output paths that
+ * all of them make before they start, and the warnings about files.
  */
 #include "reading.h"
 
+#include "output.h"
+
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,6 +18,15 @@ const option reading_options[READING_COUNT] = {
     OPTION("format", OPTION_TEXT, "F", reading, format,
            "file format; auto detects it for each file, raw takes every byte as token data",
            .choices = "auto raw llmc megatron npy ds litpkds", .standard = "auto"),
+    OPTION("recursive", OPTION_FLAG, NULL, reading, is_recursive,
+           "also read the files in subdirectories of a directory", .letter = 'r'),
+    OPTION("include", OPTION_LIST, "GLOB", reading, include,
+           "of a directory, read only files that match; may be repeated. GLOB is matched against "
+           "the base name, or if it contains a slash against the path within the directory"),
+    OPTION("exclude", OPTION_LIST, "GLOB", reading, exclude,
+           "of a directory, skip files and subdirectories that match; may be repeated"),
+    OPTION("strict", OPTION_FLAG, NULL, reading, is_strict,
+           "exit with status 1 if there was a warning"),
     OPTION("threads", OPTION_NUMBER, "T", reading, threads, "number of CPU threads", .min = 1,
            .max = 1024, .standard = "all available CPUs"),
     OPTION("backend", OPTION_TEXT, "B", reading, backend,
@@ -29,16 +41,87 @@ iron_status reading_check(reading *r, iron_error *err) {
     return r->dtype_name ? iron_dtype_parse(r->dtype_name, &r->dtype, err) : IRON_OK;
 }
 
+/* The warnings of this run. A pipe's warning comes from the thread that reads it. */
+static struct {
+    pthread_mutex_t mutex;
+    bool is_strict;
+    size_t contradictions, skipped;
+    char contradiction[512]; /* the first one */
+    char names[512];         /* of the first skipped files */
+} warnings = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+#define NAMES_SHOWN 3u
+
+static void collect_warning(void *context, const iron_warning *w) {
+    size_t used;
+
+    (void)context;
+    pthread_mutex_lock(&warnings.mutex);
+    used = strlen(warnings.names);
+    if (w->kind == IRON_WARNING_DTYPE && warnings.contradictions++ == 0)
+        snprintf(warnings.contradiction, sizeof warnings.contradiction, "%.240s: %s", w->file,
+                 w->text);
+    if (w->kind == IRON_WARNING_SKIPPED && warnings.skipped++ < NAMES_SHOWN)
+        snprintf(warnings.names + used, sizeof warnings.names - used, "%s%.100s (%s)",
+                 used ? ", " : "", w->file, w->text);
+    pthread_mutex_unlock(&warnings.mutex);
+}
+
+iron_status reading_finish(const char *name, iron_status status) {
+    size_t skipped = warnings.skipped, others = warnings.contradictions - 1;
+    char text[640];
+
+    if (name && skipped > 0) {
+        snprintf(text, sizeof text, "skipped %zu file%s that %s not tokens: %s", skipped,
+                 skipped > 1 ? "s" : "", skipped > 1 ? "are" : "is", warnings.names);
+        if (skipped > NAMES_SHOWN)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " and %zu more",
+                     skipped - NAMES_SHOWN);
+        report_warning(name, text);
+    }
+    if (name && warnings.contradictions > 0) {
+        snprintf(text, sizeof text, "%s", warnings.contradiction);
+        if (others > 0)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " (%zu other file%s, too)",
+                     others, others > 1 ? "s" : "");
+        report_warning(name, text);
+    }
+    if (warnings.is_strict && skipped + warnings.contradictions > 0)
+        status = IRON_E_MISMATCH;
+    warnings.skipped = warnings.contradictions = 0;
+    warnings.names[0] = '\0';
+    return status;
+}
+
+static iron_source_options source_options(const reading *r, const char *const *paths,
+                                          size_t count) {
+    warnings.is_strict = r->is_strict;
+    return (iron_source_options){.struct_size = sizeof(iron_source_options),
+                                 .dtype = r->dtype,
+                                 .format = r->format,
+                                 .paths = paths,
+                                 .path_count = count,
+                                 .dtype_is_for_raw = r->is_for_raw,
+                                 .is_recursive = r->is_recursive,
+                                 .include = r->include.texts,
+                                 .include_count = r->include.count,
+                                 .exclude = r->exclude.texts,
+                                 .exclude_count = r->exclude.count,
+                                 .warn = r->is_quiet ? NULL : collect_warning};
+}
+
 iron_status reading_open(const reading *r, const char *const *paths, size_t count,
                          iron_source **out, iron_error *err) {
-    iron_source_options options = {.struct_size = sizeof options,
-                                   .dtype = r->dtype,
-                                   .format = r->format,
-                                   .paths = paths,
-                                   .path_count = count,
-                                   .dtype_is_for_raw = r->is_for_raw};
+    iron_source_options options = source_options(r, paths, count);
 
     return iron_source_open(&options, out, err);
+}
+
+iron_status reading_list(const reading *r, const char *path, iron_input_files **out,
+                         iron_error *err) {
+    iron_source_options options = source_options(r, &path, 1);
+
+    return iron_input_files_list(&options, out, err);
 }
 
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,

@@ -15,9 +15,13 @@ typedef struct reading {
     uint32_t threads, device;
     iron_dtype dtype; /* set by reading_check; IRON_DTYPE_NONE: not given */
     bool is_for_raw;  /* several streams: --dtype applies only to files without a header */
+    bool is_recursive, is_strict;
+    bool is_quiet; /* the files were opened before: no warnings */
+    text_list include, exclude;
 } reading;
 
-enum { READING_FORMAT_COUNT = 2, READING_COUNT = 5 }; /* --dtype and --format come first */
+/* Those that choose and interpret files come first; the others are for commands that compute. */
+enum { READING_FORMAT_COUNT = 6, READING_COUNT = 9 };
 
 extern const option reading_options[READING_COUNT];
 
@@ -28,6 +32,16 @@ extern const option reading_options[READING_COUNT];
 iron_status reading_check(reading *r, iron_error *err);
 iron_status reading_open(const reading *r, const char *const *paths, size_t count,
                          iron_source **out, iron_error *err);
+/* The files that a path stands for. */
+iron_status reading_list(const reading *r, const char *path, iron_input_files **out,
+                         iron_error *err);
+
+/* Warnings about the files that were opened are collected, so that a command prints one line of
+ * each kind, however many files it reads. main calls this when a command has ended without an
+ * error, and a command that continues after errors calls it before it returns one. Prints the
+ * warnings as "name: warning: ..." (name NULL: nothing), forgets them, and returns IRON_E_MISMATCH
+ * if there were any and --strict was given, otherwise `status`. */
+iron_status reading_finish(const char *name, iron_status status);
 
 /* Refuses an output path that is one of the input files. `path` may be NULL. */
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,

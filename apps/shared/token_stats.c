@@ -364,6 +364,10 @@ iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_
                 " at position %" PRIu64 "\n",
                 r->out_of_vocab, r->tokens, f->vocab, r->places[0].value, r->places[0].position);
 done:
+    if (status == IRON_OK && o->reading.is_strict && r->out_of_vocab > 0) {
+        err->text[0] = '\0';
+        status = IRON_E_MISMATCH;
+    }
     free(f);
     return status;
 }

@@ -46,6 +46,7 @@
  *     iron_engine_create, iron_engine_load    caller owns; iron_engine_destroy
  *     iron_lattice_create                     caller owns; iron_lattice_destroy
  *     iron_source_open                        caller owns; iron_source_close
+ *     iron_input_files_list                   caller owns; iron_input_files_destroy
  *     iron_output_open                        caller owns; iron_output_commit or _abandon
  *     iron_engine_tokens_alloc                caller owns; iron_engine_tokens_free
  *     iron_digest_init, _load                 caller's storage; iron_digest_deinit
@@ -438,7 +439,25 @@ IRON_API iron_status iron_digest_load(iron_digest *digest, const iron_digest_opt
 
 #define IRON_COUNT_UNKNOWN UINT64_MAX
 
-/* The formats are raw llmc megatron npy ds litpkds (docs/formats.md). */
+/* What a user should know although reading continues. */
+typedef enum iron_warning_kind {
+    IRON_WARNING_DTYPE = 1,  /* the values of a raw file contradict the dtype */
+    IRON_WARNING_SKIPPED = 2 /* a file of a directory was skipped because it is not tokens */
+} iron_warning_kind;
+
+typedef struct iron_warning {
+    iron_warning_kind kind;
+    const char *file; /* its path */
+    const char *text; /* DTYPE: why; SKIPPED: what the file is, "a pickle" */
+} iron_warning;
+
+/* Called once for each file; for a pipe, possibly by another thread of the library, while the pipe
+ * is read. The warning is valid during the call. */
+typedef void (*iron_warn)(void *context, const iron_warning *warning);
+
+/* The formats are raw llmc megatron npy ds litpkds (docs/formats.md). Files that are recognisably
+ * not tokens (archives, compressed files, text and so on) are refused unless the format is "raw";
+ * those found in directories are skipped with a warning. */
 typedef struct iron_source_options {
     uint32_t struct_size;     /* sizeof(iron_source_options) */
     iron_dtype dtype;         /* required for raw data; otherwise IRON_DTYPE_NONE, or it must match
@@ -446,7 +465,14 @@ typedef struct iron_source_options {
     const char *format;       /* NULL or "auto": detected per file; or a format's name */
     const char *const *paths; /* files, directories (their files in natural order), "-": stdin */
     size_t path_count;
-    uint32_t dtype_is_for_raw; /* nonzero: files with a header need not match dtype */
+    uint32_t dtype_is_for_raw;  /* nonzero: files with a header need not match dtype */
+    uint32_t is_recursive;      /* nonzero: directories include their subdirectories */
+    const char *const *include; /* globs: only files of directories that match one, if any */
+    size_t include_count;
+    const char *const *exclude; /* globs: without files and subdirectories that match one */
+    size_t exclude_count;
+    iron_warn warn; /* NULL: no warnings */
+    void *warn_context;
 } iron_source_options;
 
 /* Checks everything that can be checked before the first token is read. All files must have tokens
@@ -463,6 +489,16 @@ IRON_API uint64_t iron_source_file_tokens(const iron_source *source, size_t inde
 /* Reads up to `capacity` tokens in the source's own width; *count is 0 at the end. */
 IRON_API iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity,
                                       size_t *count, iron_error *err);
+
+/* The files that the paths stand for, in the order in which a source would read them. Files that do
+ * not exist or cannot be read are listed if a directory contains them. */
+typedef struct iron_input_files iron_input_files;
+
+IRON_API iron_status iron_input_files_list(const iron_source_options *options,
+                                           iron_input_files **out, iron_error *err);
+IRON_API void iron_input_files_destroy(iron_input_files *files);
+IRON_API size_t iron_input_files_count(const iron_input_files *files);
+IRON_API const char *iron_input_files_at(const iron_input_files *files, size_t index);
 
 /* What a file is, and why: from its first bytes, its size and the files beside it, or else guessed
  * from a sample of its values. */

@@ -50,12 +50,25 @@ class Result(ctypes.Structure):
                 ("first_out_value", c_uint32), ("min", c_uint32), ("max", c_uint32)]
 
 
+class FileWarning(ctypes.Structure):
+    """iron_warning"""
+
+    _fields_ = [("kind", c_int), ("file", c_char_p), ("text", c_char_p)]
+
+
+Warn = ctypes.CFUNCTYPE(None, c_void_p, POINTER(FileWarning))  # iron_warn
+WARNING_SKIPPED = 2
+
+
 class SourceOptions(ctypes.Structure):
     """iron_source_options"""
 
     _fields_ = [("struct_size", c_uint32), ("dtype", c_int), ("format", c_char_p),
                 ("paths", POINTER(c_char_p)), ("path_count", c_size_t),
-                ("dtype_is_for_raw", c_uint32)]
+                ("dtype_is_for_raw", c_uint32), ("is_recursive", c_uint32),
+                ("include", POINTER(c_char_p)), ("include_count", c_size_t),
+                ("exclude", POINTER(c_char_p)), ("exclude_count", c_size_t),
+                ("warn", Warn), ("warn_context", c_void_p)]
 
 
 # Result and parameter types of every function used; the last parameter of fallible ones is an Error.

@@ -3,9 +3,10 @@
 
 import ctypes
 import os
+import warnings
 from ctypes import byref
 
-from ._library import SourceOptions, call, library
+from ._library import WARNING_SKIPPED, SourceOptions, Warn, call, library
 from .digest import Digest
 
 BUFFER_TOKENS = 1 << 20
@@ -22,17 +23,29 @@ def sum_file(*paths, dtype=None, format=None, vocab=50257, threads=0):
     """The DigestResult of one stream: the tokens of all files in the given order.
 
     Raw files do not record their token type and need dtype, for example "u16".  A directory stands
-    for its files in natural order.
+    for its token files in natural order.  A warning tells which files of a directory are skipped
+    because they are not tokens, and which raw files do not look like dtype.
     """
+    found = []
+
+    def warn(_, warning):
+        name, text = os.fsdecode(warning.contents.file), warning.contents.text.decode()
+        found.append(f"{name} is skipped: {text}, not tokens"
+                     if warning.contents.kind == WARNING_SKIPPED else f"{name}: {text}")
+
     names = (ctypes.c_char_p * len(paths))(*(os.fsencode(path) for path in paths))
     options = SourceOptions(ctypes.sizeof(SourceOptions), _dtype_number(dtype),
-                            format.encode() if format is not None else None, names, len(paths))
+                            format.encode() if format is not None else None, names, len(paths),
+                            warn=Warn(warn))
     source = ctypes.c_void_p()
     call("iron_source_open", byref(options), byref(source))
     try:
-        return _sum_source(source, vocab, threads)
+        result = _sum_source(source, vocab, threads)
     finally:
         library().iron_source_close(source)
+    for text in found:
+        warnings.warn(text, stacklevel=2)
+    return result
 
 
 def _sum_source(source, vocab, threads):

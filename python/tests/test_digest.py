@@ -214,6 +214,16 @@ class Surroundings(DigestTest):
             with self.assertRaisesRegex(IronError, "missing"):
                 iron_tokens.sum_file(Path(folder) / "missing", dtype="u32")
 
+    def test_files_that_are_not_what_they_seem(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "a.bin").write_bytes(u32(STREAM).tobytes())
+            (Path(folder) / "readme.md").write_bytes(b"# tokens\n")
+            with self.assertWarnsRegex(UserWarning, "readme.md is skipped: text, not tokens"):
+                found = iron_tokens.sum_file(folder, dtype="u32")
+            self.assertEqual(dict(found), expected(STREAM))
+            with self.assertWarnsRegex(UserWarning, "a.bin: its values look like u32"):
+                iron_tokens.sum_file(Path(folder) / "a.bin", dtype="u16")
+
     def test_missing_library_is_reported(self):
         def run(**environment):
             code = "import iron_tokens; print(iron_tokens.library_path(), iron_tokens.version())"

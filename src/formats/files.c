@@ -13,7 +13,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +52,9 @@ iron_status iron__source_file_open(iron__source_file *file, iron_error *err) {
 void iron__source_file_close(iron__source_file *file) {
     if (file->fd >= 0 && !iron__path_is_stdin(file->path))
         close(file->fd);
+    free(file->ahead);
+    file->ahead = NULL;
+    file->ahead_count = 0;
     file->fd = -1;
 }
 
@@ -107,7 +112,10 @@ iron_status iron__source_file_read(iron__source_file *file, void *to, size_t wan
         file->ahead_count -= ahead;
         memmove(file->ahead, file->ahead + ahead, file->ahead_count);
     }
-    IRON_TRY(read_at(file, file->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
+    *got = 0;
+    if (!file->has_ended) /* a terminal would want a second end-of-file */
+        IRON_TRY(
+            read_at(file, file->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
     *got += ahead;
     file->offset += *got;
     return IRON_OK;
@@ -119,10 +127,18 @@ iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[I
 
     if (!iron__source_file_is_pipe(file))
         return read_at(file, file->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
-    IRON_TRY(read_at(file, file->offset + file->ahead_count,
-                     (char *)file->ahead + file->ahead_count, IRON_HEAD_BYTES - file->ahead_count,
-                     &more, stop, err));
-    file->ahead_count += more;
+    if (!file->ahead)
+        file->ahead = malloc(IRON_HEAD_BYTES);
+    if (!file->ahead)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the beginning of a pipe");
+    if (!file->has_ended) {
+        size_t want = IRON_HEAD_BYTES - file->ahead_count;
+
+        IRON_TRY(read_at(file, file->offset + file->ahead_count,
+                         (char *)file->ahead + file->ahead_count, want, &more, stop, err));
+        file->ahead_count += more;
+        file->has_ended = more < want;
+    }
     *got = file->ahead_count;
     memcpy(head, file->ahead, *got);
     return IRON_OK;
@@ -158,6 +174,15 @@ char *iron__path_beside(const char *path, size_t cut, const char *suffix) {
     char *beside = NULL;
 
     return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
+}
+
+bool iron__path_has_idx(const char *path) {
+    char *beside = iron__path_ends(path, ".bin") ? iron__path_beside(path, 4, ".idx") : NULL;
+    struct stat info;
+    bool is_there = beside && stat(beside, &info) == 0 && S_ISREG(info.st_mode);
+
+    free(beside);
+    return is_there;
 }
 
 /* The kind of sidecar that a path names, or KIND_COUNT, and its main file, which may be missing.
@@ -287,6 +312,9 @@ static int natural_compare(const char *a, const char *b) {
             if (order)
                 return order;
         } else {
+            /* the files of a directory stay together */
+            if (*x != *y && (*x == '/' || *y == '/'))
+                return *x == '/' ? -1 : 1;
             if (*x != *y)
                 return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
             x++;
@@ -333,55 +361,209 @@ static int by_natural_order(const void *a, const void *b) {
     return natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
-/* Subfolders and sidecars of token files are skipped. A file that stat cannot access is an error:
- * it would be a missing shard. */
-static iron_status add_entry(iron__file_list *list, const char *path, const char *name,
-                             iron_error *err) {
-    char *file = join(path, name);
-    struct stat info;
-    int code;
+/* A file of a directory that is not tokens. */
+typedef struct skipped_file {
+    char *path;
+    const char *what;
+} skipped_file;
 
-    if (file && stat(file, &info) != 0) {
-        code = errno;
-        iron__fail(err, IRON_E_IO, code, "cannot open %.120s: %s", file, strerror(code));
-        free(file);
-        return IRON_E_IO;
-    }
-    if (file && (S_ISDIR(info.st_mode) || is_sidecar(file))) {
-        free(file);
-        return IRON_OK;
-    }
-    return append(list, file, err);
+/* What a directory that the user named contains besides the files that are read. */
+typedef struct contents {
+    size_t root_length; /* of its path, with the slash */
+    size_t subfolders;  /* that were not entered */
+    size_t not_chosen;  /* by --include and --exclude */
+    skipped_file *skipped;
+    size_t skipped_count, capacity;
+} contents;
+
+/* A directory that is being listed, and those that it is in. */
+typedef struct listing {
+    const char *path;
+    const struct listing *parent;
+    dev_t device;
+    ino_t inode;
+    contents *in;
+} listing;
+
+/* A glob without a slash matches the base name, one with a slash the path relative to the folder
+ * that the user named, in which ** also matches slashes. One that ends in a slash matches only
+ * directories. */
+static bool glob_matches(const char *glob, const char *relative, bool is_directory) {
+    const char *name = strrchr(relative, '/');
+    size_t length = strlen(glob);
+    char pattern[PATH_MAX];
+
+    if (length >= sizeof pattern || (length > 1 && glob[length - 1] == '/' && !is_directory))
+        return false;
+    memcpy(pattern, glob, length + 1);
+    if (length > 1 && pattern[length - 1] == '/')
+        pattern[length - 1] = '\0';
+    if (!strchr(pattern, '/'))
+        return fnmatch(pattern, name ? name + 1 : relative, 0) == 0;
+    glob = pattern[0] == '/' ? pattern + 1 : pattern;
+    if (strncmp(glob, "**/", 3) == 0 && glob_matches(glob + 3, relative, is_directory))
+        return true;
+    return fnmatch(glob, relative, strstr(glob, "**") ? 0 : FNM_PATHNAME) == 0;
 }
 
-static iron_status add_entries(iron__file_list *list, DIR *directory, const char *path,
-                               iron_error *err) {
+static bool any_matches(const char *const *globs, size_t count, const char *relative,
+                        bool is_directory) {
+    for (size_t k = 0; k < count; k++)
+        if (glob_matches(globs[k], relative, is_directory))
+            return true;
+    return false;
+}
+
+/* What a file of a directory is if it is not tokens, or NULL. A name decides only if the user has
+ * not chosen names with --include; files that cannot be read are reported when they are opened. */
+static const char *not_tokens(const iron_source_options *o, const char *path, uint64_t bytes) {
+    iron__source_file file = {.path = path, .bytes = bytes, .fd = -1};
+    iron__candidate c = {.file = &file, .name = path, .dtype = o->dtype};
+    const iron__container *found = NULL;
+
+    if (o->include_count > 0 && o->format && strcmp(o->format, "raw") == 0)
+        return NULL;
+    if (iron__source_file_open(&file, NULL) == IRON_OK) {
+        if (iron__source_file_peek(&file, c.head, &c.head_count, NULL, NULL) == IRON_OK &&
+            iron__format_recognise(&c) == &iron__format_raw)
+            found = iron__container_find(&c);
+        iron__source_file_close(&file);
+    }
+    if (found)
+        return found->what;
+    return o->include_count == 0 ? iron__container_by_name(path, o->dtype) : NULL;
+}
+
+/* Takes `path`, also on failure. */
+static iron_status skip(contents *in, char *path, const char *what, iron_error *err) {
+    if (in->skipped_count == in->capacity) {
+        size_t capacity = in->capacity ? 2 * in->capacity : 16;
+        skipped_file *skipped = realloc(in->skipped, capacity * sizeof *skipped);
+
+        if (!skipped) {
+            free(path);
+            return no_memory(err);
+        }
+        in->skipped = skipped;
+        in->capacity = capacity;
+    }
+    in->skipped[in->skipped_count++] = (skipped_file){path, what};
+    return IRON_OK;
+}
+
+static iron_status add_folder(iron__file_list *list, const listing *f, iron_error *err);
+
+/* Enters a subdirectory, unless it is one of those that it is in: a symbolic link can form a
+ * loop. */
+static iron_status add_subfolder(iron__file_list *list, const char *path, const struct stat *info,
+                                 const listing *parent, iron_error *err) {
+    listing sub = {path, parent, info->st_dev, info->st_ino, parent->in};
+
+    for (const listing *f = parent; f; f = f->parent)
+        if (f->device == sub.device && f->inode == sub.inode)
+            return IRON_OK;
+    return add_folder(list, &sub, err);
+}
+
+/* Takes `file`. A file that stat cannot access is a missing shard: it is listed, and opening it
+ * fails. */
+static iron_status add_entry(iron__file_list *list, const listing *f, char *file, iron_error *err) {
+    const iron_source_options *o = list->options;
+    const char *relative, *what;
+    iron_status status = IRON_OK;
+    struct stat info = {0};
+    bool is_there, is_directory;
+
+    if (!file)
+        return no_memory(err);
+    is_there = stat(file, &info) == 0;
+    is_directory = is_there && S_ISDIR(info.st_mode);
+    relative = file + f->in->root_length;
+    if (is_there && !is_directory && is_sidecar(file)) {
+        free(file);
+    } else if (o && (any_matches(o->exclude, o->exclude_count, relative, is_directory) ||
+                     (!is_directory && o->include_count > 0 &&
+                      !any_matches(o->include, o->include_count, relative, false)))) {
+        f->in->not_chosen++;
+        free(file);
+    } else if (is_directory) {
+        if (o && o->is_recursive)
+            status = add_subfolder(list, file, &info, f, err);
+        else
+            f->in->subfolders++;
+        free(file);
+    } else if (o && is_there && S_ISREG(info.st_mode) &&
+               (what = not_tokens(o, file, (uint64_t)info.st_size))) {
+        status = skip(f->in, file, what, err);
+    } else {
+        status = append(list, file, err);
+    }
+    return status;
+}
+
+static iron_status add_folder(iron__file_list *list, const listing *f, iron_error *err) {
+    DIR *directory = opendir(f->path);
+    iron_status status = IRON_OK;
     struct dirent *entry;
 
-    while ((errno = 0, entry = readdir(directory)))
-        if (entry->d_name[0] != '.')
-            IRON_TRY(add_entry(list, path, entry->d_name, err));
-    if (errno)
-        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", path,
+    if (!directory)
+        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
                           strerror(errno));
-    return IRON_OK;
+    while (status == IRON_OK && (errno = 0, entry = readdir(directory)))
+        if (entry->d_name[0] != '.')
+            status = add_entry(list, f, join(f->path, entry->d_name), err);
+    if (status == IRON_OK && errno)
+        status = iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
+                            strerror(errno));
+    closedir(directory);
+    return status;
 }
 
-static iron_status add_directory(iron__file_list *list, const char *path, iron_error *err) {
-    size_t first = list->count;
-    DIR *directory = opendir(path);
-    iron_status status;
+static int by_skipped_path(const void *a, const void *b) {
+    return natural_compare(((const skipped_file *)a)->path, ((const skipped_file *)b)->path);
+}
 
-    if (!directory)
-        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", path,
-                          strerror(errno));
-    status = add_entries(list, directory, path, err);
-    closedir(directory);
-    IRON_TRY(status);
-    IRON_FAIL_IF(list->count == first, err, IRON_E_ARG,
-                 "directory %.120s has no files; name files or a directory that has some", path);
-    qsort(list->paths + first, list->count - first, sizeof *list->paths, by_natural_order);
-    return IRON_OK;
+/* The error for a directory without token files. A container says more than a text beside it. */
+static iron_status nothing_left(const contents *in, const char *path, iron_error *err) {
+    const skipped_file *shown = in->skipped;
+
+    for (size_t k = 0; k < in->skipped_count && strncmp(shown->what, "text", 4) == 0; k++)
+        shown = strncmp(in->skipped[k].what, "text", 4) == 0 ? shown : &in->skipped[k];
+    IRON_FAIL_IF(shown, err, IRON_E_ARG,
+                 "directory %.70s has no token files: %.60s is %s, not tokens%s", path,
+                 shown->path + in->root_length, shown->what,
+                 in->skipped_count > 1 ? "; neither are the others" : "");
+    IRON_FAIL_IF(in->not_chosen > 0, err, IRON_E_ARG,
+                 "no file of directory %.100s is chosen by --include and --exclude", path);
+    IRON_FAIL_IF(in->subfolders > 0, err, IRON_E_ARG,
+                 "directory %.100s has only subdirectories; give -r to read their files", path);
+    IRON_FAIL(err, IRON_E_ARG,
+              "directory %.120s has no files; name files or a directory that has some", path);
+}
+
+static iron_status add_directory(iron__file_list *list, const char *path, const struct stat *info,
+                                 iron_error *err) {
+    const iron_source_options *o = list->options;
+    size_t first = list->count, length = strlen(path);
+    contents in = {.root_length = length + (length == 0 || path[length - 1] != '/')};
+    listing f = {path, NULL, info->st_dev, info->st_ino, &in};
+    iron_status status = add_folder(list, &f, err);
+
+    if (in.skipped_count > 0)
+        qsort(in.skipped, in.skipped_count, sizeof *in.skipped, by_skipped_path);
+    if (status == IRON_OK && list->count == first)
+        status = nothing_left(&in, path, err);
+    else if (status == IRON_OK)
+        qsort(list->paths + first, list->count - first, sizeof *list->paths, by_natural_order);
+    for (size_t k = 0; k < in.skipped_count; k++) {
+        const skipped_file *s = &in.skipped[k];
+
+        if (status == IRON_OK && o->warn)
+            o->warn(o->warn_context, &(iron_warning){IRON_WARNING_SKIPPED, s->path, s->what});
+        free(s->path);
+    }
+    free(in.skipped);
+    return status;
 }
 
 iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err) {
@@ -392,8 +574,58 @@ iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_er
     if (stat(path, &info) != 0)
         return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return add_directory(list, path, err);
+        return add_directory(list, path, &info, err);
     return append(list, strdup(path), err);
+}
+
+iron_status iron__file_list_fill(iron__file_list *list, const iron_source_options *options,
+                                 iron_error *err) {
+    const iron__format *forced;
+    iron_status status = iron__format_find(options->format, &forced, err);
+
+    list->options = options;
+    for (size_t k = 0; k < options->path_count && status == IRON_OK; k++) {
+        const char *path = options->paths[k];
+        /* in the format that the user names, the path may mean another file */
+        char *main_path = forced && forced->main_path ? forced->main_path(path) : NULL;
+
+        status = iron__file_list_add(list, main_path ? main_path : path, err);
+        free(main_path);
+    }
+    list->options = NULL;
+    return status;
+}
+
+struct iron_input_files {
+    iron__file_list list;
+};
+
+iron_status iron_input_files_list(const iron_source_options *options, iron_input_files **out,
+                                  iron_error *err) {
+    iron_input_files *files;
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(iron__source_options_check(options, err));
+    files = calloc(1, sizeof *files);
+    status = files ? iron__file_list_fill(&files->list, options, err) : no_memory(err);
+    if (status == IRON_OK)
+        *out = files;
+    else
+        iron_input_files_destroy(files);
+    return status;
+}
+
+void iron_input_files_destroy(iron_input_files *files) {
+    if (files)
+        iron__file_list_clear(&files->list);
+    free(files);
+}
+
+size_t iron_input_files_count(const iron_input_files *files) { return files->list.count; }
+
+const char *iron_input_files_at(const iron_input_files *files, size_t index) {
+    return index < files->list.count ? files->list.paths[index] : NULL;
 }
 
 void iron__file_list_clear(iron__file_list *list) {

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In the order in which `auto` tries them; raw recognises every file. */
@@ -39,6 +40,11 @@ const iron__format *iron__format_recognise(const iron__candidate *c) {
     while (k + 1 < FORMAT_COUNT && !formats[k]->recognise(c))
         k++;
     return formats[k];
+}
+
+void iron__format_layout_clear(iron__format_layout *layout) {
+    free(layout->shape);
+    layout->shape = NULL;
 }
 
 void iron__format_reason(const iron__candidate *c, const char *format, ...) {
@@ -71,30 +77,50 @@ static iron_status check_size(const iron__candidate *c, iron__format_layout *l, 
 
     IRON_FAIL_IF(l->tokens == IRON_COUNT_UNKNOWN && body % width != 0, err, IRON_E_FORMAT,
                  "%.100s has %" PRIu64 " bytes%s, not a whole number of %s tokens (%zu bytes each);"
-                 " check --dtype and the end of the file",
+                 " %s",
                  c->name, body, l->data_offset ? " after its header" : "",
-                 iron_dtype_name(l->dtype), (size_t)width);
+                 iron_dtype_name(l->dtype), (size_t)width,
+                 l->format == &iron__format_raw ? "check --dtype and the end of the file"
+                                                : "is it cut off?");
     if (l->tokens == IRON_COUNT_UNKNOWN)
         l->tokens = body / width;
     IRON_FAIL_IF(__builtin_mul_overflow(l->tokens, width, &announced) || announced != body, err,
                  IRON_E_FORMAT,
                  "%.100s: its header says %" PRIu64 " tokens of %zu bytes, but from byte %" PRIu64
-                 " on there are %" PRIu64 " bytes, which are %" PRIu64 " tokens; is it cut?",
-                 c->name, l->tokens, (size_t)width, l->data_offset, body, body / width);
+                 " on there are %" PRIu64 " bytes, which are %" PRIu64 " tokens; %s",
+                 c->name, l->tokens, (size_t)width, l->data_offset, body, body / width,
+                 body / width < l->tokens ? "is it cut off?" : "was something appended?");
     return IRON_OK;
+}
+
+/* Raw files: refuses those that are recognisably something else, unless the user insists on raw,
+ * and warns if the values contradict the dtype. */
+static iron_status check_raw(const iron__candidate *c, bool is_forced, iron_error *err) {
+    const iron__container *found = iron__container_find(c);
+
+    if (is_forced && (found || iron__format_recognise(c) != &iron__format_raw))
+        return IRON_OK;
+    if (found)
+        return iron__container_refuse(c, found, err);
+    return c->dtype == IRON_DTYPE_NONE ? IRON_OK : iron__dtype_warn(c, err);
 }
 
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err) {
+    bool is_forced = forced != NULL;
+
     *layout = (iron__format_layout){
         .bytes = c->file->bytes, .tokens = IRON_COUNT_UNKNOWN, .documents = IRON_COUNT_UNKNOWN};
-    if (!forced) {
+    if (!forced || forced == &iron__format_raw)
         IRON_TRY(iron__source_file_peek(c->file, c->head, &c->head_count, c->stop, err));
+    if (!forced) {
         if (!iron__source_file_is_pipe(c->file))
             IRON_TRY(iron__sidecar_refuse(c->file->path, err));
         forced = iron__format_recognise(c);
     }
     layout->format = forced;
+    if (forced == &iron__format_raw)
+        IRON_TRY(check_raw(c, is_forced, err));
     IRON_TRY(forced->examine(c, layout, err));
     IRON_FAIL_IF(c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != layout->dtype, err,
                  IRON_E_FORMAT,
@@ -121,6 +147,10 @@ static bool raw_recognise(const iron__candidate *c) {
 }
 
 static iron_status raw_examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    IRON_FAIL_IF(c->dtype == IRON_DTYPE_NONE && iron__path_has_idx(c->file->path), err, IRON_E_ARG,
+                 "%.100s: the .idx file beside it is not a Megatron index, or is damaged; give "
+                 "--dtype to read the tokens without it",
+                 c->name);
     IRON_FAIL_IF(
         c->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
         "%.100s: raw token files do not store a dtype; give --dtype u8, u16, u32, i32 or i64 "

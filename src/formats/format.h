@@ -21,7 +21,8 @@
 
 /* One file or pipe and the read position (files.c). */
 
-#define IRON_HEAD_BYTES 8u /* enough to recognise any format */
+/* Enough to recognise any format and container, and to judge the width of tokens. */
+#define IRON_HEAD_BYTES 4096u
 
 typedef struct iron__source_file {
     const char *path;
@@ -30,8 +31,9 @@ typedef struct iron__source_file {
     uint64_t offset; /* of the next byte, counted from start */
     bool is_stream;  /* standard input that is a regular file: read in order, moving its offset */
     int fd;          /* -1 if not open */
-    unsigned char ahead[IRON_HEAD_BYTES]; /* of a pipe: peeked at but not read yet */
+    unsigned char *ahead; /* of a pipe: peeked at but not read yet; freed when it is closed */
     size_t ahead_count;
+    bool has_ended; /* a pipe that was read to its end while it was peeked at */
 } iron__source_file;
 
 static inline bool iron__source_file_is_pipe(const iron__source_file *file) {
@@ -75,7 +77,17 @@ typedef struct iron__format_layout {
     uint64_t data_offset; /* of the first token */
     uint64_t tokens;      /* of a pipe: from its header, or IRON_COUNT_UNKNOWN */
     uint64_t documents;   /* IRON_COUNT_UNKNOWN: the format does not tell */
+    bool is_swapped;      /* tokens are big-endian */
+    unsigned dimensions;  /* of `shape` */
+    uint64_t *shape;      /* owned: an array in Fortran order, with at least one token; else NULL */
 } iron__format_layout;
+
+/* Whether the tokens of a file are not simply the bytes from data_offset on. */
+static inline bool iron__layout_is_converted(const iron__format_layout *layout) {
+    return layout->is_swapped || layout->shape;
+}
+
+void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
 typedef struct iron__candidate {
@@ -84,7 +96,8 @@ typedef struct iron__candidate {
     iron_dtype dtype;        /* given by the user, or IRON_DTYPE_NONE */
     bool is_for_raw; /* the user's dtype applies only to files without a dtype of their own */
     const atomic_bool *stop;
-    iron_sniff_report *report; /* receives the reasons; may be NULL */
+    iron_sniff_report *report;          /* receives the reasons; may be NULL */
+    const iron_source_options *options; /* for warnings; may be NULL */
     unsigned char head[IRON_HEAD_BYTES];
     size_t head_count;
 } iron__candidate;
@@ -111,7 +124,7 @@ iron_status iron__format_find(const char *name, const iron__format **out, iron_e
 const iron__format *iron__format_recognise(const iron__candidate *c);
 
 /* Examines an open file. `forced`: NULL to recognise the format. On failure layout->format is the
- * format that was recognised, if any. */
+ * format that was recognised, if any. Clear the layout, also then. */
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err);
 
@@ -121,6 +134,56 @@ void iron__format_reason(const iron__candidate *c, const char *format, ...)
 
 /* Reads the next `want` bytes of the header; an error if the file ends before. */
 iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err);
+
+/* Arrays in Fortran order (fortran.c). */
+
+#define IRON_DIMENSIONS_MAX 64u
+
+typedef struct iron__fortran_reader iron__fortran_reader;
+
+iron_status iron__fortran_reader_create(iron__fortran_reader **out, iron_error *err);
+void iron__fortran_reader_destroy(iron__fortran_reader *reader);
+/* An error if an array cannot be read in bounded memory. */
+iron_status iron__fortran_check(const iron__format_layout *layout, const char *name,
+                                iron_error *err);
+/* Where a token is in the file, counted in tokens. */
+uint64_t iron__fortran_place(const iron__format_layout *layout, uint64_t token);
+/* Reads tokens first ... first+count-1 in C order; they must exist. `path` must stay valid while
+ * the reader is used. May be called from any thread. */
+iron_status iron__fortran_read(iron__fortran_reader *reader, const iron__format_layout *layout,
+                               const char *path, uint64_t first, void *to, size_t count,
+                               const atomic_bool *stop, iron_error *err);
+
+/* Files that are not tokens (container.c). */
+
+typedef struct iron__container {
+    const char *name;   /* "gzip" */
+    const char *what;   /* "a gzip file" */
+    const char *advice; /* "decompress it first" */
+} iron__container;
+
+/* What a file is, if its content shows that it is not tokens; NULL otherwise. The candidate's head
+ * must be filled. Text is not reported if the user's dtype is u8. */
+const iron__container *iron__container_find(const iron__candidate *c);
+/* The same for a file's name alone, for files that the user did not name. */
+const char *iron__container_by_name(const char *path, iron_dtype dtype);
+/* The error for a file that is not tokens. */
+iron_status iron__container_refuse(const iron__candidate *c, const iron__container *found,
+                                   iron_error *err);
+/* Whether bytes are UTF-8 text, but for one in a thousand: control characters and invalid ones. */
+bool iron__is_text(const unsigned char *data, size_t count);
+
+/* Widths (sniff.c). */
+
+#define IRON_WHY_ROOM 160u
+
+/* Whether a sample of values contradicts a dtype, beyond doubt. Returns the dtype that the values
+ * look like, and the reason; IRON_DTYPE_NONE if there is no contradiction. The sample must begin at
+ * a token and consist of pieces of a multiple of 8 bytes. */
+iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, iron_dtype given,
+                                     char why[IRON_WHY_ROOM]);
+/* Warns if the values of a raw file, whose head is filled, contradict the user's dtype. */
+iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err);
 
 /* Unaligned little-endian numbers. */
 static inline uint32_t iron__load_u32(const unsigned char *at) {
@@ -145,6 +208,10 @@ bool iron__path_ends(const char *path, const char *suffix);
 /* The path without its last `cut` characters, followed by `suffix`; the caller frees it. NULL: out
  * of memory. */
 char *iron__path_beside(const char *path, size_t cut, const char *suffix);
+
+/* Whether P.idx exists beside P.bin. If P.bin is not recognised as Megatron's, P.idx is damaged or
+ * something else. */
+bool iron__path_has_idx(const char *path);
 
 /* An error if the path names a sidecar; the message names its main file. */
 iron_status iron__sidecar_refuse(const char *path, iron_error *err);

@@ -53,7 +53,7 @@ static bool has_index(const char *path) {
 }
 
 static bool is_itself_index(const iron__candidate *c) {
-    return c->head_count == IRON_HEAD_BYTES && memcmp(c->head, MAGIC, IRON_HEAD_BYTES) == 0;
+    return c->head_count >= 8 && memcmp(c->head, MAGIC, 8) == 0;
 }
 
 static bool recognise(const iron__candidate *c) {

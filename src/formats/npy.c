@@ -81,7 +81,8 @@ static int read_shape(reader *r, iron__npy_header *h) {
     if (!accept(r, "("))
         return 0;
     while (!accept(r, ")")) {
-        if (!has_comma || h->dimensions == 2 || !read_number(r, &h->shape[h->dimensions]))
+        if (!has_comma || h->dimensions == IRON_DIMENSIONS_MAX ||
+            !read_number(r, &h->shape[h->dimensions]))
             return 0;
         h->dimensions++;
         has_comma = accept(r, ",");
@@ -263,8 +264,9 @@ iron_status iron_activations_read(const char *path, float *activations, uint64_t
     return status;
 }
 
-/* The npy token format: arrays of one or two dimensions in C order. A file that is named .npy but
- * has no NumPy header is raw. */
+/* The npy token format: arrays of any number of dimensions, read in C order as numpy.ravel does,
+ * whatever the order and the byte order in the file. A file that is named .npy but has no NumPy
+ * header is raw. */
 
 static bool recognise(const iron__candidate *c) {
     return c->head_count >= MAGIC_BYTES && memcmp(c->head, MAGIC, MAGIC_BYTES) == 0;
@@ -306,47 +308,82 @@ static iron_status read_header(iron__candidate *c, unsigned char **out, size_t *
     return status;
 }
 
+/* The dtype of "<u2", ">u2" and so on; bytes have no order: "|u1". */
 static iron_status find_dtype(const iron__candidate *c, const iron__npy_header *h,
-                              iron_dtype *dtype, iron_error *err) {
+                              iron__format_layout *layout, iron_error *err) {
     static const struct {
-        const char *descr;
+        const char *kind;
         iron_dtype dtype;
     } kinds[] = {
-        {"|u1", IRON_DTYPE_U8},  {"<u2", IRON_DTYPE_U16}, {"<u4", IRON_DTYPE_U32},
-        {"<i4", IRON_DTYPE_I32}, {"<i8", IRON_DTYPE_I64},
+        {"u1", IRON_DTYPE_U8},  {"u2", IRON_DTYPE_U16}, {"u4", IRON_DTYPE_U32},
+        {"i4", IRON_DTYPE_I32}, {"i8", IRON_DTYPE_I64},
     };
+    char order = h->descr[0];
 
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-        if (strcmp(h->descr, kinds[k].descr) == 0)
-            *dtype = kinds[k].dtype;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && order; k++)
+        if (strcmp(h->descr + 1, kinds[k].kind) == 0 &&
+            strchr(kinds[k].dtype == IRON_DTYPE_U8 ? "|<>" : "<>", order))
+            layout->dtype = kinds[k].dtype;
     IRON_FAIL_IF(
-        *dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
-        "%.100s: NumPy type '%s'%s, expected |u1, <u2, <u4, <i4 or <i8; save it with one of "
-        "these (astype)",
-        c->name, h->descr, h->descr[0] == '>' ? ", big-endian" : "");
-    iron__format_reason(c, "header descr '%s' is %s", h->descr, iron_dtype_name(*dtype));
+        layout->dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
+        "%.100s: NumPy type '%s', expected |u1, <u2, <u4, <i4 or <i8; save it with one of these "
+        "(astype)",
+        c->name, h->descr);
+    layout->is_swapped = order == '>' && layout->dtype != IRON_DTYPE_U8;
+    iron__format_reason(c, "header descr '%s' is %s%s", h->descr, iron_dtype_name(layout->dtype),
+                        layout->is_swapped ? ", big-endian" : "");
     return IRON_OK;
 }
 
 static iron_status count_tokens(const iron__candidate *c, const iron__npy_header *h,
                                 iron__format_layout *layout, iron_error *err) {
-    uint64_t rows = h->shape[0], columns = h->dimensions == 2 ? h->shape[1] : 1;
+    char shape[96] = "";
 
-    IRON_FAIL_IF(h->is_fortran, err, IRON_E_FORMAT, "%.100s: fortran_order is True, expected False",
-                 c->name);
-    IRON_FAIL_IF(h->dimensions == 0, err, IRON_E_FORMAT,
-                 "%.100s: its shape has no dimensions, expected 1 or 2", c->name);
-    IRON_FAIL_IF(__builtin_mul_overflow(rows, columns, &layout->tokens) ||
-                     layout->tokens == IRON_COUNT_UNKNOWN,
-                 err, IRON_E_FORMAT,
-                 "%.100s: shape %" PRIu64 " x %" PRIu64 ", expected fewer than 2^64 tokens",
-                 c->name, rows, columns);
-    if (h->dimensions == 2)
-        iron__format_reason(c, "shape %" PRIu64 " x %" PRIu64 ", checked against the file size",
-                            rows, columns);
-    else
-        iron__format_reason(c, "shape %" PRIu64 ", checked against the file size", rows);
+    layout->tokens = 1;
+    for (unsigned d = 0; d < h->dimensions; d++) {
+        size_t used = strlen(shape);
+
+        snprintf(shape + used, sizeof shape - used, "%s%" PRIu64, d ? " x " : "", h->shape[d]);
+        if (layout->tokens != IRON_COUNT_UNKNOWN &&
+            __builtin_mul_overflow(layout->tokens, h->shape[d], &layout->tokens))
+            layout->tokens = IRON_COUNT_UNKNOWN;
+        if (h->shape[d] == 0) { /* empty, whatever the others are */
+            layout->tokens = 0;
+            break;
+        }
+    }
+    IRON_FAIL_IF(layout->tokens == IRON_COUNT_UNKNOWN, err, IRON_E_FORMAT,
+                 "%.100s: shape %s, expected fewer than 2^64 tokens", c->name, shape);
+    iron__format_reason(c, "shape %s%s, checked against the file size",
+                        h->dimensions ? shape : "() of one token",
+                        h->is_fortran && h->dimensions > 1 ? " in Fortran order" : "");
     return IRON_OK;
+}
+
+/* Keeps the shape of an array whose order in the file is not the stream's: dimensions of 1 do not
+ * matter, and with one that is left both orders are the same. */
+static iron_status keep_shape(const iron__candidate *c, const iron__npy_header *h,
+                              iron__format_layout *layout, iron_error *err) {
+    unsigned count = 0;
+
+    if (!h->is_fortran || layout->tokens == 0)
+        return IRON_OK;
+    for (unsigned d = 0; d < h->dimensions; d++)
+        count += h->shape[d] > 1;
+    if (count < 2)
+        return IRON_OK;
+    IRON_FAIL_IF(iron__source_file_is_pipe(c->file) || iron__path_is_stdin(c->file->path), err,
+                 IRON_E_UNSUPPORTED,
+                 "%.100s is an array in Fortran order, which cannot be read from a pipe: name a "
+                 "file",
+                 c->name);
+    layout->shape = malloc(count * sizeof *layout->shape);
+    if (!layout->shape)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a header");
+    for (unsigned d = 0; d < h->dimensions; d++)
+        if (h->shape[d] > 1)
+            layout->shape[layout->dimensions++] = h->shape[d];
+    return iron__fortran_check(layout, c->name, err);
 }
 
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
@@ -362,8 +399,9 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     if (status != IRON_OK)
         return iron__fail(err, status, 0, "%.100s: %.120s", c->name, inner.text);
     layout->data_offset = h.data_offset;
-    IRON_TRY(find_dtype(c, &h, &layout->dtype, err));
-    return count_tokens(c, &h, layout, err);
+    IRON_TRY(find_dtype(c, &h, layout, err));
+    IRON_TRY(count_tokens(c, &h, layout, err));
+    return keep_shape(c, &h, layout, err);
 }
 
 const iron__format iron__format_npy = {"npy", recognise, examine, NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * npy.h: NumPy array files, as far as iron needs them: one-dimensional arrays are written, and the
- * headers of one- and two-dimensional arrays are read.
+ * headers of arrays of up to 64 dimensions, NumPy's maximum, are read.
  */
 #ifndef IRON_FORMATS_NPY_H
 #define IRON_FORMATS_NPY_H
@@ -14,8 +14,8 @@
 typedef struct iron__npy_header {
     char descr[8]; /* "<f4" */
     int is_fortran;
-    unsigned dimensions; /* 0 ... 2 */
-    uint64_t shape[2];
+    unsigned dimensions;
+    uint64_t shape[64];
     size_t data_offset;
 } iron__npy_header;
 

@@ -6,17 +6,21 @@
  * them recognises it, the dtype is guessed from a sample of the values, and the result is marked as
  * a guess.
  *
+ * Reading uses the same judgement: a warning tells if the values of a raw file contradict the dtype
+ * that the user gives.
+ *
  * The guess tries the widest dtype first and accepts it if the upper parts of the values are what
  * token ids leave there: zeros in the upper half of 64 bits, values below 16 in the upper half of
  * 32 bits (ids below 2^20). Narrower tokens would have to alternate with such small values all the
- * time. Between u16 and u8 the values give no certain answer; u16 is the common one. Every answer
- * comes with the numbers that led to it.
+ * time. Between u16 and u8 the values give no certain answer unless the bytes have the same
+ * distribution; u16 is the common one. Every answer comes with the numbers that led to it.
  */
 #include "core/fail.h"
 #include "formats/format.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,28 +52,6 @@ static bool is_all_zero(const sample *s) {
         if (s->data[k])
             return false;
     return true;
-}
-
-/* Counts bytes that are not text: control characters and invalid UTF-8. A sample may begin and end
- * inside a character. */
-static size_t non_text_bytes(const sample *s) {
-    size_t bad = 0;
-
-    for (size_t k = 0; k < s->count;) {
-        unsigned char c = s->data[k];
-        size_t more = c < 0x80 ? 0 : c >= 0xC2 && c < 0xE0 ? 1 : c >= 0xE0 && c < 0xF0 ? 2 : 3;
-        size_t found = 0;
-
-        if ((c < 0x20 && !strchr("\t\n\f\r", c)) || c == 0 || c == 0x7F)
-            bad++;
-        else if ((c >= 0x80 && c < 0xC2) || c >= 0xF5)
-            bad++, more = 0;
-        while (found < more && k + 1 + found < s->count && (s->data[k + 1 + found] & 0xC0) == 0x80)
-            found++;
-        bad += found < more;
-        k += 1 + found;
-    }
-    return bad;
 }
 
 /* i64: the upper words are zero, except for a few negative values. */
@@ -126,9 +108,10 @@ static iron_dtype guess_32(const iron__candidate *c, const sample *s) {
     return IRON_DTYPE_I32;
 }
 
-/* u16 or u8: reports how low and high bytes differ. The sample is not empty. */
+/* u16, unless its bytes are alike as in u8. The sample is not empty. */
 static iron_dtype guess_16(const iron__candidate *c, const sample *s) {
     uint64_t sums[2] = {0, 0}, pairs = s->count / 2;
+    char why[IRON_WHY_ROOM];
     unsigned largest = 0;
 
     if (s->file_bytes % 2 != 0) {
@@ -150,11 +133,241 @@ static iron_dtype guess_16(const iron__candidate *c, const sample *s) {
                         "bytes at even offsets are %" PRIu64 " on average, at odd offsets %" PRIu64
                         "; similar values would not distinguish u16 from u8",
                         sums[0] / pairs, sums[1] / pairs);
+    if (iron__dtype_contradiction(s->data, s->count, IRON_DTYPE_U16, why) == IRON_DTYPE_U8) {
+        iron__format_reason(c, "%s", why);
+        return IRON_DTYPE_U8;
+    }
     return IRON_DTYPE_U16;
 }
 
+/* Contradictions.
+ *
+ * If narrow tokens are read as wide ones, every value consists of several tokens, so all its parts
+ * have the same distribution; and it is not the uniform one, as all ids are below the vocabulary's
+ * size and some are frequent. The lower parts of wide ids are nearly uniform, their upper parts are
+ * small. If wide tokens are read as narrow ones, every second value (or three of four) is the upper
+ * part of an id: 0, or below 16 for ids below 2^20. Narrow tokens would have to alternate with
+ * such values all the time.
+ *
+ * Values that repeat are counted once, so that padding and frequent ids do not matter. Uniform
+ * tokens that use every bit of their width cannot be told from wide ones, and nothing is reported
+ * about fewer than some dozen different values. */
+
+#define LANES     8u
+#define BINS      128u              /* of a 16-bit part: its highest bits and three below them */
+#define SEEN_BITS ((size_t)1 << 16) /* values with the same hash count once */
+#define SIGNIFICANT                                                                                \
+    3.0 /* times 1/sqrt(n): a Kolmogorov-Smirnov distance has it by chance in 3e-8 */
+
+/* Counts of the parts of different values, by their position in the value. */
+typedef struct parts {
+    size_t values;
+    uint32_t bins[LANES][BINS];
+} parts;
+
+static uint64_t load(const unsigned char *at, unsigned width) {
+    switch (width) {
+    case 1:
+        return at[0];
+    case 2:
+        return at[0] | (uint64_t)at[1] << 8;
+    case 4:
+        return iron__load_u32(at);
+    default:
+        return iron__load_u64(at);
+    }
+}
+
+/* Whether the value was not seen before, by its hash. */
+static bool is_new(uint64_t value, unsigned char *seen) {
+    size_t hash = (size_t)(value * 0x9E3779B97F4A7C15u >> 48);
+    unsigned char bit = (unsigned char)(1u << hash % 8);
+    bool is_first = (seen[hash / 8] & bit) == 0;
+
+    seen[hash / 8] |= bit;
+    return is_first;
+}
+
+static unsigned bin_of(unsigned part) {
+    unsigned high;
+
+    if (part < 16)
+        return part;
+    high = 31 - (unsigned)__builtin_clz(part);
+    return 16 + 8 * (high - 4) + ((part >> (high - 3)) & 7);
+}
+
+/* The first value of the next bin. */
+static unsigned bin_end(unsigned bin) {
+    unsigned high = 4 + (bin - 16) / 8;
+
+    return bin < 16 ? bin + 1 : (9 + bin % 8) << (high - 3);
+}
+
+/* Cuts values of `width` bytes into parts of `part` bytes, 1 or 2. Values whose parts are all the
+ * same are left out: they are runs of one token, or a pattern. */
+static void count_parts(const unsigned char *data, size_t count, unsigned width, unsigned part,
+                        parts *p) {
+    unsigned char seen[SEEN_BITS / 8] = {0};
+
+    *p = (parts){.values = 0};
+    for (size_t at = 0; at + width <= count; at += width) {
+        if (memcmp(data + at, data + at + part, width - part) == 0 ||
+            !is_new(load(data + at, width), seen))
+            continue;
+        p->values++;
+        for (unsigned k = 0; k < width / part; k++)
+            p->bins[k][bin_of((unsigned)load(data + at + (size_t)k * part, part))]++;
+    }
+}
+
+/* The largest difference of two distributions; b NULL: the uniform one below `limit`. *is_less:
+ * there the values of b are the smaller ones. */
+static double distance(const parts *p, const uint32_t *a, const uint32_t *b, unsigned limit,
+                       bool *is_less) {
+    double sum_a = 0, sum_b = 0, largest = 0;
+
+    for (unsigned k = 0; k < BINS && bin_end(k) <= limit; k++) {
+        double difference;
+
+        sum_a += a[k];
+        sum_b = b ? sum_b + b[k] : (double)p->values * bin_end(k) / limit;
+        difference = sum_a > sum_b ? sum_a - sum_b : sum_b - sum_a;
+        if (difference > largest) {
+            largest = difference;
+            *is_less = sum_b > sum_a;
+        }
+    }
+    return p->values ? largest / (double)p->values : 0;
+}
+
+/* Whether values of `width` bytes are really several tokens of `part` bytes. */
+static bool is_several(const unsigned char *data, size_t count, unsigned width, unsigned part) {
+    unsigned limit = 1u << 8 * part;
+    unsigned used_least = BINS;
+    double least = 1, apart = 0, n;
+    bool is_less;
+    parts p;
+
+    count_parts(data, count, width, part, &p);
+    n = (double)p.values;
+    if (p.values < 12)
+        return false;
+    for (unsigned k = 0; k < width / part; k++) {
+        double from_uniform = distance(&p, p.bins[k], NULL, limit, &is_less);
+        double from_first = distance(&p, p.bins[0], p.bins[k], limit, &is_less);
+        unsigned used = 0;
+
+        for (unsigned bin = 0; bin < BINS; bin++)
+            used += p.bins[k][bin] > 0;
+        used_least = used < used_least ? used : used_least;
+        least = from_uniform < least ? from_uniform : least;
+        apart = from_first > apart ? from_first : apart;
+    }
+    /* a part with one or two values is a constant: the upper part of large ids */
+    return used_least >= 4 && least * least * n >= SIGNIFICANT * SIGNIFICANT &&
+           apart <= 0.6 * least;
+}
+
+/* Whether values of `width` bytes are really parts of tokens of `wide` bytes, 4 or 8: all of these
+ * are small, and their lowest parts are not. */
+static bool is_split(const unsigned char *data, size_t count, unsigned width, unsigned wide) {
+    unsigned char seen[SEEN_BITS / 8] = {0};
+    uint64_t limit = wide == 8 ? UINT64_C(1) << 32 : UINT64_C(1) << 20;
+    size_t values = 0, large = 0, zero = 0, different = 0;
+
+    for (size_t at = 0; at + wide <= count; at += wide) {
+        uint64_t value = load(data + at, wide), low = load(data + at, width);
+
+        if (value == 0)
+            continue;
+        if (value >= limit)
+            return false;
+        values++;
+        large += low >= SMALL;
+        zero += value == low;
+        different += is_new(value, seen);
+    }
+    /* without large lower parts, narrow tokens of a tiny vocabulary look the same, unless every
+     * upper part is 0 */
+    return values >= 24 && different >= 4 && (large * 2 > values || zero == values);
+}
+
+/* Whether bytes are really the halves of u16 tokens: the upper ones are smaller. */
+static bool is_u16_split(const unsigned char *data, size_t count) {
+    bool is_less = false;
+    double apart, n;
+    parts p;
+
+    count_parts(data, count, 2, 1, &p);
+    n = (double)p.values;
+    apart = distance(&p, p.bins[0], p.bins[1], 256, &is_less);
+    return p.values >= 24 && is_less && apart >= 0.2 &&
+           apart * apart * n >= 2 * SIGNIFICANT * SIGNIFICANT;
+}
+
+iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, iron_dtype given,
+                                     char why[IRON_WHY_ROOM]) {
+    unsigned width = (unsigned)iron_dtype_bytes(given);
+    iron_dtype looks = IRON_DTYPE_NONE;
+
+    /* i64 values are checked while they are read: two tokens in one are out of range */
+    if (width == 8)
+        return IRON_DTYPE_NONE;
+    if (is_split(data, count, width, 8))
+        looks = IRON_DTYPE_I64;
+    else if (width < 4 && is_split(data, count, width, 4))
+        looks = IRON_DTYPE_U32;
+    else if (width == 1 && is_u16_split(data, count))
+        looks = IRON_DTYPE_U16;
+    if (looks != IRON_DTYPE_NONE) {
+        snprintf(why, IRON_WHY_ROOM, "%s small, like the upper %s of %s ids",
+                 iron_dtype_bytes(looks) == 2 * (size_t)width ? "every second value is"
+                                                              : "most values are",
+                 iron_dtype_bytes(looks) == 2 * (size_t)width ? "halves" : "parts",
+                 iron_dtype_name(looks));
+        return looks;
+    }
+    if (width > 1 && is_several(data, count, width, 1))
+        looks = IRON_DTYPE_U8;
+    else if (width > 2 && is_several(data, count, width, 2))
+        looks = IRON_DTYPE_U16;
+    if (looks != IRON_DTYPE_NONE)
+        snprintf(why, IRON_WHY_ROOM, "the %s of its values all have the distribution of ids",
+                 looks == IRON_DTYPE_U8 ? "bytes" : "halves");
+    return looks;
+}
+
+iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
+    unsigned char data[2 * IRON_HEAD_BYTES];
+    char why[IRON_WHY_ROOM], text[320];
+    uint64_t bytes = c->file->bytes;
+    size_t count = c->head_count, more = 0;
+    iron_dtype looks;
+
+    if (!c->options || !c->options->warn)
+        return IRON_OK;
+    memcpy(data, c->head, count);
+    /* the middle too: the beginning may be unusual */
+    if (bytes != IRON_COUNT_UNKNOWN && bytes >= 2 * sizeof data) {
+        iron__source_file file = *c->file;
+
+        file.offset = bytes / 16 * 8;
+        IRON_TRY(iron__source_file_read(&file, data + count, IRON_HEAD_BYTES, &more, c->stop, err));
+    }
+    looks = iron__dtype_contradiction(data, count + more, c->dtype, why);
+    /* bytes of text alternate in patterns of any kind */
+    if (looks == IRON_DTYPE_NONE ||
+        (c->dtype == IRON_DTYPE_U8 && iron__is_text(data, count + more)))
+        return IRON_OK;
+    snprintf(text, sizeof text, "its values look like %s, but are read as %s: %s; check --dtype",
+             iron_dtype_name(looks), iron_dtype_name(c->dtype), why);
+    c->options->warn(c->options->warn_context, &(iron_warning){IRON_WARNING_DTYPE, c->name, text});
+    return IRON_OK;
+}
+
 /* Guesses the dtype and reports the reasons; IRON_DTYPE_NONE if the sample gives no indication. */
-static iron_dtype guess_dtype(const iron__candidate *c, const sample *s) {
+static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is_text) {
     iron_dtype dtype;
 
     if (s->count == 0 || is_all_zero(s)) {
@@ -162,7 +375,7 @@ static iron_dtype guess_dtype(const iron__candidate *c, const sample *s) {
                             s->count ? "every sampled byte is 0" : "it is empty");
         return IRON_DTYPE_NONE;
     }
-    if (non_text_bytes(s) * 1000 <= s->count) {
+    if (is_text || iron__is_text(s->data, s->count)) {
         iron__format_reason(c, "it reads as text (ASCII or UTF-8), which is not tokenized yet");
         iron__format_reason(c, "--dtype u8 would read its %" PRIu64 " bytes as tokens",
                             s->file_bytes);
@@ -196,7 +409,8 @@ static iron_status read_sample(iron__candidate *c, unsigned char *to, size_t *co
     return read_part(c, (bytes - PART_BYTES) / 8 * 8, to, PART_BYTES, count, err);
 }
 
-static iron_status guess(iron__candidate *c, iron_sniff_report *r, iron_error *err) {
+/* is_text: it is known to begin with text. */
+static iron_status guess(iron__candidate *c, bool is_text, iron_sniff_report *r, iron_error *err) {
     unsigned char *data = malloc(PARTS * PART_BYTES);
     sample s = {.data = data, .file_bytes = c->file->bytes};
     iron_status status;
@@ -206,9 +420,13 @@ static iron_status guess(iron__candidate *c, iron_sniff_report *r, iron_error *e
     status = read_sample(c, data, &s.count, err);
     if (status == IRON_OK) {
         r->is_guess = 1;
-        iron__format_reason(c, "no header and no index beside it: raw tokens from byte 0 on%s",
+        if (iron__path_has_idx(c->file->path))
+            iron__format_reason(c, "the .idx file beside it does not begin with MMIDIDX: is it "
+                                   "damaged, or not a Megatron index?");
+        iron__format_reason(c, "no header%s: raw tokens from byte 0 on%s",
+                            iron__path_has_idx(c->file->path) ? "" : " and no index beside it",
                             iron__path_ends(c->file->path, ".npy") ? ", as OLMo writes .npy" : "");
-        r->dtype = guess_dtype(c, &s);
+        r->dtype = guess_dtype(c, &s, is_text);
         if (r->dtype == IRON_DTYPE_NONE)
             iron__format_reason(c, "give --dtype if you know it");
         else
@@ -225,22 +443,33 @@ static iron_status guess(iron__candidate *c, iron_sniff_report *r, iron_error *e
 
 /* Examines an open regular file. */
 static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error *err) {
+    const iron__container *found;
     const iron__format *format;
     iron__format_layout layout;
     iron_status status;
+    bool is_text;
 
     IRON_TRY(iron__source_file_peek(c->file, c->head, &c->head_count, NULL, err));
     IRON_TRY(iron__sidecar_refuse(c->file->path, err));
     format = iron__format_recognise(c);
     memcpy(r->format, format->name, strlen(format->name) + 1);
+    found = format == &iron__format_raw ? iron__container_find(c) : NULL;
+    is_text = found && strcmp(found->name, "text") == 0;
+    if (found && !is_text) {
+        snprintf(r->format, sizeof r->format, "%s", found->name);
+        iron__format_reason(c, "its first bytes are those of %s, which is not tokens: %s",
+                            found->what, found->advice);
+        return IRON_OK;
+    }
     if (format == &iron__format_raw)
-        return guess(c, r, err);
+        return guess(c, is_text, r, err);
     status = iron__format_examine(format, c, &layout, err);
     r->dtype = layout.dtype;
     r->data_offset = layout.data_offset;
     r->documents = layout.documents;
     if (status == IRON_OK)
         r->tokens = layout.tokens;
+    iron__format_layout_clear(&layout);
     return status;
 }
 

@@ -34,20 +34,22 @@ typedef struct file_identity {
 } file_identity;
 
 struct iron_source {
-    iron_dtype dtype;           /* of all files; NONE only while the source is being opened */
-    size_t dtype_file;          /* the file that determined it, if `given` did not */
-    iron_dtype given;           /* given by the user, or NONE */
-    bool is_for_raw;            /* `given` applies only to files without a dtype of their own */
-    bool is_seekable;           /* only regular files with names; does not change */
-    const iron__format *forced; /* NULL: recognise the format of each file */
+    iron_dtype dtype;            /* of all files; NONE only while the source is being opened */
+    size_t dtype_file;           /* the file that determined it, if `given` did not */
+    iron_dtype given;            /* given by the user, or NONE */
+    bool is_for_raw;             /* `given` applies only to files without a dtype of their own */
+    bool is_seekable;            /* only regular files with names; does not change */
+    const iron__format *forced;  /* NULL: recognise the format of each file */
+    iron_source_options options; /* only warn and its context */
     iron__file_list files;
     iron__format_layout *layouts; /* of each file */
     file_identity *identities;    /* of each file */
     uint64_t tokens;
 
-    size_t current;         /* index of the file being read */
-    uint64_t done;          /* bytes of its tokens that were read */
-    iron__source_file file; /* the current file; opened when it is first read */
+    size_t current;                /* index of the file being read */
+    uint64_t done;                 /* bytes of its tokens that were read */
+    iron__source_file file;        /* the current file; opened when it is first read */
+    iron__fortran_reader *fortran; /* NULL unless a file is an array in Fortran order */
 };
 
 /* stat of a path or of standard input; 0, or -1 and errno. */
@@ -62,7 +64,8 @@ static iron_status examine_open(iron_source *s, size_t index, iron__source_file 
                                  .name = iron__path_shown(file->path),
                                  .dtype = s->given,
                                  .is_for_raw = s->is_for_raw,
-                                 .stop = stop};
+                                 .stop = stop,
+                                 .options = &s->options};
     iron_dtype found;
 
     IRON_TRY(iron__format_examine(s->forced, &candidate, &s->layouts[index], err));
@@ -121,6 +124,8 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
         IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
                      "standard input (-) is named twice; name it once");
         IRON_TRY(examine_file(s, k, err));
+        if (s->layouts[k].shape && !s->fortran)
+            IRON_TRY(iron__fortran_reader_create(&s->fortran, err));
         if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
             s->tokens = IRON_COUNT_UNKNOWN;
         else if (s->tokens != IRON_COUNT_UNKNOWN)
@@ -129,7 +134,7 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status check_options(const iron_source_options *o, iron_error *err) {
+iron_status iron__source_options_check(const iron_source_options *o, iron_error *err) {
     IRON_FAIL_IF(!o || o->struct_size != sizeof *o, err, IRON_E_ARG,
                  "iron_source_options.struct_size is not %zu; set it to sizeof", sizeof *o);
     IRON_FAIL_IF(o->path_count == 0, err, IRON_E_ARG,
@@ -145,6 +150,7 @@ static bool is_seekable(const iron_source *s) {
 
     for (size_t k = 0; k < s->files.count; k++)
         if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN || iron__path_is_stdin(s->files.paths[k]) ||
+            iron__layout_is_converted(&s->layouts[k]) ||
             __builtin_add_overflow(bytes, s->layouts[k].bytes, &bytes))
             return false;
     return true;
@@ -156,15 +162,8 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     s->is_for_raw = o->dtype_is_for_raw != 0;
     s->dtype = s->is_for_raw ? IRON_DTYPE_NONE : o->dtype;
     s->file.fd = -1;
-    for (size_t k = 0; k < o->path_count; k++) {
-        const char *path = o->paths[k];
-        /* in the format that the user names, the path may mean another file */
-        char *main_path = s->forced && s->forced->main_path ? s->forced->main_path(path) : NULL;
-        iron_status status = iron__file_list_add(&s->files, main_path ? main_path : path, err);
-
-        free(main_path);
-        IRON_TRY(status);
-    }
+    s->options = (iron_source_options){.warn = o->warn, .warn_context = o->warn_context};
+    IRON_TRY(iron__file_list_fill(&s->files, o, err));
     IRON_TRY(examine_all(s, err));
     s->is_seekable = is_seekable(s);
     if (s->dtype != IRON_DTYPE_NONE)
@@ -182,7 +181,7 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(check_options(options, err));
+    IRON_TRY(iron__source_options_check(options, err));
     s = calloc(1, sizeof *s);
     if (!s)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
@@ -200,6 +199,9 @@ void iron_source_close(iron_source *source) {
         return;
     if (source->file.path)
         iron__source_file_close(&source->file);
+    iron__fortran_reader_destroy(source->fortran);
+    for (size_t k = 0; source->layouts && k < source->files.count; k++)
+        iron__format_layout_clear(&source->layouts[k]);
     iron__file_list_clear(&source->files);
     free(source->layouts);
     free(source->identities);
@@ -258,6 +260,8 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
     *index = file_with(source, &position);
     if (*index == source->files.count)
         return false;
+    if (source->layouts[*index].shape)
+        position = iron__fortran_place(&source->layouts[*index], position);
     *byte = source->layouts[*index].data_offset + position * iron_dtype_bytes(source->dtype);
     return true;
 }
@@ -313,8 +317,10 @@ static iron_status check_pipe(const iron_source *s, bool has_more, iron_error *e
                  name, s->file.offset, s->done / width, l->tokens, l->format->name);
     IRON_FAIL_IF(s->done % width != 0, err, IRON_E_FORMAT,
                  "%.100s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
-                 "each); check --dtype and the sender",
-                 name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width);
+                 "each); %s",
+                 name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width,
+                 l->format == &iron__format_raw ? "check --dtype and the sender"
+                                                : "is it cut off?");
     return IRON_OK;
 }
 
@@ -346,6 +352,58 @@ static uint64_t bytes_left(const iron_source *s) {
     return tokens * iron_dtype_bytes(s->dtype) - s->done;
 }
 
+static void swap_bytes(unsigned char *tokens, size_t count, size_t width) {
+    for (size_t k = 0; k < count; k++, tokens += width)
+        for (size_t n = 0; n < width / 2; n++) {
+            unsigned char byte = tokens[n];
+
+            tokens[n] = tokens[width - 1 - n];
+            tokens[width - 1 - n] = byte;
+        }
+}
+
+iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
+                                        void *tokens, size_t count, const atomic_bool *stop,
+                                        iron_error *err) {
+    const iron__format_layout *l = &source->layouts[index];
+    iron__source_file file = {.path = source->files.paths[index], .bytes = l->bytes, .fd = -1};
+    size_t width = iron_dtype_bytes(l->dtype), got = 0;
+    iron_status status;
+
+    if (l->shape) {
+        IRON_TRY(
+            iron__fortran_read(source->fortran, l, file.path, first, tokens, count, stop, err));
+    } else {
+        file.offset = l->data_offset + first * width;
+        IRON_TRY(iron__source_file_open(&file, err));
+        status = iron__source_file_read(&file, tokens, count * width, &got, stop, err);
+        if (status == IRON_OK && got < count * width)
+            status = iron__source_file_check_end(&file, err);
+        iron__source_file_close(&file);
+        IRON_TRY(status);
+    }
+    if (l->is_swapped)
+        swap_bytes(tokens, count, width);
+    return IRON_OK;
+}
+
+/* Reads tokens of the current file from s->done on; `want` and *got are bytes. */
+static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *got,
+                               const atomic_bool *stop, iron_error *err) {
+    const iron__format_layout *l = &s->layouts[s->current];
+    size_t width = iron_dtype_bytes(s->dtype);
+
+    if (l->shape) {
+        *got = want;
+        return iron__source_read_converted(s, s->current, s->done / width, to, want / width, stop,
+                                           err);
+    }
+    IRON_TRY(iron__source_file_read(&s->file, to, want, got, stop, err));
+    if (l->is_swapped)
+        swap_bytes(to, *got / width, width);
+    return IRON_OK;
+}
+
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                               const atomic_bool *stop, iron_error *err) {
     size_t width = iron_dtype_bytes(source->dtype);
@@ -361,8 +419,7 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
         left = bytes_left(source);
         want = want < left ? want : (size_t)left;
         if (want > 0)
-            IRON_TRY(iron__source_file_read(&source->file, (char *)tokens + filled, want, &got,
-                                            stop, err));
+            IRON_TRY(read_tokens(source, (char *)tokens + filled, want, &got, stop, err));
         filled += got;
         source->done += got;
         if (got < want || got == left)

@@ -19,6 +19,8 @@
 
 struct iron__format_layout;
 
+iron_status iron__source_options_check(const iron_source_options *options, iron_error *err);
+
 /* iron_source_read with a stop flag. */
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                               const atomic_bool *stop, iron_error *err);
@@ -38,6 +40,12 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
 
 /* The layout of a file, as found when the source was opened. */
 const struct iron__format_layout *iron__source_layout(const iron_source *source, size_t index);
+
+/* Reads tokens of a file that has a name and whose tokens are not simply its bytes: big-endian, or
+ * an array in Fortran order. They must exist. May be called from any thread. */
+iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
+                                        void *tokens, size_t count, const atomic_bool *stop,
+                                        iron_error *err);
 
 /* Call after all tokens were read: IRON_E_IO if a regular file no longer has the size and identity
  * that it had when the source was opened. */
@@ -94,14 +102,19 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
                                       iron_error *err);
 
 /* The files that a user's arguments name, in order. A directory stands for its files in natural
- * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. An
- * empty directory is an error, and so is a file in it that stat cannot access. */
+ * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. With
+ * options, files of a directory that are not tokens are skipped with a warning, and is_recursive,
+ * include, exclude and the format's own names apply. A directory without files is an error. */
 typedef struct iron__file_list {
     char **paths;
     size_t count, capacity;
+    const iron_source_options *options; /* borrowed; may be NULL */
 } iron__file_list;
 
 iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err);
+/* Adds all paths of the options. */
+iron_status iron__file_list_fill(iron__file_list *list, const iron_source_options *options,
+                                 iron_error *err);
 void iron__file_list_clear(iron__file_list *list);
 
 #endif

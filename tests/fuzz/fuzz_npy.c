@@ -19,21 +19,20 @@
 
 static void check_rewritten(const iron__npy_header *h) {
     char quote = strchr(h->descr, '\'') ? '"' : '\'';
-    char shape[64] = "", text[256];
+    char shape[1600] = "", text[2048];
+    size_t used = 0;
     iron__npy_header again;
     iron_error err;
     int length;
 
-    if (h->dimensions == 1)
-        snprintf(shape, sizeof shape, "%" PRIu64 ",", h->shape[0]);
-    else if (h->dimensions == 2)
-        snprintf(shape, sizeof shape, "%" PRIu64 ", %" PRIu64, h->shape[0], h->shape[1]);
+    for (unsigned d = 0; d < h->dimensions; d++)
+        used += (size_t)snprintf(shape + used, sizeof shape - used, "%" PRIu64 ", ", h->shape[d]);
     memcpy(text, "\x93NUMPY\x01\x00", 8);
     length = snprintf(text + 10, sizeof text - 10,
                       "{'descr': %c%s%c, 'fortran_order': %s, 'shape': (%s), }\n", quote, h->descr,
                       quote, h->is_fortran ? "True" : "False", shape);
-    text[8] = (char)length;
-    text[9] = 0;
+    text[8] = (char)(length & 0xFF);
+    text[9] = (char)(length >> 8);
     FUZZ_REQUIRE(iron__npy_parse((unsigned char *)text, 10 + (size_t)length, &again, &err) ==
                  IRON_OK);
     FUZZ_REQUIRE(strcmp(again.descr, h->descr) == 0 && again.is_fortran == h->is_fortran);
@@ -88,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     if (fuzz_refused(iron__npy_parse(data, size, &h, &err), &err))
         return 0;
-    FUZZ_REQUIRE(h.data_offset >= 10 && h.data_offset <= size && h.dimensions <= 2);
+    FUZZ_REQUIRE(h.data_offset >= 10 && h.data_offset <= size && h.dimensions <= 64);
     FUZZ_REQUIRE(memchr(h.descr, '\0', sizeof h.descr));
     for (size_t bytes = 0; bytes < h.data_offset; bytes += 1 + bytes / 16) {
         uint8_t *part = fuzz_copy(data, bytes);

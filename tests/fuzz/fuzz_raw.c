@@ -7,12 +7,13 @@
  *   reading    A file in memory whose size is not a multiple of the token size is refused when
  *              opened, a pipe that ends inside a token when read. Otherwise the tokens read, in
  *              pieces of any capacity, are the bytes of all files. Files that begin like another
- *              format are read as raw (fuzz_formats tests the others).
+ *              format or a container are read as raw (fuzz_formats tests the others).
  *   decoding   The engine's count, batches, XOR and sum equal those of a loop over tokens decoded
  *              here from the definition; a token outside 32 bits is refused with its position.
  *   splitting  One feed, many feeds and iron_engine_feed_source give the same report, or the same
  *              error; a failed feed leaves the engine unchanged.
  */
+#include "formats/format.h"
 #include "fuzz.h"
 
 #include <fcntl.h>
@@ -85,6 +86,19 @@ static bool has_foreign_header(const input_file *f) {
     return false;
 }
 
+/* Is recognised as something else, and refused unless the format is raw. */
+static bool is_container(const input_file *f, iron_dtype dtype) {
+    iron__source_file file = {.path = f->path, .bytes = f->bytes, .fd = f->fd};
+    iron__candidate c = {.file = &file, .name = f->path, .dtype = dtype};
+
+    if (f->is_pipe)
+        file.bytes = IRON_COUNT_UNKNOWN;
+    c.head_count = f->bytes < IRON_HEAD_BYTES ? f->bytes : IRON_HEAD_BYTES;
+    if (c.head_count > 0)
+        memcpy(c.head, f->data, c.head_count);
+    return iron__container_find(&c) != NULL;
+}
+
 static void choose(choices *c, fuzz_input *in) {
     uint8_t kinds = fuzz_byte(in), files = fuzz_byte(in);
     uint8_t cuts[FILES_MAX - 1];
@@ -109,7 +123,7 @@ static void choose(choices *c, fuzz_input *in) {
         in->at += f->bytes;
         in->left -= f->bytes;
         open_file(f);
-        c->is_raw = c->is_raw || has_foreign_header(f);
+        c->is_raw = c->is_raw || has_foreign_header(f) || is_container(f, c->dtype);
     }
 }
 

@@ -169,10 +169,20 @@ static void npy(void **state) {
         b = npy_blob(version, "{'shape': (3, 4), 'fortran_order': False, 'descr': '<u2'}", 12, 2);
         accept(&b, "npy", IRON_DTYPE_U16, 12);
     }
+    b = npy_blob(1, "{'shape': (3, 2, 1, 2), 'fortran_order': False, 'descr': '<u2'}", 12, 2);
+    accept(&b, "npy", IRON_DTYPE_U16, 12);
+    b = npy_blob(1, "{'shape': (), 'fortran_order': True, 'descr': '<u2'}", 1, 2);
+    accept(&b, "npy", IRON_DTYPE_U16, 1);
+    /* one dimension has one order */
+    b = npy_blob(1, "{'shape': (1, 12, 1), 'fortran_order': True, 'descr': '<u2'}", 12, 2);
+    accept(&b, "npy", IRON_DTYPE_U16, 12);
     b = npy_of("<u2", 3, 2);
     refuse_cuts(b, "npy", 6);
     put_number(&b, 0, 2);
     refuse(&b, "npy", "says 3 tokens");
+    refuse(&b, "npy", "was something appended?");
+    b.count -= 4;
+    refuse(&b, "npy", "is it cut off?");
     assert_open_fails(name.path, NULL, IRON_DTYPE_U32, IRON_E_FORMAT, "says u32");
 }
 
@@ -180,16 +190,15 @@ static void npy_with_wrong_headers(void **state) {
     static const struct {
         const char *header, *word;
     } invalid[] = {
-        {"{'descr': '>u2', 'fortran_order': False, 'shape': (4,)}", "'>u2', big-endian"},
+        {"{'descr': '|u2', 'fortran_order': False, 'shape': (4,)}", "'|u2'"},
         {"{'descr': '<u8', 'fortran_order': False, 'shape': (4,)}", "'<u8'"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4,)}", "'<f4'"},
         {"{'descr': '|i1', 'fortran_order': False, 'shape': (4,)}", "'|i1'"},
         {"{'descr': '<i2', 'fortran_order': False, 'shape': (4,)}", "'<i2'"},
         {"{'descr': '|b1', 'fortran_order': False, 'shape': (4,)}", "'|b1'"},
-        {"{'descr': '<u2', 'fortran_order': True, 'shape': (4,)}", "fortran_order"},
-        {"{'descr': '<u2', 'fortran_order': True, 'shape': (2, 2)}", "fortran_order"},
-        {"{'descr': '<u2', 'fortran_order': False, 'shape': ()}", "no dimensions"},
-        {"{'descr': '<u2', 'fortran_order': False, 'shape': (1, 2, 2)}", "NumPy header"},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': ()}", "says 1 tokens"},
+        {"{'descr': '<u2', 'fortran_order': True, 'shape': (3, 2)}", "says 6 tokens"},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': (1, 2, 3)}", "says 6 tokens"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (3,)}", "says 3 tokens"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (5,)}", "says 5 tokens"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (2, 3)}", "says 6 tokens"},
@@ -218,6 +227,37 @@ static void npy_with_wrong_headers(void **state) {
     poke(&b, 0, 'x', 1);
     save(&place, "file", &b);
     assert_open_fails(name.path, "npy", IRON_DTYPE_NONE, IRON_E_FORMAT, "expected NumPy's magic");
+}
+
+/* Big-endian tokens 1, 2, 3, ..., and the same in Fortran order, of each width. */
+static void npy_in_other_orders(void **state) {
+    static const char *const kinds[] = {"u2", "u4", "i4", "i8"};
+    static const iron_dtype dtypes[] = {IRON_DTYPE_U16, IRON_DTYPE_U32, IRON_DTYPE_I32,
+                                        IRON_DTYPE_I64};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        unsigned width = (unsigned)iron_dtype_bytes(dtypes[k]);
+        char header[120];
+        blob b;
+
+        snprintf(header, sizeof header, "{'descr': '>%s', 'fortran_order': False, 'shape': (3, 8)}",
+                 kinds[k]);
+        b = npy_blob(1, header, 0, width);
+        for (uint64_t token = 1; token <= 24; token++)
+            put_number(&b, token << (8 * (width - 1)), width);
+        accept(&b, "npy", dtypes[k], 24);
+        snprintf(header, sizeof header,
+                 "{'descr': '<%s', 'fortran_order': True, 'shape': (2, 3, 4)}", kinds[k]);
+        b = npy_blob(1, header, 0, width);
+        for (uint64_t third = 0; third < 4; third++)
+            for (uint64_t second = 0; second < 3; second++)
+                for (uint64_t first = 0; first < 2; first++)
+                    put_number(&b, 1 + (first * 3 + second) * 4 + third, width);
+        accept(&b, "npy", dtypes[k], 24);
+        b.count -= width;
+        refuse(&b, "npy", "is it cut off?");
+    }
 }
 
 /* OLMo writes raw tokens under the name .npy. */
@@ -660,6 +700,7 @@ int main(void) {
         CASE(litpkds_with_wrong_headers),
         CASE(npy),
         CASE(npy_with_wrong_headers),
+        CASE(npy_in_other_orders),
         CASE(npy_by_name_only),
         MEGATRON_CASE(good_pairs),
         MEGATRON_CASE(no_sequences),

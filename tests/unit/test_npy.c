@@ -56,6 +56,8 @@ static void good_headers(void **state) {
     parse_good(1, "{'descr': '<u2', 'fortran_order': True, 'shape': (3, 5), }\n", "<u2", 1, 2, 3,
                5);
     parse_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", "<f8", 0, 0, 0, 0);
+    parse_good(1, "{'descr': '<u2', 'fortran_order': False, 'shape': (3, 5, 2, 4), }\n", "<u2", 0,
+               4, 3, 5);
     parse_good(2, "{'descr': '<i8', 'fortran_order': False, 'shape': (7,), }\n", "<i8", 0, 1, 7, 0);
     parse_good(3, "{'descr': '|u1', 'fortran_order': False, 'shape': (0,), }\n", "|u1", 0, 1, 0, 0);
 }
@@ -101,7 +103,7 @@ static void bad_dicts(void **state) {
         "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}",
         "{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3,,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
@@ -120,6 +122,19 @@ static void bad_dicts(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(dicts); k++)
         refuse_dict(dicts[k]);
+}
+
+/* NumPy's own maximum is 64. */
+static void too_many_dimensions(void **state) {
+    char dict[300] = "{'descr': '<u2', 'fortran_order': False, 'shape': (";
+
+    (void)state;
+    for (int k = 0; k < 64; k++)
+        strcat(dict, "1,");
+    strcat(dict, ")}");
+    parse_good(1, dict, "<u2", 0, 64, 1, 1);
+    strcpy(dict + strlen(dict) - 2, "1,)}");
+    refuse_dict(dict);
 }
 
 /* White space may be anywhere, but nothing else: Python would accept none of these. */
@@ -364,6 +379,7 @@ int main(void) {
         CASE(good_headers),
         CASE(other_writers),
         CASE(bad_dicts),
+        CASE(too_many_dimensions),
         CASE(nothing_but_the_dict),
         CASE(commas_between_entries),
         CASE(bad_beginnings),

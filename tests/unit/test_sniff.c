@@ -2,8 +2,11 @@
 /*
  * test_sniff.c: what iron_sniff reports: formats recognised by header or sidecar, never as a guess;
  * dtypes of raw files by their values, always as a guess; damaged files with the problem and the
- * format they look like.
+ * format they look like. And the judgement behind warnings: values that contradict a dtype, and
+ * files that are not tokens, without a false alarm.
  */
+#include "formats/format.h"
+
 #include "format_support.h"
 #include "place.h"
 
@@ -176,6 +179,133 @@ static void odd_ones_are_guessed(void **state) {
     assert_guess(ignored, sizeof ignored, IRON_DTYPE_I64, "40 are negative");
 }
 
+/* Streams of ids as real ones are distributed, and harder ones. */
+typedef enum stream_kind { UNIFORM, ZIPF, SHUFFLED, PADDED, RUNS, COUNTING, KINDS } stream_kind;
+
+static uint64_t next_id(stream_kind kind, uint64_t vocab, size_t index, uint64_t last, rng *r) {
+    /* as many ids of each length: about 1/(k+1) for id k, as words are distributed */
+    unsigned bits = 64 - (unsigned)__builtin_clzll(vocab - 1);
+    uint64_t id = rng_below(r, UINT64_C(1) << rng_below(r, bits + 1)) % vocab;
+
+    switch (kind) {
+    case UNIFORM:
+        return rng_below(r, vocab);
+    case SHUFFLED: /* frequent ids are anywhere */
+        return (id * 2654435761u + 12345) % vocab;
+    case PADDED:
+        return rng_below(r, 10) ? vocab - 1 : id;
+    case RUNS:
+        return index > 0 && rng_below(r, 3) ? last : id;
+    case COUNTING:
+        return index % vocab;
+    default:
+        return id;
+    }
+}
+
+/* What a stream of ids looks like when it is stored with one dtype and read with another. */
+static iron_dtype judge(stream_kind kind, uint64_t vocab, size_t bytes, iron_dtype stored,
+                        iron_dtype read, uint64_t seed) {
+    size_t width = iron_dtype_bytes(stored), count = bytes / width;
+    unsigned char *data = grab(bytes + 8);
+    char why[IRON_WHY_ROOM] = "";
+    rng r = {seed * 7919 + vocab + kind};
+    uint64_t id = 0;
+    iron_dtype looks;
+
+    for (size_t k = 0; k < count; k++) {
+        id = next_id(kind, vocab, k, id, &r);
+        memcpy(data + k * width, &id, width);
+    }
+    looks = iron__dtype_contradiction(data, count * width, read, why);
+    assert_true((looks == IRON_DTYPE_NONE) == (why[0] == '\0'));
+    free(data);
+    return looks;
+}
+
+static void true_dtypes_are_never_contradicted(void **state) {
+    static const uint64_t vocabs[] = {2,
+                                      5,
+                                      12,
+                                      20,
+                                      65,
+                                      256,
+                                      300,
+                                      1024,
+                                      32000,
+                                      50257,
+                                      65024,
+                                      65536,
+                                      100277,
+                                      128256,
+                                      151643,
+                                      200019,
+                                      UINT64_C(1) << 20,
+                                      UINT64_C(1) << 24,
+                                      UINT64_C(1) << 31,
+                                      UINT64_C(1) << 32};
+    static const size_t sizes[] = {8, 64, 200, 1000, 4096, 8192};
+
+    (void)state;
+    for (size_t v = 0; v < COUNT(vocabs); v++)
+        for (iron_dtype dtype = IRON_DTYPE_U8; dtype <= IRON_DTYPE_I64; dtype++) {
+            unsigned bits = dtype == IRON_DTYPE_I32 ? 31 : 8 * (unsigned)iron_dtype_bytes(dtype);
+
+            if (bits < 64 && vocabs[v] > UINT64_C(1) << bits)
+                continue;
+            for (stream_kind kind = UNIFORM; kind < KINDS; kind++)
+                for (size_t s = 0; s < COUNT(sizes); s++)
+                    for (uint64_t seed = 1; seed <= 4; seed++)
+                        if (judge(kind, vocabs[v], sizes[s], dtype, dtype, seed))
+                            fail_msg("kind %d, vocab %llu, %zu bytes, seed %llu: not %s", kind,
+                                     (unsigned long long)vocabs[v], sizes[s],
+                                     (unsigned long long)seed, iron_dtype_name(dtype));
+        }
+}
+
+static void wrong_dtypes_are_contradicted(void **state) {
+    static const uint64_t vocabs[] = {32000, 50257, 100277, 128256, 151643, 200019};
+    static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U32,
+                                        IRON_DTYPE_I64};
+
+    (void)state;
+    for (size_t v = 0; v < COUNT(vocabs); v++)
+        for (size_t stored = 1; stored < COUNT(dtypes); stored++)
+            for (size_t read = 0; read + 1 < COUNT(dtypes); read++) /* i64 is checked by value */
+                for (stream_kind kind = UNIFORM; kind <= RUNS; kind++) {
+                    size_t width = iron_dtype_bytes(dtypes[stored]);
+
+                    if (stored == read || (width == 2 && vocabs[v] > 65536))
+                        continue;
+                    /* 2048 tokens, those of 64 bits in twice the usual sample */
+                    assert_int_equal(
+                        judge(kind, vocabs[v], 2048 * width, dtypes[stored], dtypes[read], 1),
+                        dtypes[stored]);
+                }
+}
+
+/* The first bytes of random tokens are no container, however often one tries. */
+static void tokens_are_no_containers(void **state) {
+    static const uint64_t vocabs[] = {50257, 65536, 200019};
+    iron__source_file file = {.path = "tokens", .bytes = 4096, .fd = -1};
+    iron__candidate c = {.file = &file, .name = "tokens", .dtype = IRON_DTYPE_U16};
+    rng r = {17};
+
+    (void)state;
+    for (size_t round = 0; round < 20000; round++) {
+        uint64_t vocab = vocabs[round % 3];
+        size_t width = vocab > 65536 ? 4 : 2;
+
+        c.head_count = 64;
+        for (size_t k = 0; k < c.head_count; k += width) {
+            uint64_t id = next_id(round & 1 ? ZIPF : UNIFORM, vocab, k, 0, &r);
+
+            memcpy(c.head + k, &id, width);
+        }
+        assert_null(iron__container_find(&c));
+    }
+}
+
 static void names_without_headers(void **state) {
     file_name n = name_in(&place, "part.npy");
     blob b = raw_blob(300, 2);
@@ -237,6 +367,9 @@ int main(void) {
         CASE(sidecars),
         CASE(widths_are_guessed),
         CASE(odd_ones_are_guessed),
+        CASE(true_dtypes_are_never_contradicted),
+        CASE(wrong_dtypes_are_contradicted),
+        CASE(tokens_are_no_containers),
         CASE(names_without_headers),
         CASE(damaged_files),
     };

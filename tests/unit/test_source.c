@@ -79,6 +79,74 @@ static void missing_shards_are_refused(void **state) {
 }
 
 /* Arguments keep their order; only the files of a folder are sorted. */
+/* The warnings of a source or a list: "kind:name " for each. */
+static void note_warning(void *context, const iron_warning *w) {
+    char *notes = context;
+    const char *slash = strrchr(w->file, '/');
+    size_t used = strlen(notes);
+
+    assert_true(w->text[0] != '\0');
+    snprintf(notes + used, 200 - used, "%d:%s ", (int)w->kind, slash + 1);
+}
+
+static void assert_listed(iron_source_options *o, const char *names, const char *warnings) {
+    char listed[200] = "", notes[200] = "";
+    iron_input_files *files = NULL;
+    iron_source *s = NULL;
+    iron_error err;
+
+    o->warn = note_warning;
+    o->warn_context = notes;
+    assert_ok(iron_input_files_list(o, &files, &err), &err);
+    assert_string_equal(notes, warnings);
+    notes[0] = '\0';
+    assert_ok(iron_source_open(o, &s, &err), &err);
+    assert_string_equal(notes, warnings);
+    assert_int_equal(iron_source_file_count(s), iron_input_files_count(files));
+    for (size_t k = 0; k < iron_input_files_count(files); k++) {
+        const char *path = iron_input_files_at(files, k);
+
+        assert_string_equal(path, iron_source_file(s, k));
+        strcat(strcat(listed, path + strlen(place.path) + 1), " ");
+    }
+    assert_null(iron_input_files_at(files, iron_input_files_count(files)));
+    assert_string_equal(listed, names);
+    iron_input_files_destroy(files);
+    iron_source_close(s);
+}
+
+static void files_of_directories_are_chosen(void **state) {
+    static const char *const bins[] = {"*.bin"}, *const tens[] = {"*10*", "sub/"};
+    const char *path = place.path;
+    iron_source_options o = {
+        .struct_size = sizeof o, .dtype = IRON_DTYPE_U16, .paths = &path, .path_count = 1};
+    iron_input_files *files = (iron_input_files *)&files;
+    iron_error err;
+
+    (void)state;
+    assert_int_equal(mkdir(name_in(&place, "sub").path, 0700), 0);
+    file_write(name_in(&place, "t2.bin").path, "\1\0\2\0", 4);
+    file_write(name_in(&place, "t10.bin").path, "\1\0\2\0", 4);
+    file_write(name_in(&place, "tokens").path, "\1\0\2\0", 4);
+    file_write(name_in(&place, "sub/t1.bin").path, "\1\0\2\0", 4);
+    file_write(name_in(&place, "a.md").path, "# tokens\n", 9);
+    file_write(name_in(&place, "b.bin").path, "SQLite format 3\0", 16);
+    assert_listed(&o, "t2.bin t10.bin tokens ", "2:a.md 2:b.bin ");
+    o.include = bins;
+    o.include_count = 1;
+    assert_listed(&o, "t2.bin t10.bin ", "2:b.bin ");
+    o.is_recursive = 1;
+    assert_listed(&o, "sub/t1.bin t2.bin t10.bin ", "2:b.bin ");
+    o.exclude = tens;
+    o.exclude_count = 2;
+    assert_listed(&o, "t2.bin ", "2:b.bin ");
+    o.format = "raw";
+    assert_listed(&o, "b.bin t2.bin ", "");
+    o.struct_size--;
+    assert_refused(iron_input_files_list(&o, &files, &err), IRON_E_ARG, &err);
+    assert_null(files);
+}
+
 static void files_and_folders_mix(void **state) {
     file_name z = name_in(&place, "z"), inner = name_in(&place, "d");
     const char *paths[3] = {z.path, inner.path, z.path};
@@ -268,6 +336,11 @@ static const char *const ordered[] = {"",
                                       "part-10a.bin",
                                       "part-100.bin",
                                       "part_1",
+                                      "sub",
+                                      "sub/a",
+                                      "sub/b",
+                                      "sub-2/a",
+                                      "sub2",
                                       "z",
                                       "\xc3\xa4"};
 
@@ -334,6 +407,7 @@ int main(void) {
         CASE(several_files_are_one_stream),
         CASE(directories_are_read_in_natural_order),
         CASE(missing_shards_are_refused),
+        CASE(files_of_directories_are_chosen),
         CASE(files_and_folders_mix),
         CASE(options_are_checked),
         CASE(missing_and_empty_are_refused),
