@@ -61,7 +61,8 @@ static iron_status warn_of_vocab(const feed_options *o, const args *a, const iro
             "; the first is %" PRIu32 " at position %" PRIu64 "\n",
             name, count, tokens, count == 1 ? "is" : "are", o->vocab, value, position);
     free(name);
-    return IRON_OK;
+    err->text[0] = '\0';
+    return o->reading.is_strict ? IRON_E_MISMATCH : IRON_OK;
 }
 
 static iron_status refuse_checkpoint(const char *option_name, const char *path, uint64_t done,

@@ -159,19 +159,20 @@ static char *megatron_path(const char *path) {
 }
 
 /* Adds the files of an argument: those of a directory in natural order. */
-static iron_status add_argument(shard_list *list, const char *argument, iron_error *err) {
+static iron_status add_argument(shard_list *list, const reading *r, const char *argument,
+                                iron_error *err) {
     char *bin = megatron_path(argument);
-    iron_file_names *names = NULL;
+    iron_input_files *files = NULL;
     struct stat info;
     bool is_named = stat(argument, &info) != 0 || !S_ISDIR(info.st_mode);
     iron_status status;
 
     if (bin)
         return add_shard(list, bin, true, err);
-    status = iron_file_names_list(argument, &names, err);
-    for (size_t k = 0; status == IRON_OK && k < iron_file_names_count(names); k++)
-        status = add_shard(list, strdup(iron_file_names_at(names, k)), is_named, err);
-    iron_file_names_destroy(names);
+    status = reading_list(r, argument, &files, err);
+    for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
+        status = add_shard(list, strdup(iron_input_files_at(files, k)), is_named, err);
+    iron_input_files_destroy(files);
     return status;
 }
 
@@ -750,7 +751,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     if (is_done || (status = check_options(&o, &a, err)) != IRON_OK)
         return status;
     for (size_t k = 0; status == IRON_OK && k < a.value_count; k++)
-        status = add_argument(&r.shards, a.values[k], err);
+        status = add_argument(&r.shards, &o.reading, a.values[k], err);
     if (status != IRON_OK)
         goto done;
     o.reading.is_for_raw = r.shards.count > 1;

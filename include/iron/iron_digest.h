@@ -27,16 +27,6 @@
 extern "C" {
 #endif
 
-/* Names. */
-
-/* The files of a path: the file itself, or those of a directory in natural order. */
-typedef struct iron_file_names iron_file_names;
-
-IRON_API iron_status iron_file_names_list(const char *path, iron_file_names **out, iron_error *err);
-IRON_API void iron_file_names_destroy(iron_file_names *names);
-IRON_API size_t iron_file_names_count(const iron_file_names *names);
-IRON_API const char *iron_file_names_at(const iron_file_names *names, size_t index);
-
 /* Documents of a file as the index beside it divides it: Megatron's and datatrove's. */
 typedef struct iron_documents iron_documents;
 

@@ -683,6 +683,8 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     iron_status status;
     size_t done = 0, got = 0;
 
+    if (iron__layout_is_converted(l))
+        return iron__source_read_converted(p->source, index, token, to, want / p->width, stop, err);
     IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
     file.fd = entry->fd;
     if (entry->direct.fd >= 0) {
@@ -735,15 +737,16 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
     uint64_t position = p->begin + first;
     size_t index = file_with(p, position), bytes = count * p->width;
     uint64_t token = position - p->starts[index];
-    uint64_t at = iron__source_layout(p->source, index)->data_offset + token * p->width;
+    const iron__format_layout *layout = iron__source_layout(p->source, index);
+    uint64_t at = layout->data_offset + token * p->width;
     const open_file *entry;
     iron_status status = IRON_OK;
     bool is_whole = true;
     bus_guard guard;
 
     *is_used = false;
-    if (!p->files.is_mapping || at % p->width != 0 || count == 0 ||
-        count > iron_source_file_tokens(p->source, index) - token)
+    if (!p->files.is_mapping || iron__layout_is_converted(layout) || at % p->width != 0 ||
+        count == 0 || count > iron_source_file_tokens(p->source, index) - token)
         return IRON_OK;
     IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
     if (at < entry->map.size && bytes <= entry->map.size - at) {

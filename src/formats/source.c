@@ -150,7 +150,6 @@ static bool is_seekable(const iron_source *s) {
 
     for (size_t k = 0; k < s->files.count; k++)
         if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN || iron__path_is_stdin(s->files.paths[k]) ||
-            iron__layout_is_converted(&s->layouts[k]) ||
             __builtin_add_overflow(bytes, s->layouts[k].bytes, &bytes))
             return false;
     return true;
