@@ -21,15 +21,14 @@
 #include <math.h>
 #include <unistd.h>
 
-#define NODE_BYTES   12u
-#define HEADER_BYTES sizeof(state_header)
+#define NODE_BYTES 12u
 
 #define INPUT_MAX 8192u
 
-typedef struct state_bytes {
+typedef struct state_file {
     unsigned char *data;
     size_t bytes;
-} state_bytes;
+} state_file;
 
 static char scratch_folder[200], scratch_file[220];
 
@@ -103,16 +102,26 @@ static void repair_nodes(const state_header *h, unsigned char *arrays) {
     }
 }
 
+/* A checkpoint in the middle of a feed. */
+static bool repair_mark(const state_header *h, state_mark *mark) {
+    uint64_t done = h->tokens - h->tokens % h->batch;
+
+    *mark = (state_mark){h->tokens - done, done + 1, mark->sample, 0};
+    return done > 0 && done < UINT64_MAX;
+}
+
 /* The file, in memory aligned as the parser wants it. */
-static state_bytes make_file(const fuzz_input *in, bool is_framed, bool is_repaired) {
-    size_t frame = HEADER_BYTES + CHECKSUM_BYTES, bytes = in->left;
+static state_file make_file(const fuzz_input *in, bool is_framed, bool is_repaired,
+                            bool is_marked) {
+    size_t header = header_bytes_of(is_marked ? 2 : 1), frame = header + CHECKSUM_BYTES;
+    size_t bytes = in->left;
     uint64_t nodes = bytes < frame + NODE_BYTES ? 1 : (bytes - frame) / NODE_BYTES;
     state_header h;
     uint64_t checksum;
     unsigned char *data;
 
     if (!is_framed)
-        return (state_bytes){fuzz_copy(in->at, bytes), bytes};
+        return (state_file){fuzz_copy(in->at, bytes), bytes};
     bytes = frame + nodes * NODE_BYTES;
     data = calloc(1, bytes);
     FUZZ_REQUIRE(data);
@@ -120,19 +129,29 @@ static state_bytes make_file(const fuzz_input *in, bool is_framed, bool is_repai
         memcpy(data, in->at, in->left < bytes ? in->left : bytes);
     memcpy(&h, data, sizeof h);
     memcpy(h.magic, STATE_MAGIC, sizeof h.magic);
-    h.version = STATE_VERSION;
-    h.header_bytes = HEADER_BYTES;
+    h.version = is_marked ? 2 : 1;
+    h.header_bytes = (uint32_t)header;
     h.nodes = nodes;
     if (is_repaired) {
         repair_lattice(&h);
         repair_counts(&h);
         repair_seal(&h);
-        repair_nodes(&h, data + HEADER_BYTES);
+        repair_nodes(&h, data + header);
+    }
+    if (is_repaired && is_marked) {
+        state_mark mark;
+
+        memcpy(&mark, data + sizeof h, sizeof mark);
+        if (!repair_mark(&h, &mark)) { /* nothing was fed yet */
+            free(data);
+            return make_file(in, is_framed, is_repaired, false);
+        }
+        memcpy(data + sizeof h, &mark, sizeof mark);
     }
     memcpy(data, &h, sizeof h);
     checksum = iron__fnv(IRON_FNV_START, data, bytes - CHECKSUM_BYTES);
     memcpy(data + bytes - CHECKSUM_BYTES, &checksum, sizeof checksum);
-    return (state_bytes){data, bytes};
+    return (state_file){data, bytes};
 }
 
 static void check_invariants(iron_engine *e) {
@@ -181,7 +200,7 @@ static iron_engine *through_file(iron_engine *e, const iron_config *run) {
 }
 
 /* Each step of the checksum is a bijection, so one flipped bit always shows. */
-static void check_damaged(const state_bytes *file, const iron_config *run, uint64_t hash) {
+static void check_damaged(const state_file *file, const iron_config *run, uint64_t hash) {
     size_t at = hash % file->bytes;
     iron_engine *e = NULL;
     iron_error err;
@@ -221,7 +240,7 @@ static void feed_both(iron_engine *plain, iron_engine **other, const iron_config
     require_same_engine(plain, *other);
 }
 
-static void check_accepted(iron_engine *other, const state_bytes *file, const iron_config *run,
+static void check_accepted(iron_engine *other, const state_file *file, const iron_config *run,
                            size_t count) {
     uint64_t hash = iron__fnv(IRON_FNV_START, file->data, file->bytes);
     iron_config scalar = *run;
@@ -253,7 +272,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char *const modes[] = {"vector", "champion", "node", "hybrid"};
     fuzz_input in = {data, size < INPUT_MAX ? size : INPUT_MAX};
     uint8_t choice = fuzz_byte(&in), count = fuzz_byte(&in);
-    state_bytes file = make_file(&in, choice % 3 >= 1, choice % 3 == 2);
+    state_file file = make_file(&in, choice % 3 >= 1, choice % 3 == 2, choice / 12 % 2 == 1);
     iron_engine *engine = NULL;
     iron_config run;
     iron_error err;
