@@ -1143,6 +1143,10 @@ static iron_status run_scan(diff_run *run, seed_scan *scan, iron_error *err) {
     return IRON_OK;
 }
 
+/* Up to this distance of places all of the text is read, window by window: on many threads, that is
+ * faster than many small reads. */
+#define READ_ALL_BYTES (WINDOW_BYTES / 2)
+
 /* Searches positions first ... end-1 of a side for needles of one length. The hits are in order. */
 static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
@@ -1155,7 +1159,7 @@ static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
     if (scan->end - scan->first < SEED_TOKENS)
         return IRON_OK;
     scan->places = (scan->end - scan->first - SEED_TOKENS) / scan->stride + 1;
-    if (scan->stride * width <= 4096) { /* every page is touched: read it all, window by window */
+    if (scan->stride * width <= READ_ALL_BYTES) {
         scan->piece_places = (WINDOW_BYTES / width - SEED_TOKENS) / scan->stride;
         scan->windows = iron__allocate(memory, threads, sizeof *scan->windows, "buffers", err);
         status = scan->windows ? IRON_OK : IRON_E_NOMEM;

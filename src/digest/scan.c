@@ -758,11 +758,10 @@ typedef struct pipe_scan {
 } pipe_scan;
 
 /* Called by the reader: only here the source can be asked about its files. */
-static void note_file_ends(void *context, size_t slot, size_t count) {
+static void note_file_ends(void *context, const iron__ring_piece *read) {
     pipe_scan *p = context;
     file_seals *files = &p->scan->files;
 
-    (void)count;
     while (p->files_known < files->count) {
         uint64_t tokens = iron_source_file_tokens(p->scan->source, p->files_known);
 
@@ -771,7 +770,7 @@ static void note_file_ends(void *context, size_t slot, size_t count) {
         files->starts[p->files_known + 1] = files->starts[p->files_known] + tokens;
         p->files_known++;
     }
-    p->slot_files_known[slot] = p->files_known;
+    p->slot_files_known[read->slot] = p->files_known;
 }
 
 static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {

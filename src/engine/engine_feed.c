@@ -149,6 +149,13 @@ static void count_task(void *context, size_t task) {
     iron__engine_count_vocab(w->engine, &piece, w->position + task * CHECK_TOKENS);
 }
 
+static void count_on_all_threads(iron_engine *e, const iron__tokens_view *view) {
+    vocab_work work = {e, view, e->closed.count + e->open.count};
+
+    iron__thread_pool_run(e->pool, count_task, &work,
+                          (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
+}
+
 void iron_engine_count_out_of_vocab(iron_engine *engine) { engine->outside.is_on = true; }
 
 uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position, uint32_t *value) {
@@ -180,14 +187,7 @@ static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iro
     IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
                  "the stream would pass 2^64 tokens; begin another engine");
     IRON_TRY(check_record(e, view->count, err));
-    IRON_TRY(check_values(e, view, fed, err));
-    if (e->outside.is_on && !e->backend->counts_vocab) {
-        vocab_work work = {e, view, fed};
-
-        iron__thread_pool_run(e->pool, count_task, &work,
-                              (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
-    }
-    return IRON_OK;
+    return check_values(e, view, fed, err);
 }
 
 iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
@@ -197,6 +197,8 @@ iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const voi
     if (count == 0)
         return IRON_OK;
     IRON_TRY(check_feed(engine, &view, err));
+    if (engine->outside.is_on && !engine->backend->counts_vocab)
+        count_on_all_threads(engine, &view);
     return engine->backend->feed(engine, &view, err);
 }
 
@@ -335,6 +337,20 @@ static iron_status feed_slots(const pipeline *p, const iron_source *source, uint
     }
 }
 
+/* The readers count what they have read, while it is in their caches. */
+typedef struct vocab_readers {
+    iron_engine *engine;
+    iron_dtype dtype;
+    uint64_t position; /* of the source's first token */
+} vocab_readers;
+
+static void count_piece(void *context, const iron__ring_piece *piece) {
+    const vocab_readers *r = context;
+    const iron__tokens_view view = {r->dtype, piece->tokens, piece->count};
+
+    iron__engine_count_vocab(r->engine, &view, r->position + piece->first);
+}
+
 /* limit: 0, or how many tokens to take from a source of files. */
 static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_t limit,
                                iron_progress progress, void *context, iron_error *err) {
@@ -342,8 +358,14 @@ static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_
         .source = source, .tokens = limit, .allocator = engine->allocator};
     uint64_t total = limit ? limit : iron_source_tokens(source);
     pipeline p = {.engine = engine};
+    vocab_readers readers = {engine, iron_source_dtype(source),
+                             engine->closed.count + engine->open.count};
     iron_status status = set_up_slots(&p, &options, err);
 
+    if (engine->outside.is_on && !engine->backend->counts_vocab) {
+        options.filled = count_piece;
+        options.context = &readers;
+    }
     if (status == IRON_OK)
         status = iron__ring_create(&options, &p.ring, err);
     if (status == IRON_OK)

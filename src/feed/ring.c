@@ -47,8 +47,9 @@ struct iron__ring {
     size_t slot_pieces;  /* of a slot; the last of them may be shorter */
     size_t slot_count;
     void *slots[IRON_RING_SLOTS_MAX];
-    void (*filled)(void *context, size_t slot, size_t count); /* or NULL */
+    void (*filled)(void *context, const iron__ring_piece *piece); /* or NULL */
     void *context;
+    uint64_t piped; /* tokens of a pipe so far */
 
     pthread_mutex_t mutex;
     pthread_cond_t freed_slot, full_slot;
@@ -75,17 +76,23 @@ static bool take_piece(iron__ring *r, uint64_t *piece) {
     return is_taken;
 }
 
-static iron_status fill(iron__ring *r, uint64_t piece, size_t *count, iron_error *err) {
-    uint64_t ticket = piece / r->slot_pieces;
-    size_t begin = (size_t)(piece % r->slot_pieces) * r->piece_tokens;
-    char *to = (char *)r->slots[ticket % r->slot_count] + begin * r->width;
-    uint64_t first = ticket * r->capacity + begin;
+static iron_status fill(iron__ring *r, uint64_t index, iron__ring_piece *piece, iron_error *err) {
+    uint64_t ticket = index / r->slot_pieces;
+    size_t begin = (size_t)(index % r->slot_pieces) * r->piece_tokens;
+    size_t slot = (size_t)(ticket % r->slot_count);
+    char *to = (char *)r->slots[slot] + begin * r->width;
     uint64_t most = r->capacity - begin < r->piece_tokens ? r->capacity - begin : r->piece_tokens;
 
-    if (!r->at)
-        return iron__source_read(r->source, to, r->capacity, count, &r->pieces.stop, err);
-    *count = (size_t)(r->tokens - first < most ? r->tokens - first : most);
-    return iron__parallel_source_read(r->at, first, to, *count, &r->pieces.stop, err);
+    *piece = (iron__ring_piece){.slot = slot, .tokens = to, .first = ticket * r->capacity + begin};
+    if (!r->at) { /* its only reader */
+        piece->first = r->piped;
+        IRON_TRY(
+            iron__source_read(r->source, to, r->capacity, &piece->count, &r->pieces.stop, err));
+        r->piped += piece->count;
+        return IRON_OK;
+    }
+    piece->count = (size_t)(r->tokens - piece->first < most ? r->tokens - piece->first : most);
+    return iron__parallel_source_read(r->at, piece->first, to, piece->count, &r->pieces.stop, err);
 }
 
 /* With the mutex held: how many pieces the slot has whose turn it is. */
@@ -106,21 +113,21 @@ static bool is_next_ready(const iron__ring *r) {
 
 static void *reader_main(void *argument) {
     iron__ring *r = argument;
-    uint64_t piece;
+    uint64_t index;
 
-    while (take_piece(r, &piece)) {
-        size_t slot = (size_t)(piece / r->slot_pieces % r->slot_count), count = 0;
+    while (take_piece(r, &index)) {
+        iron__ring_piece piece;
         iron_error error = {0};
-        iron_status status = fill(r, piece, &count, &error);
+        iron_status status = fill(r, index, &piece, &error);
 
-        if (r->filled && !r->at && status == IRON_OK)
-            r->filled(r->context, slot, count);
+        if (r->filled && status == IRON_OK)
+            r->filled(r->context, &piece);
         pthread_mutex_lock(&r->mutex);
-        if (status == IRON_OK && count > 0) {
-            r->read[slot] |= (uint64_t)1 << piece % r->slot_pieces;
-            r->counts[slot] += count;
+        if (status == IRON_OK && piece.count > 0) {
+            r->read[piece.slot] |= (uint64_t)1 << index % r->slot_pieces;
+            r->counts[piece.slot] += piece.count;
         } else {
-            iron__pieces_end(&r->pieces, piece, status, &error);
+            iron__pieces_end(&r->pieces, index, status, &error);
         }
         if (is_next_ready(r))
             pthread_cond_signal(&r->full_slot);

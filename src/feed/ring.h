@@ -38,6 +38,13 @@ typedef struct iron__feed_shape {
 
 typedef struct iron__ring iron__ring;
 
+/* Tokens that a reader has read: of a slot, or of a part of it. */
+typedef struct iron__ring_piece {
+    size_t slot, count;
+    const void *tokens;
+    uint64_t first; /* counted from where the ring began */
+} iron__ring_piece;
+
 typedef struct iron__ring_options {
     iron_source *source;      /* borrowed; not to be used otherwise until the ring is destroyed */
     void *const *slots;       /* pointers to memory that stays the caller's; the array is copied */
@@ -48,9 +55,9 @@ typedef struct iron__ring_options {
     size_t piece_bytes;       /* files: what a reader reads of a slot at a time; 0: all of it */
     iron__direct_mode direct; /* files: whether they are read past the page cache */
     const iron_allocator *allocator;
-    /* (optional) pipes: called by the reader after it has filled a slot, and at the end with a
-     * count of 0, before the caller can see either; here it may ask the source about its files */
-    void (*filled)(void *context, size_t slot, size_t count);
+    /* (optional) called by a reader after it has read a piece, before the caller can see it. Pipes:
+     * also at the end, with a count of 0; here it may ask the source about its files. */
+    void (*filled)(void *context, const iron__ring_piece *piece);
     void *context;
 } iron__ring_options;
 

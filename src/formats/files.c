@@ -121,23 +121,48 @@ iron_status iron__source_file_read(iron__source_file *file, void *to, size_t wan
     return IRON_OK;
 }
 
-iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[IRON_HEAD_BYTES],
-                                   size_t *got, const atomic_bool *stop, iron_error *err) {
+/* A pipe's first bytes are waited for; the rest of its head only as long as more keeps coming, so
+ * that the tokens of a slow pipe are not held back. */
+#define HEAD_BYTES_MIN   16u
+#define HEAD_PATIENCE_MS 100
+
+static bool has_more_soon(const iron__source_file *f) {
+    struct pollfd pipe_end = {.fd = f->fd, .events = POLLIN};
+
+    return poll(&pipe_end, 1, HEAD_PATIENCE_MS) > 0;
+}
+
+static iron_status read_ahead(iron__source_file *f, size_t want, const atomic_bool *stop,
+                              iron_error *err) {
     size_t more;
 
+    IRON_TRY(read_at(f, f->offset + f->ahead_count, (char *)f->ahead + f->ahead_count, want, &more,
+                     stop, err));
+    f->ahead_count += more;
+    f->has_ended = more < want;
+    return IRON_OK;
+}
+
+iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[IRON_HEAD_BYTES],
+                                   size_t *got, const atomic_bool *stop, iron_error *err) {
     if (!iron__source_file_is_pipe(file))
         return read_at(file, file->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
     if (!file->ahead)
         file->ahead = malloc(IRON_HEAD_BYTES);
     if (!file->ahead)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the beginning of a pipe");
-    if (!file->has_ended) {
-        size_t want = IRON_HEAD_BYTES - file->ahead_count;
+    if (!file->has_ended && file->ahead_count < HEAD_BYTES_MIN)
+        IRON_TRY(read_ahead(file, HEAD_BYTES_MIN - file->ahead_count, stop, err));
+    while (!file->has_ended && file->ahead_count < IRON_HEAD_BYTES && has_more_soon(file)) {
+        ssize_t count =
+            read(file->fd, file->ahead + file->ahead_count, IRON_HEAD_BYTES - file->ahead_count);
 
-        IRON_TRY(read_at(file, file->offset + file->ahead_count,
-                         (char *)file->ahead + file->ahead_count, want, &more, stop, err));
-        file->ahead_count += more;
-        file->has_ended = more < want;
+        if (count < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (count < 0) /* reported by the next read */
+            break;
+        file->ahead_count += (size_t)count;
+        file->has_ended = count == 0;
     }
     *got = file->ahead_count;
     memcpy(head, file->ahead, *got);
