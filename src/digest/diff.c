@@ -66,6 +66,7 @@ typedef struct diff_run {
     const iron_manifest *manifest[2]; /* with chunks of the comparison's size, or NULL */
     iron_manifest *made[2];           /* by scanning; owned */
     bool has_same_seal;               /* two manifests that cannot be compared by chunks */
+    bool is_unsure;                   /* what happened cannot be told for certain */
     char note[160];                   /* what the sentence must say besides */
 } diff_run;
 
@@ -2245,7 +2246,7 @@ static void say(diff_run *run, const char *format, ...) {
 /* Every sentence ends with the note. */
 static void finish(diff_run *run, iron_diff_kind kind, bool is_verified) {
     run->diff->report.kind = kind;
-    run->diff->report.is_verified = is_verified;
+    run->diff->report.is_verified = is_verified && !run->is_unsure;
     say(run, "%s", run->note);
 }
 
@@ -2455,8 +2456,9 @@ static void report_moved_range(diff_run *run, const uint64_t at[2]) {
 /* The order of explanations: the surest and cheapest first. With the tokens of both, edits are
  * found in them. Otherwise only words and marks can tell, and what marks tell is a suggestion. */
 
-/* Could the shorter one be the beginning of the longer, as far as words can tell? Its last chunk is
- * shorter than the other's: it can be compared where the other's tokens are available. */
+/* Is the shorter one the beginning of the longer, as far as words can tell? Its last chunk is
+ * shorter than the other's: it can be compared where the other's tokens are available. Otherwise
+ * chunks before it that agree suggest it, or a mark that both have. */
 static iron_status check_last_chunk(diff_run *run, bool *is_beginning, bool *is_verified,
                                     iron_error *err) {
     const iron_diff_report *r = &run->diff->report;
@@ -2466,8 +2468,11 @@ static iron_status check_last_chunk(diff_run *run, bool *is_beginning, bool *is_
     iron__seal_words words;
 
     if (!run->text[!shorter].at) {
-        *is_verified = false;
-        *is_beginning = can_be_continued(a, b, chunk);
+        bool has_mark = a->chunks[chunk].mark != IRON_MARK_NONE &&
+                        a->chunks[chunk].mark == b->chunks[chunk].mark;
+
+        *is_verified = !can_be_continued(a, b, chunk);
+        *is_beginning = !*is_verified && (chunk > 0 || has_mark);
         return IRON_OK;
     }
     IRON_TRY(words_at(&run->text[!shorter], r->first, a->tokens - r->first, &words, err));
@@ -2632,6 +2637,13 @@ static iron_status explain(diff_run *run, iron_error *err) {
     if (has_texts(run) && run->diff->report.first_end == run->diff->report.first + 1)
         return explain_texts(run, err);
     IRON_TRY(find_beginning(run, &is_beginning, &is_verified, err));
+    if (!is_beginning && !is_verified) {
+        size_t length = strlen(run->note);
+
+        run->is_unsure = true;
+        snprintf(run->note + length, sizeof run->note - length,
+                 "; only files can tell whether the shorter is the beginning of the longer");
+    }
     if (!is_beginning)
         return explain_difference(run, err);
     report_beginning(run, is_verified);

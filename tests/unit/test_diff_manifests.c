@@ -208,12 +208,13 @@ static void beginnings(void **state) {
         for (size_t p = 0; p < COUNT(pairs); p++) {
             stream b = stream_part(&a, 0, counts[k]);
             bool is_sure = counts[k] % CHUNK == 0 || pairs[p][0] & TOKENS;
+            bool is_likely = is_sure || counts[k] > 1000; /* a mark or a chunk agrees */
             iron_diff_report r = compare(&a, pairs[p][0], &b, pairs[p][1]);
 
-            assert_kind(&r, IRON_DIFF_TRUNCATED);
+            assert_kind(&r, is_likely ? IRON_DIFF_TRUNCATED : IRON_DIFF_CHANGED);
             assert_int_equal(r.is_verified, is_sure);
             r = compare(&b, pairs[p][1], &a, pairs[p][0]);
-            assert_kind(&r, IRON_DIFF_EXTENDED);
+            assert_kind(&r, is_likely ? IRON_DIFF_EXTENDED : IRON_DIFF_CHANGED);
             assert_int_equal(r.is_verified, is_sure);
             if (is_sure)
                 assert_int_equal(r.first, counts[k]);
