@@ -159,10 +159,6 @@ iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *e
 void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *effects,
                                 size_t count);
 
-/* state.c: saves the state with a mark; mark->tokens is not 0. */
-iron_status iron__engine_save_marked(iron_engine *engine, const iron__feed_mark *mark,
-                                     const char *path, iron_error *err);
-
 /* engine_feed.c: counts tokens outside the vocabulary; from any thread. The first of these tokens,
  * which are valid, has this position. */
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,

@@ -14,7 +14,6 @@
  * Otherwise a slot is free again as soon as it was fed.
  */
 #include "core/fail.h"
-#include "core/hash.h"
 #include "engine/engine.h"
 #include "formats/source.h"
 
@@ -384,91 +383,6 @@ static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_
 iron_status iron_engine_feed_source(iron_engine *engine, iron_source *source,
                                     iron_progress progress, void *context, iron_error *err) {
     return feed_source(engine, source, 0, progress, context, err);
-}
-
-/* What identifies the files of a source: their lengths, and samples of their bytes. */
-static iron_status sample_source(const iron_source *source, uint64_t *sample, iron_error *err) {
-    *sample = IRON_FNV_START;
-    for (size_t k = 0; k < iron_source_file_count(source); k++) {
-        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
-        bool is_there;
-
-        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
-        *sample = iron__fnv(*sample, words, sizeof words);
-    }
-    return IRON_OK;
-}
-
-/* Continues the source that the engine's mark describes, or begins it. */
-static iron_status make_mark(const iron_engine *engine, const iron_source *source,
-                             iron__feed_mark *mark, iron_error *err) {
-    const iron__feed_mark *saved = &engine->mark;
-
-    *mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
-                              .tokens = iron_source_tokens(source)};
-    IRON_TRY(sample_source(source, &mark->sample, err));
-    IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
-                 IRON_E_STATE,
-                 "other tokens were fed since the checkpoint was loaded; load it again");
-    IRON_FAIL_IF(saved->tokens && saved->tokens != mark->tokens, err, IRON_E_ARG,
-                 "the checkpoint is of files with %" PRIu64 " tokens, and these have %" PRIu64
-                 "; give the same files in the same order",
-                 saved->tokens, mark->tokens);
-    IRON_FAIL_IF(saved->tokens && saved->sample != mark->sample, err, IRON_E_ARG,
-                 "the checkpoint is of other files, or the files have changed; give the same files "
-                 "in the same order");
-    return IRON_OK;
-}
-
-/* Progress of one piece, as part of all. */
-typedef struct piece_progress {
-    iron_progress progress;
-    void *context;
-    uint64_t before, total;
-} piece_progress;
-
-static int report_piece(void *context, uint64_t done, uint64_t total) {
-    const piece_progress *p = context;
-
-    (void)total;
-    return p->progress ? p->progress(p->context, p->before + done, p->total) : 0;
-}
-
-iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source, const char *path,
-                                    uint64_t every, iron_progress progress, void *context,
-                                    iron_error *err) {
-    uint64_t batch = engine->config.batch, done, piece;
-    iron__feed_mark mark;
-
-    IRON_FAIL_IF(!iron__source_is_seekable(source), err, IRON_E_ARG,
-                 "checkpoints need regular files: a pipe or standard input cannot be continued in "
-                 "the middle");
-    IRON_TRY(iron__engine_check_complete(engine, err));
-    IRON_TRY(iron__engine_sync(engine, err));
-    IRON_TRY(make_mark(engine, source, &mark, err));
-    done = engine->closed.count - mark.first;
-    piece = every / batch + (every % batch != 0);
-    piece = piece < 1 ? 1 : piece;
-    piece = piece > UINT64_MAX / batch ? UINT64_MAX : piece * batch;
-    while (done < mark.tokens) {
-        uint64_t left = mark.tokens - done, count = left < piece ? left : piece;
-        piece_progress part = {progress, context, done, mark.tokens};
-
-        IRON_TRY(iron_engine_feed_range(engine, source, done, count, report_piece, &part, err));
-        done += count;
-        if (done < mark.tokens)
-            IRON_TRY(iron__engine_save_marked(engine, &mark, path, err));
-    }
-    engine->mark = (iron__feed_mark){0};
-    return IRON_OK;
-}
-
-int iron_engine_checkpoint(const iron_engine *engine, uint64_t *done, uint64_t *tokens) {
-    const iron__feed_mark *mark = &engine->mark;
-
-    *done = mark->done;
-    *tokens = mark->tokens;
-    return mark->tokens != 0;
 }
 
 iron_status iron_engine_feed_range(iron_engine *engine, iron_source *source, uint64_t first,

@@ -579,10 +579,3 @@ const char *iron__container_by_name(const char *path, iron_dtype dtype) {
         return "judged by its name";
     return dtype != IRON_DTYPE_U8 && ends_in(path, text_names) ? "text, judged by its name" : NULL;
 }
-
-iron_status iron__container_refuse(const iron__candidate *c, const iron__container *found,
-                                   iron_error *err) {
-    IRON_FAIL(err, IRON_E_FORMAT, "%.110s is %s, not tokens: %s, or give %s to read its bytes",
-              c->name, found->what, found->advice,
-              found == &text ? "--dtype u8 or --format raw" : "--format raw");
-}

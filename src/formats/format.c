@@ -101,7 +101,9 @@ static iron_status check_raw(const iron__candidate *c, bool is_forced, iron_erro
     if (is_forced && (found || iron__format_recognise(c) != &iron__format_raw))
         return IRON_OK;
     if (found)
-        return iron__container_refuse(c, found, err);
+        IRON_FAIL(err, IRON_E_FORMAT, "%.110s is %s, not tokens: %s, or give %s to read its bytes",
+                  c->name, found->what, found->advice,
+                  strcmp(found->name, "text") == 0 ? "--dtype u8 or --format raw" : "--format raw");
     return c->dtype == IRON_DTYPE_NONE ? IRON_OK : iron__dtype_warn(c, err);
 }
 

@@ -135,24 +135,13 @@ void iron__format_reason(const iron__candidate *c, const char *format, ...)
 /* Reads the next `want` bytes of the header; an error if the file ends before. */
 iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err);
 
-/* Arrays in Fortran order (fortran.c). */
+/* Arrays in Fortran order (source.c). */
 
 #define IRON_DIMENSIONS_MAX 64u
 
-typedef struct iron__fortran_reader iron__fortran_reader;
-
-iron_status iron__fortran_reader_create(iron__fortran_reader **out, iron_error *err);
-void iron__fortran_reader_destroy(iron__fortran_reader *reader);
 /* An error if an array cannot be read in bounded memory. */
 iron_status iron__fortran_check(const iron__format_layout *layout, const char *name,
                                 iron_error *err);
-/* Where a token is in the file, counted in tokens. */
-uint64_t iron__fortran_place(const iron__format_layout *layout, uint64_t token);
-/* Reads tokens first ... first+count-1 in C order; they must exist. `path` must stay valid while
- * the reader is used. May be called from any thread. */
-iron_status iron__fortran_read(iron__fortran_reader *reader, const iron__format_layout *layout,
-                               const char *path, uint64_t first, void *to, size_t count,
-                               const atomic_bool *stop, iron_error *err);
 
 /* Files that are not tokens (container.c). */
 
@@ -167,9 +156,6 @@ typedef struct iron__container {
 const iron__container *iron__container_find(const iron__candidate *c);
 /* The same for a file's name alone, for files that the user did not name. */
 const char *iron__container_by_name(const char *path, iron_dtype dtype);
-/* The error for a file that is not tokens. */
-iron_status iron__container_refuse(const iron__candidate *c, const iron__container *found,
-                                   iron_error *err);
 /* Whether bytes are UTF-8 text, but for one in a thousand: control characters and invalid ones. */
 bool iron__is_text(const unsigned char *data, size_t count);
 

@@ -420,7 +420,7 @@ static size_t open_files_capacity(void) {
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= DESCRIPTORS_OTHER)
         return 1;
-    share = (limit.rlim_cur - DESCRIPTORS_OTHER) / (2 * DESCRIPTORS_SOURCES);
+    share = (limit.rlim_cur - DESCRIPTORS_OTHER) / ((rlim_t)2 * DESCRIPTORS_SOURCES);
     if (share < 1)
         return 1;
     return share < OPEN_FILES_MAX ? (size_t)share : OPEN_FILES_MAX;

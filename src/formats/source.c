@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,6 +33,216 @@ typedef struct file_identity {
     dev_t device;
     ino_t inode;
 } file_identity;
+
+/* Arrays in Fortran order, read in C order.
+ *
+ * NumPy saves an array in Fortran order if that is how it is in memory, as after a transpose.
+ * Loaded, it is the same array as one saved in C order, so it is the same stream of tokens: the
+ * last index changes fastest. In the file the first index does.
+ *
+ * The file consists of columns: all elements with the same indexes but the first. A tile is a range
+ * of the first index, as many rows as fit into TILE_BYTES: one piece of each column, read and
+ * written to its place in C order. Larger tiles mean longer reads. A source keeps two tiles, for
+ * threads that are at the end of one and at the beginning of the next. */
+
+#ifndef TILE_BYTES /* small ones in tests */
+#define TILE_BYTES ((size_t)64 << 20)
+#endif
+#define COLUMN_BYTES ((size_t)1 << 20) /* of several columns, if the tile has all rows */
+#define TILES        2u
+
+typedef struct tile {
+    const char *path; /* of the file, borrowed; NULL: empty */
+    uint64_t first;   /* token */
+    uint64_t count;
+    uint64_t last_use;
+    size_t capacity; /* of data, in bytes */
+    unsigned char *data;
+} tile;
+
+typedef struct fortran_reader {
+    pthread_mutex_t mutex;
+    uint64_t clock;
+    tile tiles[TILES];
+} fortran_reader;
+
+static iron_status fortran_reader_create(fortran_reader **out, iron_error *err) {
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an array reader");
+    pthread_mutex_init(&(*out)->mutex, NULL);
+    return IRON_OK;
+}
+
+static void fortran_reader_destroy(fortran_reader *reader) {
+    if (!reader)
+        return;
+    for (size_t k = 0; k < TILES; k++)
+        free(reader->tiles[k].data);
+    pthread_mutex_destroy(&reader->mutex);
+    free(reader);
+}
+
+/* The tokens of a row: all with the same first index. */
+static uint64_t row_tokens(const iron__format_layout *l) { return l->tokens / l->shape[0]; }
+
+iron_status iron__fortran_check(const iron__format_layout *l, const char *name, iron_error *err) {
+    uint64_t bytes = l->tokens ? row_tokens(l) * iron_dtype_bytes(l->dtype) : 0;
+
+    IRON_FAIL_IF(bytes > TILE_BYTES, err, IRON_E_UNSUPPORTED,
+                 "%.80s: an array in Fortran order with %" PRIu64 " bytes for each first index, at "
+                 "most %zu can be read; save it with numpy.ascontiguousarray",
+                 name, bytes, TILE_BYTES);
+    return IRON_OK;
+}
+
+/* Where a token is in the file, counted in tokens. */
+static uint64_t fortran_place(const iron__format_layout *l, uint64_t token) {
+    uint64_t place = 0, columns = l->tokens, stride = 1;
+
+    for (unsigned d = 0; d < l->dimensions; d++) {
+        columns /= l->shape[d];
+        place += token / columns * stride;
+        token %= columns;
+        stride *= l->shape[d];
+    }
+    return place;
+}
+
+/* Copies `rows` elements, which follow each other, to every row of the tile at one column. */
+static void scatter(const unsigned char *from, size_t rows, unsigned char *to, size_t row_bytes,
+                    size_t width) {
+    for (size_t r = 0; r < rows; r++)
+        memcpy(to + r * row_bytes, from + r * width, width);
+}
+
+/* Reads exactly `want` bytes. */
+static iron_status read_exactly(iron__source_file *file, uint64_t at, void *to, size_t want,
+                                const atomic_bool *stop, iron_error *err) {
+    size_t got;
+
+    file->offset = at;
+    IRON_TRY(iron__source_file_read(file, to, want, &got, stop, err));
+    return got < want ? iron__source_file_check_end(file, err) : IRON_OK;
+}
+
+/* Fills the tile with rows `row` ... row+rows-1. `piece` has room for one column's part of it, and
+ * for COLUMN_BYTES. */
+static iron_status fill(const iron__format_layout *l, iron__source_file *file, uint64_t row,
+                        size_t rows, unsigned char *to, unsigned char *piece,
+                        const atomic_bool *stop, iron_error *err) {
+    uint64_t index[IRON_DIMENSIONS_MAX] = {0}, stride[IRON_DIMENSIONS_MAX], column = 0;
+    size_t width = iron_dtype_bytes(l->dtype), part = rows * width;
+    uint64_t columns = row_tokens(l), place = 0;
+
+    /* a step of index d moves so many tokens within a row */
+    stride[l->dimensions - 1] = 1;
+    for (unsigned d = l->dimensions - 1; d > 1; d--)
+        stride[d - 1] = stride[d] * l->shape[d];
+    while (column < columns) {
+        /* columns that follow each other without a gap are read together */
+        size_t some = rows == l->shape[0] && part < COLUMN_BYTES ? COLUMN_BYTES / part : 1;
+
+        some = some < columns - column ? some : (size_t)(columns - column);
+        IRON_TRY(read_exactly(file, l->data_offset + (column * l->shape[0] + row) * width, piece,
+                              some * part, stop, err));
+        for (size_t k = 0; k < some; k++) {
+            scatter(piece + k * part, rows, to + place * width, (size_t)columns * width, width);
+            for (unsigned d = 1; d < l->dimensions; d++) {
+                place += stride[d];
+                if (++index[d] < l->shape[d])
+                    break;
+                place -= stride[d] * l->shape[d];
+                index[d] = 0;
+            }
+        }
+        column += some;
+    }
+    return IRON_OK;
+}
+
+/* Loads the tile that begins with the row of a token. */
+static iron_status load(tile *t, const iron__format_layout *l, const char *path, uint64_t token,
+                        const atomic_bool *stop, iron_error *err) {
+    iron__source_file file = {.path = path, .bytes = l->bytes, .fd = -1};
+    uint64_t columns = row_tokens(l), row = token / columns;
+    size_t width = iron_dtype_bytes(l->dtype), fit = TILE_BYTES / (size_t)(columns * width);
+    size_t rows = fit < l->shape[0] - row ? fit : (size_t)(l->shape[0] - row);
+    unsigned char *piece = malloc(rows * width > COLUMN_BYTES ? rows * width : COLUMN_BYTES);
+    iron_status status;
+
+    t->path = NULL;
+    if (t->capacity < rows * columns * width) {
+        free(t->data);
+        t->capacity = rows * (size_t)columns * width;
+        t->data = malloc(t->capacity);
+    }
+    if (!t->data)
+        t->capacity = 0;
+    if (!piece || !t->data)
+        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a part of %.120s", path);
+    else
+        status = iron__source_file_open(&file, err);
+    if (status == IRON_OK) {
+        status = fill(l, &file, row, rows, t->data, piece, stop, err);
+        iron__source_file_close(&file);
+    }
+    free(piece);
+    if (status == IRON_OK) {
+        t->path = path;
+        t->first = row * columns;
+        t->count = rows * columns;
+    }
+    return status;
+}
+
+/* The tile with a token; loads it in place of the one that was not used for longest. */
+static iron_status find_tile(fortran_reader *r, const iron__format_layout *l, const char *path,
+                             uint64_t token, const atomic_bool *stop, tile **out, iron_error *err) {
+    tile *oldest = &r->tiles[0];
+
+    for (size_t k = 0; k < TILES; k++) {
+        tile *t = &r->tiles[k];
+
+        if (t->path == path && token >= t->first && token - t->first < t->count) {
+            *out = t;
+            return IRON_OK;
+        }
+        oldest = t->last_use < oldest->last_use ? t : oldest;
+    }
+    *out = oldest;
+    return load(oldest, l, path, token, stop, err);
+}
+
+/* Reads tokens first ... first+count-1 in C order; they must exist. `path` must stay valid while
+ * the reader is used. May be called from any thread. */
+static iron_status fortran_read(fortran_reader *reader, const iron__format_layout *l,
+                                const char *path, uint64_t first, void *to, size_t count,
+                                const atomic_bool *stop, iron_error *err) {
+    size_t width = iron_dtype_bytes(l->dtype);
+    iron_status status = IRON_OK;
+
+    pthread_mutex_lock(&reader->mutex);
+    while (count > 0 && status == IRON_OK) {
+        tile *t;
+
+        status = find_tile(reader, l, path, first, stop, &t, err);
+        if (status == IRON_OK) {
+            uint64_t left = t->first + t->count - first;
+            size_t some = count < left ? count : (size_t)left;
+
+            memcpy(to, t->data + (first - t->first) * width, some * width);
+            t->last_use = ++reader->clock;
+            to = (char *)to + some * width;
+            first += some;
+            count -= some;
+        }
+    }
+    pthread_mutex_unlock(&reader->mutex);
+    return status;
+}
+
+/* Sources. */
 
 struct iron_source {
     iron_dtype dtype;            /* of all files; NONE only while the source is being opened */
@@ -46,10 +257,10 @@ struct iron_source {
     file_identity *identities;    /* of each file */
     uint64_t tokens;
 
-    size_t current;                /* index of the file being read */
-    uint64_t done;                 /* bytes of its tokens that were read */
-    iron__source_file file;        /* the current file; opened when it is first read */
-    iron__fortran_reader *fortran; /* NULL unless a file is an array in Fortran order */
+    size_t current;          /* index of the file being read */
+    uint64_t done;           /* bytes of its tokens that were read */
+    iron__source_file file;  /* the current file; opened when it is first read */
+    fortran_reader *fortran; /* NULL unless a file is an array in Fortran order */
 };
 
 /* stat of a path or of standard input; 0, or -1 and errno. */
@@ -125,7 +336,7 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
                      "standard input (-) is named twice; name it once");
         IRON_TRY(examine_file(s, k, err));
         if (s->layouts[k].shape && !s->fortran)
-            IRON_TRY(iron__fortran_reader_create(&s->fortran, err));
+            IRON_TRY(fortran_reader_create(&s->fortran, err));
         if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
             s->tokens = IRON_COUNT_UNKNOWN;
         else if (s->tokens != IRON_COUNT_UNKNOWN)
@@ -198,7 +409,7 @@ void iron_source_close(iron_source *source) {
         return;
     if (source->file.path)
         iron__source_file_close(&source->file);
-    iron__fortran_reader_destroy(source->fortran);
+    fortran_reader_destroy(source->fortran);
     for (size_t k = 0; source->layouts && k < source->files.count; k++)
         iron__format_layout_clear(&source->layouts[k]);
     iron__file_list_clear(&source->files);
@@ -260,7 +471,7 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
     if (*index == source->files.count)
         return false;
     if (source->layouts[*index].shape)
-        position = iron__fortran_place(&source->layouts[*index], position);
+        position = fortran_place(&source->layouts[*index], position);
     *byte = source->layouts[*index].data_offset + position * iron_dtype_bytes(source->dtype);
     return true;
 }
@@ -370,8 +581,7 @@ iron_status iron__source_read_converted(const iron_source *source, size_t index,
     iron_status status;
 
     if (l->shape) {
-        IRON_TRY(
-            iron__fortran_read(source->fortran, l, file.path, first, tokens, count, stop, err));
+        IRON_TRY(fortran_read(source->fortran, l, file.path, first, tokens, count, stop, err));
     } else {
         file.offset = l->data_offset + first * width;
         IRON_TRY(iron__source_file_open(&file, err));

@@ -5,7 +5,7 @@
  * of both orders.
  */
 #define TILE_BYTES ((size_t)1024)
-#include "formats/fortran.c"
+#include "formats/source.c"
 
 #include "place.h"
 #include "support.h"
@@ -49,21 +49,21 @@ static iron__format_layout write_array(iron_dtype dtype, uint64_t *shape, unsign
             rest /= shape[d - 1];
         }
         memcpy(data + HEADER + place_of * width, &k, width);
-        assert_int_equal(iron__fortran_place(&l, k), place_of);
+        assert_int_equal(fortran_place(&l, k), place_of);
     }
     file_write(name.path, data, (size_t)l.bytes);
     free(data);
     return l;
 }
 
-static void assert_tokens(iron__fortran_reader *reader, const iron__format_layout *l,
-                          uint64_t first, size_t count) {
+static void assert_tokens(fortran_reader *reader, const iron__format_layout *l, uint64_t first,
+                          size_t count) {
     size_t width = iron_dtype_bytes(l->dtype);
     unsigned char *got = grab(count * width + 1);
     iron_error err;
 
     got[count * width] = 0xAB;
-    assert_ok(iron__fortran_read(reader, l, name.path, first, got, count, NULL, &err), &err);
+    assert_ok(fortran_read(reader, l, name.path, first, got, count, NULL, &err), &err);
     for (size_t k = 0; k < count; k++) {
         uint64_t want = first + k;
 
@@ -84,21 +84,21 @@ static void random_arrays(void **state) {
         iron_dtype dtype = dtypes[round % 4];
         unsigned dimensions = 2 + (unsigned)rng_below(&r, 3);
         uint64_t shape[4] = {2 + rng_below(&r, 300)};
-        iron__fortran_reader *reader = NULL;
+        fortran_reader *reader = NULL;
         iron__format_layout l;
 
         for (unsigned d = 1; d < dimensions; d++)
             shape[d] = 2 + rng_below(&r, dimensions == 2 ? 70 : 4);
         l = write_array(dtype, shape, dimensions);
         assert_ok(iron__fortran_check(&l, "array", &err), &err);
-        assert_ok(iron__fortran_reader_create(&reader, &err), &err);
+        assert_ok(fortran_reader_create(&reader, &err), &err);
         assert_tokens(reader, &l, 0, (size_t)l.tokens);
         for (int k = 0; k < 10; k++) {
             uint64_t first = rng_below(&r, l.tokens);
 
             assert_tokens(reader, &l, first, (size_t)rng_below(&r, l.tokens - first + 1));
         }
-        iron__fortran_reader_destroy(reader);
+        fortran_reader_destroy(reader);
     }
 }
 
@@ -119,20 +119,18 @@ static void rows_that_do_not_fit(void **state) {
 static void files_that_shrink(void **state) {
     uint64_t shape[2] = {50, 9};
     iron__format_layout l = write_array(IRON_DTYPE_U16, shape, 2);
-    iron__fortran_reader *reader = NULL;
+    fortran_reader *reader = NULL;
     unsigned char got[900];
     iron_error err;
 
     (void)state;
-    assert_ok(iron__fortran_reader_create(&reader, &err), &err);
+    assert_ok(fortran_reader_create(&reader, &err), &err);
     assert_int_equal(truncate(name.path, (off_t)l.bytes - 1), 0);
-    assert_refused(iron__fortran_read(reader, &l, name.path, 0, got, 450, NULL, &err), IRON_E_IO,
-                   &err);
+    assert_refused(fortran_read(reader, &l, name.path, 0, got, 450, NULL, &err), IRON_E_IO, &err);
     assert_says(&err, "cut while being read");
     assert_int_equal(unlink(name.path), 0);
-    assert_refused(iron__fortran_read(reader, &l, name.path, 400, got, 1, NULL, &err), IRON_E_IO,
-                   &err);
-    iron__fortran_reader_destroy(reader);
+    assert_refused(fortran_read(reader, &l, name.path, 400, got, 1, NULL, &err), IRON_E_IO, &err);
+    fortran_reader_destroy(reader);
 }
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)

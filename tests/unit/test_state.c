@@ -630,7 +630,7 @@ static void impossible_marks(void **state) {
     assert_int_equal(iron_generate(5, 1000, 0, tokens, COUNT(tokens), NULL), IRON_OK);
     e = fed_engine(&c, tokens, COUNT(tokens));
     for (size_t k = 0; k < COUNT(cases); k++) {
-        assert_ok(iron__engine_save_marked(e, &cases[k].mark, path.path, &err), &err);
+        assert_ok(save_complete(e, &cases[k].mark, path.path, &err), &err);
         if (cases[k].is_possible) {
             loaded = load(path.path, NULL);
             assert_true(iron_engine_checkpoint(loaded, &done, &total));
