@@ -2347,10 +2347,12 @@ static void report_edits(diff_run *run, const edit_list *list) {
     r->edits = list->count;
     r->has_more_edits = list->has_more;
     say_edit(run, e);
-    if (list->count == 1 && !list->has_more)
-        say(run, "; the rest agrees");
-    else
+    if (list->count == 1 && !list->has_more) {
+        if (e->count[0] < r->tokens[0] || e->count[1] < r->tokens[1])
+            say(run, "; the rest agrees");
+    } else {
         say(run, "; the first of %s%zu edits", list->has_more ? "more than " : "", list->count);
+    }
     finish(run, e->kind, true);
 }
 
