@@ -297,7 +297,7 @@ static void print_text(const iron_diff *d, const iron_diff_report *r, const diff
     printf("%s: %s\n", kind_name(r->kind), r->text);
 }
 
-/* null: unknown, or there is none. */
+/* null if the number is unknown or does not apply. */
 static void put_count(iron_json_writer *j, const char *name, uint64_t count) {
     if (count == IRON_COUNT_UNKNOWN)
         iron_json_null(j, name);

@@ -30,7 +30,7 @@ extern "C" {
 /* Documents of a file as the index beside it divides it: Megatron's and datatrove's. */
 typedef struct iron_documents iron_documents;
 
-/* File `index` of a source. *out is NULL if the format has no index or there is none. */
+/* File `index` of a source. *out is NULL if no index of documents belongs to the file. */
 IRON_API iron_status iron_documents_open(const iron_source *source, size_t index,
                                          iron_documents **out, iron_error *err);
 IRON_API void iron_documents_close(iron_documents *documents);

@@ -2366,6 +2366,15 @@ static uint64_t differing_begin(const diff_run *run, const uint64_t at[2]) {
     return chunk * bits->chunk_tokens;
 }
 
+/* The chunk after the last one that differs. */
+static uint64_t differing_end(const diff_run *run) {
+    uint64_t end = run->diff->report.chunks;
+
+    while (end > 0 && !bits_has(&run->diff->bits, end - 1))
+        end--;
+    return end;
+}
+
 /* is_verified: the words of all chunks after the first difference were found at the shift. */
 static void report_marks(diff_run *run, const marks_shift *shift, bool is_verified) {
     uint64_t place = differing_begin(run, shift->at);
@@ -2387,11 +2396,8 @@ static void report_marks(diff_run *run, const marks_shift *shift, bool is_verifi
 
 static void report_reordered(diff_run *run, const chunk_moves *moves) {
     iron_diff_report *r = &run->diff->report;
-    uint64_t last = r->chunks;
 
-    while (last > 0 && !bits_has(&run->diff->bits, last - 1))
-        last--;
-    set_edit(run, r->first, smaller(last * r->chunk_tokens, r->tokens[1]) - r->first,
+    set_edit(run, r->first, smaller(differing_end(run) * r->chunk_tokens, r->tokens[1]) - r->first,
              moves->from * r->chunk_tokens);
     say(run,
         "the same chunks in another order: %" PRIu64 " moved, the first is chunk %" PRIu64
@@ -2419,12 +2425,9 @@ static void report_repeated(diff_run *run, const chunk_moves *moves) {
 /* All that chunks can tell: from the first that differs to the last. */
 static void set_changed(diff_run *run) {
     iron_diff_report *r = &run->diff->report;
-    uint64_t last = r->chunks;
+    uint64_t end = smaller(differing_end(run) * r->chunk_tokens, longer_tokens(r));
 
-    while (last > 0 && !bits_has(&run->diff->bits, last - 1))
-        last--;
-    set_edit(run, r->first, smaller(last * r->chunk_tokens, longer_tokens(r)) - r->first,
-             IRON_COUNT_UNKNOWN);
+    set_edit(run, r->first, end - r->first, IRON_COUNT_UNKNOWN);
     if (r->chunks == 1)
         say(run, "tokens differ");
     else
@@ -2522,11 +2525,9 @@ static bool is_exchange(const diff_run *run, uint64_t first, uint64_t middle, ui
 /* One run of chunks that moved. */
 static bool report_moved(diff_run *run) {
     const iron_diff_report *r = &run->diff->report;
-    uint64_t first = r->first / r->chunk_tokens, end = r->chunks, middle = first + 1;
-    uint64_t ahead, behind;
+    uint64_t first = r->first / r->chunk_tokens, end = differing_end(run);
+    uint64_t middle = first + 1, ahead, behind;
 
-    while (end > first && !bits_has(&run->diff->bits, end - 1))
-        end--;
     while (middle < end && !is_exchange(run, first, middle, end))
         middle++;
     if (middle >= end || end * r->chunk_tokens > r->tokens[0])

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define SCHEMA  "iron.manifest/"
-#define VERSION 2u /* 1: the same without the seals of files; written only where there are none */
+#define VERSION 2u /* 1 lacks the seals of files; still written for scans without them */
 
 /* Manifests as objects. */
 

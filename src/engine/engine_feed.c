@@ -73,7 +73,7 @@ static iron_status check_values(const iron_engine *e, const iron__tokens_view *v
     return iron__view_check(&piece, position + c.first_bad * CHECK_TOKENS, err);
 }
 
-/* Tokens outside the vocabulary. Usually there are none, and the maximum says so: finding it is
+/* Tokens outside the vocabulary. They are rare, and the maximum rules them out: finding it is
  * several times as fast as counting. Four maxima, so that the compiler's vector code need not wait
  * for one. */
 #define COUNT_OUTSIDE(type)                                                                        \
