@@ -9,6 +9,7 @@
 
 #include "core/fail.h"
 #include "formats/format.h"
+#include "formats/source.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,5 +146,17 @@ iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_
         d->last = ends[(*count)++] = end;
         d->next++;
     }
+    return IRON_OK;
+}
+
+iron__cut iron__source_cut(const iron_source *source, size_t index) {
+    (void)source, (void)index;
+    return IRON_CUT_NONE;
+}
+
+iron_status iron__source_starts(const iron_source *source, size_t index, uint64_t first,
+                                uint64_t end, iron__block *places, const atomic_bool *stop,
+                                iron_error *err) {
+    (void)source, (void)index, (void)first, (void)end, (void)places, (void)stop, (void)err;
     return IRON_OK;
 }

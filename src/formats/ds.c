@@ -30,7 +30,7 @@ static bool is_there(const char *path, const char *suffix) {
 static bool recognise(const iron__candidate *c) {
     const char *path = c->file->path;
 
-    return !iron__source_file_is_pipe(c->file) && iron__path_ends(path, ".ds") &&
+    return !iron__input_is_pipe(c->file) && iron__path_ends(path, ".ds") &&
            (is_there(path, ".index") || is_there(path, ".metadata"));
 }
 
@@ -170,7 +170,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     bool has_metadata, has_index;
     uint64_t last = 0, width;
 
-    IRON_FAIL_IF(iron__source_file_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
                  "%.100s is a pipe; format ds needs files beside the tokens: name the .ds file",
                  c->name);
     IRON_TRY(check_metadata(c, layout, &has_metadata, err));

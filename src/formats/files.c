@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * files.c: the files that a stream is made of: reading one file or pipe, the sidecars beside token
- * files, and the list of files that arguments name.
- *
- * Reads block and fill the buffer they are given, but notice a stop flag within a tenth of a
- * second.
+ * files.c: the files that a stream is made of: the sidecars beside token files, and the list of
+ * files that arguments name.
  */
 #include "core/fail.h"
 #include "formats/format.h"
@@ -22,159 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* One file or pipe. */
-
-/* How soon a stop flag is noticed: after this time on a pipe, after this many bytes of a file,
- * which a slow disk also delivers in a tenth of a second. */
-#define STOP_POLL_MS     100
-#define STOP_PIECE_BYTES ((size_t)8 << 20)
-
-/* The Linux default is 64 KiB; with 1 MiB the writer and the reader switch less often. */
-#define PIPE_BYTES (1 << 20)
-
-iron_status iron__source_file_open(iron__source_file *file, iron_error *err) {
-    /* opening a named pipe would block until there is a writer, ignoring the stop flag */
-    int waiting = iron__source_file_is_pipe(file) ? O_NONBLOCK : 0;
-
-    file->fd = STDIN_FILENO;
-    if (!iron__path_is_stdin(file->path))
-        file->fd = open(file->path, O_RDONLY | O_CLOEXEC | waiting);
-    if (file->fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", file->path,
-                          strerror(errno));
-    /* Hints: those that do not apply to this kind of file have no effect. */
-    posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    fcntl(file->fd, F_SETPIPE_SZ, PIPE_BYTES);
-    return IRON_OK;
-}
-
-void iron__source_file_close(iron__source_file *file) {
-    if (file->fd >= 0 && !iron__path_is_stdin(file->path))
-        close(file->fd);
-    free(file->ahead);
-    file->ahead = NULL;
-    file->ahead_count = 0;
-    file->fd = -1;
-}
-
-/* Waits until a pipe has data or has ended; false once *stop is set. */
-static bool wait_for_data(const iron__source_file *f, const atomic_bool *stop) {
-    struct pollfd pipe_end = {.fd = f->fd, .events = POLLIN};
-
-    while (!stop || !atomic_load(stop)) {
-        int ready;
-
-        if (!iron__source_file_is_pipe(f))
-            return true;
-        ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
-        /* interrupted is not ready: before the first writer, read would report the end */
-        if (ready > 0 || (ready < 0 && errno != EINTR))
-            return true;
-    }
-    return false;
-}
-
-static ssize_t read_some(const iron__source_file *f, char *to, size_t bytes, uint64_t at) {
-    bytes = bytes < STOP_PIECE_BYTES ? bytes : STOP_PIECE_BYTES;
-    if (iron__source_file_is_pipe(f) || f->is_stream)
-        return read(f->fd, to, bytes);
-    return pread(f->fd, to, bytes, (off_t)(f->start + at));
-}
-
-/* Reads up to `want` bytes from byte `at` of the file; does not change the struct. */
-static iron_status read_at(const iron__source_file *file, uint64_t at, char *to, size_t want,
-                           size_t *got, const atomic_bool *stop, iron_error *err) {
-    *got = 0;
-    while (*got < want) {
-        ssize_t count;
-
-        IRON_FAIL_IF(!wait_for_data(file, stop), err, IRON_E_CANCELLED, "reading was cancelled");
-        count = read_some(file, to + *got, want - *got, at + *got);
-        if (count < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (count < 0)
-            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
-                              iron__path_shown(file->path), at + *got, strerror(errno));
-        if (count == 0)
-            break;
-        *got += (size_t)count;
-    }
-    return IRON_OK;
-}
-
-iron_status iron__source_file_read(iron__source_file *file, void *to, size_t want, size_t *got,
-                                   const atomic_bool *stop, iron_error *err) {
-    size_t ahead = want < file->ahead_count ? want : file->ahead_count;
-
-    if (ahead > 0) {
-        memcpy(to, file->ahead, ahead);
-        file->ahead_count -= ahead;
-        memmove(file->ahead, file->ahead + ahead, file->ahead_count);
-    }
-    *got = 0;
-    if (!file->has_ended) /* a terminal would want a second end-of-file */
-        IRON_TRY(
-            read_at(file, file->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
-    *got += ahead;
-    file->offset += *got;
-    return IRON_OK;
-}
-
-/* A pipe's first bytes are waited for; the rest of its head only as long as more keeps coming, so
- * that the tokens of a slow pipe are not held back. */
-#define HEAD_BYTES_MIN   16u
-#define HEAD_PATIENCE_MS 100
-
-static bool has_more_soon(const iron__source_file *f) {
-    struct pollfd pipe_end = {.fd = f->fd, .events = POLLIN};
-
-    return poll(&pipe_end, 1, HEAD_PATIENCE_MS) > 0;
-}
-
-static iron_status read_ahead(iron__source_file *f, size_t want, const atomic_bool *stop,
-                              iron_error *err) {
-    size_t more;
-
-    IRON_TRY(read_at(f, f->offset + f->ahead_count, (char *)f->ahead + f->ahead_count, want, &more,
-                     stop, err));
-    f->ahead_count += more;
-    f->has_ended = more < want;
-    return IRON_OK;
-}
-
-iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[IRON_HEAD_BYTES],
-                                   size_t *got, const atomic_bool *stop, iron_error *err) {
-    if (!iron__source_file_is_pipe(file))
-        return read_at(file, file->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
-    if (!file->ahead)
-        file->ahead = malloc(IRON_HEAD_BYTES);
-    if (!file->ahead)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the beginning of a pipe");
-    if (!file->has_ended && file->ahead_count < HEAD_BYTES_MIN)
-        IRON_TRY(read_ahead(file, HEAD_BYTES_MIN - file->ahead_count, stop, err));
-    while (!file->has_ended && file->ahead_count < IRON_HEAD_BYTES && has_more_soon(file)) {
-        ssize_t count =
-            read(file->fd, file->ahead + file->ahead_count, IRON_HEAD_BYTES - file->ahead_count);
-
-        if (count < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (count < 0) /* reported by the next read */
-            break;
-        file->ahead_count += (size_t)count;
-        file->has_ended = count == 0;
-    }
-    *got = file->ahead_count;
-    memcpy(head, file->ahead, *got);
-    return IRON_OK;
-}
-
-iron_status iron__source_file_check_end(const iron__source_file *file, iron_error *err) {
-    IRON_FAIL_IF(!iron__source_file_is_pipe(file) && file->offset < file->bytes, err, IRON_E_IO,
-                 "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
-                 iron__path_shown(file->path), file->offset, file->bytes);
-    return IRON_OK;
-}
 
 /* Sidecars. */
 
@@ -442,17 +286,17 @@ static bool any_matches(const char *const *globs, size_t count, const char *rela
 /* What a file of a directory is if it is not tokens, or NULL. A name decides only if the user has
  * not chosen names with --include; files that cannot be read are reported when they are opened. */
 static const char *not_tokens(const iron_source_options *o, const char *path, uint64_t bytes) {
-    iron__source_file file = {.path = path, .bytes = bytes, .fd = -1};
+    iron__input file = {.path = path, .bytes = bytes, .fd = -1};
     iron__candidate c = {.file = &file, .name = path, .dtype = o->dtype};
     const iron__container *found = NULL;
 
     if (o->include_count > 0 && o->format && strcmp(o->format, "raw") == 0)
         return NULL;
-    if (iron__source_file_open(&file, NULL) == IRON_OK) {
-        if (iron__source_file_peek(&file, c.head, &c.head_count, NULL, NULL) == IRON_OK &&
+    if (iron__input_open(&file, NULL) == IRON_OK) {
+        if (iron__input_peek(&file, c.head, &c.head_count, NULL, NULL) == IRON_OK &&
             iron__format_recognise(&c) == &iron__format_raw)
             found = iron__container_find(&c);
-        iron__source_file_close(&file);
+        iron__input_close(&file);
     }
     if (found)
         return found->what;

@@ -62,7 +62,7 @@ iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron
     uint64_t from = c->file->offset;
     size_t got;
 
-    IRON_TRY(iron__source_file_read(c->file, to, want, &got, c->stop, err));
+    IRON_TRY(iron__input_read(c->file, to, want, &got, c->stop, err));
     IRON_FAIL_IF(got < want, err, IRON_E_FORMAT,
                  "%.100s ended at byte %" PRIu64 ", inside its header, which needs at least "
                  "%" PRIu64 " bytes",
@@ -114,9 +114,9 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
     *layout = (iron__format_layout){
         .bytes = c->file->bytes, .tokens = IRON_COUNT_UNKNOWN, .documents = IRON_COUNT_UNKNOWN};
     if (!forced || forced == &iron__format_raw)
-        IRON_TRY(iron__source_file_peek(c->file, c->head, &c->head_count, c->stop, err));
+        IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
     if (!forced) {
-        if (!iron__source_file_is_pipe(c->file))
+        if (!iron__input_is_pipe(c->file))
             IRON_TRY(iron__sidecar_refuse(c->file->path, err));
         forced = iron__format_recognise(c);
     }
@@ -129,7 +129,7 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                  "%.100s is a %s file of %s tokens, but --dtype says %s; omit --dtype, or use "
                  "--format raw to read all of its bytes as tokens",
                  c->name, forced->name, iron_dtype_name(layout->dtype), iron_dtype_name(c->dtype));
-    if (!iron__source_file_is_pipe(c->file))
+    if (!iron__input_is_pipe(c->file))
         return check_size(c, layout, err);
     /* the count of a pipe is checked while it is read, but it must be possible */
     IRON_FAIL_IF(layout->tokens != IRON_COUNT_UNKNOWN &&
@@ -252,7 +252,7 @@ static iron_status litpkds_examine(iron__candidate *c, iron__format_layout *layo
     layout->data_offset = LITPKDS_HEADER_BYTES;
     if (chunk == 0) /* an empty chunk has no tokens */
         layout->tokens = 0;
-    if (!iron__source_file_is_pipe(c->file)) {
+    if (!iron__input_is_pipe(c->file)) {
         uint64_t tokens = (layout->bytes - LITPKDS_HEADER_BYTES) / iron_dtype_bytes(layout->dtype);
 
         if (chunk == tokens)

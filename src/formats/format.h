@@ -13,57 +13,15 @@
 #ifndef IRON_FORMATS_FORMAT_H
 #define IRON_FORMATS_FORMAT_H
 
+#include "formats/table.h"
+#include "io/frames.h"
+#include "io/input.h"
+
 #include <iron/iron.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-
-/* One file or pipe and the read position (files.c). */
-
-/* Enough to recognise any format and container, and to judge the width of tokens. */
-#define IRON_HEAD_BYTES 4096u
-
-typedef struct iron__source_file {
-    const char *path;
-    uint64_t bytes;  /* size; IRON_COUNT_UNKNOWN: a pipe or a device */
-    uint64_t start;  /* where a regular file begins: nonzero only for standard input */
-    uint64_t offset; /* of the next byte, counted from start */
-    bool is_stream;  /* standard input that is a regular file: read in order, moving its offset */
-    int fd;          /* -1 if not open */
-    unsigned char *ahead; /* of a pipe: peeked at but not read yet; freed when it is closed */
-    size_t ahead_count;
-    bool has_ended; /* a pipe that was read to its end while it was peeked at */
-} iron__source_file;
-
-static inline bool iron__source_file_is_pipe(const iron__source_file *file) {
-    return file->bytes == IRON_COUNT_UNKNOWN;
-}
-
-static inline bool iron__path_is_stdin(const char *path) { return strcmp(path, "-") == 0; }
-
-/* A path as messages show it. */
-static inline const char *iron__path_shown(const char *path) {
-    return iron__path_is_stdin(path) ? "standard input" : path;
-}
-
-/* Opens file->path without waiting for the writer of a pipe. Closing a file that is not open does
- * nothing. */
-iron_status iron__source_file_open(iron__source_file *file, iron_error *err);
-void iron__source_file_close(iron__source_file *file);
-
-/* Reads until `want` bytes are there or the file ends, and advances the offset. Regular files are
- * read with pread, so that several threads can share a descriptor, each with its own struct. */
-iron_status iron__source_file_read(iron__source_file *file, void *to, size_t want, size_t *got,
-                                   const atomic_bool *stop, iron_error *err);
-
-/* Copies up to IRON_HEAD_BYTES from the current offset without consuming them; fewer at the end of
- * the file. */
-iron_status iron__source_file_peek(iron__source_file *file, unsigned char head[IRON_HEAD_BYTES],
-                                   size_t *got, const atomic_bool *stop, iron_error *err);
-
-/* The file ended at its offset: an error if a regular file ended before its size. */
-iron_status iron__source_file_check_end(const iron__source_file *file, iron_error *err);
 
 /* Formats (format.c). */
 
@@ -80,21 +38,26 @@ typedef struct iron__format_layout {
     bool is_swapped;      /* tokens are big-endian */
     unsigned dimensions;  /* of `shape` */
     uint64_t *shape;      /* owned: an array in Fortran order, with at least one token; else NULL */
+    iron__codec codec;    /* the file is compressed; all of the above is about what is inside */
+    iron__frames *frames; /* owned: it can be decompressed at any position; else NULL */
+    iron__table *table;   /* owned: tokens are a column; else NULL */
+    iron__table_stream *stream; /* owned: the same, read in order; else NULL */
 } iron__format_layout;
 
 /* Whether the tokens of a file are not simply the bytes from data_offset on. */
 static inline bool iron__layout_is_converted(const iron__format_layout *layout) {
-    return layout->is_swapped || layout->shape;
+    return layout->is_swapped || layout->shape || layout->frames || layout->table;
 }
 
 void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
 typedef struct iron__candidate {
-    iron__source_file *file; /* open, at its beginning */
-    const char *name;        /* for messages */
-    iron_dtype dtype;        /* given by the user, or IRON_DTYPE_NONE */
-    bool is_for_raw; /* the user's dtype applies only to files without a dtype of their own */
+    iron__input *file;  /* open, at its beginning */
+    const char *name;   /* for messages */
+    iron_dtype dtype;   /* given by the user, or IRON_DTYPE_NONE */
+    bool is_for_raw;    /* the user's dtype applies only to files without a dtype of their own */
+    const char *column; /* of tables: given by the user, or NULL */
     const atomic_bool *stop;
     iron_sniff_report *report;          /* receives the reasons; may be NULL */
     const iron_source_options *options; /* for warnings; may be NULL */
@@ -107,15 +70,17 @@ struct iron__format {
     /* Whether the file looks like this format. Uses only c->head and the files beside it. */
     bool (*recognise)(const iron__candidate *c);
     /* Fills dtype, data_offset, tokens and documents, which start as NONE, 0, UNKNOWN, UNKNOWN.
-     * If tokens stays UNKNOWN, everything after data_offset is tokens. */
+     * If tokens stays UNKNOWN, everything after data_offset is tokens. A format of tables fills
+     * `table`, or for a pipe `stream`, with dtype, tokens and documents (rows) as in there. */
     iron_status (*examine)(iron__candidate *c, iron__format_layout *layout, iron_error *err);
     /* (optional) The file that a path means if the user names the format; the caller frees it.
      * NULL: the path itself. */
     char *(*main_path)(const char *path);
 };
 
-extern const iron__format iron__format_npy, iron__format_litpkds, iron__format_llmc,
-    iron__format_megatron, iron__format_ds, iron__format_raw;
+extern const iron__format iron__format_arrow, iron__format_parquet, iron__format_mds,
+    iron__format_npy, iron__format_litpkds, iron__format_llmc, iron__format_megatron,
+    iron__format_ds, iron__format_raw;
 
 /* Finds a format by name. NULL and "auto" give NULL; an unknown name is an error. */
 iron_status iron__format_find(const char *name, const iron__format **out, iron_error *err);
@@ -127,6 +92,10 @@ const iron__format *iron__format_recognise(const iron__candidate *c);
  * format that was recognised, if any. Clear the layout, also then. */
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err);
+
+/* Adds the columns of a table to the candidate's sniff report, if there is one. */
+void iron__format_columns(const iron__candidate *c, const iron__table_column *columns, size_t count,
+                          size_t chosen);
 
 /* Adds a sentence to the candidate's sniff report, if there is one. */
 void iron__format_reason(const iron__candidate *c, const char *format, ...)
@@ -170,15 +139,6 @@ iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, ir
                                      char why[IRON_WHY_ROOM]);
 /* Warns if the values of a raw file, whose head is filled, contradict the user's dtype. */
 iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err);
-
-/* Unaligned little-endian numbers. */
-static inline uint32_t iron__load_u32(const unsigned char *at) {
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-static inline uint64_t iron__load_u64(const unsigned char *at) {
-    return iron__load_u32(at) | (uint64_t)iron__load_u32(at + 4) << 32;
-}
 
 /* Sidecars (files.c): files beside a token file that describe it, such as P.idx beside P.bin or
  * X.ds.index beside X.ds. They do not contain tokens. */

@@ -59,7 +59,7 @@ static bool is_itself_index(const iron__candidate *c) {
 static bool recognise(const iron__candidate *c) {
     if (is_itself_index(c))
         return true;
-    return !iron__source_file_is_pipe(c->file) && iron__path_ends(c->file->path, ".bin") &&
+    return !iron__input_is_pipe(c->file) && iron__path_ends(c->file->path, ".bin") &&
            has_index(c->file->path);
 }
 
@@ -216,7 +216,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     iron_status status;
     bool is_there;
 
-    IRON_FAIL_IF(iron__source_file_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
                  "%.100s is a pipe; format megatron needs an index beside the tokens: name P.bin",
                  c->name);
     IRON_FAIL_IF(

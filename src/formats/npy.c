@@ -372,7 +372,7 @@ static iron_status keep_shape(const iron__candidate *c, const iron__npy_header *
         count += h->shape[d] > 1;
     if (count < 2)
         return IRON_OK;
-    IRON_FAIL_IF(iron__source_file_is_pipe(c->file) || iron__path_is_stdin(c->file->path), err,
+    IRON_FAIL_IF(iron__input_is_pipe(c->file) || iron__path_is_stdin(c->file->path), err,
                  IRON_E_UNSUPPORTED,
                  "%.100s is an array in Fortran order, which cannot be read from a pipe: name a "
                  "file",

@@ -441,11 +441,11 @@ static iron_status open_files_init(open_files *t, const iron_source *source,
 }
 
 static void close_entry(const open_files *t, open_file *entry) {
-    iron__source_file file = {.fd = entry->fd};
+    iron__input file = {.fd = entry->fd};
 
     if (entry->index != FREE) {
         file.path = iron_source_file(t->source, entry->index);
-        iron__source_file_close(&file);
+        iron__input_close(&file);
         direct_close(&entry->direct);
         unmap_file(&entry->map);
     }
@@ -510,13 +510,13 @@ static bool wait_for_descriptor(open_files *t) {
 }
 
 /* Opens a file, waiting for a descriptor if the process has too many. */
-static iron_status open_index(open_files *t, size_t index, iron__source_file *file,
+static iron_status open_index(open_files *t, size_t index, iron__input *file,
                               struct stat *info, iron_error *err) {
     iron_error why = {0};
     iron_status status;
 
-    *file = (iron__source_file){.path = iron_source_file(t->source, index), .fd = -1};
-    while ((status = iron__source_file_open(file, &why)) != IRON_OK) {
+    *file = (iron__input){.path = iron_source_file(t->source, index), .fd = -1};
+    while ((status = iron__input_open(file, &why)) != IRON_OK) {
         bool is_full = why.native == EMFILE || why.native == ENFILE;
 
         if (is_full && wait_for_descriptor(t))
@@ -528,7 +528,7 @@ static iron_status open_index(open_files *t, size_t index, iron__source_file *fi
     if (fstat(file->fd, info) != 0) {
         status = iron__fail(err, IRON_E_IO, errno, "cannot stat %.120s: %s", file->path,
                             strerror(errno));
-        iron__source_file_close(file);
+        iron__input_close(file);
         return status;
     }
     return IRON_OK;
@@ -537,7 +537,7 @@ static iron_status open_index(open_files *t, size_t index, iron__source_file *fi
 /* Opens the file that an entry was reserved for. Other threads may use the table meanwhile. */
 static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) {
     size_t index = entry->index;
-    iron__source_file file;
+    iron__input file;
     struct stat info = {0};
     iron_status status = open_index(t, index, &file, &info, err);
     direct_file direct = direct_open(file.fd, t->direct_mode);
@@ -676,7 +676,7 @@ static size_t file_with(const iron__parallel_source *p, uint64_t position) {
 static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t token, char *to,
                               size_t want, const atomic_bool *stop, iron_error *err) {
     const iron__format_layout *l = iron__source_layout(p->source, index);
-    iron__source_file file = {.path = iron_source_file(p->source, index),
+    iron__input file = {.path = iron_source_file(p->source, index),
                               .bytes = l->bytes,
                               .offset = l->data_offset + token * p->width};
     const open_file *entry;
@@ -692,10 +692,10 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
         p->direct_bytes += done;
         file.offset += done;
     }
-    status = iron__source_file_read(&file, to + done, want - done, &got, stop, err);
+    status = iron__input_read(&file, to + done, want - done, &got, stop, err);
     open_files_release(&p->files, index);
     if (status == IRON_OK && done + got < want)
-        status = iron__source_file_check_end(&file, err);
+        status = iron__input_check_end(&file, err);
     return status;
 }
 

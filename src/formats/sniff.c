@@ -350,10 +350,10 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
     memcpy(data, c->head, count);
     /* the middle too: the beginning may be unusual */
     if (bytes != IRON_COUNT_UNKNOWN && bytes >= 2 * sizeof data) {
-        iron__source_file file = *c->file;
+        iron__input file = *c->file;
 
         file.offset = bytes / 16 * 8;
-        IRON_TRY(iron__source_file_read(&file, data + count, IRON_HEAD_BYTES, &more, c->stop, err));
+        IRON_TRY(iron__input_read(&file, data + count, IRON_HEAD_BYTES, &more, c->stop, err));
     }
     looks = iron__dtype_contradiction(data, count + more, c->dtype, why);
     /* bytes of text alternate in patterns of any kind */
@@ -392,7 +392,7 @@ static iron_status read_part(iron__candidate *c, uint64_t from, unsigned char *t
     size_t got;
 
     c->file->offset = from;
-    IRON_TRY(iron__source_file_read(c->file, to + *count, want, &got, NULL, err));
+    IRON_TRY(iron__input_read(c->file, to + *count, want, &got, NULL, err));
     *count += got;
     return IRON_OK;
 }
@@ -449,7 +449,7 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
     iron_status status;
     bool is_text;
 
-    IRON_TRY(iron__source_file_peek(c->file, c->head, &c->head_count, NULL, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, NULL, err));
     IRON_TRY(iron__sidecar_refuse(c->file->path, err));
     format = iron__format_recognise(c);
     memcpy(r->format, format->name, strlen(format->name) + 1);
@@ -474,7 +474,7 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
 }
 
 iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err) {
-    iron__source_file file = {.path = path, .fd = -1};
+    iron__input file = {.path = path, .fd = -1};
     iron__candidate candidate = {.file = &file, .name = path, .report = report};
     struct stat info;
     iron_status status;
@@ -497,8 +497,8 @@ iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *
                  "consuming it",
                  path);
     report->bytes = file.bytes = (uint64_t)info.st_size;
-    IRON_TRY(iron__source_file_open(&file, err));
+    IRON_TRY(iron__input_open(&file, err));
     status = examine(&candidate, report, err);
-    iron__source_file_close(&file);
+    iron__input_close(&file);
     return status;
 }

@@ -117,18 +117,18 @@ static void scatter(const unsigned char *from, size_t rows, unsigned char *to, s
 }
 
 /* Reads exactly `want` bytes. */
-static iron_status read_exactly(iron__source_file *file, uint64_t at, void *to, size_t want,
+static iron_status read_exactly(iron__input *file, uint64_t at, void *to, size_t want,
                                 const atomic_bool *stop, iron_error *err) {
     size_t got;
 
     file->offset = at;
-    IRON_TRY(iron__source_file_read(file, to, want, &got, stop, err));
-    return got < want ? iron__source_file_check_end(file, err) : IRON_OK;
+    IRON_TRY(iron__input_read(file, to, want, &got, stop, err));
+    return got < want ? iron__input_check_end(file, err) : IRON_OK;
 }
 
 /* Fills the tile with rows `row` ... row+rows-1. `piece` has room for one column's part of it, and
  * for COLUMN_BYTES. */
-static iron_status fill(const iron__format_layout *l, iron__source_file *file, uint64_t row,
+static iron_status fill(const iron__format_layout *l, iron__input *file, uint64_t row,
                         size_t rows, unsigned char *to, unsigned char *piece,
                         const atomic_bool *stop, iron_error *err) {
     uint64_t index[IRON_DIMENSIONS_MAX] = {0}, stride[IRON_DIMENSIONS_MAX], column = 0;
@@ -164,7 +164,7 @@ static iron_status fill(const iron__format_layout *l, iron__source_file *file, u
 /* Loads the tile that begins with the row of a token. */
 static iron_status load(tile *t, const iron__format_layout *l, const char *path, uint64_t token,
                         const atomic_bool *stop, iron_error *err) {
-    iron__source_file file = {.path = path, .bytes = l->bytes, .fd = -1};
+    iron__input file = {.path = path, .bytes = l->bytes, .fd = -1};
     uint64_t columns = row_tokens(l), row = token / columns;
     size_t width = iron_dtype_bytes(l->dtype), fit = TILE_BYTES / (size_t)(columns * width);
     size_t rows = fit < l->shape[0] - row ? fit : (size_t)(l->shape[0] - row);
@@ -182,10 +182,10 @@ static iron_status load(tile *t, const iron__format_layout *l, const char *path,
     if (!piece || !t->data)
         status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a part of %.120s", path);
     else
-        status = iron__source_file_open(&file, err);
+        status = iron__input_open(&file, err);
     if (status == IRON_OK) {
         status = fill(l, &file, row, rows, t->data, piece, stop, err);
-        iron__source_file_close(&file);
+        iron__input_close(&file);
     }
     free(piece);
     if (status == IRON_OK) {
@@ -259,7 +259,7 @@ struct iron_source {
 
     size_t current;          /* index of the file being read */
     uint64_t done;           /* bytes of its tokens that were read */
-    iron__source_file file;  /* the current file; opened when it is first read */
+    iron__input file;  /* the current file; opened when it is first read */
     fortran_reader *fortran; /* NULL unless a file is an array in Fortran order */
 };
 
@@ -269,7 +269,7 @@ static int stat_path(const char *path, struct stat *info) {
 }
 
 /* Examines an open file and checks that its dtype is the one of the source. */
-static iron_status examine_open(iron_source *s, size_t index, iron__source_file *file,
+static iron_status examine_open(iron_source *s, size_t index, iron__input *file,
                                 const atomic_bool *stop, iron_error *err) {
     iron__candidate candidate = {.file = file,
                                  .name = iron__path_shown(file->path),
@@ -295,7 +295,7 @@ static iron_status examine_open(iron_source *s, size_t index, iron__source_file 
 /* Examines a regular file. Pipes and devices have no size and are examined later. */
 static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
     const char *path = s->files.paths[index];
-    iron__source_file file = {.path = path, .fd = -1};
+    iron__input file = {.path = path, .fd = -1};
     struct stat info;
     iron_status status;
     uint64_t size;
@@ -313,12 +313,12 @@ static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
     size = (uint64_t)info.st_size;
     s->identities[index] = (file_identity){true, size, info.st_dev, info.st_ino};
     file.bytes = size;
-    IRON_TRY(iron__source_file_open(&file, err));
+    IRON_TRY(iron__input_open(&file, err));
     from = lseek(file.fd, 0, SEEK_CUR); /* part of standard input may have been read already */
     file.start = from < 0 ? 0 : (uint64_t)from < size ? (uint64_t)from : size;
     file.bytes = size - file.start;
     status = examine_open(s, index, &file, NULL, err);
-    iron__source_file_close(&file);
+    iron__input_close(&file);
     return status;
 }
 
@@ -380,8 +380,8 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
         return IRON_OK;
     /* No file gave the dtype, so the first one is a pipe: examine it now. It stays open, because
      * the bytes that were read cannot be read again. */
-    s->file = (iron__source_file){.path = s->files.paths[0], .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
-    IRON_TRY(iron__source_file_open(&s->file, err));
+    s->file = (iron__input){.path = s->files.paths[0], .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
+    IRON_TRY(iron__input_open(&s->file, err));
     return examine_open(s, 0, &s->file, NULL, err);
 }
 
@@ -408,7 +408,7 @@ void iron_source_close(iron_source *source) {
     if (!source)
         return;
     if (source->file.path)
-        iron__source_file_close(&source->file);
+        iron__input_close(&source->file);
     fortran_reader_destroy(source->fortran);
     for (size_t k = 0; source->layouts && k < source->files.count; k++)
         iron__format_layout_clear(&source->layouts[k]);
@@ -479,7 +479,7 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
 /* Moves to a byte of a file's tokens; index == files.count is the end of the stream. */
 static void go_to(iron_source *s, size_t index, uint64_t done) {
     if (s->file.path)
-        iron__source_file_close(&s->file);
+        iron__input_close(&s->file);
     s->file.path = NULL;
     s->current = index;
     s->done = done;
@@ -498,10 +498,10 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
 
     if (s->file.path)
         return IRON_OK;
-    s->file = (iron__source_file){.path = path, .bytes = l->bytes, .fd = -1};
+    s->file = (iron__input){.path = path, .bytes = l->bytes, .fd = -1};
     s->file.is_stream = l->bytes != IRON_COUNT_UNKNOWN && iron__path_is_stdin(path);
-    IRON_TRY(iron__source_file_open(&s->file, err));
-    if (iron__source_file_is_pipe(&s->file))
+    IRON_TRY(iron__input_open(&s->file, err));
+    if (iron__input_is_pipe(&s->file))
         return examine_open(s, s->current, &s->file, stop, err);
     s->file.offset = l->data_offset + s->done;
     /* other processes see the offset of standard input: skip the header as if it were read */
@@ -541,11 +541,11 @@ static iron_status finish_current(iron_source *s, bool has_ended, const atomic_b
     unsigned char more;
     size_t got = 0;
 
-    IRON_TRY(has_ended ? iron__source_file_check_end(&s->file, err) : IRON_OK);
+    IRON_TRY(has_ended ? iron__input_check_end(&s->file, err) : IRON_OK);
     if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe; s->file may not be open */
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
-            IRON_TRY(iron__source_file_read(&s->file, &more, 1, &got, stop, err));
+            IRON_TRY(iron__input_read(&s->file, &more, 1, &got, stop, err));
         IRON_TRY(check_pipe(s, got > 0, err));
         l->tokens = s->done / iron_dtype_bytes(s->dtype);
     }
@@ -576,7 +576,7 @@ iron_status iron__source_read_converted(const iron_source *source, size_t index,
                                         void *tokens, size_t count, const atomic_bool *stop,
                                         iron_error *err) {
     const iron__format_layout *l = &source->layouts[index];
-    iron__source_file file = {.path = source->files.paths[index], .bytes = l->bytes, .fd = -1};
+    iron__input file = {.path = source->files.paths[index], .bytes = l->bytes, .fd = -1};
     size_t width = iron_dtype_bytes(l->dtype), got = 0;
     iron_status status;
 
@@ -584,11 +584,11 @@ iron_status iron__source_read_converted(const iron_source *source, size_t index,
         IRON_TRY(fortran_read(source->fortran, l, file.path, first, tokens, count, stop, err));
     } else {
         file.offset = l->data_offset + first * width;
-        IRON_TRY(iron__source_file_open(&file, err));
-        status = iron__source_file_read(&file, tokens, count * width, &got, stop, err);
+        IRON_TRY(iron__input_open(&file, err));
+        status = iron__input_read(&file, tokens, count * width, &got, stop, err);
         if (status == IRON_OK && got < count * width)
-            status = iron__source_file_check_end(&file, err);
-        iron__source_file_close(&file);
+            status = iron__input_check_end(&file, err);
+        iron__input_close(&file);
         IRON_TRY(status);
     }
     if (l->is_swapped)
@@ -607,7 +607,7 @@ static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *go
         return iron__source_read_converted(s, s->current, s->done / width, to, want / width, stop,
                                            err);
     }
-    IRON_TRY(iron__source_file_read(&s->file, to, want, got, stop, err));
+    IRON_TRY(iron__input_read(&s->file, to, want, got, stop, err));
     if (l->is_swapped)
         swap_bytes(to, *got / width, width);
     return IRON_OK;
@@ -668,15 +668,15 @@ iron_status iron__source_check_unchanged(const iron_source *source, iron_error *
 }
 
 /* Hashes `bytes` bytes of the file from `from` on; they must exist. */
-static iron_status add_bytes(iron__source_file *file, uint64_t from, size_t bytes, uint64_t *hash,
+static iron_status add_bytes(iron__input *file, uint64_t from, size_t bytes, uint64_t *hash,
                              iron_error *err) {
     unsigned char data[2 * IRON_SAMPLE_BYTES];
     size_t got = 0;
 
     file->offset = from;
-    IRON_TRY(iron__source_file_read(file, data, bytes, &got, NULL, err));
+    IRON_TRY(iron__input_read(file, data, bytes, &got, NULL, err));
     if (got < bytes)
-        IRON_TRY(iron__source_file_check_end(file, err));
+        IRON_TRY(iron__input_check_end(file, err));
     *hash = iron__fnv(*hash, data, got);
     return IRON_OK;
 }
@@ -684,14 +684,14 @@ static iron_status add_bytes(iron__source_file *file, uint64_t from, size_t byte
 iron_status iron__source_sample(const iron_source *source, size_t index, uint64_t *sample,
                                 bool *is_there, iron_error *err) {
     uint64_t bytes = source->identities[index].bytes;
-    iron__source_file file = {.path = source->files.paths[index], .bytes = bytes, .fd = -1};
+    iron__input file = {.path = source->files.paths[index], .bytes = bytes, .fd = -1};
     iron_status status;
 
     *sample = IRON_FNV_START;
     *is_there = source->identities[index].is_regular && !iron__path_is_stdin(file.path);
     if (!*is_there)
         return IRON_OK;
-    IRON_TRY(iron__source_file_open(&file, err));
+    IRON_TRY(iron__input_open(&file, err));
     if (bytes <= 2 * (uint64_t)IRON_SAMPLE_BYTES) {
         status = add_bytes(&file, 0, (size_t)bytes, sample, err);
     } else {
@@ -699,6 +699,13 @@ iron_status iron__source_sample(const iron_source *source, size_t index, uint64_
         if (status == IRON_OK)
             status = add_bytes(&file, bytes - IRON_SAMPLE_BYTES, IRON_SAMPLE_BYTES, sample, err);
     }
-    iron__source_file_close(&file);
+    iron__input_close(&file);
     return status;
+}
+
+void iron__source_note_starts(iron_source *source) { (void)source; }
+
+iron_status iron__source_take_starts(iron_source *source, iron__block *places, iron_error *err) {
+    (void)source, (void)places, (void)err;
+    return IRON_OK;
 }

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 struct iron__format_layout;
+struct iron__block;
 
 iron_status iron__source_options_check(const iron_source_options *options, iron_error *err);
 
@@ -46,6 +47,25 @@ const struct iron__format_layout *iron__source_layout(const iron_source *source,
 iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
                                         void *tokens, size_t count, const atomic_bool *stop,
                                         iron_error *err);
+
+/* Rows of tables and documents of indexes (documents.c): what a file's format cuts it into. */
+typedef enum iron__cut { IRON_CUT_NONE, IRON_CUT_ROWS, IRON_CUT_DOCUMENTS } iron__cut;
+
+iron__cut iron__source_cut(const iron_source *source, size_t index);
+
+/* Appends to `places` the tokens of file `index` with which its documents begin, in order and as
+ * often as documents begin there (empty ones have no tokens): those at first ... end-1, and those at
+ * `end` if the file ends there. For files that have a cut, of seekable sources. May be called from
+ * several threads at once. */
+iron_status iron__source_starts(const iron_source *source, size_t index, uint64_t first,
+                                uint64_t end, struct iron__block *places, const atomic_bool *stop,
+                                iron_error *err);
+
+/* The same for a source that is read in order: after `note`, take_starts gives the positions in the
+ * stream of the rows that begin in what was read since the last call. */
+void iron__source_note_starts(iron_source *source);
+iron_status iron__source_take_starts(iron_source *source, struct iron__block *places,
+                                     iron_error *err);
 
 /* Call after all tokens were read: IRON_E_IO if a regular file no longer has the size and identity
  * that it had when the source was opened. */

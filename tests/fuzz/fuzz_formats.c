@@ -284,7 +284,7 @@ static int must_open(const choices *c, kind k) {
 
 /* What a raw file is, if it is not tokens; of a pipe, only its first bytes are known. */
 static const iron__container *container_of(const choices *c, const char *path, bool is_pipe) {
-    iron__source_file file = {.path = path, .bytes = c->main.bytes, .fd = open(path, O_RDONLY)};
+    iron__input file = {.path = path, .bytes = c->main.bytes, .fd = open(path, O_RDONLY)};
     iron__candidate candidate = {.file = &file, .name = path, .dtype = c->given};
     const iron__container *found;
 

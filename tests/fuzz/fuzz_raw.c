@@ -88,7 +88,7 @@ static bool has_foreign_header(const input_file *f) {
 
 /* Is recognised as something else, and refused unless the format is raw. */
 static bool is_container(const input_file *f, iron_dtype dtype) {
-    iron__source_file file = {.path = f->path, .bytes = f->bytes, .fd = f->fd};
+    iron__input file = {.path = f->path, .bytes = f->bytes, .fd = f->fd};
     iron__candidate c = {.file = &file, .name = f->path, .dtype = dtype};
 
     if (f->is_pipe)

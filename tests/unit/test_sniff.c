@@ -287,7 +287,7 @@ static void wrong_dtypes_are_contradicted(void **state) {
 /* The first bytes of random tokens are no container, however often one tries. */
 static void tokens_are_no_containers(void **state) {
     static const uint64_t vocabs[] = {50257, 65536, 200019};
-    iron__source_file file = {.path = "tokens", .bytes = 4096, .fd = -1};
+    iron__input file = {.path = "tokens", .bytes = 4096, .fd = -1};
     iron__candidate c = {.file = &file, .name = "tokens", .dtype = IRON_DTYPE_U16};
     rng r = {17};
 

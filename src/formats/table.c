@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table.c: what the formats of tables share: choosing the column, converting stored integers to
+ * tokens, and reading tokens at any position.
+ */
+#include "formats/table.h"
+
+#include "core/fail.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Stored bytes of a direct block that are converted at a time. */
+#define CONVERT_BYTES ((size_t)32 << 10)
+
+iron_status iron__table_create(const iron__table_kind *kind, iron__table **out, iron_error *err) {
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+    (*out)->kind = kind;
+    return IRON_OK;
+}
+
+void iron__table_destroy(iron__table *table) {
+    if (!table)
+        return;
+    if (table->kind->destroy)
+        table->kind->destroy(table->state);
+    free(table->column);
+    free(table->blocks);
+    free(table);
+}
+
+void iron__table_stream_destroy(iron__table_stream *stream) {
+    if (!stream)
+        return;
+    if (stream->kind->destroy)
+        stream->kind->destroy(stream->state);
+    free(stream->column);
+    free(stream);
+}
+
+iron_status iron__table_add_block(iron__table *table, const iron__table_block *block,
+                                  iron_error *err) {
+    if (table->block_count == table->block_capacity) {
+        size_t capacity = table->block_capacity ? 2 * table->block_capacity : 64;
+        iron__table_block *blocks = realloc(table->blocks, capacity * sizeof *blocks);
+
+        if (!blocks)
+            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        table->blocks = blocks;
+        table->block_capacity = capacity;
+    }
+    table->blocks[table->block_count++] = *block;
+    return IRON_OK;
+}
+
+/* Stored integers. */
+
+iron_dtype iron__stored_dtype(iron__stored stored) {
+    size_t bytes = iron__stored_bytes(stored);
+
+    return bytes == 1 ? IRON_DTYPE_U8 : bytes == 2 ? IRON_DTYPE_U16 : IRON_DTYPE_U32;
+}
+
+/* The first of `count` integers of a signed type that is negative, or count. Most often none is:
+ * so their union is looked at first, which compilers vectorise. */
+#define DEFINE_CHECK(name, type)                                                                   \
+    static size_t name(const unsigned char *from, size_t count) {                                  \
+        type all = 0, value;                                                                       \
+                                                                                                   \
+        for (size_t k = 0; k < count; k++) {                                                       \
+            memcpy(&value, from + k * sizeof value, sizeof value);                                 \
+            all = (type)(all | value);                                                             \
+        }                                                                                          \
+        for (size_t k = 0; all < 0 && k < count; k++) {                                            \
+            memcpy(&value, from + k * sizeof value, sizeof value);                                 \
+            if (value < 0)                                                                         \
+                return k;                                                                          \
+        }                                                                                          \
+        return count;                                                                              \
+    }
+
+DEFINE_CHECK(first_negative_8, int8_t)
+DEFINE_CHECK(first_negative_16, int16_t)
+DEFINE_CHECK(first_negative_32, int32_t)
+
+/* 64 bits to 32; negative ones have their upper bits set, too. */
+static size_t narrow(const unsigned char *from, size_t count, unsigned char *to) {
+    uint64_t all = 0, value;
+
+    for (size_t k = 0; k < count; k++) {
+        uint32_t token;
+
+        memcpy(&value, from + 8 * k, sizeof value);
+        all |= value;
+        token = (uint32_t)value;
+        memcpy(to + 4 * k, &token, sizeof token);
+    }
+    for (size_t k = 0; all > UINT32_MAX && k < count; k++) {
+        memcpy(&value, from + 8 * k, sizeof value);
+        if (value > UINT32_MAX)
+            return k;
+    }
+    return count;
+}
+
+size_t iron__stored_convert(iron__stored stored, const void *from, size_t count, void *to) {
+    if (iron__stored_bytes(stored) == 8)
+        return narrow(from, count, to);
+    if (to != from)
+        memcpy(to, from, count * iron__stored_bytes(stored));
+    switch (stored) {
+    case IRON_STORED_I8:
+        return first_negative_8(to, count);
+    case IRON_STORED_I16:
+        return first_negative_16(to, count);
+    case IRON_STORED_I32:
+        return first_negative_32(to, count);
+    default:
+        return count;
+    }
+}
+
+iron_status iron__stored_refuse(iron__stored stored, const void *from, size_t index,
+                                const char *name, const char *column, uint64_t row,
+                                iron_error *err) {
+    const unsigned char *at = (const unsigned char *)from + index * iron__stored_bytes(stored);
+    int64_t value = 0;
+
+    memcpy(&value, at, iron__stored_bytes(stored));
+    if (stored == IRON_STORED_I8)
+        value = (int8_t)value;
+    else if (stored == IRON_STORED_I16)
+        value = (int16_t)value;
+    else if (stored == IRON_STORED_I32)
+        value = (int32_t)value;
+    IRON_FAIL_IF(stored == IRON_STORED_U64, err, IRON_E_FORMAT,
+                 "%.90s: row %" PRIu64 " of column %.50s has %" PRIu64
+                 "; tokens must be 0 to 4294967295",
+                 name, row, column, (uint64_t)value);
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "%.90s: row %" PRIu64 " of column %.50s has %" PRId64
+              "; tokens must be 0 to 4294967295",
+              name, row, column, value);
+}
+
+iron_status iron__table_refuse_null(const char *name, const char *column, uint64_t row,
+                                    iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "%.90s: row %" PRIu64 " of column %.50s is null or has a null; every row must have "
+              "tokens",
+              name, row, column);
+}
+
+/* The column. */
+
+/* " 'a' (int32), 'b' (string)", as many as there is room for. */
+static void list_columns(const iron__table_column *columns, size_t count, char *text, size_t room) {
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t k = 0; k < count && used < room; k++) {
+        int length = snprintf(text + used, room - used, "%s%.40s (%s)", k ? ", " : "",
+                              columns[k].name, columns[k].type);
+
+        used += length > 0 ? (size_t)length : 0;
+    }
+    if (used >= room)
+        memcpy(text + room - 4, "...", 4);
+}
+
+iron_status iron__table_choose(const iron__table_column *columns, size_t count, const char *wanted,
+                               const char *name, size_t *index, iron_error *err) {
+    static const char *const usual[] = {"input_ids", "tokens", "token_ids", "ids"};
+    size_t found = 0;
+    char text[120];
+
+    list_columns(columns, count, text, sizeof text);
+    for (size_t k = 0; wanted && k < count; k++)
+        if (strcmp(columns[k].name, wanted) == 0) {
+            *index = k;
+            IRON_FAIL_IF(!columns[k].is_tokens, err, IRON_E_FORMAT,
+                         "%.80s: column %.40s is %s, not integers or a list of them; its columns "
+                         "are: %s",
+                         name, wanted, columns[k].type, text);
+            return IRON_OK;
+        }
+    IRON_FAIL_IF(wanted, err, IRON_E_ARG, "%.80s has no column %.40s; its columns are: %s", name,
+                 wanted, text);
+    for (size_t u = 0; u < sizeof usual / sizeof usual[0]; u++)
+        for (size_t k = 0; k < count; k++)
+            if (columns[k].is_tokens && strcmp(columns[k].name, usual[u]) == 0) {
+                *index = k;
+                return IRON_OK;
+            }
+    for (size_t k = 0; k < count; k++)
+        if (columns[k].is_tokens) {
+            *index = k;
+            found++;
+        }
+    IRON_FAIL_IF(found == 0, err, IRON_E_FORMAT,
+                 "%.80s has no column of integers or lists of integers; its columns are: %s", name,
+                 count ? text : "none");
+    IRON_FAIL_IF(found > 1, err, IRON_E_ARG,
+                 "%.80s has %zu columns that could be tokens; choose one with --column: %s", name,
+                 found, text);
+    return IRON_OK;
+}
+
+/* Reading. */
+
+/* The block with a token: the last that begins there or before. */
+static size_t block_with(const iron__table *t, uint64_t token) {
+    size_t low = 0, high = t->block_count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (t->blocks[middle].first <= token)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The row of a token of a block, counted in the file. */
+static iron_status find_row(const iron__table *t, const iron__input *in, size_t index,
+                            uint64_t offset, uint64_t *row, const atomic_bool *stop,
+                            iron_error *err) {
+    iron__block rows = {.data = NULL};
+    iron_status status = t->kind->decode(t, in, index, false, &rows, stop, err);
+    uint64_t begun = t->blocks[index].first_row;
+
+    for (size_t k = 0; k < rows.place_count && rows.places[k] <= offset; k++)
+        begun++;
+    *row = begun > 0 ? begun - 1 : 0;
+    iron__block_clear(&rows);
+    return status;
+}
+
+/* Reads tokens of a direct block, from token `offset` of it on. */
+static iron_status read_direct(const iron__table *t, const iron__input *in, size_t index,
+                               uint64_t offset, unsigned char *to, size_t count,
+                               const atomic_bool *stop, iron_error *err) {
+    const iron__table_block *b = &t->blocks[index];
+    size_t stored = iron__stored_bytes(b->stored), width = iron_dtype_bytes(t->dtype);
+    unsigned char scratch[CONVERT_BYTES];
+
+    while (count > 0) {
+        /* what need not be narrowed is read to where it is wanted */
+        unsigned char *from = stored == width ? to : scratch;
+        size_t some = stored == width ? count : CONVERT_BYTES / stored, good;
+        uint64_t row;
+
+        some = some < count ? some : count;
+        IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, some * stored, stop, err));
+        good = iron__stored_convert(b->stored, from, some, to);
+        if (good < some) {
+            IRON_TRY(find_row(t, in, index, offset + good, &row, stop, err));
+            return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column,
+                                       row, err);
+        }
+        to += some * width;
+        offset += some;
+        count -= some;
+    }
+    return IRON_OK;
+}
+
+/* Copies tokens of a block that is decoded as a whole. */
+static iron_status read_decoded(const iron__table *t, const iron__blocks_range *blocks,
+                                size_t index, uint64_t offset, unsigned char *to, size_t count,
+                                const atomic_bool *stop, iron_error *err) {
+    size_t width = iron_dtype_bytes(t->dtype);
+    const iron__block *block;
+
+    IRON_TRY(
+        iron__blocks_get(blocks->cache, blocks->owner, blocks->base + index, &block, stop, err));
+    memcpy(to, block->data + offset * width, count * width);
+    iron__blocks_put(blocks->cache, block);
+    return IRON_OK;
+}
+
+iron_status iron__table_read(const iron__table *table, const iron__input *in,
+                             const iron__blocks_range *blocks, uint64_t first, void *to,
+                             size_t count, const atomic_bool *stop, iron_error *err) {
+    size_t width = iron_dtype_bytes(table->dtype);
+    unsigned char *next = to;
+
+    for (size_t k = block_with(table, first); count > 0; k++) {
+        uint64_t offset = first - table->blocks[k].first;
+        uint64_t left = iron__table_block_tokens(table, k) - offset;
+        size_t some = count < left ? count : (size_t)left;
+
+        if (some > 0 && table->blocks[k].is_direct)
+            IRON_TRY(read_direct(table, in, k, offset, next, some, stop, err));
+        else if (some > 0)
+            IRON_TRY(read_decoded(table, blocks, k, offset, next, some, stop, err));
+        next += some * width;
+        first += some;
+        count -= some;
+    }
+    return IRON_OK;
+}
+
+iron_status iron__table_row_starts(const iron__table *table, const iron__input *in, size_t index,
+                                   iron__block *places, const atomic_bool *stop, iron_error *err) {
+    iron__block rows = {.data = NULL};
+    iron_status status = table->kind->decode(table, in, index, false, &rows, stop, err);
+
+    for (size_t k = 0; k < rows.place_count && status == IRON_OK; k++)
+        status = iron__block_add_place(places, table->blocks[index].first + rows.places[k], err);
+    iron__block_clear(&rows);
+    return status;
+}

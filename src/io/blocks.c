@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * blocks.c: the cache of blocks.
+ *
+ * A slot is free, being filled by one thread, or full. A full slot that nobody uses may be given to
+ * another block; the one that was not used for longest goes first. Invariants, under the mutex: 1. a
+ * block is in at most one slot; 2. a slot that is being filled, or has users, keeps its block.
+ *
+ * There are more slots than threads, and a thread holds one at a time: so a thread that needs a slot
+ * finds one.
+ */
+#include "io/blocks.h"
+
+#include "core/fail.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How soon a waiting thread notices a stop flag. */
+#define STOP_POLL_NS 100000000L
+
+/* Blocks that are produced ahead hold at most so many bytes, all together. */
+#define AHEAD_BYTES_MAX ((uint64_t)256 << 20)
+
+/* Alignment of data: vector loads, and a line of the cache. */
+#define ALIGNMENT 64u
+
+typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_FULL } slot_state;
+
+typedef struct slot {
+    iron__block block; /* first, so that a block's address is its slot's */
+    slot_state state;
+    uint64_t index;
+    unsigned users;
+    uint64_t last_use;
+} slot;
+
+struct iron__blocks {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    uint64_t clock;
+    size_t count;
+    slot slots[];
+};
+
+iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *err) {
+    size_t capacity = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    unsigned char *data;
+
+    if (bytes <= block->capacity && block->data)
+        return IRON_OK;
+    data = capacity < bytes ? NULL : aligned_alloc(ALIGNMENT, capacity ? capacity : ALIGNMENT);
+    if (!data)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a block", bytes);
+    if (block->bytes > 0)
+        memcpy(data, block->data, block->bytes);
+    free(block->data);
+    block->data = data;
+    block->capacity = capacity ? capacity : ALIGNMENT;
+    return IRON_OK;
+}
+
+iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_error *err) {
+    uint64_t *places;
+
+    if (count <= block->place_capacity)
+        return IRON_OK;
+    places =
+        count > SIZE_MAX / sizeof *places ? NULL : realloc(block->places, count * sizeof *places);
+    if (!places)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu rows", count);
+    block->places = places;
+    block->place_capacity = count;
+    return IRON_OK;
+}
+
+iron_status iron__block_add_place(iron__block *block, uint64_t place, iron_error *err) {
+    if (block->place_count == block->place_capacity)
+        IRON_TRY(iron__block_reserve_places(
+            block, block->place_capacity ? 2 * block->place_capacity : 256, err));
+    block->places[block->place_count++] = place;
+    return IRON_OK;
+}
+
+void iron__block_clear(iron__block *block) {
+    free(block->data);
+    free(block->places);
+    *block = (iron__block){.data = NULL};
+}
+
+iron_status iron__blocks_create(uint32_t threads, iron__blocks **out, iron_error *err) {
+    size_t count = 2 * (size_t)threads + 2;
+    iron__blocks *b = calloc(1, sizeof *b + count * sizeof b->slots[0]);
+
+    *out = NULL;
+    if (!b)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a cache of blocks");
+    b->count = count;
+    pthread_mutex_init(&b->mutex, NULL);
+    pthread_cond_init(&b->changed, NULL);
+    *out = b;
+    return IRON_OK;
+}
+
+void iron__blocks_destroy(iron__blocks *blocks) {
+    if (!blocks)
+        return;
+    for (size_t k = 0; k < blocks->count; k++)
+        iron__block_clear(&blocks->slots[k].block);
+    pthread_cond_destroy(&blocks->changed);
+    pthread_mutex_destroy(&blocks->mutex);
+    free(blocks);
+}
+
+static slot *find(iron__blocks *b, uint64_t index) {
+    for (size_t k = 0; k < b->count; k++)
+        if (b->slots[k].state != SLOT_FREE && b->slots[k].index == index)
+            return &b->slots[k];
+    return NULL;
+}
+
+/* A slot for another block, or NULL: all are in use. Blocks after `before` are not given up for one
+ * that is only produced ahead: they were, too. */
+static slot *find_slot(iron__blocks *b, bool is_ahead, uint64_t before) {
+    slot *oldest = NULL;
+
+    for (size_t k = 0; k < b->count; k++) {
+        slot *s = &b->slots[k];
+
+        if (s->state == SLOT_FREE)
+            return s;
+        if (s->state == SLOT_FULL && s->users == 0 && !(is_ahead && s->index >= before) &&
+            (!oldest || s->last_use < oldest->last_use))
+            oldest = s;
+    }
+    return oldest;
+}
+
+/* Fills a slot with a block; called with the mutex held, which is released meanwhile. */
+static iron_status fill(iron__blocks *b, const iron__blocks_owner *owner, slot *s, uint64_t index,
+                        const atomic_bool *stop, iron_error *err) {
+    iron_status status;
+
+    s->state = SLOT_FILLING;
+    s->index = index;
+    s->block.bytes = 0;
+    s->block.place_count = 0;
+    pthread_mutex_unlock(&b->mutex);
+    status = owner->fill(owner->context, index, &s->block, stop, err);
+    pthread_mutex_lock(&b->mutex);
+    s->state = status == IRON_OK ? SLOT_FULL : SLOT_FREE;
+    s->last_use = ++b->clock;
+    pthread_cond_broadcast(&b->changed);
+    return status;
+}
+
+/* Produces one of the blocks after `index` if there is room; false: nothing to do. An error is
+ * forgotten: it comes again when the block is needed. */
+static bool work_ahead(iron__blocks *b, const iron__blocks_owner *owner, uint64_t index,
+                       const atomic_bool *stop) {
+    uint64_t bytes = 0;
+
+    for (size_t k = 0; k < b->count; k++)
+        if (b->slots[k].state != SLOT_FREE && b->slots[k].index >= index)
+            bytes += b->slots[k].block.capacity;
+    for (uint64_t next = index + 1; next < owner->count && next - index < b->count / 2; next++) {
+        slot *s;
+
+        if (find(b, next))
+            continue;
+        if (owner->size)
+            bytes += owner->size(owner->context, next);
+        s = bytes <= AHEAD_BYTES_MAX ? find_slot(b, true, index) : NULL;
+        if (!s)
+            return false;
+        (void)fill(b, owner, s, next, stop, NULL);
+        return true;
+    }
+    return false;
+}
+
+static void wait_for_change(iron__blocks *b) {
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += STOP_POLL_NS;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(&b->changed, &b->mutex, &until);
+}
+
+/* With the mutex held. */
+static iron_status get(iron__blocks *b, const iron__blocks_owner *owner, uint64_t index, slot **out,
+                       const atomic_bool *stop, iron_error *err) {
+    for (;;) {
+        slot *s = find(b, index);
+
+        IRON_FAIL_IF(stop && atomic_load(stop), err, IRON_E_CANCELLED, "reading was cancelled");
+        if (s && s->state == SLOT_FULL) {
+            *out = s;
+            return IRON_OK;
+        }
+        if (!s && (s = find_slot(b, false, 0))) {
+            IRON_TRY(fill(b, owner, s, index, stop, err));
+            continue;
+        }
+        if (!work_ahead(b, owner, index, stop))
+            wait_for_change(b);
+    }
+}
+
+iron_status iron__blocks_get(iron__blocks *blocks, const iron__blocks_owner *owner, uint64_t index,
+                             const iron__block **out, const atomic_bool *stop, iron_error *err) {
+    slot *s = NULL;
+    iron_status status;
+
+    pthread_mutex_lock(&blocks->mutex);
+    status = get(blocks, owner, index, &s, stop, err);
+    if (status == IRON_OK) {
+        s->users++;
+        s->last_use = ++blocks->clock;
+        *out = &s->block;
+    }
+    pthread_mutex_unlock(&blocks->mutex);
+    return status;
+}
+
+void iron__blocks_put(iron__blocks *blocks, const iron__block *block) {
+    slot *s = (slot *)(uintptr_t)block; /* a slot begins with its block */
+
+    pthread_mutex_lock(&blocks->mutex);
+    if (--s->users == 0)
+        pthread_cond_broadcast(&blocks->changed);
+    pthread_mutex_unlock(&blocks->mutex);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * input.c: reading one file, pipe or remote object.
+ *
+ * Reads block and fill the buffer they are given, but notice a stop flag within a tenth of a
+ * second. Decompressed data is a pipe, whatever is decompressed: it can only be read in order.
+ */
+#include "io/input.h"
+
+#include "core/fail.h"
+#include "io/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How soon a stop flag is noticed: after this time on a pipe, after this many bytes of a file,
+ * which a slow disk also delivers in a tenth of a second. */
+#define STOP_POLL_MS     100
+#define STOP_PIECE_BYTES ((size_t)8 << 20)
+
+/* The Linux default is 64 KiB; with 1 MiB the writer and the reader switch less often. */
+#define PIPE_BYTES (1 << 20)
+
+/* Compressed bytes read at a time. */
+#define COMPRESSED_BYTES ((size_t)256 << 10)
+
+/* Decompressed data is read ahead until the first bytes are there. */
+#define HEAD_BYTES_MIN 16u
+
+/* A decompressed input, and the compressed bytes that were read but not used yet. */
+typedef struct iron__decompressed {
+    iron__decompression *codec;
+    uint64_t bytes; /* of the compressed input, or IRON_COUNT_UNKNOWN */
+    uint64_t at;    /* of the next compressed byte to be read */
+    iron__codec_buffers buffers;
+    bool has_ended; /* all compressed bytes have been read */
+    unsigned char data[COMPRESSED_BYTES];
+} decompression;
+
+iron_status iron__input_identify(const char *path, iron__input_identity *out, iron_error *err) {
+    struct stat info;
+    iron__remote *remote;
+
+    *out = (iron__input_identity){.kind = IRON_INPUT_PIPE};
+    if (iron__path_is_remote(path)) {
+        IRON_TRY(iron__remote_open(path, &remote, err));
+        if (!iron__remote_has_ranges(remote))
+            return IRON_OK;
+        *out = (iron__input_identity){IRON_INPUT_REGULAR, iron__remote_bytes(remote), 0,
+                                      iron__remote_version(remote)};
+        return IRON_OK;
+    }
+    if ((iron__path_is_stdin(path) ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", iron__path_shown(path),
+                          strerror(errno));
+    if (S_ISREG(info.st_mode))
+        *out = (iron__input_identity){IRON_INPUT_REGULAR, (uint64_t)info.st_size, info.st_dev,
+                                      info.st_ino};
+    else if (S_ISDIR(info.st_mode))
+        out->kind = IRON_INPUT_DIRECTORY;
+    return IRON_OK;
+}
+
+/* A remote object is read like a pipe if the server does not serve ranges. */
+static iron_status open_remote(iron__input *in, iron_error *err) {
+    IRON_TRY(iron__remote_open(in->path, &in->remote, err));
+    if (!iron__input_is_pipe(in))
+        return IRON_OK;
+    return iron__remote_stream_open(in->remote, &in->transfer, &in->fd, err);
+}
+
+iron_status iron__input_open(iron__input *in, iron_error *err) {
+    /* opening a named pipe would block until there is a writer, ignoring the stop flag */
+    int waiting = iron__input_is_pipe(in) ? O_NONBLOCK : 0;
+
+    if (iron__path_is_remote(in->path))
+        return open_remote(in, err);
+    in->fd = STDIN_FILENO;
+    if (!iron__path_is_stdin(in->path))
+        in->fd = open(in->path, O_RDONLY | O_CLOEXEC | waiting);
+    if (in->fd < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", in->path,
+                          strerror(errno));
+    /* Hints: those that do not apply to this kind of file have no effect. */
+    posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    fcntl(in->fd, F_SETPIPE_SZ, PIPE_BYTES);
+    return IRON_OK;
+}
+
+void iron__input_close(iron__input *in) {
+    if (in->transfer)
+        iron__remote_stream_close(in->transfer);
+    else if (in->fd >= 0 && !iron__path_is_stdin(in->path))
+        close(in->fd);
+    if (in->decompression)
+        iron__decompression_destroy(in->decompression->codec);
+    free(in->decompression);
+    free(in->ahead);
+    in->decompression = NULL;
+    in->transfer = NULL;
+    in->remote = NULL;
+    in->ahead = NULL;
+    in->ahead_count = 0;
+    in->fd = -1;
+}
+
+/* Waits until a pipe has data or has ended; false once *stop is set. */
+static bool wait_for_data(const iron__input *in, bool is_pipe, const atomic_bool *stop) {
+    struct pollfd pipe_end = {.fd = in->fd, .events = POLLIN};
+
+    while (!stop || !atomic_load(stop)) {
+        int ready;
+
+        if (!is_pipe)
+            return true;
+        ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
+        /* interrupted is not ready: before the first writer, read would report the end */
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            return true;
+    }
+    return false;
+}
+
+/* Reads up to `want` stored bytes from byte `at` on; does not change the struct. */
+static iron_status read_stored(const iron__input *in, bool is_pipe, uint64_t at, char *to,
+                               size_t want, size_t *got, const atomic_bool *stop, iron_error *err) {
+    *got = 0;
+    if (in->remote && !is_pipe)
+        return iron__remote_read(in->remote, in->start + at, to, want, got, stop, err);
+    while (*got < want) {
+        size_t some = want - *got < STOP_PIECE_BYTES ? want - *got : STOP_PIECE_BYTES;
+        ssize_t count;
+
+        IRON_FAIL_IF(!wait_for_data(in, is_pipe, stop), err, IRON_E_CANCELLED,
+                     "reading was cancelled");
+        if (is_pipe || in->is_stream)
+            count = read(in->fd, to + *got, some);
+        else
+            count = pread(in->fd, to + *got, some, (off_t)(in->start + at + *got));
+        if (count < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (count < 0)
+            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
+                              iron__path_shown(in->path), at + *got, strerror(errno));
+        if (count == 0)
+            return in->transfer ? iron__remote_stream_check(in->transfer, err) : IRON_OK;
+        *got += (size_t)count;
+    }
+    return IRON_OK;
+}
+
+/* Reads the next compressed bytes: of a pipe, those that are there. */
+static iron_status refill(const iron__input *in, const atomic_bool *stop, iron_error *err) {
+    decompression *d = in->decompression;
+    bool is_pipe = d->bytes == IRON_COUNT_UNKNOWN;
+    size_t want = sizeof d->data, got = 0;
+
+    if (!is_pipe && d->bytes - d->at < want)
+        want = (size_t)(d->bytes - d->at);
+    if (is_pipe) { /* a slow pipe is not waited for */
+        ssize_t count;
+
+        do {
+            IRON_FAIL_IF(!wait_for_data(in, true, stop), err, IRON_E_CANCELLED,
+                         "reading was cancelled");
+            count = read(in->fd, d->data, want);
+        } while (count < 0 && (errno == EINTR || errno == EAGAIN));
+        if (count < 0)
+            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
+                              iron__path_shown(in->path), d->at, strerror(errno));
+        got = (size_t)count;
+        d->has_ended = got == 0;
+        if (d->has_ended && in->transfer)
+            IRON_TRY(iron__remote_stream_check(in->transfer, err));
+    } else {
+        if (want > 0)
+            IRON_TRY(read_stored(in, false, d->at, (char *)d->data, want, &got, stop, err));
+        IRON_FAIL_IF(got < want, err, IRON_E_IO,
+                     "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
+                     iron__path_shown(in->path), d->at + got, d->bytes);
+        d->has_ended = d->at + got == d->bytes;
+    }
+    d->at += got;
+    d->buffers.from = d->data;
+    d->buffers.from_count = got;
+    return IRON_OK;
+}
+
+static iron_status read_decompressed(const iron__input *in, char *to, size_t want, size_t *got,
+                                     const atomic_bool *stop, iron_error *err) {
+    decompression *d = in->decompression;
+
+    d->buffers.to = (unsigned char *)to;
+    d->buffers.room = want;
+    for (;;) {
+        size_t before = d->buffers.room, left = d->buffers.from_count;
+
+        IRON_FAIL_IF(stop && atomic_load(stop), err, IRON_E_CANCELLED, "reading was cancelled");
+        IRON_TRY(iron__decompression_run(d->codec, &d->buffers, err));
+        *got = want - d->buffers.room;
+        if (d->buffers.room == 0)
+            return IRON_OK;
+        if (d->buffers.room < before || d->buffers.from_count < left)
+            continue;
+        if (d->has_ended)
+            return iron__decompression_finish(d->codec, err);
+        IRON_TRY(refill(in, stop, err));
+    }
+}
+
+/* Reads up to `want` bytes from byte `at` of the input; changes only the state of a pipe. */
+static iron_status read_from(const iron__input *in, uint64_t at, char *to, size_t want, size_t *got,
+                             const atomic_bool *stop, iron_error *err) {
+    *got = 0;
+    if (want == 0)
+        return IRON_OK;
+    if (in->decompression)
+        return read_decompressed(in, to, want, got, stop, err);
+    return read_stored(in, iron__input_is_pipe(in), at, to, want, got, stop, err);
+}
+
+iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got,
+                             const atomic_bool *stop, iron_error *err) {
+    size_t ahead = want < in->ahead_count ? want : in->ahead_count;
+
+    if (ahead > 0) {
+        memcpy(to, in->ahead, ahead);
+        in->ahead_count -= ahead;
+        memmove(in->ahead, in->ahead + ahead, in->ahead_count);
+    }
+    *got = 0;
+    if (!in->has_ended) /* a terminal would want a second end-of-file */
+        IRON_TRY(
+            read_from(in, in->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
+    *got += ahead;
+    in->offset += *got;
+    return IRON_OK;
+}
+
+iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, size_t want,
+                                const atomic_bool *stop, iron_error *err) {
+    size_t got;
+
+    IRON_TRY(read_stored(in, false, at, to, want, &got, stop, err));
+    IRON_FAIL_IF(got < want, err, IRON_E_IO,
+                 "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64
+                 " bytes; it was cut while being read",
+                 iron__path_shown(in->path), at + got, at + want);
+    return IRON_OK;
+}
+
+/* A pipe's first bytes are waited for; the rest of its head only as long as more keeps coming, so
+ * that the tokens of a slow pipe are not held back. */
+#define HEAD_PATIENCE_MS 100
+
+static bool has_more_soon(const iron__input *in) {
+    struct pollfd pipe_end = {.fd = in->fd, .events = POLLIN};
+
+    return poll(&pipe_end, 1, HEAD_PATIENCE_MS) > 0;
+}
+
+static iron_status read_ahead(iron__input *in, size_t want, const atomic_bool *stop,
+                              iron_error *err) {
+    size_t more;
+
+    IRON_TRY(read_from(in, in->offset + in->ahead_count, (char *)in->ahead + in->ahead_count, want,
+                       &more, stop, err));
+    in->ahead_count += more;
+    in->has_ended = more < want;
+    return IRON_OK;
+}
+
+/* Adds what comes soon to the head of a pipe. */
+static void read_patiently(iron__input *in) {
+    while (!in->has_ended && in->ahead_count < IRON_HEAD_BYTES && has_more_soon(in)) {
+        ssize_t count =
+            read(in->fd, in->ahead + in->ahead_count, IRON_HEAD_BYTES - in->ahead_count);
+
+        if (count < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        /* errors, and the end of a transfer, are reported by the next read */
+        if (count < 0 || (count == 0 && in->transfer))
+            break;
+        in->ahead_count += (size_t)count;
+        in->has_ended = count == 0;
+    }
+}
+
+iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES], size_t *got,
+                             const atomic_bool *stop, iron_error *err) {
+    bool is_decompressed_file = in->decompression && in->decompression->bytes != IRON_COUNT_UNKNOWN;
+    size_t wanted = is_decompressed_file ? IRON_HEAD_BYTES : HEAD_BYTES_MIN;
+
+    if (!iron__input_is_pipe(in))
+        return read_from(in, in->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
+    if (!in->ahead)
+        in->ahead = malloc(IRON_HEAD_BYTES);
+    if (!in->ahead)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the beginning of a pipe");
+    if (!in->has_ended && in->ahead_count < wanted)
+        IRON_TRY(read_ahead(in, wanted - in->ahead_count, stop, err));
+    if (!in->decompression)
+        read_patiently(in);
+    *got = in->ahead_count;
+    memcpy(head, in->ahead, *got);
+    return IRON_OK;
+}
+
+iron_status iron__input_decompress(iron__input *in, iron__codec codec, iron_error *err) {
+    decompression *d = malloc(sizeof *d);
+
+    if (!d)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
+                          iron__path_shown(in->path));
+    *d = (decompression){.bytes = in->bytes, .at = in->offset, .has_ended = in->has_ended};
+    in->decompression = d;
+    if (in->ahead_count > 0) {
+        memcpy(d->data, in->ahead, in->ahead_count);
+        d->at += in->ahead_count;
+        d->buffers.from = d->data;
+        d->buffers.from_count = in->ahead_count;
+    }
+    in->ahead_count = 0;
+    in->has_ended = false;
+    in->bytes = IRON_COUNT_UNKNOWN;
+    in->offset = 0;
+    return iron__decompression_create(codec, iron__path_shown(in->path), &d->codec, err);
+}
+
+iron_status iron__input_check_end(const iron__input *in, iron_error *err) {
+    IRON_FAIL_IF(!iron__input_is_pipe(in) && in->offset < in->bytes, err, IRON_E_IO,
+                 "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
+                 iron__path_shown(in->path), in->offset, in->bytes);
+    return IRON_OK;
+}
