@@ -435,6 +435,7 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
         if (status != IRON_OK || inputs[side].manifest)
             continue;
         take_dtype(&inputs[!side], &r);
+        r.wants_seekable = true;
         status = reading_open(&r, &inputs[side].path, 1, &inputs[side].source, err);
     }
     return status;

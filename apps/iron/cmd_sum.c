@@ -251,6 +251,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     status = command_parse(&command_sum, &o, &a, argc, argv, &is_done, err);
     if (is_done || (status = reading_check(&o.reading, err)) != IRON_OK)
         return status;
+    o.reading.wants_seekable = o.part_text != NULL;
     if (a.value_count == 0 && isatty(STDIN_FILENO))
         return usage(err, "no input; name files, or give tokens on standard input");
     if (a.value_count == 0)

@@ -104,6 +104,7 @@ static iron_source_options source_options(const reading *r, const char *const *p
                                  .dtype = r->dtype,
                                  .format = r->format,
                                  .column = r->column,
+                                 .wants_seekable = r->wants_seekable,
                                  .paths = paths,
                                  .path_count = count,
                                  .dtype_is_for_raw = r->is_for_raw,

@@ -16,7 +16,8 @@ typedef struct reading {
     iron_dtype dtype; /* set by reading_check; IRON_DTYPE_NONE: not given */
     bool is_for_raw;  /* several streams: --dtype applies only to files without a header */
     bool is_recursive, is_strict;
-    bool is_quiet; /* no warnings */
+    bool is_quiet;       /* no warnings */
+    bool wants_seekable; /* files are read in parts or more than once */
     text_list include, exclude;
 } reading;
 

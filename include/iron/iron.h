@@ -476,6 +476,8 @@ typedef struct iron_source_options {
     void *warn_context;
     const char *column; /* of tables (arrow, parquet, mds); NULL: input_ids, tokens, token_ids, ids,
                            or the only column of integers */
+    uint32_t wants_seekable; /* nonzero: a compressed file that does not tell its length is
+                                decompressed once to find it, so that it can be read in parts */
 } iron_source_options;
 
 /* Checks everything that can be checked before the first token is read. All files must have tokens
@@ -485,6 +487,8 @@ IRON_API iron_status iron_source_open(const iron_source_options *options, iron_s
 IRON_API void iron_source_close(iron_source *source);
 IRON_API iron_dtype iron_source_dtype(const iron_source *source);
 IRON_API uint64_t iron_source_tokens(const iron_source *source); /* or IRON_COUNT_UNKNOWN */
+/* Nonzero: it has no pipes and can be read at any position. */
+IRON_API int iron_source_is_seekable(const iron_source *source);
 IRON_API size_t iron_source_file_count(const iron_source *source);
 IRON_API const char *iron_source_file(const iron_source *source, size_t index);
 IRON_API const char *iron_source_file_format(const iron_source *source, size_t index); /* "npy" */

@@ -53,11 +53,12 @@ void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
 typedef struct iron__candidate {
-    iron__input *file;  /* open, at its beginning */
-    const char *name;   /* for messages */
-    iron_dtype dtype;   /* given by the user, or IRON_DTYPE_NONE */
-    bool is_for_raw;    /* the user's dtype applies only to files without a dtype of their own */
-    const char *column; /* of tables: given by the user, or NULL */
+    iron__input *file;   /* open, at its beginning */
+    const char *name;    /* for messages */
+    iron_dtype dtype;    /* given by the user, or IRON_DTYPE_NONE */
+    bool is_for_raw;     /* the user's dtype applies only to files without a dtype of their own */
+    const char *column;  /* of tables: given by the user, or NULL */
+    bool wants_seekable; /* of compressed files: decompress to find the length, if necessary */
     const atomic_bool *stop;
     iron_sniff_report *report;          /* receives the reasons; may be NULL */
     const iron_source_options *options; /* for warnings; may be NULL */

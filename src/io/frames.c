@@ -12,6 +12,7 @@
 #include "io/frames.h"
 
 #include "core/fail.h"
+#include "io/replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,6 +53,7 @@ struct iron__frames {
     uint64_t bytes;
     size_t count, capacity;
     group *groups;
+    iron__replay *replay; /* NULL, or the file has no parts and is decompressed in order */
 };
 
 /* What is at a position of the file. */
@@ -439,9 +441,34 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
     return s.status;
 }
 
+iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
+                                  iron__frames **out, iron_error *err) {
+    iron_status status;
+
+    IRON_TRY(iron__frames_open(in, codec, out, err));
+    if (*out)
+        return IRON_OK;
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s",
+                          iron__path_shown(in->path));
+    status = iron__replay_open(in, codec, stop, &(*out)->replay, err);
+    if (status != IRON_OK) {
+        iron__frames_close(*out);
+        *out = NULL;
+        return status;
+    }
+    (*out)->bytes = iron__replay_bytes((*out)->replay);
+    (*out)->count =
+        (size_t)(((*out)->bytes + IRON_REPLAY_BLOCK_BYTES - 1) / IRON_REPLAY_BLOCK_BYTES);
+    return IRON_OK;
+}
+
 void iron__frames_close(iron__frames *frames) {
-    if (frames)
-        free(frames->groups);
+    if (!frames)
+        return;
+    iron__replay_close(frames->replay);
+    free(frames->groups);
     free(frames);
 }
 
@@ -450,7 +477,7 @@ uint64_t iron__frames_bytes(const iron__frames *frames) { return frames->bytes; 
 uint64_t iron__frames_block_count(const iron__frames *frames) { return frames->count; }
 
 uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index) {
-    return frames->groups[index].decoded;
+    return frames->replay ? IRON_REPLAY_BLOCK_BYTES : frames->groups[index].decoded;
 }
 
 /* Blocks of xz are decompressed behind a header made for them. No index follows: that they end
@@ -484,9 +511,12 @@ static iron_status decode_xz(const group *g, const char *name, const unsigned ch
 
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
                                 iron__block *out, const atomic_bool *stop, iron_error *err) {
-    const group *g = &frames->groups[index];
+    const group *g = frames->replay ? NULL : &frames->groups[index];
     unsigned char *stored;
     char name[124]; /* with the bytes that messages are about */
+
+    if (!g)
+        return iron__replay_decode(frames->replay, index, out, stop, err);
 
     /* The compressed bytes go behind the room for the others: a block keeps its memory. */
     out->bytes = 0;
@@ -508,6 +538,8 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
 static size_t group_of(const iron__frames *f, uint64_t at) {
     size_t low = 0, high = f->count;
 
+    if (f->replay)
+        return (size_t)(at / IRON_REPLAY_BLOCK_BYTES);
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
 
@@ -529,13 +561,14 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
                  frames->bytes);
     while (want > 0) {
         size_t k = group_of(frames, at);
-        size_t skip = (size_t)(at - frames->groups[k].start);
-        size_t some = frames->groups[k].decoded - skip;
+        size_t skip = frames->replay ? (size_t)(at % IRON_REPLAY_BLOCK_BYTES)
+                                     : (size_t)(at - frames->groups[k].start);
         const iron__block *block;
+        size_t some;
 
-        some = some < want ? some : want;
         IRON_TRY(
             iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block, stop, err));
+        some = block->bytes - skip < want ? block->bytes - skip : want;
         memcpy(next, block->data + skip, some);
         iron__blocks_put(blocks->cache, block);
         next += some;
