@@ -610,6 +610,23 @@ IRON_API iron_status iron_variant_at(const char *backend, size_t index, iron_mod
                                      iron_error *err);
 IRON_API iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err);
 
+/* Libraries that are loaded when a file needs them. */
+
+typedef struct iron_library_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t is_available;
+    const char *name;    /* what it reads: "zstd"; "remote": http, https and s3 addresses */
+    const char *library; /* "libzstd.so.1" */
+    const char *package; /* of Debian: "libzstd1" */
+    const char *version; /* NULL: not asked */
+} iron_library_info;
+
+/* Codecs of compressed files and columns. */
+IRON_API size_t iron_codec_count(void);
+IRON_API iron_status iron_codec_at(size_t index, iron_library_info *info, iron_error *err);
+/* What remote files are read with. */
+IRON_API iron_status iron_remote_describe(iron_library_info *info, iron_error *err);
+
 #ifdef __cplusplus
 }
 #endif
