@@ -206,6 +206,8 @@ static iron_status use_options(const check_options *o, const seal_line *comment,
     }
     if (comment->format && !o->reading.format)
         out->reading.format = comment->format;
+    if (comment->column && !o->reading.column)
+        out->reading.column = comment->column;
     return IRON_OK;
 }
 

@@ -271,7 +271,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     is_chosen = o.reading.is_recursive || o.reading.include.count || o.reading.exclude.count;
     if (!o.part_text && !(is_stream && (is_chosen || a.value_count > 1)) &&
         !(a.value_count == 1 && strcmp(a.values[0], "-") == 0))
-        sum_print_options(&to, o.reading.dtype, o.reading.format);
+        sum_print_options(&to, o.reading.dtype, o.reading.format, o.reading.column);
     sum_print_end(&to);
     return status;
 }

@@ -63,7 +63,8 @@ typedef enum seal_line_kind {
 typedef struct seal_line {
     char seal[SEAL_DIGITS + 1]; /* in lower case */
     const char *name;           /* points into the line */
-    const char *dtype, *format; /* of a comment with options, or NULL; point into the line */
+    /* of a comment with options, or NULL; point into the line */
+    const char *dtype, *format, *column;
 } seal_line;
 
 /* Reads a line of `length` bytes and modifies it; line[length] must be writable. */
@@ -92,7 +93,8 @@ typedef struct sum_printer {
 } sum_printer;
 
 /* Prints the comment that tells check which options the list needs; nothing if it needs none. */
-void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format);
+void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
+                       const char *column);
 
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err);
 /* Ends the JSON array, if one was begun. */

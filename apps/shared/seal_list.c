@@ -79,6 +79,7 @@ static seal_line_kind read_comment(char *line, seal_line *out) {
         value = value                           ? NULL
                 : strcmp(word, "--dtype") == 0  ? &out->dtype
                 : strcmp(word, "--format") == 0 ? &out->format
+                : strcmp(word, "--column") == 0 ? &out->column
                                                 : NULL;
     }
     return SEAL_LINE_OPTIONS;
@@ -148,16 +149,21 @@ static void print_line(sum_printer *printer, const char *seal, const char *name)
     printer->line_count++;
 }
 
-void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format) {
+void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
+                       const char *column) {
     bool has_dtype = dtype != IRON_DTYPE_NONE;
 
-    if (printer->line_count == 0 || printer->ends_with_zero || (!has_dtype && !format))
+    if (column && strpbrk(column, " \t\r\n")) /* the words of a comment end at blanks */
+        column = NULL;
+    if (printer->line_count == 0 || printer->ends_with_zero || (!has_dtype && !format && !column))
         return;
     fputs("# iron sum", stdout);
     if (has_dtype)
         printf(" --dtype %s", iron_dtype_name(dtype));
     if (format)
         printf(" --format %s", format);
+    if (column)
+        printf(" --column %s", column);
     putchar('\n');
 }
 

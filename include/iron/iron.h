@@ -463,7 +463,8 @@ typedef struct iron_source_options {
     iron_dtype dtype;         /* required for raw data; otherwise IRON_DTYPE_NONE, or it must match
                                  the file's header */
     const char *format;       /* NULL or "auto": detected per file; or a format's name */
-    const char *const *paths; /* files, directories (their files in natural order), "-": stdin */
+    const char *const *paths; /* files, directories (their files in natural order), "-": stdin,
+                                 http://, https:// and s3:// addresses */
     size_t path_count;
     uint32_t dtype_is_for_raw;  /* nonzero: files with a header need not match dtype */
     uint32_t is_recursive;      /* nonzero: directories include their subdirectories */
@@ -473,6 +474,8 @@ typedef struct iron_source_options {
     size_t exclude_count;
     iron_warn warn; /* NULL: no warnings */
     void *warn_context;
+    const char *column; /* of tables (arrow, parquet, mds); NULL: input_ids, tokens, token_ids, ids,
+                           or the only column of integers */
 } iron_source_options;
 
 /* Checks everything that can be checked before the first token is read. All files must have tokens
@@ -486,6 +489,12 @@ IRON_API size_t iron_source_file_count(const iron_source *source);
 IRON_API const char *iron_source_file(const iron_source *source, size_t index);
 IRON_API const char *iron_source_file_format(const iron_source *source, size_t index); /* "npy" */
 IRON_API uint64_t iron_source_file_tokens(const iron_source *source, size_t index);
+/* The column of a table that the tokens are from, or NULL. */
+IRON_API const char *iron_source_file_column(const iron_source *source, size_t index);
+/* "zstd": how the file is compressed; NULL: it is not. */
+IRON_API const char *iron_source_file_compression(const iron_source *source, size_t index);
+/* Nonzero: the path is an http://, https:// or s3:// address. */
+IRON_API int iron_path_is_remote(const char *path);
 /* Reads up to `capacity` tokens in the source's own width; *count is 0 at the end. */
 IRON_API iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity,
                                       size_t *count, iron_error *err);
@@ -500,6 +509,15 @@ IRON_API void iron_input_files_destroy(iron_input_files *files);
 IRON_API size_t iron_input_files_count(const iron_input_files *files);
 IRON_API const char *iron_input_files_at(const iron_input_files *files, size_t index);
 
+/* A column of a table. */
+typedef struct iron_sniff_column {
+    char name[64];
+    char type[48];      /* "list<int32>" */
+    uint32_t is_chosen; /* its integers are the tokens */
+} iron_sniff_column;
+
+#define IRON_SNIFF_COLUMNS 32u
+
 /* What a file is, and why: from its first bytes, its size and the files beside it, or else guessed
  * from a sample of its values. */
 typedef struct iron_sniff_report {
@@ -513,6 +531,10 @@ typedef struct iron_sniff_report {
     uint64_t documents; /* IRON_COUNT_UNKNOWN if the format does not count them */
     size_t reason_count;
     char reasons[12][160]; /* sentences */
+    char compression[8];   /* "zstd": everything else is about what is inside; "": none */
+    size_t column_total;   /* of a table; the first ones are described */
+    size_t column_count;
+    iron_sniff_column columns[IRON_SNIFF_COLUMNS];
 } iron_sniff_report;
 
 IRON_API iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err);
