@@ -441,14 +441,15 @@ IRON_API iron_status iron_digest_load(iron_digest *digest, const iron_digest_opt
 
 /* What a user should know although reading continues. */
 typedef enum iron_warning_kind {
-    IRON_WARNING_DTYPE = 1,  /* the values of a raw file contradict the dtype */
-    IRON_WARNING_SKIPPED = 2 /* a file of a directory was skipped because it is not tokens */
+    IRON_WARNING_DTYPE = 1,    /* the values of a raw file contradict the dtype */
+    IRON_WARNING_SKIPPED = 2,  /* a file of a directory was skipped because it is not tokens */
+    IRON_WARNING_UNCHECKED = 3 /* a checksum of a file could not be computed */
 } iron_warning_kind;
 
 typedef struct iron_warning {
     iron_warning_kind kind;
     const char *file; /* its path */
-    const char *text; /* DTYPE: why; SKIPPED: what the file is, "a pickle" */
+    const char *text; /* DTYPE, UNCHECKED: why; SKIPPED: what the file is, "a pickle" */
 } iron_warning;
 
 /* Called once for each file; for a pipe, possibly by another thread of the library, while the pipe
