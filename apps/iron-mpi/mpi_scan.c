@@ -239,7 +239,7 @@ static iron_status print_results(const sum_work *w, iron_error *err) {
         status = sum_print(&to, &result, err);
     }
     if (w->streams->is_checkable)
-        sum_print_options(&to, w->options->reading.dtype, w->options->reading.format);
+        sum_print_options(&to, w->options->reading.dtype, w->options->reading.format, NULL);
     sum_print_end(&to);
     return status;
 }
