@@ -420,8 +420,10 @@ static const uint64_t *file_starts_of(const iron_source *source, iron_error *err
 
 /* Documents of files without tokens are all empty. They belong to the range in which such a file
  * is, or which ends the stream with it. */
-static void count_files_without_tokens(iron__bag_job *job) {
-    bool is_last = job->end == job->stream_tokens && (job->end > job->first || job->first == 0);
+static void count_files_without_tokens(iron__bag_job *job, uint32_t part) {
+    /* of the parts of an empty stream, the first */
+    bool is_last = job->end == job->stream_tokens &&
+                   (job->stream_tokens > 0 ? job->end > job->first : part <= 1);
 
     for (size_t k = 0; k < iron_source_file_count(job->source); k++) {
         uint64_t at = job->file_starts[k];
@@ -433,25 +435,26 @@ static void count_files_without_tokens(iron__bag_job *job) {
 }
 
 iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag_cut cut,
-                               bool is_seekable, uint64_t first, uint64_t count, iron_error *err) {
-    *job = (iron__bag_job){.source = source, .cut = cut, .first = first};
+                               const iron__bag_range *range, iron_error *err) {
+    *job = (iron__bag_job){.source = source, .cut = cut};
     pthread_mutex_init(&job->mutex, NULL);
     IRON_TRY(resolve_cut(source, &job->cut, err));
     job->has_starts = job->cut.kind == IRON_BAG_CUT_ROWS || job->cut.kind == IRON_BAG_CUT_DOCUMENTS;
-    if (!is_seekable) {
+    if (!range) {
         IRON_FAIL_IF(job->cut.kind == IRON_BAG_CUT_DOCUMENTS, err, IRON_E_ARG,
                      "documents beside a pipe; cut the stream with --sample or --eos instead");
         if (job->has_starts)
             iron__source_note_starts(source);
         return IRON_OK;
     }
-    job->end = first + count;
+    job->first = range->first;
+    job->end = range->first + range->count;
     job->stream_tokens = iron_source_tokens(source);
     job->file_starts = job->has_starts ? file_starts_of(source, err) : NULL;
     if (job->has_starts && !job->file_starts)
         return IRON_E_NOMEM;
     if (job->has_starts)
-        count_files_without_tokens(job);
+        count_files_without_tokens(job, range->part);
     return IRON_OK;
 }
 

@@ -73,10 +73,15 @@ typedef struct iron__bag_threads {
     void *context;
 } iron__bag_threads;
 
-/* The samples that begin in a range of a seekable source, or all of a pipe. To be deinitialised
+typedef struct iron__bag_range {
+    uint64_t first, count;
+    uint32_t part; /* its number, from 1 on; 0: not a part */
+} iron__bag_range;
+
+/* The samples that begin in a range of a seekable source; NULL: all of a pipe. To be deinitialised
  * whatever this returns. */
 iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag_cut cut,
-                               bool is_seekable, uint64_t first, uint64_t count, iron_error *err);
+                               const iron__bag_range *range, iron_error *err);
 void iron__bag_job_deinit(iron__bag_job *job);
 
 void iron__bag_cutter_init(iron__bag_cutter *cutter, const iron__bag_job *job, uint32_t *wide);

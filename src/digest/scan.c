@@ -1112,6 +1112,7 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
 
 static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_options *options,
                             iron_manifest **out, iron_error *err) {
+    iron__bag_range range;
     iron_status status;
 
     *out = NULL;
@@ -1130,9 +1131,10 @@ static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_op
     s->manifest = calloc(1, sizeof *s->manifest);
     if (!s->manifest)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a manifest");
+    range = (iron__bag_range){s->first, s->count, options->part};
     pthread_mutex_init(&s->mutex, NULL);
-    status = s->has_bag ? iron__bag_job_init(&s->bag, source, options->bag, s->is_seekable,
-                                             s->first, s->count, err)
+    status = s->has_bag ? iron__bag_job_init(&s->bag, source, options->bag,
+                                             s->is_seekable ? &range : NULL, err)
                         : IRON_OK;
     if (status == IRON_OK)
         status = fill_manifest(s, err);

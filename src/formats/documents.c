@@ -48,11 +48,10 @@ struct iron_documents {
     uint64_t width;
     uint64_t count; /* documents */
     uint64_t next;  /* of an index: the next document */
-    uint64_t last;  /* where the document before it begins */
+    uint64_t last;  /* the last beginning or end that was read */
     uint64_t read;  /* how many ends were read */
-    bool is_megatron, is_ahead;
+    bool is_megatron;
     bool is_searching;    /* single entries are read, not windows */
-    uint64_t ahead;       /* if is_ahead: where the document begins whose end is read next */
     entry_window ends;    /* of documents: Megatron counts in sequences, ds in tokens */
     entry_window offsets; /* Megatron: where each sequence begins, in bytes */
     table_rows rows;
@@ -109,15 +108,15 @@ iron__cut iron__source_cut(const iron_source *source, size_t index) {
                                                                      : IRON_CUT_NONE;
 }
 
-static iron_status open_index(iron_documents *d, const char *path, iron_error *err) {
-    bool is_there = false;
+static iron_status open_index(iron_documents *d, const char *path, bool *is_there,
+                              iron_error *err) {
     char *beside = d->is_megatron
                        ? iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx")
                        : iron__path_beside(path, 0, ".index");
 
-    IRON_TRY(iron__sidecar_open(beside, &d->index, &is_there, err));
-    IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "the index of %.120s was removed while being read",
-                 path);
+    IRON_TRY(iron__sidecar_open(beside, &d->index, is_there, err));
+    if (!*is_there)
+        return IRON_OK;
     if (d->is_megatron)
         return read_megatron_header(d, err);
     d->count = d->index.bytes / 8;
@@ -129,6 +128,7 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
                                 iron_error *err) {
     const char *path = iron_source_file(source, index);
     const iron__format_layout *layout = path ? iron__source_layout(source, index) : NULL;
+    bool is_there = true;
     iron_documents *d;
     iron_status status;
 
@@ -149,9 +149,9 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
         d->count = layout->table->rows;
         status = iron__input_open(&d->rows.in, err);
     } else {
-        status = open_index(d, path, err);
+        status = open_index(d, path, &is_there, err);
     }
-    if (status == IRON_OK)
+    if (status == IRON_OK && is_there)
         *out = d;
     else
         iron_documents_close(d);
@@ -288,22 +288,37 @@ iron_status iron__documents_next(iron_documents *documents, uint64_t *start, boo
     return IRON_OK;
 }
 
+/* A document ends where the next one begins, and the last with the file. */
+static iron_status find_end(iron_documents *d, uint64_t k, uint64_t *end, iron_error *err) {
+    bool is_there = true;
+
+    *end = d->tokens;
+    if (!d->rows.table) /* an index has an entry for the last, too */
+        return find_start(d, k + 1, end, err);
+    if (k == 0)
+        IRON_TRY(iron__documents_next(d, end, &is_there, NULL, err));
+    *end = d->tokens;
+    if (k + 1 < d->count)
+        IRON_TRY(iron__documents_next(d, end, &is_there, NULL, err));
+    IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read", d->rows.in.path);
+    return IRON_OK;
+}
+
 iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_t room,
                                 size_t *count, iron_error *err) {
     iron_documents *d = documents;
-    bool is_there = true;
 
     *count = 0;
-    if (!d->is_ahead && d->read < d->count)
-        IRON_TRY(iron__documents_next(d, &d->ahead, &d->is_ahead, NULL, err));
     while (*count < room && d->read < d->count) {
-        /* a document ends where the next one begins, the last with the file */
-        ends[*count] = d->tokens;
-        if (d->read + 1 < d->count)
-            IRON_TRY(iron__documents_next(d, &ends[*count], &is_there, NULL, err));
-        IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read",
-                     d->rows.in.path);
-        ++*count;
+        uint64_t end;
+
+        IRON_TRY(find_end(d, d->read, &end, err));
+        IRON_FAIL_IF(end < d->last || end > d->tokens, err, IRON_E_FORMAT,
+                     "%.100s: document %" PRIu64 " ends at token %" PRIu64 ", expected %" PRIu64
+                     " to %" PRIu64 "; it changed while being read",
+                     d->rows.table ? d->rows.in.path : d->index.path, d->read, end, d->last,
+                     d->tokens);
+        d->last = ends[(*count)++] = end;
         d->read++;
     }
     return IRON_OK;
