@@ -240,7 +240,7 @@ static iron_status print_results(const sum_work *w, iron_error *err) {
     }
     if (w->streams->is_checkable)
         sum_print_options(&to, w->options->reading.dtype, w->options->reading.format,
-                          w->options->reading.column);
+                          w->options->reading.column, NULL);
     sum_print_end(&to);
     return status;
 }

@@ -171,3 +171,21 @@ iron_status reading_target(const char *option_name, const char *path, iron_error
         iron_output_abandon(probe);
     return status;
 }
+
+iron_status bag_check(const bag_options *o, iron_error *err) {
+    if (o->has_sample && o->has_eos)
+        return usage(err, "--sample and --eos both say what a sample is; give one of them");
+    return IRON_OK;
+}
+
+iron_bag_cut bag_cut_of(const bag_options *o) {
+    iron_bag_cut cut = {IRON_BAG_CUT_NONE, 0};
+
+    if (o->wants_bag && o->has_sample)
+        cut = (iron_bag_cut){IRON_BAG_CUT_SAMPLE, o->sample};
+    else if (o->wants_bag && o->has_eos)
+        cut = (iron_bag_cut){IRON_BAG_CUT_EOS, o->eos};
+    else if (o->wants_bag)
+        cut.kind = IRON_BAG_CUT_FORMAT;
+    return cut;
+}
