@@ -17,7 +17,11 @@ const option reading_options[READING_COUNT] = {
            .choices = "u8 u16 u32 i32 i64"),
     OPTION("format", OPTION_TEXT, "F", reading, format,
            "file format; auto detects it for each file, raw takes every byte as token data",
-           .choices = "auto raw llmc megatron npy ds litpkds", .standard = "auto"),
+           .choices = "auto raw llmc megatron npy ds litpkds arrow parquet mds",
+           .standard = "auto"),
+    OPTION("column", OPTION_TEXT, "NAME", reading, column,
+           "of arrow, parquet and mds files, the column with the tokens",
+           .standard = "input_ids, tokens, token_ids or ids, or the only column of integers"),
     OPTION("recursive", OPTION_FLAG, NULL, reading, is_recursive,
            "also read the files in subdirectories of a directory", .letter = 'r'),
     OPTION("include", OPTION_LIST, "GLOB", reading, include,
@@ -110,6 +114,8 @@ static iron_source_options source_options(const reading *r, const char *const *p
     return (iron_source_options){.struct_size = sizeof(iron_source_options),
                                  .dtype = r->dtype,
                                  .format = r->format,
+                                 .column = r->column,
+                                 .wants_seekable = r->wants_seekable,
                                  .paths = paths,
                                  .path_count = count,
                                  .dtype_is_for_raw = r->is_for_raw,
@@ -164,4 +170,22 @@ iron_status reading_target(const char *option_name, const char *path, iron_error
     if (status == IRON_OK)
         iron_output_abandon(probe);
     return status;
+}
+
+iron_status bag_check(const bag_options *o, iron_error *err) {
+    if (o->has_sample && o->has_eos)
+        return usage(err, "--sample and --eos both say what a sample is; give one of them");
+    return IRON_OK;
+}
+
+iron_bag_cut bag_cut_of(const bag_options *o) {
+    iron_bag_cut cut = {IRON_BAG_CUT_NONE, 0};
+
+    if (o->wants_bag && o->has_sample)
+        cut = (iron_bag_cut){IRON_BAG_CUT_SAMPLE, o->sample};
+    else if (o->wants_bag && o->has_eos)
+        cut = (iron_bag_cut){IRON_BAG_CUT_EOS, o->eos};
+    else if (o->wants_bag)
+        cut.kind = IRON_BAG_CUT_FORMAT;
+    return cut;
 }
