@@ -359,21 +359,6 @@ static bool any_matches(const char *const *globs, size_t count, const char *rela
     return false;
 }
 
-static iron__codec codec_of(const iron__container *c) {
-    static const struct {
-        const char *name;
-        iron__codec codec;
-    } codecs[] = {{"zstd", IRON_CODEC_ZSTD},
-                  {"gzip", IRON_CODEC_GZIP},
-                  {"xz", IRON_CODEC_XZ},
-                  {"lz4", IRON_CODEC_LZ4}};
-
-    for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
-        if (strcmp(c->name, codecs[k].name) == 0)
-            return codecs[k].codec;
-    return IRON_CODEC_NONE;
-}
-
 /* What is inside a compressed file, if that is not tokens; NULL also if that cannot be told here. */
 static const iron__container *look_inside(iron__candidate *c, iron__codec codec) {
     if (!iron__codec_is_there(codec) || iron__input_decompress(c->file, codec, NULL) != IRON_OK ||
@@ -404,7 +389,6 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
     iron__input file = {.path = path, .bytes = bytes, .fd = -1};
     iron__candidate c = {.file = &file, .name = path, .dtype = o->dtype};
     const iron__container *found = NULL;
-    iron__codec codec = IRON_CODEC_NONE;
     bool is_recognised = false;
 
     if (o->include_count > 0 && o->format && strcmp(o->format, "raw") == 0)
@@ -414,9 +398,8 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
             is_recognised = iron__format_recognise(&c) != &iron__format_raw;
             found = is_recognised ? NULL : iron__container_find(&c);
         }
-        codec = found ? codec_of(found) : IRON_CODEC_NONE;
-        if (codec != IRON_CODEC_NONE)
-            found = look_inside(&c, codec);
+        if (found && found->codec != IRON_CODEC_NONE)
+            found = look_inside(&c, found->codec);
         iron__input_close(&file);
     }
     if (found)
