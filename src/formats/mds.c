@@ -170,11 +170,9 @@ static bool recognise(const iron__candidate *c) {
     const iron__json *entry;
     iron__mds_index *index;
 
-    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(path))
-        return false;
     if (has_shard_name(path))
         return true;
-    if (iron__path_is_remote(path))
+    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(path) || iron__path_is_remote(path))
         return false;
     (void)find_shard(path, &index, &entry, NULL);
     iron__mds_index_close(index);
@@ -365,8 +363,10 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
         status = read_columns(c, entry, s, columns, err);
     else
         status = no_memory(c->name, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK) {
         status = iron__table_choose(columns, count, c->column, c->name, &s->token_column, err);
+        iron__format_columns(c, columns, count, status == IRON_OK ? s->token_column : count);
+    }
     if (status == IRON_OK)
         status = choose_encoding(c, entry, s, columns[s->token_column].name, err);
     if (status == IRON_OK) {
@@ -946,9 +946,10 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     iron__table *table = NULL;
     iron_status status;
 
-    IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
-                 "%.100s is a pipe; MDS shards need index.json beside them: name the file",
-                 c->name);
+    IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED, "%.100s %s", c->name,
+                 iron__path_is_remote(c->file->path)
+                     ? "is an MDS shard on a server that does not serve ranges; download it first"
+                     : "is a pipe; MDS shards need index.json beside them: name the file");
     status = find_shard(c->file->path, &index, &entry, err);
     if (status == IRON_OK && !entry)
         status = iron__fail(err, IRON_E_FORMAT, 0,
