@@ -441,14 +441,15 @@ IRON_API iron_status iron_digest_load(iron_digest *digest, const iron_digest_opt
 
 /* What a user should know although reading continues. */
 typedef enum iron_warning_kind {
-    IRON_WARNING_DTYPE = 1,  /* the values of a raw file contradict the dtype */
-    IRON_WARNING_SKIPPED = 2 /* a file of a directory was skipped because it is not tokens */
+    IRON_WARNING_DTYPE = 1,    /* the values of a raw file contradict the dtype */
+    IRON_WARNING_SKIPPED = 2,  /* a file of a directory was skipped because it is not tokens */
+    IRON_WARNING_UNCHECKED = 3 /* a checksum of a file could not be computed */
 } iron_warning_kind;
 
 typedef struct iron_warning {
     iron_warning_kind kind;
     const char *file; /* its path */
-    const char *text; /* DTYPE: why; SKIPPED: what the file is, "a pickle" */
+    const char *text; /* DTYPE, UNCHECKED: why; SKIPPED: what the file is, "a pickle" */
 } iron_warning;
 
 /* Called once for each file; for a pipe, possibly by another thread of the library, while the pipe
@@ -476,6 +477,8 @@ typedef struct iron_source_options {
     void *warn_context;
     const char *column; /* of tables (arrow, parquet, mds); NULL: input_ids, tokens, token_ids, ids,
                            or the only column of integers */
+    uint32_t wants_seekable; /* nonzero: a compressed file that does not tell its length is
+                                decompressed once to find it, so that it can be read in parts */
 } iron_source_options;
 
 /* Checks everything that can be checked before the first token is read. All files must have tokens
@@ -485,6 +488,8 @@ IRON_API iron_status iron_source_open(const iron_source_options *options, iron_s
 IRON_API void iron_source_close(iron_source *source);
 IRON_API iron_dtype iron_source_dtype(const iron_source *source);
 IRON_API uint64_t iron_source_tokens(const iron_source *source); /* or IRON_COUNT_UNKNOWN */
+/* Nonzero: it has no pipes and can be read at any position. */
+IRON_API int iron_source_is_seekable(const iron_source *source);
 IRON_API size_t iron_source_file_count(const iron_source *source);
 IRON_API const char *iron_source_file(const iron_source *source, size_t index);
 IRON_API const char *iron_source_file_format(const iron_source *source, size_t index); /* "npy" */
@@ -605,6 +610,23 @@ IRON_API size_t iron_variant_count(const char *backend);
 IRON_API iron_status iron_variant_at(const char *backend, size_t index, iron_mode_info *info,
                                      iron_error *err);
 IRON_API iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err);
+
+/* Libraries that are loaded when a file needs them. */
+
+typedef struct iron_library_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t is_available;
+    const char *name;    /* what it reads: "zstd"; "remote": http, https and s3 addresses */
+    const char *library; /* "libzstd.so.1" */
+    const char *package; /* of Debian: "libzstd1" */
+    const char *version; /* NULL: not asked */
+} iron_library_info;
+
+/* Codecs of compressed files and columns. */
+IRON_API size_t iron_codec_count(void);
+IRON_API iron_status iron_codec_at(size_t index, iron_library_info *info, iron_error *err);
+/* What remote files are read with. */
+IRON_API iron_status iron_remote_describe(iron_library_info *info, iron_error *err);
 
 #ifdef __cplusplus
 }

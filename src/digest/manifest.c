@@ -9,7 +9,7 @@
  *
  * Writing is all or nothing, and deterministic: neither time, machine nor threads are in the file.
  */
-#include "digest/digest_internal.h"
+#include "digest/bag.h"
 
 #include "core/fail.h"
 #include "core/files.h"
@@ -126,6 +126,11 @@ iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_resu
         .max = s->max};
     iron__seal_text(manifest->words, result->seal);
     return IRON_OK;
+}
+
+iron_status iron_manifest_bag(const iron_manifest *manifest, iron_bag_result *result,
+                              iron_error *err) {
+    return iron__bag_result_set(result, manifest->bag, manifest->bag_cut, err);
 }
 
 /* The check: does a manifest agree with itself? IRON_E_FORMAT: what was found and expected. */
@@ -272,8 +277,30 @@ static iron_status check_chunks(const iron_manifest *m, const char *name, iron_e
     return IRON_OK;
 }
 
+/* How many samples there can be follows from the cut. */
+static iron_status check_bag(const iron_manifest *m, const char *name, iron_error *err) {
+    const iron_bag *bag = &m->bag;
+    uint64_t length = m->bag_cut.value;
+    bool is_possible = bag->samples > 0 || (bag->hi == 0 && bag->lo == 0);
+
+    if (m->bag_cut.kind == IRON_BAG_CUT_SAMPLE) {
+        /* samples begin at the multiples of their length */
+        uint64_t end = m->first + m->tokens, before = m->first / length + (m->first % length != 0);
+
+        is_possible = is_possible && bag->samples == end / length + (end % length != 0) - before;
+    } else if (m->bag_cut.kind == IRON_BAG_CUT_EOS) {
+        is_possible = is_possible && bag->samples <= m->tokens;
+    }
+    REFUSE_IF(!is_possible,
+              "%.80s: a bag of %" PRIu64 " samples, which is impossible for %" PRIu64
+              " tokens; the manifest is damaged",
+              name, bag->samples, m->tokens);
+    return IRON_OK;
+}
+
 static iron_status check_manifest(const iron_manifest *m, const char *name, iron_error *err) {
     IRON_TRY(check_range(m, name, err));
+    IRON_TRY(check_bag(m, name, err));
     REFUSE_IF(m->parts == 0 && m->tokens != m->stream_tokens,
               "%.80s is not of a part, but has only %" PRIu64 " tokens of %" PRIu64, name,
               m->tokens, m->stream_tokens);
@@ -600,6 +627,22 @@ static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err
     return IRON_OK;
 }
 
+/* "bag": {"cut": "sample=2048", "bag": "..."}, or none. */
+static iron_status get_bag(const fields *f, iron_manifest *m, iron_error *err) {
+    fields bag = {f->path, iron__json_member(f->object, "bag")};
+    const char *cut = NULL, *text = NULL;
+    iron_error why = {0};
+
+    if (!bag.object || bag.object->kind == IRON_JSON_NULL)
+        return IRON_OK;
+    IRON_TRY(get_text(&bag, "cut", &cut, err));
+    IRON_TRY(get_text(&bag, "bag", &text, err));
+    IRON_FAIL_IF(iron_bag_cut_parse(cut, &m->bag_cut, &why) != IRON_OK ||
+                     iron_bag_parse(text, &m->bag, &why) != IRON_OK,
+                 err, IRON_E_FORMAT, "%.90s: %.140s", f->path, why.text);
+    return IRON_OK;
+}
+
 static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
     IRON_TRY(get_schema(f, m, err));
     IRON_TRY(get_seal(f, m, err));
@@ -607,6 +650,7 @@ static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *e
     IRON_TRY(get_statistics(f, m, err));
     IRON_TRY(get_files(f, m, err));
     IRON_TRY(get_chunks(f, m, err));
+    IRON_TRY(get_bag(f, m, err));
     return check_manifest(m, f->path, err);
 }
 
@@ -904,6 +948,19 @@ static void write_chunks(iron_json_writer *j, const iron_manifest *m) {
     iron_json_close(j, ']');
 }
 
+static void write_bag(iron_json_writer *j, const iron_manifest *m) {
+    char cut[IRON_BAG_CUT_TEXT], text[IRON_BAG_TEXT];
+
+    if (m->bag_cut.kind == IRON_BAG_CUT_NONE)
+        return;
+    iron_bag_cut_format(&m->bag_cut, cut);
+    iron_bag_format(&m->bag, text);
+    iron_json_open(j, "bag", '{');
+    iron_json_text(j, "cut", cut);
+    iron_json_text(j, "bag", text);
+    iron_json_close(j, '}');
+}
+
 static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_writer j = {.to = to};
     char schema[32];
@@ -916,6 +973,7 @@ static void write_document(FILE *to, const iron_manifest *m) {
     write_words(&j, &m->words);
     write_range(&j, m);
     write_statistics(&j, m);
+    write_bag(&j, m);
     write_files(&j, m);
     write_chunks(&j, m);
     iron_json_close(&j, '}');

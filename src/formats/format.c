@@ -149,7 +149,11 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
     if (c->report)
         snprintf(c->report->compression, sizeof c->report->compression, "%s",
                  iron__codec_name(codec));
-    if (!iron__input_is_pipe(c->file) && !iron__path_is_stdin(c->file->path))
+    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(c->file->path))
+        layout->frames = NULL;
+    else if (c->wants_seekable)
+        IRON_TRY(iron__frames_open_any(c->file, codec, c->stop, &layout->frames, err));
+    else
         IRON_TRY(iron__frames_open(c->file, codec, &layout->frames, err));
     IRON_TRY(iron__input_decompress(c->file, codec, err));
     IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));

@@ -53,11 +53,12 @@ void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
 typedef struct iron__candidate {
-    iron__input *file;  /* open, at its beginning */
-    const char *name;   /* for messages */
-    iron_dtype dtype;   /* given by the user, or IRON_DTYPE_NONE */
-    bool is_for_raw;    /* the user's dtype applies only to files without a dtype of their own */
-    const char *column; /* of tables: given by the user, or NULL */
+    iron__input *file;   /* open, at its beginning */
+    const char *name;    /* for messages */
+    iron_dtype dtype;    /* given by the user, or IRON_DTYPE_NONE */
+    bool is_for_raw;     /* the user's dtype applies only to files without a dtype of their own */
+    const char *column;  /* of tables: given by the user, or NULL */
+    bool wants_seekable; /* of compressed files: decompress to find the length, if necessary */
     const atomic_bool *stop;
     iron_sniff_report *report;          /* receives the reasons; may be NULL */
     const iron_source_options *options; /* for warnings; may be NULL */
@@ -157,7 +158,8 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err);
 typedef struct iron__sidecar {
     char *path;
     uint64_t bytes;
-    int fd;
+    iron__input file;
+    unsigned char *memory; /* all of it, from a server without ranges; else NULL */
 } iron__sidecar;
 
 bool iron__path_ends(const char *path, const char *suffix);
@@ -165,6 +167,9 @@ bool iron__path_ends(const char *path, const char *suffix);
 /* The path without its last `cut` characters, followed by `suffix`; the caller frees it. NULL: out
  * of memory. */
 char *iron__path_beside(const char *path, size_t cut, const char *suffix);
+
+/* Whether a regular file, or a remote object, exists. */
+bool iron__path_is_there(const char *path);
 
 /* Whether P.idx exists beside P.bin. If P.bin is not recognised as Megatron's, P.idx is damaged or
  * something else. */
@@ -179,6 +184,9 @@ void iron__sidecar_close(iron__sidecar *sidecar);
 
 /* Reads bytes at ... at+want-1; an error if the file is shorter. */
 iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
+                               iron_error *err);
+/* All of it, with a zero after it; the caller frees it. */
+iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, char **text,
                                iron_error *err);
 
 #endif

@@ -50,6 +50,7 @@ struct iron_source {
     size_t dtype_file;           /* the file that determined it, if `given` did not */
     iron_dtype given;            /* given by the user, or NONE */
     bool is_for_raw;             /* `given` applies only to files without a dtype of their own */
+    bool wants_seekable;         /* decompress files to find their length */
     bool is_seekable;            /* only regular files with names; does not change */
     const iron__format *forced;  /* NULL: recognise the format of each file */
     char *column;                /* of tables, given by the user; or NULL */
@@ -76,6 +77,7 @@ static iron_status examine_open(iron_source *s, size_t index, iron__input *file,
                                  .dtype = s->given,
                                  .is_for_raw = s->is_for_raw,
                                  .column = s->column,
+                                 .wants_seekable = s->wants_seekable,
                                  .stop = stop,
                                  .options = &s->options};
     iron_dtype found;
@@ -242,6 +244,7 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     IRON_TRY(iron__format_find(o->format, &s->forced, err));
     s->given = o->dtype;
     s->is_for_raw = o->dtype_is_for_raw != 0;
+    s->wants_seekable = o->wants_seekable != 0;
     s->dtype = s->is_for_raw ? IRON_DTYPE_NONE : o->dtype;
     s->file.fd = -1;
     s->options = (iron_source_options){.warn = o->warn, .warn_context = o->warn_context};
@@ -338,6 +341,8 @@ int iron_path_is_remote(const char *path) { return iron__path_is_remote(path); }
 const iron__format_layout *iron__source_layout(const iron_source *source, size_t index) {
     return &source->layouts[index];
 }
+
+int iron_source_is_seekable(const iron_source *source) { return source->is_seekable; }
 
 bool iron__source_is_seekable(const iron_source *source) { return source->is_seekable; }
 

@@ -20,6 +20,7 @@
 struct iron__format_layout;
 struct iron__block;
 struct iron__input;
+typedef struct iron_documents iron_documents;
 
 iron_status iron__source_options_check(const iron_source_options *options, iron_error *err);
 
@@ -61,6 +62,13 @@ iron__cut iron__source_cut(const iron_source *source, size_t index);
 iron_status iron__source_starts(const iron_source *source, size_t index, uint64_t first,
                                 uint64_t end, struct iron__block *places, const atomic_bool *stop,
                                 iron_error *err);
+
+/* The same as a walk: the documents of a file that begin at `position` or later, one after the
+ * other; then *is_there is false. The object belongs to one thread at a time. */
+iron_status iron__documents_seek(iron_documents *documents, uint64_t position,
+                                 const atomic_bool *stop, iron_error *err);
+iron_status iron__documents_next(iron_documents *documents, uint64_t *start, bool *is_there,
+                                 const atomic_bool *stop, iron_error *err);
 
 /* The same for a source that is read in order: after `note`, take_starts gives the positions in the
  * stream of the rows that begin in what was read since the last call. */

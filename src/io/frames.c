@@ -7,11 +7,13 @@
  * so that only a few pages of the file are read. A file that is damaged, of unknown sizes or with
  * large parts gets no table: whoever reads it in order finds the damage, and says where it is.
  *
- * Neighbouring parts form a group, which is decompressed at once: a block of the cache.
+ * Neighbouring parts form a group, which is decompressed at once: a block of the cache. Decompressing
+ * verifies the checksums, and that the sizes are those of the headers.
  */
 #include "io/frames.h"
 
 #include "core/fail.h"
+#include "io/replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,6 +54,7 @@ struct iron__frames {
     uint64_t bytes;
     size_t count, capacity;
     group *groups;
+    iron__replay *replay; /* NULL, or the file has no parts and is decompressed in order */
 };
 
 /* What is at a position of the file. */
@@ -190,7 +193,7 @@ static part_kind find_lz4_frame(scanner *s, uint64_t at, part *p) {
     if (flags >> 6 != 1 || !(flags & 8) || flags & 1) /* version, size, no dictionary */
         return PART_NONE;
     decoded = look_number(s, next, 8);
-    if (decoded > PART_BYTES_MAX)
+    if (decoded == 0 || decoded > PART_BYTES_MAX) /* liblz4 takes 0 for unknown */
         return PART_NONE;
     next += 8 + 1; /* and a checksum of the header */
     if (!pass_lz4_blocks(s, at, flags, &next))
@@ -222,7 +225,8 @@ static part_kind find_bgzf_member(scanner *s, uint64_t at, part *p) {
 static bool add_part(iron__frames *f, uint64_t at, const part *p) {
     group *last = f->count ? &f->groups[f->count - 1] : NULL;
 
-    if (last && last->at + last->stored == at && last->check == p->check &&
+    /* blocks of xz stay alone: their sizes must be those of the index, each */
+    if (last && f->codec != IRON_CODEC_XZ && last->at + last->stored == at &&
         last->stored + p->stored <= GROUP_BYTES && last->decoded + p->decoded <= GROUP_BYTES) {
         last->stored += p->stored;
         last->decoded += (uint32_t)p->decoded;
@@ -439,9 +443,34 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
     return s.status;
 }
 
+iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
+                                  iron__frames **out, iron_error *err) {
+    iron_status status;
+
+    IRON_TRY(iron__frames_open(in, codec, out, err));
+    if (*out)
+        return IRON_OK;
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s",
+                          iron__path_shown(in->path));
+    status = iron__replay_open(in, codec, stop, &(*out)->replay, err);
+    if (status != IRON_OK) {
+        iron__frames_close(*out);
+        *out = NULL;
+        return status;
+    }
+    (*out)->bytes = iron__replay_bytes((*out)->replay);
+    (*out)->count =
+        (size_t)(((*out)->bytes + IRON_REPLAY_BLOCK_BYTES - 1) / IRON_REPLAY_BLOCK_BYTES);
+    return IRON_OK;
+}
+
 void iron__frames_close(iron__frames *frames) {
-    if (frames)
-        free(frames->groups);
+    if (!frames)
+        return;
+    iron__replay_close(frames->replay);
+    free(frames->groups);
     free(frames);
 }
 
@@ -450,11 +479,11 @@ uint64_t iron__frames_bytes(const iron__frames *frames) { return frames->bytes; 
 uint64_t iron__frames_block_count(const iron__frames *frames) { return frames->count; }
 
 uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index) {
-    return frames->groups[index].decoded;
+    return frames->replay ? IRON_REPLAY_BLOCK_BYTES : frames->groups[index].decoded;
 }
 
-/* Blocks of xz are decompressed behind a header made for them. No index follows: that they end
- * where they should is checked here, their checks by the library. */
+/* A block of xz is decompressed behind a header made for it. No index follows: that it ends where it
+ * should is checked here, its check by the library. */
 static iron_status decode_xz(const group *g, const char *name, const unsigned char *stored,
                              unsigned char *to, iron_error *err) {
     unsigned char header[XZ_HEADER_BYTES], more;
@@ -475,18 +504,21 @@ static iron_status decode_xz(const group *g, const char *name, const unsigned ch
         b.room = 1 - b.room;
     }
     if (status == IRON_OK && (b.room > 0 || b.from_count > 0))
-        status =
-            iron__fail(err, IRON_E_FORMAT, 0,
-                       "%.130s: xz blocks do not have the sizes of the index; it is damaged", name);
+        status = iron__fail(
+            err, IRON_E_FORMAT, 0,
+            "%.130s: the xz block does not have the sizes of the index; it is damaged", name);
     iron__decompression_destroy(d);
     return status;
 }
 
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
                                 iron__block *out, const atomic_bool *stop, iron_error *err) {
-    const group *g = &frames->groups[index];
+    const group *g = frames->replay ? NULL : &frames->groups[index];
     unsigned char *stored;
     char name[124]; /* with the bytes that messages are about */
+
+    if (!g)
+        return iron__replay_decode(frames->replay, index, out, stop, err);
 
     /* The compressed bytes go behind the room for the others: a block keeps its memory. */
     out->bytes = 0;
@@ -508,6 +540,8 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
 static size_t group_of(const iron__frames *f, uint64_t at) {
     size_t low = 0, high = f->count;
 
+    if (f->replay)
+        return (size_t)(at / IRON_REPLAY_BLOCK_BYTES);
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
 
@@ -529,13 +563,14 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
                  frames->bytes);
     while (want > 0) {
         size_t k = group_of(frames, at);
-        size_t skip = (size_t)(at - frames->groups[k].start);
-        size_t some = frames->groups[k].decoded - skip;
+        size_t skip = frames->replay ? (size_t)(at % IRON_REPLAY_BLOCK_BYTES)
+                                     : (size_t)(at - frames->groups[k].start);
         const iron__block *block;
+        size_t some;
 
-        some = some < want ? some : want;
         IRON_TRY(
             iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block, stop, err));
+        some = block->bytes - skip < want ? block->bytes - skip : want;
         memcpy(next, block->data + skip, some);
         iron__blocks_put(blocks->cache, block);
         next += some;

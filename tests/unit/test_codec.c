@@ -486,6 +486,27 @@ static void missing_libraries_are_named_with_their_packages(void **state) {
     assert_true(iron__codec_is_there(IRON_CODEC_NONE));
 }
 
+static void the_public_list_has_every_library(void **state) {
+    iron_library_info info = {.struct_size = sizeof info};
+    iron_error err;
+
+    (void)state;
+    unload_all();
+    absent_library = "liblz4.so.1";
+    assert_int_equal(iron_codec_count(), 5);
+    for (size_t k = 0; k < iron_codec_count(); k++) {
+        assert_ok(iron_codec_at(k, &info, &err), &err);
+        assert_int_equal(info.is_available, strcmp(info.name, "lz4") != 0);
+        assert_true(info.library[0] != '\0' && info.package[0] != '\0');
+    }
+    absent_library = NULL;
+    assert_refused(iron_codec_at(5, &info, &err), IRON_E_ARG, &err);
+    assert_ok(iron_remote_describe(&info, &err), &err);
+    info.struct_size--;
+    assert_refused(iron_codec_at(0, &info, &err), IRON_E_ARG, &err);
+    assert_refused(iron_remote_describe(&info, &err), IRON_E_ARG, &err);
+}
+
 typedef struct worker {
     const bytes *plain, *packed;
     iron_status status;
@@ -541,6 +562,7 @@ int main(void) {
         cmocka_unit_test(raw_codecs_have_no_streams),
         cmocka_unit_test(uncompressed_data_is_copied),
         cmocka_unit_test(missing_libraries_are_named_with_their_packages),
+        cmocka_unit_test(the_public_list_has_every_library),
         cmocka_unit_test(threads_load_at_once),
     };
 

@@ -152,12 +152,12 @@ static void parts_of_every_codec_are_found(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT(file_codecs); c++)
         for (size_t k = 0; k < COUNT(parts); k++) {
-            bytes plain = make_plain(k + 1, parts[k] == 1 ? 50 : 3 * parts[k] + 7), b;
+            bool is_bgzf = file_codecs[c] == IRON_CODEC_GZIP;
+            size_t part = is_bgzf && parts[k] > 50000 ? 50000 : parts[k];
+            bytes plain = make_plain(k + 1, part == 1 ? 50 : 3 * part + 7);
+            bytes b = make_parts(file_codecs[c], &plain, part);
 
-            if (file_codecs[c] == IRON_CODEC_GZIP && parts[k] > 50000)
-                continue;
-            b = make_parts(file_codecs[c], &plain, parts[k]);
-            assert_parts(file_codecs[c], &b, &plain, file_codecs[c] == IRON_CODEC_XZ ? 2 : 1);
+            assert_parts(file_codecs[c], &b, &plain, file_codecs[c] == IRON_CODEC_XZ ? 0 : 1);
             bytes_clear(&b);
             bytes_clear(&plain);
         }
