@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_arrow.c: Arrow files and streams, made byte by byte (arrow_support.h): every type, list,
- * codec and layout, from files and from pipes; nulls, ids that are no tokens, dictionaries that grow
- * and are replaced; files that are cut off at every byte, or have any bit of their metadata flipped.
+ * codec and layout, from files and from pipes; nulls, ids that are no tokens, dictionaries that
+ * grow and are replaced; files that are cut off at every byte, or have any bit of their metadata
+ * flipped.
  */
 #include "arrow_support.h"
 
