@@ -273,6 +273,7 @@ typedef struct schema {
     unsigned version;
     size_t fields_left; /* while it is read: more fields than these cannot be in the metadata */
     bool has_memory;
+    uint64_t unknown_type; /* its number; 0: none */
 } schema;
 
 static void schema_clear(schema *s) {
@@ -375,6 +376,8 @@ static void measure_type(schema *s, flat *f, const flat_table *field, unsigned d
     size_t children, vector = flat_vector(f, field, FIELD_CHILDREN, 4, &children);
     flat_table type = flat_child(f, field, FIELD_TYPE);
 
+    if (number >= TYPE_COUNT)
+        s->unknown_type = number;
     f->is_bad |= number == 0 || number >= TYPE_COUNT || !type.at || depth > DEPTH_MAX;
     if (f->is_bad)
         return;
@@ -563,11 +566,11 @@ static iron_status reserve(const reader *r, unsigned char **data, size_t *capaci
                            iron_error *err) {
     unsigned char *more;
 
-    if (bytes <= *capacity)
+    if (bytes <= *capacity && *data)
         return IRON_OK;
     if (bytes > IRON_TABLE_PART_BYTES_MAX)
         return too_large(r, "a buffer", bytes, err);
-    more = realloc(*data, (size_t)bytes);
+    more = realloc(*data, bytes ? (size_t)bytes : 1);
     if (!more)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %" PRIu64 " bytes for %.100s",
                           bytes, r->name);
@@ -755,6 +758,10 @@ static iron_status read_schema(const reader *r, uint64_t at, flat *f, const flat
     if (!out->has_memory)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of %.100s",
                           r->name);
+    IRON_FAIL_IF(out->unknown_type != 0, err, IRON_E_UNSUPPORTED,
+                 "%.100s: a column of the Arrow type number %" PRIu64 ", which is newer than this "
+                 "reader; write the column of tokens alone",
+                 r->name, out->unknown_type);
     return f->is_bad ? damaged(r, at, "the schema is damaged", err) : IRON_OK;
 }
 
@@ -1046,6 +1053,21 @@ static uint64_t load_offset(const column *c, const unsigned char *offsets, uint6
     return (uint64_t)(int64_t)(int32_t)iron__load_u32(offsets + 4 * index);
 }
 
+/* Makes room for more bytes and places in a block, for many batches one after another. */
+static iron_status grow(iron__block *b, uint64_t bytes, uint64_t places, iron_error *err) {
+    if (bytes > b->capacity - b->bytes) {
+        uint64_t all = b->bytes + bytes, twice = 2 * (uint64_t)b->capacity;
+
+        IRON_TRY(iron__block_reserve(b, (size_t)(all > twice ? all : twice), err));
+    }
+    if (places > b->place_capacity - b->place_count) {
+        uint64_t all = b->place_count + places, twice = 2 * (uint64_t)b->place_capacity;
+
+        IRON_TRY(iron__block_reserve_places(b, (size_t)(all > twice ? all : twice), err));
+    }
+    return IRON_OK;
+}
+
 /* Adds the places of rows, and finds the items that they have. All offsets are checked. */
 static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint64_t rows,
                                  uint64_t *first, uint64_t *end, iron_error *err) {
@@ -1055,7 +1077,7 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
 
     if (rows > IRON_TABLE_PART_BYTES_MAX / sizeof(uint64_t))
         return too_large(d->r, "a batch with rows", rows * sizeof(uint64_t), err);
-    IRON_TRY(iron__block_reserve_places(d->out, d->out->place_count + (size_t)rows, err));
+    IRON_TRY(grow(d->out, 0, rows, err));
     *first = row * size;
     *end = (row + rows) * size;
     if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST) {
@@ -1185,7 +1207,7 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
         if (end - first > IRON_TABLE_PART_BYTES_MAX / width)
             return too_large(d->r, "a batch with tokens", (end - first) * width, err);
         IRON_TRY(load(d->r, b, &b->values, first * each, (end - first) * each, &values, err));
-        IRON_TRY(iron__block_reserve(d->out, d->out->bytes + count * width, err));
+        IRON_TRY(grow(d->out, count * width, 0, err));
         if (c->has_dictionary) {
             IRON_TRY(decode_indices(d, values, count, d->out->data + d->out->bytes, rows, err));
         } else {
