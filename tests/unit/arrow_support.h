@@ -11,7 +11,7 @@
 
 static inline void add_number(bytes *b, uint64_t value, unsigned count) {
     for (unsigned k = 0; k < count; k++) {
-        unsigned char byte = (unsigned char)(value >> 8 * k);
+        unsigned char byte = (unsigned char)(k < 8 ? value >> 8 * k : 0);
 
         bytes_add(b, &byte, 1);
     }
