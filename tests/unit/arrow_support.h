@@ -91,7 +91,8 @@ static inline size_t add_vector(bytes *b, size_t table, unsigned index, const vo
 
 /* Files. */
 
-enum { PLAIN, LIST, LARGE_LIST, FIXED };
+/* The last ones have only a schema. */
+enum { PLAIN, LIST, LARGE_LIST, FIXED, LIST_VIEW, LARGE_LIST_VIEW, MAP, STRUCT, RUN_END };
 
 typedef struct arrow_spec {
     int shape;
@@ -164,7 +165,7 @@ static inline size_t add_items_field(bytes *b, const arrow_spec *s, const char *
 }
 
 static inline size_t add_tokens_field(bytes *b, const arrow_spec *s) {
-    static const unsigned char types[] = {2, 12, 21, 16};
+    static const unsigned char types[] = {2, 12, 21, 16, 25, 26, 17, 13, 22};
     const char *name = s->name ? s->name : "input_ids";
     size_t field, type, children;
 
@@ -177,8 +178,10 @@ static inline size_t add_tokens_field(bytes *b, const arrow_spec *s) {
     if (s->shape == FIXED)
         set_field(b, type, 0, s->list_size, 4);
     point(b, field_of(b, field, 3), type);
-    children = add_vector(b, field, 5, "\0\0\0\0", 1, 4);
+    children = add_vector(b, field, 5, (const char[8]){0}, s->shape == RUN_END ? 2 : 1, 4);
     point(b, children, add_items_field(b, s, "item"));
+    if (s->shape == RUN_END)
+        point(b, children + 4, add_items_field(b, s, "values"));
     return field;
 }
 
