@@ -642,6 +642,7 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
     if (want < WINDOW_BYTES)
         want = r->file->bytes - at < WINDOW_BYTES ? r->file->bytes - at : WINDOW_BYTES;
     IRON_TRY(reserve(r, &r->window, &r->capacity, want, err));
+    assert(r->window);
     r->count = 0;
     IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, r->stop, err));
     r->at = at;
