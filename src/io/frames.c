@@ -20,8 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small parts are grouped up to this size, compressed and decompressed. */
-#define GROUP_BYTES ((uint64_t)4 << 20)
+/* Small parts are grouped up to this size, compressed and decompressed. On a Neoverse V1, two threads
+ * then need 1.10 (frames of 1 MiB) and 1.15 (64 KiB) times the CPU time of bare decompression; with
+ * groups of 4 MiB, which leave the L2 cache before they are read, 1.14 and 1.22. */
+#define GROUP_BYTES ((uint64_t)1 << 20)
 
 /* Larger parts would need too much memory, a block for each thread and more. */
 #define PART_BYTES_MAX ((uint64_t)64 << 20)
