@@ -48,8 +48,10 @@ static iron_status try_file(const bytes *file, const char *column, iron_source *
     iron_source_options o = {
         .struct_size = sizeof o, .paths = &path, .path_count = 1, .column = column};
 
-    if (file)
+    if (file) {
+        unlink(name.path); /* some file systems write a file to the disk when it is replaced */
         file_write(name.path, file->data, file->count);
+    }
     *out = NULL;
     return iron_source_open(&o, out, err);
 }
