@@ -141,6 +141,8 @@ def mds_value(encoding, values) -> bytes:
     if len(parts) < 2:  # one axis, its length in the smallest width
         width = 0 if len(values) < 2**8 else 1 if len(values) < 2**16 else 2
         head += bytes([1 << 2 | width]) + len(values).to_bytes(1 << width, "little")
+    if isinstance(values, array.array) and values.typecode == LETTERS[dtype]:
+        return head + values.tobytes()
     return head + struct.pack(f"<{len(values)}{LETTERS[dtype]}", *values)
 
 
