@@ -258,18 +258,6 @@ def thrift(fields) -> bytes:
     return out + b"\0"
 
 
-def level_runs(levels) -> bytes:
-    """Levels of one bit as runs of the RLE encoding."""
-    out, at = b"", 0
-    while at < len(levels):
-        end = at
-        while end < len(levels) and levels[end] == levels[at]:
-            end += 1
-        out += varint(end - at << 1) + bytes([levels[at]])
-        at = end
-    return out
-
-
 def parquet_page(values: bytes, count, crc=True, levels=b"") -> bytes:
     """A data page of version 1, uncompressed: PLAIN values after their levels."""
     body = levels + values
@@ -280,21 +268,21 @@ def parquet_page(values: bytes, count, crc=True, levels=b"") -> bytes:
     return header + body
 
 
-def list_levels(lengths) -> bytes:
-    """Levels of a page of lists, none of which is empty, in a required column of required values."""
-    repetition = level_runs([int(k > 0) for n in lengths for k in range(n)])
-    definition = level_runs([1] * sum(lengths))
+def list_levels(lengths, is_optional=False) -> bytes:
+    """Levels of a page of lists, none of which is empty; optional: lists and values could be null."""
+    repetition = b"".join(varint(1 << 1) + b"\0" + (varint(n - 1 << 1) + b"\1" if n > 1 else b"") for n in lengths)
+    definition = varint(sum(lengths) << 1) + (b"\3" if is_optional else b"\1")
     return b"".join(struct.pack("<I", len(part)) + part for part in (repetition, definition))
 
 
-def parquet_footer(column, groups, is_list, wide=False) -> bytes:
-    """groups: (offset of the first page, bytes, values, rows) of each row group."""
-    kind = 2 if wide else 1
+def parquet_footer(column, groups, is_list, is_optional=False) -> bytes:
+    """groups: (offset of the first page, bytes, values, rows) of each row group; values of 32 bits."""
+    kind, repetition = 1, int(is_optional)
     root = [(4, BINARY, "schema"), (5, I32, 1)]
     if is_list:
-        schema = [root, [(3, I32, 0), (4, BINARY, column), (5, I32, 1), (6, I32, 3)],
+        schema = [root, [(3, I32, repetition), (4, BINARY, column), (5, I32, 1), (6, I32, 3)],
                   [(3, I32, 2), (4, BINARY, "list"), (5, I32, 1)],
-                  [(1, I32, kind), (3, I32, 0), (4, BINARY, "element")]]
+                  [(1, I32, kind), (3, I32, repetition), (4, BINARY, "element")]]
         path = [column, "list", "element"]
     else:
         schema, path = [root, [(1, I32, kind), (3, I32, 0), (4, BINARY, column)]], [column]
@@ -309,7 +297,7 @@ def parquet_footer(column, groups, is_list, wide=False) -> bytes:
     return footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
-def parquet(tokens, lengths=None, crc=True, page=100, column="input_ids", pages_in_group=2) -> bytes:
+def parquet(tokens, lengths=None, crc=True, page=100, pages_in_group=2, is_optional=False) -> bytes:
     """A Parquet file of one column: integers, or with `lengths` lists of them, none empty."""
     out, groups = b"PAR1", []
     rows = list(lengths) if lengths else [1] * len(tokens)
@@ -320,12 +308,12 @@ def parquet(tokens, lengths=None, crc=True, page=100, column="input_ids", pages_
             part = rows[row:row + page]
             total = sum(part)
             out += parquet_page(pack(tokens[at:at + total], "u32"), total, crc,
-                                list_levels(part) if lengths else b"")
+                                list_levels(part, is_optional) if lengths else b"")
             at, row, values, count = at + total, row + len(part), values + total, count + len(part)
             if row == len(rows):
                 break
         groups.append((first, len(out) - first, values, count))
-    return out + parquet_footer(column, groups, bool(lengths))
+    return out + parquet_footer("input_ids", groups, bool(lengths), is_optional)
 
 
 # Arrow streams: the messages of one, to repeat them.

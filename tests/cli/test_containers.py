@@ -912,7 +912,9 @@ class Damage(IronTest):
 
     def test_checksums_of_pages(self):
         for name, data in (("flat.parquet", containers.parquet(self.tokens, page=30)),
-                           ("list.parquet", containers.parquet(self.tokens, self.lengths, page=4))):
+                           ("list.parquet", containers.parquet(self.tokens, self.lengths, page=4)),
+                           ("optional.parquet", containers.parquet(self.tokens, self.lengths, page=4,
+                                                                   is_optional=True))):
             with self.subTest(file=name):
                 path = self.write(name, data)
                 [found] = self.json("sum", path)

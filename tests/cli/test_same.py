@@ -96,7 +96,7 @@ class Places:
 
         def job(name, writer, type_, **options):
             is_list = "list" in type_
-            beside = [{"name": "text", "type": "string"}] if is_list else []
+            beside = [{"name": "text", "type": "string"}] if is_list and "encoding" not in options else []
             jobs.append({"out": str(self.folder / name), "writer": writer, **whole,
                          **({} if is_list else {"rows": None}),
                          "columns": [*beside, {"name": "input_ids", "type": type_}], **options})
