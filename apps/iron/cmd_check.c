@@ -20,6 +20,7 @@
 typedef struct check_options {
     reading reading;
     bool is_quiet, is_silent, ignores_missing, warns, wants_json;
+    iron_bag_cut cut; /* of the bags of a list */
 } check_options;
 
 static const option check_table[] = {
@@ -148,6 +149,29 @@ static bool read_line(FILE *from, char line[LINE_ROOM], size_t *length, bool *is
     return c != EOF || *length > 0 || !*is_whole;
 }
 
+/* The current bag of a file, cut as a list says. */
+static iron_status bag_now(const check_options *o, const char *name, char text[IRON_BAG_TEXT],
+                           iron_error *err) {
+    iron_bag_result r = {.struct_size = sizeof r};
+    iron_bag_options b;
+    iron_source *source = NULL;
+    progress p = progress_start(0);
+    iron_status status = reading_open(&o->reading, &name, 1, &source, err);
+
+    iron_bag_options_init(&b);
+    b.threads = o->reading.threads;
+    b.cut = o->cut;
+    b.progress = progress_update;
+    b.context = &p;
+    if (status == IRON_OK)
+        status = iron_bag_source(source, &b, &r, err);
+    progress_clear(&p);
+    if (status == IRON_OK)
+        memcpy(text, r.text, sizeof r.text);
+    iron_source_close(source);
+    return status;
+}
+
 /* The current seal of a file. */
 static iron_status seal_now(const check_options *o, const char *name, char seal[33],
                             iron_error *err) {
@@ -185,7 +209,8 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
     if (strcmp(line->name, "-") != 0 && access(line->name, F_OK) != 0 && errno == ENOENT) {
         file.state = IRON_CHECK_MISSING;
         snprintf(file.reason, sizeof file.reason, "file not found");
-    } else if ((status = seal_now(o, line->name, file.found, &why)) != IRON_OK) {
+    } else if ((status = (strchr(line->seal, '-') ? bag_now : seal_now)(o, line->name, file.found,
+                                                                        &why)) != IRON_OK) {
         file.state = IRON_CHECK_ERROR;
         memcpy(file.reason, why.text, sizeof file.reason);
     } else if (strcmp(file.found, file.expected) != 0) {
@@ -206,6 +231,14 @@ static iron_status use_options(const check_options *o, const seal_line *comment,
     }
     if (comment->format && !o->reading.format)
         out->reading.format = comment->format;
+    if (comment->column && !o->reading.column)
+        out->reading.column = comment->column;
+    out->cut.kind = comment->sample ? IRON_BAG_CUT_SAMPLE
+                    : comment->eos  ? IRON_BAG_CUT_EOS
+                                    : IRON_BAG_CUT_FORMAT;
+    if (comment->sample || comment->eos)
+        return parse_number(comment->sample ? "--sample" : "--eos",
+                            comment->sample ? comment->sample : comment->eos, &out->cut.value, err);
     return IRON_OK;
 }
 

@@ -18,6 +18,7 @@ typedef struct sum_options {
     uint64_t vocab, chunk;
     const char *manifest, *part_text, *output;
     uint32_t part, parts; /* parts is 0 without --part */
+    bag_options bag;
     bool has_chunk, has_vocab, wants_stream, wants_json, wants_check, is_tagged, ends_with_zero;
 } sum_options;
 
@@ -35,6 +36,10 @@ static const option sum_table[] = {
            "join the parts with iron merge"),
     OPTION("output", OPTION_TEXT, "FILE", sum_options, output, "output file of --part",
            .letter = 'o'),
+    OPTION("bag", OPTION_FLAG, NULL, sum_options, bag.wants_bag,
+           "print bags, which do not depend on the order of samples, instead of seals; JSON, "
+           "manifests and parts have both"),
+    BAG_CUT_OPTIONS(sum_options, bag, "with --bag: "),
     OPTION("vocab", OPTION_NUMBER, "V", sum_options, vocab,
            "size of the vocabulary: warn about tokens at or above V; JSON counts them", .min = 1,
            .max = UINT64_C(1) << 32, .standard = "50257, without a warning",
@@ -81,6 +86,14 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
     if (o->has_chunk && (o->chunk < 1024 || o->chunk % 4 != 0))
         return usage(err, "--chunk is %" PRIu64 "; it must be a multiple of 4, at least 1024",
                      o->chunk);
+    if (!o->bag.wants_bag && (o->bag.has_sample || o->bag.has_eos))
+        return usage(err, "--sample and --eos say what a sample of a bag is; give --bag, too");
+    if (o->bag.wants_bag && o->reading.backend && strcmp(o->reading.backend, "auto") != 0 &&
+        strcmp(o->reading.backend, "cpu") != 0)
+        return usage(err, "--backend %.40s: bags are made on the CPU; leave the option out",
+                     o->reading.backend);
+    if (bag_check(&o->bag, err) != IRON_OK)
+        return err->status;
     if (o->manifest)
         return reading_target("--manifest", o->manifest, err);
     return o->output ? reading_target("-o", o->output, err) : IRON_OK;
@@ -95,6 +108,7 @@ static iron_status set_scan(const sum_options *o, const iron_source *source, iro
     s->device = o->reading.device;
     s->backend = o->reading.backend;
     s->vocab = o->vocab;
+    s->bag = bag_cut_of(&o->bag);
     if (o->manifest || o->parts)
         s->chunk_tokens = o->chunk;
     if (o->parts == 0)
@@ -124,6 +138,23 @@ static iron_status warn_of_vocab(const sum_options *o, const char *name, const i
     return o->reading.is_strict ? IRON_E_MISMATCH : IRON_OK;
 }
 
+/* Lines of bags need no seal. */
+static bool shows_bag_only(const sum_options *o) {
+    return o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
+}
+
+static iron_status bag_alone(const iron_scan_options *s, iron_source *source, iron_bag_result *bag,
+                             iron_error *err) {
+    iron_bag_options b;
+
+    iron_bag_options_init(&b);
+    b.threads = s->threads;
+    b.cut = s->bag;
+    b.progress = s->progress;
+    b.context = s->context;
+    return iron_bag_source(source, &b, bag, err);
+}
+
 /* Scans a source and prints its seal. The manifest is written first, so that a printed result has
  * always been saved. */
 static iron_status sum_source(const sum_options *o, iron_source *source, sum_result *result,
@@ -131,22 +162,30 @@ static iron_status sum_source(const sum_options *o, iron_source *source, sum_res
     const char *target = o->manifest ? o->manifest : o->output;
     progress p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
     double started = seconds_now();
+    iron_digest_result no_digest = {.struct_size = sizeof no_digest};
+    iron_bag_result bag = {.struct_size = sizeof bag};
     iron_manifest *m = NULL;
     iron_scan_options s;
     iron_status status = set_scan(o, source, &s, err);
 
     s.progress = progress_update;
     s.context = &p;
-    if (status == IRON_OK)
+    if (status == IRON_OK && shows_bag_only(o)) {
+        status = bag_alone(&s, source, &bag, err);
+        result->bag = &bag;
+        result->digest = &no_digest;
+    } else if (status == IRON_OK) {
         status = iron_scan(source, &s, &m, err);
+    }
     result->seconds = seconds_now() - started;
     result->manifest = m;
+    result->wants_bag = o->bag.wants_bag;
     progress_clear(&p);
     if (status == IRON_OK && target)
         status = iron_manifest_write(m, target, err);
     if (status == IRON_OK)
         status = sum_print(to, result, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK && m)
         status = warn_of_vocab(o, result->name, m, err);
     iron_manifest_destroy(m);
     return status;
@@ -245,12 +284,14 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     iron_status status;
     args a;
     bool is_done, is_stream, is_chosen;
+    iron_bag_cut cut;
 
     if (take_check_flag(&argc, argv))
         return command_check.run(argc, argv, err);
     status = command_parse(&command_sum, &o, &a, argc, argv, &is_done, err);
     if (is_done || (status = reading_check(&o.reading, err)) != IRON_OK)
         return status;
+    o.reading.wants_seekable = o.part_text != NULL;
     if (a.value_count == 0 && isatty(STDIN_FILENO))
         return usage(err, "no input; name files, or give tokens on standard input");
     if (a.value_count == 0)
@@ -269,9 +310,11 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     /* check can verify all lines but those of a pipe, and of one stream of several arguments or of
      * a directory's chosen files */
     is_chosen = o.reading.is_recursive || o.reading.include.count || o.reading.exclude.count;
+    cut = bag_cut_of(&o.bag);
     if (!o.part_text && !(is_stream && (is_chosen || a.value_count > 1)) &&
         !(a.value_count == 1 && strcmp(a.values[0], "-") == 0))
-        sum_print_options(&to, o.reading.dtype, o.reading.format);
+        sum_print_options(&to, o.reading.dtype, o.reading.format, o.reading.column,
+                          o.bag.wants_bag ? &cut : NULL);
     sum_print_end(&to);
     return status;
 }
@@ -286,11 +329,15 @@ const command command_sum = {
         "Without files, or for -, reads standard input. Two streams with the same tokens in the "
         "same order have the same seal, whatever their format and token width. The seal detects "
         "accidents, not deliberate changes.\n\n"
+        "With --bag, prints <bag>  <file>: two streams with the same samples in any order have "
+        "the same bag. A sample is a row or document of the file, or what --sample or --eos "
+        "say.\n\n"
         "iron check verifies the printed list. Its last line is a comment with the options that "
         "check needs to read the files again.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},
     .environment = DRIVER_VARIABLES,
     .examples = "iron sum shards/ --dtype u16 > seals.txt && iron check seals.txt\n"
-                "iron sum shards/ --dtype u16 --manifest corpus.manifest",
+                "iron sum shards/ --dtype u16 --manifest corpus.manifest\n"
+                "iron sum --bag --sample 2048 --stream shards/ --dtype u16",
     .run = run,
 };

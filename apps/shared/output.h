@@ -49,9 +49,11 @@ void json_files(iron_json_writer *j, const iron_source *source);
  * a blank and a star; or, with --tag, `IRON (<name>) = <seal>`. In a name that contains a
  * backslash, a newline or a carriage return, these are written as \\, \n and \r, and the line
  * starts with a backslash. A comment `# iron sum --dtype u16` holds the options that the lines
- * above it need.
+ * above it need. With --bag a line has a bag in place of the seal, and the comment says --bag and
+ * how samples are cut.
  */
 #define SEAL_DIGITS 32u
+#define SEAL_ROOM   IRON_BAG_TEXT /* a seal, or a bag: `<32 digits>-<samples>` */
 
 typedef enum seal_line_kind {
     SEAL_LINE_GOOD,
@@ -61,9 +63,10 @@ typedef enum seal_line_kind {
 } seal_line_kind;
 
 typedef struct seal_line {
-    char seal[SEAL_DIGITS + 1]; /* in lower case */
-    const char *name;           /* points into the line */
-    const char *dtype, *format; /* of a comment with options, or NULL; point into the line */
+    char seal[SEAL_ROOM]; /* in lower case */
+    const char *name;     /* points into the line */
+    /* of a comment with options, or NULL; they point into the line */
+    const char *dtype, *format, *column, *sample, *eos;
 } seal_line;
 
 /* Reads a line of `length` bytes and modifies it; line[length] must be writable. */
@@ -77,10 +80,12 @@ typedef struct sum_result {
     const iron_manifest *manifest; /* NULL: the next three members are used */
     const iron_digest_result *digest;
     iron_dtype dtype;
-    const iron_source *source; /* NULL unless all files are one stream */
-    bool is_stream;            /* list the files in JSON */
-    double seconds;            /* time spent reading; 0: nothing was read */
-    uint64_t ranks;            /* 0: not an MPI job */
+    const iron_source *source;  /* NULL unless all files are one stream */
+    const iron_bag_result *bag; /* NULL: that of the manifest, if it has one */
+    bool wants_bag;             /* lines show it instead of the seal */
+    bool is_stream;             /* list the files in JSON */
+    double seconds;             /* time spent reading; 0: nothing was read */
+    uint64_t ranks;             /* 0: not an MPI job */
 } sum_result;
 
 /* Prints results as lines, or as one JSON array. */
@@ -91,8 +96,10 @@ typedef struct sum_printer {
     iron_json_writer j;
 } sum_printer;
 
-/* Prints the comment that tells check which options the list needs; nothing if it needs none. */
-void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format);
+/* Prints the comment that tells check which options the list needs; nothing if it needs none. `cut`
+ * is that of bags, or NULL. */
+void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
+                       const char *column, const iron_bag_cut *cut);
 
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err);
 /* Ends the JSON array, if one was begun. */

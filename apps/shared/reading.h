@@ -11,17 +11,18 @@
 #include <iron/iron_digest.h>
 
 typedef struct reading {
-    const char *format, *dtype_name, *backend;
+    const char *format, *column, *dtype_name, *backend;
     uint32_t threads, device;
     iron_dtype dtype; /* set by reading_check; IRON_DTYPE_NONE: not given */
     bool is_for_raw;  /* several streams: --dtype applies only to files without a header */
     bool is_recursive, is_strict;
-    bool is_quiet; /* no warnings */
+    bool is_quiet;       /* no warnings */
+    bool wants_seekable; /* files are read in parts or more than once */
     text_list include, exclude;
 } reading;
 
 /* Those that choose and interpret files come first; the others are for commands that compute. */
-enum { READING_FORMAT_COUNT = 6, READING_COUNT = 9 };
+enum { READING_FORMAT_COUNT = 7, READING_COUNT = 10 };
 
 extern const option reading_options[READING_COUNT];
 
@@ -48,6 +49,30 @@ iron_status reading_guard(const iron_source *source, const char *option_name, co
                           iron_error *err);
 /* Checks that a file can be written there: a regular file or a new one. */
 iron_status reading_target(const char *option_name, const char *path, iron_error *err);
+
+/* Bags: what a sample is. */
+
+typedef struct bag_options {
+    bool wants_bag;
+    uint64_t sample;
+    uint32_t eos;
+    bool has_sample, has_eos;
+} bag_options;
+
+/* The rows of --sample and --eos; `when` begins their help. */
+#define BAG_CUT_OPTIONS(type, member, when)                                                        \
+    OPTION("sample", OPTION_NUMBER, "LENGTH", type, member.sample,                                 \
+           when "a sample is LENGTH tokens of the stream, across files", .min = 1,                 \
+           GIVEN(type, member.has_sample)),                                                        \
+        OPTION("eos", OPTION_NUMBER, "E", type, member.eos,                                        \
+               when "a sample ends with token E, across files; without --sample and --eos it is "  \
+                    "a row or document of the file",                                               \
+               GIVEN(type, member.has_eos))
+
+/* Refuses --sample together with --eos. */
+iron_status bag_check(const bag_options *o, iron_error *err);
+/* NONE unless a bag is wanted. */
+iron_bag_cut bag_cut_of(const bag_options *o);
 
 /* feed: the options, the engine and the input they ask for, and the report. */
 

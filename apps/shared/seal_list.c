@@ -32,39 +32,51 @@ static bool unescape(char *name) {
     return true;
 }
 
-static bool take_seal(const char *line, char seal[SEAL_DIGITS + 1]) {
-    for (size_t k = 0; k < SEAL_DIGITS; k++) {
-        if (!isxdigit((unsigned char)line[k]))
-            return false;
-        seal[k] = (char)tolower((unsigned char)line[k]);
+/* Takes a seal, or a bag, from the beginning of the text; returns its length, or 0. */
+static size_t take_seal(const char *text, char seal[SEAL_ROOM]) {
+    size_t length = 0;
+
+    while (length < SEAL_ROOM - 1 && isxdigit((unsigned char)text[length]) && length < SEAL_DIGITS)
+        length++;
+    if (length == SEAL_DIGITS && text[length] == '-' && isdigit((unsigned char)text[length + 1])) {
+        for (length++; length < SEAL_ROOM - 1 && isdigit((unsigned char)text[length]);)
+            length++;
+        if (isdigit((unsigned char)text[length]))
+            return 0;
     }
-    seal[SEAL_DIGITS] = '\0';
-    return true;
+    if (length < SEAL_DIGITS)
+        return 0;
+    for (size_t k = 0; k < length; k++)
+        seal[k] = (char)tolower((unsigned char)text[k]);
+    seal[length] = '\0';
+    return length;
 }
 
 /* "<seal>  <name>": returns the name, or NULL. */
-static char *read_plain(char *line, size_t length, char seal[SEAL_DIGITS + 1]) {
-    if (length < SEAL_DIGITS + 3 || !take_seal(line, seal) || line[SEAL_DIGITS] != ' ' ||
-        (line[SEAL_DIGITS + 1] != ' ' && line[SEAL_DIGITS + 1] != '*'))
+static char *read_plain(char *line, size_t length, char seal[SEAL_ROOM]) {
+    size_t digits = take_seal(line, seal);
+
+    if (digits == 0 || length < digits + 3 || line[digits] != ' ' ||
+        (line[digits + 1] != ' ' && line[digits + 1] != '*'))
         return NULL;
-    return line + SEAL_DIGITS + 2;
+    return line + digits + 2;
 }
 
 /* "IRON (<name>) = <seal>": returns the name, or NULL. A name may contain anything, so the line is
- * read from both ends. */
-static char *read_tagged(char *line, size_t length, char seal[SEAL_DIGITS + 1]) {
+ * read from both ends: a seal has no blank. */
+static char *read_tagged(char *line, size_t length, char seal[SEAL_ROOM]) {
     static const char begin[] = "IRON (", middle[] = ") = ";
-    size_t fixed = strlen(begin) + strlen(middle) + SEAL_DIGITS;
+    char *blank = strrchr(line, ' '), *end = blank ? blank + 1 - strlen(middle) : NULL;
 
-    if (length <= fixed || strncmp(line, begin, strlen(begin)) != 0 ||
-        strncmp(line + length - SEAL_DIGITS - strlen(middle), middle, strlen(middle)) != 0 ||
-        !take_seal(line + length - SEAL_DIGITS, seal))
+    if (strncmp(line, begin, strlen(begin)) != 0 || !end || end < line + strlen(begin) + 1 ||
+        strncmp(end, middle, strlen(middle)) != 0 ||
+        take_seal(blank + 1, seal) != (size_t)(line + length - (blank + 1)))
         return NULL;
-    line[length - SEAL_DIGITS - strlen(middle)] = '\0';
+    *end = '\0';
     return line + strlen(begin);
 }
 
-/* "# iron sum --dtype u16 --format raw": the words that follow an option are its values. */
+/* "# iron sum --bag --sample 2048 --dtype u16": the words that follow an option are its values. */
 static seal_line_kind read_comment(char *line, seal_line *out) {
     static const char begin[] = "# iron sum ";
     const char **value = NULL;
@@ -79,6 +91,9 @@ static seal_line_kind read_comment(char *line, seal_line *out) {
         value = value                           ? NULL
                 : strcmp(word, "--dtype") == 0  ? &out->dtype
                 : strcmp(word, "--format") == 0 ? &out->format
+                : strcmp(word, "--column") == 0 ? &out->column
+                : strcmp(word, "--sample") == 0 ? &out->sample
+                : strcmp(word, "--eos") == 0    ? &out->eos
                                                 : NULL;
     }
     return SEAL_LINE_OPTIONS;
@@ -148,16 +163,28 @@ static void print_line(sum_printer *printer, const char *seal, const char *name)
     printer->line_count++;
 }
 
-void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format) {
+void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
+                       const char *column, const iron_bag_cut *cut) {
     bool has_dtype = dtype != IRON_DTYPE_NONE;
 
-    if (printer->line_count == 0 || printer->ends_with_zero || (!has_dtype && !format))
+    if (column && strpbrk(column, " \t\r\n")) /* the words of a comment end at blanks */
+        column = NULL;
+    if (printer->line_count == 0 || printer->ends_with_zero ||
+        (!has_dtype && !format && !column && !cut))
         return;
     fputs("# iron sum", stdout);
+    if (cut)
+        fputs(" --bag", stdout);
+    if (cut && cut->kind == IRON_BAG_CUT_SAMPLE)
+        printf(" --sample %" PRIu64, cut->value);
+    if (cut && cut->kind == IRON_BAG_CUT_EOS)
+        printf(" --eos %" PRIu64, cut->value);
     if (has_dtype)
         printf(" --dtype %s", iron_dtype_name(dtype));
     if (format)
         printf(" --format %s", format);
+    if (column)
+        printf(" --column %s", column);
     putchar('\n');
 }
 
@@ -180,9 +207,12 @@ char *join_names(const char *const *names, size_t count, iron_error *err) {
 
 /* Fills what a result with a manifest leaves to be looked up there. */
 static iron_status read_result(const sum_result *result, iron_digest_result *digest,
-                               iron_manifest_info *info, iron_error *err) {
+                               iron_bag_result *bag, iron_manifest_info *info, iron_error *err) {
     iron_status status;
 
+    *bag = (iron_bag_result){.struct_size = sizeof *bag};
+    if (result->bag)
+        *bag = *result->bag;
     if (!result->manifest) {
         *digest = *result->digest;
         *info = (iron_manifest_info){
@@ -192,20 +222,25 @@ static iron_status read_result(const sum_result *result, iron_digest_result *dig
     digest->struct_size = sizeof *digest;
     info->struct_size = sizeof *info;
     status = iron_manifest_digest(result->manifest, digest, err);
+    if (status == IRON_OK && !result->bag)
+        status = iron_manifest_bag(result->manifest, bag, err);
     return status == IRON_OK ? iron_manifest_describe(result->manifest, info, err) : status;
 }
 
 /* A part has no seal of its own: its line shows the range and the four words to add. */
-static void print_part(const iron_manifest_info *info, const iron_digest_result *r) {
+static void print_part(const iron_manifest_info *info, const iron_digest_result *r,
+                       const iron_bag_result *bag) {
     printf("part %" PRIu32 "/%" PRIu32 ": ", info->part, info->parts);
-    if (info->tokens == 0) {
-        puts("no tokens");
-        return;
-    }
-    printf("positions %" PRIu64 " to %" PRIu64 " of %" PRIu64 ", words %" PRIu64 " %" PRIu64
-           " %" PRIu64 " %" PRIu64 "\n",
-           info->first, info->first + info->tokens - 1, info->stream_tokens, r->words[0],
-           r->words[1], r->words[2], r->words[3]);
+    if (info->tokens == 0)
+        fputs("no tokens", stdout);
+    else
+        printf("positions %" PRIu64 " to %" PRIu64 " of %" PRIu64 ", words %" PRIu64 " %" PRIu64
+               " %" PRIu64 " %" PRIu64,
+               info->first, info->first + info->tokens - 1, info->stream_tokens, r->words[0],
+               r->words[1], r->words[2], r->words[3]);
+    if (bag->cut.kind != IRON_BAG_CUT_NONE)
+        printf(", bag %s", bag->text);
+    putchar('\n');
 }
 
 /* Lists the files of a stream; *bytes is the size of a token. */
@@ -234,8 +269,8 @@ static iron_status print_json_files(iron_json_writer *j, const sum_result *resul
 }
 
 static iron_status print_json(iron_json_writer *j, const sum_result *result,
-                              const iron_digest_result *r, const iron_manifest_info *info,
-                              iron_error *err) {
+                              const iron_digest_result *r, const iron_bag_result *bag,
+                              const iron_manifest_info *info, iron_error *err) {
     uint64_t bytes = 0;
     iron_status status;
 
@@ -260,6 +295,11 @@ static iron_status print_json(iron_json_writer *j, const sum_result *result,
         iron_json_null(j, "first_out_of_vocab");
     }
     iron_json_number(j, "vocab", r->vocab);
+    if (bag->cut.kind != IRON_BAG_CUT_NONE) {
+        iron_json_text(j, "bag", bag->text);
+        iron_json_number(j, "samples", bag->bag.samples);
+        iron_json_text(j, "bag_cut", bag->cut_text);
+    }
     status = print_json_files(j, result, info->file_count, &bytes, err);
     if (info->parts > 0) {
         iron_json_number(j, "part", info->part);
@@ -281,7 +321,8 @@ static iron_status print_json(iron_json_writer *j, const sum_result *result,
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err) {
     iron_digest_result digest;
     iron_manifest_info info;
-    iron_status status = read_result(result, &digest, &info, err);
+    iron_bag_result bag;
+    iron_status status = read_result(result, &digest, &bag, &info, err);
 
     if (printer->is_json && !printer->has_begun) {
         printer->j = (iron_json_writer)JSON_OUTPUT;
@@ -291,11 +332,11 @@ iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error
     if (status != IRON_OK)
         return status;
     if (printer->is_json)
-        return print_json(&printer->j, result, &digest, &info, err);
+        return print_json(&printer->j, result, &digest, &bag, &info, err);
     if (info.parts > 0)
-        print_part(&info, &digest);
+        print_part(&info, &digest, &bag);
     else
-        print_line(printer, digest.seal, result->name);
+        print_line(printer, result->wants_bag ? bag.text : digest.seal, result->name);
     return IRON_OK;
 }
 

@@ -27,10 +27,12 @@
 extern "C" {
 #endif
 
-/* Documents of a file as the index beside it divides it: Megatron's and datatrove's. */
+/* Documents of a file as the index beside it divides it (Megatron's and datatrove's), or as the
+ * rows of a table do. */
 typedef struct iron_documents iron_documents;
 
-/* File `index` of a source. *out is NULL if no index of documents belongs to the file. */
+/* File `index` of a source. *out is NULL if the file's format does not divide it, or if it is a
+ * pipe. */
 IRON_API iron_status iron_documents_open(const iron_source *source, size_t index,
                                          iron_documents **out, iron_error *err);
 IRON_API void iron_documents_close(iron_documents *documents);
@@ -38,6 +40,80 @@ IRON_API void iron_documents_close(iron_documents *documents);
  * the document's last token. *count is 0 at the end. */
 IRON_API iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_t room,
                                          size_t *count, iron_error *err);
+
+/* Bags: order-free seals. A stream is cut into samples, and each is sealed as a stream of its own.
+ * Of each seal's 32 hex digits the first 16 are a number hi and the last 16 a number lo; the bag is
+ * the sums of both modulo 2^64, and the number of samples. So the same samples in any order have
+ * the same bag, and bags of parts add up. Like seals, bags detect accidents, not an adversary. */
+
+#define IRON_BAG_TEXT     54u /* room for "<hi><lo>-<samples>" */
+#define IRON_BAG_CUT_TEXT 32u /* room for "sample=2048" */
+
+/* Zeros: no samples. */
+typedef struct iron_bag {
+    uint64_t hi, lo, samples;
+} iron_bag;
+
+/* How a stream is cut. SAMPLE and EOS cut the whole stream, across files; rows and documents are
+ * those of each file. */
+typedef enum iron_bag_cut_kind {
+    IRON_BAG_CUT_NONE = 0,      /* no bag */
+    IRON_BAG_CUT_FORMAT = 1,    /* ROWS or DOCUMENTS, as the files' format says */
+    IRON_BAG_CUT_ROWS = 2,      /* of tables */
+    IRON_BAG_CUT_DOCUMENTS = 3, /* of indexes beside the files */
+    IRON_BAG_CUT_SAMPLE = 4,    /* every `value` tokens; the last sample may be shorter */
+    IRON_BAG_CUT_EOS = 5        /* after each token `value`; what follows the last is one more */
+} iron_bag_cut_kind;
+
+typedef struct iron_bag_cut {
+    iron_bag_cut_kind kind;
+    uint64_t value;
+} iron_bag_cut;
+
+/* Adds one sample; `tokens` may be NULL if count is 0: an empty sample counts. A call that fails
+ * leaves the bag as it was. */
+IRON_API iron_status iron_bag_add_sample(iron_bag *bag, iron_dtype dtype, const void *tokens,
+                                         size_t count, iron_error *err);
+/* Adds the rows of a 2-D array in C order as samples of `length` tokens each. */
+IRON_API iron_status iron_bag_add_rows(iron_bag *bag, iron_dtype dtype, const void *tokens,
+                                       size_t rows, size_t length, iron_error *err);
+/* Adds all samples of another bag. */
+IRON_API void iron_bag_merge(iron_bag *bag, const iron_bag *other);
+IRON_API void iron_bag_format(const iron_bag *bag, char text[IRON_BAG_TEXT]);
+/* Reads what iron_bag_format writes. */
+IRON_API iron_status iron_bag_parse(const char *text, iron_bag *bag, iron_error *err);
+/* "rows", "documents", "sample=L", "eos=E"; other kinds: "". */
+IRON_API void iron_bag_cut_format(const iron_bag_cut *cut, char text[IRON_BAG_CUT_TEXT]);
+IRON_API iron_status iron_bag_cut_parse(const char *text, iron_bag_cut *cut, iron_error *err);
+/* What FORMAT means for a source: ROWS, DOCUMENTS or, if its files have no cut of their own, NONE.
+ * IRON_E_ARG: some have and others have not, or they differ. */
+IRON_API iron_status iron_bag_source_cut(const iron_source *source, iron_bag_cut *cut,
+                                         iron_error *err);
+
+typedef struct iron_bag_options {
+    uint32_t struct_size;
+    uint32_t threads;       /* 0: every CPU */
+    iron_bag_cut cut;       /* FORMAT */
+    uint64_t first, count;  /* the samples that begin in this range; as in a scan */
+    iron_progress progress; /* NULL, or called with the tokens done and the total */
+    void *context;
+} iron_bag_options;
+
+#define iron_bag_options_init(options)                                                             \
+    iron_bag_options_init_sized((options), sizeof(iron_bag_options))
+IRON_API void iron_bag_options_init_sized(iron_bag_options *options, size_t struct_size);
+
+typedef struct iron_bag_result {
+    uint32_t struct_size; /* set by the caller */
+    iron_bag bag;
+    iron_bag_cut cut; /* NONE: there is no bag */
+    char text[IRON_BAG_TEXT];
+    char cut_text[IRON_BAG_CUT_TEXT];
+} iron_bag_result;
+
+/* The bag of a source, in one pass at the speed of a scan; of a pipe, by one thread. */
+IRON_API iron_status iron_bag_source(iron_source *source, const iron_bag_options *options,
+                                     iron_bag_result *result, iron_error *err);
 
 /* Scans. One pass over a source, or over a range of it, at the speed of memory. */
 
@@ -54,6 +130,8 @@ typedef struct iron_scan_options {
     uint32_t part, parts;   /* 0, or the range is this part (1 ... parts); recorded only */
     uint32_t device;        /* 0 */
     const char *backend;    /* NULL or "auto", "cpu", "cuda", "opencl" */
+    iron_bag_cut bag;       /* NONE; else the manifest also has the bag of the samples that begin
+                               in the range */
     iron_progress progress; /* NULL, or called with the tokens done and the total */
     void *context;
 } iron_scan_options;
@@ -91,6 +169,8 @@ typedef struct iron_manifest_file {
     const char *format;
     uint64_t first; /* position of its first token in the stream */
     uint64_t tokens;
+    const char *column;      /* of a table; or NULL */
+    const char *compression; /* "zstd"; or NULL */
 } iron_manifest_file;
 
 IRON_API void iron_manifest_destroy(iron_manifest *manifest);
@@ -101,6 +181,9 @@ IRON_API iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t
 /* The digest of what was scanned; the words of parts add up. */
 IRON_API iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_result *result,
                                           iron_error *err);
+/* The bag of a scan that made one; else cut.kind is NONE. */
+IRON_API iron_status iron_manifest_bag(const iron_manifest *manifest, iron_bag_result *result,
+                                       iron_error *err);
 /* Replaces the file completely or not at all. */
 IRON_API iron_status iron_manifest_write(const iron_manifest *manifest, const char *path,
                                          iron_error *err);
@@ -140,8 +223,8 @@ typedef struct iron_check_file {
     iron_check_state state;
     const char *path;             /* as the manifest has it; borrowed from the check */
     char reason[240];             /* a sentence, or "" */
-    char expected[48], found[48]; /* numbers of tokens, or seals of the file (version 1: of its
-                                     first differing chunk); or "" */
+    char expected[56], found[56]; /* numbers of tokens, or seals of the file (version 1: of its
+                                     first differing chunk), or bags; or "" */
 } iron_check_file;
 
 typedef struct iron_check iron_check;

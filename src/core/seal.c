@@ -99,6 +99,14 @@ static uint64_t fold(uint64_t start, iron__seal_words w) {
     return iron__mix64((h ^ w.b) + IRON_GOLDEN_GAMMA);
 }
 
+void iron__seal_halves(iron__seal_words words, uint64_t *hi, uint64_t *lo) {
+    *hi = fold(0, words);
+    *lo = fold(1, words);
+}
+
 void iron__seal_text(iron__seal_words words, char text[IRON_SEAL_TEXT]) {
-    snprintf(text, IRON_SEAL_TEXT, "%016" PRIx64 "%016" PRIx64, fold(0, words), fold(1, words));
+    uint64_t hi, lo;
+
+    iron__seal_halves(words, &hi, &lo);
+    snprintf(text, IRON_SEAL_TEXT, "%016" PRIx64 "%016" PRIx64, hi, lo);
 }

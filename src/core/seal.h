@@ -41,6 +41,8 @@ void iron__seal_feed(iron__seal *seal, const uint32_t *tokens, size_t count);
 
 /* The words of the stream so far: the carried tokens are included, padded with zeros. */
 iron__seal_words iron__seal_total(const iron__seal *seal);
+/* H(0) and H(1): the two halves of the text as numbers. */
+void iron__seal_halves(iron__seal_words words, uint64_t *hi, uint64_t *lo);
 void iron__seal_text(iron__seal_words words, char text[IRON_SEAL_TEXT]);
 
 #endif

@@ -5,6 +5,7 @@
  *     digest.c         iron_digest: pieces in any order become a seal
  *     seal_device.c    a GPU that seals tokens, for digests and scans
  *     scan.c           iron_scan: files and pipes become a manifest
+ *     bag.c            bags: order-free seals, within scans
  *     manifest.c       manifests as objects and as JSON files
  *     parts.c          parts of a stream, and joining their manifests
  *     check.c          are files still what their manifest says?
@@ -92,6 +93,8 @@ typedef struct iron__chunk {
 typedef struct iron__manifest_entry {
     char *path; /* from malloc */
     char format[16];
+    char compression[8]; /* "": none */
+    char *column;        /* of a table, from malloc; or NULL */
     iron_dtype dtype;
     uint64_t first, tokens;
     char sample[17];        /* iron__source_sample in hex; "": a pipe, or an older manifest */
@@ -111,6 +114,8 @@ struct iron_manifest {
     size_t file_count;
     iron__manifest_entry *files; /* all of the stream, in order */
     bool has_file_seals;         /* version 2; version 1 has none */
+    iron_bag_cut bag_cut;        /* NONE: no bag */
+    iron_bag bag;                /* of the samples that begin in the range */
     char *origin;                /* the file it was read from, for messages, or NULL */
 };
 
@@ -177,6 +182,10 @@ iron_status iron__scan_with_file_seals(iron_source *source, const iron_scan_opti
  * manifest lists no files. */
 iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
                             iron_manifest **out, iron_error *err);
+
+/* iron_scan for the bag alone: the manifest has neither seals nor statistics. */
+iron_status iron__scan_bag(iron_source *source, const iron_scan_options *options,
+                           iron_manifest **out, iron_error *err);
 
 /* Refuses the first value of the view that is not a token. The message names its position, if the
  * view begins at `position`, and, unless source is NULL, the file and byte: position 0 is token

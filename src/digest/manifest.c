@@ -9,7 +9,7 @@
  *
  * Writing is all or nothing, and deterministic: neither time, machine nor threads are in the file.
  */
-#include "digest/digest_internal.h"
+#include "digest/bag.h"
 
 #include "core/fail.h"
 #include "core/files.h"
@@ -59,8 +59,10 @@ void iron__chunk_add(iron__chunk *chunk, const iron__chunk *piece) {
 void iron_manifest_destroy(iron_manifest *manifest) {
     if (!manifest)
         return;
-    for (size_t k = 0; k < manifest->file_count; k++)
+    for (size_t k = 0; k < manifest->file_count; k++) {
         free(manifest->files[k].path);
+        free(manifest->files[k].column);
+    }
     free(manifest->files);
     free(manifest->chunks);
     free(manifest->origin);
@@ -94,7 +96,14 @@ iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
                  "file %zu of a manifest with %zu files; they count from 0", index,
                  manifest->file_count);
     f = &manifest->files[index];
-    *file = (iron_manifest_file){sizeof *file, f->dtype, f->path, f->format, f->first, f->tokens};
+    *file = (iron_manifest_file){.struct_size = sizeof *file,
+                                 .dtype = f->dtype,
+                                 .path = f->path,
+                                 .format = f->format,
+                                 .first = f->first,
+                                 .tokens = f->tokens,
+                                 .column = f->column,
+                                 .compression = f->compression[0] ? f->compression : NULL};
     return IRON_OK;
 }
 
@@ -117,6 +126,11 @@ iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_resu
         .max = s->max};
     iron__seal_text(manifest->words, result->seal);
     return IRON_OK;
+}
+
+iron_status iron_manifest_bag(const iron_manifest *manifest, iron_bag_result *result,
+                              iron_error *err) {
+    return iron__bag_result_set(result, manifest->bag, manifest->bag_cut, err);
 }
 
 /* The check: does a manifest agree with itself? IRON_E_FORMAT: what was found and expected. */
@@ -263,8 +277,30 @@ static iron_status check_chunks(const iron_manifest *m, const char *name, iron_e
     return IRON_OK;
 }
 
+/* How many samples there can be follows from the cut. */
+static iron_status check_bag(const iron_manifest *m, const char *name, iron_error *err) {
+    const iron_bag *bag = &m->bag;
+    uint64_t length = m->bag_cut.value;
+    bool is_possible = bag->samples > 0 || (bag->hi == 0 && bag->lo == 0);
+
+    if (m->bag_cut.kind == IRON_BAG_CUT_SAMPLE) {
+        /* samples begin at the multiples of their length */
+        uint64_t end = m->first + m->tokens, before = m->first / length + (m->first % length != 0);
+
+        is_possible = is_possible && bag->samples == end / length + (end % length != 0) - before;
+    } else if (m->bag_cut.kind == IRON_BAG_CUT_EOS) {
+        is_possible = is_possible && bag->samples <= m->tokens;
+    }
+    REFUSE_IF(!is_possible,
+              "%.80s: a bag of %" PRIu64 " samples, which is impossible for %" PRIu64
+              " tokens; the manifest is damaged",
+              name, bag->samples, m->tokens);
+    return IRON_OK;
+}
+
 static iron_status check_manifest(const iron_manifest *m, const char *name, iron_error *err) {
     IRON_TRY(check_range(m, name, err));
+    IRON_TRY(check_bag(m, name, err));
     REFUSE_IF(m->parts == 0 && m->tokens != m->stream_tokens,
               "%.80s is not of a part, but has only %" PRIu64 " tokens of %" PRIu64, name,
               m->tokens, m->stream_tokens);
@@ -493,6 +529,25 @@ static iron_status get_file_seal(const fields *f, const char *path, iron__manife
     return IRON_OK;
 }
 
+/* What a table or a compressed file adds. */
+static iron_status get_container(const fields *f, const char *path, iron__manifest_entry *file,
+                                 iron_error *err) {
+    const char *compression = iron__json_get_text(iron__json_member(f->object, "compression"));
+    const char *column = iron__json_get_text(iron__json_member(f->object, "column"));
+
+    IRON_FAIL_IF((iron__json_member(f->object, "compression") && !compression) ||
+                     (compression && strlen(compression) >= sizeof file->compression),
+                 err, IRON_E_FORMAT, "%.100s: \"compression\" of %.60s is not a short text",
+                 f->path, path);
+    IRON_FAIL_IF(iron__json_member(f->object, "column") && !column, err, IRON_E_FORMAT,
+                 "%.100s: \"column\" of %.60s is not a text", f->path, path);
+    if (compression)
+        snprintf(file->compression, sizeof file->compression, "%s", compression);
+    if (column && !(file->column = strdup(column)))
+        return out_of_memory(err, f->path);
+    return IRON_OK;
+}
+
 static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry *file,
                             iron_error *err) {
     const char *path = NULL, *format = NULL, *dtype = NULL;
@@ -508,6 +563,7 @@ static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry
     IRON_FAIL_IF(strlen(format) == 0 || strlen(format) >= sizeof file->format, err, IRON_E_FORMAT,
                  "%.100s: format \"%.40s\" of %.60s is empty or too long", f->path, format, path);
     snprintf(file->format, sizeof file->format, "%s", format);
+    IRON_TRY(get_container(f, path, file, err));
     IRON_TRY(get_sample(f, path, file, err));
     if (has_seal)
         IRON_TRY(get_file_seal(f, path, file, err));
@@ -571,6 +627,22 @@ static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err
     return IRON_OK;
 }
 
+/* "bag": {"cut": "sample=2048", "bag": "..."}, or none. */
+static iron_status get_bag(const fields *f, iron_manifest *m, iron_error *err) {
+    fields bag = {f->path, iron__json_member(f->object, "bag")};
+    const char *cut = NULL, *text = NULL;
+    iron_error why = {0};
+
+    if (!bag.object || bag.object->kind == IRON_JSON_NULL)
+        return IRON_OK;
+    IRON_TRY(get_text(&bag, "cut", &cut, err));
+    IRON_TRY(get_text(&bag, "bag", &text, err));
+    IRON_FAIL_IF(iron_bag_cut_parse(cut, &m->bag_cut, &why) != IRON_OK ||
+                     iron_bag_parse(text, &m->bag, &why) != IRON_OK,
+                 err, IRON_E_FORMAT, "%.90s: %.140s", f->path, why.text);
+    return IRON_OK;
+}
+
 static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
     IRON_TRY(get_schema(f, m, err));
     IRON_TRY(get_seal(f, m, err));
@@ -578,6 +650,7 @@ static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *e
     IRON_TRY(get_statistics(f, m, err));
     IRON_TRY(get_files(f, m, err));
     IRON_TRY(get_chunks(f, m, err));
+    IRON_TRY(get_bag(f, m, err));
     return check_manifest(m, f->path, err);
 }
 
@@ -839,6 +912,10 @@ static void write_files(iron_json_writer *j, const iron_manifest *m) {
         iron_json_open(j, NULL, '{');
         write_path(j, f->path);
         iron_json_text(j, "format", f->format);
+        if (f->column)
+            iron_json_text(j, "column", f->column);
+        if (f->compression[0])
+            iron_json_text(j, "compression", f->compression);
         iron_json_text(j, "dtype", iron_dtype_name(f->dtype));
         iron_json_number(j, "first", f->first);
         iron_json_number(j, "tokens", f->tokens);
@@ -871,6 +948,19 @@ static void write_chunks(iron_json_writer *j, const iron_manifest *m) {
     iron_json_close(j, ']');
 }
 
+static void write_bag(iron_json_writer *j, const iron_manifest *m) {
+    char cut[IRON_BAG_CUT_TEXT], text[IRON_BAG_TEXT];
+
+    if (m->bag_cut.kind == IRON_BAG_CUT_NONE)
+        return;
+    iron_bag_cut_format(&m->bag_cut, cut);
+    iron_bag_format(&m->bag, text);
+    iron_json_open(j, "bag", '{');
+    iron_json_text(j, "cut", cut);
+    iron_json_text(j, "bag", text);
+    iron_json_close(j, '}');
+}
+
 static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_writer j = {.to = to};
     char schema[32];
@@ -883,6 +973,7 @@ static void write_document(FILE *to, const iron_manifest *m) {
     write_words(&j, &m->words);
     write_range(&j, m);
     write_statistics(&j, m);
+    write_bag(&j, m);
     write_files(&j, m);
     write_chunks(&j, m);
     iron_json_close(&j, '}');

@@ -5,7 +5,7 @@
  * Words and statistics merge in any order. A chunk that a cut goes through is in two parts, with
  * its own positions in both: its pieces add up, and the smaller mark is the chunk's. The words of a
  * file add up, too: the part in which a quad of the file begins has read the rest of the quad from
- * the next part. The result is the same manifest that one scan of the whole stream gives.
+ * the next part. Likewise the bag of a part is of the samples that begin in it. The result is the same manifest that one scan of the whole stream gives.
  */
 #include "core/fail.h"
 #include "digest/digest_internal.h"
@@ -75,6 +75,10 @@ static const char *difference(const iron_manifest *a, const iron_manifest *b) {
         return "size of chunks";
     if (a->vocab != b->vocab)
         return "vocabulary";
+    if (a->bag_cut.kind != b->bag_cut.kind || a->bag_cut.value != b->bag_cut.value)
+        return a->bag_cut.kind == IRON_BAG_CUT_NONE || b->bag_cut.kind == IRON_BAG_CUT_NONE
+                   ? "bags: not all have one"
+                   : "cut into samples";
     return has_same_files(a, b) ? NULL : "list of files";
 }
 
@@ -177,8 +181,9 @@ static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron
 
         *f = from->files[to->file_count];
         f->path = strdup(f->path);
+        f->column = f->column ? strdup(f->column) : NULL;
         f->words = (iron__seal_words){0, 0, 0, 0};
-        if (!f->path)
+        if (!f->path || (from->files[to->file_count].column && !f->column))
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
     }
     return IRON_OK;
@@ -188,6 +193,7 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
     m->tokens = m->stream_tokens = like->stream_tokens;
     m->vocab = like->vocab;
     m->chunk_tokens = like->chunk_tokens;
+    m->bag_cut = like->bag_cut;
     m->has_file_seals = true; /* unless a part has none */
     m->stats = iron__token_stats_neutral();
     m->chunk_count = (size_t)iron__manifest_chunks_of(0, m->tokens, m->chunk_tokens);
@@ -201,6 +207,7 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
 
 static void add_part(iron_manifest *m, const iron_manifest *part) {
     m->words = iron__seal_merge(m->words, part->words);
+    iron_bag_merge(&m->bag, &part->bag);
     m->has_file_seals = m->has_file_seals && part->has_file_seals;
     for (size_t k = 0; k < m->file_count; k++)
         m->files[k].words = iron__seal_merge(m->files[k].words, part->files[k].words);

@@ -17,9 +17,10 @@
  * their borders, and each cut goes block by block through the row twice: at the stream's positions,
  * with statistics, and at the chunk's; then once through the marks. If there are several files,
  * the piece is also cut at their borders and sealed at the files' positions, while it is still in
- * the cache. The only file of a stream has the stream's seal.
+ * the cache. The only file of a stream has the stream's seal. If a bag is wanted, the piece then
+ * goes through the thread's cutter (bag.c).
  */
-#include "digest/digest_internal.h"
+#include "digest/bag.h"
 
 #include "core/cpu.h"
 #include "core/fail.h"
@@ -92,6 +93,9 @@ typedef struct scan_job {
     bool lists_files, samples_files; /* what the manifest says about files */
     bool seals_files;                /* implied by samples and chunks: such manifests are written */
     file_seals files; /* without memory: the seals of files are not wanted, or are the stream's */
+    bool is_bag_only; /* neither seals nor statistics are wanted */
+    bool has_bag;
+    iron__bag_job bag; /* if has_bag */
 } scan_job;
 
 /* What a thread has for itself. */
@@ -100,6 +104,7 @@ typedef struct worker {
     iron__token_stats stats;
     char *buffer;   /* of a piece read from files */
     uint32_t *wide; /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
+    iron__bag_cutter cutter;
 } worker;
 
 /* The threads, and the tokens that they work on. */
@@ -144,9 +149,10 @@ static iron_status choose_backend(scan_job *s, iron_error *err) {
 
     IRON_TRY(iron__gpu_choose(iron__gpu_is_auto(o->backend) ? "cpu" : o->backend, o->device,
                               &s->backend, err));
-    IRON_FAIL_IF(s->backend != cpu && (o->chunk_tokens || s->seals_files || !is_whole), err,
-                 IRON_E_UNSUPPORTED, "manifests and parts are made on the CPU; omit --backend %s",
-                 o->backend);
+    IRON_FAIL_IF(s->backend != cpu &&
+                     (o->chunk_tokens || s->seals_files || s->has_bag || !is_whole),
+                 err, IRON_E_UNSUPPORTED,
+                 "manifests, parts and bags are made on the CPU; omit --backend %s", o->backend);
     return IRON_OK;
 }
 
@@ -186,6 +192,8 @@ static iron_status set_range(scan_job *s, iron_error *err) {
                  "a range of %" PRIu64 " tokens from position %" PRIu64
                  " on; the stream has %" PRIu64,
                  s->count, s->first, s->stream_tokens);
+    if (s->is_bag_only) /* samples may begin anywhere */
+        return IRON_OK;
     IRON_FAIL_IF(s->first % 4 != 0 || (s->count % 4 != 0 && s->first + s->count < s->stream_tokens),
                  err, IRON_E_ARG,
                  "a range of positions %" PRIu64 " to %" PRIu64
@@ -580,10 +588,12 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
                                 p.first, err));
     if (scan->options.chunk_tokens)
         add_chunks(scan, &p, r->w);
-    else
+    else if (!scan->is_bag_only)
         add_plain(scan, &p, r->w);
     if (scan->files.words)
         add_files(scan, &p, r->w);
+    if (scan->has_bag && scan->is_seekable)
+        iron__bag_add(&r->w->cutter, &p.view);
     r->first += count;
     r->count -= count;
     r->readable -= count;
@@ -623,6 +633,27 @@ static iron_status scan_files_piece(iron__parallel_source *at, piece_rest *r,
     return IRON_OK;
 }
 
+static iron__bag_buffer bag_buffer(void *context, uint32_t index) {
+    const workers *all = context;
+
+    return (iron__bag_buffer){all->each[index].buffer, buffer_tokens(all->scan->dtype)};
+}
+
+static iron__bag_cutter *bag_cutter(void *context, uint32_t index) {
+    return &((const workers *)context)->each[index].cutter;
+}
+
+/* The same with the bag of the samples that begin in the piece. */
+static iron_status scan_files_samples(const workers *all, uint32_t index, piece_rest *r,
+                                      const atomic_bool *stop, iron_error *err) {
+    iron__bag_buffer buffer = bag_buffer((void *)all, index);
+    iron__bag_cutter *cutter = &r->w->cutter;
+
+    IRON_TRY(iron__bag_begin(&all->scan->bag, cutter, all->at, r->first, r->count, stop, err));
+    IRON_TRY(scan_files_piece(all->at, r, stop, err));
+    return iron__bag_end(&all->scan->bag, cutter, all->at, &buffer, stop, err);
+}
+
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
                               const atomic_bool *stop, iron_error *err) {
     const workers *all = context;
@@ -633,6 +664,8 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                     .count = smaller(all->piece_tokens, left),
                     .readable = left + all->ahead};
 
+    if (all->at && all->scan->has_bag)
+        return scan_files_samples(all, index, &r, stop, err);
     if (all->at)
         return scan_files_piece(all->at, &r, stop, err);
     return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count, err);
@@ -647,8 +680,10 @@ static size_t piece_tokens_of(const scan_job *scan, uint64_t tokens, bool reads_
 }
 
 static void workers_deinit(workers *all) {
-    for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++)
+    for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
+        iron__bag_cutter_deinit(&all->each[k].cutter);
         iron__release(iron__allocator_default(), all->each[k].buffer);
+    }
     iron__release(iron__allocator_default(), all->each);
     iron__thread_pool_destroy(all->pool);
 }
@@ -676,6 +711,8 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
         if (!w->buffer)
             return IRON_E_NOMEM;
         w->wide = (uint32_t *)(void *)(w->buffer + buffer_bytes);
+        if (all->scan->has_bag)
+            iron__bag_cutter_init(&w->cutter, &all->scan->bag, w->wide);
     }
     return IRON_OK;
 }
@@ -714,6 +751,16 @@ static void workers_finish(const workers *all) {
     }
 }
 
+static iron_status finish_bag(workers *all, iron_error *err) {
+    iron__bag_threads threads = {.pool = all->pool,
+                                 .at = all->at,
+                                 .cutter = bag_cutter,
+                                 .buffer = bag_buffer,
+                                 .context = all};
+
+    return all->scan->has_bag ? iron__bag_finish(&all->scan->bag, &threads, err) : IRON_OK;
+}
+
 static iron_status scan_files(scan_job *scan, iron_error *err) {
     uint64_t before = iron__source_position(scan->source);
     workers all = {.scan = scan,
@@ -732,6 +779,8 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
     if (status == IRON_OK)
         status = workers_run(&all, err);
     if (status == IRON_OK)
+        status = finish_bag(&all, err);
+    if (status == IRON_OK)
         workers_finish(&all);
     workers_deinit(&all);
     iron__parallel_source_close(all.at);
@@ -745,8 +794,9 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
 
 typedef struct pipe_slot {
     char *tokens;
-    size_t count;       /* 0: the stream has ended */
-    size_t files_known; /* how many files end in it or before, as far as the reader knew */
+    size_t count;        /* 0: the stream has ended */
+    size_t files_known;  /* how many files end in it or before, as far as the reader knew */
+    iron__block *starts; /* of rows, if they are wanted */
 } pipe_slot;
 
 typedef struct pipe_scan {
@@ -755,11 +805,13 @@ typedef struct pipe_scan {
     char *memory;
     /* the reader's; the slots' entries are handed over with the slots */
     size_t files_known, slot_files_known[SLOTS];
+    iron__block slot_starts[SLOTS + 1]; /* of rows; the last are those found at the end */
+    iron_status starts_status;
+    iron_error starts_error;
 } pipe_scan;
 
 /* Called by the reader: only here the source can be asked about its files. */
-static void note_file_ends(void *context, const iron__ring_piece *read) {
-    pipe_scan *p = context;
+static void note_file_ends(pipe_scan *p, const iron__ring_piece *read) {
     file_seals *files = &p->scan->files;
 
     while (p->files_known < files->count) {
@@ -773,6 +825,24 @@ static void note_file_ends(void *context, const iron__ring_piece *read) {
     p->slot_files_known[read->slot] = p->files_known;
 }
 
+/* Called by the reader, too: where the rows begin that were just read. */
+static void note_starts(pipe_scan *p, const iron__ring_piece *read) {
+    iron__block *starts = &p->slot_starts[read->count > 0 ? read->slot : SLOTS];
+
+    starts->place_count = 0;
+    if (p->starts_status == IRON_OK)
+        p->starts_status = iron__source_take_starts(p->scan->source, starts, &p->starts_error);
+}
+
+static void note_slot(void *context, const iron__ring_piece *read) {
+    pipe_scan *p = context;
+
+    if (p->scan->files.words)
+        note_file_ends(p, read);
+    if (p->scan->has_bag && p->scan->bag.has_starts)
+        note_starts(p, read);
+}
+
 static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
     size_t index = 0;
 
@@ -780,7 +850,21 @@ static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
     IRON_TRY(iron__ring_next(p->ring, &index, &s->count, err));
     s->tokens = p->memory + index * SLOT_STRIDE;
     s->files_known = s->count > 0 ? p->slot_files_known[index] : p->scan->files.count;
-    return IRON_OK;
+    s->starts = &p->slot_starts[s->count > 0 ? index : SLOTS];
+    if (s->count == 0 && p->starts_status != IRON_OK && err)
+        *err = p->starts_error;
+    return s->count == 0 ? p->starts_status : IRON_OK;
+}
+
+/* Samples of a pipe follow each other: one thread cuts and seals them. At the end, a slot without
+ * tokens. */
+static iron_status add_slot_samples(workers *all, const pipe_slot *slot, iron_error *err) {
+    iron__tokens_view view = {all->scan->dtype, slot->tokens, slot->count};
+
+    if (!all->scan->has_bag)
+        return IRON_OK;
+    return iron__bag_add_pipe(&all->each[0].cutter, &view,
+                              all->scan->bag.has_starts ? slot->starts : NULL, err);
 }
 
 static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
@@ -797,10 +881,14 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
         if (all->ahead > 0)
             memcpy(now.tokens + now.count * width, next.tokens, (size_t)all->ahead * width);
         IRON_TRY(workers_run(all, err));
+        IRON_TRY(add_slot_samples(all, &now, err));
         all->first += now.count;
         iron__ring_free(p->ring);
         IRON_TRY(scan_progress(all->scan, all->first, err));
     }
+    IRON_TRY(add_slot_samples(all, &now, err));
+    if (all->scan->has_bag)
+        iron__bag_finish_pipe(&all->scan->bag, &all->each[0].cutter);
     return IRON_OK;
 }
 
@@ -815,7 +903,7 @@ static iron_status scan_pipe(scan_job *scan, iron_error *err) {
                             .slot_bytes = SLOT_BYTES,
                             .readers = 1,
                             .allocator = allocator,
-                            .filled = scan->files.words ? note_file_ends : NULL,
+                            .filled = note_slot,
                             .context = &p};
     iron_status status = workers_init(&all, SLOT_BYTES / iron_dtype_bytes(scan->dtype), false, err);
 
@@ -834,6 +922,8 @@ static iron_status scan_pipe(scan_job *scan, iron_error *err) {
         workers_finish(&all);
     }
     iron__ring_destroy(p.ring);
+    for (size_t k = 0; k <= SLOTS; k++)
+        iron__block_clear(&p.slot_starts[k]);
     iron__release(allocator, p.memory);
     workers_deinit(&all);
     return status;
@@ -936,6 +1026,18 @@ static iron_status note_sample(const scan_job *s, size_t index, iron__manifest_e
     return IRON_OK;
 }
 
+static iron_status note_container(const scan_job *s, size_t index, iron__manifest_entry *f,
+                                  iron_error *err) {
+    const char *column = iron_source_file_column(s->source, index);
+    const char *compression = iron_source_file_compression(s->source, index);
+
+    if (compression)
+        snprintf(f->compression, sizeof f->compression, "%s", compression);
+    if (column && !(f->column = strdup(column)))
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    return IRON_OK;
+}
+
 /* Prepares the seals of files; for one file nothing is needed. */
 static iron_status file_seals_init(scan_job *s, iron_error *err) {
     file_seals *files = &s->files;
@@ -978,6 +1080,7 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
         if (!f->path)
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
         strncpy(f->format, iron_source_file_format(s->source, m->file_count), sizeof f->format - 1);
+        IRON_TRY(note_container(s, m->file_count, f, err));
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
         f->first = next_first;
         f->tokens = iron_source_file_tokens(s->source, m->file_count);
@@ -1013,11 +1116,16 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
         s->stream_tokens = s->count;
     m->tokens = s->count;
     m->stream_tokens = s->stream_tokens;
+    if (s->has_bag) {
+        m->bag = s->bag.sums;
+        m->bag_cut = s->bag.cut;
+    }
     return s->lists_files ? list_files(s, err) : IRON_OK;
 }
 
 static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_options *options,
                             iron_manifest **out, iron_error *err) {
+    iron__bag_range range;
     iron_status status;
 
     *out = NULL;
@@ -1029,14 +1137,22 @@ static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_op
     s->threads = options->threads ? options->threads : iron__cpu_threads();
     s->dtype = iron_source_dtype(source);
     s->is_seekable = iron__source_is_seekable(source);
+    s->has_bag = options->bag.kind != IRON_BAG_CUT_NONE;
     IRON_TRY(choose_backend(s, err));
     IRON_TRY(set_range(s, err));
     IRON_TRY(check_chunk_count(s, err));
     s->manifest = calloc(1, sizeof *s->manifest);
     if (!s->manifest)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a manifest");
+    range = (iron__bag_range){s->first, s->count, options->part};
     pthread_mutex_init(&s->mutex, NULL);
-    status = fill_manifest(s, err);
+    status = s->has_bag ? iron__bag_job_init(&s->bag, source, options->bag,
+                                             s->is_seekable ? &range : NULL, err)
+                        : IRON_OK;
+    if (status == IRON_OK)
+        status = fill_manifest(s, err);
+    if (s->has_bag)
+        iron__bag_job_deinit(&s->bag);
     pthread_mutex_destroy(&s->mutex);
     file_seals_deinit(&s->files);
     if (status == IRON_OK)
@@ -1056,6 +1172,13 @@ iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_
 iron_status iron__scan_with_file_seals(iron_source *source, const iron_scan_options *options,
                                        iron_manifest **out, iron_error *err) {
     scan_job s = {.lists_files = true, .seals_files = true};
+
+    return run_scan(&s, source, options, out, err);
+}
+
+iron_status iron__scan_bag(iron_source *source, const iron_scan_options *options,
+                           iron_manifest **out, iron_error *err) {
+    scan_job s = {.is_bag_only = true};
 
     return run_scan(&s, source, options, out, err);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * documents.c: where the documents of a token file end, as the index beside it says: Megatron's
- * P.idx and datatrove's X.ds.index. Opening the tokens has checked the whole index (megatron.c and
- * ds.c describe the files); here it is read again, in pieces, because it may have hundreds of
- * millions of entries.
+ * documents.c: the documents of a token file: as the index beside it says (Megatron's P.idx and
+ * datatrove's X.ds.index), or the rows of a table. Opening the tokens has checked the whole index
+ * (megatron.c and ds.c describe the files); here it is read again, in pieces, because it may have
+ * hundreds of millions of entries. The rows of a table are found block by block.
+ *
+ * The first document begins with the file's first token, the others where the one before ends.
  */
 #include <iron/iron_digest.h>
 
@@ -30,20 +32,43 @@ typedef struct entry_window {
     unsigned char data[8 * PIECE];
 } entry_window;
 
+/* The rows of a table, of which one block is known. */
+typedef struct table_rows {
+    const iron__table *table; /* NULL: documents of an index */
+    iron__input in;
+    size_t block;     /* its number, if it is known */
+    size_t at;        /* the next row of it */
+    iron__block rows; /* where its rows begin in the file */
+    bool is_known;
+} table_rows;
+
 struct iron_documents {
     iron__sidecar index;
     uint64_t tokens; /* of the file */
     uint64_t width;
-    uint64_t count, next; /* documents, and how many have been read */
-    uint64_t last;        /* end of the document before */
+    uint64_t count; /* documents */
+    uint64_t next;  /* of an index: the next document */
+    uint64_t last;  /* the last beginning or end that was read */
+    uint64_t read;  /* how many ends were read */
     bool is_megatron;
+    bool is_searching;    /* single entries are read, not windows */
     entry_window ends;    /* of documents: Megatron counts in sequences, ds in tokens */
     entry_window offsets; /* Megatron: where each sequence begins, in bytes */
+    table_rows rows;
 };
 
 static iron_status load_entry(const iron_documents *d, entry_window *w, uint64_t k, uint64_t *value,
                               iron_error *err) {
-    if (k < w->first || k >= w->first + w->held) {
+    bool is_held = k >= w->first && k < w->first + w->held;
+
+    if (!is_held && d->is_searching) {
+        unsigned char one[8];
+
+        IRON_TRY(iron__sidecar_read(&d->index, w->at + 8 * k, one, sizeof one, err));
+        *value = iron__load_u64(one);
+        return IRON_OK;
+    }
+    if (!is_held) {
         uint64_t left = w->count - k;
         size_t some = left < PIECE ? (size_t)left : PIECE;
 
@@ -74,59 +99,208 @@ static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
     return IRON_OK;
 }
 
+iron__cut iron__source_cut(const iron_source *source, size_t index) {
+    const iron__format_layout *layout = iron__source_layout(source, index);
+
+    if (layout->table || layout->stream)
+        return IRON_CUT_ROWS;
+    return layout->format && layout->documents != IRON_COUNT_UNKNOWN ? IRON_CUT_DOCUMENTS
+                                                                     : IRON_CUT_NONE;
+}
+
+static iron_status open_index(iron_documents *d, const char *path, bool *is_there,
+                              iron_error *err) {
+    char *beside = d->is_megatron
+                       ? iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx")
+                       : iron__path_beside(path, 0, ".index");
+
+    IRON_TRY(iron__sidecar_open(beside, &d->index, is_there, err));
+    if (!*is_there)
+        return IRON_OK;
+    if (d->is_megatron)
+        return read_megatron_header(d, err);
+    d->count = d->index.bytes / 8;
+    d->ends = (entry_window){.count = d->count};
+    return IRON_OK;
+}
+
 iron_status iron_documents_open(const iron_source *source, size_t index, iron_documents **out,
                                 iron_error *err) {
     const char *path = iron_source_file(source, index);
-    const char *format = path ? iron_source_file_format(source, index) : "";
-    bool is_megatron = strcmp(format, "megatron") == 0, is_there = false;
+    const iron__format_layout *layout = path ? iron__source_layout(source, index) : NULL;
+    bool is_there = true;
     iron_documents *d;
     iron_status status;
 
     *out = NULL;
-    if (!is_megatron && strcmp(format, "ds") != 0)
+    /* the rows of a pipe are known only when it is read */
+    if (!layout || iron__source_cut(source, index) == IRON_CUT_NONE || layout->stream)
         return IRON_OK;
     d = calloc(1, sizeof *d);
     if (!d)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an index");
+    d->index.fd = -1;
     d->tokens = iron_source_file_tokens(source, index);
     d->width = iron_dtype_bytes(iron_source_dtype(source));
-    status = iron__sidecar_open(
-        is_megatron ? iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx")
-                    : iron__path_beside(path, 0, ".index"),
-        &d->index, &is_there, err);
-    if (status == IRON_OK && is_there && is_megatron) {
-        status = read_megatron_header(d, err);
-    } else if (status == IRON_OK && is_there) {
-        d->count = d->index.bytes / 8;
-        d->ends = (entry_window){.count = d->count};
+    d->is_megatron = strcmp(iron_source_file_format(source, index), "megatron") == 0;
+    d->rows.in = (iron__input){.path = path, .bytes = layout->bytes, .fd = -1};
+    if (layout->table) {
+        d->rows.table = layout->table;
+        d->count = layout->table->rows;
+        status = iron__input_open(&d->rows.in, err);
+    } else {
+        status = open_index(d, path, &is_there, err);
     }
-    if (status != IRON_OK || !is_there) {
+    if (status == IRON_OK && is_there)
+        *out = d;
+    else
         iron_documents_close(d);
-        return status;
-    }
-    *out = d;
-    return IRON_OK;
+    return status;
 }
 
 void iron_documents_close(iron_documents *documents) {
     if (!documents)
         return;
-    iron__sidecar_close(&documents->index);
+    if (documents->index.fd >= 0)
+        iron__sidecar_close(&documents->index);
+    iron__input_close(&documents->rows.in);
+    iron__block_clear(&documents->rows.rows);
     free(documents);
 }
 
-/* The first token after document k. */
-static iron_status find_end(iron_documents *d, uint64_t k, uint64_t *end, iron_error *err) {
+/* Where document k of an index begins. */
+static iron_status find_start(iron_documents *d, uint64_t k, uint64_t *start, iron_error *err) {
     uint64_t sequence;
 
-    if (!d->is_megatron)
-        return load_entry(d, &d->ends, k, end, err);
-    IRON_TRY(load_entry(d, &d->ends, k, &sequence, err));
-    *end = d->tokens;
-    if (sequence >= d->offsets.count) /* it ends with the last sequence */
+    *start = 0;
+    if (k == 0)
         return IRON_OK;
-    IRON_TRY(load_entry(d, &d->offsets, sequence, end, err));
-    *end /= d->width;
+    if (!d->is_megatron)
+        return load_entry(d, &d->ends, k - 1, start, err);
+    IRON_TRY(load_entry(d, &d->ends, k - 1, &sequence, err));
+    *start = d->tokens;
+    if (sequence >= d->offsets.count) /* the one before ends with the last sequence */
+        return IRON_OK;
+    IRON_TRY(load_entry(d, &d->offsets, sequence, start, err));
+    *start /= d->width;
+    return IRON_OK;
+}
+
+static iron_status load_rows(table_rows *r, size_t block, const atomic_bool *stop,
+                             iron_error *err) {
+    r->at = 0;
+    if (r->is_known && r->block == block)
+        return IRON_OK;
+    r->is_known = false;
+    r->rows.place_count = 0;
+    IRON_TRY(iron__table_row_starts(r->table, &r->in, block, &r->rows, stop, err));
+    r->block = block;
+    r->is_known = true;
+    return IRON_OK;
+}
+
+/* Rows that begin at a position may be in two blocks: empty ones at the end of the first. */
+static iron_status seek_row(table_rows *r, uint64_t position, const atomic_bool *stop,
+                            iron_error *err) {
+    const iron__table *t = r->table;
+    size_t low = 0, high = t->block_count;
+
+    while (low < high) { /* the first block that ends at the position or after it */
+        size_t middle = low + (high - low) / 2;
+
+        if (t->blocks[middle].first + iron__table_block_tokens(t, middle) < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low >= t->block_count) {
+        r->block = t->block_count;
+        r->is_known = false;
+        return IRON_OK;
+    }
+    IRON_TRY(load_rows(r, low, stop, err));
+    while (r->at < r->rows.place_count && r->rows.places[r->at] < position)
+        r->at++;
+    return IRON_OK;
+}
+
+iron_status iron__documents_seek(iron_documents *documents, uint64_t position,
+                                 const atomic_bool *stop, iron_error *err) {
+    iron_documents *d = documents;
+    uint64_t low = 0, high = d->count, start;
+    iron_status status = IRON_OK;
+
+    d->last = position;
+    if (d->rows.table)
+        return seek_row(&d->rows, position, stop, err);
+    d->is_searching = true;
+    while (low < high && status == IRON_OK) {
+        uint64_t middle = low + (high - low) / 2;
+
+        status = find_start(d, middle, &start, err);
+        if (start < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    d->is_searching = false;
+    d->next = low;
+    return status;
+}
+
+/* The next row, from the block after this one if need be. */
+static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, const atomic_bool *stop,
+                            iron_error *err) {
+    *is_there = false;
+    while (r->block < r->table->block_count) {
+        if (!r->is_known)
+            IRON_TRY(load_rows(r, r->block, stop, err));
+        if (r->at < r->rows.place_count) {
+            *start = r->rows.places[r->at++];
+            *is_there = true;
+            return IRON_OK;
+        }
+        if (r->block + 1 >= r->table->block_count)
+            return IRON_OK;
+        IRON_TRY(load_rows(r, r->block + 1, stop, err));
+    }
+    return IRON_OK;
+}
+
+iron_status iron__documents_next(iron_documents *documents, uint64_t *start, bool *is_there,
+                                 const atomic_bool *stop, iron_error *err) {
+    iron_documents *d = documents;
+    const char *name = d->rows.table ? d->rows.in.path : d->index.path;
+
+    *is_there = d->next < d->count;
+    if (d->rows.table)
+        IRON_TRY(next_row(&d->rows, start, is_there, stop, err));
+    else if (*is_there)
+        IRON_TRY(find_start(d, d->next, start, err));
+    if (!*is_there)
+        return IRON_OK;
+    IRON_FAIL_IF(*start < d->last || *start > d->tokens, err, IRON_E_FORMAT,
+                 "%.100s: a document begins at token %" PRIu64 ", expected %" PRIu64 " to %" PRIu64
+                 "; it changed while being read",
+                 name, *start, d->last, d->tokens);
+    d->last = *start;
+    d->next++;
+    return IRON_OK;
+}
+
+/* A document ends where the next one begins, and the last with the file. */
+static iron_status find_end(iron_documents *d, uint64_t k, uint64_t *end, iron_error *err) {
+    bool is_there = true;
+
+    *end = d->tokens;
+    if (!d->rows.table) /* an index has an entry for the last, too */
+        return find_start(d, k + 1, end, err);
+    if (k == 0)
+        IRON_TRY(iron__documents_next(d, end, &is_there, NULL, err));
+    *end = d->tokens;
+    if (k + 1 < d->count)
+        IRON_TRY(iron__documents_next(d, end, &is_there, NULL, err));
+    IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read", d->rows.in.path);
     return IRON_OK;
 }
 
@@ -135,28 +309,37 @@ iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_
     iron_documents *d = documents;
 
     *count = 0;
-    while (*count < room && d->next < d->count) {
+    while (*count < room && d->read < d->count) {
         uint64_t end;
 
-        IRON_TRY(find_end(d, d->next, &end, err));
+        IRON_TRY(find_end(d, d->read, &end, err));
         IRON_FAIL_IF(end < d->last || end > d->tokens, err, IRON_E_FORMAT,
                      "%.100s: document %" PRIu64 " ends at token %" PRIu64 ", expected %" PRIu64
                      " to %" PRIu64 "; it changed while being read",
-                     d->index.path, d->next, end, d->last, d->tokens);
+                     d->rows.table ? d->rows.in.path : d->index.path, d->read, end, d->last,
+                     d->tokens);
         d->last = ends[(*count)++] = end;
-        d->next++;
+        d->read++;
     }
     return IRON_OK;
-}
-
-iron__cut iron__source_cut(const iron_source *source, size_t index) {
-    (void)source, (void)index;
-    return IRON_CUT_NONE;
 }
 
 iron_status iron__source_starts(const iron_source *source, size_t index, uint64_t first,
                                 uint64_t end, iron__block *places, const atomic_bool *stop,
                                 iron_error *err) {
-    (void)source, (void)index, (void)first, (void)end, (void)places, (void)stop, (void)err;
-    return IRON_OK;
+    iron_documents *d = NULL;
+    bool is_there = false;
+    uint64_t start = 0;
+    iron_status status = iron_documents_open(source, index, &d, err);
+
+    if (status == IRON_OK && d)
+        status = iron__documents_seek(d, first, stop, err);
+    while (status == IRON_OK && d) {
+        status = iron__documents_next(d, &start, &is_there, stop, err);
+        if (status != IRON_OK || !is_there || start > end || (start == end && end < d->tokens))
+            break;
+        status = iron__block_add_place(places, start, err);
+    }
+    iron_documents_close(d);
+    return status;
 }

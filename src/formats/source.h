@@ -19,6 +19,8 @@
 
 struct iron__format_layout;
 struct iron__block;
+struct iron__input;
+typedef struct iron_documents iron_documents;
 
 iron_status iron__source_options_check(const iron_source_options *options, iron_error *err);
 
@@ -42,11 +44,11 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
 /* The layout of a file, as found when the source was opened. */
 const struct iron__format_layout *iron__source_layout(const iron_source *source, size_t index);
 
-/* Reads tokens of a file that has a name and whose tokens are not simply its bytes: big-endian, or
- * an array in Fortran order. They must exist. May be called from any thread. */
-iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
-                                        void *tokens, size_t count, const atomic_bool *stop,
-                                        iron_error *err);
+/* Reads tokens of a regular file whose tokens are not simply its bytes: big-endian, a table,
+ * compressed. They must exist; `in` is the file, open. May be called from any thread. */
+iron_status iron__source_read_converted(const iron_source *source, size_t index,
+                                        const struct iron__input *in, uint64_t first, void *tokens,
+                                        size_t count, const atomic_bool *stop, iron_error *err);
 
 /* Rows of tables and documents of indexes (documents.c): what a file's format cuts it into. */
 typedef enum iron__cut { IRON_CUT_NONE, IRON_CUT_ROWS, IRON_CUT_DOCUMENTS } iron__cut;
@@ -60,6 +62,13 @@ iron__cut iron__source_cut(const iron_source *source, size_t index);
 iron_status iron__source_starts(const iron_source *source, size_t index, uint64_t first,
                                 uint64_t end, struct iron__block *places, const atomic_bool *stop,
                                 iron_error *err);
+
+/* The same as a walk: the documents of a file that begin at `position` or later, one after the
+ * other; then *is_there is false. The object belongs to one thread at a time. */
+iron_status iron__documents_seek(iron_documents *documents, uint64_t position,
+                                 const atomic_bool *stop, iron_error *err);
+iron_status iron__documents_next(iron_documents *documents, uint64_t *start, bool *is_there,
+                                 const atomic_bool *stop, iron_error *err);
 
 /* The same for a source that is read in order: after `note`, take_starts gives the positions in the
  * stream of the rows that begin in what was read since the last call. */
