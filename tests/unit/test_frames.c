@@ -157,7 +157,7 @@ static void parts_of_every_codec_are_found(void **state) {
             bytes plain = make_plain(k + 1, part == 1 ? 50 : 3 * part + 7);
             bytes b = make_parts(file_codecs[c], &plain, part);
 
-            assert_parts(file_codecs[c], &b, &plain, file_codecs[c] == IRON_CODEC_XZ ? 2 : 1);
+            assert_parts(file_codecs[c], &b, &plain, file_codecs[c] == IRON_CODEC_XZ ? 0 : 1);
             bytes_clear(&b);
             bytes_clear(&plain);
         }
