@@ -139,7 +139,7 @@ def table_jobs():
                              "version": 2, "dictionary": "shared" if writer == "arrow" else True})
     for writer, name in (("parquet-wasm", "required.parquet"), ("hyparquet", "required.hyparquet.parquet"),
                          ("arrow", "required.arrow")):
-        jobs.append({"out": str(FILES / name), "writer": writer, "tokens": tokens,
+        jobs.append({"out": str(FILES / name), "writer": writer, "tokens": tokens, "rows": None,
                      "columns": [{"name": "input_ids", "type": "int32", "nullable": False}]})
     return jobs
 
@@ -249,7 +249,8 @@ class SameTokens(ContainerTest):
         paths = [job["out"] for job in JOBS[::5]]
         found = self.sums(*paths, "--threads", 7)
         self.assertEqual({f["seal"] for f in found.values()}, {SEAL})
-        tables = [p for p in paths if "uint16" not in p]  # those of one width
+        wide = self.json("sniff", *paths)
+        tables = [f["file"] for f in wide if f["dtype"] == "u32"]  # those of one width
         [stream] = self.json("sum", "--stream", *tables)
         self.assertEqual(stream["seal"], oracle.seal(TOKENS * len(tables)))
 
@@ -291,11 +292,12 @@ class SameTokens(ContainerTest):
                 self.assertEqual(one["documents"], len(ROWS) if job["rows"] else len(TOKENS))
                 self.assertFalse(one["is_guess"])
                 self.assertIsNone(one["problem"])
-                self.assertEqual(one["column"], "input_ids")
-                names = [c["name"] for c in one["columns"]]
-                self.assertEqual(names, [c["name"] for c in job["columns"]])
-                chosen = one["columns"][names.index("input_ids")]["type"]
-                self.assertIn(job["columns"][-1]["type"].split("<")[-1].strip(">")[-5:], chosen)
+                self.assertEqual(one["rows"], one["documents"])
+                self.assertEqual([c["name"] for c in one["columns"]], [c["name"] for c in job["columns"]])
+                [chosen] = [c for c in one["columns"] if c["is_tokens"]]
+                self.assertEqual(chosen["name"], "input_ids")
+                self.assertIn(job["columns"][-1]["type"].strip(">").rsplit("<")[-1], chosen["type"])
+                self.assertEqual("list" in chosen["type"], bool(job["rows"]))
 
     def test_diff(self):
         self.raw()
@@ -429,10 +431,6 @@ class Columns(ContainerTest):
                 with self.subTest(file=path.name):
                     self.refused("sum", path, "--column", "input_ids", says="input_ids")
 
-    def test_column_of_a_file_without_columns(self):
-        self.write("a.npy", npy([1, 2], "<u2", "H"))
-        self.refused("sum", "a.npy", "--column", "input_ids", says="column")
-
 
 class Values(ContainerTest):
     def test_small_files(self):
@@ -518,15 +516,13 @@ class Pipes(ContainerTest):
 
     def test_files_that_cannot_be_streamed(self):
         """Arrow files and Parquet begin with their end; Arrow files may still be read in order."""
-        result = self.iron("sum", "-", stdin=(FILES / "list-int32.parquet").read_bytes()
-                           if (FILES / "list-int32.parquet").exists()
-                           else (FILES / "list-uint32.parquet").read_bytes())
-        self.assert_error_line(result, says=["parquet", "pipe"])
+        result = self.iron("sum", "-", stdin=(FILES / "list-uint32.parquet").read_bytes())
+        self.assert_error_line(result, says=["parquet", "standard input|pipe"])
         result = self.iron("sum", "-", stdin=(FILES / "list-int32-file.arrow").read_bytes())
         if result.code == 0:
             self.assertEqual(result.text.split()[0], SEAL)
         else:
-            self.assert_error_line(result, says="pipe")
+            self.assert_error_line(result, says="standard input")
 
     def test_standard_input_that_is_a_file(self):
         for name in ("list-int32-file.arrow", "list-uint32.parquet", "list-int32-stream.arrow"):
@@ -638,11 +634,13 @@ class Compressed(IronTest):
         self.refused("sum", "text.zst", "--dtype", "u16", says="text")
 
     def test_raw_overrides(self):
-        data = zstd(pack(TOKENS, "u16"))
-        data += b"\0" * (len(data) % 2)
-        path = self.write("a.zst", data)
-        [found] = self.json("sum", path, "--format", "raw", "--dtype", "u8")
-        self.assertIn(found["seal"], (oracle.seal(list(data)), ))
+        """--format raw is about what is inside: compressed files are still decompressed."""
+        self.write("a.zst", zstd(pack(TOKENS, "u16")))
+        self.assertEqual(self.json("sum", "a.zst", "--format", "raw", "--dtype", "u16")[0]["seal"], SEAL)
+        data = tar(b"some text")
+        self.write("a.tar.gz", gzipped(data))
+        result = self.iron("sum", "a.tar.gz", "--format", "raw", "--dtype", "u8")
+        self.assertEqual((result.code, result.text.split()[0]), (0, oracle.seal(list(data))), str(result))
 
     def test_damage_after_the_end(self):
         for name, data in self.codecs(npy(TOKENS, "<u2", "H")).items():
@@ -820,7 +818,10 @@ class Damage(IronTest):
 
     def sweep(self, name, variants):
         """Runs `iron sum` over all variants of a file: a dict of what was read, by variant."""
-        folder, read, batch = self.dir / "v", {}, []
+        memory = Path("/dev/shm")  # thousands of files
+        folder = Path(tempfile.mkdtemp(prefix="iron-cli-", dir=memory if os.access(memory, os.W_OK) else None))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        read, batch = {}, []
 
         def flush():
             result = self.iron("sum", "--threads", 1, *batch, cwd=folder)
@@ -831,11 +832,11 @@ class Damage(IronTest):
                 self.assertTrue(line.startswith("iron: "), line)
             self.assertEqual(len(lines) + len(errors), len(batch), f"{name}: {lines[:3]} {errors[:3]}")
             read.update({file: seal for seal, file in lines})
-            shutil.rmtree(folder)
+            for file in batch:
+                (folder / file).unlink()
             batch.clear()
 
         for variant, data in variants:
-            folder.mkdir(exist_ok=True)
             (folder / variant).write_bytes(data)
             batch.append(variant)
             if len(batch) == self.BATCH:
