@@ -31,10 +31,17 @@ ROOTS = ("/usr/share/common-licenses", "/usr/share/perl", "/usr/share/perl5", "/
 
 
 class Place:
-    """Where the tokens are: what to give to the command, and whether its documents are known."""
+    """Where the tokens are: one path, or several that are one stream; and whether documents are known."""
 
-    def __init__(self, *args, rows=True, env=None):
-        self.args, self.rows, self.env = [str(a) for a in args], rows, env
+    def __init__(self, *paths, dtype=None, rows=True, env=None):
+        self.paths, self.rows, self.env = [str(p) for p in paths], rows, env
+        self.options = ["--dtype", dtype] if dtype else []
+
+    def moved(self, url, env=None):
+        """The same file below a URL."""
+        place = Place(f"{url}/{Path(self.paths[0]).name}", rows=self.rows, env=env)
+        place.options = self.options
+        return place
 
 
 class Places:
@@ -67,8 +74,8 @@ class Places:
 
     def raw_formats(self):
         tokens = self.tokens
-        self.places["raw-u32"] = Place(self.folder / "raw.u32", "--dtype", "u32", rows=False)
-        self.places["raw-i64"] = Place(self.put("raw.i64", array.array("q", tokens)), "--dtype", "i64", rows=False)
+        self.places["raw-u32"] = Place(self.folder / "raw.u32", dtype="u32", rows=False)
+        self.places["raw-i64"] = Place(self.put("raw.i64", array.array("q", tokens)), dtype="i64", rows=False)
         self.places["npy"] = Place(self.put("a.npy", npy_of(tokens, "<u4")), rows=False)
         self.places["npy-i64"] = Place(self.put("b.npy", npy_of(array.array("q", tokens), "<i8")), rows=False)
         self.places["llmc"] = Place(self.put("llmc.bin", struct.pack("<3i", 20240801, 7, len(tokens)).ljust(1024, b"\0")
@@ -85,7 +92,7 @@ class Places:
         self.put("X.ds.metadata", f"cl100k_base|4\n{len(tokens)}\n1 tokens".encode())
         for k, (row, end) in enumerate(self.shards):  # names in natural order
             self.put(f"shards/part-{k + 7}.bin", self.slice(row, end))
-        self.places["raw-7-files"] = Place(self.folder / "shards", "--dtype", "u32", rows=False)
+        self.places["raw-7-files"] = Place(self.folder / "shards", dtype="u32", rows=False)
 
     def slice(self, row, end) -> bytes:
         return self.tokens[self.starts[row]:self.starts[end]].tobytes()
@@ -133,6 +140,10 @@ class Places:
         containers.write(jobs)
         shutil.rmtree(self.folder / "parts")
         self.places["parquet-7-files"] = Place(self.folder / "parquet")
+        parts = [self.folder / "parquet" / f"train-{k:05}-of-00007.parquet" for k in range(3)]
+        parts += [self.folder / "saved" / f"data-{k:05}-of-00007.arrow" for k in range(3, 6)]
+        last = self.put("last.npy", npy_of(self.tokens[self.starts[self.shards[6][0]]:], "<u4"))
+        self.places["mixed"] = Place(*parts, last, rows=False)
         self.places["save_to_disk"] = Place(containers.hf_state(
             self.folder / "saved", [f"data-{k:05}-of-00007.arrow" for k in range(7)]))
 
@@ -147,18 +158,18 @@ class Places:
                                                                   compression="zstd"))
 
     def compressed(self):
-        raw, options = self.tokens.tobytes(), ("--dtype", "u32")
+        raw, options = self.tokens.tobytes(), {"dtype": "u32", "rows": False}
         if containers.zstandard():
-            self.places["zst"] = Place(self.put("raw.zst", zstd(raw)), *options, rows=False)
-            self.places["zst-frames"] = Place(self.put("frames.zst", zstd(raw, frames=50)), *options, rows=False)
+            self.places["zst"] = Place(self.put("raw.zst", zstd(raw)), **options)
+            self.places["zst-frames"] = Place(self.put("frames.zst", zstd(raw, frames=50)), **options)
             self.places["npy.zst"] = Place(self.put("a.npy.zst", zstd(npy_of(self.tokens, "<u4"), content_size=False)),
                                            rows=False)
             stream = (self.folder / "stream.arrow").read_bytes()
             self.places["arrow.zst"] = Place(self.put("stream.arrow.zst", zstd(stream, frames=9)))
-        self.places["gz"] = Place(self.put("raw.gz", gzipped(raw, members=3)), *options, rows=False)
+        self.places["gz"] = Place(self.put("raw.gz", gzipped(raw, members=3)), **options)
         if not command_missing("xz", "lz4"):
-            self.places["xz"] = Place(self.put("raw.xz", xz(raw, block=2**20)), *options, rows=False)
-            self.places["lz4"] = Place(self.put("raw.lz4", lz4(raw, frames=3)), *options, rows=False)
+            self.places["xz"] = Place(self.put("raw.xz", xz(raw, block=2**20)), **options)
+            self.places["lz4"] = Place(self.put("raw.lz4", lz4(raw, frames=3)), **options)
 
 
 def npy_of(values, descr) -> bytes:
@@ -235,15 +246,17 @@ class Same(IronTest):
         cls.remote_missing = iron("sum", f"{url}/ranges/a.npy").message
         if cls.remote_missing:
             return
+        by_file = {Path(p.paths[0]).name: p for p in cls.places.values()}
+        s3 = {"AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "somebody",
+              "AWS_SECRET_ACCESS_KEY": "something"}
         for name in ("a.npy", "plain.parquet", "zstd.arrow", "stream.arrow", "frames.zst"):
-            place = next((p for p in cls.places.values() if p.args[0] == str(cls.folder / name)), None)
-            if place:
-                cls.places[f"http {name}"] = Place(f"{url}/ranges/{name}", *place.args[1:], rows=place.rows)
+            if name in by_file:
+                cls.places[f"http {name}"] = by_file[name].moved(f"{url}/ranges")
+                cls.places[f"s3 {name}"] = by_file[name].moved("s3://ranges", s3)
         for name in ("a.npy", "stream.arrow", "frames.zst"):
-            place = next((p for p in cls.places.values() if p.args[0] == str(cls.folder / name)), None)
-            if place:
-                cls.places[f"http without ranges {name}"] = Place(f"{url}/whole/{name}", *place.args[1:],
-                                                                  rows=place.rows)
+            if name in by_file:
+                cls.places[f"http without ranges {name}"] = by_file[name].moved(f"{url}/whole")
+        cls.places["http 7 files"] = Place(*(f"{url}/ranges/parquet/train-{k:05}-of-00007.parquet" for k in range(7)))
 
     def found(self, command, *options, only=None):
         """{place: JSON} of a command."""
@@ -251,7 +264,7 @@ class Same(IronTest):
         for name, place in self.places.items():
             if only is None or only(place):
                 with self.subTest(place=name):
-                    result = self.iron(command, *place.args, *options, "--json", env=place.env)
+                    result = self.iron(command, *place.paths, *place.options, *options, "--json", env=place.env)
                     self.assertEqual((result.code, result.message), (0, ""), str(result))
                     found = parse_json(result.out)
                     out[name] = found[0] if isinstance(found, list) else found
@@ -290,17 +303,16 @@ class Same(IronTest):
         self.one({name: f["documents"] for name, f in found.items() if self.places[name].rows})
 
     def test_no_difference(self):
-        names = list(self.places)
+        names = [name for name, place in self.places.items() if len(place.paths) == 1]
         pairs = [("npy", name) for name in names]
         pairs += [self.rng.sample(names, 2) for _ in range(len(names))]
         for a, b in pairs:
             first, second = self.places[a], self.places[b]
-            options = [*first.args[1:], *second.args[1:]]
-            if {"u32", "i64"} <= set(options):
+            if first.options and second.options and first.options != second.options:
                 continue  # one option for two raw files
             with self.subTest(a=a, b=b):
-                result = self.iron("diff", first.args[0], second.args[0], *options[:2], "--json",
-                                   env=first.env or second.env)
+                result = self.iron("diff", *first.paths, *second.paths, *(first.options or second.options),
+                                   "--json", env=first.env or second.env)
                 self.assertEqual((result.code, result.message), (0, ""), str(result))
                 self.assertIs(parse_json(result.out)["equal"], True)
 
