@@ -102,7 +102,7 @@ static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
 iron__cut iron__source_cut(const iron_source *source, size_t index) {
     const iron__format_layout *layout = iron__source_layout(source, index);
 
-    if (layout->table || layout->stream)
+    if ((layout->table && !layout->shape) || layout->stream)
         return IRON_CUT_ROWS;
     return layout->format && layout->documents != IRON_COUNT_UNKNOWN ? IRON_CUT_DOCUMENTS
                                                                      : IRON_CUT_NONE;

@@ -10,8 +10,8 @@
  * cursor's region, a little out of order, count as one reader.
  *
  * Up to eight threads fetch, each with a connection of its own: first the blocks that somebody
- * waits for. Blocks that were read completely make room first. Reading ahead takes only such room;
- * a read that waits may also take blocks that were fetched ahead and not read yet.
+ * waits for. Blocks that were read make room first. Reading ahead takes only such room; a read that
+ * waits may also take blocks that were fetched ahead and not read yet.
  *
  * Invariants, under the mutex: 1. Blocks of an object do not overlap. 2. A block with waiters or
  * pins is not freed. 3. Each reader waits for one block at a time, so that waiting readers cannot
@@ -35,6 +35,8 @@
 #define CURSORS         16u
 #define SPARES          16u
 #define WAIT_NS         50000000L
+#define OLD_USES        256u
+#define IDLE_NS         (UINT64_C(2) * 1000000000)
 #define UNREAD_MAX_NS   (UINT64_C(10) * 1000000000) /* then reading ahead is given up */
 
 typedef enum block_state { QUEUED, FETCHING, READY, BROKEN } block_state;
@@ -97,23 +99,42 @@ static void free_block(block *b) {
     free(b);
 }
 
-/* The block to give up first: one that was read completely, or, for a reader that waits, any that
- * nobody uses; of these the one that was not used for the longest time. */
+static uint64_t last_read_ns(const iron__remote *remote) {
+    uint64_t last = 0;
+
+    for (unsigned k = 0; remote->cursors && k < CURSORS; k++)
+        if (remote->cursors[k].time_ns > last)
+            last = remote->cursors[k].time_ns;
+    return last;
+}
+
+/* Whether a block is probably not read again: it was read completely; or in part and some time ago,
+ * as single reads do; or its object is not being read. */
+static bool is_spent(const block *b, uint64_t now) {
+    return b->state == READY &&
+           (b->read >= b->bytes || (b->read > 0 && cache.count - b->used > OLD_USES) ||
+            now - last_read_ns(b->remote) > IDLE_NS);
+}
+
+/* The block to give up first: one that is spent, or, for a reader that waits, any that nobody uses;
+ * of these the one that was not used for the longest time. */
 static block *find_victim(bool is_urgent) {
+    uint64_t now = iron__clock_ns();
     block *victim = NULL;
+    bool was_spent = false;
 
     for (block *b = cache.blocks; b; b = b->next) {
-        bool is_read = b->state == READY && b->read >= b->bytes;
+        bool is_last;
 
-        if (b->waiters > 0 || b->pins > 0 || b->state == FETCHING || (!is_read && !is_urgent))
+        if (b->waiters > 0 || b->pins > 0 || b->state == FETCHING)
             continue;
-        if (victim) {
-            bool was_read = victim->state == READY && victim->read >= victim->bytes;
-
-            if (was_read != is_read ? was_read : victim->used <= b->used)
-                continue;
+        is_last = is_spent(b, now);
+        if (!is_last && !is_urgent)
+            continue;
+        if (!victim || is_last > was_spent || (is_last == was_spent && b->used < victim->used)) {
+            victim = b;
+            was_spent = is_last;
         }
-        victim = b;
     }
     return victim;
 }
@@ -217,15 +238,6 @@ static block *next_block(void) {
             best = b;
     }
     return best;
-}
-
-static uint64_t last_read_ns(const iron__remote *remote) {
-    uint64_t last = 0;
-
-    for (unsigned k = 0; remote->cursors && k < CURSORS; k++)
-        if (remote->cursors[k].time_ns > last)
-            last = remote->cursors[k].time_ns;
-    return last;
 }
 
 static bool is_block_wanted(void *context) {
@@ -352,6 +364,7 @@ void iron__remote_cache_add(iron__remote *remote, const void *data, size_t bytes
                      .bytes = bytes,
                      .data = memory,
                      .state = READY,
+                     .read = bytes, /* makes room when it is needed: many files may be opened */
                      .used = cache.count++};
         cache.blocks = b;
     } else if (memory) {

@@ -2,8 +2,8 @@
 /*
  * remote_internal.h: what the files behind remote.h share. From the bottom: http.c runs one request
  * with libcurl; s3.c turns an s3:// address into signed requests and reads lists of objects;
- * remote.c has addresses, objects, retries and whole transfers; remote_cache.c answers reads from
- * ranges that its threads fetch.
+ * exchange.c knows what responses mean, and retries; remote.c has addresses, objects and whole
+ * transfers; remote_cache.c answers reads from ranges that its threads fetch.
  */
 #ifndef IRON_IO_REMOTE_INTERNAL_H
 #define IRON_IO_REMOTE_INTERNAL_H
@@ -48,15 +48,12 @@ enum {
     IRON_CURL_GLOBAL_DEFAULT = 3,
     IRON_CURL_ERROR_SIZE = 256,
     IRON_CURLE_OK = 0,
-    IRON_CURLE_URL_MALFORMAT = 3,
     IRON_CURLE_COULDNT_RESOLVE_PROXY = 5,
     IRON_CURLE_COULDNT_RESOLVE_HOST = 6,
     IRON_CURLE_COULDNT_CONNECT = 7,
     IRON_CURLE_PARTIAL_FILE = 18,
-    IRON_CURLE_WRITE_ERROR = 23,
     IRON_CURLE_OPERATION_TIMEDOUT = 28,
     IRON_CURLE_SSL_CONNECT_ERROR = 35,
-    IRON_CURLE_TOO_MANY_REDIRECTS = 47,
     IRON_CURLE_GOT_NOTHING = 52,
     IRON_CURLE_SEND_ERROR = 55,
     IRON_CURLE_RECV_ERROR = 56,
@@ -190,6 +187,7 @@ void iron__sha256(const void *data, size_t bytes, unsigned char digest[32]);
 struct iron__remote {
     struct iron__remote *next; /* in the list of all */
     char *name;
+    uint64_t hash;               /* of the name */
     char *url, *user, *password; /* of an http(s) address */
     bool is_s3;
     iron__s3_access access;
@@ -204,6 +202,8 @@ struct iron__remote {
     atomic_bool is_changed;
     struct iron__remote_cursor *cursors; /* remote_cache.c */
 };
+
+/* exchange.c */
 
 /* What is wanted from an object. */
 typedef enum iron__exchange_kind {
@@ -226,6 +226,7 @@ typedef struct iron__exchange {
     void *context;
     bool is_checked;  /* the response is what was asked for */
     bool was_direct;  /* the address that a redirect led to was refused */
+    bool has_region;  /* the bucket's region was learnt from a response */
     bool is_full;     /* there is more than `room` */
     bool has_changed; /* the response is of another version */
     bool is_odd;      /* the response is not what was asked for */
@@ -238,6 +239,8 @@ iron_status iron__exchange_run(iron__exchange *exchange, iron_error *err);
 /* The first wait between tries, 200; each further one is three times as long. Tests set less. */
 extern atomic_uint iron__remote_backoff_ms;
 
+void iron__exchange_before_fork(void);
+void iron__exchange_after_fork(bool is_child);
 void iron__remote_before_fork(void);
 void iron__remote_after_fork(bool is_child);
 
