@@ -20,6 +20,7 @@
 typedef struct diff_options {
     reading reading;
     uint64_t chunk;
+    bag_options bag;
     bool has_chunk, wants_json;
 } diff_options;
 
@@ -27,6 +28,7 @@ static const option diff_table[] = {
     OPTION("chunk", OPTION_NUMBER, "TOKENS", diff_options, chunk,
            "size of the chunks that are reported as different; a multiple of 4, at least 1024",
            .standard = "that of the manifest, otherwise 1048576", GIVEN(diff_options, has_chunk)),
+    BAG_CUT_OPTIONS(diff_options, bag, "to find out whether samples were shuffled: "),
     OPTION("json", OPTION_FLAG, NULL, diff_options, wants_json,
            "print one JSON document with all ranges"),
 };
@@ -223,6 +225,8 @@ static const char *kind_name(iron_diff_kind kind) {
         return "repeated";
     case IRON_DIFF_MOVED:
         return "moved";
+    case IRON_DIFF_SHUFFLED:
+        return "shuffled";
     }
     return "unknown";
 }
@@ -345,6 +349,7 @@ static void put_ranges(iron_json_writer *j, const iron_diff *d) {
 
 static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_writer j = JSON_OUTPUT;
+    char cut[IRON_BAG_CUT_TEXT];
 
     iron_json_open(&j, NULL, '{');
     iron_json_bool(&j, "equal", r->kind == IRON_DIFF_EQUAL);
@@ -363,6 +368,8 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_number(&j, "chunks", r->chunks);
     iron_json_number(&j, "differing_chunks", r->differing_chunks);
     put_ranges(&j, d);
+    iron_bag_cut_format(&r->bag_cut, cut);
+    iron_json_text(&j, "bag_cut", cut[0] ? cut : NULL);
     iron_json_bool(&j, "verified", r->is_verified);
     iron_json_text(&j, "text", r->text);
     iron_json_close(&j, '}');
@@ -446,7 +453,12 @@ static iron_status compare(const diff_options *o, const diff_input inputs[2], ir
     const iron_diff_side a = {inputs[0].manifest, inputs[0].source, inputs[0].path};
     const iron_diff_side b = {inputs[1].manifest, inputs[1].source, inputs[1].path};
     progress p = progress_start(0);
-    iron_diff_options options = {sizeof options, o->reading.threads, o->chunk, progress_update, &p};
+    iron_diff_options options = {.struct_size = sizeof options,
+                                 .threads = o->reading.threads,
+                                 .chunk_tokens = o->chunk,
+                                 .bag = bag_cut_of(&o->bag),
+                                 .progress = progress_update,
+                                 .context = &p};
     iron_diff_report r = {.struct_size = sizeof r};
     iron_diff *d = NULL;
     iron_status status = iron_diff_run(&a, &b, &options, &d, err);
@@ -477,7 +489,10 @@ static iron_status run(int argc, char **argv, iron_error *err) {
 
     if (is_done)
         return status;
+    o.bag.wants_bag = o.bag.has_sample || o.bag.has_eos;
     status = check(&o, &a, err);
+    if (status == IRON_OK)
+        status = bag_check(&o.bag, err);
     if (status == IRON_OK)
         status = open_inputs(&o, &a, inputs, err);
     if (status == IRON_OK)
@@ -497,6 +512,8 @@ const command command_diff = {
         "input. Reports the first difference and what happened to A to make it B: tokens were "
         "changed, inserted, deleted, repeated, moved or reordered, or the stream was truncated or "
         "extended. One edit is named exactly; of several, the first is named, with their number. "
+        "If the samples of A are all there in another order, they were shuffled: a sample is a row "
+        "or document of the files, or what --sample or --eos say. "
         "Manifests are compared without their files; if the files still exist, everything is "
         "exact.\n\n"
         "--dtype may give two types, one for each side: --dtype u16,u32. A single type applies to "

@@ -73,6 +73,14 @@ static char *name_files(const iron_manifest *m, iron_error *err) {
     return all;
 }
 
+/* The line is the one that iron sum prints of the whole stream: parts with bags were made with
+ * --bag. */
+static bool has_bag(const iron_manifest *m) {
+    iron_bag_result bag = {.struct_size = sizeof bag};
+
+    return iron_manifest_bag(m, &bag, NULL) == IRON_OK && bag.cut.kind != IRON_BAG_CUT_NONE;
+}
+
 static iron_status run(int argc, char **argv, iron_error *err) {
     merge_options o = {0};
     iron_manifest **parts = NULL, *whole = NULL;
@@ -104,6 +112,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         goto done;
     result.name = name;
     result.manifest = whole;
+    result.wants_bag = has_bag(whole);
     to.is_json = o.wants_json;
     status = sum_print(&to, &result, err);
     sum_print_end(&to);
@@ -121,7 +130,9 @@ const command command_merge = {
     .summary = "joins the parts of a stream that sum --part wrote",
     .synopsis = "PART... [-o MANIFEST] [--json]",
     .description =
-        "Takes all parts of one stream, in any order, and prints <seal>  <files>. Seal and "
+        "Takes all parts of one stream, in any order, and prints <seal>  <files>, or <bag>  "
+        "<files> "
+        "if they were made with --bag. Seal, bag and "
         "manifest are the same as those of iron sum --manifest over the whole stream. If a part "
         "is missing, repeated, overlapping or from another stream, the message names it and the "
         "exit status is 2.",

@@ -260,13 +260,16 @@ typedef enum iron_diff_kind {
     IRON_DIFF_DELETED = 5,   /* B lacks tokens of A */
     IRON_DIFF_REORDERED = 6, /* blocks of A are in another order in B */
     IRON_DIFF_REPEATED = 7,  /* B has a block of A once more */
-    IRON_DIFF_MOVED = 8      /* one block of A is in another place in B */
+    IRON_DIFF_MOVED = 8,     /* one block of A is in another place in B */
+    IRON_DIFF_SHUFFLED = 9   /* B has the samples of A in another order: their bags agree */
 } iron_diff_kind;
 
 typedef struct iron_diff_options {
     uint32_t struct_size;
     uint32_t threads;
     uint64_t chunk_tokens; /* 0: the manifests', or IRON_CHUNK_TOKENS */
+    iron_bag_cut bag;      /* what a sample is; NONE: rows or documents if both sides have them, or
+                              what the manifests' bags say */
     iron_progress progress;
     void *context;
 } iron_diff_options;
@@ -289,6 +292,7 @@ typedef struct iron_diff_report {
     uint64_t source;   /* where A has what was repeated or moved, or IRON_COUNT_UNKNOWN */
     uint64_t edits;    /* how many were found; IRON_COUNT_UNKNOWN: tokens of both are needed */
     uint32_t has_more_edits; /* there are more than `edits` */
+    iron_bag_cut bag_cut;    /* SHUFFLED: what a sample is */
     uint32_t is_verified; /* seen in all tokens or chunks; else it is what the manifests suggest */
     char text[240];       /* the finding, in a sentence */
 } iron_diff_report;

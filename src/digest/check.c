@@ -381,6 +381,15 @@ static iron_status scan_chunks(iron_check *c, const run *r, uint64_t first, uint
     return status;
 }
 
+/* The bag is part of the same scan, unless the files' format is not what it was. */
+static bool can_check_bag(const iron_manifest *m, const iron_source *source) {
+    iron_bag_cut own;
+
+    if (m->bag_cut.kind != IRON_BAG_CUT_ROWS && m->bag_cut.kind != IRON_BAG_CUT_DOCUMENTS)
+        return m->bag_cut.kind != IRON_BAG_CUT_NONE;
+    return iron_bag_source_cut(source, &own, NULL) == IRON_OK && own.kind == m->bag_cut.kind;
+}
+
 /* Scans the run for the seals of its files, and for its chunks if they are the manifest's. */
 static iron_status scan_files(iron_check *c, const run *r, iron_manifest **out, iron_error *err) {
     bool is_whole = r->begin == 0 && r->end == c->count;
@@ -390,6 +399,8 @@ static iron_status scan_files(iron_check *c, const run *r, iron_manifest **out, 
 
     *out = NULL;
     IRON_TRY(open_run(c, r, &source, err));
+    if (is_whole && can_check_bag(c->manifest, source))
+        o.bag = c->manifest->bag_cut;
     status = iron__scan_with_file_seals(source, &o, out, err);
     if (status == IRON_OK)
         status = check_length(source, r->stop - r->first, out, err);
@@ -469,6 +480,15 @@ static void check_manifest_itself(iron_check *check, const iron_manifest *found)
         iron__seal_text(m->words, check->damage.expected);
         iron__seal_text(found->words, check->damage.found);
         damage(check, "the manifest is damaged: its chunks match its files, its seal does not");
+    } else if (found->bag_cut.kind != IRON_BAG_CUT_NONE &&
+               memcmp(&m->bag, &found->bag, sizeof m->bag) != 0) {
+        iron_bag_format(&m->bag, check->damage.expected);
+        iron_bag_format(&found->bag, check->damage.found);
+        damage(check, "%s",
+               m->bag_cut.kind == IRON_BAG_CUT_DOCUMENTS || m->bag_cut.kind == IRON_BAG_CUT_ROWS
+                   ? "the bag differs: the tokens are the same, but not where "
+                     "documents begin"
+                   : "the manifest is damaged: its bag does not match its files");
     } else if (!has_same_statistics(&m->stats, &found->stats)) {
         damage(check, "the manifest is damaged: its statistics do not match its files");
     } else if (first_other_mark(m, found) < m->chunk_count) {

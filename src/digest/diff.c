@@ -12,7 +12,8 @@
  *
  * Words are preferred to tokens: they were made from all tokens already. With a chunk size that no
  * manifest has, tokens are compared. Then it finds out what happened: edits, in the tokens of both;
- * without them, chunks and marks that moved. The parts of the file are in the order in which they
+ * without them, chunks and marks that moved. If that is not one exact edit, the samples may have
+ * been shuffled: the bags tell. The parts of the file are in the order in which they
  * run; the public functions are at the end.
  */
 #include "digest/digest_internal.h"
@@ -66,6 +67,7 @@ typedef struct diff_run {
     const iron_manifest *manifest[2]; /* with chunks of the comparison's size, or NULL */
     iron_manifest *made[2];           /* by scanning; owned */
     bool has_same_seal;               /* two manifests that cannot be compared by chunks */
+    iron_bag_cut bag_cut;             /* that the caller wants, or NONE */
     bool is_unsure;                   /* what happened cannot be told for certain */
     char note[160];                   /* what the sentence must say besides */
 } diff_run;
@@ -2653,6 +2655,119 @@ static iron_status explain(diff_run *run, iron_error *err) {
     return IRON_OK;
 }
 
+/* Shuffled samples.
+ *
+ * Two streams of the same length whose bags agree have the same samples in another order. A single
+ * edit that is known exactly says more than that; so bags are compared only where there is none.
+ * The bag of a side is its manifest's, or made from its tokens. */
+
+/* An edit that is named exactly stays named. One that only says from where to where the streams
+ * differ is none of those. */
+static bool may_be_shuffled(const diff_run *run) {
+    const iron_diff_report *r = &run->diff->report;
+    bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&
+                    r->kind != IRON_DIFF_REORDERED;
+
+    return r->kind != IRON_DIFF_EQUAL && r->tokens[0] == r->tokens[1] && !is_exact;
+}
+
+static bool is_own_cut(iron_bag_cut cut) {
+    return cut.kind == IRON_BAG_CUT_ROWS || cut.kind == IRON_BAG_CUT_DOCUMENTS ||
+           cut.kind == IRON_BAG_CUT_FORMAT;
+}
+
+/* Rows of one format are documents of another. */
+static bool is_same_cut(iron_bag_cut x, iron_bag_cut y) {
+    return is_own_cut(x) ? is_own_cut(y) : x.kind == y.kind && x.value == y.value;
+}
+
+/* Whether a side has, or its tokens can give, the bag of a cut. */
+static bool has_bag(const diff_run *run, int side, iron_bag_cut cut) {
+    const iron_manifest *m = manifest_of(run, side);
+    iron_bag_cut own = {IRON_BAG_CUT_NONE, 0};
+
+    if (m && m->bag_cut.kind != IRON_BAG_CUT_NONE && is_same_cut(m->bag_cut, cut))
+        return true;
+    if (!run->text[side].at)
+        return false;
+    return !is_own_cut(cut) || (iron_bag_source_cut(run->source[side], &own, NULL) == IRON_OK &&
+                                own.kind != IRON_BAG_CUT_NONE);
+}
+
+/* What a sample is: as the caller wants; else as a manifest's bag says, for which the other side
+ * has a bag too; else rows or documents. NONE: bags cannot be compared. */
+static iron_status choose_cut(const diff_run *run, iron_bag_cut *cut, iron_error *err) {
+    static const iron_bag_cut own = {IRON_BAG_CUT_FORMAT, 0}, none = {IRON_BAG_CUT_NONE, 0};
+
+    *cut = run->bag_cut;
+    for (int side = 0; side < 2 && cut->kind != IRON_BAG_CUT_NONE; side++)
+        IRON_FAIL_IF(!has_bag(run, side, *cut), err, IRON_E_FORMAT,
+                     "%.100s has no bag of such samples, and its files are not available; make "
+                     "both manifests with one --sample or --eos",
+                     side_name(run, side));
+    for (int side = 0; side < 2 && cut->kind == IRON_BAG_CUT_NONE; side++)
+        if (manifest_of(run, side) && has_bag(run, !side, manifest_of(run, side)->bag_cut))
+            *cut = manifest_of(run, side)->bag_cut;
+    if (cut->kind == IRON_BAG_CUT_NONE)
+        *cut = has_bag(run, 0, own) && has_bag(run, 1, own) ? own : none;
+    return IRON_OK;
+}
+
+static iron_status find_bag(const diff_run *run, int side, iron_bag_cut cut,
+                            iron_bag_result *result, iron_error *err) {
+    const iron_manifest *m = manifest_of(run, side);
+    iron_bag_options o;
+
+    *result = (iron_bag_result){.struct_size = sizeof *result};
+    if (m && m->bag_cut.kind != IRON_BAG_CUT_NONE && is_same_cut(m->bag_cut, cut))
+        return iron_manifest_bag(m, result, err);
+    iron_bag_options_init(&o);
+    o.threads = iron__thread_pool_threads(run->pool);
+    o.cut = is_own_cut(cut) ? (iron_bag_cut){IRON_BAG_CUT_FORMAT, 0} : cut;
+    o.progress = run->progress;
+    o.context = run->context;
+    return iron_bag_source(run->source[side], &o, result, err);
+}
+
+static iron_status report_shuffled(diff_run *run, const iron_bag_result *bag, iron_error *err) {
+    iron_diff_report *r = &run->diff->report;
+    uint64_t end = r->range_count ? run->diff->ranges[r->range_count - 1].end : r->tokens[0];
+    text_gap gap;
+
+    if (has_texts(run) && r->first_end == r->first + 1) {
+        IRON_TRY(find_gap(run, &gap, err));
+        end = gap.end[1];
+    }
+    set_edit(run, r->first, end - r->first, IRON_COUNT_UNKNOWN);
+    r->edits = 1;
+    r->has_more_edits = false;
+    r->bag_cut = bag->cut;
+    r->text[0] = '\0';
+    say(run,
+        "both have the same %" PRIu64 " samples (%s) in another order, from position %" PRIu64
+        " to %" PRIu64,
+        bag->bag.samples, bag->cut_text, r->first, end - 1);
+    finish(run, IRON_DIFF_SHUFFLED, true);
+    return IRON_OK;
+}
+
+static iron_status explain_by_bags(diff_run *run, iron_error *err) {
+    iron_bag_result bags[2];
+    iron_bag_cut cut;
+
+    if (!may_be_shuffled(run))
+        return IRON_OK;
+    IRON_TRY(choose_cut(run, &cut, err));
+    if (cut.kind == IRON_BAG_CUT_NONE)
+        return IRON_OK;
+    for (int side = 0; side < 2; side++)
+        IRON_TRY(find_bag(run, side, cut, &bags[side], err));
+    if (bags[0].bag.hi != bags[1].bag.hi || bags[0].bag.lo != bags[1].bag.lo ||
+        bags[0].bag.samples != bags[1].bag.samples)
+        return IRON_OK;
+    return report_shuffled(run, &bags[0], err);
+}
+
 /* The comparison. */
 
 static iron_status check_options(const iron_diff_options *o, iron_error *err) {
@@ -2717,6 +2832,7 @@ static iron_status run_comparison(diff_run *run, const iron_diff_options *o, iro
     if (o) {
         run->progress = o->progress;
         run->context = o->context;
+        run->bag_cut = o->bag;
     }
     IRON_TRY(iron__thread_pool_create(threads, iron__allocator_default(), &run->pool, err));
     status = open_sides(run, o ? o->chunk_tokens : 0, err);
@@ -2728,6 +2844,8 @@ static iron_status run_comparison(diff_run *run, const iron_diff_options *o, iro
         status = explain(run, err);
     if (status == IRON_OK && has_texts(run)) /* edits have told which chunks differ */
         status = find_ranges(run->diff, err);
+    if (status == IRON_OK)
+        status = explain_by_bags(run, err);
     for (int side = 0; side < 2; side++) {
         close_text(&run->text[side]);
         iron_manifest_destroy(run->made[side]);

@@ -170,11 +170,9 @@ static bool recognise(const iron__candidate *c) {
     const iron__json *entry;
     iron__mds_index *index;
 
-    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(path))
-        return false;
     if (has_shard_name(path))
         return true;
-    if (iron__path_is_remote(path))
+    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(path) || iron__path_is_remote(path))
         return false;
     (void)find_shard(path, &index, &entry, NULL);
     iron__mds_index_close(index);
@@ -365,8 +363,10 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
         status = read_columns(c, entry, s, columns, err);
     else
         status = no_memory(c->name, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK) {
         status = iron__table_choose(columns, count, c->column, c->name, &s->token_column, err);
+        iron__format_columns(c, columns, count, status == IRON_OK ? s->token_column : count);
+    }
     if (status == IRON_OK)
         status = choose_encoding(c, entry, s, columns[s->token_column].name, err);
     if (status == IRON_OK) {
@@ -729,40 +729,40 @@ static const iron__table_kind mds_kind = {decode, destroy};
 
 /* Checksums. */
 
-static void warn(const iron__candidate *c, const char *text) {
-    iron__format_reason(c, "%s", text);
-    if (c->options && c->options->warn)
-        c->options->warn(c->options->warn_context,
-                         &(iron_warning){IRON_WARNING_UNCHECKED, c->name, text});
-}
-
 typedef struct checksum {
     const char *name, *expected;
-    iron__checksum *sum;
+    iron__checksum *sum; /* NULL: cannot be computed here */
 } checksum;
 
-/* A checksum that cannot be computed here is not checked, but not silently. */
+/* What cannot be computed here is not checked, but not silently. */
 static iron_status start_checksum(const iron__candidate *c, const iron__json *hash, checksum *out,
-                                  iron_error *err) {
-    iron_error why = {0};
+                                  char why[240], iron_error *err) {
+    iron_error fault = {0};
     iron_status status;
-    char text[240];
 
     *out = (checksum){hash->name, iron__json_get_text(hash), NULL};
     IRON_FAIL_IF(!out->expected, err, IRON_E_FORMAT,
                  "%.100s: index.json has a hash %.40s that is not a text", c->name, hash->name);
-    status = iron__checksum_create(hash->name, &out->sum, &why);
+    status = iron__checksum_create(hash->name, &out->sum, &fault);
     if (status == IRON_E_UNSUPPORTED) {
-        const char *package = iron__checksum_package(hash->name);
-
-        snprintf(text, sizeof text, "its %.40s is not checked: %.150s", hash->name,
-                 package ? why.text : "iron does not know this hash");
-        warn(c, text);
+        snprintf(why, 240, "its %.40s is not checked: %.150s", hash->name,
+                 iron__checksum_is_known(hash->name) ? fault.text : "iron does not know this hash");
         return IRON_OK;
     }
     if (status != IRON_OK && err)
-        *err = why;
+        *err = fault;
     return status;
+}
+
+/* Once for each file. */
+static void warn(const iron__candidate *c, const char *text, bool *has_warned) {
+    if (*has_warned)
+        return;
+    *has_warned = true;
+    iron__format_reason(c, "%s", text);
+    if (c->options && c->options->warn)
+        c->options->warn(c->options->warn_context,
+                         &(iron_warning){IRON_WARNING_UNCHECKED, c->name, text});
 }
 
 static iron_status run_checksums(checksum *sums, size_t count, shard_bytes *b, iron_error *err) {
@@ -793,10 +793,11 @@ static iron_status compare_checksum(const iron__candidate *c, const checksum *su
 
 /* Checks the hashes that the index has for a file ("raw_data", "zip_data"), in one pass. */
 static iron_status check_hashes(const iron__candidate *c, const iron__json *file, shard_bytes *b,
-                                const char *what, iron_error *err) {
+                                const char *what, bool *has_warned, iron_error *err) {
     const iron__json *hashes = iron__json_member(file, "hashes");
     checksum sums[HASHES_MAX];
     iron_status status = IRON_OK;
+    char why[240] = "";
     size_t count = 0, some;
 
     some = hashes && hashes->kind == IRON_JSON_OBJECT ? hashes->count : 0;
@@ -804,9 +805,11 @@ static iron_status check_hashes(const iron__candidate *c, const iron__json *file
                  "%.100s: index.json has %zu hashes of it, expected at most %u", c->name, some,
                  HASHES_MAX);
     for (size_t k = 0; k < some && status == IRON_OK; k++) {
-        status = start_checksum(c, &hashes->items[k], &sums[count], err);
+        status = start_checksum(c, &hashes->items[k], &sums[count], why, err);
         count += status == IRON_OK && sums[count].sum;
     }
+    if (why[0])
+        warn(c, why, has_warned);
     if (status == IRON_OK && count > 0)
         status = run_checksums(sums, count, b, err);
     for (size_t k = 0; k < count; k++) {
@@ -896,14 +899,15 @@ static iron_status check_content(const iron__candidate *c, const iron__json *raw
         .name = c->name, .file = c->file, .count = s->file_bytes, .stop = c->stop};
     shard_bytes offsets = stored, samples = stored;
     unsigned char *memory = NULL;
-    iron_status status = check_hashes(c, file, &stored, "the file", err);
+    bool has_warned = false;
+    iron_status status = check_hashes(c, file, &stored, "the file", &has_warned, err);
 
     if (status == IRON_OK && s->codec != IRON_CODEC_NONE) {
         status = decompress(s, c->file, c->name, &memory, c->stop, err);
         offsets.memory = samples.memory = memory;
         offsets.count = samples.count = s->bytes;
         if (status == IRON_OK)
-            status = check_hashes(c, raw, &samples, "what it decompresses to", err);
+            status = check_hashes(c, raw, &samples, "what it decompresses to", &has_warned, err);
     }
     if (status == IRON_OK)
         status = scan(t, s, &offsets, &samples, err);
@@ -942,9 +946,10 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     iron__table *table = NULL;
     iron_status status;
 
-    IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
-                 "%.100s is a pipe; MDS shards need index.json beside them: name the file",
-                 c->name);
+    IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED, "%.100s %s", c->name,
+                 iron__path_is_remote(c->file->path)
+                     ? "is an MDS shard on a server that does not serve ranges; download it first"
+                     : "is a pipe; MDS shards need index.json beside them: name the file");
     status = find_shard(c->file->path, &index, &entry, err);
     if (status == IRON_OK && !entry)
         status = iron__fail(err, IRON_E_FORMAT, 0,

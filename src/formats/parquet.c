@@ -704,6 +704,8 @@ static iron_status refuse_value(const decoding *d, const iron__parquet_failure *
     uint64_t token = d->tokens_done + failure->index;
     uint64_t begun = d->table->blocks[d->index].first_row;
 
+    if (d->r.file->column.shape.repetition_max == 0)
+        begun += token + 1;
     for (size_t k = d->places_before; k < d->out->place_count && d->out->places[k] <= token; k++)
         begun++;
     return iron__stored_refuse(d->r.file->column.stored, failure->stored, 0, d->r.name, d->r.column,
@@ -712,6 +714,8 @@ static iron_status refuse_value(const decoding *d, const iron__parquet_failure *
 
 static iron_status decode_page(decoding *d, const iron__parquet_page *p, iron_error *err) {
     iron__parquet_values values = {.encoding = p->encoding, .stored = d->r.file->column.stored};
+    /* of a flat column, every token is a row: who wants tokens needs no places */
+    bool has_places = !d->wants_tokens || d->r.file->column.shape.repetition_max > 0;
     iron__parquet_failure failure;
     iron__parquet_tally counted;
     body b;
@@ -722,7 +726,8 @@ static iron_status decode_page(decoding *d, const iron__parquet_page *p, iron_er
         IRON_TRY(read_dictionary(&d->r, err));
     }
     IRON_TRY(read_body(&d->r, p, d->wants_tokens, &b, err));
-    IRON_TRY(tally(&d->r, p, &b.levels, d->row_done, d->out, d->tokens_done, &counted, err));
+    IRON_TRY(tally(&d->r, p, &b.levels, d->row_done, has_places ? d->out : NULL, d->tokens_done,
+                   &counted, err));
     IRON_FAIL_IF(counted.tokens > d->tokens - d->tokens_done, err, IRON_E_FORMAT,
                  "%.90s: the page of column %.40s at byte %" PRIu64
                  " has more tokens than before; the file was changed while being read",

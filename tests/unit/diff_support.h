@@ -166,7 +166,8 @@ static inline iron_diff_report describe(const iron_diff *d) {
 
 static inline iron_diff *compare_sides(const iron_diff_side *a, const iron_diff_side *b,
                                        uint64_t chunk_tokens, uint32_t threads) {
-    iron_diff_options o = {sizeof o, threads, chunk_tokens, NULL, NULL};
+    iron_diff_options o = {
+        .struct_size = sizeof o, .threads = threads, .chunk_tokens = chunk_tokens};
     iron_diff *d = NULL;
     iron_error err;
 

@@ -91,4 +91,23 @@ static inline void mds_index(const folder *in, const mds_entry *e, size_t sample
     save_text(in, "index.json", text);
 }
 
+/* gzip of one stored block. */
+static inline blob gzip_of(const blob *b) {
+    uint32_t crc = UINT32_MAX;
+    blob z = {.count = 0};
+
+    put(&z, "\x1f\x8b\x08\0\0\0\0\0\0\x03\x01", 11);
+    put_number(&z, b->count, 2);
+    put_number(&z, ~b->count, 2);
+    put(&z, b->data, b->count);
+    for (size_t k = 0; k < b->count; k++) {
+        crc ^= b->data[k];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    put_number(&z, ~crc, 4);
+    put_number(&z, b->count, 4);
+    return z;
+}
+
 #endif

@@ -261,7 +261,7 @@ static void refused_calls(void **state) {
     stream a = stream_random(13, 100, 5000);
     file_name name = name_in(&place, "a.bin");
     iron_diff_side none = {NULL, NULL, "nothing"}, side = {NULL, NULL, NULL}, other = side;
-    iron_diff_options o = {sizeof o, 0, 1022, NULL, NULL};
+    iron_diff_options o = {.struct_size = sizeof o, .chunk_tokens = 1022};
     iron_diff_report r = {0};
     iron_diff *d = NULL;
     iron_error err;

@@ -827,25 +827,6 @@ static void test_hashes(void **state) {
     folder_remove(&f);
 }
 
-/* gzip of one stored block. */
-static blob gzip_of(const blob *b) {
-    uint32_t crc = UINT32_MAX;
-    blob z = {.count = 0};
-
-    put(&z, "\x1f\x8b\x08\0\0\0\0\0\0\x03\x01", 11);
-    put_number(&z, b->count, 2);
-    put_number(&z, ~b->count, 2);
-    put(&z, b->data, b->count);
-    for (size_t k = 0; k < b->count; k++) {
-        crc ^= b->data[k];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
-    put_number(&z, ~crc, 4);
-    put_number(&z, b->count, 4);
-    return z;
-}
-
 /* zstd with one raw block: a single segment, the size in two bytes. */
 static blob zstd_of(const blob *b) {
     blob z = {.count = 0};
