@@ -257,6 +257,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return status;
     if (!o.reading.backend)
         o.reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
+    o.reading.wants_seekable = true;
     status = feed_plan_make(&o, &plan, err);
     if (status == IRON_OK)
         status = open_feed(&o, &plan, &a, &f, err);

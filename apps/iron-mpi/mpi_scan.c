@@ -273,6 +273,7 @@ static iron_status print_results(const sum_work *w, iron_error *err) {
     }
     if (w->streams->is_checkable)
         sum_print_options(&to, w->options->reading.dtype, w->options->reading.format,
+                          w->options->reading.column,
                           w->options->bag.wants_bag ? &w->streams->cut : NULL);
     sum_print_end(&to);
     return status;
@@ -316,6 +317,7 @@ static iron_status run_sum(int argc, char **argv, iron_error *err) {
     status = ranks_parse(&r, &mpi_command_sum, &o, &a, argc, argv, &is_done, err);
     if (is_done)
         return status;
+    o.reading.wants_seekable = true;
     status = reading_check(&o.reading, err);
     if (status == IRON_OK)
         status = bag_check(&o.bag, err);
@@ -371,7 +373,8 @@ static iron_status run_stat(int argc, char **argv, iron_error *err) {
 
     status = ranks_parse(&r, &mpi_command_stat, &o, &a, argc, argv, &is_done, err);
     if (is_done)
-        return status;
+        o.reading.wants_seekable = true;
+    status = stat_source_open(&o, &a, &source, err);
     status = stat_source_open(&o, &a, &source, err);
     if (status == IRON_OK)
         status = rank_view_add(&view, source, err);

@@ -81,18 +81,6 @@ static uint64_t hash_number(uint64_t hash, uint64_t number) {
     return hash_text(hash, digits);
 }
 
-static iron_status check_regular(const char *path, iron_error *err) {
-    bool is_stdin = strcmp(path, "-") == 0;
-    struct stat info;
-
-    if (!is_stdin && stat(path, &info) == 0 && S_ISREG(info.st_mode))
-        return IRON_OK;
-    return usage(err,
-                 "%.120s is not a regular file, and ranks read ranges of files; use iron for "
-                 "pipes",
-                 is_stdin ? "standard input" : path);
-}
-
 rank_view rank_view_begin(const char *command_name, int argc, char **argv) {
     rank_view v = {.hash = hash_text(UINT64_C(0xCBF29CE484222325), command_name)};
 
@@ -102,18 +90,26 @@ rank_view rank_view_begin(const char *command_name, int argc, char **argv) {
 }
 
 iron_status rank_view_add(rank_view *view, const iron_source *source, iron_error *err) {
-    iron_status status = IRON_OK;
+    size_t pipes = 0;
 
     view->hash = hash_number(view->hash, (uint64_t)iron_source_dtype(source));
-    for (size_t k = 0; k < iron_source_file_count(source) && status == IRON_OK; k++) {
-        status = check_regular(iron_source_file(source, k), err);
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        const char *path = iron_source_file(source, k);
+        bool is_pipe =
+            strcmp(path, "-") == 0 || iron_source_file_tokens(source, k) == IRON_COUNT_UNKNOWN;
+
+        if (is_pipe && !iron_source_is_seekable(source) && pipes++ == 0)
+            usage(err,
+                  "%.120s is not a regular file, and ranks read ranges of files; use iron for "
+                  "pipes",
+                  strcmp(path, "-") == 0 ? "standard input" : path);
         view->hash = hash_text(view->hash, iron_source_file(source, k));
         view->hash = hash_text(view->hash, iron_source_file_format(source, k));
         view->hash = hash_number(view->hash, iron_source_file_tokens(source, k));
     }
     view->files += iron_source_file_count(source);
     view->tokens += iron_source_tokens(source);
-    return status;
+    return pipes ? IRON_E_ARG : IRON_OK;
 }
 
 iron_status ranks_same_view(const ranks *r, iron_status status, const rank_view *view,

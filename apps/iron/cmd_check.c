@@ -231,6 +231,8 @@ static iron_status use_options(const check_options *o, const seal_line *comment,
     }
     if (comment->format && !o->reading.format)
         out->reading.format = comment->format;
+    if (comment->column && !o->reading.column)
+        out->reading.column = comment->column;
     out->cut.kind = comment->sample ? IRON_BAG_CUT_SAMPLE
                     : comment->eos  ? IRON_BAG_CUT_EOS
                                     : IRON_BAG_CUT_FORMAT;

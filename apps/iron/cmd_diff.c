@@ -80,6 +80,7 @@ static bool name_files(const iron_manifest *m, size_t count, const file_place *p
     for (size_t k = 0; k < count && n->paths; k++) {
         iron_manifest_file file = {.struct_size = sizeof file};
         struct stat info;
+        bool is_remote;
         char *name;
 
         if (iron_manifest_file_at(m, k, &file, NULL) != IRON_OK)
@@ -87,11 +88,15 @@ static bool name_files(const iron_manifest *m, size_t count, const file_place *p
         if (place->skip && strncmp(file.path, n->count ? first : file.path, place->skip) != 0)
             return false;
         first = file.path;
-        name = joined(place->path, file.path[0] == '/' && !place->skip ? 0 : place->length,
-                      file.path + place->skip);
+        is_remote = iron_path_is_remote(file.path) != 0; /* it is where it is */
+        name = joined(place->path,
+                      is_remote || (file.path[0] == '/' && !place->skip) ? 0 : place->length,
+                      file.path + (is_remote ? 0 : place->skip));
         if (!name)
             return false;
         n->paths[n->count++] = name;
+        if (is_remote)
+            continue;
         if (strcmp(name, "-") == 0 || stat(name, &info) != 0 || !S_ISREG(info.st_mode))
             return false;
     }
@@ -120,6 +125,7 @@ static iron_source *open_names(const iron_manifest *m, const file_names *n) {
         return NULL;
     o.dtype = first.dtype;
     o.format = common_format(m, n->count);
+    o.column = first.column;
     o.paths = (const char *const *)n->paths;
     o.path_count = n->count;
     return iron_source_open(&o, &source, NULL) == IRON_OK ? source : NULL;
@@ -437,6 +443,7 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
         if (status != IRON_OK || inputs[side].manifest)
             continue;
         take_dtype(&inputs[!side], &r);
+        r.wants_seekable = true;
         status = reading_open(&r, &inputs[side].path, 1, &inputs[side].source, err);
     }
     return status;

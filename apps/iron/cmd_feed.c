@@ -127,6 +127,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         return status;
 
     /* the engine, new or resumed, and the input */
+    o->reading.wants_seekable = c.has_every || c.wants_continue;
     if ((status = check_state(&c, err)) != IRON_OK)
         return status;
     if ((status = feed_plan_make(o, &plan, err)) != IRON_OK)

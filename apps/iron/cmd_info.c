@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_info.c: `iron info`: the backends, devices, caches and modes of this machine, and with
- * --measure the bandwidth of its memory.
+ * cmd_info.c: `iron info`: the backends, devices, caches and modes of this machine, the libraries
+ * for compressed and remote files, and with --measure the bandwidth of its memory.
  *
  * Everything is collected and measured before the first line is printed. Looking at a backend
  * loads its driver, so a backend that was not asked for is not looked at. Text output has at most
@@ -450,6 +450,25 @@ static void print_measured(const inventory *v, const info_backend *b) {
     }
 }
 
+static void print_library(const iron_library_info *info) {
+    printf("  %-8s ", info->name);
+    if (!info->is_available)
+        printf("absent: install %s (%s)\n", info->package, info->library);
+    else
+        printf("%s\n", info->version ? info->version : info->library);
+}
+
+static void print_libraries(void) {
+    iron_library_info info = {.struct_size = sizeof info};
+
+    printf("\ncompressed and remote files\n");
+    for (size_t k = 0; k < iron_codec_count(); k++)
+        if (iron_codec_at(k, &info, NULL) == IRON_OK)
+            print_library(&info);
+    if (iron_remote_describe(&info, NULL) == IRON_OK)
+        print_library(&info);
+}
+
 static void print_inventory(const inventory *v) {
     bool has_cpu = false;
 
@@ -461,6 +480,7 @@ static void print_inventory(const inventory *v) {
     if (has_cpu)
         print_cpu_modes();
     print_gpu_modes(v);
+    print_libraries();
     printf("\ncache folder: %s\n",
            v->cache_folder[0] ? v->cache_folder : "none; set IRON_CACHE_DIR to use one");
     if (v->is_cpu_measured)
@@ -595,6 +615,32 @@ static void put_backend(iron_json_writer *j, const inventory *v, const info_back
     iron_json_close(j, '}');
 }
 
+static void put_library(iron_json_writer *j, const iron_library_info *info) {
+    iron_json_text(j, "name", info->name);
+    iron_json_text(j, "library", info->library);
+    iron_json_bool(j, "available", info->is_available);
+    iron_json_text(j, "package", info->package);
+    if (info->version)
+        iron_json_text(j, "version", info->version);
+    iron_json_close(j, '}');
+}
+
+static void put_libraries(iron_json_writer *j) {
+    iron_library_info info = {.struct_size = sizeof info};
+
+    iron_json_open(j, "codecs", '[');
+    for (size_t k = 0; k < iron_codec_count(); k++)
+        if (iron_codec_at(k, &info, NULL) == IRON_OK) {
+            iron_json_open(j, NULL, '{');
+            put_library(j, &info);
+        }
+    iron_json_close(j, ']');
+    if (iron_remote_describe(&info, NULL) == IRON_OK) {
+        iron_json_open(j, "remote", '{');
+        put_library(j, &info);
+    }
+}
+
 static void print_json(const inventory *v) {
     iron_json_writer j = JSON_OUTPUT;
 
@@ -604,6 +650,7 @@ static void print_json(const inventory *v) {
     for (size_t k = 0; k < v->backend_count; k++)
         put_backend(&j, v, &v->backends[k]);
     iron_json_close(&j, ']');
+    put_libraries(&j);
     iron_json_text(&j, "cache_folder", v->cache_folder);
     if (v->is_cpu_measured)
         put_ceilings(&j, &v->ceilings);
@@ -655,7 +702,9 @@ const command command_info = {
     .synopsis = "[--measure] [--backend B [--device K]] [--threads T] [--json]",
     .description =
         "Shows the available backends and why others are absent, their devices, the caches of the "
-        "processor, the modes, and the folder where compiled kernels and calibrations are saved.",
+        "processor, the modes, the libraries that compressed and remote files are read with (for a "
+        "missing one, its package), and the folder where compiled kernels and calibrations are "
+        "saved.",
     .groups = {{NULL, info_table, COUNT(info_table), 0}},
     .environment = DRIVER_VARIABLES,
     .examples = "iron info --measure",

@@ -150,6 +150,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     if (strcmp(a.values[0], "-") == 0)
         return usage(err, "a pipe cannot be sent again after an error; save it to a file, or send "
                           "it with curl -X POST -T - 'URL/feed?dtype=D'");
+    o.reading.wants_seekable = true;
     if ((status = reading_check(&o.reading, err)) != IRON_OK)
         return status;
     o.push.url = a.values[1];

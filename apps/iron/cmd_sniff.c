@@ -44,7 +44,8 @@ static void print_text(const finding *f) {
 
     print_line("file", f->file);
     if (r->format[0])
-        printf("%-10s%s\n", "format", r->format);
+        printf("%-10s%s%s%s\n", "format", r->format, r->compression[0] ? ", compressed with " : "",
+               r->compression);
     if (r->dtype != IRON_DTYPE_NONE)
         printf("%-10s%s%s\n", "dtype", iron_dtype_name(r->dtype), doubt);
     print_count("bytes", r->bytes);
@@ -52,11 +53,33 @@ static void print_text(const finding *f) {
         printf("%-10sfrom byte %" PRIu64 "\n", "data", r->data_offset);
     if (r->tokens != IRON_COUNT_UNKNOWN)
         printf("%-10s%" PRIu64 "%s\n", "tokens", r->tokens, doubt);
-    print_count("documents", r->documents);
+    print_count(r->column_count ? "rows" : "documents", r->documents);
+    for (size_t k = 0; k < r->column_count; k++) {
+        const iron_sniff_column *c = &r->columns[k];
+        char text[144];
+
+        snprintf(text, sizeof text, "%s %s%s", c->name, c->type,
+                 c->is_chosen ? " (the tokens)" : "");
+        print_line(k ? "" : "columns", text);
+    }
+    if (r->column_total > r->column_count)
+        printf("%-10sand %zu more\n", "", r->column_total - r->column_count);
     for (size_t k = 0; k < r->reason_count; k++)
         print_line(k ? "" : "why", r->reasons[k]);
     if (f->status != IRON_OK)
         print_line("problem", f->problem.text);
+}
+
+static void json_columns(iron_json_writer *j, const iron_sniff_report *r) {
+    iron_json_open(j, "columns", '[');
+    for (size_t k = 0; k < r->column_count; k++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", r->columns[k].name);
+        iron_json_text(j, "type", r->columns[k].type);
+        iron_json_bool(j, "is_tokens", r->columns[k].is_chosen != 0);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
 }
 
 static void print_json(iron_json_writer *j, const finding *f) {
@@ -73,6 +96,10 @@ static void print_json(iron_json_writer *j, const finding *f) {
                         r->data_offset);
     json_number_or_null(j, "tokens", r->tokens != IRON_COUNT_UNKNOWN, r->tokens);
     json_number_or_null(j, "documents", r->documents != IRON_COUNT_UNKNOWN, r->documents);
+    iron_json_text(j, "compression", r->compression[0] ? r->compression : NULL);
+    json_number_or_null(j, "rows", r->column_count > 0 && r->documents != IRON_COUNT_UNKNOWN,
+                        r->documents);
+    json_columns(j, r);
     iron_json_open(j, "reasons", '[');
     for (size_t k = 0; k < r->reason_count; k++)
         iron_json_text(j, NULL, r->reasons[k]);

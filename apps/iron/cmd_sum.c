@@ -289,6 +289,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     status = command_parse(&command_sum, &o, &a, argc, argv, &is_done, err);
     if (is_done || (status = reading_check(&o.reading, err)) != IRON_OK)
         return status;
+    o.reading.wants_seekable = o.part_text != NULL;
     if (a.value_count == 0 && isatty(STDIN_FILENO))
         return usage(err, "no input; name files, or give tokens on standard input");
     if (a.value_count == 0)
@@ -310,7 +311,8 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     cut = bag_cut_of(&o.bag);
     if (!o.part_text && !(is_stream && (is_chosen || a.value_count > 1)) &&
         !(a.value_count == 1 && strcmp(a.values[0], "-") == 0))
-        sum_print_options(&to, o.reading.dtype, o.reading.format, o.bag.wants_bag ? &cut : NULL);
+        sum_print_options(&to, o.reading.dtype, o.reading.format, o.reading.column,
+                          o.bag.wants_bag ? &cut : NULL);
     sum_print_end(&to);
     return status;
 }

@@ -66,7 +66,7 @@ typedef struct seal_line {
     char seal[SEAL_ROOM]; /* in lower case */
     const char *name;     /* points into the line */
     /* of a comment with options, or NULL; they point into the line */
-    const char *dtype, *format, *sample, *eos;
+    const char *dtype, *format, *column, *sample, *eos;
 } seal_line;
 
 /* Reads a line of `length` bytes and modifies it; line[length] must be writable. */
@@ -99,7 +99,7 @@ typedef struct sum_printer {
 /* Prints the comment that tells check which options the list needs; nothing if it needs none. `cut`
  * is that of bags, or NULL. */
 void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
-                       const iron_bag_cut *cut);
+                       const char *column, const iron_bag_cut *cut);
 
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err);
 /* Ends the JSON array, if one was begun. */

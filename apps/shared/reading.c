@@ -17,7 +17,11 @@ const option reading_options[READING_COUNT] = {
            .choices = "u8 u16 u32 i32 i64"),
     OPTION("format", OPTION_TEXT, "F", reading, format,
            "file format; auto detects it for each file, raw takes every byte as token data",
-           .choices = "auto raw llmc megatron npy ds litpkds", .standard = "auto"),
+           .choices = "auto raw llmc megatron npy ds litpkds arrow parquet mds",
+           .standard = "auto"),
+    OPTION("column", OPTION_TEXT, "NAME", reading, column,
+           "of arrow, parquet and mds files, the column with the tokens",
+           .standard = "input_ids, tokens, token_ids or ids, or the only column of integers"),
     OPTION("recursive", OPTION_FLAG, NULL, reading, is_recursive,
            "also read the files in subdirectories of a directory", .letter = 'r'),
     OPTION("include", OPTION_LIST, "GLOB", reading, include,
@@ -45,8 +49,9 @@ iron_status reading_check(reading *r, iron_error *err) {
 static struct {
     pthread_mutex_t mutex;
     bool is_strict;
-    size_t contradictions, skipped;
+    size_t contradictions, unchecked, skipped;
     char contradiction[512]; /* the first one */
+    char missing[512];       /* the first file that was not checked, and why */
     char names[512];         /* of the first skipped files */
 } warnings = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -61,14 +66,27 @@ static void collect_warning(void *context, const iron_warning *w) {
     if (w->kind == IRON_WARNING_DTYPE && warnings.contradictions++ == 0)
         snprintf(warnings.contradiction, sizeof warnings.contradiction, "%.240s: %s", w->file,
                  w->text);
+    if (w->kind == IRON_WARNING_UNCHECKED && warnings.unchecked++ == 0)
+        snprintf(warnings.missing, sizeof warnings.missing, "%.240s: %s", w->file, w->text);
     if (w->kind == IRON_WARNING_SKIPPED && warnings.skipped++ < NAMES_SHOWN)
         snprintf(warnings.names + used, sizeof warnings.names - used, "%s%.100s (%s)",
                  used ? ", " : "", w->file, w->text);
     pthread_mutex_unlock(&warnings.mutex);
 }
 
+/* Reports the first warning of a kind, and how many more there were. */
+static void report_first(const char *name, const char *first, size_t count) {
+    char text[640];
+
+    snprintf(text, sizeof text, "%s", first);
+    if (count > 1)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " (%zu other file%s, too)",
+                 count - 1, count > 2 ? "s" : "");
+    report_warning(name, text);
+}
+
 iron_status reading_finish(const char *name, iron_status status) {
-    size_t skipped = warnings.skipped, others = warnings.contradictions - 1;
+    size_t skipped = warnings.skipped;
     char text[640];
 
     if (name && skipped > 0) {
@@ -79,16 +97,13 @@ iron_status reading_finish(const char *name, iron_status status) {
                      skipped - NAMES_SHOWN);
         report_warning(name, text);
     }
-    if (name && warnings.contradictions > 0) {
-        snprintf(text, sizeof text, "%s", warnings.contradiction);
-        if (others > 0)
-            snprintf(text + strlen(text), sizeof text - strlen(text), " (%zu other file%s, too)",
-                     others, others > 1 ? "s" : "");
-        report_warning(name, text);
-    }
-    if (warnings.is_strict && skipped + warnings.contradictions > 0)
+    if (name && warnings.contradictions > 0)
+        report_first(name, warnings.contradiction, warnings.contradictions);
+    if (name && warnings.unchecked > 0)
+        report_first(name, warnings.missing, warnings.unchecked);
+    if (warnings.is_strict && skipped + warnings.contradictions + warnings.unchecked > 0)
         status = IRON_E_MISMATCH;
-    warnings.skipped = warnings.contradictions = 0;
+    warnings.skipped = warnings.contradictions = warnings.unchecked = 0;
     warnings.names[0] = '\0';
     return status;
 }
@@ -99,6 +114,8 @@ static iron_source_options source_options(const reading *r, const char *const *p
     return (iron_source_options){.struct_size = sizeof(iron_source_options),
                                  .dtype = r->dtype,
                                  .format = r->format,
+                                 .column = r->column,
+                                 .wants_seekable = r->wants_seekable,
                                  .paths = paths,
                                  .path_count = count,
                                  .dtype_is_for_raw = r->is_for_raw,

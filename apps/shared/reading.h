@@ -11,17 +11,18 @@
 #include <iron/iron_digest.h>
 
 typedef struct reading {
-    const char *format, *dtype_name, *backend;
+    const char *format, *column, *dtype_name, *backend;
     uint32_t threads, device;
     iron_dtype dtype; /* set by reading_check; IRON_DTYPE_NONE: not given */
     bool is_for_raw;  /* several streams: --dtype applies only to files without a header */
     bool is_recursive, is_strict;
-    bool is_quiet; /* no warnings */
+    bool is_quiet;       /* no warnings */
+    bool wants_seekable; /* files are read in parts or more than once */
     text_list include, exclude;
 } reading;
 
 /* Those that choose and interpret files come first; the others are for commands that compute. */
-enum { READING_FORMAT_COUNT = 6, READING_COUNT = 9 };
+enum { READING_FORMAT_COUNT = 7, READING_COUNT = 10 };
 
 extern const option reading_options[READING_COUNT];
 

@@ -91,6 +91,7 @@ static seal_line_kind read_comment(char *line, seal_line *out) {
         value = value                           ? NULL
                 : strcmp(word, "--dtype") == 0  ? &out->dtype
                 : strcmp(word, "--format") == 0 ? &out->format
+                : strcmp(word, "--column") == 0 ? &out->column
                 : strcmp(word, "--sample") == 0 ? &out->sample
                 : strcmp(word, "--eos") == 0    ? &out->eos
                                                 : NULL;
@@ -163,10 +164,13 @@ static void print_line(sum_printer *printer, const char *seal, const char *name)
 }
 
 void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
-                       const iron_bag_cut *cut) {
+                       const char *column, const iron_bag_cut *cut) {
     bool has_dtype = dtype != IRON_DTYPE_NONE;
 
-    if (printer->line_count == 0 || printer->ends_with_zero || (!has_dtype && !format && !cut))
+    if (column && strpbrk(column, " \t\r\n")) /* the words of a comment end at blanks */
+        column = NULL;
+    if (printer->line_count == 0 || printer->ends_with_zero ||
+        (!has_dtype && !format && !column && !cut))
         return;
     fputs("# iron sum", stdout);
     if (cut)
@@ -179,6 +183,8 @@ void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char 
         printf(" --dtype %s", iron_dtype_name(dtype));
     if (format)
         printf(" --format %s", format);
+    if (column)
+        printf(" --column %s", column);
     putchar('\n');
 }
 

@@ -441,14 +441,15 @@ IRON_API iron_status iron_digest_load(iron_digest *digest, const iron_digest_opt
 
 /* What a user should know although reading continues. */
 typedef enum iron_warning_kind {
-    IRON_WARNING_DTYPE = 1,  /* the values of a raw file contradict the dtype */
-    IRON_WARNING_SKIPPED = 2 /* a file of a directory was skipped because it is not tokens */
+    IRON_WARNING_DTYPE = 1,    /* the values of a raw file contradict the dtype */
+    IRON_WARNING_SKIPPED = 2,  /* a file of a directory was skipped because it is not tokens */
+    IRON_WARNING_UNCHECKED = 3 /* a checksum of a file could not be computed */
 } iron_warning_kind;
 
 typedef struct iron_warning {
     iron_warning_kind kind;
     const char *file; /* its path */
-    const char *text; /* DTYPE: why; SKIPPED: what the file is, "a pickle" */
+    const char *text; /* DTYPE, UNCHECKED: why; SKIPPED: what the file is, "a pickle" */
 } iron_warning;
 
 /* Called once for each file; for a pipe, possibly by another thread of the library, while the pipe
@@ -463,7 +464,8 @@ typedef struct iron_source_options {
     iron_dtype dtype;         /* required for raw data; otherwise IRON_DTYPE_NONE, or it must match
                                  the file's header */
     const char *format;       /* NULL or "auto": detected per file; or a format's name */
-    const char *const *paths; /* files, directories (their files in natural order), "-": stdin */
+    const char *const *paths; /* files, directories (their files in natural order), "-": stdin,
+                                 http://, https:// and s3:// addresses */
     size_t path_count;
     uint32_t dtype_is_for_raw;  /* nonzero: files with a header need not match dtype */
     uint32_t is_recursive;      /* nonzero: directories include their subdirectories */
@@ -473,6 +475,10 @@ typedef struct iron_source_options {
     size_t exclude_count;
     iron_warn warn; /* NULL: no warnings */
     void *warn_context;
+    const char *column; /* of tables (arrow, parquet, mds); NULL: input_ids, tokens, token_ids, ids,
+                           or the only column of integers */
+    uint32_t wants_seekable; /* nonzero: a compressed file that does not tell its length is
+                                decompressed once to find it, so that it can be read in parts */
 } iron_source_options;
 
 /* Checks everything that can be checked before the first token is read. All files must have tokens
@@ -482,10 +488,18 @@ IRON_API iron_status iron_source_open(const iron_source_options *options, iron_s
 IRON_API void iron_source_close(iron_source *source);
 IRON_API iron_dtype iron_source_dtype(const iron_source *source);
 IRON_API uint64_t iron_source_tokens(const iron_source *source); /* or IRON_COUNT_UNKNOWN */
+/* Nonzero: it has no pipes and can be read at any position. */
+IRON_API int iron_source_is_seekable(const iron_source *source);
 IRON_API size_t iron_source_file_count(const iron_source *source);
 IRON_API const char *iron_source_file(const iron_source *source, size_t index);
 IRON_API const char *iron_source_file_format(const iron_source *source, size_t index); /* "npy" */
 IRON_API uint64_t iron_source_file_tokens(const iron_source *source, size_t index);
+/* The column of a table that the tokens are from, or NULL. */
+IRON_API const char *iron_source_file_column(const iron_source *source, size_t index);
+/* "zstd": how the file is compressed; NULL: it is not. */
+IRON_API const char *iron_source_file_compression(const iron_source *source, size_t index);
+/* Nonzero: the path is an http://, https:// or s3:// address. */
+IRON_API int iron_path_is_remote(const char *path);
 /* Reads up to `capacity` tokens in the source's own width; *count is 0 at the end. */
 IRON_API iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity,
                                       size_t *count, iron_error *err);
@@ -500,6 +514,15 @@ IRON_API void iron_input_files_destroy(iron_input_files *files);
 IRON_API size_t iron_input_files_count(const iron_input_files *files);
 IRON_API const char *iron_input_files_at(const iron_input_files *files, size_t index);
 
+/* A column of a table. */
+typedef struct iron_sniff_column {
+    char name[64];
+    char type[48];      /* "list<int32>" */
+    uint32_t is_chosen; /* its integers are the tokens */
+} iron_sniff_column;
+
+#define IRON_SNIFF_COLUMNS 32u
+
 /* What a file is, and why: from its first bytes, its size and the files beside it, or else guessed
  * from a sample of its values. */
 typedef struct iron_sniff_report {
@@ -513,6 +536,10 @@ typedef struct iron_sniff_report {
     uint64_t documents; /* IRON_COUNT_UNKNOWN if the format does not count them */
     size_t reason_count;
     char reasons[12][160]; /* sentences */
+    char compression[8];   /* "zstd": everything else is about what is inside; "": none */
+    size_t column_total;   /* of a table; the first ones are described */
+    size_t column_count;
+    iron_sniff_column columns[IRON_SNIFF_COLUMNS];
 } iron_sniff_report;
 
 IRON_API iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err);
@@ -583,6 +610,23 @@ IRON_API size_t iron_variant_count(const char *backend);
 IRON_API iron_status iron_variant_at(const char *backend, size_t index, iron_mode_info *info,
                                      iron_error *err);
 IRON_API iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err);
+
+/* Libraries that are loaded when a file needs them. */
+
+typedef struct iron_library_info {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t is_available;
+    const char *name;    /* what it reads: "zstd"; "remote": http, https and s3 addresses */
+    const char *library; /* "libzstd.so.1" */
+    const char *package; /* of Debian: "libzstd1" */
+    const char *version; /* NULL: not asked */
+} iron_library_info;
+
+/* Codecs of compressed files and columns. */
+IRON_API size_t iron_codec_count(void);
+IRON_API iron_status iron_codec_at(size_t index, iron_library_info *info, iron_error *err);
+/* What remote files are read with. */
+IRON_API iron_status iron_remote_describe(iron_library_info *info, iron_error *err);
 
 #ifdef __cplusplus
 }

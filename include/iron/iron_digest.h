@@ -174,6 +174,8 @@ typedef struct iron_manifest_file {
     const char *format;
     uint64_t first; /* position of its first token in the stream */
     uint64_t tokens;
+    const char *column;      /* of a table; or NULL */
+    const char *compression; /* "zstd"; or NULL */
 } iron_manifest_file;
 
 IRON_API void iron_manifest_destroy(iron_manifest *manifest);

@@ -105,7 +105,8 @@ static char *find_beside(const iron_check *c, const char *path) {
 /* Under its name or beside the manifest; NULL: not found. A file that may not be accessed is
  * there. */
 static char *find_file(const iron_check *c, const char *path) {
-    if (is_stdin(path) || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+    if (is_stdin(path) || iron_path_is_remote(path) || access(path, F_OK) == 0 ||
+        (errno != ENOENT && errno != ENOTDIR))
         return strdup(path);
     return find_beside(c, path);
 }
@@ -129,6 +130,7 @@ static void open_file(const iron__manifest_entry *f, entry *e) {
     iron_source_options o = {.struct_size = sizeof o,
                              .dtype = f->dtype,
                              .format = f->format,
+                             .column = f->column,
                              .paths = paths,
                              .path_count = 1};
     iron_source *source = NULL;
@@ -316,12 +318,16 @@ static iron_status open_run(const iron_check *c, const run *r, iron_source **out
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
     o.dtype = files[r->begin].dtype;
     o.format = files[r->begin].format;
+    o.column = files[r->begin].column;
     for (size_t k = 0; k < count; k++) {
         paths[k] = c->entries[r->begin + k].path;
         if (files[r->begin + k].dtype != o.dtype)
             o.dtype = IRON_DTYPE_NONE;
         if (strcmp(files[r->begin + k].format, o.format) != 0)
             o.format = "auto";
+        if (o.column &&
+            (!files[r->begin + k].column || strcmp(files[r->begin + k].column, o.column) != 0))
+            o.column = NULL; /* each has the one that is read without a choice */
     }
     o.paths = paths;
     status = iron_source_open(&o, out, err);

@@ -93,6 +93,8 @@ typedef struct iron__chunk {
 typedef struct iron__manifest_entry {
     char *path; /* from malloc */
     char format[16];
+    char compression[8]; /* "": none */
+    char *column;        /* of a table, from malloc; or NULL */
     iron_dtype dtype;
     uint64_t first, tokens;
     char sample[17];        /* iron__source_sample in hex; "": a pipe, or an older manifest */

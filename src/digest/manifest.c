@@ -59,8 +59,10 @@ void iron__chunk_add(iron__chunk *chunk, const iron__chunk *piece) {
 void iron_manifest_destroy(iron_manifest *manifest) {
     if (!manifest)
         return;
-    for (size_t k = 0; k < manifest->file_count; k++)
+    for (size_t k = 0; k < manifest->file_count; k++) {
         free(manifest->files[k].path);
+        free(manifest->files[k].column);
+    }
     free(manifest->files);
     free(manifest->chunks);
     free(manifest->origin);
@@ -94,7 +96,14 @@ iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
                  "file %zu of a manifest with %zu files; they count from 0", index,
                  manifest->file_count);
     f = &manifest->files[index];
-    *file = (iron_manifest_file){sizeof *file, f->dtype, f->path, f->format, f->first, f->tokens};
+    *file = (iron_manifest_file){.struct_size = sizeof *file,
+                                 .dtype = f->dtype,
+                                 .path = f->path,
+                                 .format = f->format,
+                                 .first = f->first,
+                                 .tokens = f->tokens,
+                                 .column = f->column,
+                                 .compression = f->compression[0] ? f->compression : NULL};
     return IRON_OK;
 }
 
@@ -520,6 +529,25 @@ static iron_status get_file_seal(const fields *f, const char *path, iron__manife
     return IRON_OK;
 }
 
+/* What a table or a compressed file adds. */
+static iron_status get_container(const fields *f, const char *path, iron__manifest_entry *file,
+                                 iron_error *err) {
+    const char *compression = iron__json_get_text(iron__json_member(f->object, "compression"));
+    const char *column = iron__json_get_text(iron__json_member(f->object, "column"));
+
+    IRON_FAIL_IF((iron__json_member(f->object, "compression") && !compression) ||
+                     (compression && strlen(compression) >= sizeof file->compression),
+                 err, IRON_E_FORMAT, "%.100s: \"compression\" of %.60s is not a short text",
+                 f->path, path);
+    IRON_FAIL_IF(iron__json_member(f->object, "column") && !column, err, IRON_E_FORMAT,
+                 "%.100s: \"column\" of %.60s is not a text", f->path, path);
+    if (compression)
+        snprintf(file->compression, sizeof file->compression, "%s", compression);
+    if (column && !(file->column = strdup(column)))
+        return out_of_memory(err, f->path);
+    return IRON_OK;
+}
+
 static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry *file,
                             iron_error *err) {
     const char *path = NULL, *format = NULL, *dtype = NULL;
@@ -535,6 +563,7 @@ static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry
     IRON_FAIL_IF(strlen(format) == 0 || strlen(format) >= sizeof file->format, err, IRON_E_FORMAT,
                  "%.100s: format \"%.40s\" of %.60s is empty or too long", f->path, format, path);
     snprintf(file->format, sizeof file->format, "%s", format);
+    IRON_TRY(get_container(f, path, file, err));
     IRON_TRY(get_sample(f, path, file, err));
     if (has_seal)
         IRON_TRY(get_file_seal(f, path, file, err));
@@ -883,6 +912,10 @@ static void write_files(iron_json_writer *j, const iron_manifest *m) {
         iron_json_open(j, NULL, '{');
         write_path(j, f->path);
         iron_json_text(j, "format", f->format);
+        if (f->column)
+            iron_json_text(j, "column", f->column);
+        if (f->compression[0])
+            iron_json_text(j, "compression", f->compression);
         iron_json_text(j, "dtype", iron_dtype_name(f->dtype));
         iron_json_number(j, "first", f->first);
         iron_json_number(j, "tokens", f->tokens);

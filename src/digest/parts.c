@@ -181,8 +181,9 @@ static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron
 
         *f = from->files[to->file_count];
         f->path = strdup(f->path);
+        f->column = f->column ? strdup(f->column) : NULL;
         f->words = (iron__seal_words){0, 0, 0, 0};
-        if (!f->path)
+        if (!f->path || (from->files[to->file_count].column && !f->column))
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
     }
     return IRON_OK;

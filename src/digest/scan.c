@@ -1026,6 +1026,18 @@ static iron_status note_sample(const scan_job *s, size_t index, iron__manifest_e
     return IRON_OK;
 }
 
+static iron_status note_container(const scan_job *s, size_t index, iron__manifest_entry *f,
+                                  iron_error *err) {
+    const char *column = iron_source_file_column(s->source, index);
+    const char *compression = iron_source_file_compression(s->source, index);
+
+    if (compression)
+        snprintf(f->compression, sizeof f->compression, "%s", compression);
+    if (column && !(f->column = strdup(column)))
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    return IRON_OK;
+}
+
 /* Prepares the seals of files; for one file nothing is needed. */
 static iron_status file_seals_init(scan_job *s, iron_error *err) {
     file_seals *files = &s->files;
@@ -1068,6 +1080,7 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
         if (!f->path)
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
         strncpy(f->format, iron_source_file_format(s->source, m->file_count), sizeof f->format - 1);
+        IRON_TRY(note_container(s, m->file_count, f, err));
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
         f->first = next_first;
         f->tokens = iron_source_file_tokens(s->source, m->file_count);

@@ -1,13 +1,1968 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * arrow.c: Arrow IPC files and streams.
+ *
+ * A stream is a sequence of messages: FFFFFFFF and a 32-bit length (streams of before 2019 have
+ * only the length), metadata in FlatBuffers, and a body of buffers. The first message is the
+ * schema; record batches follow, and batches of dictionaries, which apply to what comes after them.
+ * FFFFFFFF 00000000 ends a stream, but a stream that ends between two messages is complete as well:
+ * a file that was cut exactly there cannot be told from a whole one. A file begins with "ARROW1", is
+ * a stream after that, and ends with a footer that repeats the schema and lists all batches, its
+ * length and "ARROW1" again. Some writers leave the schema out of the stream inside a file.
+ *
+ * Metadata are trusted in nothing. FlatBuffers are read by the functions that begin with flat_:
+ * whatever lies outside the metadata or is not aligned makes the whole message damaged. Buffers must
+ * lie in the body one after another, with no more than padding between them, as the specification
+ * says: so most damage is noticed, although Arrow has no checksums.
+ *
+ * A regular file is examined message by message, without its values: of a list column the first and
+ * the last offset tell how many tokens there are. Blocks are cut at rows. Values that are stored
+ * as they are are direct blocks; compressed batches are one block each, and so are dictionary-
+ * encoded ones, in pieces if they are large; runs of small batches share a block. Every part of the
+ * file that is needed to decode a block is read and checked again when it is decoded. Dictionaries
+ * are kept in memory.
+ */
 #include "core/fail.h"
 #include "formats/format.h"
 
-static bool recognise(const iron__candidate *c) {
-    (void)c;
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define METADATA_BYTES_MAX ((uint64_t)1 << 28)
+/* What is read of a file at a time when little is needed. */
+#define WINDOW_BYTES ((size_t)64 << 10)
+/* Fields inside fields, and all fields together. */
+#define DEPTH_MAX  64u
+#define FIELDS_MAX ((size_t)1 << 20)
+/* Batches with fewer tokens and rows share a block with their neighbours, so many at most. */
+#define SMALL_BATCH    ((uint64_t)1 << 16)
+#define SHARED_BATCHES 4096u
+
+#define MAGIC         "ARROW1"
+#define MAGIC_BYTES   6u
+#define TRAILER_BYTES (4u + MAGIC_BYTES)
+
+/* FlatBuffers. */
+
+/* A message's metadata. Everything that is wrong with them sets is_bad; what is read then is
+ * zero. */
+typedef struct flat {
+    const unsigned char *data;
+    size_t count;
+    bool is_bad;
+} flat;
+
+typedef struct flat_table {
+    size_t at; /* 0: there is none */
+    size_t vtable;
+    size_t vtable_bytes, bytes;
+} flat_table;
+
+static unsigned load_u16(const unsigned char *at) { return at[0] | (unsigned)at[1] << 8; }
+
+static flat_table flat_open(flat *f, uint64_t at) {
+    flat_table t = {.at = 0};
+    int64_t vtable;
+
+    f->is_bad |= at % 4 != 0 || at < 4 || at > f->count || f->count - at < 4;
+    if (f->is_bad)
+        return t;
+    vtable = (int64_t)at - (int32_t)iron__load_u32(f->data + at);
+    f->is_bad |= vtable < 4 || vtable % 2 != 0 || (uint64_t)vtable + 4 > f->count;
+    if (f->is_bad)
+        return t;
+    t = (flat_table){(size_t)at, (size_t)vtable, load_u16(f->data + vtable),
+                     load_u16(f->data + vtable + 2)};
+    f->is_bad |= t.vtable_bytes < 4 || t.vtable_bytes % 2 != 0 ||
+                 t.vtable_bytes > f->count - t.vtable || t.bytes < 4 || t.bytes > f->count - t.at;
+    if (f->is_bad)
+        t.at = 0;
+    return t;
+}
+
+/* Where a field of so many bytes is; 0: it is absent. */
+static size_t flat_field(flat *f, const flat_table *t, unsigned index, size_t bytes) {
+    size_t slot = 4 + 2 * (size_t)index, at;
+
+    if (f->is_bad || t->at == 0 || slot + 2 > t->vtable_bytes)
+        return 0;
+    at = load_u16(f->data + t->vtable + slot);
+    if (at == 0)
+        return 0;
+    f->is_bad |= at < 4 || at + bytes > t->bytes || (t->at + at) % bytes != 0;
+    return f->is_bad ? 0 : t->at + at;
+}
+
+static uint64_t flat_number(flat *f, const flat_table *t, unsigned index, size_t bytes,
+                            uint64_t otherwise) {
+    size_t at = flat_field(f, t, index, bytes);
+    uint64_t value = 0;
+
+    for (size_t k = 0; at && k < bytes; k++)
+        value |= (uint64_t)f->data[at + k] << 8 * k;
+    return at ? value : otherwise;
+}
+
+/* Numbers that must not be negative. */
+static uint64_t flat_count(flat *f, const flat_table *t, unsigned index) {
+    uint64_t value = flat_number(f, t, index, 8, 0);
+
+    f->is_bad |= value > INT64_MAX;
+    return f->is_bad ? 0 : value;
+}
+
+static bool flat_bool(flat *f, const flat_table *t, unsigned index) {
+    uint64_t value = flat_number(f, t, index, 1, 0);
+
+    f->is_bad |= value > 1;
+    return value == 1;
+}
+
+/* What an offset points to; 0: it is absent. */
+static uint64_t flat_target(flat *f, const flat_table *t, unsigned index) {
+    size_t at = flat_field(f, t, index, 4);
+
+    return at ? (uint64_t)at + iron__load_u32(f->data + at) : 0;
+}
+
+static flat_table flat_child(flat *f, const flat_table *t, unsigned index) {
+    uint64_t at = flat_target(f, t, index);
+    flat_table none = {.at = 0};
+
+    return at ? flat_open(f, at) : none;
+}
+
+/* The first element of a vector whose elements have `each` bytes. */
+static size_t flat_vector(flat *f, const flat_table *t, unsigned index, size_t each,
+                          size_t *count) {
+    uint64_t at = flat_target(f, t, index);
+
+    *count = 0;
+    if (!at)
+        return 0;
+    f->is_bad |= at % 4 != 0 || at > f->count || f->count - at < 4;
+    if (f->is_bad)
+        return 0;
+    *count = iron__load_u32(f->data + at);
+    at += 4;
+    f->is_bad |= *count > (f->count - at) / each || (each % 8 == 0 && *count > 0 && at % 8 != 0);
+    if (f->is_bad)
+        *count = 0;
+    return f->is_bad ? 0 : (size_t)at;
+}
+
+/* The table at an element of a vector of offsets. */
+static flat_table flat_element(flat *f, size_t vector, size_t index) {
+    size_t at = vector + 4 * index;
+
+    return flat_open(f, (uint64_t)at + iron__load_u32(f->data + at));
+}
+
+/* Fields of the tables in Message.fbs, Schema.fbs and File.fbs. */
+enum { MESSAGE_VERSION, MESSAGE_HEADER_TYPE, MESSAGE_HEADER, MESSAGE_BODY };
+enum { SCHEMA_ENDIANNESS, SCHEMA_FIELDS };
+enum { FIELD_NAME, FIELD_NULLABLE, FIELD_TYPE_TYPE, FIELD_TYPE, FIELD_DICTIONARY, FIELD_CHILDREN };
+enum { ENCODING_ID, ENCODING_INDEX, ENCODING_ORDERED, ENCODING_KIND };
+enum { BATCH_LENGTH, BATCH_NODES, BATCH_BUFFERS, BATCH_COMPRESSION, BATCH_VIEWS };
+enum { COMPRESSION_CODEC, COMPRESSION_METHOD };
+enum { DICTIONARY_ID, DICTIONARY_DATA, DICTIONARY_IS_DELTA };
+enum { FOOTER_VERSION, FOOTER_SCHEMA, FOOTER_DICTIONARIES, FOOTER_BATCHES };
+
+#define VERSION_4         3u
+#define VERSION_5         4u
+#define NODE_BYTES        16u
+#define BUFFER_BYTES      16u
+#define FOOTER_BLOCK      24u
+#define HEADER_NONE       0u /* the end of the stream */
+#define HEADER_SCHEMA     1u
+#define HEADER_DICTIONARY 2u
+#define HEADER_BATCH      3u
+
+/* Types. */
+
+enum {
+    TYPE_INT = 2,
+    TYPE_FLOAT = 3,
+    TYPE_DECIMAL = 7,
+    TYPE_LIST = 12,
+    TYPE_STRUCT = 13,
+    TYPE_UNION = 14,
+    TYPE_FIXED_SIZE_LIST = 16,
+    TYPE_MAP = 17,
+    TYPE_LARGE_LIST = 21,
+    TYPE_RUN_END_ENCODED = 22,
+    TYPE_BINARY_VIEW = 23,
+    TYPE_STRING_VIEW = 24,
+    TYPE_LIST_VIEW = 25,
+    TYPE_LARGE_LIST_VIEW = 26,
+    TYPE_COUNT
+};
+
+#define ANY_CHILDREN 255u
+
+/* Types by their number: names, how many buffers a column has, children not counted, and how many
+ * children. */
+static const struct type_row {
+    const char *name;
+    unsigned char buffers, children;
+} types[TYPE_COUNT] = {
+    {NULL, 0, 0},
+    {"null", 0, 0},
+    {"int", 2, 0},
+    {"float", 2, 0},
+    {"binary", 3, 0},
+    {"string", 3, 0},
+    {"bool", 2, 0},
+    {"decimal", 2, 0},
+    {"date", 2, 0},
+    {"time", 2, 0},
+    {"timestamp", 2, 0},
+    {"interval", 2, 0},
+    {"list", 2, 1},
+    {"struct", 1, ANY_CHILDREN},
+    {"union", 1, ANY_CHILDREN},
+    {"fixed_size_binary", 2, 0},
+    {"fixed_size_list", 1, 1},
+    {"map", 2, 1},
+    {"duration", 2, 0},
+    {"large_binary", 3, 0},
+    {"large_string", 3, 0},
+    {"large_list", 2, 1},
+    {"run_end_encoded", 0, 2},
+    {"binary_view", 2, 0},
+    {"string_view", 2, 0},
+    {"list_view", 3, 1},
+    {"large_list_view", 3, 1},
+};
+
+/* How many nodes and buffers fields have in a batch; `views` is the number of columns whose number
+ * of buffers differs from batch to batch. */
+typedef struct counts {
+    uint64_t nodes, buffers, views;
+} counts;
+
+typedef enum shape { SHAPE_PLAIN, SHAPE_LIST, SHAPE_LARGE_LIST, SHAPE_FIXED_SIZE_LIST } shape;
+
+/* A column of tokens. */
+typedef struct column {
+    shape shape;
+    uint64_t list_size;  /* of a fixed size list */
+    iron__stored stored; /* the values; of a dictionary-encoded column, the dictionary's */
+    bool has_dictionary;
+    uint64_t dictionary; /* its id */
+    iron__stored index;
+    counts before, all; /* in a batch: the columns before it; all columns */
+} column;
+
+typedef struct dictionary_type {
+    uint64_t id;
+    counts values;
+} dictionary_type;
+
+typedef struct schema {
+    iron__table_column *columns;
+    column *details; /* as many */
+    size_t count;
+    counts all;
+    dictionary_type *dictionaries; /* by id */
+    size_t dictionary_count, dictionary_capacity;
+    unsigned version;
+    size_t fields_left; /* while it is read: more fields than these cannot be in the metadata */
+    bool has_memory;
+} schema;
+
+static void schema_clear(schema *s) {
+    for (size_t k = 0; k < s->count; k++)
+        free(s->columns[k].name);
+    free(s->columns);
+    free(s->details);
+    free(s->dictionaries);
+    *s = (schema){.columns = NULL};
+}
+
+static bool read_integer_type(flat *f, const flat_table *type, iron__stored *stored) {
+    uint64_t bits = flat_number(f, type, 0, 4, 0);
+    unsigned power = bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
+    bool is_signed = flat_bool(f, type, 1);
+
+    f->is_bad |= bits != 8ull << power;
+    *stored = (iron__stored)(power + (is_signed ? (unsigned)IRON_STORED_I8 : 0));
+    return !f->is_bad;
+}
+
+static const char *stored_name(iron__stored stored) {
+    static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
+                                        "int8",  "int16",  "int32",  "int64"};
+
+    return names[stored];
+}
+
+static iron__stored read_index_type(flat *f, const flat_table *encoding) {
+    flat_table index = flat_child(f, encoding, ENCODING_INDEX);
+    iron__stored stored = IRON_STORED_I32; /* if it is not said */
+
+    if (index.at)
+        read_integer_type(f, &index, &stored);
+    return stored;
+}
+
+/* Writes a type as Arrow does; of what cannot be tokens, no more than its kind. */
+static void describe_type(flat *f, const flat_table *field, unsigned depth, char *to, size_t room) {
+    uint64_t number = flat_number(f, field, FIELD_TYPE_TYPE, 1, 0);
+    flat_table type = flat_child(f, field, FIELD_TYPE);
+    flat_table encoding = flat_child(f, field, FIELD_DICTIONARY);
+    const char *name = number < TYPE_COUNT && types[number].name ? types[number].name : "unknown";
+    size_t children, vector = flat_vector(f, field, FIELD_CHILDREN, 4, &children);
+    char inner[48] = "...";
+    iron__stored stored;
+
+    if (number == TYPE_INT && read_integer_type(f, &type, &stored)) {
+        snprintf(inner, sizeof inner, "%s", stored_name(stored));
+    } else if (number == TYPE_FLOAT) {
+        uint64_t precision = flat_number(f, &type, 0, 2, 0);
+
+        snprintf(inner, sizeof inner, "%s",
+                 precision == 0   ? "halffloat"
+                 : precision == 1 ? "float"
+                                  : "double");
+    } else if (number == TYPE_LIST || number == TYPE_LARGE_LIST || number == TYPE_LIST_VIEW ||
+               number == TYPE_LARGE_LIST_VIEW || number == TYPE_FIXED_SIZE_LIST) {
+        char item[48] = "...";
+        char size[16] = "";
+
+        if (children == 1 && depth < 3 && !f->is_bad) {
+            flat_table child = flat_element(f, vector, 0);
+
+            describe_type(f, &child, depth + 1, item, sizeof item);
+        }
+        if (number == TYPE_FIXED_SIZE_LIST)
+            snprintf(size, sizeof size, "[%" PRIu64 "]", flat_number(f, &type, 0, 4, 0));
+        snprintf(inner, sizeof inner, "%s<%.*s>%s", name,
+                 (int)(sizeof inner - 3 - strlen(name) - strlen(size)), item, size);
+    } else {
+        snprintf(inner, sizeof inner, "%s", name);
+    }
+    if (!encoding.at)
+        snprintf(to, room, "%s", inner);
+    else
+        snprintf(to, room, "dictionary<values=%.10s, indices=%s>", inner,
+                 stored_name(read_index_type(f, &encoding)));
+}
+
+static void note_dictionary(schema *s, uint64_t id, const counts *values) {
+    if (s->dictionary_count == s->dictionary_capacity) {
+        size_t capacity = s->dictionary_capacity ? 2 * s->dictionary_capacity : 8;
+        dictionary_type *more = realloc(s->dictionaries, capacity * sizeof *more);
+
+        s->has_memory = s->has_memory && more;
+        if (!more)
+            return;
+        s->dictionaries = more;
+        s->dictionary_capacity = capacity;
+    }
+    s->dictionaries[s->dictionary_count++] = (dictionary_type){id, *values};
+}
+
+static void measure_field(schema *s, flat *f, const flat_table *field, unsigned depth, counts *sum);
+
+/* Adds the nodes and buffers of a field's type, as if it had no dictionary. */
+static void measure_type(schema *s, flat *f, const flat_table *field, unsigned depth, counts *sum) {
+    uint64_t number = flat_number(f, field, FIELD_TYPE_TYPE, 1, 0);
+    size_t children, vector = flat_vector(f, field, FIELD_CHILDREN, 4, &children);
+    flat_table type = flat_child(f, field, FIELD_TYPE);
+
+    f->is_bad |= number == 0 || number >= TYPE_COUNT || !type.at || depth > DEPTH_MAX;
+    if (f->is_bad)
+        return;
+    f->is_bad |= types[number].children != ANY_CHILDREN && types[number].children != children;
+    sum->nodes++;
+    sum->buffers += types[number].buffers;
+    sum->views += number == TYPE_BINARY_VIEW || number == TYPE_STRING_VIEW;
+    if (number == TYPE_UNION) /* dense ones have offsets; before version 5 they could be null */
+        sum->buffers +=
+            (flat_number(f, &type, 0, 2, 0) == 1 ? 1u : 0u) + (s->version == VERSION_4 ? 1u : 0u);
+    for (size_t k = 0; k < children && !f->is_bad; k++) {
+        flat_table child = flat_element(f, vector, k);
+
+        measure_field(s, f, &child, depth + 1, sum);
+    }
+}
+
+static void measure_field(schema *s, flat *f, const flat_table *field, unsigned depth,
+                          counts *sum) {
+    flat_table encoding = flat_child(f, field, FIELD_DICTIONARY);
+    counts values = {0, 0, 0};
+
+    f->is_bad |= s->fields_left == 0;
+    if (f->is_bad)
+        return;
+    s->fields_left--;
+    if (!encoding.at) {
+        measure_type(s, f, field, depth, sum);
+        return;
+    }
+    f->is_bad |= flat_number(f, &encoding, ENCODING_KIND, 2, 0) != 0;
+    read_index_type(f, &encoding);
+    measure_type(s, f, field, depth, &values);
+    sum->nodes++;
+    sum->buffers += 2;
+    note_dictionary(s, flat_number(f, &encoding, ENCODING_ID, 8, 0), &values);
+}
+
+/* Whether a field is a column of tokens. */
+static bool read_column(flat *f, const flat_table *field, column *out) {
+    uint64_t number = flat_number(f, field, FIELD_TYPE_TYPE, 1, 0);
+    flat_table type = flat_child(f, field, FIELD_TYPE), items = *field, encoding;
+    size_t children, vector = flat_vector(f, field, FIELD_CHILDREN, 4, &children);
+
+    *out = (column){.shape = SHAPE_PLAIN, .list_size = 1};
+    if (number == TYPE_LIST || number == TYPE_LARGE_LIST || number == TYPE_FIXED_SIZE_LIST) {
+        encoding = flat_child(f, field, FIELD_DICTIONARY);
+        if (encoding.at || f->is_bad || children != 1)
+            return false;
+        out->shape = number == TYPE_LIST         ? SHAPE_LIST
+                     : number == TYPE_LARGE_LIST ? SHAPE_LARGE_LIST
+                                                 : SHAPE_FIXED_SIZE_LIST;
+        if (number == TYPE_FIXED_SIZE_LIST)
+            out->list_size = flat_number(f, &type, 0, 4, 0);
+        f->is_bad |= out->list_size > INT32_MAX;
+        items = flat_element(f, vector, 0);
+        number = flat_number(f, &items, FIELD_TYPE_TYPE, 1, 0);
+        type = flat_child(f, &items, FIELD_TYPE);
+    }
+    /* rows of lists of size 0 leave no trace in the file, so that their number is any claim */
+    if (number != TYPE_INT || out->list_size == 0 || !read_integer_type(f, &type, &out->stored))
+        return false;
+    encoding = flat_child(f, &items, FIELD_DICTIONARY);
+    out->has_dictionary = encoding.at != 0;
+    if (out->has_dictionary) {
+        out->dictionary = flat_number(f, &encoding, ENCODING_ID, 8, 0);
+        out->index = read_index_type(f, &encoding);
+    }
+    return !f->is_bad;
+}
+
+static char *copy_name(flat *f, const flat_table *field) {
+    size_t length, at = flat_vector(f, field, FIELD_NAME, 1, &length);
+    char *name = malloc(length + 1);
+
+    if (!name)
+        return NULL;
+    if (at)
+        memcpy(name, f->data + at, length);
+    name[length] = '\0';
+    return name;
+}
+
+static int compare_dictionaries(const void *a, const void *b) {
+    uint64_t x = ((const dictionary_type *)a)->id, y = ((const dictionary_type *)b)->id;
+
+    return (x > y) - (x < y);
+}
+
+/* Reads the schema into *s, which is to be cleared also on failure. */
+static void read_fields(flat *f, const flat_table *table, schema *s) {
+    size_t count, vector = flat_vector(f, table, SCHEMA_FIELDS, 4, &count);
+
+    s->fields_left = f->count / 8 < FIELDS_MAX ? f->count / 8 : FIELDS_MAX;
+    f->is_bad |= count > s->fields_left;
+    count = f->is_bad ? 0 : count;
+    s->columns = calloc(count ? count : 1, sizeof *s->columns);
+    s->details = calloc(count ? count : 1, sizeof *s->details);
+    s->has_memory = s->columns && s->details;
+    for (; s->count < count && s->has_memory && !f->is_bad; s->count++) {
+        iron__table_column *c = &s->columns[s->count];
+        flat_table field = flat_element(f, vector, s->count);
+        counts before = s->all;
+
+        c->name = copy_name(f, &field);
+        s->has_memory = s->has_memory && c->name;
+        describe_type(f, &field, 0, c->type, sizeof c->type);
+        c->is_tokens = read_column(f, &field, &s->details[s->count]);
+        s->details[s->count].before = before;
+        measure_field(s, f, &field, 0, &s->all);
+    }
+    for (size_t k = 0; k < s->count; k++)
+        s->details[k].all = s->all;
+    if (s->dictionary_count > 0)
+        qsort(s->dictionaries, s->dictionary_count, sizeof *s->dictionaries, compare_dictionaries);
+    for (size_t k = 1; k < s->dictionary_count; k++) /* columns may share a dictionary */
+        f->is_bad |= s->dictionaries[k].id == s->dictionaries[k - 1].id &&
+                     memcmp(&s->dictionaries[k].values, &s->dictionaries[k - 1].values,
+                            sizeof s->dictionaries[k].values) != 0;
+}
+
+static const dictionary_type *find_dictionary(const schema *s, uint64_t id) {
+    dictionary_type key = {.id = id};
+
+    return s->dictionary_count == 0 ? NULL
+                                    : bsearch(&key, s->dictionaries, s->dictionary_count,
+                                              sizeof key, compare_dictionaries);
+}
+
+static bool is_same_schema(const schema *a, const schema *b) {
+    bool is_same = a->count == b->count && memcmp(&a->all, &b->all, sizeof a->all) == 0;
+
+    for (size_t k = 0; is_same && k < a->count; k++)
+        is_same = strcmp(a->columns[k].name, b->columns[k].name) == 0 &&
+                  strcmp(a->columns[k].type, b->columns[k].type) == 0 &&
+                  a->details[k].dictionary == b->details[k].dictionary;
+    return is_same;
+}
+
+/* Reading. */
+
+/* Reads pieces of a regular file anywhere, or of a pipe in order. */
+typedef struct reader {
+    const iron__input *file; /* a regular file, or NULL */
+    iron__input *pipe;
+    const char *name;
+    const atomic_bool *stop;
+    uint64_t limit;        /* where messages end at the latest */
+    uint64_t position;     /* of a pipe: the next byte */
+    unsigned prefix;       /* bytes before the metadata of all messages; 0: not known yet */
+    unsigned char *window; /* bytes at ... at+count-1 */
+    uint64_t at;
+    size_t count, capacity;
+    unsigned char *scratch; /* a decompressed buffer */
+    size_t scratch_capacity;
+} reader;
+
+static void reader_clear(reader *r) {
+    free(r->window);
+    free(r->scratch);
+    r->window = r->scratch = NULL;
+}
+
+static iron_status damaged(const reader *r, uint64_t at, const char *what, iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT, "%.90s at byte %" PRIu64 ": %s; this is not valid Arrow data",
+              r->name, at, what);
+}
+
+static iron_status cut_off(const reader *r, uint64_t end, uint64_t needed, iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "%.100s ends at byte %" PRIu64 ", but its Arrow data need %" PRIu64
+              " bytes at least; is it cut off?",
+              r->name, end, needed);
+}
+
+static iron_status too_large(const reader *r, const char *what, uint64_t bytes, iron_error *err) {
+    IRON_FAIL(err, IRON_E_UNSUPPORTED,
+              "%.90s: %s of %" PRIu64 " bytes, more than the %" PRIu64
+              " that are held in memory at once; write smaller record batches",
+              r->name, what, bytes, IRON_TABLE_PART_BYTES_MAX);
+}
+
+static iron_status reserve(const reader *r, unsigned char **data, size_t *capacity, uint64_t bytes,
+                           iron_error *err) {
+    unsigned char *more;
+
+    if (bytes <= *capacity)
+        return IRON_OK;
+    if (bytes > IRON_TABLE_PART_BYTES_MAX)
+        return too_large(r, "a buffer", bytes, err);
+    more = realloc(*data, (size_t)bytes);
+    if (!more)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %" PRIu64 " bytes for %.100s",
+                          bytes, r->name);
+    *data = more;
+    *capacity = (size_t)bytes;
+    return IRON_OK;
+}
+
+/* Reads the next bytes of a pipe into the window, after skipping to `at`. Memory grows with what
+ * really comes. */
+static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t *got,
+                                  iron_error *err) {
+    size_t some;
+
+    IRON_TRY(reserve(r, &r->window, &r->capacity, WINDOW_BYTES, err));
+    r->count = 0;
+    while (r->position < at) {
+        size_t want = at - r->position < r->capacity ? (size_t)(at - r->position) : r->capacity;
+
+        IRON_TRY(iron__input_read(r->pipe, r->window, want, &some, r->stop, err));
+        r->position += some;
+        if (some < want)
+            return cut_off(r, r->position, at + bytes, err);
+    }
+    r->at = at;
+    for (*got = 0; *got < bytes; *got += some) {
+        size_t want =
+            bytes - *got < r->capacity - *got ? (size_t)(bytes - *got) : r->capacity - *got;
+
+        if (want == 0) {
+            uint64_t twice = 2 * (uint64_t)r->capacity;
+
+            IRON_TRY(reserve(r, &r->window, &r->capacity, twice < bytes ? twice : bytes, err));
+            some = 0;
+            continue;
+        }
+        IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, r->stop, err));
+        r->position += some;
+        if (some < want) {
+            *got += some;
+            break;
+        }
+    }
+    r->count = *got;
+    return IRON_OK;
+}
+
+/* Gives the bytes at ... at+bytes-1; valid until the next call. */
+static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsigned char **out,
+                              iron_error *err) {
+    uint64_t want = bytes;
+    size_t got;
+
+    if (at >= r->at && at - r->at <= r->count && bytes <= r->count - (at - r->at) && r->window) {
+        *out = r->window + (at - r->at);
+        return IRON_OK;
+    }
+    if (r->pipe) {
+        if (at < r->position)
+            return damaged(r, at, "buffers that are not in order", err);
+        IRON_TRY(fill_from_pipe(r, at, bytes, &got, err));
+        *out = r->window;
+        return got < bytes ? cut_off(r, r->position, at + bytes, err) : IRON_OK;
+    }
+    if (at > r->file->bytes || bytes > r->file->bytes - at)
+        return cut_off(r, r->file->bytes, at + bytes, err);
+    if (want < WINDOW_BYTES)
+        want = r->file->bytes - at < WINDOW_BYTES ? r->file->bytes - at : WINDOW_BYTES;
+    IRON_TRY(reserve(r, &r->window, &r->capacity, want, err));
+    r->count = 0;
+    IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, r->stop, err));
+    r->at = at;
+    r->count = (size_t)want;
+    *out = r->window;
+    return IRON_OK;
+}
+
+/* Messages. */
+
+typedef struct message {
+    unsigned header;
+    unsigned version;
+    flat flat;        /* valid until the next reader_get */
+    flat_table table; /* the header's */
+    uint64_t at, metadata_bytes, body_at, body_bytes, end;
+} message;
+
+/* The first four bytes of a message: where it begins, what its metadata's length is. No length:
+ * the stream has ended. */
+static iron_status read_prefix(reader *r, message *m, uint64_t *length, iron_error *err) {
+    const unsigned char *bytes = NULL;
+    size_t got = 4;
+    unsigned prefix = 4;
+
+    *length = 0;
+    m->metadata_bytes = 0;
+    if (r->file && m->at == r->limit)
+        return IRON_OK;
+    if (r->pipe) {
+        IRON_TRY(fill_from_pipe(r, m->at, 4, &got, err));
+        bytes = r->window;
+        if (got == 0)
+            return IRON_OK;
+    } else if (r->limit - m->at >= 4) {
+        IRON_TRY(reader_get(r, m->at, 4, &bytes, err));
+    } else {
+        got = (size_t)(r->limit - m->at);
+    }
+    if (got < 4)
+        return cut_off(r, m->at + got, m->at + 8, err);
+    *length = iron__load_u32(bytes);
+    if (*length == UINT32_MAX) {
+        prefix = 8;
+        if (r->file && r->limit - m->at < 8)
+            return cut_off(r, r->limit, m->at + 8, err);
+        IRON_TRY(reader_get(r, m->at + 4, 4, &bytes, err));
+        *length = iron__load_u32(bytes);
+    }
+    m->metadata_bytes = prefix + *length;
+    if (*length == 0)
+        return IRON_OK;
+    if (r->prefix != 0 && prefix != r->prefix)
+        return damaged(r, m->at, "no message begins here", err);
+    r->prefix = prefix;
+    if ((prefix + *length) % 8 != 0 || *length < 8)
+        return damaged(r, m->at, "the length of a message's metadata is not a multiple of 8", err);
+    if (*length > METADATA_BYTES_MAX)
+        return damaged(r, m->at, "the metadata of a message are longer than 256 MiB", err);
+    return IRON_OK;
+}
+
+/* Reads the message at a position. HEADER_NONE: the stream ended, with or without a mark. */
+static iron_status read_message(reader *r, uint64_t at, message *m, iron_error *err) {
+    const unsigned char *bytes;
+    uint64_t length;
+    flat_table root;
+
+    *m = (message){.header = HEADER_NONE, .at = at};
+    IRON_TRY(read_prefix(r, m, &length, err));
+    m->body_at = m->end = at + m->metadata_bytes;
+    if (length == 0)
+        return IRON_OK;
+    if (m->body_at > r->limit)
+        return cut_off(r, r->limit, m->body_at, err);
+    IRON_TRY(reader_get(r, m->body_at - length, length, &bytes, err));
+    m->flat = (flat){bytes, (size_t)length, false};
+    root = flat_open(&m->flat, iron__load_u32(bytes));
+    m->version = (unsigned)flat_number(&m->flat, &root, MESSAGE_VERSION, 2, 0);
+    m->header = (unsigned)flat_number(&m->flat, &root, MESSAGE_HEADER_TYPE, 1, 0);
+    m->table = flat_child(&m->flat, &root, MESSAGE_HEADER);
+    m->body_bytes = flat_count(&m->flat, &root, MESSAGE_BODY);
+    if (m->flat.is_bad || !m->table.at || m->body_bytes % 8 != 0)
+        return damaged(r, at, "the metadata of a message are damaged", err);
+    IRON_FAIL_IF(m->version < VERSION_4, err, IRON_E_UNSUPPORTED,
+                 "%.100s at byte %" PRIu64 ": Arrow metadata of version %u, from before 2017; "
+                 "write it again with a newer Arrow",
+                 r->name, at, m->version + 1);
+    IRON_FAIL_IF(m->version > VERSION_5, err, IRON_E_UNSUPPORTED,
+                 "%.100s at byte %" PRIu64 ": Arrow metadata of version %u; versions 4 and 5 are "
+                 "read",
+                 r->name, at, m->version + 1);
+    if (m->header < HEADER_SCHEMA || m->header > HEADER_BATCH)
+        return damaged(r, at, "a message that is neither a schema nor a batch", err);
+    if (m->header == HEADER_SCHEMA && m->body_bytes != 0)
+        return damaged(r, at, "a schema with a body", err);
+    if (__builtin_add_overflow(m->body_at, m->body_bytes, &m->end) || m->end > INT64_MAX)
+        return damaged(r, at, "the length of a message's body is impossible", err);
+    return m->end > r->limit ? cut_off(r, r->limit, m->end, err) : IRON_OK;
+}
+
+/* Reads the schema of a message or of the footer; clear it also on failure. */
+static iron_status read_schema(const reader *r, uint64_t at, flat *f, const flat_table *table,
+                               unsigned version, schema *out, iron_error *err) {
+    uint64_t endianness = flat_number(f, table, SCHEMA_ENDIANNESS, 2, 0);
+
+    out->version = version;
+    IRON_FAIL_IF(endianness == 1 && !f->is_bad, err, IRON_E_UNSUPPORTED,
+                 "%.100s: Arrow data of a big-endian machine; write it again on a little-endian "
+                 "one",
+                 r->name);
+    f->is_bad |= endianness != 0;
+    read_fields(f, table, out);
+    if (!out->has_memory)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of %.100s",
+                          r->name);
+    return f->is_bad ? damaged(r, at, "the schema is damaged", err) : IRON_OK;
+}
+
+/* Record batches. */
+
+typedef struct span {
+    uint64_t at, bytes; /* at: in the file */
+} span;
+
+typedef struct batch {
+    uint64_t at; /* of its message */
+    iron__codec codec;
+    uint64_t rows, items;       /* items: values of all lists; of a plain column, rows */
+    uint64_t nulls, item_nulls; /* of a plain column, nulls are item_nulls */
+    span validity, offsets, item_validity, values;
+} batch;
+
+static uint64_t offset_bytes(const column *c) { return c->shape == SHAPE_LARGE_LIST ? 8 : 4; }
+
+/* How wide the values of a batch are: those of a dictionary-encoded column are indices. */
+static uint64_t value_bytes(const column *c) {
+    return iron__stored_bytes(c->has_dictionary ? c->index : c->stored);
+}
+
+/* Buffers follow one another; between them is padding to 8 bytes, up to 64. */
+static bool is_packed(uint64_t end, uint64_t next) {
+    for (uint64_t unit = 8; unit <= 64; unit *= 2)
+        if (next == (end + unit - 1) / unit * unit)
+            return true;
     return false;
 }
-static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
-    (void)layout;
-    IRON_FAIL(err, IRON_E_UNSUPPORTED, "%.100s: not there yet", c->name);
+
+/* Whether a buffer has enough bytes for `count` elements of `bits` bits. */
+static bool has_room(const batch *b, const span *s, uint64_t count, uint64_t bits) {
+    uint64_t total;
+
+    if (count == 0)
+        return true;
+    if (b->codec != IRON_CODEC_NONE) /* the length before the data is checked later */
+        return s->bytes > 8 && count <= INT64_MAX / bits;
+    return !__builtin_mul_overflow(count, bits, &total) && total <= INT64_MAX &&
+           s->bytes >= (total + 7) / 8;
 }
+
+/* Checks nodes and buffers of all columns, and finds the first buffer of column `c`. */
+static const char *check_structure(flat *f, const flat_table *t, const counts *all, const column *c,
+                                   uint64_t body_bytes, size_t *nodes, size_t *buffers) {
+    size_t node_count, buffer_count, view_count, views;
+    uint64_t extra = 0, end = 0, before = 0;
+
+    *nodes = flat_vector(f, t, BATCH_NODES, NODE_BYTES, &node_count);
+    *buffers = flat_vector(f, t, BATCH_BUFFERS, BUFFER_BYTES, &buffer_count);
+    views = flat_vector(f, t, BATCH_VIEWS, 8, &view_count);
+    if (f->is_bad || node_count != all->nodes || view_count != all->views)
+        return "a batch whose columns are not those of the schema";
+    for (size_t k = 0; k < view_count; k++) {
+        uint64_t more = iron__load_u64(f->data + views + 8 * k);
+
+        if (more > buffer_count)
+            return "a batch with an impossible number of buffers";
+        extra += more;
+        before += c && k < c->before.views ? more : 0;
+    }
+    if (buffer_count != all->buffers + extra)
+        return "a batch whose buffers are not those of the schema";
+    for (size_t k = 0; k < node_count; k++) {
+        uint64_t length = iron__load_u64(f->data + *nodes + NODE_BYTES * k);
+
+        if (length > INT64_MAX || iron__load_u64(f->data + *nodes + NODE_BYTES * k + 8) > length)
+            return "a column with an impossible length or number of nulls";
+    }
+    for (size_t k = 0; k < buffer_count; k++) {
+        uint64_t at = iron__load_u64(f->data + *buffers + BUFFER_BYTES * k);
+        uint64_t bytes = iron__load_u64(f->data + *buffers + BUFFER_BYTES * k + 8);
+
+        if (at > body_bytes || bytes > body_bytes - at)
+            return "a buffer outside of its message";
+        if (bytes > 0 && !is_packed(end, at))
+            return "a buffer that does not follow the one before it";
+        end = bytes > 0 ? at + bytes : end;
+    }
+    if (c) {
+        *nodes += NODE_BYTES * c->before.nodes;
+        *buffers += BUFFER_BYTES * (c->before.buffers + before);
+    }
+    return NULL;
+}
+
+static span next_buffer(const flat *f, size_t *buffers, uint64_t body_at) {
+    span s = {body_at + iron__load_u64(f->data + *buffers), iron__load_u64(f->data + *buffers + 8)};
+
+    *buffers += BUFFER_BYTES;
+    return s;
+}
+
+/* Finds column `c` in a batch (NULL: only checks the batch). `all`: what the batch must have.
+ * Returns what is wrong, or NULL. */
+static const char *read_batch(message *m, const flat_table *t, const counts *all, const column *c,
+                              batch *out) {
+    flat *f = &m->flat;
+    flat_table compression = flat_child(f, t, BATCH_COMPRESSION);
+    uint64_t codec = flat_number(f, &compression, COMPRESSION_CODEC, 1, 0), wanted;
+    size_t nodes, buffers;
+    const char *wrong;
+
+    *out = (batch){.at = m->at, .rows = flat_count(f, t, BATCH_LENGTH)};
+    if (compression.at) {
+        if (codec > 1 || flat_number(f, &compression, COMPRESSION_METHOD, 1, 0) != 0)
+            return "an unknown compression";
+        out->codec = codec == 0 ? IRON_CODEC_LZ4 : IRON_CODEC_ZSTD;
+    }
+    wrong = check_structure(f, t, all, c, m->body_bytes, &nodes, &buffers);
+    if (wrong || !c)
+        return wrong;
+    if (iron__load_u64(f->data + nodes) != out->rows)
+        return "a column that is not as long as its batch";
+    if (c->shape != SHAPE_PLAIN) {
+        out->nulls = iron__load_u64(f->data + nodes + 8);
+        out->validity = next_buffer(f, &buffers, m->body_at);
+        nodes += NODE_BYTES;
+    }
+    if (c->shape == SHAPE_LIST || c->shape == SHAPE_LARGE_LIST)
+        out->offsets = next_buffer(f, &buffers, m->body_at);
+    out->items = iron__load_u64(f->data + nodes);
+    out->item_nulls = iron__load_u64(f->data + nodes + 8);
+    out->item_validity = next_buffer(f, &buffers, m->body_at);
+    out->values = next_buffer(f, &buffers, m->body_at);
+    if (c->shape == SHAPE_FIXED_SIZE_LIST &&
+        (__builtin_mul_overflow(out->rows, c->list_size, &wanted) || wanted != out->items))
+        return "lists of a fixed size with more or fewer values than rows times size";
+    if (!has_room(out, &out->validity, out->nulls ? out->rows : 0, 1) ||
+        !has_room(out, &out->item_validity, out->item_nulls ? out->items : 0, 1))
+        return "a column with nulls, but without a bitmap of them";
+    if (out->offsets.at && out->rows == INT64_MAX)
+        return "a batch with an impossible length";
+    if (out->offsets.at &&
+        !has_room(out, &out->offsets, out->rows ? out->rows + 1 : 0, 8 * offset_bytes(c)))
+        return "a buffer that is too short for the offsets of its lists";
+    if (!has_room(out, &out->values, out->items, 8 * value_bytes(c)))
+        return "a buffer that is too short for its values";
+    return NULL;
+}
+
+/* Buffers. */
+
+/* What the decompressed length before a compressed buffer says: *is_stored is true if the buffer is
+ * not compressed after all. Some writers (apache-arrow for JavaScript, version 21) put the compressed
+ * length there: then *length is UNKNOWN. */
+static iron_status read_length(reader *r, const span *s, uint64_t *length, bool *is_stored,
+                               iron_error *err) {
+    const unsigned char *bytes;
+
+    IRON_TRY(reader_get(r, s->at, 8, &bytes, err));
+    *length = iron__load_u64(bytes);
+    *is_stored = *length == UINT64_MAX;
+    if (*is_stored)
+        *length = s->bytes - 8;
+    else if (*length == s->bytes - 8)
+        *length = IRON_COUNT_UNKNOWN;
+    else if (*length > INT64_MAX)
+        return damaged(r, s->at, "a compressed buffer with a negative length", err);
+    else if (*length > IRON_TABLE_PART_BYTES_MAX)
+        return too_large(r, "a compressed buffer", *length, err);
+    return IRON_OK;
+}
+
+/* Decompresses what may have any length into the scratch. */
+static iron_status decompress_all(reader *r, iron__codec codec, const unsigned char *from,
+                                  size_t count, size_t *length, iron_error *err) {
+    iron__decompression *d = NULL;
+    iron__codec_buffers buffers = {.from = from, .from_count = count};
+    iron_status status = iron__decompression_create(codec, r->name, &d, err);
+
+    *length = 0;
+    while (status == IRON_OK) {
+        size_t before = buffers.from_count;
+
+        if (*length == r->scratch_capacity)
+            status = reserve(r, &r->scratch, &r->scratch_capacity,
+                             *length ? 2 * (uint64_t)*length : WINDOW_BYTES, err);
+        if (status != IRON_OK)
+            break;
+        buffers.to = r->scratch + *length;
+        buffers.room = r->scratch_capacity - *length;
+        status = iron__decompression_run(d, &buffers, err);
+        if (r->scratch_capacity - buffers.room == *length && buffers.from_count == before)
+            break;
+        *length = r->scratch_capacity - buffers.room;
+    }
+    if (status == IRON_OK)
+        status = iron__decompression_finish(d, err);
+    iron__decompression_destroy(d);
+    return status;
+}
+
+/* Gives bytes from ... from+bytes-1 of a buffer, decompressed; valid until the next call. */
+static iron_status load(reader *r, const batch *b, const span *s, uint64_t from, uint64_t bytes,
+                        const unsigned char **out, iron_error *err) {
+    static const unsigned char nothing[8];
+    uint64_t length;
+    bool is_stored;
+    size_t all;
+
+    *out = nothing;
+    if (bytes == 0)
+        return IRON_OK;
+    if (bytes > IRON_TABLE_PART_BYTES_MAX)
+        return too_large(r, "a column", bytes, err);
+    if (b->codec == IRON_CODEC_NONE)
+        return reader_get(r, s->at + from, bytes, out, err);
+    IRON_TRY(read_length(r, s, &length, &is_stored, err));
+    if (length < from + bytes)
+        return damaged(r, s->at, "a compressed buffer that is too short for its column", err);
+    if (is_stored)
+        return reader_get(r, s->at + 8 + from, bytes, out, err);
+    IRON_TRY(reader_get(r, s->at, s->bytes, out, err));
+    if (length == IRON_COUNT_UNKNOWN) {
+        IRON_TRY(decompress_all(r, b->codec, *out + 8, (size_t)s->bytes - 8, &all, err));
+        if (all < from + bytes)
+            return damaged(r, s->at, "a compressed buffer that is too short for its column", err);
+    } else {
+        IRON_TRY(reserve(r, &r->scratch, &r->scratch_capacity, length, err));
+        IRON_TRY(iron__codec_decompress(b->codec, r->name, *out + 8, (size_t)s->bytes - 8,
+                                        r->scratch, (size_t)length, err));
+    }
+    *out = r->scratch + from;
+    return IRON_OK;
+}
+
+/* A pipe: reads all buffers of a batch's column into the window, since they are next to one another.
+ * Then they can be used in any order. */
+static iron_status fetch(reader *r, const batch *b, iron_error *err) {
+    const span *spans[] = {&b->validity, &b->offsets, &b->item_validity, &b->values};
+    uint64_t start = UINT64_MAX, end = 0;
+    const unsigned char *bytes;
+
+    for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++)
+        if (spans[k]->bytes > 0) {
+            start = spans[k]->at < start ? spans[k]->at : start;
+            end = spans[k]->at + spans[k]->bytes;
+        }
+    if (!r->pipe || end == 0)
+        return IRON_OK;
+    if (end - start > IRON_TABLE_PART_BYTES_MAX)
+        return too_large(r, "a batch with a column", end - start, err);
+    return reader_get(r, start, end - start, &bytes, err);
+}
+
+/* The first bit from `from` on that is not set, or `end`. */
+static uint64_t first_clear(const unsigned char *bits, uint64_t from, uint64_t end) {
+    for (uint64_t k = from; k < end; k++) {
+        if (k % 8 == 0 && bits[k / 8] == 0xFF && end - k >= 8)
+            k += 7;
+        else if (!(bits[k / 8] >> k % 8 & 1))
+            return k;
+    }
+    return end;
+}
+
+/* Finds a null among elements first ... end-1 of a bitmap; *found is `end` if there is none. */
+static iron_status find_null(reader *r, const batch *b, const span *validity, uint64_t first,
+                             uint64_t end, uint64_t *found, iron_error *err) {
+    const unsigned char *bits;
+
+    IRON_TRY(load(r, b, validity, first / 8, (end + 7) / 8 - first / 8, &bits, err));
+    *found = first_clear(bits, first % 8, end - first / 8 * 8) + first / 8 * 8;
+    return IRON_OK;
+}
+
+/* Decoding. */
+
+typedef struct decoding {
+    reader *r;
+    const column *column;
+    const char *column_name;
+    const unsigned char *dictionary;
+    uint64_t dictionary_count;
+    bool wants_tokens;
+    iron__block *out;
+    uint64_t tokens, rows; /* so far, in this block */
+    uint64_t first_row;    /* of the block */
+} decoding;
+
+static uint64_t load_offset(const column *c, const unsigned char *offsets, uint64_t index) {
+    if (c->shape == SHAPE_LARGE_LIST)
+        return iron__load_u64(offsets + 8 * index);
+    return (uint64_t)(int64_t)(int32_t)iron__load_u32(offsets + 4 * index);
+}
+
+/* Adds the places of rows, and finds the items that they have. All offsets are checked. */
+static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint64_t rows,
+                                 uint64_t *first, uint64_t *end, iron_error *err) {
+    const column *c = d->column;
+    uint64_t each = offset_bytes(c), size = c->list_size, last;
+    const unsigned char *offsets;
+
+    if (rows > IRON_TABLE_PART_BYTES_MAX / sizeof(uint64_t))
+        return too_large(d->r, "a batch with rows", rows * sizeof(uint64_t), err);
+    IRON_TRY(iron__block_reserve_places(d->out, d->out->place_count + (size_t)rows, err));
+    *first = row * size;
+    *end = (row + rows) * size;
+    if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST) {
+        for (uint64_t k = 0; k < rows; k++)
+            IRON_TRY(iron__block_add_place(d->out, d->tokens + k * size, err));
+        return IRON_OK;
+    }
+    IRON_TRY(load(d->r, b, &b->offsets, row * each, (rows + 1) * each, &offsets, err));
+    last = *first = load_offset(c, offsets, 0);
+    for (uint64_t k = 1; k <= rows; k++) {
+        uint64_t next = load_offset(c, offsets, k);
+
+        IRON_FAIL_IF(next < last || next > b->items, err, IRON_E_FORMAT,
+                     "%.90s: row %" PRIu64 " of column %.50s has values %" PRId64 " to %" PRId64
+                     " of %" PRIu64 "; this is not valid Arrow data",
+                     d->r->name, d->first_row + d->rows + k - 1, d->column_name, (int64_t)last,
+                     (int64_t)next, b->items);
+        IRON_TRY(iron__block_add_place(d->out, d->tokens + last - *first, err));
+        last = next;
+    }
+    *end = last;
+    return IRON_OK;
+}
+
+/* The row, counted in the file, of an item of the rows that were added last. */
+static uint64_t row_of(const decoding *d, uint64_t rows, uint64_t item) {
+    const uint64_t *places = d->out->places + (d->out->place_count - rows);
+    uint64_t low = 0, high = rows;
+
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (places[middle] <= d->tokens + item)
+            low = middle;
+        else
+            high = middle;
+    }
+    return d->first_row + d->rows + low;
+}
+
+#define DEFINE_WIDEN(name, type)                                                                   \
+    static void name(const unsigned char *from, size_t count, uint64_t *to) {                      \
+        for (size_t k = 0; k < count; k++) {                                                       \
+            type value;                                                                            \
+                                                                                                   \
+            memcpy(&value, from + k * sizeof value, sizeof value);                                 \
+            to[k] = (uint64_t)(int64_t)value;                                                      \
+        }                                                                                          \
+    }
+
+DEFINE_WIDEN(widen_u8, uint8_t)
+DEFINE_WIDEN(widen_u16, uint16_t)
+DEFINE_WIDEN(widen_u32, uint32_t)
+DEFINE_WIDEN(widen_u64, uint64_t)
+DEFINE_WIDEN(widen_i8, int8_t)
+DEFINE_WIDEN(widen_i16, int16_t)
+DEFINE_WIDEN(widen_i32, int32_t)
+DEFINE_WIDEN(widen_i64, int64_t)
+
+/* Looks `count` indices up. Returns the first that is not in the dictionary, or count. */
+static size_t look_up(const decoding *d, const unsigned char *indices, size_t count,
+                      uint64_t *index, unsigned char *to) {
+    static void (*const widen[])(const unsigned char *, size_t, uint64_t *) = {
+        widen_u8, widen_u16, widen_u32, widen_u64, widen_i8, widen_i16, widen_i32, widen_i64};
+    size_t width = iron__stored_bytes(d->column->stored);
+
+    widen[d->column->index](indices, count, index);
+    for (size_t k = 0; k < count; k++) {
+        if (index[k] >= d->dictionary_count) /* negative ones are large */
+            return k;
+        memcpy(to + k * width, d->dictionary + index[k] * width, width);
+    }
+    return count;
+}
+
+#define PIECE 512u
+
+/* Converts indices of a dictionary to tokens at the end of the block. */
+static iron_status decode_indices(decoding *d, const unsigned char *from, size_t count,
+                                  unsigned char *to, uint64_t rows, iron_error *err) {
+    iron__stored stored = d->column->stored;
+    size_t width = iron_dtype_bytes(iron__stored_dtype(stored));
+    unsigned char values[PIECE * sizeof(uint64_t)];
+    uint64_t index[PIECE];
+
+    for (size_t done = 0, some; done < count; done += some) {
+        size_t known, good;
+
+        some = count - done < PIECE ? count - done : PIECE;
+        known = look_up(d, from + done * iron__stored_bytes(d->column->index), some, index, values);
+        good = iron__stored_convert(stored, values, known, to + done * width);
+        if (good < known)
+            return iron__stored_refuse(stored, values, good, d->r->name, d->column_name,
+                                       row_of(d, rows, done + good), err);
+        IRON_FAIL_IF(known < some, err, IRON_E_FORMAT,
+                     "%.90s: row %" PRIu64 " of column %.50s has index %" PRId64
+                     ", but its dictionary has %" PRIu64 " values; this is not valid Arrow data",
+                     d->r->name, row_of(d, rows, done + known), d->column_name,
+                     (int64_t)index[known], d->dictionary_count);
+    }
+    return IRON_OK;
+}
+
+/* Appends `rows` rows of a batch from row `row` on to the block. */
+static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64_t rows,
+                               iron_error *err) {
+    const column *c = d->column;
+    uint64_t each = value_bytes(c), first = 0, end = 0, found;
+    size_t width = iron_dtype_bytes(iron__stored_dtype(c->stored)), count, good;
+    const unsigned char *values;
+
+    if (b->nulls > 0) {
+        IRON_TRY(find_null(d->r, b, &b->validity, row, row + rows, &found, err));
+        if (found < row + rows)
+            return iron__table_refuse_null(d->r->name, d->column_name,
+                                           d->first_row + d->rows + found - row, err);
+    }
+    IRON_TRY(decode_places(d, b, row, rows, &first, &end, err));
+    if (b->item_nulls > 0) {
+        IRON_TRY(find_null(d->r, b, &b->item_validity, first, end, &found, err));
+        if (found < end)
+            return iron__table_refuse_null(d->r->name, d->column_name,
+                                           row_of(d, rows, found - first), err);
+    }
+    count = (size_t)(end - first);
+    if (d->wants_tokens && count > 0) {
+        if (end - first > IRON_TABLE_PART_BYTES_MAX / width)
+            return too_large(d->r, "a batch with tokens", (end - first) * width, err);
+        IRON_TRY(load(d->r, b, &b->values, first * each, (end - first) * each, &values, err));
+        IRON_TRY(iron__block_reserve(d->out, d->out->bytes + count * width, err));
+        if (c->has_dictionary) {
+            IRON_TRY(decode_indices(d, values, count, d->out->data + d->out->bytes, rows, err));
+        } else {
+            good = iron__stored_convert(c->stored, values, count, d->out->data + d->out->bytes);
+            if (good < count)
+                return iron__stored_refuse(c->stored, values, good, d->r->name, d->column_name,
+                                           row_of(d, rows, good), err);
+        }
+        d->out->bytes += count * width;
+    }
+    d->tokens += end - first;
+    d->rows += rows;
+    return IRON_OK;
+}
+
+/* Dictionaries. */
+
+/* The values of the column's dictionary, from one that replaced all before it to the next. */
+typedef struct dictionary {
+    unsigned char *values; /* as stored */
+    size_t bytes, capacity;
+} dictionary;
+
+/* What the messages before a point of a stream have made of the dictionary. */
+typedef struct dictionary_state {
+    size_t index;
+    uint64_t count; /* of values */
+} dictionary_state;
+
+/* An examined file, or a stream that is being read. */
+typedef struct arrow {
+    schema schema;
+    column column;
+    bool is_file;
+    bool keeps_all; /* dictionaries that were replaced */
+    uint64_t limit;
+    unsigned prefix;
+    dictionary *dictionaries;
+    size_t dictionary_count;
+    dictionary_state *states; /* after each batch of the column's dictionary; the first: none */
+    size_t state_count;
+    size_t dictionary_bytes;
+    struct part *parts; /* for each block of the table */
+    size_t part_capacity;
+    size_t shared; /* batches in the last block, if more may follow */
+    /* of the messages: their number, and a hash of where they are */
+    uint64_t counts[4], hashes[4];
+    /* of a stream */
+    reader reader;
+    uint64_t position;
+    bool has_ended;
+    char *column_name;
+} arrow;
+
+/* Where a block is: rows from row `row` of the batch at `message` on, in as many batches as it
+ * takes. */
+typedef struct part {
+    uint64_t message;
+    uint64_t row, rows;
+    size_t state; /* of the dictionary */
+} part;
+
+static void arrow_destroy(void *state) {
+    arrow *a = state;
+
+    if (!a)
+        return;
+    schema_clear(&a->schema);
+    for (size_t k = 0; k < a->dictionary_count; k++)
+        free(a->dictionaries[k].values);
+    free(a->dictionaries);
+    free(a->states);
+    free(a->parts);
+    free(a->column_name);
+    reader_clear(&a->reader);
+    free(a);
+}
+
+static iron_status no_memory(iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an Arrow file");
+}
+
+static iron_status arrow_create(arrow **out, iron_error *err) {
+    arrow *a = *out = calloc(1, sizeof *a);
+
+    if (!a)
+        return no_memory(err);
+    a->states = calloc(1, sizeof *a->states);
+    a->state_count = 1;
+    return a->states ? IRON_OK : no_memory(err);
+}
+
+/* Begins another dictionary. */
+static iron_status replace_dictionary(arrow *a, iron_error *err) {
+    dictionary *more;
+
+    if (!a->keeps_all && a->dictionary_count > 0) {
+        a->dictionary_bytes = 0;
+        a->dictionaries[0].bytes = 0;
+        return IRON_OK;
+    }
+    more = realloc(a->dictionaries, (a->dictionary_count + 1) * sizeof *more);
+    if (!more)
+        return no_memory(err);
+    a->dictionaries = more;
+    a->dictionaries[a->dictionary_count++] = (dictionary){.values = NULL};
+    return IRON_OK;
+}
+
+static iron_status note_state(arrow *a, const dictionary_state *state, iron_error *err) {
+    dictionary_state *more;
+
+    if (!a->keeps_all) {
+        a->states[0] = *state;
+        return IRON_OK;
+    }
+    more = realloc(a->states, (a->state_count + 1) * sizeof *more);
+    if (!more)
+        return no_memory(err);
+    a->states = more;
+    a->states[a->state_count++] = *state;
+    return IRON_OK;
+}
+
+/* Adds the values of a batch to the dictionary. */
+static iron_status add_values(arrow *a, reader *r, const batch *b, iron_error *err) {
+    dictionary *last = &a->dictionaries[a->dictionary_count - 1];
+    size_t width = iron__stored_bytes(a->column.stored), bytes;
+    const unsigned char *values;
+    dictionary_state state;
+    uint64_t found;
+
+    if (b->rows > IRON_TABLE_PART_BYTES_MAX / width ||
+        b->rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary_bytes)
+        return too_large(r, "dictionaries", a->dictionary_bytes + b->rows, err);
+    if (b->item_nulls > 0) {
+        IRON_TRY(find_null(r, b, &b->item_validity, 0, b->rows, &found, err));
+        IRON_FAIL_IF(found < b->rows, err, IRON_E_FORMAT,
+                     "%.90s: value %" PRIu64 " of the dictionary of column %.50s is null; every "
+                     "row must have tokens",
+                     r->name, found, a->column_name);
+    }
+    bytes = (size_t)b->rows * width;
+    IRON_TRY(load(r, b, &b->values, 0, bytes, &values, err));
+    if (last->bytes + bytes > last->capacity) {
+        size_t capacity = 2 * last->bytes + bytes;
+        unsigned char *more = realloc(last->values, capacity ? capacity : 1);
+
+        if (!more)
+            return no_memory(err);
+        last->values = more;
+        last->capacity = capacity;
+    }
+    if (bytes > 0)
+        memcpy(last->values + last->bytes, values, bytes);
+    last->bytes += bytes;
+    a->dictionary_bytes += bytes;
+    state = (dictionary_state){a->dictionary_count - 1, last->bytes / width};
+    return note_state(a, &state, err);
+}
+
+/* Whether a dictionary batch is one of the column's; checks it. */
+static iron_status read_dictionary(const arrow *a, const reader *r, message *m, batch *b,
+                                   bool *is_column, bool *is_delta, iron_error *err) {
+    uint64_t id = flat_number(&m->flat, &m->table, DICTIONARY_ID, 8, 0);
+    flat_table data = flat_child(&m->flat, &m->table, DICTIONARY_DATA);
+    const dictionary_type *type = find_dictionary(&a->schema, id);
+    column values = {.shape = SHAPE_PLAIN, .list_size = 1, .stored = a->column.stored};
+    const char *wrong;
+
+    *is_delta = flat_bool(&m->flat, &m->table, DICTIONARY_IS_DELTA);
+    *is_column = a->column.has_dictionary && id == a->column.dictionary;
+    if (!type || !data.at)
+        return damaged(r, m->at, "a dictionary that no column has", err);
+    wrong = read_batch(m, &data, &type->values, *is_column ? &values : NULL, b);
+    return wrong ? damaged(r, m->at, wrong, err) : IRON_OK;
+}
+
+static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *err) {
+    bool is_column, is_delta;
+    batch b;
+
+    IRON_TRY(read_dictionary(a, r, m, &b, &is_column, &is_delta, err));
+    if (!is_column)
+        return IRON_OK;
+    if (is_delta && a->dictionary_count == 0)
+        return damaged(r, m->at, "an addition to a dictionary that is not there", err);
+    if (!is_delta && a->is_file && a->dictionary_count > 0)
+        return damaged(r, m->at,
+                       "a dictionary that replaces another one, which files must not have", err);
+    if (!is_delta)
+        IRON_TRY(replace_dictionary(a, err));
+    IRON_TRY(fetch(r, &b, err));
+    return add_values(a, r, &b, err);
+}
+
+static void use_dictionary(const arrow *a, size_t state, decoding *d) {
+    const dictionary_state *s = &a->states[state];
+
+    d->dictionary = s->count > 0 ? a->dictionaries[s->index].values : NULL;
+    d->dictionary_count = s->count;
+}
+
+/* Decodes a block. Dictionaries in files apply to all batches, wherever they are. */
+static iron_status table_decode(const iron__table *table, const iron__input *in, size_t index,
+                                bool wants_tokens, iron__block *out, const atomic_bool *stop,
+                                iron_error *err) {
+    const arrow *a = table->state;
+    const part *p = &a->parts[index];
+    uint64_t at = p->message, row = p->row, tokens = iron__table_block_tokens(table, index);
+    size_t state = a->is_file ? a->state_count - 1 : p->state;
+    reader r = {.file = in, .name = iron__path_shown(in->path), .stop = stop};
+    decoding d = {.r = &r, .column = &a->column, .column_name = table->column, .out = out};
+    iron_status status = iron__block_reserve_places(out, (size_t)p->rows, err);
+
+    r.limit = a->limit;
+    r.prefix = a->prefix;
+    d.wants_tokens = wants_tokens;
+    d.first_row = table->blocks[index].first_row;
+    if (wants_tokens && status == IRON_OK)
+        status = iron__block_reserve(out, (size_t)tokens * iron_dtype_bytes(table->dtype), err);
+    while (status == IRON_OK && d.rows < p->rows) {
+        const char *wrong = NULL;
+        bool is_column, is_delta;
+        message m;
+        batch b;
+
+        status = read_message(&r, at, &m, err);
+        if (status == IRON_OK && m.header == HEADER_DICTIONARY) {
+            status = read_dictionary(a, &r, &m, &b, &is_column, &is_delta, err);
+            state += status == IRON_OK && is_column && !a->is_file && state + 1 < a->state_count;
+        } else if (status == IRON_OK) {
+            wrong = m.header != HEADER_BATCH
+                        ? "no batch"
+                        : read_batch(&m, &m.table, &a->schema.all, &a->column, &b);
+            if (!wrong && b.rows < row)
+                wrong = "fewer rows than before";
+            if (wrong)
+                status = damaged(&r, at, wrong, err);
+        }
+        if (status == IRON_OK && m.header == HEADER_BATCH) {
+            uint64_t rows = b.rows - row < p->rows - d.rows ? b.rows - row : p->rows - d.rows;
+
+            use_dictionary(a, state, &d);
+            status = decode_rows(&d, &b, row, rows, err);
+            row = 0;
+        }
+        at = m.end;
+    }
+    if (status == IRON_OK && d.tokens != tokens)
+        status = iron__fail(err, IRON_E_IO, 0, "%.120s changed while it was read", r.name);
+    reader_clear(&r);
+    return status;
+}
+
+static const iron__table_kind table_kind = {table_decode, arrow_destroy};
+
+/* Examining. */
+
+/* An offset of a list column of an uncompressed batch. */
+static iron_status offset_at(reader *r, const column *c, const batch *b, uint64_t row,
+                             uint64_t *out, iron_error *err) {
+    uint64_t each = offset_bytes(c), at = b->offsets.at + row * each;
+    unsigned char bytes[8];
+
+    if (at >= r->at && at - r->at <= r->count && each <= r->count - (at - r->at))
+        memcpy(bytes, r->window + (at - r->at), each);
+    else
+        IRON_TRY(iron__input_read_at(r->file, at, bytes, each, r->stop, err));
+    *out = load_offset(c, bytes, 0);
+    return IRON_OK;
+}
+
+/* Which items the rows before `row` end with. */
+static iron_status item_of_row(reader *r, const column *c, const batch *b, uint64_t row,
+                               uint64_t *item, iron_error *err) {
+    *item = row * c->list_size;
+    if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST)
+        return IRON_OK;
+    IRON_TRY(offset_at(r, c, b, row, item, err));
+    return *item > b->items
+               ? damaged(r, b->offsets.at, "offsets of lists that are outside of their values", err)
+               : IRON_OK;
+}
+
+/* The items of all rows of a batch. */
+static iron_status find_items(reader *r, const column *c, const batch *b, uint64_t *first,
+                              uint64_t *end, iron_error *err) {
+    uint64_t each = offset_bytes(c);
+    const unsigned char *offsets;
+
+    *first = *end = 0;
+    if (b->rows == 0)
+        return IRON_OK;
+    if (b->codec == IRON_CODEC_NONE || !b->offsets.at) {
+        IRON_TRY(item_of_row(r, c, b, 0, first, err));
+        IRON_TRY(item_of_row(r, c, b, b->rows, end, err));
+    } else {
+        IRON_TRY(load(r, b, &b->offsets, 0, (b->rows + 1) * each, &offsets, err));
+        *first = load_offset(c, offsets, 0);
+        *end = load_offset(c, offsets, b->rows);
+    }
+    return *first > *end || *end > b->items
+               ? damaged(r, b->offsets.at, "offsets of lists that are outside of their values", err)
+               : IRON_OK;
+}
+
+/* Looks for nulls in a batch that says it has some. */
+static iron_status check_nulls(const arrow *a, reader *r, const iron__table *t, const batch *b,
+                               iron_error *err) {
+    iron__block places = {.data = NULL};
+    iron_status status = IRON_OK;
+    decoding d = {.r = r, .column = &a->column, .column_name = t->column, .out = &places};
+
+    d.first_row = t->rows;
+    for (uint64_t row = 0, rows; row < b->rows && status == IRON_OK; row += rows) {
+        rows = b->rows - row < IRON_TABLE_BLOCK_TOKENS ? b->rows - row : IRON_TABLE_BLOCK_TOKENS;
+        places.place_count = 0;
+        d.tokens = 0;
+        status = decode_rows(&d, b, row, rows, err);
+    }
+    iron__block_clear(&places);
+    return status;
+}
+
+/* Compressed batches are decoded as a whole: refuses those for which memory is not enough, and those
+ * whose values are too few. */
+static iron_status check_compressed(const arrow *a, reader *r, const batch *b, uint64_t tokens,
+                                    iron_error *err) {
+    uint64_t width = value_bytes(&a->column), length;
+    bool is_stored;
+
+    IRON_FAIL_IF(b->rows > IRON_TABLE_PART_BYTES_MAX / 8 ||
+                     b->items > IRON_TABLE_PART_BYTES_MAX / width ||
+                     tokens > IRON_TABLE_PART_BYTES_MAX / 4,
+                 err, IRON_E_UNSUPPORTED,
+                 "%.90s at byte %" PRIu64 ": a compressed batch of %" PRIu64 " rows and %" PRIu64
+                 " values, too many to hold in memory at once; write smaller record batches",
+                 r->name, b->at, b->rows, b->items);
+    if (b->items == 0)
+        return IRON_OK;
+    IRON_TRY(read_length(r, &b->values, &length, &is_stored, err));
+    return length < b->items * width
+               ? damaged(r, b->values.at, "a compressed buffer that is too short for its column",
+                         err)
+               : IRON_OK;
+}
+
+static iron_status add_part(arrow *a, iron__table *t, const iron__table_block *block, const part *p,
+                            iron_error *err) {
+    if (t->block_count == a->part_capacity) {
+        size_t capacity = a->part_capacity ? 2 * a->part_capacity : 64;
+        part *more = realloc(a->parts, capacity * sizeof *more);
+
+        if (!more)
+            return no_memory(err);
+        a->parts = more;
+        a->part_capacity = capacity;
+    }
+    a->parts[t->block_count] = *p;
+    return iron__table_add_block(t, block, err);
+}
+
+/* Whether a batch can share the last block. */
+static bool can_share(const arrow *a, const iron__table *t, uint64_t rows, uint64_t tokens) {
+    const iron__table_block *last = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
+
+    return last && a->shared > 0 && a->shared < SHARED_BATCHES && tokens < SMALL_BATCH &&
+           rows < SMALL_BATCH && t->tokens - last->first < IRON_TABLE_BLOCK_TOKENS &&
+           t->rows - last->first_row < IRON_TABLE_BLOCK_TOKENS;
+}
+
+/* Divides a batch whose items are first ... end-1 into blocks, at rows. */
+static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch *b, uint64_t first,
+                                uint64_t end, iron_error *err) {
+    uint64_t tokens = end - first, pieces = 1, each, item = first;
+
+    if (b->codec == IRON_CODEC_NONE) {
+        uint64_t more = tokens > b->rows ? tokens : b->rows;
+
+        pieces = (more + IRON_TABLE_BLOCK_TOKENS - 1) / IRON_TABLE_BLOCK_TOKENS;
+        pieces = pieces == 0 ? 1 : pieces > b->rows ? b->rows : pieces;
+    }
+    each = (b->rows + pieces - 1) / pieces;
+    for (uint64_t row = 0; row < b->rows; row += each) {
+        uint64_t rows = b->rows - row < each ? b->rows - row : each, next = end;
+        part p = {b->at, row, rows, a->state_count - 1};
+        iron__table_block block = {.first = t->tokens, .first_row = t->rows, .at = b->at};
+
+        block.is_direct = b->codec == IRON_CODEC_NONE && !a->column.has_dictionary;
+        if (block.is_direct) {
+            block.stored = a->column.stored;
+            block.at = b->values.at + item * value_bytes(&a->column);
+        }
+        IRON_TRY(add_part(a, t, &block, &p, err));
+        if (row + rows < b->rows)
+            IRON_TRY(item_of_row(r, &a->column, b, row + rows, &next, err));
+        if (next < item || next > end)
+            return damaged(r, b->offsets.at, "offsets of lists that are not in order", err);
+        if (!block.is_direct && next - item > IRON_TABLE_PART_BYTES_MAX / 8)
+            return too_large(r, "rows with tokens", (next - item) * 8, err);
+        t->tokens += next - item;
+        t->rows += rows;
+        item = next;
+    }
+    a->shared = tokens < SMALL_BATCH && b->rows < SMALL_BATCH ? 1 : 0;
+    return IRON_OK;
+}
+
+static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, iron_error *err) {
+    uint64_t first = 0, end = 0, tokens, rows;
+    const char *wrong;
+    batch b;
+
+    wrong = read_batch(m, &m->table, &a->schema.all, &a->column, &b);
+    if (wrong)
+        return damaged(r, m->at, wrong, err);
+    IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
+    if (__builtin_add_overflow(t->tokens, end - first, &tokens) ||
+        __builtin_add_overflow(t->rows, b.rows, &rows) || tokens > INT64_MAX || rows > INT64_MAX)
+        return damaged(r, m->at, "more rows than there can be", err);
+    if (b.codec != IRON_CODEC_NONE) {
+        IRON_TRY(iron__codec_load(b.codec, r->name, err));
+        IRON_TRY(check_compressed(a, r, &b, end - first, err));
+    }
+    if (b.nulls > 0 || b.item_nulls > 0)
+        IRON_TRY(check_nulls(a, r, t, &b, err));
+    if (b.rows == 0)
+        return IRON_OK;
+    if (!can_share(a, t, b.rows, end - first))
+        return divide_batch(a, r, t, &b, first, end, err);
+    t->blocks[t->block_count - 1].is_direct = false;
+    t->blocks[t->block_count - 1].at = a->parts[t->block_count - 1].message;
+    a->parts[t->block_count - 1].rows += b.rows;
+    a->shared++;
+    t->tokens = tokens;
+    t->rows = rows;
+    return IRON_OK;
+}
+
+/* A hash of where messages are, to compare them with the footer. */
+static void note_place(arrow *a, unsigned header, uint64_t at, uint64_t metadata, uint64_t body) {
+    const uint64_t numbers[3] = {at, metadata, body};
+
+    a->counts[header]++;
+    for (size_t k = 0; k < 3; k++)
+        a->hashes[header] = (a->hashes[header] ^ numbers[k]) * 0x9E3779B97F4A7C15u + 1;
+}
+
+static iron_status note_footer_blocks(arrow *a, const reader *r, flat *f, const flat_table *footer,
+                                      unsigned field, unsigned header, iron_error *err) {
+    size_t count, at = flat_vector(f, footer, field, FOOTER_BLOCK, &count);
+
+    if (f->is_bad)
+        return damaged(r, r->limit, "the footer is damaged", err);
+    for (; count > 0; count--, at += FOOTER_BLOCK)
+        note_place(a, header, iron__load_u64(f->data + at), iron__load_u32(f->data + at + 8),
+                   iron__load_u64(f->data + at + 16));
+    return IRON_OK;
+}
+
+/* Reads the footer of a file, of so many bytes: the schema, if `out` is not NULL, and where it says
+ * that messages are. */
+static iron_status read_footer(arrow *a, reader *r, const unsigned char *bytes, uint64_t count,
+                               schema *out, iron_error *err) {
+    flat f = {bytes, (size_t)count, false};
+    flat_table footer, table;
+    unsigned version;
+
+    if (count < 8)
+        return damaged(r, r->limit, "the footer is too short", err);
+    footer = flat_open(&f, iron__load_u32(bytes));
+    version = (unsigned)flat_number(&f, &footer, FOOTER_VERSION, 2, 0);
+    table = flat_child(&f, &footer, FOOTER_SCHEMA);
+    if (f.is_bad || !table.at)
+        return damaged(r, r->limit, "the footer is damaged", err);
+    IRON_FAIL_IF(version < VERSION_4 || version > VERSION_5, err, IRON_E_UNSUPPORTED,
+                 "%.100s: an Arrow footer of version %u; versions 4 and 5 are read", r->name,
+                 version + 1);
+    IRON_TRY(read_schema(r, r->limit, &f, &table, version, out, err));
+    IRON_TRY(note_footer_blocks(a, r, &f, &footer, FOOTER_DICTIONARIES, HEADER_DICTIONARY, err));
+    return note_footer_blocks(a, r, &f, &footer, FOOTER_BATCHES, HEADER_BATCH, err);
+}
+
+/* Finds the footer of a regular file, and moves what it says about places to *footer. */
+static iron_status find_footer(arrow *a, reader *r, schema *out, arrow *footer, iron_error *err) {
+    uint64_t bytes = r->file->bytes, length;
+    const unsigned char *at;
+
+    if (bytes < 8 + TRAILER_BYTES)
+        return cut_off(r, bytes, 8 + TRAILER_BYTES, err);
+    IRON_TRY(reader_get(r, bytes - TRAILER_BYTES, TRAILER_BYTES, &at, err));
+    IRON_FAIL_IF(memcmp(at + 4, MAGIC, MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
+                 "%.100s begins like an Arrow file, but does not end with %s; is it cut off?",
+                 r->name, MAGIC);
+    length = iron__load_u32(at);
+    if (length > bytes - TRAILER_BYTES - 8 || length > METADATA_BYTES_MAX)
+        return damaged(r, bytes - TRAILER_BYTES, "the length of the footer is impossible", err);
+    r->limit = bytes - TRAILER_BYTES - length;
+    IRON_TRY(reader_get(r, r->limit, length, &at, err));
+    IRON_TRY(read_footer(a, r, at, length, out, err));
+    memcpy(footer->counts, a->counts, sizeof a->counts);
+    memcpy(footer->hashes, a->hashes, sizeof a->hashes);
+    memset(a->counts, 0, sizeof a->counts);
+    memset(a->hashes, 0, sizeof a->hashes);
+    return IRON_OK;
+}
+
+static bool is_same_places(const arrow *a, const arrow *b) {
+    return memcmp(a->counts, b->counts, sizeof a->counts) == 0 &&
+           memcmp(a->hashes, b->hashes, sizeof a->hashes) == 0;
+}
+
+/* Where messages begin: after the magic of a file, which some writers pad to 64 bytes. */
+static uint64_t find_start(const iron__candidate *c, bool is_file) {
+    static const unsigned char zeros[64 - 8];
+
+    if (!is_file)
+        return 0;
+    return c->head_count >= 64 && memcmp(c->head + 8, zeros, sizeof zeros) == 0 ? 64 : 8;
+}
+
+/* Walks over all messages from the position on. */
+static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const arrow *footer,
+                        iron_error *err) {
+    const unsigned char *rest;
+    message m;
+
+    for (;; at = m.end) {
+        IRON_TRY(read_message(r, at, &m, err));
+        if (m.header == HEADER_NONE)
+            break;
+        if (m.header == HEADER_SCHEMA)
+            return damaged(r, at, "a second schema", err);
+        note_place(a, m.header, m.at, m.metadata_bytes, m.body_bytes);
+        if (m.header == HEADER_DICTIONARY)
+            IRON_TRY(add_dictionary(a, r, &m, err));
+        else
+            IRON_TRY(add_batch(a, r, t, &m, err));
+    }
+    IRON_FAIL_IF(!a->is_file && m.end != r->limit, err, IRON_E_FORMAT,
+                 "%.100s: the Arrow stream ends at byte %" PRIu64 ", but the file has %" PRIu64
+                 " bytes; was something appended?",
+                 r->name, m.end, r->limit);
+    if (!a->is_file)
+        return IRON_OK;
+    if (r->limit - m.end >= 64)
+        return damaged(r, m.end, "the messages end before the footer begins", err);
+    IRON_TRY(reader_get(r, m.end, r->limit - m.end, &rest, err));
+    for (uint64_t k = 0; k < r->limit - m.end; k++)
+        if (rest[k] != 0)
+            return damaged(r, m.end, "the messages end before the footer begins", err);
+    return is_same_places(a, footer)
+               ? IRON_OK
+               : damaged(r, r->limit, "the footer does not list the batches that the file has",
+                         err);
+}
+
+/* Chooses the column, and tells sniff. */
+static iron_status choose_column(arrow *a, iron__candidate *c, char **name, iron_error *err) {
+    const schema *s = &a->schema;
+    size_t chosen = s->count;
+    iron_status status = iron__table_choose(s->columns, s->count, c->column, c->name, &chosen, err);
+
+    iron__format_columns(c, s->columns, s->count, status == IRON_OK ? chosen : s->count);
+    if (status != IRON_OK)
+        return status;
+    a->column = s->details[chosen];
+    *name = strdup(s->columns[chosen].name);
+    a->column_name = strdup(s->columns[chosen].name);
+    if (!*name || !a->column_name)
+        return no_memory(err);
+    iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
+    return IRON_OK;
+}
+
+/* Reads the schema that begins a stream. In a file it is in the footer, too, where it was read
+ * before; *at moves behind it. */
+static iron_status read_first(arrow *a, reader *r, uint64_t *at, iron_error *err) {
+    schema second = {.columns = NULL};
+    iron_status status;
+    message m;
+
+    IRON_TRY(read_message(r, *at, &m, err));
+    if (m.header != HEADER_SCHEMA && a->is_file && r->file)
+        return IRON_OK;
+    IRON_FAIL_IF(m.header != HEADER_SCHEMA && a->is_file, err, IRON_E_UNSUPPORTED,
+                 "%.100s: an Arrow file whose schema is only at its end cannot be read in order; "
+                 "give the file itself, or write an Arrow stream",
+                 r->name);
+    if (m.header != HEADER_SCHEMA)
+        return damaged(r, *at, "the first message is not a schema", err);
+    *at = m.end;
+    if (!a->is_file || r->pipe)
+        return read_schema(r, m.at, &m.flat, &m.table, m.version, &a->schema, err);
+    status = read_schema(r, m.at, &m.flat, &m.table, m.version, &second, err);
+    if (status == IRON_OK && !is_same_schema(&a->schema, &second))
+        status = damaged(r, m.at, "a schema that is not that of the footer", err);
+    schema_clear(&second);
+    return status;
+}
+
+static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__table *t,
+                                iron_error *err) {
+    arrow footer = {.is_file = true};
+    uint64_t at = find_start(c, a->is_file);
+
+    r->limit = c->file->bytes;
+    if (a->is_file)
+        IRON_TRY(find_footer(a, r, &a->schema, &footer, err));
+    IRON_TRY(read_first(a, r, &at, err));
+    IRON_TRY(choose_column(a, c, &t->column, err));
+    t->dtype = iron__stored_dtype(a->column.stored);
+    IRON_TRY(walk(a, r, t, at, &footer, err));
+    a->limit = r->limit;
+    a->prefix = r->prefix;
+    iron__format_reason(c, "%" PRIu64 " record batches with %" PRIu64 " rows",
+                        a->counts[HEADER_BATCH], t->rows);
+    return IRON_OK;
+}
+
+/* Pipes. */
+
+/* What follows the last message of a file that is read in order: the footer. Of a stream, nothing
+ * may follow. */
+static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err) {
+    arrow footer = {.is_file = true};
+    schema repeated = {.columns = NULL};
+    uint64_t length;
+    iron_status status;
+    size_t got;
+
+    IRON_TRY(fill_from_pipe(r, at, a->is_file ? METADATA_BYTES_MAX : 1, &got, err));
+    IRON_FAIL_IF(!a->is_file && r->count > 0, err, IRON_E_FORMAT,
+                 "%.100s: bytes follow the end of the Arrow stream at byte %" PRIu64
+                 "; was something appended?",
+                 r->name, at);
+    if (!a->is_file)
+        return IRON_OK;
+    if (r->count < TRAILER_BYTES ||
+        memcmp(r->window + r->count - MAGIC_BYTES, MAGIC, MAGIC_BYTES) != 0)
+        return cut_off(r, r->position, r->position + TRAILER_BYTES, err);
+    length = iron__load_u32(r->window + r->count - TRAILER_BYTES);
+    if (length > r->count - TRAILER_BYTES || r->count - TRAILER_BYTES - length >= 64)
+        return damaged(r, r->position - TRAILER_BYTES, "the length of the footer is impossible",
+                       err);
+    r->limit = r->position - TRAILER_BYTES - length;
+    status = read_footer(&footer, r, r->window + (r->limit - at), length, &repeated, err);
+    if (status == IRON_OK &&
+        (!is_same_schema(&repeated, &a->schema) || !is_same_places(a, &footer)))
+        status =
+            damaged(r, r->limit, "the footer does not list the batches that the file has", err);
+    schema_clear(&repeated);
+    return status;
+}
+
+static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron__block *out,
+                               bool *has_ended, const atomic_bool *stop, iron_error *err) {
+    arrow *a = stream->state;
+    reader *r = &a->reader;
+    decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
+    const char *wrong;
+    message m;
+    batch b;
+
+    *has_ended = a->has_ended;
+    if (a->has_ended)
+        return IRON_OK;
+    r->pipe = in;
+    r->name = iron__path_shown(in->path);
+    r->stop = stop;
+    for (;; a->position = m.end) {
+        IRON_TRY(read_message(r, a->position, &m, err));
+        if (m.header == HEADER_NONE) {
+            *has_ended = a->has_ended = true;
+            return check_rest(a, r, m.end, err);
+        }
+        if (m.header == HEADER_SCHEMA)
+            return damaged(r, m.at, "a second schema", err);
+        note_place(a, m.header, m.at, m.metadata_bytes, m.body_bytes);
+        if (m.header == HEADER_BATCH)
+            break;
+        IRON_TRY(add_dictionary(a, r, &m, err));
+    }
+    wrong = read_batch(&m, &m.table, &a->schema.all, &a->column, &b);
+    if (wrong)
+        return damaged(r, m.at, wrong, err);
+    a->position = m.end;
+    d.wants_tokens = true;
+    d.first_row = stream->rows;
+    d.tokens = out->bytes / iron_dtype_bytes(stream->dtype);
+    use_dictionary(a, 0, &d);
+    IRON_TRY(fetch(r, &b, err));
+    if (b.rows > 0)
+        IRON_TRY(decode_rows(&d, &b, 0, b.rows, err));
+    stream->rows += b.rows;
+    return IRON_OK;
+}
+
+static const iron__table_stream_kind stream_kind = {stream_next, arrow_destroy};
+
+static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__format_layout *layout,
+                                iron_error *err) {
+    reader *r = &a->reader;
+
+    *r = (reader){.pipe = c->file, .name = c->name, .stop = c->stop, .limit = UINT64_MAX};
+    a->position = find_start(c, a->is_file);
+    IRON_TRY(read_first(a, r, &a->position, err));
+    IRON_TRY(choose_column(a, c, &layout->stream->column, err));
+    layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
+    return IRON_OK;
+}
+
+/* The row. */
+
+static bool begins_with_magic(const iron__candidate *c) {
+    return c->head_count >= 8 && memcmp(c->head, MAGIC "\0", 8) == 0;
+}
+
+static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    reader r = {.file = c->file, .name = c->name, .stop = c->stop};
+    arrow *a = NULL;
+    iron_status status = arrow_create(&a, err);
+
+    if (status == IRON_OK && iron__input_is_pipe(c->file)) {
+        layout->stream = calloc(1, sizeof *layout->stream);
+        status = layout->stream ? IRON_OK : no_memory(err);
+    } else if (status == IRON_OK) {
+        status = iron__table_create(&table_kind, &layout->table, err);
+    }
+    if (status != IRON_OK) {
+        arrow_destroy(a);
+        return status;
+    }
+    if (layout->stream) { /* from here on the layout owns the state */
+        layout->stream->kind = &stream_kind;
+        layout->stream->state = a;
+    } else {
+        layout->table->state = a;
+    }
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    a->is_file = begins_with_magic(c);
+    a->keeps_all = !layout->stream;
+    iron__format_reason(c, "Arrow IPC %s", a->is_file ? "file" : "stream");
+    if (layout->stream)
+        return examine_pipe(a, c, layout, err);
+    status = examine_file(a, c, &r, layout->table, err);
+    reader_clear(&r);
+    layout->dtype = layout->table->dtype;
+    layout->tokens = layout->table->tokens;
+    layout->documents = layout->table->rows;
+    return status;
+}
+
+/* A file; or a stream, whose first message is a schema. The magic of a stream can be a single token
+ * of 32 bits, and older streams have none at all: so the message must be one in every detail that
+ * the first bytes show. */
+static bool recognise(const iron__candidate *c) {
+    bool has_mark = c->head_count >= 4 && iron__load_u32(c->head) == UINT32_MAX;
+    size_t prefix = has_mark ? 8 : 4, shown, fields;
+    flat_table root, table;
+    uint64_t length;
+    flat f;
+
+    if (begins_with_magic(c))
+        return true;
+    if (c->head_count < prefix + 32)
+        return false;
+    length = iron__load_u32(c->head + prefix - 4);
+    if ((prefix + length) % 8 != 0 || length < 32 || length > METADATA_BYTES_MAX)
+        return false;
+    shown = c->head_count - prefix;
+    f = (flat){c->head + prefix, length < shown ? (size_t)length : shown, false};
+    root = flat_open(&f, iron__load_u32(f.data));
+    if (flat_number(&f, &root, MESSAGE_VERSION, 2, 0) > VERSION_5 ||
+        flat_number(&f, &root, MESSAGE_HEADER_TYPE, 1, 0) != HEADER_SCHEMA ||
+        flat_number(&f, &root, MESSAGE_BODY, 8, 0) != 0 || f.is_bad || root.vtable_bytes > 64)
+        return false;
+    table = flat_child(&f, &root, MESSAGE_HEADER);
+    flat_vector(&f, &table, SCHEMA_FIELDS, 4, &fields);
+    if (f.is_bad) /* it may lie beyond what is shown */
+        return has_mark && length > shown;
+    return table.at && table.vtable_bytes <= 64 &&
+           flat_number(&f, &table, SCHEMA_ENDIANNESS, 2, 0) <= 1;
+}
+
 const iron__format iron__format_arrow = {"arrow", recognise, examine, NULL};

@@ -109,9 +109,11 @@ static bool is_bzip2(const start *s) {
 }
 
 /* .xz, and .lzma of unknown length. */
-static bool is_xz(const start *s) {
-    return HAS(s, 0, "\xFD\x37zXZ\0") ||
-           (HAS(s, 0, "\x5D\0\0") && HAS(s, 5, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"));
+static bool is_xz(const start *s) { return HAS(s, 0, "\xFD\x37zXZ\0"); }
+
+/* The format before xz. */
+static bool is_lzma(const start *s) {
+    return HAS(s, 0, "\x5D\0\0") && HAS(s, 5, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF");
 }
 
 static bool is_zstd(const start *s) {
@@ -483,8 +485,8 @@ static const char *const text_names[] = {
 };
 
 static const char *const other_names[] = {
-    ".pkl", ".pickle", ".model", ".pyc", ".crc", ".md5", ".sha256", ".npz",     ".zip", ".gz",
-    ".zst", ".xz",     ".bz2",   ".lz4", ".tar", ".tgz", ".arrow",  ".parquet", NULL,
+    ".pkl", ".pickle", ".model", ".pyc", ".crc", ".md5", ".sha256",
+    ".npz", ".zip",    ".bz2",   ".tar", ".tgz", NULL,
 };
 
 static bool ends_in(const char *path, const char *const *suffixes) {
@@ -530,39 +532,42 @@ static const struct container {
     iron__container shown;
     bool (*is)(const start *s);
 } containers[] = {
-    {{"gzip", "a gzip file", "decompress it first"}, is_gzip},
-    {{"bzip2", "a bzip2 file", "decompress it first"}, is_bzip2},
-    {{"xz", "an xz file", "decompress it first"}, is_xz},
-    {{"zstd", "a zstd file", "decompress it first"}, is_zstd},
-    {{"lz4", "an lz4 file", "decompress it first"}, is_lz4},
-    {{"zip", "a zip archive (as .npz and .pt files are)", "extract it first"}, is_zip},
-    {{"archive", "an archive", "extract it first"}, is_7z_or_rar},
-    {{"tar", "a tar archive", "extract it first"}, is_tar},
-    {{"parquet", "a Parquet file", CONVERT}, is_parquet},
-    {{"arrow", "an Arrow file", CONVERT}, is_arrow},
-    {{"avro", "an Avro file", CONVERT}, is_avro},
-    {{"hdf5", "an HDF5 file", CONVERT}, is_hdf5},
-    {{"sqlite", "an SQLite database", CONVERT}, is_sqlite},
-    {{"lmdb", "an LMDB database", CONVERT}, is_lmdb},
-    {{"pickle", "a pickle", SAVE}, is_pickle},
-    {{"safetensors", "a safetensors file", SAVE}, is_safetensors},
-    {{"gguf", "a GGUF model", "name a token file"}, is_gguf},
-    {{"sentencepiece", "a SentencePiece model", "name a token file"}, is_sentencepiece},
-    {{"pdf", "a PDF document", "name a token file"}, is_pdf},
-    {{"png", "a PNG image", "name a token file"}, is_png},
-    {{"jpeg", "a JPEG image", "name a token file"}, is_jpeg},
-    {{"gif", "a GIF image", "name a token file"}, is_gif},
-    {{"riff", "a WebP, WAV or AVI file", "name a token file"}, is_riff},
-    {{"bmp", "a BMP image", "name a token file"}, is_bmp},
-    {{"tiff", "a TIFF image", "name a token file"}, is_tiff},
-    {{"elf", "an executable or a library", "name a token file"}, is_elf},
-    {{"pe", "a Windows program", "name a token file"}, is_windows_program},
-    {{"program", "a compiled program", "name a token file"}, is_other_program},
-    {{"git-lfs", "a Git LFS pointer", "run git lfs pull"}, is_lfs_pointer},
-    {{"utf-16", "UTF-16 text", "tokenize it first"}, is_utf16},
+    {{"gzip", "a gzip file", "decompress it first", IRON_CODEC_GZIP}, is_gzip},
+    {{"bzip2", "a bzip2 file", "decompress it first", IRON_CODEC_NONE}, is_bzip2},
+    {{"xz", "an xz file", "decompress it first", IRON_CODEC_XZ}, is_xz},
+    {{"lzma", "an lzma file", "decompress it first", IRON_CODEC_NONE}, is_lzma},
+    {{"zstd", "a zstd file", "decompress it first", IRON_CODEC_ZSTD}, is_zstd},
+    {{"lz4", "an lz4 file", "decompress it first", IRON_CODEC_LZ4}, is_lz4},
+    {{"zip", "a zip archive (as .npz and .pt files are)", "extract it first", IRON_CODEC_NONE},
+     is_zip},
+    {{"archive", "an archive", "extract it first", IRON_CODEC_NONE}, is_7z_or_rar},
+    {{"tar", "a tar archive", "extract it first", IRON_CODEC_NONE}, is_tar},
+    {{"parquet", "a Parquet file", CONVERT, IRON_CODEC_NONE}, is_parquet},
+    {{"arrow", "an Arrow file", CONVERT, IRON_CODEC_NONE}, is_arrow},
+    {{"avro", "an Avro file", CONVERT, IRON_CODEC_NONE}, is_avro},
+    {{"hdf5", "an HDF5 file", CONVERT, IRON_CODEC_NONE}, is_hdf5},
+    {{"sqlite", "an SQLite database", CONVERT, IRON_CODEC_NONE}, is_sqlite},
+    {{"lmdb", "an LMDB database", CONVERT, IRON_CODEC_NONE}, is_lmdb},
+    {{"pickle", "a pickle", SAVE, IRON_CODEC_NONE}, is_pickle},
+    {{"safetensors", "a safetensors file", SAVE, IRON_CODEC_NONE}, is_safetensors},
+    {{"gguf", "a GGUF model", "name a token file", IRON_CODEC_NONE}, is_gguf},
+    {{"sentencepiece", "a SentencePiece model", "name a token file", IRON_CODEC_NONE},
+     is_sentencepiece},
+    {{"pdf", "a PDF document", "name a token file", IRON_CODEC_NONE}, is_pdf},
+    {{"png", "a PNG image", "name a token file", IRON_CODEC_NONE}, is_png},
+    {{"jpeg", "a JPEG image", "name a token file", IRON_CODEC_NONE}, is_jpeg},
+    {{"gif", "a GIF image", "name a token file", IRON_CODEC_NONE}, is_gif},
+    {{"riff", "a WebP, WAV or AVI file", "name a token file", IRON_CODEC_NONE}, is_riff},
+    {{"bmp", "a BMP image", "name a token file", IRON_CODEC_NONE}, is_bmp},
+    {{"tiff", "a TIFF image", "name a token file", IRON_CODEC_NONE}, is_tiff},
+    {{"elf", "an executable or a library", "name a token file", IRON_CODEC_NONE}, is_elf},
+    {{"pe", "a Windows program", "name a token file", IRON_CODEC_NONE}, is_windows_program},
+    {{"program", "a compiled program", "name a token file", IRON_CODEC_NONE}, is_other_program},
+    {{"git-lfs", "a Git LFS pointer", "run git lfs pull", IRON_CODEC_NONE}, is_lfs_pointer},
+    {{"utf-16", "UTF-16 text", "tokenize it first", IRON_CODEC_NONE}, is_utf16},
 };
 
-static const iron__container text = {"text", "text", "tokenize it first"};
+static const iron__container text = {"text", "text", "tokenize it first", IRON_CODEC_NONE};
 
 const iron__container *iron__container_find(const iron__candidate *c) {
     start s = {c, c->head, c->head_count, c->file->bytes};

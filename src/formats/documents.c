@@ -102,7 +102,7 @@ static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
 iron__cut iron__source_cut(const iron_source *source, size_t index) {
     const iron__format_layout *layout = iron__source_layout(source, index);
 
-    if (layout->table || layout->stream)
+    if ((layout->table && !layout->shape) || layout->stream)
         return IRON_CUT_ROWS;
     return layout->format && layout->documents != IRON_COUNT_UNKNOWN ? IRON_CUT_DOCUMENTS
                                                                      : IRON_CUT_NONE;
@@ -139,7 +139,6 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
     d = calloc(1, sizeof *d);
     if (!d)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an index");
-    d->index.fd = -1;
     d->tokens = iron_source_file_tokens(source, index);
     d->width = iron_dtype_bytes(iron_source_dtype(source));
     d->is_megatron = strcmp(iron_source_file_format(source, index), "megatron") == 0;
@@ -161,8 +160,7 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
 void iron_documents_close(iron_documents *documents) {
     if (!documents)
         return;
-    if (documents->index.fd >= 0)
-        iron__sidecar_close(&documents->index);
+    iron__sidecar_close(&documents->index);
     iron__input_close(&documents->rows.in);
     iron__block_clear(&documents->rows.rows);
     free(documents);

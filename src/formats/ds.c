@@ -13,15 +13,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define METADATA_MAX  4096u
 #define INDEX_ENTRIES 4096u /* read at once */
 
 static bool is_there(const char *path, const char *suffix) {
     char *beside = iron__path_beside(path, 0, suffix);
-    struct stat info;
-    bool found = beside && stat(beside, &info) == 0 && S_ISREG(info.st_mode);
+    bool found = beside && iron__path_is_there(beside);
 
     free(beside);
     return found;

@@ -16,8 +16,9 @@
 
 /* In the order in which `auto` tries them; raw recognises every file. */
 static const iron__format *const formats[] = {
-    &iron__format_npy,      &iron__format_litpkds, &iron__format_llmc,
-    &iron__format_megatron, &iron__format_ds,      &iron__format_raw,
+    &iron__format_npy,   &iron__format_litpkds, &iron__format_llmc,
+    &iron__format_arrow, &iron__format_parquet, &iron__format_megatron,
+    &iron__format_ds,    &iron__format_mds,     &iron__format_raw,
 };
 
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
@@ -30,7 +31,9 @@ iron_status iron__format_find(const char *name, const iron__format **out, iron_e
         if (strcmp(formats[k]->name, name) == 0)
             *out = formats[k];
     IRON_FAIL_IF(!*out, err, IRON_E_ARG,
-                 "unknown format '%.40s'; use auto, raw, llmc, megatron, npy, ds or litpkds", name);
+                 "unknown format '%.40s'; use auto, raw, llmc, megatron, npy, ds, litpkds, arrow, "
+                 "parquet or mds",
+                 name);
     return IRON_OK;
 }
 
@@ -44,7 +47,29 @@ const iron__format *iron__format_recognise(const iron__candidate *c) {
 
 void iron__format_layout_clear(iron__format_layout *layout) {
     free(layout->shape);
+    iron__frames_close(layout->frames);
+    iron__table_destroy(layout->table);
+    iron__table_stream_destroy(layout->stream);
     layout->shape = NULL;
+    layout->frames = NULL;
+    layout->table = NULL;
+    layout->stream = NULL;
+}
+
+void iron__format_columns(const iron__candidate *c, const iron__table_column *columns, size_t count,
+                          size_t chosen) {
+    iron_sniff_report *r = c->report;
+
+    if (!r)
+        return;
+    r->column_total = count;
+    for (size_t k = 0; k < count && r->column_count < IRON_SNIFF_COLUMNS; k++) {
+        iron_sniff_column *to = &r->columns[r->column_count++];
+
+        snprintf(to->name, sizeof to->name, "%s", columns[k].name);
+        snprintf(to->type, sizeof to->type, "%s", columns[k].type);
+        to->is_chosen = k == chosen;
+    }
 }
 
 void iron__format_reason(const iron__candidate *c, const char *format, ...) {
@@ -107,16 +132,74 @@ static iron_status check_raw(const iron__candidate *c, bool is_forced, iron_erro
     return c->dtype == IRON_DTYPE_NONE ? IRON_OK : iron__dtype_warn(c, err);
 }
 
+/* The codec of a compressed file. Shards of MDS are decompressed by their own reader. */
+static iron__codec find_codec(const iron__format *forced, const iron__candidate *c) {
+    const iron__container *found;
+
+    if (forced == &iron__format_mds || (!forced && iron__format_recognise(c) != &iron__format_raw))
+        return IRON_CODEC_NONE;
+    found = iron__container_find(c);
+    return found ? found->codec : IRON_CODEC_NONE;
+}
+
+iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
+                                       iron__format_layout *layout, iron_error *err) {
+    layout->codec = codec;
+    iron__format_reason(c, "compressed with %s", iron__codec_name(codec));
+    if (c->report)
+        snprintf(c->report->compression, sizeof c->report->compression, "%s",
+                 iron__codec_name(codec));
+    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(c->file->path))
+        layout->frames = NULL;
+    else if (c->wants_seekable)
+        IRON_TRY(iron__frames_open_any(c->file, codec, c->stop, &layout->frames, err));
+    else
+        IRON_TRY(iron__frames_open(c->file, codec, &layout->frames, err));
+    IRON_TRY(iron__input_decompress(c->file, codec, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    layout->bytes = IRON_COUNT_UNKNOWN;
+    return IRON_OK;
+}
+
+/* What is left to check once the format's own checks have passed. */
+static iron_status check_layout(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
+    IRON_FAIL_IF(c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != l->dtype, err,
+                 IRON_E_FORMAT,
+                 "%.100s is a %s file of %s tokens, but --dtype says %s; omit --dtype, or use "
+                 "--format raw to read all of its bytes as tokens",
+                 c->name, l->format->name, iron_dtype_name(l->dtype), iron_dtype_name(c->dtype));
+    if (l->stream) {
+        /* a table that is read in order cannot be read at any position */
+        iron__frames_close(l->frames);
+        l->frames = NULL;
+    }
+    if (l->frames)
+        l->bytes = iron__frames_bytes(l->frames);
+    if ((l->table && !l->shape) || l->stream)
+        return IRON_OK;
+    if (l->bytes != IRON_COUNT_UNKNOWN)
+        return check_size(c, l, err);
+    /* the count of a pipe is checked while it is read, but it must be possible */
+    IRON_FAIL_IF(
+        l->tokens != IRON_COUNT_UNKNOWN && l->tokens > UINT64_MAX / iron_dtype_bytes(l->dtype), err,
+        IRON_E_FORMAT, "%.100s: its header says %" PRIu64 " %s tokens, more than 2^64 bytes",
+        c->name, l->tokens, iron_dtype_name(l->dtype));
+    return IRON_OK;
+}
+
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err) {
-    bool is_forced = forced != NULL;
+    bool is_forced = forced != NULL, is_beside = !iron__input_is_pipe(c->file);
+    iron__codec codec;
 
     *layout = (iron__format_layout){
         .bytes = c->file->bytes, .tokens = IRON_COUNT_UNKNOWN, .documents = IRON_COUNT_UNKNOWN};
-    if (!forced || forced == &iron__format_raw)
-        IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    codec = find_codec(forced, c);
+    if (codec != IRON_CODEC_NONE)
+        IRON_TRY(iron__candidate_decompress(c, codec, layout, err));
     if (!forced) {
-        if (!iron__input_is_pipe(c->file))
+        if (is_beside)
             IRON_TRY(iron__sidecar_refuse(c->file->path, err));
         forced = iron__format_recognise(c);
     }
@@ -124,20 +207,7 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
     if (forced == &iron__format_raw)
         IRON_TRY(check_raw(c, is_forced, err));
     IRON_TRY(forced->examine(c, layout, err));
-    IRON_FAIL_IF(c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != layout->dtype, err,
-                 IRON_E_FORMAT,
-                 "%.100s is a %s file of %s tokens, but --dtype says %s; omit --dtype, or use "
-                 "--format raw to read all of its bytes as tokens",
-                 c->name, forced->name, iron_dtype_name(layout->dtype), iron_dtype_name(c->dtype));
-    if (!iron__input_is_pipe(c->file))
-        return check_size(c, layout, err);
-    /* the count of a pipe is checked while it is read, but it must be possible */
-    IRON_FAIL_IF(layout->tokens != IRON_COUNT_UNKNOWN &&
-                     layout->tokens > UINT64_MAX / iron_dtype_bytes(layout->dtype),
-                 err, IRON_E_FORMAT,
-                 "%.100s: its header says %" PRIu64 " %s tokens, more than 2^64 bytes", c->name,
-                 layout->tokens, iron_dtype_name(layout->dtype));
-    return IRON_OK;
+    return check_layout(c, layout, err);
 }
 
 /* Raw: tokens from byte 0 and nothing else, as nanoGPT writes them, and OLMo under the name .npy.

@@ -37,27 +37,28 @@ typedef struct iron__format_layout {
     uint64_t documents;   /* IRON_COUNT_UNKNOWN: the format does not tell */
     bool is_swapped;      /* tokens are big-endian */
     unsigned dimensions;  /* of `shape` */
-    uint64_t *shape;      /* owned: an array in Fortran order, with at least one token; else NULL */
+    uint64_t *shape;      /* owned: an array in Fortran order, whose tiles are `table`; or NULL */
     iron__codec codec;    /* the file is compressed; all of the above is about what is inside */
     iron__frames *frames; /* owned: it can be decompressed at any position; else NULL */
-    iron__table *table;   /* owned: tokens are a column; else NULL */
+    iron__table *table;   /* owned: tokens are decoded in blocks, such as a column; else NULL */
     iron__table_stream *stream; /* owned: the same, read in order; else NULL */
 } iron__format_layout;
 
 /* Whether the tokens of a file are not simply the bytes from data_offset on. */
 static inline bool iron__layout_is_converted(const iron__format_layout *layout) {
-    return layout->is_swapped || layout->shape || layout->frames || layout->table;
+    return layout->is_swapped || layout->frames || layout->table;
 }
 
 void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
 typedef struct iron__candidate {
-    iron__input *file;  /* open, at its beginning */
-    const char *name;   /* for messages */
-    iron_dtype dtype;   /* given by the user, or IRON_DTYPE_NONE */
-    bool is_for_raw;    /* the user's dtype applies only to files without a dtype of their own */
-    const char *column; /* of tables: given by the user, or NULL */
+    iron__input *file;   /* open, at its beginning */
+    const char *name;    /* for messages */
+    iron_dtype dtype;    /* given by the user, or IRON_DTYPE_NONE */
+    bool is_for_raw;     /* the user's dtype applies only to files without a dtype of their own */
+    const char *column;  /* of tables: given by the user, or NULL */
+    bool wants_seekable; /* of compressed files: decompress to find the length, if necessary */
     const atomic_bool *stop;
     iron_sniff_report *report;          /* receives the reasons; may be NULL */
     const iron_source_options *options; /* for warnings; may be NULL */
@@ -101,16 +102,26 @@ void iron__format_columns(const iron__candidate *c, const iron__table_column *co
 void iron__format_reason(const iron__candidate *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* From here on the candidate is what decompressing the file gives; its head is filled again. Sets
+ * codec and, if possible, frames of the layout. */
+iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
+                                       iron__format_layout *layout, iron_error *err);
+
 /* Reads the next `want` bytes of the header; an error if the file ends before. */
 iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err);
 
-/* Arrays in Fortran order (source.c). */
+/* Arrays in Fortran order (fortran.c). */
 
 #define IRON_DIMENSIONS_MAX 64u
 
-/* An error if an array cannot be read in bounded memory. */
-iron_status iron__fortran_check(const iron__format_layout *layout, const char *name,
-                                iron_error *err);
+/* Makes the layout's table from its shape; an error if the array cannot be read in bounded
+ * memory. */
+iron_status iron__fortran_table(iron__format_layout *layout, const char *name, iron_error *err);
+/* Where a token is in the file, counted in tokens. */
+uint64_t iron__fortran_place(const iron__format_layout *layout, uint64_t token);
+
+/* Reverses the bytes of each token. */
+void iron__swap_bytes(unsigned char *tokens, size_t count, size_t width);
 
 /* Files that are not tokens (container.c). */
 
@@ -118,6 +129,7 @@ typedef struct iron__container {
     const char *name;   /* "gzip" */
     const char *what;   /* "a gzip file" */
     const char *advice; /* "decompress it first" */
+    iron__codec codec;  /* it is read: decompressed */
 } iron__container;
 
 /* What a file is, if its content shows that it is not tokens; NULL otherwise. The candidate's head
@@ -146,7 +158,8 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err);
 typedef struct iron__sidecar {
     char *path;
     uint64_t bytes;
-    int fd;
+    iron__input file;
+    unsigned char *memory; /* all of it, from a server without ranges; else NULL */
 } iron__sidecar;
 
 bool iron__path_ends(const char *path, const char *suffix);
@@ -154,6 +167,9 @@ bool iron__path_ends(const char *path, const char *suffix);
 /* The path without its last `cut` characters, followed by `suffix`; the caller frees it. NULL: out
  * of memory. */
 char *iron__path_beside(const char *path, size_t cut, const char *suffix);
+
+/* Whether a regular file, or a remote object, exists. */
+bool iron__path_is_there(const char *path);
 
 /* Whether P.idx exists beside P.bin. If P.bin is not recognised as Megatron's, P.idx is damaged or
  * something else. */
@@ -168,6 +184,9 @@ void iron__sidecar_close(iron__sidecar *sidecar);
 
 /* Reads bytes at ... at+want-1; an error if the file is shorter. */
 iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
+                               iron_error *err);
+/* All of it, with a zero after it; the caller frees it. */
+iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, char **text,
                                iron_error *err);
 
 #endif

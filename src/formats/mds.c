@@ -1,13 +1,977 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * mds.c: shards of MosaicML Streaming: files with samples, and index.json, which describes them.
+ *
+ * A shard is a count, count+1 offsets, a text that repeats the columns, and the samples, all
+ * numbers u32. The index says how many samples there are, which columns they have, how each one is
+ * encoded, and the sizes and checksums of the files:
+ *
+ *   count | offset 0 ... offset count | config | sample 0 | sample 1 | ...
+ *   sample:  the sizes of its columns of variable size, and then the columns
+ *
+ * A column of integers, or of arrays of integers, is tokens; each sample is a row. An array may
+ * begin with its own type and shape. If only one column has a variable size, its size follows from
+ * the offsets, otherwise every sample's sizes are read. Both are checked again when a block is
+ * decoded: blocks are runs of samples. A compressed shard is one block.
+ */
+#include "formats/mds.h"
+
 #include "core/fail.h"
 #include "formats/format.h"
+#include "io/checksum.h"
+#include "io/remote.h"
 
-static bool recognise(const iron__candidate *c) {
-    (void)c;
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define COLUMNS_MAX 4096u
+#define HASHES_MAX  32u
+
+/* In one block. */
+#define COMPRESSED_SAMPLES_MAX ((uint64_t)1 << 26)
+
+/* Folders above that of a shard whose index may list it. */
+#define FOLDERS_ABOVE 3u
+
+/* What is read at once: of samples that follow each other, and of the beginnings of samples that
+ * are farther apart. */
+#define WINDOW_BYTES ((size_t)1 << 20)
+#define GLANCE_BYTES ((size_t)4 << 10)
+
+/* How the token column is encoded. */
+typedef struct encoding {
+    enum {
+        ENCODING_OTHER, /* not tokens */
+        ENCODING_FIXED, /* `count` integers: a number, or an array of known shape */
+        ENCODING_ARRAY, /* an array that begins with its shape, and with its type if not known */
+        ENCODING_BYTES  /* integers of the user's dtype */
+    } kind;
+    iron__stored stored;
+    bool has_type;  /* of an array: `stored` is known */
+    uint64_t count; /* of FIXED */
+} encoding;
+
+/* The table's state. */
+typedef struct shard {
+    encoding encoding;
+    uint32_t *sizes; /* of the columns; 0: variable */
+    size_t column_count, token_column;
+    size_t variable_count; /* columns */
+    uint64_t fixed_bytes;  /* of the others, in a sample */
+    uint64_t samples;
+    uint64_t bytes;       /* of the shard, decompressed */
+    uint64_t file_bytes;  /* of the file */
+    iron__codec codec;    /* IRON_CODEC_NONE: the file is the shard */
+    iron_dtype dtype;     /* of the tokens; NONE: not known yet */
+    uint64_t dtype_since; /* the sample that decided it */
+} shard;
+
+/* The bytes of a shard: in memory, or in a file, of which a part is held. */
+typedef struct shard_bytes {
+    const char *name;
+    const iron__input *file;
+    const unsigned char *memory; /* NULL: in the file */
+    uint64_t count;
+    unsigned char *window;
+    uint64_t at;
+    size_t held;
+    const atomic_bool *stop;
+} shard_bytes;
+
+static iron_status no_memory(const char *name, iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", name);
+}
+
+/* Gives bytes at ... at+want-1, which are in the shard and at most WINDOW_BYTES, until the next
+ * call. */
+static iron_status look(shard_bytes *b, uint64_t at, size_t want, const unsigned char **out,
+                        iron_error *err) {
+    size_t some = WINDOW_BYTES;
+
+    if (b->memory) {
+        *out = b->memory + at;
+        return IRON_OK;
+    }
+    if (at < b->at || at + want > b->at + b->held) {
+        if (!b->window && !(b->window = malloc(WINDOW_BYTES)))
+            return no_memory(b->name, err);
+        if (b->held > 0 && (at < b->at || at - b->at > 2 * WINDOW_BYTES) && want < GLANCE_BYTES)
+            some = GLANCE_BYTES;
+        some = b->count - at < some ? (size_t)(b->count - at) : some;
+        b->held = 0;
+        IRON_TRY(iron__input_read_at(b->file, at, b->window, some, b->stop, err));
+        b->at = at;
+        b->held = some;
+    }
+    *out = b->window + (at - b->at);
+    return IRON_OK;
+}
+
+/* Names. */
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Whether a file has the name that Streaming gives to shards. */
+static bool has_shard_name(const char *path) {
+    static const char *const suffixes[] = {".mds",     ".mds.zstd", ".mds.gz",
+                                           ".mds.bz2", ".mds.br",   ".mds.snappy"};
+
+    for (size_t k = 0; k < sizeof suffixes / sizeof suffixes[0]; k++)
+        if (iron__path_ends(path, suffixes[k]))
+            return true;
     return false;
 }
-static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
-    (void)layout;
-    IRON_FAIL(err, IRON_E_UNSUPPORTED, "%.100s: not there yet", c->name);
+
+/* Finds the shard in the index beside it, or in one of a folder above, which lists it with its
+ * subfolder. *shard is NULL if there is none. Close the index, also on failure. */
+static iron_status find_shard(const char *path, iron__mds_index **index, const iron__json **entry,
+                              iron_error *err) {
+    const char *name = base_name(path);
+
+    *index = NULL;
+    *entry = NULL;
+    for (unsigned k = 0; k <= FOLDERS_ABOVE; k++) {
+        char *folder = strndup(path, (size_t)(name - path));
+        iron_status status;
+
+        if (!folder)
+            return no_memory(path, err);
+        status = iron__mds_index_open(folder, index, err);
+        free(folder);
+        if (status != IRON_OK && k == 0)
+            return status;
+        if (*index)
+            *entry = iron__mds_index_find(*index, name);
+        if (*entry)
+            return IRON_OK;
+        iron__mds_index_close(*index);
+        *index = NULL;
+        if (name == path || name == path + 1)
+            break;
+        for (name--; name > path && name[-1] != '/';)
+            name--;
+        if (iron__path_is_remote(path) && name - path <= (ptrdiff_t)strlen("https://"))
+            break;
+    }
+    return IRON_OK;
 }
+
+/* A server is asked for an index only if the name suggests that there is one. */
+static bool recognise(const iron__candidate *c) {
+    const char *path = c->file->path;
+    const iron__json *entry;
+    iron__mds_index *index;
+
+    if (has_shard_name(path))
+        return true;
+    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(path) || iron__path_is_remote(path))
+        return false;
+    (void)find_shard(path, &index, &entry, NULL);
+    iron__mds_index_close(index);
+    return entry != NULL;
+}
+
+/* Columns. */
+
+static bool parse_stored(const char *name, size_t length, iron__stored *out) {
+    static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
+                                        "int8",  "int16",  "int32",  "int64"};
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (strlen(names[k]) == length && memcmp(names[k], name, length) == 0) {
+            *out = (iron__stored)k;
+            return true;
+        }
+    return false;
+}
+
+/* Reads "2,3", a shape, as the number of values; false: it is none. */
+static bool parse_shape(const char *text, uint64_t *count) {
+    *count = 1;
+    for (;;) {
+        uint64_t size = 0;
+        size_t digits = 0;
+
+        for (; *text >= '0' && *text <= '9'; text++, digits++)
+            if (digits > 9)
+                return false;
+            else
+                size = 10 * size + (uint64_t)(*text - '0');
+        if (digits == 0 || size == 0 || __builtin_mul_overflow(*count, size, count) ||
+            *count > UINT32_MAX)
+            return false;
+        if (*text == '\0')
+            return true;
+        if (*text++ != ',')
+            return false;
+    }
+}
+
+static encoding parse_encoding(const char *text) {
+    encoding e = {.kind = ENCODING_OTHER, .count = 1};
+    const char *type = strchr(text, ':'), *shape;
+
+    if (strcmp(text, "int") == 0) {
+        e.kind = ENCODING_FIXED;
+        e.stored = IRON_STORED_I64;
+    } else if (strcmp(text, "bytes") == 0) {
+        e.kind = ENCODING_BYTES;
+    } else if (parse_stored(text, strlen(text), &e.stored)) {
+        e.kind = ENCODING_FIXED;
+    } else if (strcmp(text, "ndarray") == 0 || strcmp(text, "ndarray:") == 0) {
+        e.kind = ENCODING_ARRAY;
+    } else if (strncmp(text, "ndarray:", 8) == 0) {
+        shape = strchr(++type, ':');
+        if (!parse_stored(type, shape ? (size_t)(shape - type) : strlen(type), &e.stored))
+            return e;
+        e.has_type = true;
+        if (!shape)
+            e.kind = ENCODING_ARRAY;
+        else if (parse_shape(shape + 1, &e.count))
+            e.kind = ENCODING_FIXED;
+    }
+    return e;
+}
+
+static bool is_usual(const char *name) {
+    static const char *const usual[] = {"input_ids", "tokens", "token_ids", "ids"};
+
+    for (size_t k = 0; k < sizeof usual / sizeof usual[0]; k++)
+        if (strcmp(name, usual[k]) == 0)
+            return true;
+    return false;
+}
+
+/* Bytes are offered as tokens if the user says what is in them, or if nothing else could be meant:
+ * then they are refused with the way out. */
+static void judge_columns(const iron__candidate *c, iron__table_column *columns, size_t count) {
+    bool has_integers = false;
+
+    for (size_t k = 0; k < count; k++)
+        has_integers |= columns[k].is_tokens;
+    for (size_t k = 0; k < count; k++)
+        if (strcmp(columns[k].type, "bytes") == 0)
+            columns[k].is_tokens = c->dtype != IRON_DTYPE_NONE || !has_integers ||
+                                   is_usual(columns[k].name) ||
+                                   (c->column && strcmp(columns[k].name, c->column) == 0);
+}
+
+/* Reads the lists of columns of the index into `columns` and s->sizes. */
+static iron_status read_columns(const iron__candidate *c, const iron__json *entry, shard *s,
+                                iron__table_column *columns, iron_error *err) {
+    const iron__json *names = iron__json_member(entry, "column_names");
+    const iron__json *encodings = iron__json_member(entry, "column_encodings");
+    const iron__json *sizes = iron__json_member(entry, "column_sizes");
+
+    for (size_t k = 0; k < s->column_count; k++) {
+        const char *name = iron__json_get_text(iron__json_at(names, k));
+        const char *type = iron__json_get_text(iron__json_at(encodings, k));
+        const iron__json *size = iron__json_at(sizes, k);
+        uint64_t bytes = 0;
+        encoding e;
+
+        IRON_FAIL_IF(!name || !type, err, IRON_E_FORMAT,
+                     "%.100s: index.json has no name or no encoding for its column %zu", c->name,
+                     k);
+        IRON_FAIL_IF(!size || (size->kind != IRON_JSON_NULL &&
+                               (!iron__json_get_whole(size, UINT32_MAX, &bytes) || bytes == 0)),
+                     err, IRON_E_FORMAT,
+                     "%.100s: index.json has a size of column %.40s that is neither null nor 1 to "
+                     "4294967295",
+                     c->name, name);
+        e = parse_encoding(type);
+        IRON_FAIL_IF(e.kind == ENCODING_FIXED && bytes != 0 &&
+                         bytes != e.count * iron__stored_bytes(e.stored),
+                     err, IRON_E_FORMAT,
+                     "%.100s: index.json says that column %.40s has %" PRIu64 " bytes, but %.40s "
+                     "has %" PRIu64,
+                     c->name, name, bytes, type, e.count * iron__stored_bytes(e.stored));
+        columns[k].name = strdup(name);
+        if (!columns[k].name)
+            return no_memory(c->name, err);
+        strncpy(columns[k].type, type, sizeof columns[k].type - 1);
+        columns[k].is_tokens = e.kind == ENCODING_FIXED || e.kind == ENCODING_ARRAY;
+        s->sizes[k] = (uint32_t)bytes;
+        s->fixed_bytes += bytes;
+        s->variable_count += bytes == 0;
+    }
+    judge_columns(c, columns, s->column_count);
+    return IRON_OK;
+}
+
+/* How integers of the user's dtype are stored. */
+static iron__stored stored_of(iron_dtype dtype) {
+    switch (dtype) {
+    case IRON_DTYPE_U8:
+        return IRON_STORED_U8;
+    case IRON_DTYPE_U16:
+        return IRON_STORED_U16;
+    case IRON_DTYPE_I32:
+        return IRON_STORED_I32;
+    case IRON_DTYPE_I64:
+        return IRON_STORED_I64;
+    default:
+        return IRON_STORED_U32;
+    }
+}
+
+/* Decides what the tokens of the chosen column are, as far as the index tells. */
+static iron_status choose_encoding(const iron__candidate *c, const iron__json *entry, shard *s,
+                                   const char *column, iron_error *err) {
+    const iron__json *encodings = iron__json_member(entry, "column_encodings");
+
+    s->encoding = parse_encoding(iron__json_get_text(iron__json_at(encodings, s->token_column)));
+    if (s->encoding.kind == ENCODING_BYTES) {
+        IRON_FAIL_IF(c->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
+                     "%.100s: column %.40s is bytes, which do not say what they are; give --dtype "
+                     "u8, u16, u32, i32 or i64",
+                     c->name, column);
+        s->encoding.stored = stored_of(c->dtype);
+        s->dtype = c->dtype;
+    } else if (s->encoding.kind == ENCODING_FIXED || s->encoding.has_type) {
+        s->dtype = iron__stored_dtype(s->encoding.stored);
+    }
+    return IRON_OK;
+}
+
+/* Reads the columns of the index and chooses one; the caller frees *column. */
+static iron_status choose_column(const iron__candidate *c, const iron__json *entry, shard *s,
+                                 char **column, iron_error *err) {
+    size_t count = iron__json_length(iron__json_member(entry, "column_names"));
+    iron__table_column *columns;
+    iron_status status;
+
+    IRON_FAIL_IF(count == 0 || count > COLUMNS_MAX ||
+                     iron__json_length(iron__json_member(entry, "column_encodings")) != count ||
+                     iron__json_length(iron__json_member(entry, "column_sizes")) != count,
+                 err, IRON_E_FORMAT,
+                 "%.100s: index.json has %zu column_names, expected 1 to %u, and as many "
+                 "column_encodings and column_sizes",
+                 c->name, count, COLUMNS_MAX);
+    columns = calloc(count, sizeof *columns);
+    s->sizes = calloc(count, sizeof *s->sizes);
+    s->column_count = count;
+    if (columns && s->sizes)
+        status = read_columns(c, entry, s, columns, err);
+    else
+        status = no_memory(c->name, err);
+    if (status == IRON_OK) {
+        status = iron__table_choose(columns, count, c->column, c->name, &s->token_column, err);
+        iron__format_columns(c, columns, count, status == IRON_OK ? s->token_column : count);
+    }
+    if (status == IRON_OK)
+        status = choose_encoding(c, entry, s, columns[s->token_column].name, err);
+    if (status == IRON_OK) {
+        iron__format_reason(c, "column '%.40s' of %zu: %s", columns[s->token_column].name, count,
+                            columns[s->token_column].type);
+        *column = strdup(columns[s->token_column].name);
+        status = *column ? IRON_OK : no_memory(c->name, err);
+    }
+    for (size_t k = 0; columns && k < count; k++)
+        free(columns[k].name);
+    free(columns);
+    return status;
+}
+
+/* Samples. */
+
+/* Reads the offset of a sample; *offset is that of the sample before. */
+static iron_status read_offset(const shard *s, shard_bytes *b, uint64_t sample, uint64_t *offset,
+                               iron_error *err) {
+    uint64_t at = 4 + 4 * sample, before = *offset;
+    const unsigned char *bytes;
+
+    IRON_TRY(look(b, at, 4, &bytes, err));
+    *offset = iron__load_u32(bytes);
+    IRON_FAIL_IF(*offset < before || *offset > s->bytes, err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": sample %" PRIu64 " begins at byte %" PRIu64
+                 ", expected %" PRIu64 " to %" PRIu64,
+                 b->name, at, sample, *offset, before, s->bytes);
+    return IRON_OK;
+}
+
+static iron_status wrong_size(const shard_bytes *b, uint64_t sample, uint64_t begin, uint64_t bytes,
+                              uint64_t expected, iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "%.100s: sample %" PRIu64 " at byte %" PRIu64 " has %" PRIu64
+              " bytes, but its columns need %" PRIu64 "; is it damaged?",
+              b->name, sample, begin, bytes, expected);
+}
+
+/* Where the token column of a sample is: at *at, *length bytes. Without `may_infer`, the sizes that
+ * the sample has are read even if they follow from the offsets. */
+static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, uint64_t begin,
+                               uint64_t end, bool may_infer, uint64_t *at, uint64_t *length,
+                               iron_error *err) {
+    uint64_t head = 4 * (uint64_t)s->variable_count, needed = head + s->fixed_bytes;
+    bool is_inferred = s->variable_count == 0 || (s->variable_count == 1 && may_infer);
+    const unsigned char *words = NULL;
+    uint64_t next = begin + head;
+
+    if (end - begin < needed || (s->variable_count == 0 && end - begin != needed))
+        return wrong_size(b, sample, begin, end - begin, needed, err);
+    if (!is_inferred)
+        IRON_TRY(look(b, begin, (size_t)head, &words, err));
+    for (size_t k = 0; k < s->column_count; k++) {
+        uint64_t size = s->sizes[k];
+
+        if (size == 0) {
+            size = is_inferred ? end - begin - needed : iron__load_u32(words);
+            words = is_inferred ? NULL : words + 4;
+        }
+        if (k == s->token_column) {
+            *at = next;
+            *length = size;
+        }
+        next += size; /* at most 2^12 sizes of 32 bits */
+    }
+    if (next != end)
+        return wrong_size(b, sample, begin, end - begin, next - begin, err);
+    return IRON_OK;
+}
+
+/* The types of arrays that begin with theirs. */
+static bool stored_of_code(unsigned code, iron__stored *out) {
+    static const struct {
+        unsigned code;
+        iron__stored stored;
+    } codes[] = {{8, IRON_STORED_U8},   {9, IRON_STORED_I8},   {16, IRON_STORED_U16},
+                 {17, IRON_STORED_I16}, {32, IRON_STORED_U32}, {33, IRON_STORED_I32},
+                 {64, IRON_STORED_U64}, {65, IRON_STORED_I64}};
+
+    for (size_t k = 0; k < sizeof codes / sizeof codes[0]; k++)
+        if (codes[k].code == code) {
+            *out = codes[k].stored;
+            return true;
+        }
+    return false;
+}
+
+/* Where the values of a sample are, and what they are. */
+typedef struct values {
+    uint64_t at, count;
+    iron__stored stored;
+} values;
+
+/* An array that begins with its type, if the encoding does not have it, the number of dimensions
+ * and the width of their sizes in one byte, and the sizes. */
+static iron_status read_array(const shard *s, shard_bytes *b, uint64_t sample, uint64_t at,
+                              uint64_t length, values *out, iron_error *err) {
+    uint64_t before = s->encoding.has_type ? 1 : 2, head, count = 1, bytes;
+    const unsigned char *next;
+    unsigned dimensions, width;
+
+    IRON_FAIL_IF(length < before, err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the array of sample %" PRIu64 " has %" PRIu64
+                 " bytes, too few for its header",
+                 b->name, at, sample, length);
+    IRON_TRY(look(b, at, (size_t)before, &next, err));
+    IRON_FAIL_IF(!s->encoding.has_type && !stored_of_code(next[0], &out->stored), err,
+                 IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the array of sample %" PRIu64 " has type %u%s, "
+                 "expected one of integers",
+                 b->name, at, sample, next[0],
+                 next[0] == 18 || next[0] == 34 || next[0] == 66 ? " (floats)" : "");
+    dimensions = next[before - 1] >> 2;
+    width = 1u << (next[before - 1] & 3);
+    head = before + (uint64_t)dimensions * width;
+    IRON_FAIL_IF(length < head, err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the array of sample %" PRIu64 " has %" PRIu64
+                 " bytes, too few for %u dimensions",
+                 b->name, at, sample, length, dimensions);
+    IRON_TRY(look(b, at, (size_t)head, &next, err));
+    bytes = iron__stored_bytes(out->stored);
+    for (unsigned k = 0; k < dimensions; k++) {
+        uint64_t size = 0;
+
+        memcpy(&size, next + before + (size_t)k * width, width);
+        if (__builtin_mul_overflow(count, size, &count) || count > UINT32_MAX)
+            count = UINT32_MAX; /* more than there can be */
+    }
+    IRON_FAIL_IF(count * bytes != length - head, err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the array of sample %" PRIu64 " has %" PRIu64
+                 " values of %" PRIu64 " bytes, but %" PRIu64 " bytes follow",
+                 b->name, at, sample, count, bytes, length - head);
+    out->at = at + head;
+    out->count = count;
+    return IRON_OK;
+}
+
+/* Where the tokens of a sample are, from its bounds. */
+static iron_status find_values(const shard *s, shard_bytes *b, uint64_t sample, uint64_t begin,
+                               uint64_t end, bool may_infer, values *out, iron_error *err) {
+    uint64_t at = 0, length = 0, width;
+
+    IRON_TRY(find_column(s, b, sample, begin, end, may_infer, &at, &length, err));
+    *out = (values){at, 0, s->encoding.stored};
+    if (s->encoding.kind == ENCODING_ARRAY)
+        return read_array(s, b, sample, at, length, out, err);
+    width = iron__stored_bytes(s->encoding.stored);
+    out->count = length / width;
+    IRON_FAIL_IF(length % width != 0 ||
+                     (s->encoding.kind == ENCODING_FIXED && out->count != s->encoding.count),
+                 err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the column of sample %" PRIu64 " has %" PRIu64
+                 " bytes, expected %s%" PRIu64,
+                 b->name, at, sample, length,
+                 s->encoding.kind == ENCODING_FIXED ? "" : "a multiple of ",
+                 s->encoding.kind == ENCODING_FIXED ? width * s->encoding.count : width);
+    return IRON_OK;
+}
+
+/* All arrays must have tokens of one width. */
+static iron_status agree_on_dtype(shard *s, const char *name, uint64_t sample, iron__stored stored,
+                                  iron_error *err) {
+    iron_dtype dtype = iron__stored_dtype(stored);
+
+    if (s->encoding.kind == ENCODING_BYTES)
+        return IRON_OK;
+    if (s->dtype == IRON_DTYPE_NONE) {
+        s->dtype = dtype;
+        s->dtype_since = sample;
+    }
+    IRON_FAIL_IF(dtype != s->dtype, err, IRON_E_UNSUPPORTED,
+                 "%.100s: the array of sample %" PRIu64 " gives %s tokens, that of sample %" PRIu64
+                 " %s; all must have one width: write them again with ndarray:DTYPE",
+                 name, sample, iron_dtype_name(dtype), s->dtype_since, iron_dtype_name(s->dtype));
+    return IRON_OK;
+}
+
+/* Checks the offsets, which must be there and end with the file. */
+static iron_status check_header(const shard *s, shard_bytes *b, uint64_t *begin, iron_error *err) {
+    uint64_t head = 4 + 4 * (s->samples + 1), last = 0, first = head;
+    const unsigned char *bytes;
+
+    IRON_FAIL_IF(b->count < head, err, IRON_E_FORMAT,
+                 "%.100s has %" PRIu64 " bytes, too few for the offsets of %" PRIu64
+                 " samples; is it cut off?",
+                 b->name, b->count, s->samples);
+    IRON_TRY(look(b, 0, 4, &bytes, err));
+    IRON_FAIL_IF(iron__load_u32(bytes) != s->samples, err, IRON_E_FORMAT,
+                 "%.100s at byte 0: %" PRIu32 " samples, but index.json says %" PRIu64, b->name,
+                 iron__load_u32(bytes), s->samples);
+    IRON_TRY(read_offset(s, b, s->samples, &last, err));
+    IRON_FAIL_IF(last != b->count, err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the last sample ends at byte %" PRIu64
+                 ", but the shard has %" PRIu64 " bytes",
+                 b->name, head - 4, last, b->count);
+    b->held = 0; /* the offsets follow in order */
+    IRON_TRY(read_offset(s, b, 0, &first, err));
+    *begin = first;
+    return IRON_OK;
+}
+
+/* Goes through all samples: checks them, counts tokens, and makes blocks. */
+static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_bytes *samples,
+                        iron_error *err) {
+    iron__table_block block = {.first = 0};
+    uint64_t begin = 0, end, since = 0; /* bytes of the block */
+    values v;
+
+    IRON_TRY(check_header(s, offsets, &begin, err));
+    if (s->samples > 0)
+        IRON_TRY(iron__table_add_block(t, &block, err));
+    for (uint64_t k = 0; k < s->samples; k++, begin = end) {
+        uint64_t tokens = t->tokens - block.first;
+
+        if (s->codec == IRON_CODEC_NONE &&
+            (tokens >= IRON_TABLE_BLOCK_TOKENS || k - block.first_row >= IRON_TABLE_BLOCK_TOKENS)) {
+            block = (iron__table_block){.first = t->tokens, .first_row = k, .at = k};
+            IRON_TRY(iron__table_add_block(t, &block, err));
+            since = 0;
+        }
+        end = begin;
+        IRON_TRY(read_offset(s, offsets, k + 1, &end, err));
+        IRON_TRY(find_values(s, samples, k, begin, end, true, &v, err));
+        IRON_TRY(agree_on_dtype(s, samples->name, k, v.stored, err));
+        since += v.count * iron__stored_bytes(v.stored);
+        IRON_FAIL_IF(since > IRON_TABLE_PART_BYTES_MAX, err, IRON_E_UNSUPPORTED,
+                     "%.100s: sample %" PRIu64 " has %" PRIu64 " tokens, more than can be read at "
+                     "once; write shorter samples, or smaller shards",
+                     samples->name, k, v.count);
+        t->tokens += v.count;
+    }
+    t->rows = s->samples;
+    return IRON_OK;
+}
+
+/* Decoding. */
+
+/* Whether the values fit; those of 64 bits that stay what they are. */
+static size_t check_i64(const unsigned char *from, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        if (iron__load_u64(from + 8 * k) > UINT32_MAX)
+            return k;
+    return count;
+}
+
+/* Appends the tokens of a sample, for which there is room. */
+static iron_status copy_tokens(const iron__table *t, shard_bytes *b, uint64_t row, const values *v,
+                               iron__block *out, iron_error *err) {
+    size_t stored = iron__stored_bytes(v->stored), width = iron_dtype_bytes(t->dtype);
+    uint64_t left = v->count, at = v->at;
+
+    while (left > 0) {
+        size_t some = left < WINDOW_BYTES / stored ? (size_t)left : WINDOW_BYTES / stored, good;
+        unsigned char *to = out->data + out->bytes;
+        const unsigned char *from;
+
+        IRON_TRY(look(b, at, some * stored, &from, err));
+        if (width == 8) { /* bytes that the user calls i64 */
+            good = check_i64(from, some);
+            memcpy(to, from, some * stored);
+        } else {
+            good = iron__stored_convert(v->stored, from, some, to);
+        }
+        if (good < some)
+            return iron__stored_refuse(v->stored, from, good, b->name, t->column, row, err);
+        out->bytes += some * width;
+        at += some * stored;
+        left -= some;
+    }
+    return IRON_OK;
+}
+
+static iron_status changed(const char *name, iron_error *err) {
+    IRON_FAIL(err, IRON_E_IO, "%.120s changed while being read", name);
+}
+
+/* The samples of a block, which are in `offsets` and `samples`. */
+static iron_status decode_samples(const iron__table *t, size_t index, bool wants_tokens,
+                                  shard_bytes *offsets, shard_bytes *samples, iron__block *out,
+                                  iron_error *err) {
+    const shard *s = t->state;
+    uint64_t first = t->blocks[index].first_row, tokens = iron__table_block_tokens(t, index);
+    uint64_t last = index + 1 < t->block_count ? t->blocks[index + 1].first_row : t->rows;
+    uint64_t begin = 4 + 4 * (s->samples + 1), end, done = 0;
+    values v;
+
+    IRON_TRY(iron__block_reserve_places(out, out->place_count + (size_t)(last - first), err));
+    if (wants_tokens)
+        IRON_TRY(iron__block_reserve(out, out->bytes + (size_t)tokens * iron_dtype_bytes(t->dtype),
+                                     err));
+    IRON_TRY(read_offset(s, offsets, first, &begin, err));
+    for (uint64_t k = first; k < last; k++, begin = end) {
+        end = begin;
+        IRON_TRY(read_offset(s, offsets, k + 1, &end, err));
+        IRON_TRY(find_values(s, samples, k, begin, end, !wants_tokens, &v, err));
+        if (v.count > tokens - done ||
+            (s->encoding.kind == ENCODING_ARRAY && iron__stored_dtype(v.stored) != t->dtype))
+            return changed(samples->name, err);
+        IRON_TRY(iron__block_add_place(out, done, err));
+        if (wants_tokens)
+            IRON_TRY(copy_tokens(t, samples, k, &v, out, err));
+        done += v.count;
+    }
+    return done == tokens ? IRON_OK : changed(samples->name, err);
+}
+
+/* Reads and decompresses a whole shard; the caller frees *out. */
+static iron_status decompress(const shard *s, const iron__input *in, const char *name,
+                              unsigned char **out, const atomic_bool *stop, iron_error *err) {
+    unsigned char *from = malloc((size_t)s->file_bytes + 1);
+    iron_status status;
+
+    *out = malloc((size_t)s->bytes + 1);
+    if (!from || !*out)
+        status = no_memory(name, err);
+    else
+        status = iron__input_read_at(in, 0, from, (size_t)s->file_bytes, stop, err);
+    if (status == IRON_OK)
+        status = iron__codec_decompress(s->codec, name, from, (size_t)s->file_bytes, *out,
+                                        (size_t)s->bytes, err);
+    free(from);
+    if (status != IRON_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+static iron_status decode(const iron__table *t, const iron__input *in, size_t index,
+                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
+                          iron_error *err) {
+    const shard *s = t->state;
+    const char *name = iron__path_shown(in->path);
+    shard_bytes offsets = {.name = name, .file = in, .count = s->bytes, .stop = stop};
+    shard_bytes samples = offsets;
+    unsigned char *memory = NULL;
+    iron_status status = IRON_OK;
+
+    if (s->codec != IRON_CODEC_NONE)
+        status = decompress(s, in, name, &memory, stop, err);
+    offsets.memory = samples.memory = memory;
+    if (status == IRON_OK)
+        status = decode_samples(t, index, wants_tokens, &offsets, &samples, out, err);
+    free(offsets.window);
+    free(samples.window);
+    free(memory);
+    return status;
+}
+
+static void destroy(void *state) {
+    shard *s = state;
+
+    if (s)
+        free(s->sizes);
+    free(s);
+}
+
+static const iron__table_kind mds_kind = {decode, destroy};
+
+/* Checksums. */
+
+typedef struct checksum {
+    const char *name, *expected;
+    iron__checksum *sum; /* NULL: cannot be computed here */
+} checksum;
+
+/* What cannot be computed here is not checked, but not silently. */
+static iron_status start_checksum(const iron__candidate *c, const iron__json *hash, checksum *out,
+                                  char why[240], iron_error *err) {
+    iron_error fault = {0};
+    iron_status status;
+
+    *out = (checksum){hash->name, iron__json_get_text(hash), NULL};
+    IRON_FAIL_IF(!out->expected, err, IRON_E_FORMAT,
+                 "%.100s: index.json has a hash %.40s that is not a text", c->name, hash->name);
+    status = iron__checksum_create(hash->name, &out->sum, &fault);
+    if (status == IRON_E_UNSUPPORTED) {
+        snprintf(why, 240, "its %.40s is not checked: %.150s", hash->name,
+                 iron__checksum_is_known(hash->name) ? fault.text : "iron does not know this hash");
+        return IRON_OK;
+    }
+    if (status != IRON_OK && err)
+        *err = fault;
+    return status;
+}
+
+/* Once for each file. */
+static void warn(const iron__candidate *c, const char *text, bool *has_warned) {
+    if (*has_warned)
+        return;
+    *has_warned = true;
+    iron__format_reason(c, "%s", text);
+    if (c->options && c->options->warn)
+        c->options->warn(c->options->warn_context,
+                         &(iron_warning){IRON_WARNING_UNCHECKED, c->name, text});
+}
+
+static iron_status run_checksums(checksum *sums, size_t count, shard_bytes *b, iron_error *err) {
+    for (uint64_t at = 0; at < b->count;) {
+        size_t some = b->count - at < WINDOW_BYTES ? (size_t)(b->count - at) : WINDOW_BYTES;
+        const unsigned char *data;
+
+        IRON_TRY(look(b, at, some, &data, err));
+        for (size_t k = 0; k < count; k++)
+            IRON_TRY(iron__checksum_update(sums[k].sum, data, some, err));
+        at += some;
+    }
+    return IRON_OK;
+}
+
+static iron_status compare_checksum(const iron__candidate *c, const checksum *sum, const char *what,
+                                    iron_error *err) {
+    char hex[IRON_CHECKSUM_HEX_MAX + 1];
+
+    IRON_TRY(iron__checksum_final(sum->sum, hex, err));
+    IRON_FAIL_IF(strcasecmp(hex, sum->expected) != 0, err, IRON_E_FORMAT,
+                 "%.90s: the %s of %s is %.16s..., but index.json says %.16s...; it is damaged, or "
+                 "is not the shard that was indexed",
+                 c->name, sum->name, what, hex, sum->expected);
+    iron__format_reason(c, "%s of %s agrees with index.json", sum->name, what);
+    return IRON_OK;
+}
+
+/* Checks the hashes that the index has for a file ("raw_data", "zip_data"), in one pass. */
+static iron_status check_hashes(const iron__candidate *c, const iron__json *file, shard_bytes *b,
+                                const char *what, bool *has_warned, iron_error *err) {
+    const iron__json *hashes = iron__json_member(file, "hashes");
+    checksum sums[HASHES_MAX];
+    iron_status status = IRON_OK;
+    char why[240] = "";
+    size_t count = 0, some;
+
+    some = hashes && hashes->kind == IRON_JSON_OBJECT ? hashes->count : 0;
+    IRON_FAIL_IF(some > HASHES_MAX, err, IRON_E_FORMAT,
+                 "%.100s: index.json has %zu hashes of it, expected at most %u", c->name, some,
+                 HASHES_MAX);
+    for (size_t k = 0; k < some && status == IRON_OK; k++) {
+        status = start_checksum(c, &hashes->items[k], &sums[count], why, err);
+        count += status == IRON_OK && sums[count].sum;
+    }
+    if (why[0])
+        warn(c, why, has_warned);
+    if (status == IRON_OK && count > 0)
+        status = run_checksums(sums, count, b, err);
+    for (size_t k = 0; k < count; k++) {
+        if (status == IRON_OK)
+            status = compare_checksum(c, &sums[k], what, err);
+        iron__checksum_destroy(sums[k].sum);
+    }
+    return status;
+}
+
+/* Examining. */
+
+static iron_status check_entry(const iron__candidate *c, const iron__json *entry, shard *s,
+                               iron_error *err) {
+    const char *format = iron__json_get_text(iron__json_member(entry, "format"));
+    uint64_t version = 0;
+
+    IRON_FAIL_IF(!format, err, IRON_E_FORMAT, "%.100s: index.json does not give its format",
+                 c->name);
+    IRON_FAIL_IF(strcmp(format, "mds") != 0, err, IRON_E_UNSUPPORTED,
+                 "%.100s is a shard of Streaming's format '%.20s'; only mds is read", c->name,
+                 format);
+    IRON_FAIL_IF(!iron__json_get_whole(iron__json_member(entry, "version"), UINT32_MAX, &version),
+                 err, IRON_E_FORMAT, "%.100s: index.json does not give its version", c->name);
+    IRON_FAIL_IF(version != 2, err, IRON_E_UNSUPPORTED,
+                 "%.100s: index.json says MDS version %" PRIu64 ", expected 2", c->name, version);
+    IRON_FAIL_IF(
+        !iron__json_get_whole(iron__json_member(entry, "samples"), UINT32_MAX - 2, &s->samples),
+        err, IRON_E_FORMAT, "%.100s: index.json does not give its number of samples", c->name);
+    return IRON_OK;
+}
+
+/* "zstd", "gz:5". */
+static iron_status find_codec(const iron__candidate *c, const iron__json *entry, shard *s,
+                              iron_error *err) {
+    static const struct {
+        const char *name;
+        iron__codec codec;
+    } codecs[] = {
+        {"zstd", IRON_CODEC_ZSTD}, {"gz", IRON_CODEC_GZIP}, {"snappy", IRON_CODEC_SNAPPY}};
+    const char *text = iron__json_get_text(iron__json_member(entry, "compression"));
+    size_t length = text ? strcspn(text, ":") : 0;
+
+    for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
+        if (text && strlen(codecs[k].name) == length && memcmp(codecs[k].name, text, length) == 0)
+            s->codec = codecs[k].codec;
+    IRON_FAIL_IF(s->codec == IRON_CODEC_NONE, err, IRON_E_UNSUPPORTED,
+                 "%.100s is compressed with '%.20s', which is not read; decompress the shards, or "
+                 "write them with zstd or gz",
+                 c->name, text ? text : "nothing that index.json names");
+    return iron__codec_load(s->codec, c->name, err);
+}
+
+/* Compares the sizes of the file and of the shard with the index. */
+static iron_status check_bytes(const iron__candidate *c, const iron__json *raw,
+                               const iron__json *file, shard *s, iron_error *err) {
+    uint64_t expected = 0;
+
+    s->file_bytes = c->file->bytes;
+    IRON_FAIL_IF(
+        !iron__json_get_whole(iron__json_member(file, "bytes"), (uint64_t)1 << 53, &expected) ||
+            !iron__json_get_whole(iron__json_member(raw, "bytes"), (uint64_t)1 << 53, &s->bytes),
+        err, IRON_E_FORMAT, "%.100s: index.json does not give its size", c->name);
+    IRON_FAIL_IF(expected != s->file_bytes, err, IRON_E_FORMAT,
+                 "%.100s has %" PRIu64 " bytes, but index.json says %" PRIu64 "; %s", c->name,
+                 s->file_bytes, expected,
+                 s->file_bytes < expected ? "is it cut off?" : "was something appended?");
+    IRON_FAIL_IF(s->bytes > UINT32_MAX, err, IRON_E_FORMAT,
+                 "%.100s: index.json says %" PRIu64 " bytes, more than 32-bit offsets reach",
+                 c->name, s->bytes);
+    IRON_FAIL_IF(s->codec != IRON_CODEC_NONE && (s->bytes > IRON_TABLE_PART_BYTES_MAX ||
+                                                 s->file_bytes > IRON_TABLE_PART_BYTES_MAX ||
+                                                 s->samples > COMPRESSED_SAMPLES_MAX),
+                 err, IRON_E_UNSUPPORTED,
+                 "%.100s is compressed and has %" PRIu64 " bytes and %" PRIu64
+                 " samples, more than "
+                 "is decompressed at once; decompress it first, or write smaller shards",
+                 c->name, s->bytes, s->samples);
+    return IRON_OK;
+}
+
+/* Checks hashes and samples of the shard, which is decompressed for that. */
+static iron_status check_content(const iron__candidate *c, const iron__json *raw,
+                                 const iron__json *file, shard *s, iron__table *t,
+                                 iron_error *err) {
+    shard_bytes stored = {
+        .name = c->name, .file = c->file, .count = s->file_bytes, .stop = c->stop};
+    shard_bytes offsets = stored, samples = stored;
+    unsigned char *memory = NULL;
+    bool has_warned = false;
+    iron_status status = check_hashes(c, file, &stored, "the file", &has_warned, err);
+
+    if (status == IRON_OK && s->codec != IRON_CODEC_NONE) {
+        status = decompress(s, c->file, c->name, &memory, c->stop, err);
+        offsets.memory = samples.memory = memory;
+        offsets.count = samples.count = s->bytes;
+        if (status == IRON_OK)
+            status = check_hashes(c, raw, &samples, "what it decompresses to", &has_warned, err);
+    }
+    if (status == IRON_OK)
+        status = scan(t, s, &offsets, &samples, err);
+    free(stored.window);
+    free(offsets.window);
+    free(samples.window);
+    free(memory);
+    return status;
+}
+
+static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, shard *s,
+                                 iron__table *t, iron_error *err) {
+    const iron__json *raw = iron__json_member(entry, "raw_data"), *file = raw;
+    const char *raw_name = iron__mds_basename(entry, "raw_data");
+
+    IRON_TRY(check_entry(c, entry, s, err));
+    if (!raw_name || strcmp(base_name(raw_name), base_name(c->file->path)) != 0) {
+        file = iron__json_member(entry, "zip_data");
+        IRON_TRY(find_codec(c, entry, s, err));
+    }
+    IRON_TRY(choose_column(c, entry, s, &t->column, err));
+    IRON_TRY(check_bytes(c, raw, file, s, err));
+    iron__format_reason(c, "index.json: MDS version 2, %" PRIu64 " samples, %" PRIu64 " bytes%s%s",
+                        s->samples, s->bytes, s->codec == IRON_CODEC_NONE ? "" : ", compressed: ",
+                        s->codec == IRON_CODEC_NONE ? "" : iron__codec_name(s->codec));
+    IRON_TRY(check_content(c, raw, file, s, t, err));
+    if (s->dtype == IRON_DTYPE_NONE) /* no sample: any will do */
+        s->dtype = c->dtype != IRON_DTYPE_NONE ? c->dtype : IRON_DTYPE_U32;
+    t->dtype = s->dtype;
+    return IRON_OK;
+}
+
+static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    const iron__json *entry = NULL;
+    iron__mds_index *index = NULL;
+    iron__table *table = NULL;
+    iron_status status;
+
+    IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED, "%.100s %s", c->name,
+                 iron__path_is_remote(c->file->path)
+                     ? "is an MDS shard on a server that does not serve ranges; download it first"
+                     : "is a pipe; MDS shards need index.json beside them: name the file");
+    status = find_shard(c->file->path, &index, &entry, err);
+    if (status == IRON_OK && !entry)
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%.120s: no index.json beside it lists this file, and without it MDS "
+                            "shards cannot be read; is it --format raw?",
+                            c->name);
+    if (status == IRON_OK)
+        status = iron__table_create(&mds_kind, &table, err);
+    if (status == IRON_OK && !(table->state = calloc(1, sizeof(shard))))
+        status = no_memory(c->name, err);
+    if (status == IRON_OK)
+        status = examine_entry(c, entry, table->state, table, err);
+    iron__mds_index_close(index);
+    if (status != IRON_OK) {
+        iron__table_destroy(table);
+        return status;
+    }
+    layout->table = table;
+    layout->dtype = table->dtype;
+    layout->tokens = table->tokens;
+    layout->documents = table->rows;
+    return IRON_OK;
+}
+
 const iron__format iron__format_mds = {"mds", recognise, examine, NULL};

@@ -383,7 +383,7 @@ static iron_status keep_shape(const iron__candidate *c, const iron__npy_header *
     for (unsigned d = 0; d < h->dimensions; d++)
         if (h->shape[d] > 1)
             layout->shape[layout->dimensions++] = h->shape[d];
-    return iron__fortran_check(layout, c->name, err);
+    return iron__fortran_table(layout, c->name, err);
 }
 
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {

@@ -36,6 +36,7 @@
 #include "core/fail.h"
 #include "core/memory.h"
 #include "formats/format.h"
+#include "io/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -510,8 +511,8 @@ static bool wait_for_descriptor(open_files *t) {
 }
 
 /* Opens a file, waiting for a descriptor if the process has too many. */
-static iron_status open_index(open_files *t, size_t index, iron__input *file,
-                              struct stat *info, iron_error *err) {
+static iron_status open_index(open_files *t, size_t index, iron__input *file, struct stat *info,
+                              iron_error *err) {
     iron_error why = {0};
     iron_status status;
 
@@ -672,21 +673,45 @@ static size_t file_with(const iron__parallel_source *p, uint64_t position) {
     return low;
 }
 
+/* The same of a remote file; opening one that was opened before costs nothing. */
+static iron_status read_remote(iron__parallel_source *p, size_t index, uint64_t token, char *to,
+                               size_t want, const atomic_bool *stop, iron_error *err) {
+    const iron__format_layout *l = iron__source_layout(p->source, index);
+    iron__input in = {.path = iron_source_file(p->source, index), .fd = -1};
+    iron_status status;
+
+    IRON_TRY(iron__input_open(&in, err));
+    if (iron__layout_is_converted(l))
+        status = iron__source_read_converted(p->source, index, &in, token, to, want / p->width,
+                                             stop, err);
+    else
+        status = iron__input_read_at(&in, l->data_offset + token * p->width, to, want, stop, err);
+    iron__input_close(&in);
+    return status;
+}
+
 /* Reads `want` bytes of a file from one of its tokens on; the file must have them all. */
 static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t token, char *to,
                               size_t want, const atomic_bool *stop, iron_error *err) {
     const iron__format_layout *l = iron__source_layout(p->source, index);
     iron__input file = {.path = iron_source_file(p->source, index),
-                              .bytes = l->bytes,
-                              .offset = l->data_offset + token * p->width};
+                        .bytes = l->bytes,
+                        .offset = l->data_offset + token * p->width};
+    bool is_converted = iron__layout_is_converted(l);
     const open_file *entry;
     iron_status status;
     size_t done = 0, got = 0;
 
-    if (iron__layout_is_converted(l))
-        return iron__source_read_converted(p->source, index, token, to, want / p->width, stop, err);
+    if (iron__path_is_remote(file.path))
+        return read_remote(p, index, token, to, want, stop, err);
     IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
     file.fd = entry->fd;
+    if (is_converted) {
+        status = iron__source_read_converted(p->source, index, &file, token, to, want / p->width,
+                                             stop, err);
+        open_files_release(&p->files, index);
+        return status;
+    }
     if (entry->direct.fd >= 0) {
         done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
         p->direct_bytes += done;
@@ -746,7 +771,8 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
 
     *is_used = false;
     if (!p->files.is_mapping || iron__layout_is_converted(layout) || at % p->width != 0 ||
-        count == 0 || count > iron_source_file_tokens(p->source, index) - token)
+        iron__path_is_remote(iron_source_file(p->source, index)) || count == 0 ||
+        count > iron_source_file_tokens(p->source, index) - token)
         return IRON_OK;
     IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
     if (at < entry->map.size && bytes <= entry->map.size - at) {

@@ -397,11 +397,12 @@ static iron_status read_part(iron__candidate *c, uint64_t from, unsigned char *t
     return IRON_OK;
 }
 
-static iron_status read_sample(iron__candidate *c, unsigned char *to, size_t *count,
+/* `bytes`: of the tokens; IRON_COUNT_UNKNOWN of compressed ones whose number is not known. */
+static iron_status read_sample(iron__candidate *c, uint64_t bytes, unsigned char *to, size_t *count,
                                iron_error *err) {
-    uint64_t bytes = c->file->bytes;
-
     *count = 0;
+    if (iron__input_is_pipe(c->file)) /* compressed: only its beginning */
+        return iron__input_read(c->file, to, PARTS * PART_BYTES, count, NULL, err);
     if (bytes <= PARTS * PART_BYTES)
         return read_part(c, 0, to, (size_t)bytes, count, err);
     IRON_TRY(read_part(c, 0, to, PART_BYTES, count, err));
@@ -409,52 +410,59 @@ static iron_status read_sample(iron__candidate *c, unsigned char *to, size_t *co
     return read_part(c, (bytes - PART_BYTES) / 8 * 8, to, PART_BYTES, count, err);
 }
 
-/* is_text: it is known to begin with text. */
-static iron_status guess(iron__candidate *c, bool is_text, iron_sniff_report *r, iron_error *err) {
+static void guess_from(iron__candidate *c, const sample *s, bool is_text, iron_sniff_report *r) {
+    bool has_idx = iron__path_has_idx(c->file->path);
+
+    r->is_guess = 1;
+    if (has_idx)
+        iron__format_reason(c, "the .idx file beside it does not begin with MMIDIDX: is it "
+                               "damaged, or not a Megatron index?");
+    iron__format_reason(c, "no header%s: raw tokens from byte 0 on%s",
+                        has_idx ? "" : " and no index beside it",
+                        iron__path_ends(c->file->path, ".npy") ? ", as OLMo writes .npy" : "");
+    r->dtype = guess_dtype(c, s, is_text);
+    if (r->dtype == IRON_DTYPE_NONE)
+        iron__format_reason(c, "give --dtype if you know it");
+    else
+        iron__format_reason(c, "a guess: give --dtype %s if that is right",
+                            iron_dtype_name(r->dtype));
+}
+
+/* `bytes` as in read_sample; is_text: it is known to begin with text. */
+static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_sniff_report *r,
+                         iron_error *err) {
     unsigned char *data = malloc(PARTS * PART_BYTES);
-    sample s = {.data = data, .file_bytes = c->file->bytes};
+    sample s = {.data = data};
     iron_status status;
 
     if (!data)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a sample");
-    status = read_sample(c, data, &s.count, err);
-    if (status == IRON_OK) {
-        r->is_guess = 1;
-        if (iron__path_has_idx(c->file->path))
-            iron__format_reason(c, "the .idx file beside it does not begin with MMIDIDX: is it "
-                                   "damaged, or not a Megatron index?");
-        iron__format_reason(c, "no header%s: raw tokens from byte 0 on%s",
-                            iron__path_has_idx(c->file->path) ? "" : " and no index beside it",
-                            iron__path_ends(c->file->path, ".npy") ? ", as OLMo writes .npy" : "");
-        r->dtype = guess_dtype(c, &s, is_text);
-        if (r->dtype == IRON_DTYPE_NONE)
-            iron__format_reason(c, "give --dtype if you know it");
-        else
-            iron__format_reason(c, "a guess: give --dtype %s if that is right",
-                                iron_dtype_name(r->dtype));
-        if (r->bytes == 0)
-            r->tokens = 0;
-        else if (r->dtype != IRON_DTYPE_NONE)
-            r->tokens = r->bytes / iron_dtype_bytes(r->dtype);
-    }
+    status = read_sample(c, bytes, data, &s.count, err);
+    if (bytes == IRON_COUNT_UNKNOWN && s.count < PARTS * PART_BYTES)
+        bytes = s.count; /* that was all */
+    s.file_bytes = bytes == IRON_COUNT_UNKNOWN ? 0 : bytes;
+    s.count = s.count >= 8 && iron__input_is_pipe(c->file) ? s.count / 8 * 8 : s.count;
+    if (status == IRON_OK)
+        guess_from(c, &s, is_text, r);
+    if (bytes == 0)
+        r->tokens = 0;
+    else if (bytes != IRON_COUNT_UNKNOWN && r->dtype != IRON_DTYPE_NONE)
+        r->tokens = bytes / iron_dtype_bytes(r->dtype);
     free(data);
     return status;
 }
 
-/* Examines an open regular file. */
-static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error *err) {
-    const iron__container *found;
-    const iron__format *format;
+/* Describes what is in the file; `outer` says whether it is compressed. */
+static iron_status describe(iron__candidate *c, const iron__format_layout *outer,
+                            iron_sniff_report *r, iron_error *err) {
+    const iron__format *format = iron__format_recognise(c);
+    const iron__container *found = format == &iron__format_raw ? iron__container_find(c) : NULL;
+    bool is_text = found && strcmp(found->name, "text") == 0;
+    uint64_t bytes = outer->frames ? iron__frames_bytes(outer->frames) : c->file->bytes;
     iron__format_layout layout;
     iron_status status;
-    bool is_text;
 
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, NULL, err));
-    IRON_TRY(iron__sidecar_refuse(c->file->path, err));
-    format = iron__format_recognise(c);
     memcpy(r->format, format->name, strlen(format->name) + 1);
-    found = format == &iron__format_raw ? iron__container_find(c) : NULL;
-    is_text = found && strcmp(found->name, "text") == 0;
     if (found && !is_text) {
         snprintf(r->format, sizeof r->format, "%s", found->name);
         iron__format_reason(c, "its first bytes are those of %s, which is not tokens: %s",
@@ -462,21 +470,41 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
         return IRON_OK;
     }
     if (format == &iron__format_raw)
-        return guess(c, is_text, r, err);
+        return guess(c, bytes, is_text, r, err);
     status = iron__format_examine(format, c, &layout, err);
     r->dtype = layout.dtype;
     r->data_offset = layout.data_offset;
     r->documents = layout.documents;
     if (status == IRON_OK)
         r->tokens = layout.tokens;
+    if (status == IRON_OK && r->tokens == IRON_COUNT_UNKNOWN && outer->frames && !layout.stream)
+        r->tokens = (bytes - layout.data_offset) / iron_dtype_bytes(layout.dtype);
     iron__format_layout_clear(&layout);
+    return status;
+}
+
+/* Examines an open regular file. */
+static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error *err) {
+    iron__format_layout outer = {.format = NULL};
+    const iron__container *found = NULL;
+    iron_status status = IRON_OK;
+
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, NULL, err));
+    IRON_TRY(iron__sidecar_refuse(c->file->path, err));
+    if (iron__format_recognise(c) == &iron__format_raw)
+        found = iron__container_find(c);
+    if (found && found->codec != IRON_CODEC_NONE)
+        status = iron__candidate_decompress(c, found->codec, &outer, err);
+    if (status == IRON_OK)
+        status = describe(c, &outer, r, err);
+    iron__format_layout_clear(&outer);
     return status;
 }
 
 iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err) {
     iron__input file = {.path = path, .fd = -1};
     iron__candidate candidate = {.file = &file, .name = path, .report = report};
-    struct stat info;
+    iron__input_identity id;
     iron_status status;
 
     IRON_FAIL_IF(!report || report->struct_size != sizeof *report, err, IRON_E_ARG,
@@ -488,15 +516,14 @@ iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *
     IRON_FAIL_IF(
         iron__path_is_stdin(path), err, IRON_E_ARG,
         "- is standard input; name a regular file, which can be examined without consuming it");
-    if (stat(path, &info) != 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    IRON_FAIL_IF(S_ISDIR(info.st_mode), err, IRON_E_ARG,
+    IRON_TRY(iron__input_identify(path, &id, err));
+    IRON_FAIL_IF(id.kind == IRON_INPUT_DIRECTORY, err, IRON_E_ARG,
                  "%.120s is a directory; name the files in it", path);
-    IRON_FAIL_IF(!S_ISREG(info.st_mode), err, IRON_E_ARG,
+    IRON_FAIL_IF(id.kind == IRON_INPUT_PIPE, err, IRON_E_ARG,
                  "%.120s is a pipe or a device; name a regular file, which can be examined without "
                  "consuming it",
                  path);
-    report->bytes = file.bytes = (uint64_t)info.st_size;
+    report->bytes = file.bytes = id.bytes;
     IRON_TRY(iron__input_open(&file, err));
     status = examine(&candidate, report, err);
     iron__input_close(&file);

@@ -11,262 +11,63 @@
  * It is an error if a file became shorter since the source was opened, if a pipe ends inside a
  * token, or if a pipe delivers fewer or more tokens than its header says. parallel_source.c reads
  * files at several positions at once.
+ *
+ * Tokens of a file are its bytes after a header, or what those are converted to: columns of tables,
+ * arrays in Fortran order, compressed files. What can be decoded at any position consists of
+ * blocks, which a cache keeps while threads read them piece by piece. What can only be decompressed
+ * in order is read like a pipe, but it can be opened again.
  */
 #include "formats/source.h"
 
+#include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
 #include "formats/format.h"
+#include "io/remote.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/* The identity of a regular file when the source was opened. */
-typedef struct file_identity {
-    bool is_regular;
-    uint64_t bytes; /* the whole file, also for standard input that was partly read before */
-    dev_t device;
-    ino_t inode;
-} file_identity;
+/* How the tokens of each file are decoded, in blocks that are counted through all files: a thread
+ * that reads the end of one file decodes the beginning of the next ahead. */
+typedef struct decoding {
+    iron__blocks *cache; /* NULL: no file has blocks */
+    iron__blocks_owner owner;
+    uint64_t *bases; /* of each file: the number of blocks before it */
+} decoding;
 
-/* Arrays in Fortran order, read in C order.
- *
- * NumPy saves an array in Fortran order if that is how it is in memory, as after a transpose.
- * Loaded, it is the same array as one saved in C order, so it is the same stream of tokens: the
- * last index changes fastest. In the file the first index does.
- *
- * The file consists of columns: all elements with the same indexes but the first. A tile is a range
- * of the first index, as many rows as fit into TILE_BYTES: one piece of each column, read and
- * written to its place in C order. Larger tiles mean longer reads. A source keeps two tiles, for
- * threads that are at the end of one and at the beginning of the next. */
-
-#ifndef TILE_BYTES /* small ones in tests */
-#define TILE_BYTES ((size_t)64 << 20)
-#endif
-#define COLUMN_BYTES ((size_t)1 << 20) /* of several columns, if the tile has all rows */
-#define TILES        2u
-
-typedef struct tile {
-    const char *path; /* of the file, borrowed; NULL: empty */
-    uint64_t first;   /* token */
-    uint64_t count;
-    uint64_t last_use;
-    size_t capacity; /* of data, in bytes */
-    unsigned char *data;
-} tile;
-
-typedef struct fortran_reader {
-    pthread_mutex_t mutex;
-    uint64_t clock;
-    tile tiles[TILES];
-} fortran_reader;
-
-static iron_status fortran_reader_create(fortran_reader **out, iron_error *err) {
-    *out = calloc(1, sizeof **out);
-    if (!*out)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an array reader");
-    pthread_mutex_init(&(*out)->mutex, NULL);
-    return IRON_OK;
-}
-
-static void fortran_reader_destroy(fortran_reader *reader) {
-    if (!reader)
-        return;
-    for (size_t k = 0; k < TILES; k++)
-        free(reader->tiles[k].data);
-    pthread_mutex_destroy(&reader->mutex);
-    free(reader);
-}
-
-/* The tokens of a row: all with the same first index. */
-static uint64_t row_tokens(const iron__format_layout *l) { return l->tokens / l->shape[0]; }
-
-iron_status iron__fortran_check(const iron__format_layout *l, const char *name, iron_error *err) {
-    uint64_t bytes = l->tokens ? row_tokens(l) * iron_dtype_bytes(l->dtype) : 0;
-
-    IRON_FAIL_IF(bytes > TILE_BYTES, err, IRON_E_UNSUPPORTED,
-                 "%.80s: an array in Fortran order with %" PRIu64 " bytes for each first index, at "
-                 "most %zu can be read; save it with numpy.ascontiguousarray",
-                 name, bytes, TILE_BYTES);
-    return IRON_OK;
-}
-
-/* Where a token is in the file, counted in tokens. */
-static uint64_t fortran_place(const iron__format_layout *l, uint64_t token) {
-    uint64_t place = 0, columns = l->tokens, stride = 1;
-
-    for (unsigned d = 0; d < l->dimensions; d++) {
-        columns /= l->shape[d];
-        place += token / columns * stride;
-        token %= columns;
-        stride *= l->shape[d];
-    }
-    return place;
-}
-
-/* Copies `rows` elements, which follow each other, to every row of the tile at one column. */
-static void scatter(const unsigned char *from, size_t rows, unsigned char *to, size_t row_bytes,
-                    size_t width) {
-    for (size_t r = 0; r < rows; r++)
-        memcpy(to + r * row_bytes, from + r * width, width);
-}
-
-/* Reads exactly `want` bytes. */
-static iron_status read_exactly(iron__input *file, uint64_t at, void *to, size_t want,
-                                const atomic_bool *stop, iron_error *err) {
-    size_t got;
-
-    file->offset = at;
-    IRON_TRY(iron__input_read(file, to, want, &got, stop, err));
-    return got < want ? iron__input_check_end(file, err) : IRON_OK;
-}
-
-/* Fills the tile with rows `row` ... row+rows-1. `piece` has room for one column's part of it, and
- * for COLUMN_BYTES. */
-static iron_status fill(const iron__format_layout *l, iron__input *file, uint64_t row,
-                        size_t rows, unsigned char *to, unsigned char *piece,
-                        const atomic_bool *stop, iron_error *err) {
-    uint64_t index[IRON_DIMENSIONS_MAX] = {0}, stride[IRON_DIMENSIONS_MAX], column = 0;
-    size_t width = iron_dtype_bytes(l->dtype), part = rows * width;
-    uint64_t columns = row_tokens(l), place = 0;
-
-    /* a step of index d moves so many tokens within a row */
-    stride[l->dimensions - 1] = 1;
-    for (unsigned d = l->dimensions - 1; d > 1; d--)
-        stride[d - 1] = stride[d] * l->shape[d];
-    while (column < columns) {
-        /* columns that follow each other without a gap are read together */
-        size_t some = rows == l->shape[0] && part < COLUMN_BYTES ? COLUMN_BYTES / part : 1;
-
-        some = some < columns - column ? some : (size_t)(columns - column);
-        IRON_TRY(read_exactly(file, l->data_offset + (column * l->shape[0] + row) * width, piece,
-                              some * part, stop, err));
-        for (size_t k = 0; k < some; k++) {
-            scatter(piece + k * part, rows, to + place * width, (size_t)columns * width, width);
-            for (unsigned d = 1; d < l->dimensions; d++) {
-                place += stride[d];
-                if (++index[d] < l->shape[d])
-                    break;
-                place -= stride[d] * l->shape[d];
-                index[d] = 0;
-            }
-        }
-        column += some;
-    }
-    return IRON_OK;
-}
-
-/* Loads the tile that begins with the row of a token. */
-static iron_status load(tile *t, const iron__format_layout *l, const char *path, uint64_t token,
-                        const atomic_bool *stop, iron_error *err) {
-    iron__input file = {.path = path, .bytes = l->bytes, .fd = -1};
-    uint64_t columns = row_tokens(l), row = token / columns;
-    size_t width = iron_dtype_bytes(l->dtype), fit = TILE_BYTES / (size_t)(columns * width);
-    size_t rows = fit < l->shape[0] - row ? fit : (size_t)(l->shape[0] - row);
-    unsigned char *piece = malloc(rows * width > COLUMN_BYTES ? rows * width : COLUMN_BYTES);
-    iron_status status;
-
-    t->path = NULL;
-    if (t->capacity < rows * columns * width) {
-        free(t->data);
-        t->capacity = rows * (size_t)columns * width;
-        t->data = malloc(t->capacity);
-    }
-    if (!t->data)
-        t->capacity = 0;
-    if (!piece || !t->data)
-        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a part of %.120s", path);
-    else
-        status = iron__input_open(&file, err);
-    if (status == IRON_OK) {
-        status = fill(l, &file, row, rows, t->data, piece, stop, err);
-        iron__input_close(&file);
-    }
-    free(piece);
-    if (status == IRON_OK) {
-        t->path = path;
-        t->first = row * columns;
-        t->count = rows * columns;
-    }
-    return status;
-}
-
-/* The tile with a token; loads it in place of the one that was not used for longest. */
-static iron_status find_tile(fortran_reader *r, const iron__format_layout *l, const char *path,
-                             uint64_t token, const atomic_bool *stop, tile **out, iron_error *err) {
-    tile *oldest = &r->tiles[0];
-
-    for (size_t k = 0; k < TILES; k++) {
-        tile *t = &r->tiles[k];
-
-        if (t->path == path && token >= t->first && token - t->first < t->count) {
-            *out = t;
-            return IRON_OK;
-        }
-        oldest = t->last_use < oldest->last_use ? t : oldest;
-    }
-    *out = oldest;
-    return load(oldest, l, path, token, stop, err);
-}
-
-/* Reads tokens first ... first+count-1 in C order; they must exist. `path` must stay valid while
- * the reader is used. May be called from any thread. */
-static iron_status fortran_read(fortran_reader *reader, const iron__format_layout *l,
-                                const char *path, uint64_t first, void *to, size_t count,
-                                const atomic_bool *stop, iron_error *err) {
-    size_t width = iron_dtype_bytes(l->dtype);
-    iron_status status = IRON_OK;
-
-    pthread_mutex_lock(&reader->mutex);
-    while (count > 0 && status == IRON_OK) {
-        tile *t;
-
-        status = find_tile(reader, l, path, first, stop, &t, err);
-        if (status == IRON_OK) {
-            uint64_t left = t->first + t->count - first;
-            size_t some = count < left ? count : (size_t)left;
-
-            memcpy(to, t->data + (first - t->first) * width, some * width);
-            t->last_use = ++reader->clock;
-            to = (char *)to + some * width;
-            first += some;
-            count -= some;
-        }
-    }
-    pthread_mutex_unlock(&reader->mutex);
-    return status;
-}
-
-/* Sources. */
+/* Rows that begin in what was read of a source in order. */
+typedef struct noted_starts {
+    bool is_wanted;
+    iron__block places; /* positions in the stream */
+} noted_starts;
 
 struct iron_source {
     iron_dtype dtype;            /* of all files; NONE only while the source is being opened */
     size_t dtype_file;           /* the file that determined it, if `given` did not */
     iron_dtype given;            /* given by the user, or NONE */
     bool is_for_raw;             /* `given` applies only to files without a dtype of their own */
+    bool wants_seekable;         /* decompress files to find their length */
     bool is_seekable;            /* only regular files with names; does not change */
     const iron__format *forced;  /* NULL: recognise the format of each file */
+    char *column;                /* of tables, given by the user; or NULL */
     iron_source_options options; /* only warn and its context */
     iron__file_list files;
-    iron__format_layout *layouts; /* of each file */
-    file_identity *identities;    /* of each file */
+    iron__format_layout *layouts;     /* of each file */
+    iron__input_identity *identities; /* of each file */
     uint64_t tokens;
+    decoding decoding;
 
-    size_t current;          /* index of the file being read */
-    uint64_t done;           /* bytes of its tokens that were read */
+    size_t current;    /* index of the file being read */
+    uint64_t done;     /* bytes of its tokens that were read */
     iron__input file;  /* the current file; opened when it is first read */
-    fortran_reader *fortran; /* NULL unless a file is an array in Fortran order */
+    iron__block batch; /* of a table that is read in order: decoded tokens */
+    size_t batch_used; /* bytes of it that were read */
+    noted_starts starts;
 };
-
-/* stat of a path or of standard input; 0, or -1 and errno. */
-static int stat_path(const char *path, struct stat *info) {
-    return iron__path_is_stdin(path) ? fstat(STDIN_FILENO, info) : stat(path, info);
-}
 
 /* Examines an open file and checks that its dtype is the one of the source. */
 static iron_status examine_open(iron_source *s, size_t index, iron__input *file,
@@ -275,10 +76,13 @@ static iron_status examine_open(iron_source *s, size_t index, iron__input *file,
                                  .name = iron__path_shown(file->path),
                                  .dtype = s->given,
                                  .is_for_raw = s->is_for_raw,
+                                 .column = s->column,
+                                 .wants_seekable = s->wants_seekable,
                                  .stop = stop,
                                  .options = &s->options};
     iron_dtype found;
 
+    iron__format_layout_clear(&s->layouts[index]);
     IRON_TRY(iron__format_examine(s->forced, &candidate, &s->layouts[index], err));
     found = s->layouts[index].dtype;
     if (s->dtype == IRON_DTYPE_NONE) {
@@ -295,28 +99,24 @@ static iron_status examine_open(iron_source *s, size_t index, iron__input *file,
 /* Examines a regular file. Pipes and devices have no size and are examined later. */
 static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
     const char *path = s->files.paths[index];
+    iron__input_identity *id = &s->identities[index];
     iron__input file = {.path = path, .fd = -1};
-    struct stat info;
     iron_status status;
-    uint64_t size;
-    off_t from;
+    off_t from = 0;
 
     s->layouts[index] =
         (iron__format_layout){.bytes = IRON_COUNT_UNKNOWN, .tokens = IRON_COUNT_UNKNOWN};
-    if (stat_path(path, &info) != 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", iron__path_shown(path),
-                          strerror(errno));
-    IRON_FAIL_IF(S_ISDIR(info.st_mode), err, IRON_E_ARG,
+    IRON_TRY(iron__input_identify(path, id, err));
+    IRON_FAIL_IF(id->kind == IRON_INPUT_DIRECTORY, err, IRON_E_ARG,
                  "%.120s is a directory; name it as an argument instead", iron__path_shown(path));
-    if (!S_ISREG(info.st_mode))
+    if (id->kind != IRON_INPUT_REGULAR)
         return IRON_OK;
-    size = (uint64_t)info.st_size;
-    s->identities[index] = (file_identity){true, size, info.st_dev, info.st_ino};
-    file.bytes = size;
+    file.bytes = id->bytes;
     IRON_TRY(iron__input_open(&file, err));
-    from = lseek(file.fd, 0, SEEK_CUR); /* part of standard input may have been read already */
-    file.start = from < 0 ? 0 : (uint64_t)from < size ? (uint64_t)from : size;
-    file.bytes = size - file.start;
+    if (iron__path_is_stdin(path)) /* part of it may have been read already */
+        from = lseek(file.fd, 0, SEEK_CUR);
+    file.start = from < 0 ? 0 : (uint64_t)from < id->bytes ? (uint64_t)from : id->bytes;
+    file.bytes = id->bytes - file.start;
     status = examine_open(s, index, &file, NULL, err);
     iron__input_close(&file);
     return status;
@@ -335,14 +135,88 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
         IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
                      "standard input (-) is named twice; name it once");
         IRON_TRY(examine_file(s, k, err));
-        if (s->layouts[k].shape && !s->fortran)
-            IRON_TRY(fortran_reader_create(&s->fortran, err));
         if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
             s->tokens = IRON_COUNT_UNKNOWN;
         else if (s->tokens != IRON_COUNT_UNKNOWN)
             s->tokens += s->layouts[k].tokens;
     }
     return IRON_OK;
+}
+
+/* Blocks. */
+
+/* The file of a block: the last that begins with it or before. */
+static size_t file_of_block(const iron_source *s, uint64_t block) {
+    size_t low = 0, high = s->files.count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (s->decoding.bases[middle] <= block)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static iron_status fill_block(void *context, uint64_t index, iron__block *block,
+                              const atomic_bool *stop, iron_error *err) {
+    const iron_source *s = context;
+    size_t k = file_of_block(s, index);
+    const iron__format_layout *l = &s->layouts[k];
+    iron__input in = {.path = s->files.paths[k], .bytes = s->identities[k].bytes, .fd = -1};
+    iron_status status;
+
+    index -= s->decoding.bases[k];
+    IRON_TRY(iron__input_open(&in, err));
+    if (l->frames)
+        status = iron__frames_decode(l->frames, &in, index, block, stop, err);
+    else
+        status = l->table->kind->decode(l->table, &in, (size_t)index, true, block, stop, err);
+    iron__input_close(&in);
+    return status;
+}
+
+static uint64_t block_size(void *context, uint64_t index) {
+    const iron_source *s = context;
+    size_t k = file_of_block(s, index);
+    const iron__format_layout *l = &s->layouts[k];
+
+    index -= s->decoding.bases[k];
+    if (l->frames)
+        return iron__frames_block_bytes(l->frames, index);
+    return iron__table_block_tokens(l->table, (size_t)index) * iron_dtype_bytes(l->dtype);
+}
+
+/* Counts the blocks of all files. */
+static iron_status decoding_init(iron_source *s, iron_error *err) {
+    decoding *d = &s->decoding;
+    uint64_t count = 0;
+
+    d->bases = calloc(s->files.count + 1, sizeof *d->bases);
+    if (!d->bases)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    for (size_t k = 0; k < s->files.count; k++) {
+        const iron__format_layout *l = &s->layouts[k];
+
+        d->bases[k] = count;
+        if (l->frames)
+            count += iron__frames_block_count(l->frames);
+        else if (l->table)
+            count += l->table->block_count;
+    }
+    d->owner = (iron__blocks_owner){count, fill_block, block_size, s};
+    return count > 0 ? iron__blocks_create(iron__cpu_threads(), &d->cache, err) : IRON_OK;
+}
+
+static void decoding_deinit(decoding *d) {
+    iron__blocks_destroy(d->cache);
+    free(d->bases);
+}
+
+static iron__blocks_range blocks_of(const iron_source *s, size_t index) {
+    return (iron__blocks_range){s->decoding.cache, &s->decoding.owner, s->decoding.bases[index]};
 }
 
 iron_status iron__source_options_check(const iron_source_options *o, iron_error *err) {
@@ -370,11 +244,15 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     IRON_TRY(iron__format_find(o->format, &s->forced, err));
     s->given = o->dtype;
     s->is_for_raw = o->dtype_is_for_raw != 0;
+    s->wants_seekable = o->wants_seekable != 0;
     s->dtype = s->is_for_raw ? IRON_DTYPE_NONE : o->dtype;
     s->file.fd = -1;
     s->options = (iron_source_options){.warn = o->warn, .warn_context = o->warn_context};
+    if (o->column && !(s->column = strdup(o->column)))
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
     IRON_TRY(iron__file_list_fill(&s->files, o, err));
     IRON_TRY(examine_all(s, err));
+    IRON_TRY(decoding_init(s, err));
     s->is_seekable = is_seekable(s);
     if (s->dtype != IRON_DTYPE_NONE)
         return IRON_OK;
@@ -409,12 +287,15 @@ void iron_source_close(iron_source *source) {
         return;
     if (source->file.path)
         iron__input_close(&source->file);
-    fortran_reader_destroy(source->fortran);
+    decoding_deinit(&source->decoding);
+    iron__block_clear(&source->batch);
+    iron__block_clear(&source->starts.places);
     for (size_t k = 0; source->layouts && k < source->files.count; k++)
         iron__format_layout_clear(&source->layouts[k]);
     iron__file_list_clear(&source->files);
     free(source->layouts);
     free(source->identities);
+    free(source->column);
     free(source);
 }
 
@@ -441,9 +322,27 @@ uint64_t iron_source_file_tokens(const iron_source *source, size_t index) {
     return index < source->files.count ? source->layouts[index].tokens : IRON_COUNT_UNKNOWN;
 }
 
+const char *iron_source_file_column(const iron_source *source, size_t index) {
+    const iron__format_layout *l = &source->layouts[index];
+
+    if (index >= source->files.count)
+        return NULL;
+    return l->table ? l->table->column : l->stream ? l->stream->column : NULL;
+}
+
+const char *iron_source_file_compression(const iron_source *source, size_t index) {
+    if (index >= source->files.count || source->layouts[index].codec == IRON_CODEC_NONE)
+        return NULL;
+    return iron__codec_name(source->layouts[index].codec);
+}
+
+int iron_path_is_remote(const char *path) { return iron__path_is_remote(path); }
+
 const iron__format_layout *iron__source_layout(const iron_source *source, size_t index) {
     return &source->layouts[index];
 }
+
+int iron_source_is_seekable(const iron_source *source) { return source->is_seekable; }
 
 bool iron__source_is_seekable(const iron_source *source) { return source->is_seekable; }
 
@@ -471,7 +370,7 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
     if (*index == source->files.count)
         return false;
     if (source->layouts[*index].shape)
-        position = fortran_place(&source->layouts[*index], position);
+        position = iron__fortran_place(&source->layouts[*index], position);
     *byte = source->layouts[*index].data_offset + position * iron_dtype_bytes(source->dtype);
     return true;
 }
@@ -491,17 +390,22 @@ void iron__source_seek(iron_source *source, uint64_t position) {
     go_to(source, index, position * iron_dtype_bytes(source->dtype));
 }
 
-/* Opens the current file at its next token; a pipe is examined now. */
+/* Opens the current file at its next token. A pipe is examined now; a file that is decompressed in
+ * order, again. */
 static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_error *err) {
     const iron__format_layout *l = &s->layouts[s->current];
     const char *path = s->files.paths[s->current];
+    bool is_pipe = l->bytes == IRON_COUNT_UNKNOWN;
+    const iron__input_identity *id = &s->identities[s->current];
 
     if (s->file.path)
         return IRON_OK;
     s->file = (iron__input){.path = path, .bytes = l->bytes, .fd = -1};
-    s->file.is_stream = l->bytes != IRON_COUNT_UNKNOWN && iron__path_is_stdin(path);
+    if (id->kind == IRON_INPUT_REGULAR && (is_pipe || iron__layout_is_converted(l)))
+        s->file.bytes = id->bytes;
+    s->file.is_stream = !is_pipe && iron__path_is_stdin(path);
     IRON_TRY(iron__input_open(&s->file, err));
-    if (iron__input_is_pipe(&s->file))
+    if (is_pipe)
         return examine_open(s, s->current, &s->file, stop, err);
     s->file.offset = l->data_offset + s->done;
     /* other processes see the offset of standard input: skip the header as if it were read */
@@ -562,7 +466,7 @@ static uint64_t bytes_left(const iron_source *s) {
     return tokens * iron_dtype_bytes(s->dtype) - s->done;
 }
 
-static void swap_bytes(unsigned char *tokens, size_t count, size_t width) {
+void iron__swap_bytes(unsigned char *tokens, size_t count, size_t width) {
     for (size_t k = 0; k < count; k++, tokens += width)
         for (size_t n = 0; n < width / 2; n++) {
             unsigned char byte = tokens[n];
@@ -572,27 +476,62 @@ static void swap_bytes(unsigned char *tokens, size_t count, size_t width) {
         }
 }
 
-iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
-                                        void *tokens, size_t count, const atomic_bool *stop,
-                                        iron_error *err) {
+iron_status iron__source_read_converted(const iron_source *source, size_t index,
+                                        const iron__input *in, uint64_t first, void *tokens,
+                                        size_t count, const atomic_bool *stop, iron_error *err) {
     const iron__format_layout *l = &source->layouts[index];
-    iron__input file = {.path = source->files.paths[index], .bytes = l->bytes, .fd = -1};
-    size_t width = iron_dtype_bytes(l->dtype), got = 0;
-    iron_status status;
+    iron__blocks_range blocks = blocks_of(source, index);
+    size_t width = iron_dtype_bytes(l->dtype);
 
-    if (l->shape) {
-        IRON_TRY(fortran_read(source->fortran, l, file.path, first, tokens, count, stop, err));
-    } else {
-        file.offset = l->data_offset + first * width;
-        IRON_TRY(iron__input_open(&file, err));
-        status = iron__input_read(&file, tokens, count * width, &got, stop, err);
-        if (status == IRON_OK && got < count * width)
-            status = iron__input_check_end(&file, err);
-        iron__input_close(&file);
-        IRON_TRY(status);
-    }
+    if (l->table)
+        return iron__table_read(l->table, in, &blocks, first, tokens, count, stop, err);
+    if (l->frames)
+        IRON_TRY(iron__frames_read(l->frames, &blocks, l->data_offset + first * width, tokens,
+                                   count * width, stop, err));
+    else
+        IRON_TRY(iron__input_read_at(in, l->data_offset + first * width, tokens, count * width,
+                                     stop, err));
     if (l->is_swapped)
-        swap_bytes(tokens, count, width);
+        iron__swap_bytes(tokens, count, width);
+    return IRON_OK;
+}
+
+/* Notes where in the stream the rows of the current batch begin. */
+static iron_status note_starts(iron_source *s, iron_error *err) {
+    uint64_t position = s->done / iron_dtype_bytes(s->dtype);
+
+    if (!s->starts.is_wanted)
+        return IRON_OK;
+    for (size_t k = 0; k < s->current; k++)
+        position += s->layouts[k].tokens;
+    for (size_t k = 0; k < s->batch.place_count; k++)
+        IRON_TRY(iron__block_add_place(&s->starts.places, position + s->batch.places[k], err));
+    return IRON_OK;
+}
+
+/* Reads tokens of a table in order; fewer than wanted at its end alone. */
+static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *got,
+                                const atomic_bool *stop, iron_error *err) {
+    iron__table_stream *stream = s->layouts[s->current].stream;
+    uint64_t done = s->done;
+    bool has_ended = false;
+
+    for (*got = 0; *got < want && !has_ended;) {
+        size_t left = s->batch.bytes - s->batch_used;
+        size_t some = left < want - *got ? left : want - *got;
+
+        if (some > 0)
+            memcpy(to + *got, s->batch.data + s->batch_used, some);
+        *got += some;
+        s->batch_used += some;
+        if (*got == want)
+            break;
+        s->batch.bytes = s->batch.place_count = s->batch_used = 0;
+        IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, stop, err));
+        s->done = done + *got;
+        IRON_TRY(note_starts(s, err));
+        s->done = done;
+    }
     return IRON_OK;
 }
 
@@ -602,14 +541,27 @@ static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *go
     const iron__format_layout *l = &s->layouts[s->current];
     size_t width = iron_dtype_bytes(s->dtype);
 
-    if (l->shape) {
+    if (l->stream)
+        return read_batches(s, to, want, got, stop, err);
+    if (l->table || l->frames) {
         *got = want;
-        return iron__source_read_converted(s, s->current, s->done / width, to, want / width, stop,
-                                           err);
+        return iron__source_read_converted(s, s->current, &s->file, s->done / width, to,
+                                           want / width, stop, err);
     }
     IRON_TRY(iron__input_read(&s->file, to, want, got, stop, err));
     if (l->is_swapped)
-        swap_bytes(to, *got / width, width);
+        iron__swap_bytes(to, *got / width, width);
+    return IRON_OK;
+}
+
+void iron__source_note_starts(iron_source *source) { source->starts.is_wanted = true; }
+
+iron_status iron__source_take_starts(iron_source *source, iron__block *places, iron_error *err) {
+    iron__block *from = &source->starts.places;
+
+    for (size_t k = 0; k < from->place_count; k++)
+        IRON_TRY(iron__block_add_place(places, from->places[k], err));
+    from->place_count = 0;
     return IRON_OK;
 }
 
@@ -643,27 +595,9 @@ iron_status iron_source_read(iron_source *source, void *tokens, size_t capacity,
     return iron__source_read(source, tokens, capacity, count, NULL, err);
 }
 
-/* Checks after reading. A file that became shorter has already caused an error. One that grew or
- * was replaced has not: what was read of it is a state that it never had or no longer has. */
 iron_status iron__source_check_unchanged(const iron_source *source, iron_error *err) {
-    for (size_t k = 0; k < source->files.count; k++) {
-        const file_identity *before = &source->identities[k];
-        const char *name = iron__path_shown(source->files.paths[k]);
-        struct stat info;
-
-        if (!before->is_regular)
-            continue;
-        if (stat_path(source->files.paths[k], &info) != 0)
-            return iron__fail(err, IRON_E_IO, errno,
-                              "cannot stat %.100s after reading: %s; it changed while being read",
-                              name, strerror(errno));
-        IRON_FAIL_IF((uint64_t)info.st_size != before->bytes, err, IRON_E_IO,
-                     "%.100s has %" PRIu64 " bytes now, it had %" PRIu64
-                     " when it was opened; it changed while being read",
-                     name, (uint64_t)info.st_size, before->bytes);
-        IRON_FAIL_IF(info.st_dev != before->device || info.st_ino != before->inode, err, IRON_E_IO,
-                     "%.100s was replaced by another file while being read", name);
-    }
+    for (size_t k = 0; k < source->files.count; k++)
+        IRON_TRY(iron__input_check_unchanged(source->files.paths[k], &source->identities[k], err));
     return IRON_OK;
 }
 
@@ -688,7 +622,8 @@ iron_status iron__source_sample(const iron_source *source, size_t index, uint64_
     iron_status status;
 
     *sample = IRON_FNV_START;
-    *is_there = source->identities[index].is_regular && !iron__path_is_stdin(file.path);
+    *is_there =
+        source->identities[index].kind == IRON_INPUT_REGULAR && !iron__path_is_stdin(file.path);
     if (!*is_there)
         return IRON_OK;
     IRON_TRY(iron__input_open(&file, err));
@@ -701,11 +636,4 @@ iron_status iron__source_sample(const iron_source *source, size_t index, uint64_
     }
     iron__input_close(&file);
     return status;
-}
-
-void iron__source_note_starts(iron_source *source) { (void)source; }
-
-iron_status iron__source_take_starts(iron_source *source, iron__block *places, iron_error *err) {
-    (void)source, (void)places, (void)err;
-    return IRON_OK;
 }

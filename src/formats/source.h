@@ -20,6 +20,7 @@
 typedef struct iron_documents iron_documents;
 struct iron__format_layout;
 struct iron__block;
+struct iron__input;
 
 iron_status iron__source_options_check(const iron_source_options *options, iron_error *err);
 
@@ -43,11 +44,11 @@ bool iron__source_locate(const iron_source *source, uint64_t position, size_t *i
 /* The layout of a file, as found when the source was opened. */
 const struct iron__format_layout *iron__source_layout(const iron_source *source, size_t index);
 
-/* Reads tokens of a file that has a name and whose tokens are not simply its bytes: big-endian, or
- * an array in Fortran order. They must exist. May be called from any thread. */
-iron_status iron__source_read_converted(const iron_source *source, size_t index, uint64_t first,
-                                        void *tokens, size_t count, const atomic_bool *stop,
-                                        iron_error *err);
+/* Reads tokens of a regular file whose tokens are not simply its bytes: big-endian, a table,
+ * compressed. They must exist; `in` is the file, open. May be called from any thread. */
+iron_status iron__source_read_converted(const iron_source *source, size_t index,
+                                        const struct iron__input *in, uint64_t first, void *tokens,
+                                        size_t count, const atomic_bool *stop, iron_error *err);
 
 /* Rows of tables and documents of indexes (documents.c): what a file's format cuts it into. */
 typedef enum iron__cut { IRON_CUT_NONE, IRON_CUT_ROWS, IRON_CUT_DOCUMENTS } iron__cut;

@@ -59,8 +59,9 @@ typedef struct iron__table_kind {
     /* Decodes block `index`: appends tokens (of the table's dtype) to out->data, if wants_tokens,
      * and to out->places the tokens of the block with which rows begin, in order, counted from the
      * block's first: as often as rows begin there, since rows may be empty; a row that begins after
-     * the block's last token and has no tokens has the place of the block's end. Direct blocks are
-     * decoded only for their places. Uses only `in`, which is open, and the table. Checks all
+     * the block's last token and has no tokens has the place of the block's end. Places of a column
+     * without lists may be left out if wants_tokens. Direct blocks are decoded only for their
+     * places. Uses only `in`, which is open, and the table. Checks all
      * that the file claims, again: it may have changed. Called from several threads at once. */
     iron_status (*decode)(const iron__table *table, const iron__input *in, size_t index,
                           bool wants_tokens, iron__block *out, const atomic_bool *stop,
@@ -71,10 +72,11 @@ typedef struct iron__table_kind {
 /* Filled by a format's examine function; everything is from malloc. */
 struct iron__table {
     const iron__table_kind *kind;
-    void *state; /* the format's own */
-    char *column;
+    void *state;  /* the format's own */
+    char *column; /* NULL: not a column, but an array in Fortran order */
     iron_dtype dtype;
-    uint64_t tokens, rows;
+    uint64_t tokens;
+    uint64_t rows;             /* of a column */
     iron__table_block *blocks; /* in order; the tokens of a block end where the next one begins */
     size_t block_count, block_capacity;
 };

@@ -1,59 +1,735 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * codec.c: decompression by libzstd, zlib, liblzma, liblz4 and libsnappy.
+ *
+ * A codec is a row of the table below. Its library is loaded when it is first needed, and stays
+ * loaded; nothing of it is needed to build. So the few functions and structs that are used are
+ * declared here, as the libraries' ABIs have them: tests/unit/test_codec.c compares them with the
+ * real headers.
+ *
+ * A stream is a sequence of frames (gzip: members; xz: streams). The libraries decode one frame at
+ * a time; what may stand between frames, and where a stream may end, is decided here for all codecs
+ * alike. Memory is bounded: by a limit on the window of zstd, by one on all memory of xz, and by
+ * the formats of the others.
+ */
 #include "io/codec.h"
+
 #include "core/fail.h"
-const char *iron__codec_name(iron__codec codec) {
-    (void)codec;
-    return "";
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* zstd -d also refuses larger windows unless it is told otherwise. */
+#define ZSTD_WINDOW_LOG_MAX 27
+
+/* xz -9 needs 65 MiB. */
+#define XZ_MEMORY_BYTES_MAX ((uint64_t)1 << 30)
+
+/* The longest header of a zstd frame. */
+#define FRAME_HEAD_BYTES 18u
+
+/* zlib counts with unsigned int. */
+#define ZLIB_PIECE_BYTES ((size_t)1 << 30)
+
+/* Declarations of zstd.h. */
+
+typedef struct zstd_input {
+    const void *data;
+    size_t bytes, at;
+} zstd_input;
+
+typedef struct zstd_output {
+    void *data;
+    size_t bytes, at;
+} zstd_output;
+
+enum { ZSTD_PARAMETER_WINDOW_LOG_MAX = 100, ZSTD_CODE_WINDOW_TOO_LARGE = 16 };
+
+static struct {
+    size_t (*decompress)(void *to, size_t room, const void *from, size_t count);
+    void *(*create)(void);
+    size_t (*destroy)(void *context);
+    size_t (*set)(void *context, int parameter, int value);
+    size_t (*run)(void *context, zstd_output *output, zstd_input *input);
+    unsigned (*is_error)(size_t result);
+    int (*error_code)(size_t result);
+    const char *(*error_name)(size_t result);
+} zstd;
+
+/* Declarations of zlib.h. */
+
+typedef struct zlib_stream {
+    const unsigned char *next_in;
+    unsigned avail_in;
+    unsigned long total_in;
+    unsigned char *next_out;
+    unsigned avail_out;
+    unsigned long total_out;
+    const char *message;
+    void *state;
+    void *(*alloc)(void *opaque, unsigned items, unsigned size);
+    void (*release)(void *opaque, void *address);
+    void *opaque;
+    int data_type;
+    unsigned long adler, reserved;
+} zlib_stream;
+
+enum {
+    ZLIB_OK = 0,
+    ZLIB_STREAM_END = 1,
+    ZLIB_MEM_ERROR = -4,
+    ZLIB_BUF_ERROR = -5,
+    ZLIB_NO_FLUSH = 0,
+    ZLIB_GZIP_OR_ZLIB = 32 + 15 /* the header decides; windows of up to 2^15 bytes */
+};
+
+static struct {
+    int (*init)(zlib_stream *stream, int window_bits, const char *version, int stream_bytes);
+    int (*reset)(zlib_stream *stream);
+    int (*run)(zlib_stream *stream, int flush);
+    int (*end)(zlib_stream *stream);
+} zlib;
+
+/* Declarations of lzma.h. */
+
+typedef struct lzma_stream_abi {
+    const unsigned char *next_in;
+    size_t avail_in;
+    uint64_t total_in;
+    unsigned char *next_out;
+    size_t avail_out;
+    uint64_t total_out;
+    const void *allocator;
+    void *internal;
+    void *reserved_pointers[4];
+    uint64_t seek_position, reserved_int;
+    size_t reserved_sizes[2];
+    int reserved_enums[2];
+} lzma_stream_abi;
+
+enum {
+    XZ_OK = 0,
+    XZ_STREAM_END = 1,
+    XZ_UNSUPPORTED_CHECK = 3,
+    XZ_MEM_ERROR = 5,
+    XZ_MEMLIMIT_ERROR = 6,
+    XZ_FORMAT_ERROR = 7,
+    XZ_OPTIONS_ERROR = 8,
+    XZ_DATA_ERROR = 9,
+    XZ_BUF_ERROR = 10,
+    XZ_RUN = 0,
+    XZ_TELL_UNSUPPORTED_CHECK = 2
+};
+
+static struct {
+    int (*decoder)(lzma_stream_abi *stream, uint64_t memory_max, uint32_t flags);
+    int (*run)(lzma_stream_abi *stream, int action);
+    void (*end)(lzma_stream_abi *stream);
+    uint64_t (*memory)(const lzma_stream_abi *stream);
+} lzma;
+
+/* Declarations of lz4frame.h, lz4.h and snappy-c.h. */
+
+enum { LZ4_FRAME_VERSION = 100, SNAPPY_OK_CODE = 0 };
+
+static struct {
+    size_t (*create)(void **context, unsigned version);
+    size_t (*destroy)(void *context);
+    size_t (*run)(void *context, void *to, size_t *room, const void *from, size_t *count,
+                  const void *options);
+    unsigned (*is_error)(size_t result);
+    const char *(*error_name)(size_t result);
+} lz4_frame;
+
+static struct {
+    int (*decompress)(const char *from, char *to, int count, int room);
+    int (*decompress_start)(const char *from, char *to, int count, int wanted, int room);
+} lz4_block;
+
+static struct {
+    int (*length)(const char *from, size_t count, size_t *length);
+    int (*decompress)(const char *from, size_t count, char *to, size_t *room);
+} snappy;
+
+typedef struct symbol {
+    const char *name;
+    void *pointer; /* the function pointer to set */
+} symbol;
+
+static const symbol zstd_symbols[] = {
+    {"ZSTD_decompress", &zstd.decompress},
+    {"ZSTD_createDCtx", &zstd.create},
+    {"ZSTD_freeDCtx", &zstd.destroy},
+    {"ZSTD_DCtx_setParameter", &zstd.set},
+    {"ZSTD_decompressStream", &zstd.run},
+    {"ZSTD_isError", &zstd.is_error},
+    {"ZSTD_getErrorCode", &zstd.error_code},
+    {"ZSTD_getErrorName", &zstd.error_name},
+    {NULL, NULL},
+};
+
+static const symbol zlib_symbols[] = {
+    {"inflateInit2_", &zlib.init},
+    {"inflateReset", &zlib.reset},
+    {"inflate", &zlib.run},
+    {"inflateEnd", &zlib.end},
+    {NULL, NULL},
+};
+
+static const symbol lzma_symbols[] = {
+    {"lzma_stream_decoder", &lzma.decoder},
+    {"lzma_code", &lzma.run},
+    {"lzma_end", &lzma.end},
+    {"lzma_memusage", &lzma.memory},
+    {NULL, NULL},
+};
+
+static const symbol lz4_frame_symbols[] = {
+    {"LZ4F_createDecompressionContext", &lz4_frame.create},
+    {"LZ4F_freeDecompressionContext", &lz4_frame.destroy},
+    {"LZ4F_decompress", &lz4_frame.run},
+    {"LZ4F_isError", &lz4_frame.is_error},
+    {"LZ4F_getErrorName", &lz4_frame.error_name},
+    {NULL, NULL},
+};
+
+static const symbol lz4_block_symbols[] = {
+    {"LZ4_decompress_safe", &lz4_block.decompress},
+    {"LZ4_decompress_safe_partial", &lz4_block.decompress_start},
+    {NULL, NULL},
+};
+
+static const symbol snappy_symbols[] = {
+    {"snappy_uncompressed_length", &snappy.length},
+    {"snappy_uncompress", &snappy.decompress},
+    {NULL, NULL},
+};
+
+struct iron__decompression {
+    const struct codec_row *row;
+    char name[124];   /* of the file, for messages */
+    uint64_t at;      /* compressed bytes consumed */
+    uint64_t frames;  /* begun */
+    uint64_t padding; /* zeros since the last frame */
+    bool is_inside;   /* a frame */
+    bool is_full;     /* the output was full: there may be more without further input */
+    unsigned char head[FRAME_HEAD_BYTES]; /* of the current frame, as far as it was given */
+    uint64_t frame_at;
+    void *context; /* zstd, lz4 */
+    zlib_stream zlib;
+    lzma_stream_abi lzma;
+};
+
+/* What a codec has to do. One without `run` has no frames: it decompresses whole blocks. */
+typedef struct codec_row {
+    const char *name, *library, *package;
+    const symbol *symbols;
+    const char *unit;          /* "frame" */
+    unsigned padding_multiple; /* zeros may follow a frame in this multiple; 0: they may not */
+    bool is_last_if_padded;    /* no frame may follow the zeros */
+    bool (*may_begin)(unsigned char first, bool is_first_frame);
+    /* Both return false if memory is short; begin is called before every frame. */
+    bool (*create)(iron__decompression *d);
+    bool (*begin)(iron__decompression *d);
+    void (*destroy)(iron__decompression *d);
+    /* Decodes up to the end of the frame, of the input or of the output. */
+    iron_status (*run)(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
+                       iron_error *err);
+} codec_row;
+
+/* Errors. */
+
+static iron_status no_memory(const char *name, iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.120s", name);
 }
+
+static iron_status damaged(const iron__decompression *d, const char *why, iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "%.100s cannot be decompressed: its %s data is damaged after byte %" PRIu64
+              " (%.50s); copy it again",
+              d->name, d->row->name, d->at, why);
+}
+
+static iron_status wrong_size(const char *name, const char *codec, const char *than, size_t room,
+                              iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "%.120s: %s data decompresses to %s than %zu bytes; it is damaged", name, codec, than,
+              room);
+}
+
+static void advance(iron__decompression *d, iron__codec_buffers *b, size_t consumed,
+                    size_t produced) {
+    d->at += consumed;
+    b->from += consumed;
+    b->from_count -= consumed;
+    b->to += produced;
+    b->room -= produced;
+}
+
+/* zstd */
+
+static bool zstd_may_begin(unsigned char first, bool is_first_frame) {
+    (void)is_first_frame;
+    return first == 0x28 || (first & 0xF0) == 0x50; /* a frame, or one to be skipped */
+}
+
+static bool zstd_create(iron__decompression *d) {
+    d->context = zstd.create();
+    return d->context &&
+           !zstd.is_error(zstd.set(d->context, ZSTD_PARAMETER_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_MAX));
+}
+
+static void zstd_destroy(iron__decompression *d) { zstd.destroy(d->context); }
+
+/* The window that the head of a frame asks for. */
+static uint64_t zstd_window(const unsigned char head[FRAME_HEAD_BYTES]) {
+    static const unsigned char id_bytes[4] = {0, 1, 2, 4};
+    unsigned descriptor = head[4], exponent = head[5] >> 3, mantissa = head[5] & 7;
+    uint64_t base = (uint64_t)1 << (10 + exponent), size = 0;
+    unsigned bytes = 1u << (descriptor >> 6);
+
+    if (!(descriptor & 0x20))
+        return base + base / 8 * mantissa;
+    for (unsigned k = 0; k < bytes; k++) /* one segment: the window is the content */
+        size |= (uint64_t)head[5 + id_bytes[descriptor & 3] + k] << 8 * k;
+    return bytes == 2 ? size + 256 : size;
+}
+
+static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
+                            iron_error *err) {
+    zstd_input input = {b->from, b->from_count, 0};
+    zstd_output output = {b->to, b->room, 0};
+    size_t result = zstd.run(d->context, &output, &input);
+
+    IRON_FAIL_IF(zstd.is_error(result) && zstd.error_code(result) == ZSTD_CODE_WINDOW_TOO_LARGE,
+                 err, IRON_E_UNSUPPORTED,
+                 "%.100s needs a zstd window of %" PRIu64 " bytes, more than %" PRIu64
+                 "; decompress it first, with zstd -d --long=31",
+                 d->name, zstd_window(d->head), (uint64_t)1 << ZSTD_WINDOW_LOG_MAX);
+    if (zstd.is_error(result))
+        return damaged(d, zstd.error_name(result), err);
+    advance(d, b, input.at, output.at);
+    *has_ended = result == 0;
+    return IRON_OK;
+}
+
+/* gzip */
+
+/* Compressed columns may also have the header of zlib. */
+static bool gzip_may_begin(unsigned char first, bool is_first_frame) {
+    return first == 0x1F || (is_first_frame && (first & 0x0F) == 8);
+}
+
+static bool gzip_create(iron__decompression *d) {
+    return zlib.init(&d->zlib, ZLIB_GZIP_OR_ZLIB, "1", (int)sizeof d->zlib) == ZLIB_OK;
+}
+
+static bool gzip_begin(iron__decompression *d) { return zlib.reset(&d->zlib) == ZLIB_OK; }
+
+static void gzip_destroy(iron__decompression *d) { zlib.end(&d->zlib); }
+
+static iron_status gzip_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
+                            iron_error *err) {
+    zlib_stream *s = &d->zlib;
+    size_t count = b->from_count < ZLIB_PIECE_BYTES ? b->from_count : ZLIB_PIECE_BYTES;
+    size_t room = b->room < ZLIB_PIECE_BYTES ? b->room : ZLIB_PIECE_BYTES;
+    int result;
+
+    s->next_in = b->from;
+    s->avail_in = (unsigned)count;
+    s->next_out = b->to;
+    s->avail_out = (unsigned)room;
+    result = zlib.run(s, ZLIB_NO_FLUSH);
+    advance(d, b, count - s->avail_in, room - s->avail_out);
+    *has_ended = result == ZLIB_STREAM_END;
+    if (result == ZLIB_MEM_ERROR)
+        return no_memory(d->name, err);
+    if (result != ZLIB_OK && result != ZLIB_STREAM_END && result != ZLIB_BUF_ERROR)
+        return damaged(d, s->message ? s->message : "it needs a dictionary", err);
+    return IRON_OK;
+}
+
+/* xz */
+
+static bool xz_may_begin(unsigned char first, bool is_first_frame) {
+    (void)is_first_frame;
+    return first == 0xFD;
+}
+
+static bool xz_begin(iron__decompression *d) {
+    return lzma.decoder(&d->lzma, XZ_MEMORY_BYTES_MAX, XZ_TELL_UNSUPPORTED_CHECK) == XZ_OK;
+}
+
+static void xz_destroy(iron__decompression *d) { lzma.end(&d->lzma); }
+
+static iron_status xz_fail(const iron__decompression *d, int result, iron_error *err) {
+    if (result == XZ_MEM_ERROR)
+        return no_memory(d->name, err);
+    IRON_FAIL_IF(result == XZ_MEMLIMIT_ERROR, err, IRON_E_UNSUPPORTED,
+                 "%.120s needs %" PRIu64 " bytes of memory to be decompressed, more than %" PRIu64
+                 "; decompress it first, with xz -d",
+                 d->name, lzma.memory(&d->lzma), XZ_MEMORY_BYTES_MAX);
+    IRON_FAIL_IF(result == XZ_UNSUPPORTED_CHECK || result == XZ_OPTIONS_ERROR, err,
+                 IRON_E_UNSUPPORTED,
+                 "%.120s uses %s that liblzma.so.5 does not know, after byte %" PRIu64
+                 "; install a newer liblzma5, or decompress it first",
+                 d->name, result == XZ_OPTIONS_ERROR ? "an option of xz" : "a check", d->at);
+    return damaged(d, result == XZ_FORMAT_ERROR ? "not an xz stream" : "corrupt data", err);
+}
+
+static iron_status xz_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
+                          iron_error *err) {
+    lzma_stream_abi *s = &d->lzma;
+    int result;
+
+    s->next_in = b->from;
+    s->avail_in = b->from_count;
+    s->next_out = b->to;
+    s->avail_out = b->room;
+    result = lzma.run(s, XZ_RUN);
+    advance(d, b, b->from_count - s->avail_in, b->room - s->avail_out);
+    *has_ended = result == XZ_STREAM_END;
+    if (result != XZ_OK && result != XZ_STREAM_END && result != XZ_BUF_ERROR)
+        return xz_fail(d, result, err);
+    return IRON_OK;
+}
+
+/* lz4 */
+
+static bool lz4_may_begin(unsigned char first, bool is_first_frame) {
+    (void)is_first_frame;
+    return first == 0x04 || first == 0x02 || (first & 0xF0) == 0x50;
+}
+
+static bool lz4_create(iron__decompression *d) {
+    return !lz4_frame.is_error(lz4_frame.create(&d->context, LZ4_FRAME_VERSION));
+}
+
+static void lz4_destroy(iron__decompression *d) { lz4_frame.destroy(d->context); }
+
+static iron_status lz4_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
+                           iron_error *err) {
+    static const unsigned char legacy[4] = {0x02, 0x21, 0x4C, 0x18};
+    size_t count = b->from_count, room = b->room;
+    size_t result = lz4_frame.run(d->context, b->to, &room, b->from, &count, NULL);
+
+    IRON_FAIL_IF(lz4_frame.is_error(result) && memcmp(d->head, legacy, sizeof legacy) == 0, err,
+                 IRON_E_UNSUPPORTED,
+                 "%.120s has a legacy lz4 frame at byte %" PRIu64
+                 "; decompress it first, with lz4 -d",
+                 d->name, d->frame_at);
+    if (lz4_frame.is_error(result))
+        return damaged(d, lz4_frame.error_name(result), err);
+    advance(d, b, count, room);
+    *has_ended = result == 0;
+    return IRON_OK;
+}
+
+static const codec_row rows[IRON_CODEC_COUNT] = {
+    [IRON_CODEC_NONE] = {.name = "none", .library = "", .package = ""},
+    [IRON_CODEC_ZSTD] = {"zstd", "libzstd.so.1", "libzstd1", zstd_symbols, "frame",
+                         .may_begin = zstd_may_begin, .create = zstd_create,
+                         .destroy = zstd_destroy, .run = zstd_run},
+    [IRON_CODEC_GZIP] = {"gzip", "libz.so.1", "zlib1g", zlib_symbols, "member",
+                         .padding_multiple = 1, .is_last_if_padded = true,
+                         .may_begin = gzip_may_begin, .create = gzip_create, .begin = gzip_begin,
+                         .destroy = gzip_destroy, .run = gzip_run},
+    [IRON_CODEC_XZ] = {"xz", "liblzma.so.5", "liblzma5", lzma_symbols, "stream",
+                       .padding_multiple = 4, .may_begin = xz_may_begin, .begin = xz_begin,
+                       .destroy = xz_destroy, .run = xz_run},
+    [IRON_CODEC_LZ4] = {"lz4", "liblz4.so.1", "liblz4-1", lz4_frame_symbols, "frame",
+                        .may_begin = lz4_may_begin, .create = lz4_create, .destroy = lz4_destroy,
+                        .run = lz4_run},
+    [IRON_CODEC_LZ4_RAW] = {"lz4_raw", "liblz4.so.1", "liblz4-1", lz4_block_symbols, "block"},
+    [IRON_CODEC_SNAPPY] = {"snappy", "libsnappy.so.1", "libsnappy1v5", snappy_symbols, "block"},
+};
+
+const char *iron__codec_name(iron__codec codec) { return rows[codec].name; }
+
+const char *iron__codec_library(iron__codec codec) { return rows[codec].library; }
+
+const char *iron__codec_package(iron__codec codec) { return rows[codec].package; }
+
+/* Loading. A library that is missing is looked for again each time: that is rare, and it may have
+ * been installed meanwhile. */
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool is_loaded[IRON_CODEC_COUNT];
+
+#ifndef IRON_NO_DLOPEN
+
+static iron_status load_library(const codec_row *row, const char *name, iron_error *err) {
+    void *library = dlopen(row->library, RTLD_NOW | RTLD_LOCAL);
+
+    IRON_FAIL_IF(!library, err, IRON_E_UNSUPPORTED,
+                 "%.120s is compressed with %s: install %s, or decompress it first", name,
+                 row->name, row->package);
+    for (const symbol *s = row->symbols; s->name; s++) {
+        void *address = dlsym(library, s->name);
+
+        if (!address) {
+            dlclose(library);
+            IRON_FAIL(err, IRON_E_UNSUPPORTED,
+                      "%.100s is compressed with %s, and %s has no %s: install a newer %s, or "
+                      "decompress it first",
+                      name, row->name, row->library, s->name, row->package);
+        }
+        memcpy(s->pointer, &address, sizeof address);
+    }
+    return IRON_OK;
+}
+
+#else
+
+static iron_status load_library(const codec_row *row, const char *name, iron_error *err) {
+    IRON_FAIL(err, IRON_E_UNSUPPORTED,
+              "%.100s is compressed with %s, and this build of iron loads no libraries; decompress "
+              "it first, or build iron without IRON_STATIC_COMMAND",
+              name, row->name);
+}
+
+#endif
+
 iron_status iron__codec_load(iron__codec codec, const char *name, iron_error *err) {
-    (void)codec;
-    IRON_FAIL(err, IRON_E_UNSUPPORTED, "%s", name);
+    iron_status status = IRON_OK;
+
+    if (codec == IRON_CODEC_NONE || atomic_load_explicit(&is_loaded[codec], memory_order_acquire))
+        return IRON_OK;
+    pthread_mutex_lock(&loading);
+    if (!atomic_load(&is_loaded[codec]))
+        status = load_library(&rows[codec], name, err);
+    if (status == IRON_OK)
+        atomic_store_explicit(&is_loaded[codec], true, memory_order_release);
+    pthread_mutex_unlock(&loading);
+    return status;
 }
-const char *iron__codec_library(iron__codec codec) {
-    (void)codec;
-    return "";
-}
-const char *iron__codec_package(iron__codec codec) {
-    (void)codec;
-    return "";
-}
+
 bool iron__codec_is_there(iron__codec codec) {
-    (void)codec;
-    return false;
+    return iron__codec_load(codec, "", NULL) == IRON_OK;
 }
+
+/* Streams. */
+
+iron_status iron__decompression_create(iron__codec codec, const char *name,
+                                       iron__decompression **out, iron_error *err) {
+    const codec_row *row = &rows[codec];
+    iron__decompression *d;
+
+    *out = NULL;
+    IRON_TRY(iron__codec_load(codec, name, err));
+    IRON_FAIL_IF(!row->run, err, IRON_E_UNSUPPORTED,
+                 "%.120s: %s data has no frames; only whole blocks can be decompressed", name,
+                 row->name);
+    d = calloc(1, sizeof *d);
+    if (!d)
+        return no_memory(name, err);
+    d->row = row;
+    strncpy(d->name, name, sizeof d->name - 1);
+    if (row->create && !row->create(d)) {
+        iron__decompression_destroy(d);
+        return no_memory(name, err);
+    }
+    *out = d;
+    return IRON_OK;
+}
+
+void iron__decompression_destroy(iron__decompression *d) {
+    if (d)
+        d->row->destroy(d);
+    free(d);
+}
+
+/* Skips padding, and begins a frame if one follows. */
+static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, iron_error *err) {
+    const codec_row *row = d->row;
+    bool is_first = d->frames == 0, is_allowed;
+
+    while (b->from_count > 0 && *b->from == 0 && !is_first && row->padding_multiple > 0) {
+        advance(d, b, 1, 0);
+        d->padding++;
+    }
+    if (b->from_count == 0)
+        return IRON_OK;
+    is_allowed =
+        d->padding == 0 || (!row->is_last_if_padded && d->padding % row->padding_multiple == 0);
+    IRON_FAIL_IF(!is_allowed || !row->may_begin(*b->from, is_first), err, IRON_E_FORMAT,
+                 "%.120s: byte %" PRIu64 " (%02x) does not begin a %s %s; remove what is not %s",
+                 d->name, d->at, *b->from, row->name, row->unit, row->name);
+    if (row->begin && !row->begin(d))
+        return no_memory(d->name, err);
+    d->is_inside = true;
+    d->frames++;
+    d->padding = 0;
+    d->frame_at = d->at;
+    memset(d->head, 0, sizeof d->head);
+    return IRON_OK;
+}
+
+/* Remembers the first bytes of a frame: a library need not consume them before it fails. */
+static void keep_head(iron__decompression *d, const iron__codec_buffers *b) {
+    uint64_t have = d->at - d->frame_at;
+    size_t room, count;
+
+    if (have >= sizeof d->head)
+        return;
+    room = sizeof d->head - (size_t)have;
+    count = b->from_count < room ? b->from_count : room;
+    if (count > 0)
+        memcpy(d->head + have, b->from, count);
+}
+
+iron_status iron__decompression_run(iron__decompression *d, iron__codec_buffers *buffers,
+                                    iron_error *err) {
+    iron__codec_buffers *b = buffers;
+
+    while (b->room > 0 && (b->from_count > 0 || d->is_full)) {
+        size_t count, room;
+        bool has_ended = false;
+
+        if (!d->is_inside)
+            IRON_TRY(begin_frame(d, b, err));
+        if (!d->is_inside)
+            break;
+        keep_head(d, b);
+        count = b->from_count;
+        room = b->room;
+        IRON_TRY(d->row->run(d, b, &has_ended, err));
+        d->is_inside = !has_ended;
+        d->is_full = !has_ended && b->room == 0;
+        if (has_ended || b->from_count < count || b->room < room)
+            continue;
+        if (b->from_count > 0)
+            return damaged(d, "it gives neither data nor an end", err);
+        break;
+    }
+    return IRON_OK;
+}
+
+iron_status iron__decompression_finish(const iron__decompression *d, iron_error *err) {
+    const codec_row *row = d->row;
+
+    IRON_FAIL_IF(d->is_inside || d->frames == 0, err, IRON_E_FORMAT,
+                 "%.120s ends at byte %" PRIu64 ", inside a %s %s: it was cut off; copy it again",
+                 d->name, d->at, row->name, row->unit);
+    IRON_FAIL_IF(d->padding > 0 && d->padding % row->padding_multiple != 0, err, IRON_E_FORMAT,
+                 "%.120s ends with %" PRIu64 " zero bytes after its last %s %s, not a multiple of "
+                 "%u; it is damaged",
+                 d->name, d->padding, row->name, row->unit, row->padding_multiple);
+    return IRON_OK;
+}
+
+/* Whole blocks. */
+
+/* Decompresses exactly `room` bytes and requires the end; or at least their first `wanted`. */
+static iron_status decompress_frames(iron__codec codec, const char *name, iron__codec_buffers b,
+                                     bool is_start, iron_error *err) {
+    unsigned char more;
+    size_t room = b.room;
+    iron__decompression *d;
+    iron_status status;
+
+    IRON_TRY(iron__decompression_create(codec, name, &d, err));
+    status = iron__decompression_run(d, &b, err);
+    if (status == IRON_OK && b.room == 0 && !is_start) { /* the end may need further bytes */
+        b.to = &more;
+        b.room = 1;
+        status = iron__decompression_run(d, &b, err);
+        if (status == IRON_OK && b.room == 0)
+            status = wrong_size(name, d->row->name, "more", room, err);
+        b.room = 0;
+    }
+    if (status == IRON_OK && (!is_start || b.room > 0))
+        status = iron__decompression_finish(d, err);
+    if (status == IRON_OK && b.room > 0)
+        status = wrong_size(name, d->row->name, "less", room, err);
+    iron__decompression_destroy(d);
+    return status;
+}
+
+static iron_status decompress_zstd(const char *name, const void *from, size_t count, void *to,
+                                   size_t room, iron_error *err) {
+    unsigned char none;
+    size_t result = zstd.decompress(to ? to : &none, room, from, count);
+
+    IRON_FAIL_IF(zstd.is_error(result), err, IRON_E_FORMAT,
+                 "%.120s: %zu bytes of zstd data cannot be decompressed to %zu bytes (%.60s)", name,
+                 count, room, zstd.error_name(result));
+    return result == room ? IRON_OK : wrong_size(name, "zstd", "less", room, err);
+}
+
+static iron_status decompress_lz4_block(const char *name, const void *from, size_t count, void *to,
+                                        size_t room, size_t wanted, iron_error *err) {
+    int result;
+
+    IRON_FAIL_IF(count > INT_MAX || room > INT_MAX, err, IRON_E_FORMAT,
+                 "%.120s: an lz4 block of %zu bytes that gives %zu; the format has less than 2^31",
+                 name, count, room);
+    if (wanted < room)
+        result = lz4_block.decompress_start(from, to, (int)count, (int)wanted, (int)room);
+    else
+        result = lz4_block.decompress(from, to, (int)count, (int)room);
+    IRON_FAIL_IF(result < 0, err, IRON_E_FORMAT,
+                 "%.120s: an lz4 block of %zu bytes cannot be decompressed to %zu bytes; it is "
+                 "damaged",
+                 name, count, room);
+    return (size_t)result >= wanted ? IRON_OK : wrong_size(name, "lz4", "less", room, err);
+}
+
+static iron_status decompress_snappy(const char *name, const void *from, size_t count, void *to,
+                                     size_t room, iron_error *err) {
+    size_t length = 0;
+    int result = snappy.length(from, count, &length);
+
+    IRON_FAIL_IF(result == SNAPPY_OK_CODE && length != room, err, IRON_E_FORMAT,
+                 "%.120s: a snappy block of %zu bytes says that it gives %zu bytes, not %zu; it is "
+                 "damaged",
+                 name, count, length, room);
+    if (result == SNAPPY_OK_CODE)
+        result = snappy.decompress(from, count, to, &length);
+    IRON_FAIL_IF(result != SNAPPY_OK_CODE || length != room, err, IRON_E_FORMAT,
+                 "%.120s: a snappy block of %zu bytes cannot be decompressed to %zu bytes; it is "
+                 "damaged",
+                 name, count, room);
+    return IRON_OK;
+}
+
 iron_status iron__codec_decompress(iron__codec codec, const char *name, const void *from,
                                    size_t count, void *to, size_t room, iron_error *err) {
-    (void)from;
-    (void)count;
-    (void)to;
-    (void)room;
-    return iron__codec_load(codec, name, err);
+    IRON_TRY(iron__codec_load(codec, name, err));
+    switch (codec) {
+    case IRON_CODEC_ZSTD:
+        return decompress_zstd(name, from, count, to, room, err);
+    case IRON_CODEC_LZ4_RAW:
+        return decompress_lz4_block(name, from, count, to, room, room, err);
+    case IRON_CODEC_SNAPPY:
+        return decompress_snappy(name, from, count, to, room, err);
+    case IRON_CODEC_NONE:
+        if (count != room)
+            return wrong_size(name, "uncompressed", count < room ? "less" : "more", room, err);
+        if (count > 0)
+            memcpy(to, from, count);
+        return IRON_OK;
+    default:
+        return decompress_frames(codec, name, (iron__codec_buffers){from, count, to, room}, false,
+                                 err);
+    }
 }
+
 iron_status iron__codec_decompress_start(iron__codec codec, const char *name, const void *from,
                                          size_t count, void *to, size_t room, size_t wanted,
                                          iron_error *err) {
-    (void)from;
-    (void)count;
-    (void)to;
-    (void)room;
-    (void)wanted;
-    return iron__codec_load(codec, name, err);
-}
-iron_status iron__decompression_create(iron__codec codec, const char *name,
-                                       iron__decompression **out, iron_error *err) {
-    *out = NULL;
-    return iron__codec_load(codec, name, err);
-}
-void iron__decompression_destroy(iron__decompression *d) { (void)d; }
-iron_status iron__decompression_run(iron__decompression *d, iron__codec_buffers *buffers,
-                                    iron_error *err) {
-    (void)d;
-    (void)buffers;
-    (void)err;
-    return IRON_E_UNSUPPORTED;
-}
-iron_status iron__decompression_finish(const iron__decompression *d, iron_error *err) {
-    (void)d;
-    (void)err;
-    return IRON_OK;
+    IRON_TRY(iron__codec_load(codec, name, err));
+    if (codec == IRON_CODEC_LZ4_RAW && wanted < room)
+        return decompress_lz4_block(name, from, count, to, room, wanted, err);
+    /* A stream costs a window and copies: most of a block is not worth one. */
+    if (!rows[codec].run || wanted > room / 2)
+        return iron__codec_decompress(codec, name, from, count, to, room, err);
+    return decompress_frames(codec, name, (iron__codec_buffers){from, count, to, wanted}, true,
+                             err);
 }

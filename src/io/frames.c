@@ -1,46 +1,581 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * frames.c: the parts of a compressed file, and reading at any position.
+ *
+ * Parts are frames of zstd and lz4, members of gzip files in blocks (BGZF), and blocks of xz. Their
+ * sizes are in headers, which are followed from one to the next (xz: they are listed at the end),
+ * so that only a few pages of the file are read. A file that is damaged, of unknown sizes or with
+ * large parts gets no table: whoever reads it in order finds the damage, and says where it is.
+ *
+ * Neighbouring parts form a group, which is decompressed at once: a block of the cache. Decompressing
+ * verifies the checksums, and that the sizes are those of the headers.
+ */
 #include "io/frames.h"
+
+#include "core/fail.h"
+#include "io/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Small parts are grouped up to this size, compressed and decompressed. */
+#define GROUP_BYTES ((uint64_t)4 << 20)
+
+/* Larger parts would need too much memory, a block for each thread and more. */
+#define PART_BYTES_MAX ((uint64_t)64 << 20)
+
+/* The table has at most so many groups: 32 MiB. */
+#define GROUPS_MAX ((size_t)1 << 20)
+
+/* Headers are read from pages of this size. */
+#define PAGE_BYTES 4096u
+
+/* Following headers through a remote file would transfer all of it. */
+#define REMOTE_BYTES_MAX ((uint64_t)16 << 20)
+
+/* The index of an xz stream, and the number of streams: more are not worth a table. */
+#define XZ_INDEX_BYTES_MAX ((uint64_t)16 << 20)
+#define XZ_STREAMS_MAX     ((size_t)1 << 16)
+#define XZ_PADDING_MAX     1024u /* after a stream, of four bytes each */
+#define XZ_HEADER_BYTES    12u
+
+typedef struct group {
+    uint64_t at, stored; /* compressed bytes, in the file */
+    uint64_t start;      /* of its decompressed bytes */
+    uint32_t decoded;
+    uint8_t check; /* xz: the kind of check that its stream has */
+} group;
+
+struct iron__frames {
+    iron__codec codec;
+    uint64_t bytes;
+    size_t count, capacity;
+    group *groups;
+    iron__replay *replay; /* NULL, or the file has no parts and is decompressed in order */
+};
+
+/* What is at a position of the file. */
+typedef enum part_kind {
+    PART_NONE, /* nothing that has a known size */
+    PART_DATA,
+    PART_SKIPPED /* a frame without data */
+} part_kind;
+
+typedef struct part {
+    uint64_t stored, decoded;
+    uint8_t check;
+} part;
+
+/* A page of the file, for headers. */
+typedef struct scanner {
+    const iron__input *in;
+    iron_error *err;
+    iron_status status;
+    uint64_t page_at;
+    size_t page_bytes;
+    unsigned char page[PAGE_BYTES];
+} scanner;
+
+/* The bytes at a position, up to 64 of them; NULL: the file is shorter, or cannot be read. */
+static const unsigned char *look(scanner *s, uint64_t at, size_t count) {
+    uint64_t size = s->in->bytes;
+
+    if (s->status != IRON_OK || at > size || count > size - at)
+        return NULL;
+    if (at < s->page_at || at + count > s->page_at + s->page_bytes) {
+        s->page_at = at;
+        s->page_bytes = size - at < PAGE_BYTES ? (size_t)(size - at) : PAGE_BYTES;
+        s->status = iron__input_read_at(s->in, at, s->page, s->page_bytes, NULL, s->err);
+        if (s->status != IRON_OK)
+            return NULL;
+    }
+    return s->page + (at - s->page_at);
+}
+
+/* A number of so many bytes, or UINT64_MAX if it is not there. */
+static uint64_t look_number(scanner *s, uint64_t at, unsigned bytes) {
+    const unsigned char *p = look(s, at, bytes);
+    uint64_t value = 0;
+
+    for (unsigned k = 0; p && k < bytes; k++)
+        value |= (uint64_t)p[k] << 8 * k;
+    return p ? value : UINT64_MAX;
+}
+
+/* Frames that zstd and lz4 skip have the same header. */
+static bool is_skipped_frame(uint64_t magic) { return magic >> 4 == 0x184D2A5; }
+
+static part_kind skip_frame(scanner *s, uint64_t at, part *p) {
+    uint64_t size = look_number(s, at + 4, 4);
+
+    *p = (part){.stored = 8 + size};
+    return size == UINT64_MAX ? PART_NONE : PART_SKIPPED;
+}
+
+/* zstd: follows the blocks of a frame, from *at on, to the end of the last one. */
+static bool pass_zstd_blocks(scanner *s, uint64_t first, uint64_t *at) {
+    for (;;) {
+        uint64_t header = look_number(s, *at, 3);
+        uint64_t size = header >> 3;
+        unsigned type = header >> 1 & 3;
+
+        if (header == UINT64_MAX || type == 3 || size > 128u << 10)
+            return false;
+        *at += 3 + (type == 1 ? 1 : size); /* 1: one byte, repeated */
+        if (*at - first > PART_BYTES_MAX)
+            return false;
+        if (header & 1)
+            return true;
+    }
+}
+
+static part_kind find_zstd_frame(scanner *s, uint64_t at, part *p) {
+    static const unsigned char id_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
+    uint64_t magic = look_number(s, at, 4), next = at + 5, decoded;
+    const unsigned char *descriptor = look(s, at + 4, 1);
+    unsigned bytes, flags;
+    bool is_single;
+
+    if (is_skipped_frame(magic))
+        return skip_frame(s, at, p);
+    if (magic != 0xFD2FB528 || !descriptor)
+        return PART_NONE;
+    flags = *descriptor;
+    is_single = flags >> 5 & 1;
+    bytes = size_bytes[flags >> 6];
+    if (bytes == 0 && is_single)
+        bytes = 1;
+    if (bytes == 0 || flags & 0x18) /* unknown size, unused or reserved bits */
+        return PART_NONE;
+    next += (is_single ? 0u : 1u) + id_bytes[flags & 3];
+    decoded = look_number(s, next, bytes);
+    if (decoded > PART_BYTES_MAX)
+        return PART_NONE;
+    decoded += bytes == 2 ? 256 : 0;
+    next += bytes;
+    if (!pass_zstd_blocks(s, at, &next))
+        return PART_NONE;
+    next += flags & 4; /* four bytes of checksum */
+    *p = (part){.stored = next - at, .decoded = decoded};
+    return PART_DATA;
+}
+
+/* lz4: as above. A block's highest bit says that it is not compressed; size 0 ends the frame. */
+static bool pass_lz4_blocks(scanner *s, uint64_t first, unsigned flags, uint64_t *at) {
+    for (;;) {
+        uint64_t header = look_number(s, *at, 4);
+        uint64_t size = header & 0x7FFFFFFF;
+
+        if (header == UINT64_MAX || size > (4u << 20))
+            return false;
+        *at += 4;
+        if (header == 0)
+            return true;
+        *at += size + (flags >> 4 & 1 ? 4 : 0); /* a checksum for each block */
+        if (*at - first > PART_BYTES_MAX)
+            return false;
+    }
+}
+
+static part_kind find_lz4_frame(scanner *s, uint64_t at, part *p) {
+    uint64_t magic = look_number(s, at, 4), next = at + 6, decoded;
+    const unsigned char *descriptor = look(s, at + 4, 2);
+    unsigned flags;
+
+    if (is_skipped_frame(magic))
+        return skip_frame(s, at, p);
+    if (magic != 0x184D2204 || !descriptor)
+        return PART_NONE;
+    flags = *descriptor;
+    if (flags >> 6 != 1 || !(flags & 8) || flags & 1) /* version, size, no dictionary */
+        return PART_NONE;
+    decoded = look_number(s, next, 8);
+    if (decoded == 0 || decoded > PART_BYTES_MAX) /* liblz4 takes 0 for unknown */
+        return PART_NONE;
+    next += 8 + 1; /* and a checksum of the header */
+    if (!pass_lz4_blocks(s, at, flags, &next))
+        return PART_NONE;
+    next += flags & 4; /* four bytes of checksum */
+    *p = (part){.stored = next - at, .decoded = decoded};
+    return PART_DATA;
+}
+
+/* BGZF: gzip members whose extra field "BC" has their size, of at most 64 KiB. */
+static part_kind find_bgzf_member(scanner *s, uint64_t at, part *p) {
+    static const unsigned char start[4] = {0x1F, 0x8B, 8, 4};
+    static const unsigned char extra[6] = {6, 0, 'B', 'C', 2, 0};
+    const unsigned char *head = look(s, at, 18);
+    uint64_t stored, decoded;
+
+    if (!head || memcmp(head, start, sizeof start) != 0 ||
+        memcmp(head + 10, extra, sizeof extra) != 0)
+        return PART_NONE;
+    stored = (head[16] | (uint64_t)head[17] << 8) + 1;
+    if (stored < 18 + 8)
+        return PART_NONE;
+    decoded = look_number(s, at + stored - 4, 4);
+    *p = (part){.stored = stored, .decoded = decoded};
+    return decoded <= 64u << 10 ? PART_DATA : PART_NONE;
+}
+
+/* Adds a part to the last group, or as a new one; false: out of memory, or too many. */
+static bool add_part(iron__frames *f, uint64_t at, const part *p) {
+    group *last = f->count ? &f->groups[f->count - 1] : NULL;
+
+    /* blocks of xz stay alone: their sizes must be those of the index, each */
+    if (last && f->codec != IRON_CODEC_XZ && last->at + last->stored == at &&
+        last->stored + p->stored <= GROUP_BYTES && last->decoded + p->decoded <= GROUP_BYTES) {
+        last->stored += p->stored;
+        last->decoded += (uint32_t)p->decoded;
+        f->bytes += p->decoded;
+        return true;
+    }
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity ? 2 * f->capacity : 64;
+        group *groups =
+            capacity > GROUPS_MAX ? NULL : realloc(f->groups, capacity * sizeof *groups);
+
+        if (!groups)
+            return false;
+        f->groups = groups;
+        f->capacity = capacity;
+    }
+    f->groups[f->count++] = (group){at, p->stored, f->bytes, (uint32_t)p->decoded, p->check};
+    f->bytes += p->decoded;
+    return true;
+}
+
+/* Follows the headers from the beginning to the end of the file. */
+static bool find_parts(scanner *s, iron__frames *f,
+                       part_kind (*find)(scanner *s, uint64_t at, part *p)) {
+    uint64_t size = s->in->bytes, at = 0;
+
+    while (at < size) {
+        part p;
+        part_kind kind = find(s, at, &p);
+
+        if (kind == PART_NONE || p.stored > size - at)
+            return false;
+        if (kind == PART_DATA && !add_part(f, at, &p))
+            return false;
+        at += p.stored;
+    }
+    return true;
+}
+
+/* xz: the index at the end of a stream lists its blocks. */
+
+typedef struct xz_stream {
+    uint64_t start, index_at, index_bytes;
+    uint8_t check;
+} xz_stream;
+
+/* CRC-32 as in zlib and xz. */
+static uint32_t crc32_of(const unsigned char *data, size_t count) {
+    uint32_t table[256], crc = UINT32_MAX;
+
+    for (uint32_t k = 0; k < 256; k++) {
+        uint32_t value = k;
+
+        for (int bit = 0; bit < 8; bit++)
+            value = value >> 1 ^ (value & 1 ? 0xEDB88320 : 0);
+        table[k] = value;
+    }
+    for (size_t k = 0; k < count; k++)
+        crc = crc >> 8 ^ table[(crc ^ data[k]) & 255];
+    return ~crc;
+}
+
+/* The header of a stream: six bytes of magic, two of flags, a checksum. */
+static void make_xz_header(uint8_t check, unsigned char header[XZ_HEADER_BYTES]) {
+    static const unsigned char magic[6] = {0xFD, '7', 'z', 'X', 'Z', 0};
+    uint32_t crc;
+
+    memcpy(header, magic, sizeof magic);
+    header[6] = 0;
+    header[7] = check;
+    crc = crc32_of(header + 6, 2);
+    for (unsigned k = 0; k < 4; k++)
+        header[8 + k] = (unsigned char)(crc >> 8 * k);
+}
+
+/* Takes a number of 7 bits a byte from an index; false: it is not one. */
+static bool take_number(const unsigned char **at, const unsigned char *end, uint64_t *value) {
+    *value = 0;
+    for (unsigned k = 0; k < 9 && *at < end; k++) {
+        unsigned char byte = *(*at)++;
+
+        *value |= (uint64_t)(byte & 0x7F) << 7 * k;
+        if (!(byte & 0x80))
+            return byte != 0 || k == 0;
+    }
+    return false;
+}
+
+/* Adds the blocks of a stream whose index is here, and finds where the stream begins. With `f` NULL
+ * only the latter. */
+static bool read_xz_index(iron__frames *f, xz_stream *stream, const unsigned char *index) {
+    const unsigned char *at = index + 1, *end = index + stream->index_bytes - 4;
+    uint64_t count, total = 0, room = stream->index_at;
+
+    if (index[0] != 0 || crc32_of(index, stream->index_bytes - 4) != iron__load_u32(end) ||
+        !take_number(&at, end, &count) || count > (uint64_t)(end - at) / 2)
+        return false;
+    for (uint64_t k = 0; k < count; k++) {
+        uint64_t unpadded;
+        part p = {.check = stream->check};
+
+        if (!take_number(&at, end, &unpadded) || !take_number(&at, end, &p.decoded) ||
+            unpadded > 2 * PART_BYTES_MAX || p.decoded > PART_BYTES_MAX)
+            return false;
+        p.stored = (unpadded + 3) / 4 * 4;
+        if (p.stored > room - total)
+            return false;
+        if (f && !add_part(f, stream->start + XZ_HEADER_BYTES + total, &p))
+            return false;
+        total += p.stored;
+    }
+    if (total + XZ_HEADER_BYTES > stream->index_at)
+        return false;
+    stream->start = stream->index_at - total - XZ_HEADER_BYTES;
+    return true;
+}
+
+/* Reads a stream's index and passes it on. */
+static bool load_xz_index(scanner *s, iron__frames *f, xz_stream *stream) {
+    unsigned char *index = malloc((size_t)stream->index_bytes);
+    bool is_good;
+
+    if (!index)
+        return false;
+    s->status = iron__input_read_at(s->in, stream->index_at, index, (size_t)stream->index_bytes,
+                                    NULL, s->err);
+    is_good = s->status == IRON_OK && read_xz_index(f, stream, index);
+    free(index);
+    return is_good;
+}
+
+/* Finds the stream that ends at `end`. */
+static bool find_xz_stream(scanner *s, uint64_t end, xz_stream *stream) {
+    const unsigned char *footer, *start;
+    unsigned char header[XZ_HEADER_BYTES];
+
+    for (unsigned k = 0; k < XZ_PADDING_MAX && end >= 4 && look_number(s, end - 4, 4) == 0; k++)
+        end -= 4;
+    footer = end < 2 * XZ_HEADER_BYTES ? NULL : look(s, end - XZ_HEADER_BYTES, XZ_HEADER_BYTES);
+    if (!footer || footer[10] != 'Y' || footer[11] != 'Z' || footer[8] != 0 || footer[9] > 15 ||
+        crc32_of(footer + 4, 6) != iron__load_u32(footer))
+        return false;
+    stream->check = footer[9];
+    stream->index_bytes = ((uint64_t)iron__load_u32(footer + 4) + 1) * 4;
+    if (stream->index_bytes < 8 || stream->index_bytes > XZ_INDEX_BYTES_MAX ||
+        stream->index_bytes > end - 2 * XZ_HEADER_BYTES)
+        return false;
+    stream->index_at = end - XZ_HEADER_BYTES - stream->index_bytes;
+    if (!load_xz_index(s, NULL, stream))
+        return false;
+    make_xz_header(stream->check, header);
+    start = look(s, stream->start, XZ_HEADER_BYTES);
+    return start && memcmp(start, header, sizeof header) == 0;
+}
+
+/* The streams are found from the end of the file on, and added in their order. */
+static bool find_xz_blocks(scanner *s, iron__frames *f) {
+    xz_stream *streams = NULL, found;
+    size_t count = 0, capacity = 0;
+    bool is_good = true;
+
+    for (uint64_t end = s->in->bytes; end > 0 && is_good; end = found.start) {
+        if (!(is_good = count < XZ_STREAMS_MAX && find_xz_stream(s, end, &found)))
+            break;
+        if (count == capacity) {
+            size_t more = capacity ? 2 * capacity : 16;
+            xz_stream *grown = realloc(streams, more * sizeof *grown);
+
+            if (!(is_good = grown != NULL))
+                break;
+            streams = grown;
+            capacity = more;
+        }
+        streams[count++] = found;
+    }
+    while (is_good && count > 0)
+        is_good = load_xz_index(s, f, &streams[--count]);
+    free(streams);
+    return is_good;
+}
+
+static bool find_all(scanner *s, iron__frames *f) {
+    switch (f->codec) {
+    case IRON_CODEC_ZSTD:
+        return find_parts(s, f, find_zstd_frame);
+    case IRON_CODEC_LZ4:
+        return find_parts(s, f, find_lz4_frame);
+    case IRON_CODEC_GZIP:
+        return find_parts(s, f, find_bgzf_member);
+    default:
+        return f->codec == IRON_CODEC_XZ && find_xz_blocks(s, f);
+    }
+}
+
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
                               iron_error *err) {
-    (void)in;
-    (void)codec;
-    (void)err;
+    scanner s = {.in = in, .err = err, .status = IRON_OK};
+    iron__frames *f;
+
     *out = NULL;
+    if (iron__input_is_pipe(in) || in->is_stream ||
+        (in->remote && codec != IRON_CODEC_XZ && in->bytes > REMOTE_BYTES_MAX))
+        return IRON_OK;
+    IRON_TRY(iron__codec_load(codec, iron__path_shown(in->path), err));
+    f = calloc(1, sizeof *f);
+    if (!f)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the parts of %.100s",
+                          iron__path_shown(in->path));
+    f->codec = codec;
+    if (find_all(&s, f) && f->count > 0)
+        *out = f;
+    else
+        iron__frames_close(f);
+    return s.status;
+}
+
+iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
+                                  iron__frames **out, iron_error *err) {
+    iron_status status;
+
+    IRON_TRY(iron__frames_open(in, codec, out, err));
+    if (*out)
+        return IRON_OK;
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s",
+                          iron__path_shown(in->path));
+    status = iron__replay_open(in, codec, stop, &(*out)->replay, err);
+    if (status != IRON_OK) {
+        iron__frames_close(*out);
+        *out = NULL;
+        return status;
+    }
+    (*out)->bytes = iron__replay_bytes((*out)->replay);
+    (*out)->count =
+        (size_t)(((*out)->bytes + IRON_REPLAY_BLOCK_BYTES - 1) / IRON_REPLAY_BLOCK_BYTES);
     return IRON_OK;
 }
-void iron__frames_close(iron__frames *frames) { (void)frames; }
-uint64_t iron__frames_bytes(const iron__frames *frames) {
-    (void)frames;
-    return 0;
+
+void iron__frames_close(iron__frames *frames) {
+    if (!frames)
+        return;
+    iron__replay_close(frames->replay);
+    free(frames->groups);
+    free(frames);
 }
-uint64_t iron__frames_block_count(const iron__frames *frames) {
-    (void)frames;
-    return 0;
-}
+
+uint64_t iron__frames_bytes(const iron__frames *frames) { return frames->bytes; }
+
+uint64_t iron__frames_block_count(const iron__frames *frames) { return frames->count; }
+
 uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index) {
-    (void)frames;
-    (void)index;
-    return 0;
+    return frames->replay ? IRON_REPLAY_BLOCK_BYTES : frames->groups[index].decoded;
 }
+
+/* A block of xz is decompressed behind a header made for it. No index follows: that it ends where it
+ * should is checked here, its check by the library. */
+static iron_status decode_xz(const group *g, const char *name, const unsigned char *stored,
+                             unsigned char *to, iron_error *err) {
+    unsigned char header[XZ_HEADER_BYTES], more;
+    iron__codec_buffers b = {header, sizeof header, &more, 1};
+    iron__decompression *d;
+    iron_status status;
+
+    make_xz_header(g->check, header);
+    IRON_TRY(iron__decompression_create(IRON_CODEC_XZ, name, &d, err));
+    status = iron__decompression_run(d, &b, err);
+    b = (iron__codec_buffers){stored, (size_t)g->stored, to, g->decoded};
+    if (status == IRON_OK)
+        status = iron__decompression_run(d, &b, err);
+    if (status == IRON_OK && b.room == 0) { /* the check follows the data */
+        b.to = &more;
+        b.room = 1;
+        status = iron__decompression_run(d, &b, err);
+        b.room = 1 - b.room;
+    }
+    if (status == IRON_OK && (b.room > 0 || b.from_count > 0))
+        status = iron__fail(
+            err, IRON_E_FORMAT, 0,
+            "%.130s: the xz block does not have the sizes of the index; it is damaged", name);
+    iron__decompression_destroy(d);
+    return status;
+}
+
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
                                 iron__block *out, const atomic_bool *stop, iron_error *err) {
-    (void)frames;
-    (void)in;
-    (void)index;
-    (void)out;
-    (void)stop;
-    (void)err;
-    return IRON_E_UNSUPPORTED;
+    const group *g = frames->replay ? NULL : &frames->groups[index];
+    unsigned char *stored;
+    char name[124]; /* with the bytes that messages are about */
+
+    if (!g)
+        return iron__replay_decode(frames->replay, index, out, stop, err);
+
+    /* The compressed bytes go behind the room for the others: a block keeps its memory. */
+    out->bytes = 0;
+    IRON_TRY(iron__block_reserve(out, (size_t)(g->decoded + g->stored), err));
+    stored = out->data + g->decoded;
+    IRON_TRY(iron__input_read_at(in, g->at, stored, (size_t)g->stored, stop, err));
+    snprintf(name, sizeof name, "%.70s, bytes %" PRIu64 " to %" PRIu64, iron__path_shown(in->path),
+             g->at, g->at + g->stored - 1);
+    if (frames->codec == IRON_CODEC_XZ)
+        IRON_TRY(decode_xz(g, name, stored, out->data, err));
+    else
+        IRON_TRY(iron__codec_decompress(frames->codec, name, stored, (size_t)g->stored, out->data,
+                                        g->decoded, err));
+    out->bytes = g->decoded;
+    return IRON_OK;
 }
+
+/* The last group that begins at or before a position. */
+static size_t group_of(const iron__frames *f, uint64_t at) {
+    size_t low = 0, high = f->count;
+
+    if (f->replay)
+        return (size_t)(at / IRON_REPLAY_BLOCK_BYTES);
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (f->groups[middle].start <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_range *blocks,
                               uint64_t at, void *to, size_t want, const atomic_bool *stop,
                               iron_error *err) {
-    (void)frames;
-    (void)blocks;
-    (void)at;
-    (void)to;
-    (void)want;
-    (void)stop;
-    (void)err;
-    return IRON_E_UNSUPPORTED;
+    unsigned char *next = to;
+
+    IRON_FAIL_IF(at > frames->bytes || want > frames->bytes - at, err, IRON_E_ARG,
+                 "decompressed bytes %" PRIu64 " + %zu are past the end, %" PRIu64, at, want,
+                 frames->bytes);
+    while (want > 0) {
+        size_t k = group_of(frames, at);
+        size_t skip = frames->replay ? (size_t)(at % IRON_REPLAY_BLOCK_BYTES)
+                                     : (size_t)(at - frames->groups[k].start);
+        const iron__block *block;
+        size_t some;
+
+        IRON_TRY(
+            iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block, stop, err));
+        some = block->bytes - skip < want ? block->bytes - skip : want;
+        memcpy(next, block->data + skip, some);
+        iron__blocks_put(blocks->cache, block);
+        next += some;
+        at += some;
+        want -= some;
+    }
+    return IRON_OK;
 }

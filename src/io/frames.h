@@ -17,6 +17,10 @@ typedef struct iron__frames iron__frames;
  * part is larger than a bound: then the file can only be read in order. */
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
                               iron_error *err);
+/* The same for any compressed file: what can only be decompressed in order is decompressed once to
+ * find its length, and read as replay.h says. */
+iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
+                                  iron__frames **out, iron_error *err);
 void iron__frames_close(iron__frames *frames);
 
 /* Decompressed bytes, all of them. */

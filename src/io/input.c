@@ -67,6 +67,32 @@ iron_status iron__input_identify(const char *path, iron__input_identity *out, ir
     return IRON_OK;
 }
 
+iron_status iron__input_check_unchanged(const char *path, const iron__input_identity *before,
+                                        iron_error *err) {
+    const char *name = iron__path_shown(path);
+    iron__input_identity now;
+    iron__remote *remote;
+    iron_error why = {0};
+
+    if (before->kind != IRON_INPUT_REGULAR)
+        return IRON_OK;
+    if (iron__path_is_remote(path)) {
+        IRON_TRY(iron__remote_open(path, &remote, err));
+        return iron__remote_check_unchanged(remote, err);
+    }
+    if (iron__input_identify(path, &now, &why) != IRON_OK)
+        return iron__fail(err, IRON_E_IO, why.native,
+                          "cannot stat %.100s after reading: %s; it changed while being read", name,
+                          strerror(why.native));
+    IRON_FAIL_IF(now.bytes != before->bytes, err, IRON_E_IO,
+                 "%.100s has %" PRIu64 " bytes now, it had %" PRIu64
+                 " when it was opened; it changed while being read",
+                 name, now.bytes, before->bytes);
+    IRON_FAIL_IF(now.device != before->device || now.inode != before->inode, err, IRON_E_IO,
+                 "%.100s was replaced by another file while being read", name);
+    return IRON_OK;
+}
+
 /* A remote object is read like a pipe if the server does not serve ranges. */
 static iron_status open_remote(iron__input *in, iron_error *err) {
     IRON_TRY(iron__remote_open(in->path, &in->remote, err));

@@ -60,6 +60,12 @@ typedef struct iron__input_identity {
 
 iron_status iron__input_identify(const char *path, iron__input_identity *out, iron_error *err);
 
+/* Call after reading: an error if a regular file is no longer the one that was identified. One that
+ * became shorter has already caused an error; one that grew or was replaced has not, and what was
+ * read of it is a state that it never had or no longer has. */
+iron_status iron__input_check_unchanged(const char *path, const iron__input_identity *before,
+                                        iron_error *err);
+
 /* Opens in->path without waiting for the writer of a pipe; in->bytes must be set: the size, or
  * IRON_COUNT_UNKNOWN for what is to be read in order. Closing what is not open does nothing. */
 iron_status iron__input_open(iron__input *in, iron_error *err);

@@ -1,63 +1,598 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/remote.h"
+/*
+ * remote.c: remote objects: their names and credentials, opening them, retries, transfers of a
+ * whole object, and lists.
+ *
+ * An object is opened with a GET of its first 64 KiB and not with HEAD, which signed addresses and
+ * many servers refuse. The answer tells whether ranges are served (206 or 200), the size, and the
+ * version: ETag, or else Last-Modified. Every later response is compared with it.
+ */
+#include "io/remote_internal.h"
+
 #include "core/fail.h"
+#include "core/hash.h"
+#include "core/thread_pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define PIPE_BYTES     (1 << 20)
+#define PAGE_BYTES_MAX ((size_t)16 << 20)
+
+/* An address with credentials and the name that stands for it. */
+typedef struct alias {
+    struct alias *next;
+    char *name, *address;
+} alias;
+
+/* Everything that is kept until the process ends. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t opened;
+    alias *aliases;
+    iron__remote *remotes;
+} all = {.mutex = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
+
+/* Names. */
+
 bool iron__path_is_remote(const char *path) {
     return strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0 ||
            strncmp(path, "s3://", 5) == 0;
 }
-char *iron__remote_name(const char *address) { return strdup(address); }
-iron_status iron__remote_open(const char *name, iron__remote **out, iron_error *err) {
-    *out = NULL;
-    IRON_FAIL(err, IRON_E_UNSUPPORTED, "%.100s", name);
-}
-uint64_t iron__remote_bytes(const iron__remote *remote) {
-    (void)remote;
-    return 0;
-}
-bool iron__remote_has_ranges(const iron__remote *remote) {
-    (void)remote;
+
+/* Whether a query has a parameter whose name suggests a secret. */
+static bool has_secret(const char *query, size_t length) {
+    static const char *const words[] = {"sig", "token", "key", "credential", "password", "secret"};
+    const char *end = query + length;
+
+    while (query < end) {
+        size_t left = (size_t)(end - query);
+        const char *next = memchr(query, '&', left), *equals;
+        size_t parameter = next ? (size_t)(next - query) : left, name;
+
+        equals = memchr(query, '=', parameter);
+        name = equals ? (size_t)(equals - query) : parameter;
+        for (size_t at = 0; at < name; at++)
+            for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+                if (strlen(words[k]) <= name - at &&
+                    strncasecmp(query + at, words[k], strlen(words[k])) == 0)
+                    return true;
+        query += parameter + (next != NULL);
+    }
     return false;
 }
-uint64_t iron__remote_version(const iron__remote *remote) {
-    (void)remote;
-    return 0;
+
+/* The address without user, password, fragment and a query with secrets. */
+static char *without_credentials(const char *address) {
+    const char *start = strstr(address, "://") + 3, *path = start + strcspn(start, "/?#"), *user;
+    bool is_s3 = strncmp(address, "s3://", 5) == 0;
+    size_t rest = is_s3 ? strlen(path) : strcspn(path, "#"), query;
+    char *name = NULL;
+
+    user = memrchr(start, '@', (size_t)(path - start));
+    if (!is_s3) {
+        query = strcspn(path, "?#");
+        if (query < rest && has_secret(path + query + 1, rest - query - 1))
+            rest = query;
+    }
+    if (asprintf(&name, "%.*s%.*s%.*s", (int)(start - address), address,
+                 (int)(path - (user ? user + 1 : start)), user ? user + 1 : start, (int)rest,
+                 path) < 0)
+        return NULL;
+    return name;
 }
-iron_status iron__remote_read(iron__remote *remote, uint64_t at, void *to, size_t want, size_t *got,
-                              const atomic_bool *stop, iron_error *err) {
-    (void)remote;
-    (void)at;
-    (void)to;
-    (void)want;
-    (void)got;
-    (void)stop;
-    (void)err;
-    return IRON_E_UNSUPPORTED;
+
+static alias *find_alias(const char *name) {
+    alias *a = all.aliases;
+
+    while (a && strcmp(a->name, name) != 0)
+        a = a->next;
+    return a;
 }
-iron_status iron__remote_check_unchanged(iron__remote *remote, iron_error *err) {
-    (void)remote;
-    (void)err;
+
+/* Remembers the address under the name, or under name#2 ... if that stands for another one. */
+static alias *add_alias(const char *name, const char *address) {
+    alias *a = calloc(1, sizeof *a);
+    unsigned number = 2;
+
+    if (!a)
+        return NULL;
+    a->address = strdup(address);
+    a->name = strdup(name);
+    while (a->address && a->name && find_alias(a->name)) {
+        free(a->name);
+        if (asprintf(&a->name, "%s#%u", name, number++) < 0)
+            a->name = NULL;
+    }
+    if (!a->address || !a->name) {
+        free(a->address);
+        free(a->name);
+        free(a);
+        return NULL;
+    }
+    a->next = all.aliases;
+    all.aliases = a;
+    return a;
+}
+
+char *iron__remote_name(const char *address) {
+    char *name = strlen(address) < INT32_MAX ? without_credentials(address) : NULL, *out = NULL;
+    alias *a;
+
+    if (!name || strcmp(name, address) == 0) /* nothing to hide */
+        return name;
+    pthread_mutex_lock(&all.mutex);
+    for (a = all.aliases; a; a = a->next)
+        if (strcmp(a->address, address) == 0 || strcmp(a->name, address) == 0)
+            break;
+    if (!a)
+        a = add_alias(name, address);
+    out = a ? strdup(a->name) : NULL;
+    pthread_mutex_unlock(&all.mutex);
+    free(name);
+    return out;
+}
+
+/* Addresses. */
+
+static char *decode_percent(const char *text, size_t length) {
+    char *out = malloc(length + 1), *to = out;
+
+    for (size_t k = 0; out && k < length; k++) {
+        unsigned value;
+        char digits[3] = {0};
+
+        if (text[k] == '%' && k + 2 < length)
+            memcpy(digits, text + k + 1, 2);
+        if (strspn(digits, "0123456789abcdefABCDEF") == 2 && sscanf(digits, "%x", &value) == 1) {
+            *to++ = (char)value;
+            k += 2;
+        } else {
+            *to++ = text[k];
+        }
+    }
+    if (out)
+        *to = '\0';
+    return out;
+}
+
+/* The address as it is requested: without user and fragment, and with blanks and non-ASCII bytes
+ * after the host encoded, which libcurl refuses. */
+static char *request_url(const char *address, const char *host, const char *path) {
+    size_t length = strcspn(path, "#");
+    char *url = malloc(strlen(address) + 2 * length + 1), *to = url;
+
+    if (!url)
+        return NULL;
+    to += sprintf(to, "%s", strncmp(address, "https", 5) == 0 ? "https://" : "http://");
+    memcpy(to, host, (size_t)(path - host));
+    to += path - host;
+    for (size_t k = 0; k < length; k++) {
+        unsigned char c = (unsigned char)path[k];
+
+        if (c <= ' ' || c >= 0x7f)
+            to += sprintf(to, "%%%02X", c);
+        else
+            *to++ = (char)c;
+    }
+    *to = '\0';
+    return url;
+}
+
+/* Takes an http(s) address apart. False: out of memory. */
+static bool set_address(iron__remote *remote, const char *address) {
+    const char *start = strstr(address, "://") + 3, *path = start + strcspn(start, "/?#");
+    const char *at = memrchr(start, '@', (size_t)(path - start)), *colon;
+
+    remote->url = request_url(address, at ? at + 1 : start, path);
+    if (!at || !remote->url)
+        return remote->url != NULL;
+    colon = memchr(start, ':', (size_t)(at - start));
+    remote->user = decode_percent(start, (size_t)((colon ? colon : at) - start));
+    remote->password = decode_percent(colon ? colon + 1 : at, colon ? (size_t)(at - colon - 1) : 0);
+    return remote->user && remote->password;
+}
+
+static void destroy_remote(iron__remote *remote) {
+    if (!remote)
+        return;
+    free(remote->name);
+    free(remote->url);
+    free(remote->user);
+    free(remote->password);
+    free(remote->direct);
+    free(remote->whole);
+    iron__s3_access_free(&remote->access);
+    pthread_mutex_destroy(&remote->mutex);
+    free(remote);
+}
+
+/* A child of fork has its parent's objects, but must not use its sockets. */
+void iron__remote_before_fork(void) {
+    pthread_mutex_lock(&all.mutex);
+    iron__exchange_before_fork();
+}
+
+void iron__remote_after_fork(bool is_child) {
+    iron__exchange_after_fork(is_child);
+    for (iron__remote *r = all.remotes; is_child && r; r = r->next)
+        pthread_mutex_init(&r->mutex, NULL);
+    pthread_mutex_unlock(&all.mutex);
+}
+
+/* Opening. */
+
+static void set_version(iron__remote *remote, const iron__http_response *r) {
+    memcpy(remote->tag, r->tag, sizeof remote->tag);
+    memcpy(remote->modified, r->modified, sizeof remote->modified);
+    remote->version = iron__fnv(IRON_FNV_START, remote->tag, strlen(remote->tag) + 1);
+    if (!remote->tag[0])
+        remote->version = iron__fnv(remote->version, remote->modified, strlen(remote->modified));
+    remote->version = iron__fnv(remote->version, &remote->bytes, sizeof remote->bytes);
+}
+
+/* Asks for the start of the object and learns the rest from the response. */
+static iron_status ask(iron__remote *remote, iron_error *err) {
+    unsigned char *first = malloc(IRON_REMOTE_FIRST_BYTES);
+    iron__exchange x = {
+        .remote = remote, .kind = IRON_EXCHANGE_OPEN, .to = first, .room = IRON_REMOTE_FIRST_BYTES};
+    const iron__http_response *r = &x.response;
+    iron_status status;
+
+    if (!first)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s",
+                          remote->name);
+    status = iron__exchange_run(&x, err);
+    if (status != IRON_OK && r->status == 416) { /* an empty object has no first byte */
+        x.room = 0;
+        status = iron__exchange_run(&x, err);
+    }
+    if (status != IRON_OK)
+        goto done;
+    remote->has_ranges = r->status == 206 && r->range_total != IRON_COUNT_UNKNOWN;
+    remote->bytes = r->status == 206 ? r->range_total : r->content_length;
+    if (r->status == 200 && !x.is_full) { /* that was all of it */
+        remote->bytes = x.filled;
+        remote->has_ranges = true;
+        remote->whole = first;
+        first = NULL;
+    }
+    set_version(remote, r);
+    if (remote->has_ranges && !remote->whole)
+        iron__remote_cache_add(remote, first, x.filled);
+done:
+    free(first);
+    return status;
+}
+
+/* A remote object that is not open yet. */
+static iron_status create_remote(const char *name, iron__remote **out, iron_error *err) {
+    iron__remote *remote = calloc(1, sizeof *remote);
+    const char *address = name, *key;
+    iron_status status = IRON_OK;
+    char bucket[64];
+    alias *a;
+
+    if (!remote)
+        goto no_memory;
+    pthread_mutex_init(&remote->mutex, NULL);
+    remote->bytes = IRON_COUNT_UNKNOWN;
+    remote->name = strdup(name);
+    remote->is_s3 = strncmp(name, "s3://", 5) == 0;
+    a = find_alias(name);
+    if (a)
+        address = a->address;
+    if (!remote->name || (!remote->is_s3 && !set_address(remote, address)))
+        goto no_memory;
+    if (remote->is_s3) {
+        status = iron__s3_split(address, bucket, &key, err);
+        if (status == IRON_OK)
+            status = iron__s3_access_load(&remote->access, err);
+    }
+    if (status != IRON_OK) {
+        destroy_remote(remote);
+        return status;
+    }
+    *out = remote;
     return IRON_OK;
+no_memory:
+    destroy_remote(remote);
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", name);
 }
+
+static void remove_remote(iron__remote *remote) {
+    iron__remote **at = &all.remotes;
+
+    while (*at != remote)
+        at = &(*at)->next;
+    *at = remote->next;
+    destroy_remote(remote);
+}
+
+/* Finds the object, or adds one that this thread has to open. Waits while another thread opens it.
+ * With all.mutex held. */
+static iron_status find_remote(const char *name, iron__remote **out, iron_error *err) {
+    uint64_t hash = iron__fnv(IRON_FNV_START, name, strlen(name));
+
+    for (;;) {
+        iron__remote *remote = all.remotes;
+
+        while (remote && (remote->hash != hash || strcmp(remote->name, name) != 0))
+            remote = remote->next;
+        if (!remote) {
+            IRON_TRY(create_remote(name, &remote, err));
+            remote->hash = hash;
+            remote->next = all.remotes;
+            all.remotes = remote;
+            *out = remote;
+            return IRON_OK;
+        }
+        if (remote->is_ready) {
+            *out = remote;
+            return IRON_OK;
+        }
+        pthread_cond_wait(&all.opened, &all.mutex);
+    }
+}
+
+iron_status iron__remote_open(const char *address, iron__remote **out, iron_error *err) {
+    char *name = iron__remote_name(address);
+    iron__remote *remote = NULL;
+    iron_status status;
+
+    *out = NULL;
+    if (!name)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening an address");
+    status = iron__http_load(err);
+    pthread_mutex_lock(&all.mutex);
+    if (status == IRON_OK)
+        status = find_remote(name, &remote, err);
+    if (status == IRON_OK && !remote->is_ready) {
+        pthread_mutex_unlock(&all.mutex);
+        status = ask(remote, err);
+        pthread_mutex_lock(&all.mutex);
+        remote->is_ready = status == IRON_OK;
+        if (status != IRON_OK)
+            remove_remote(remote);
+        pthread_cond_broadcast(&all.opened);
+    }
+    pthread_mutex_unlock(&all.mutex);
+    free(name);
+    if (status == IRON_OK)
+        *out = remote;
+    return status;
+}
+
+uint64_t iron__remote_bytes(const iron__remote *remote) { return remote->bytes; }
+
+bool iron__remote_has_ranges(const iron__remote *remote) { return remote->has_ranges; }
+
+uint64_t iron__remote_version(const iron__remote *remote) { return remote->version; }
+
+const char *iron__remote_library(void) { return iron__http_library(); }
+
+iron_status iron__remote_check_unchanged(iron__remote *remote, iron_error *err) {
+    iron__exchange x = {.remote = remote, .kind = IRON_EXCHANGE_CHECK};
+
+    return iron__exchange_run(&x, err);
+}
+
+/* Whole transfers. */
+
+struct iron__remote_stream {
+    iron__remote *remote;
+    int fds[2];
+    pthread_t thread;
+    bool is_joined;
+    atomic_bool stop;
+    iron_status status; /* read after the thread has ended */
+    iron_error error;
+};
+
+static bool is_stream_wanted(void *context) {
+    const iron__remote_stream *stream = context;
+
+    return !atomic_load(&stream->stop);
+}
+
+/* Writes to the pipe; the thread blocks SIGPIPE. */
+static bool deliver(void *context, const void *data, size_t bytes) {
+    iron__remote_stream *stream = context;
+    const char *at = data;
+
+    while (bytes > 0) {
+        ssize_t count = write(stream->fds[1], at, bytes);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0) /* the reader has closed the pipe */
+            return false;
+        at += count;
+        bytes -= (size_t)count;
+    }
+    return true;
+}
+
+static void *stream_main(void *argument) {
+    iron__remote_stream *stream = argument;
+    iron__exchange x = {.remote = stream->remote,
+                        .kind = IRON_EXCHANGE_STREAM,
+                        .deliver = deliver,
+                        .is_wanted = is_stream_wanted,
+                        .context = stream};
+
+    stream->status = iron__exchange_run(&x, &stream->error);
+    close(stream->fds[1]);
+    return NULL;
+}
+
 iron_status iron__remote_stream_open(iron__remote *remote, iron__remote_stream **out, int *fd,
                                      iron_error *err) {
-    (void)remote;
-    (void)out;
-    (void)fd;
-    (void)err;
-    return IRON_E_UNSUPPORTED;
-}
-iron_status iron__remote_stream_check(iron__remote_stream *stream, iron_error *err) {
-    (void)stream;
-    (void)err;
+    iron__remote_stream *stream = calloc(1, sizeof *stream);
+    int code;
+
+    *out = NULL;
+    *fd = -1;
+    if (!stream)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s",
+                          remote->name);
+    stream->remote = remote;
+    if (pipe2(stream->fds, O_CLOEXEC) != 0) {
+        code = errno;
+        free(stream);
+        return iron__fail(err, IRON_E_IO, code, "cannot make a pipe for %.120s: %s", remote->name,
+                          strerror(code));
+    }
+    fcntl(stream->fds[0], F_SETPIPE_SZ, PIPE_BYTES); /* smaller ones are slower, not wrong */
+    code = iron__thread_start(&stream->thread, stream_main, stream);
+    if (code) {
+        close(stream->fds[0]);
+        close(stream->fds[1]);
+        free(stream);
+        return iron__fail(err, IRON_E_NOMEM, code, "cannot start a thread to read %.120s: %s",
+                          remote->name, strerror(code));
+    }
+    *out = stream;
+    *fd = stream->fds[0];
     return IRON_OK;
 }
-void iron__remote_stream_close(iron__remote_stream *stream) { (void)stream; }
-iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, iron_error *err) {
-    (void)prefix;
-    (void)names;
-    (void)count;
-    (void)err;
-    return IRON_E_UNSUPPORTED;
+
+iron_status iron__remote_stream_check(iron__remote_stream *stream, iron_error *err) {
+    if (!stream->is_joined)
+        pthread_join(stream->thread, NULL);
+    stream->is_joined = true;
+    if (stream->status != IRON_OK && err)
+        *err = stream->error;
+    return stream->status;
 }
-const char *iron__remote_library(void) { return NULL; }
+
+void iron__remote_stream_close(iron__remote_stream *stream) {
+    if (!stream)
+        return;
+    atomic_store(&stream->stop, true);
+    close(stream->fds[0]); /* a thread that writes to it is told so */
+    if (!stream->is_joined)
+        pthread_join(stream->thread, NULL);
+    free(stream);
+}
+
+/* Lists. */
+
+static iron_status page_url(const iron__remote *remote, const char *bucket, const char *prefix,
+                            const char *token, char **url, iron_error *err) {
+    char *coded_prefix = iron__s3_encode(prefix, false), *query = NULL;
+    char *coded_token = token ? iron__s3_encode(token, false) : NULL;
+    int length = -1;
+
+    *url = NULL;
+    if (coded_prefix && (!token || coded_token)) /* parameters in the order of their names */
+        length = asprintf(&query, "%s%s%slist-type=2&prefix=%s", token ? "continuation-token=" : "",
+                          token ? coded_token : "", token ? "&" : "", coded_prefix);
+    if (length >= 0)
+        *url = iron__s3_url(&remote->access, bucket, NULL, query);
+    if (length >= 0)
+        free(query);
+    free(coded_prefix);
+    free(coded_token);
+    return *url ? IRON_OK
+                : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
+                             remote->name);
+}
+
+/* Reads all pages. */
+static iron_status read_pages(iron__remote *remote, iron__s3_page *page, iron_error *err) {
+    iron__exchange x = {.remote = remote, .kind = IRON_EXCHANGE_PAGE, .room = PAGE_BYTES_MAX};
+    iron_status status;
+    const char *prefix;
+    char bucket[64];
+
+    IRON_TRY(iron__s3_split(remote->name, bucket, &prefix, err));
+    x.to = malloc(x.room);
+    if (!x.to)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
+                          remote->name);
+    do {
+        size_t before = page->count;
+        char *url;
+
+        status = page_url(remote, bucket, prefix, page->next, &url, err);
+        if (status != IRON_OK)
+            break;
+        x.url = url;
+        status = iron__exchange_run(&x, err);
+        free(url);
+        if (status == IRON_OK)
+            status = iron__s3_read_page(remote->name, (char *)x.to, x.filled, page, err);
+        if (status == IRON_OK && page->next && page->count == before)
+            status =
+                iron__fail(err, IRON_E_FORMAT, 0,
+                           "%.120s: the server's list of objects has an empty page", remote->name);
+    } while (status == IRON_OK && page->next);
+    free(x.to);
+    return status;
+}
+
+static int compare_keys(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Keys to names; keys that end in a slash are folders, as some tools make them. */
+static iron_status name_keys(const iron__remote *remote, iron__s3_page *page, char **names,
+                             size_t *count, iron_error *err) {
+    size_t bucket = strcspn(remote->name + 5, "/");
+
+    qsort(page->keys, page->count, sizeof *page->keys, compare_keys);
+    for (size_t k = 0; k < page->count; k++) {
+        if (page->keys[k][strlen(page->keys[k]) - 1] == '/')
+            continue;
+        if (asprintf(&names[*count], "s3://%.*s/%s", (int)bucket, remote->name + 5, page->keys[k]) <
+            0)
+            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
+                              remote->name);
+        (*count)++;
+    }
+    return IRON_OK;
+}
+
+iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, iron_error *err) {
+    iron__s3_page page = {.keys = NULL};
+    iron__remote *remote = NULL;
+    char *name = NULL;
+    iron_status status;
+
+    *names = NULL;
+    *count = 0;
+    IRON_TRY(iron__http_load(err));
+    IRON_FAIL_IF(strncmp(prefix, "s3://", 5) != 0, err, IRON_E_UNSUPPORTED,
+                 "%.120s: folders cannot be listed over HTTP; name the files", prefix);
+    name = iron__remote_name(prefix);
+    if (!name)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing objects");
+    pthread_mutex_lock(&all.mutex);
+    status = create_remote(name, &remote, err);
+    pthread_mutex_unlock(&all.mutex);
+    if (status == IRON_OK)
+        status = read_pages(remote, &page, err);
+    if (status == IRON_OK) {
+        *names = calloc(page.count ? page.count : 1, sizeof **names);
+        status = *names ? name_keys(remote, &page, *names, count, err)
+                        : iron__fail(err, IRON_E_NOMEM, ENOMEM,
+                                     "out of memory while listing %.120s", name);
+    }
+    if (status != IRON_OK && *names) {
+        for (size_t k = 0; k < *count; k++)
+            free((*names)[k]);
+        free(*names);
+        *names = NULL;
+        *count = 0;
+    }
+    iron__s3_page_free(&page);
+    destroy_remote(remote);
+    free(name);
+    return status;
+}

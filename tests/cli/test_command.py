@@ -70,7 +70,13 @@ class Help(IronTest):
 
     def test_info(self):
         self.assertTrue(self.succeeds("info").text)
-        self.assertIsInstance(self.json("info"), dict)
+        info = self.json("info")
+        self.assertIsInstance(info, dict)
+        self.assertEqual([c["name"] for c in info["codecs"]],
+                         ["zstd", "gzip", "xz", "lz4", "snappy"])
+        for library in [*info["codecs"], info["remote"]]:
+            self.assertIsInstance(library["available"], bool)
+            self.assertTrue(library["library"] and library["package"])
 
     def test_selftest(self):
         """CPU only; the CTest test `selftest` covers all devices and takes half a minute."""

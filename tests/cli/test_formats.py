@@ -18,7 +18,7 @@ MEGATRON_CODES = {"u8": 1, "i32": 4, "i64": 5, "u16": 8}
 LITPKDS_CODES = {"u8": 1, "i32": 4, "i64": 5, "u16": 8}
 LLMC_KINDS = {"u16": (20240520, 1), "u32": (20240801, 7)}
 SNIFF_KEYS = {"file", "format", "dtype", "is_guess", "bytes", "data_offset", "tokens", "documents",
-              "reasons", "problem"}
+              "compression", "rows", "columns", "reasons", "problem"}
 
 
 def width(dtype: str) -> int:

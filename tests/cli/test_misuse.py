@@ -52,15 +52,6 @@ def safetensors() -> bytes:
     return struct.pack("<Q", len(header)) + header + BODY[:5120]
 
 
-def parquet(end=b"PAR1") -> bytes:
-    return b"PAR1\x15\x04\x15\x80\x01\x15\x80\x01L\x15" + BODY + struct.pack("<I", 90) + end
-
-
-def arrow_stream() -> bytes:
-    return (b"\xff\xff\xff\xff" + struct.pack("<IIHHHHHHi", 240, 16, 0, 10, 14, 6, 5, 8, 10)
-            + BODY)
-
-
 def bmp() -> bytes:
     size = 54 + len(BODY)
     return (b"BM" + struct.pack("<IHHI", size, 0, 0, 54)
@@ -86,18 +77,9 @@ LONG_OBJECT = [{"text": f"line {k}", "ids": list(range(k, k + 40))} for k in ran
 
 # name, bytes, what the message must say
 CONTAINERS = [
-    ("gzip", gzip.compress(BODY, 6, mtime=1), "is a gzip file"),
-    ("gzip, fastest", gzip.compress(BODY, 1, mtime=0), "is a gzip file"),
-    ("gzip, stored", gzip.compress(random.Random(5).randbytes(9000), 0, mtime=0), "is a gzip file"),
-    ("gzip with a name", b"\x1f\x8b\x08\x08\0\0\0\0\0\3train.bin\0" + gzip.compress(BODY)[10:],
-     "is a gzip file"),
-    ("gzip of nothing", gzip.compress(b"", mtime=0), "is a gzip file"),
     ("bzip2", bz2.compress(BODY), "is a bzip2 file"),
     ("bzip2 of nothing", bz2.compress(b""), "is a bzip2 file"),
-    ("xz", lzma.compress(BODY), "is an xz file"),
-    ("lzma", lzma.compress(BODY, lzma.FORMAT_ALONE), "is an xz file"),
-    ("zstd", b"\x28\xb5\x2f\xfd\x04\x58" + BODY, "is a zstd file"),
-    ("lz4", b"\x04\x22\x4d\x18\x64\x40\xa7" + BODY, "is an lz4 file"),
+    ("lzma", lzma.compress(BODY, lzma.FORMAT_ALONE), "is an lzma file"),
     ("zip", zipfile_of("tokens.bin"), "is a zip archive"),
     ("npz", zipfile_of("arr_0.npy"), "is a zip archive"),
     ("torch .pt", zipfile_of("archive/data.pkl"), "is a zip archive"),
@@ -107,10 +89,6 @@ CONTAINERS = [
     ("tar, ustar", tar_of(tarfile.USTAR_FORMAT), "is a tar archive"),
     ("tar, GNU", tar_of(tarfile.GNU_FORMAT), "is a tar archive"),
     ("tar, pax", tar_of(tarfile.PAX_FORMAT), "is a tar archive"),
-    ("parquet", parquet(), "is a Parquet file"),
-    ("parquet, cut off", parquet(end=b""), "is a Parquet file"),
-    ("arrow file", b"ARROW1\0\0" + BODY + b"ARROW1", "is an Arrow file"),
-    ("arrow stream", arrow_stream(), "is an Arrow file"),
     ("avro", b"Obj\1\4\x16avro.schema\x14{}" + BODY, "is an Avro file"),
     ("HDF5", b"\x89HDF\r\n\x1a\n\0\0\0\0" + BODY, "is an HDF5 file"),
     ("HDF5 behind a user block", bytes(512) + b"\x89HDF\r\n\x1a\n\0\0" + BODY, "is an HDF5 file"),
@@ -229,7 +207,7 @@ LEGITIMATE = [
 
 class Containers(IronTest):
     def test_refused_by_name(self):
-        self.assertGreaterEqual(len(CONTAINERS), 50)
+        self.assertGreaterEqual(len(CONTAINERS), 40)
         for name, data, says in CONTAINERS:
             even = data + bytes(len(data) % 2)  # the size must not be the reason
             for content in {data, even} if says != "is a pickle" else {data}:
@@ -238,13 +216,12 @@ class Containers(IronTest):
                     self.refused("sum", "file", "--dtype", "u16", says=f"file {says}.*--format raw")
 
     def test_by_every_reader(self):
-        data = gzip.compress(BODY)
-        self.write("tokens.bin", data)
+        self.write("tokens.bin", bz2.compress(BODY))
         for args in (["sum", "--stream"], ["stat", "--vocab", 9], ["feed"], ["diff", "tokens.bin"],
                      ["push", "http://127.0.0.1:9/v1/engines/x"]):
             with self.subTest(command=args[0]):
-                self.refused(args[0], "tokens.bin", *args[1:], "--dtype", "u8", says="gzip file")
-        self.refused("sum", "tokens.bin", says="gzip file")  # before the missing --dtype
+                self.refused(args[0], "tokens.bin", *args[1:], "--dtype", "u8", says="bzip2 file")
+        self.refused("sum", "tokens.bin", says="bzip2 file")  # before the missing --dtype
         self.write("meta.pkl", pickle.dumps(OBJECT, 1))
         self.refused("sum", "meta.pkl", "--dtype", "u8", says="is a pickle")
 
@@ -400,7 +377,7 @@ class Folders(IronTest):
                   warning=r"skipped 2 files that are not tokens: d/meta.pkl \(a pickle\), "
                           r"d/prepare.py \(text\)")
         self.write("d/readme.md", b"# tokens\n")
-        self.write("d/val.bin.gz", gzip.compress(BODY))
+        self.write("d/val.jsonl.gz", gzip.compress(b'{"text": "some text"}\n' * 99))
         self.write("d/info.json", b"{}")
         self.write("d/empty.lock", b"")
         self.write("d/old.pkl", b"no pickle at all\0\1")
@@ -415,12 +392,12 @@ class Folders(IronTest):
             self.assertIn("warning: skipped", result.message)
 
     def test_refused_when_nothing_is_left(self):
-        self.write("hf/data-00000-of-00001.arrow", arrow_stream())
-        self.write("hf/state.json", b'{"_data_files": []}')
+        self.write("h5/train.h5", b"\x89HDF\r\n\x1a\n\0\0\0\0" + BODY)
+        self.write("h5/readme.txt", b"tokens of a corpus\n")
         for args in ([], ["--stream"]):
-            self.refused("sum", "hf", "--dtype", "u16", *args,
-                         says="directory hf has no token files: data-00000-of-00001.arrow is an Arrow "
-                              "file, not tokens; neither are the others")
+            self.refused("sum", "h5", "--dtype", "u16", *args,
+                         says="directory h5 has no token files: train.h5 is an HDF5 file, not tokens; "
+                              "neither are the others")
         self.write("one/a.npz", zipfile_of("arr_0.npy"))
         self.refused("stat", "one", "--vocab", 9, "--dtype", "u16",
                      says="no token files: a.npz is a zip archive")
@@ -460,12 +437,12 @@ class Folders(IronTest):
                                        "*").text.splitlines()[0], self.lines("train-2.bin").strip())
 
     def test_choosing_containers_with_format_raw(self):
-        data = gzip.compress(BODY)
-        self.write("z/a.gz", data)
-        self.refused("sum", "z", "--dtype", "u8", "--include", "*.gz", says="is a gzip file")
-        result = self.succeeds("sum", "z", "--dtype", "u8", "--include", "*.gz", "--format", "raw")
+        data = bz2.compress(BODY)
+        self.write("z/a.bz2", data)
+        self.refused("sum", "z", "--dtype", "u8", "--include", "*.bz2", says="is a bzip2 file")
+        result = self.succeeds("sum", "z", "--dtype", "u8", "--include", "*.bz2", "--format", "raw")
         self.assertTrue(result.text.startswith(oracle.seal(list(data))))
-        self.refused("sum", "z", "--dtype", "u8", "--format", "raw", says="is a gzip file")
+        self.refused("sum", "z", "--dtype", "u8", "--format", "raw", says="is a bzip2 file")
 
     def test_text_in_a_folder_of_bytes(self):
         self.write("t/a.txt", text("the quick brown fox\n"))

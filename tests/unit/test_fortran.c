@@ -5,7 +5,7 @@
  * of both orders.
  */
 #define TILE_BYTES ((size_t)1024)
-#include "formats/source.c"
+#include "formats/fortran.c"
 
 #include "place.h"
 #include "support.h"
@@ -49,21 +49,60 @@ static iron__format_layout write_array(iron_dtype dtype, uint64_t *shape, unsign
             rest /= shape[d - 1];
         }
         memcpy(data + HEADER + place_of * width, &k, width);
-        assert_int_equal(fortran_place(&l, k), place_of);
+        assert_int_equal(iron__fortran_place(&l, k), place_of);
     }
     file_write(name.path, data, (size_t)l.bytes);
     free(data);
     return l;
 }
 
-static void assert_tokens(fortran_reader *reader, const iron__format_layout *l, uint64_t first,
+/* The tiles of an array, as a source reads them. */
+typedef struct array_reader {
+    iron__format_layout *layout;
+    iron__blocks_owner owner;
+    iron__blocks_range blocks;
+} array_reader;
+
+static iron_status fill_tile(void *context, uint64_t index, iron__block *block,
+                             const atomic_bool *stop, iron_error *err) {
+    const iron__table *table = context;
+    iron__input in = {.path = name.path, .fd = -1};
+    iron_status status = iron__input_open(&in, err);
+
+    if (status == IRON_OK)
+        status = table->kind->decode(table, &in, (size_t)index, true, block, stop, err);
+    iron__input_close(&in);
+    return status;
+}
+
+static void reader_open(array_reader *r, iron__format_layout *l) {
+    iron_error err;
+
+    assert_ok(iron__fortran_table(l, "array", &err), &err);
+    r->layout = l;
+    r->owner = (iron__blocks_owner){l->table->block_count, fill_tile, NULL, l->table};
+    r->blocks = (iron__blocks_range){NULL, &r->owner, 0};
+    assert_ok(iron__blocks_create(2, &r->blocks.cache, &err), &err);
+}
+
+static void reader_close(array_reader *r) {
+    iron__blocks_destroy(r->blocks.cache);
+    iron__table_destroy(r->layout->table);
+}
+
+static iron_status read_array(const array_reader *r, uint64_t first, void *to, size_t count,
+                              iron_error *err) {
+    return iron__table_read(r->layout->table, NULL, &r->blocks, first, to, count, NULL, err);
+}
+
+static void assert_tokens(const array_reader *reader, const iron__format_layout *l, uint64_t first,
                           size_t count) {
     size_t width = iron_dtype_bytes(l->dtype);
     unsigned char *got = grab(count * width + 1);
     iron_error err;
 
     got[count * width] = 0xAB;
-    assert_ok(fortran_read(reader, l, name.path, first, got, count, NULL, &err), &err);
+    assert_ok(read_array(reader, first, got, count, &err), &err);
     for (size_t k = 0; k < count; k++) {
         uint64_t want = first + k;
 
@@ -76,7 +115,6 @@ static void assert_tokens(fortran_reader *reader, const iron__format_layout *l, 
 static void random_arrays(void **state) {
     static const iron_dtype dtypes[] = {IRON_DTYPE_U8, IRON_DTYPE_U16, IRON_DTYPE_U32,
                                         IRON_DTYPE_I64};
-    iron_error err;
     rng r = {5};
 
     (void)state;
@@ -84,21 +122,20 @@ static void random_arrays(void **state) {
         iron_dtype dtype = dtypes[round % 4];
         unsigned dimensions = 2 + (unsigned)rng_below(&r, 3);
         uint64_t shape[4] = {2 + rng_below(&r, 300)};
-        fortran_reader *reader = NULL;
         iron__format_layout l;
+        array_reader reader;
 
         for (unsigned d = 1; d < dimensions; d++)
             shape[d] = 2 + rng_below(&r, dimensions == 2 ? 70 : 4);
         l = write_array(dtype, shape, dimensions);
-        assert_ok(iron__fortran_check(&l, "array", &err), &err);
-        assert_ok(fortran_reader_create(&reader, &err), &err);
-        assert_tokens(reader, &l, 0, (size_t)l.tokens);
+        reader_open(&reader, &l);
+        assert_tokens(&reader, &l, 0, (size_t)l.tokens);
         for (int k = 0; k < 10; k++) {
             uint64_t first = rng_below(&r, l.tokens);
 
-            assert_tokens(reader, &l, first, (size_t)rng_below(&r, l.tokens - first + 1));
+            assert_tokens(&reader, &l, first, (size_t)rng_below(&r, l.tokens - first + 1));
         }
-        fortran_reader_destroy(reader);
+        reader_close(&reader);
     }
 }
 
@@ -109,28 +146,30 @@ static void rows_that_do_not_fit(void **state) {
     iron_error err;
 
     (void)state;
-    assert_ok(iron__fortran_check(&l, "array", &err), &err);
+    assert_ok(iron__fortran_table(&l, "array", &err), &err);
+    iron__table_destroy(l.table);
+    l.table = NULL;
     shape[1]++;
     l.tokens = 2 * shape[1];
-    assert_refused(iron__fortran_check(&l, "array", &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(iron__fortran_table(&l, "array", &err), IRON_E_UNSUPPORTED, &err);
     assert_says(&err, "numpy.ascontiguousarray");
 }
 
 static void files_that_shrink(void **state) {
     uint64_t shape[2] = {50, 9};
     iron__format_layout l = write_array(IRON_DTYPE_U16, shape, 2);
-    fortran_reader *reader = NULL;
+    array_reader reader;
     unsigned char got[900];
     iron_error err;
 
     (void)state;
-    assert_ok(fortran_reader_create(&reader, &err), &err);
+    reader_open(&reader, &l);
     assert_int_equal(truncate(name.path, (off_t)l.bytes - 1), 0);
-    assert_refused(fortran_read(reader, &l, name.path, 0, got, 450, NULL, &err), IRON_E_IO, &err);
+    assert_refused(read_array(&reader, 0, got, 450, &err), IRON_E_IO, &err);
     assert_says(&err, "cut while being read");
     assert_int_equal(unlink(name.path), 0);
-    assert_refused(fortran_read(reader, &l, name.path, 400, got, 1, NULL, &err), IRON_E_IO, &err);
-    fortran_reader_destroy(reader);
+    assert_refused(read_array(&reader, 400, got, 1, &err), IRON_E_IO, &err);
+    reader_close(&reader);
 }
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * remote_internal.h: what the files behind remote.h share. From the bottom: http.c runs one request
+ * with libcurl; s3.c turns an s3:// address into signed requests and reads lists of objects;
+ * exchange.c knows what responses mean, and retries; remote.c has addresses, objects and whole
+ * transfers; remote_cache.c answers reads from ranges that its threads fetch.
+ */
+#ifndef IRON_IO_REMOTE_INTERNAL_H
+#define IRON_IO_REMOTE_INTERNAL_H
+
+#include "io/remote.h"
+
+#include <pthread.h>
+#include <time.h>
+
+/* http.c: the numbers of libcurl that are used (tests/unit/test_remote.c compares them with its
+ * header). */
+enum {
+    IRON_CURLOPT_WRITEDATA = 10001,
+    IRON_CURLOPT_URL = 10002,
+    IRON_CURLOPT_ERRORBUFFER = 10010,
+    IRON_CURLOPT_WRITEFUNCTION = 20011,
+    IRON_CURLOPT_USERAGENT = 10018,
+    IRON_CURLOPT_LOW_SPEED_LIMIT = 19,
+    IRON_CURLOPT_LOW_SPEED_TIME = 20,
+    IRON_CURLOPT_HTTPHEADER = 10023,
+    IRON_CURLOPT_HEADERDATA = 10029,
+    IRON_CURLOPT_FOLLOWLOCATION = 52,
+    IRON_CURLOPT_CAINFO = 10065,
+    IRON_CURLOPT_MAXREDIRS = 68,
+    IRON_CURLOPT_HEADERFUNCTION = 20079,
+    IRON_CURLOPT_HTTP_VERSION = 84,
+    IRON_CURLOPT_CAPATH = 10097,
+    IRON_CURLOPT_BUFFERSIZE = 98,
+    IRON_CURLOPT_NOSIGNAL = 99,
+    IRON_CURLOPT_CONNECTTIMEOUT_MS = 156,
+    IRON_CURLOPT_USERNAME = 10173,
+    IRON_CURLOPT_PASSWORD = 10174,
+    IRON_CURLOPT_PROTOCOLS = 181,
+    IRON_CURLOPT_REDIR_PROTOCOLS = 182,
+    IRON_CURLOPT_PATH_AS_IS = 234,
+    IRON_CURLINFO_EFFECTIVE_URL = 0x100001,
+    IRON_CURLINFO_REDIRECT_COUNT = 0x200014,
+    IRON_CURL_HTTP_VERSION_1_1 = 2,
+    IRON_CURLPROTO_HTTP = 1,
+    IRON_CURLPROTO_HTTPS = 2,
+    IRON_CURLMSG_DONE = 1,
+    IRON_CURL_GLOBAL_DEFAULT = 3,
+    IRON_CURL_ERROR_SIZE = 256,
+    IRON_CURLE_OK = 0,
+    IRON_CURLE_COULDNT_RESOLVE_PROXY = 5,
+    IRON_CURLE_COULDNT_RESOLVE_HOST = 6,
+    IRON_CURLE_COULDNT_CONNECT = 7,
+    IRON_CURLE_PARTIAL_FILE = 18,
+    IRON_CURLE_OPERATION_TIMEDOUT = 28,
+    IRON_CURLE_SSL_CONNECT_ERROR = 35,
+    IRON_CURLE_GOT_NOTHING = 52,
+    IRON_CURLE_SEND_ERROR = 55,
+    IRON_CURLE_RECV_ERROR = 56,
+    IRON_CURLE_PEER_FAILED_VERIFICATION = 60,
+    IRON_CURLE_SSL_CACERT_BADFILE = 77
+};
+
+/* libcurl's message about a finished transfer. */
+typedef struct iron__curl_message {
+    int kind;
+    void *easy;
+    union {
+        void *whatever;
+        int result;
+    } data;
+} iron__curl_message;
+
+#define IRON_HTTP_TAG_BYTES 256 /* longer ETags are ignored */
+
+/* What the header of a response says; fields that are missing are IRON_COUNT_UNKNOWN or empty. */
+typedef struct iron__http_response {
+    unsigned status;         /* 0: there was no response */
+    uint64_t content_length; /* as announced */
+    bool is_chunked;
+    uint64_t range_first, range_last, range_total; /* of Content-Range; total alone for 416 */
+    bool has_bad_range;                            /* a Content-Range that cannot be read */
+    uint64_t retry_after_s;
+    char tag[IRON_HTTP_TAG_BYTES]; /* ETag */
+    char modified[64];             /* Last-Modified */
+    char region[32];               /* x-amz-bucket-region */
+    char code[64];                 /* of S3's error document */
+    char message[1024];            /* the start of an error's body */
+    size_t message_bytes;
+    bool is_stopped; /* by the body function, or because nobody wants it any more */
+    int curl_code;
+    char curl_text[IRON_CURL_ERROR_SIZE];
+    char *redirected; /* the address that answered, if it is another one; freed by the caller */
+} iron__http_response;
+
+/* One line of a header; a status line starts a new response. */
+void iron__http_header_line(iron__http_response *response, const char *line, size_t bytes);
+
+#define IRON_HTTP_LINES_MAX 8u
+
+typedef struct iron__http_request {
+    const char *url;
+    const char *user, *password; /* NULL: none */
+    const char *lines[IRON_HTTP_LINES_MAX];
+    unsigned line_count;
+    bool follows; /* redirects */
+    /* Takes a part of the body of a response below 300; false stops the transfer. */
+    bool (*body)(void *context, const iron__http_response *response, const void *data,
+                 size_t bytes);
+    /* Asked often; false stops the transfer. */
+    bool (*is_wanted)(void *context);
+    void *context;
+} iron__http_request;
+
+/* Loads libcurl at the first call. */
+iron_status iron__http_load(iron_error *err);
+const char *iron__http_library(void);
+
+/* A connection serves one request at a time, and keeps its sockets open for the next one. */
+typedef struct iron__http_connection iron__http_connection;
+
+iron__http_connection *iron__http_connection_create(void); /* NULL: out of memory */
+void iron__http_connection_destroy(iron__http_connection *connection);
+
+/* Runs a request. response->curl_code says how it went. */
+void iron__http_run(iron__http_connection *connection, const iron__http_request *request,
+                    iron__http_response *response);
+
+/* s3.c */
+
+typedef struct iron__s3_access {
+    char *key, *secret, *token; /* NULL: requests are not signed */
+    char *region;
+    char *endpoint; /* NULL: Amazon's */
+} iron__s3_access;
+
+/* From the environment and the files of the AWS tools. */
+iron_status iron__s3_access_load(iron__s3_access *access, iron_error *err);
+void iron__s3_access_free(iron__s3_access *access);
+
+/* "s3://bucket/key", taken apart; key is the rest of the address, byte by byte. */
+iron_status iron__s3_split(const char *name, char bucket[64], const char **key, iron_error *err);
+
+/* The URL of an object, or with a query that of its bucket; from malloc, NULL: out of memory. */
+char *iron__s3_url(const iron__s3_access *access, const char *bucket, const char *key,
+                   const char *query);
+
+/* Percent-encodes by the rules of S3: all but letters, digits, - . _ ~ and, in a path, slashes. */
+char *iron__s3_encode(const char *text, bool is_path);
+
+typedef struct iron__s3_header {
+    const char *name, *value; /* lowercase; in order of their names */
+} iron__s3_header;
+
+typedef struct iron__s3_signing {
+    const char *path, *query; /* encoded as they are sent */
+    const iron__s3_header *headers;
+    unsigned count;
+    const char *time; /* 20130524T000000Z */
+    const char *region, *key, *secret;
+} iron__s3_signing;
+
+/* The value of the header Authorization (signature version 4) of a GET without a body; from malloc,
+ * NULL: out of memory. */
+char *iron__s3_authorization(const iron__s3_signing *signing);
+
+/* The header lines of a GET of this URL at this time, from malloc; without a key there are none. */
+iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t now,
+                          char *lines[IRON_HTTP_LINES_MAX], unsigned *count, iron_error *err);
+
+/* A page of a list of objects. */
+typedef struct iron__s3_page {
+    char **keys;
+    size_t count, room;
+    char *next; /* the token of the next page; NULL: this is the last */
+} iron__s3_page;
+
+/* Appends a page's keys. */
+iron_status iron__s3_read_page(const char *name, const char *xml, size_t bytes, iron__s3_page *page,
+                               iron_error *err);
+void iron__s3_page_free(iron__s3_page *page);
+
+void iron__sha256(const void *data, size_t bytes, unsigned char digest[32]);
+
+/* remote.c */
+
+struct iron__remote {
+    struct iron__remote *next; /* in the list of all */
+    char *name;
+    uint64_t hash;               /* of the name */
+    char *url, *user, *password; /* of an http(s) address */
+    bool is_s3;
+    iron__s3_access access;
+    pthread_mutex_t mutex; /* of `direct` */
+    char *direct;          /* where the address redirects to; NULL: it does not */
+    bool is_ready;         /* opened: what follows does not change any more */
+    uint64_t bytes, version;
+    bool has_ranges;
+    char tag[IRON_HTTP_TAG_BYTES];
+    char modified[64];
+    unsigned char *whole; /* a small object that was read when it was opened; else NULL */
+    atomic_bool is_changed;
+    struct iron__remote_cursor *cursors; /* remote_cache.c */
+};
+
+/* exchange.c */
+
+/* What is wanted from an object. */
+typedef enum iron__exchange_kind {
+    IRON_EXCHANGE_OPEN,   /* whatever the server has: a range, or the start of the whole */
+    IRON_EXCHANGE_RANGE,  /* exactly `room` bytes from `at` on */
+    IRON_EXCHANGE_CHECK,  /* the header alone */
+    IRON_EXCHANGE_STREAM, /* the whole, handed to `deliver` */
+    IRON_EXCHANGE_PAGE    /* the whole, at most `room` bytes */
+} iron__exchange_kind;
+
+typedef struct iron__exchange {
+    iron__remote *remote;
+    const char *url; /* instead of the object's; NULL: the object's */
+    iron__exchange_kind kind;
+    uint64_t at;
+    unsigned char *to;
+    size_t room, filled;
+    bool (*deliver)(void *context, const void *data, size_t bytes);
+    bool (*is_wanted)(void *context);
+    void *context;
+    bool is_checked;  /* the response is what was asked for */
+    bool was_direct;  /* the address that a redirect led to was refused */
+    bool has_region;  /* the bucket's region was learnt from a response */
+    bool is_full;     /* there is more than `room` */
+    bool has_changed; /* the response is of another version */
+    bool is_odd;      /* the response is not what was asked for */
+    iron__http_response response;
+} iron__exchange;
+
+/* Runs an exchange, with retries. IRON_E_CANCELLED: nobody wants it any more. */
+iron_status iron__exchange_run(iron__exchange *exchange, iron_error *err);
+
+/* The first wait between tries, 200; each further one is three times as long. Tests set less. */
+extern atomic_uint iron__remote_backoff_ms;
+
+void iron__exchange_before_fork(void);
+void iron__exchange_after_fork(bool is_child);
+void iron__remote_before_fork(void);
+void iron__remote_after_fork(bool is_child);
+
+/* remote_cache.c: the start of an object, read when it was opened, is kept. */
+void iron__remote_cache_add(iron__remote *remote, const void *data, size_t bytes);
+#define IRON_REMOTE_FIRST_BYTES ((size_t)64 * 1024)
+
+#endif

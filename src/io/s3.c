@@ -1,0 +1,837 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * s3.c: what S3 adds to HTTP: addresses of buckets, credentials as the AWS tools find them,
+ * signatures (version 4) and lists of objects.
+ *
+ * Requests are signed here and not by libcurl, whose own signing (CURLOPT_AWS_SIGV4) has orders of
+ * headers and encodings that differ from version to version. The signature covers host and x-amz-*
+ * headers; a range may be asked for without being signed.
+ *
+ * Keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), else from the
+ * profile AWS_PROFILE ("default") of ~/.aws/credentials or ~/.aws/config. Without keys, requests
+ * are not signed, which is right for public buckets.
+ */
+#include "io/remote_internal.h"
+
+#include "core/fail.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* SHA-256 (FIPS 180-4) and HMAC (RFC 2104). */
+
+static uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
+
+static void sha256_block(uint32_t state[8], const unsigned char *block) {
+    static const uint32_t k[64] = {
+        0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+        0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+        0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+        0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+        0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+        0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+        0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+        0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+        0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+        0xc67178f2};
+    uint32_t w[64], s[8];
+
+    for (unsigned t = 0; t < 16; t++)
+        w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
+               (uint32_t)block[4 * t + 2] << 8 | block[4 * t + 3];
+    for (unsigned t = 16; t < 64; t++) {
+        uint32_t a = w[t - 15], b = w[t - 2];
+
+        w[t] = w[t - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[t - 7] +
+               (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+    }
+    memcpy(s, state, sizeof s);
+    for (unsigned t = 0; t < 64; t++) {
+        uint32_t sum1 = rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25);
+        uint32_t sum0 = rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22);
+        uint32_t t1 = s[7] + sum1 + ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[t] + w[t];
+        uint32_t t2 = sum0 + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+
+        memmove(s + 1, s, 7 * sizeof s[0]);
+        s[4] += t1;
+        s[0] = t1 + t2;
+    }
+    for (unsigned j = 0; j < 8; j++)
+        state[j] += s[j];
+}
+
+void iron__sha256(const void *data, size_t bytes, unsigned char digest[32]) {
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    const unsigned char *at = data;
+    unsigned char last[128] = {0};
+    uint64_t bits = (uint64_t)bytes * 8;
+    size_t left = bytes % 64, tail = left < 56 ? 64 : 128;
+
+    for (size_t k = 0; k < bytes / 64; k++)
+        sha256_block(state, at + 64 * k);
+    if (left > 0)
+        memcpy(last, at + (bytes - left), left);
+    last[left] = 0x80;
+    for (unsigned k = 0; k < 8; k++)
+        last[tail - 1 - k] = (unsigned char)(bits >> 8 * k);
+    for (size_t k = 0; k < tail; k += 64)
+        sha256_block(state, last + k);
+    for (unsigned k = 0; k < 32; k++)
+        digest[k] = (unsigned char)(state[k / 4] >> 8 * (3 - k % 4));
+}
+
+/* A key of at most 64 bytes and a text of any length. False: out of memory. */
+static bool hmac(const void *key, size_t key_bytes, const char *text, unsigned char out[32]) {
+    size_t bytes = strlen(text);
+    unsigned char *inner = malloc(64 + bytes), outer[64 + 32], hashed[32];
+
+    if (!inner)
+        return false;
+    if (key_bytes > 64) {
+        iron__sha256(key, key_bytes, hashed);
+        key = hashed;
+        key_bytes = sizeof hashed;
+    }
+    memset(inner, 0, 64);
+    memcpy(inner, key, key_bytes);
+    for (unsigned k = 0; k < 64; k++) {
+        outer[k] = inner[k] ^ 0x5c;
+        inner[k] ^= 0x36;
+    }
+    memcpy(inner + 64, text, bytes);
+    iron__sha256(inner, 64 + bytes, outer + 64);
+    iron__sha256(outer, sizeof outer, out);
+    free(inner);
+    return true;
+}
+
+static void write_hex(const unsigned char digest[32], char hex[65]) {
+    for (unsigned k = 0; k < 32; k++)
+        snprintf(hex + 2 * (size_t)k, 3, "%02x", digest[k]);
+}
+
+/* Text that grows; `text` is NULL after a failed allocation, and stays so. */
+typedef struct buffer {
+    char *text;
+    size_t length, room;
+    bool has_failed;
+} buffer;
+
+static void add_bytes(buffer *b, const char *text, size_t length) {
+    if (b->has_failed)
+        return;
+    if (b->room - b->length < length + 1) {
+        size_t room = 2 * b->room + length + 64;
+        char *larger = realloc(b->text, room);
+
+        if (!larger) {
+            free(b->text);
+            *b = (buffer){.has_failed = true};
+            return;
+        }
+        b->text = larger;
+        b->room = room;
+    }
+    memcpy(b->text + b->length, text, length);
+    b->length += length;
+    b->text[b->length] = '\0';
+}
+
+static void add(buffer *b, const char *text) { add_bytes(b, text, strlen(text)); }
+
+static void add_encoded(buffer *b, const char *text, bool is_path) {
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool is_plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                        (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+        char code[4];
+
+        if (is_plain || (is_path && c == '/')) {
+            add_bytes(b, text, 1);
+        } else {
+            snprintf(code, sizeof code, "%%%02X", c);
+            add(b, code);
+        }
+    }
+}
+
+char *iron__s3_encode(const char *text, bool is_path) {
+    buffer b = {0};
+
+    add(&b, "");
+    add_encoded(&b, text, is_path);
+    return b.text;
+}
+
+/* Signatures. */
+
+#define SERVICE "s3"
+/* SHA-256 of an empty body. */
+#define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+static void add_names(buffer *b, const iron__s3_signing *s) {
+    for (unsigned k = 0; k < s->count; k++) {
+        add(b, k > 0 ? ";" : "");
+        add(b, s->headers[k].name);
+    }
+}
+
+/* The hash of the canonical request; false: out of memory. */
+static bool hash_request(const iron__s3_signing *s, char hex[65]) {
+    unsigned char digest[32];
+    buffer b = {0};
+
+    add(&b, "GET\n");
+    add(&b, s->path);
+    add(&b, "\n");
+    add(&b, s->query);
+    add(&b, "\n");
+    for (unsigned k = 0; k < s->count; k++) {
+        add(&b, s->headers[k].name);
+        add(&b, ":");
+        add(&b, s->headers[k].value);
+        add(&b, "\n");
+    }
+    add(&b, "\n");
+    add_names(&b, s);
+    add(&b, "\n" EMPTY_HASH);
+    if (b.has_failed)
+        return false;
+    iron__sha256(b.text, b.length, digest);
+    write_hex(digest, hex);
+    free(b.text);
+    return true;
+}
+
+/* The key of the day, region and service signs the text. */
+static bool sign_text(const iron__s3_signing *s, const char *day, const char *text, char hex[65]) {
+    const char *const parts[] = {day, s->region, SERVICE, "aws4_request", text};
+    unsigned char key[32];
+    buffer first = {0};
+    bool is_done;
+
+    add(&first, "AWS4");
+    add(&first, s->secret);
+    is_done = !first.has_failed;
+    for (unsigned k = 0; is_done && k < 5; k++)
+        is_done = k == 0 ? hmac(first.text, first.length, parts[k], key)
+                         : hmac(key, sizeof key, parts[k], key);
+    free(first.text);
+    if (is_done)
+        write_hex(key, hex);
+    return is_done;
+}
+
+char *iron__s3_authorization(const iron__s3_signing *s) {
+    buffer scope = {0}, text = {0}, line = {0};
+    char day[9], hash[65], signature[65];
+
+    snprintf(day, sizeof day, "%.8s", s->time);
+    add(&scope, day);
+    add(&scope, "/");
+    add(&scope, s->region);
+    add(&scope, "/" SERVICE "/aws4_request");
+    if (scope.has_failed || !hash_request(s, hash))
+        goto done;
+    add(&text, "AWS4-HMAC-SHA256\n");
+    add(&text, s->time);
+    add(&text, "\n");
+    add(&text, scope.text);
+    add(&text, "\n");
+    add(&text, hash);
+    if (text.has_failed || !sign_text(s, day, text.text, signature))
+        goto done;
+    add(&line, "AWS4-HMAC-SHA256 Credential=");
+    add(&line, s->key);
+    add(&line, "/");
+    add(&line, scope.text);
+    add(&line, ",SignedHeaders=");
+    add_names(&line, s);
+    add(&line, ",Signature=");
+    add(&line, signature);
+done:
+    free(scope.text);
+    free(text.text);
+    return line.text;
+}
+
+/* "http://host:port/path?query": the host as libcurl sends it, without the scheme's own port. */
+static bool split_url(const char *url, char **host, char **path, const char **query) {
+    const char *at = strstr(url, "://") + 3, *slash = strchr(at, '/'), *mark;
+    size_t length = slash ? (size_t)(slash - at) : strcspn(at, "?");
+    const char *port = strncmp(url, "https", 5) == 0 ? ":443" : ":80";
+    size_t port_length = strlen(port);
+
+    if (length > port_length && memcmp(at + length - port_length, port, port_length) == 0)
+        *host = strndup(at, length - port_length);
+    else
+        *host = strndup(at, length);
+    at += length;
+    mark = strchr(at, '?');
+    *path = at[0] == '/' ? strndup(at, mark ? (size_t)(mark - at) : strlen(at)) : strdup("/");
+    *query = mark ? mark + 1 : "";
+    return *host && *path;
+}
+
+static char *join(const char *name, const char *value) {
+    buffer b = {0};
+
+    add(&b, name);
+    add(&b, ": ");
+    add(&b, value);
+    return b.text;
+}
+
+iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t now,
+                          char *lines[IRON_HTTP_LINES_MAX], unsigned *count, iron_error *err) {
+    char stamp[32], *host = NULL, *path = NULL, *authorization = NULL;
+    iron__s3_header headers[4];
+    iron__s3_signing signing = {.headers = headers, .count = 0, .time = stamp};
+    struct tm utc;
+    bool is_done = true;
+
+    *count = 0;
+    if (!access->key)
+        return IRON_OK;
+    gmtime_r(&now, &utc);
+    strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
+    if (split_url(url, &host, &path, &signing.query)) {
+        headers[signing.count++] = (iron__s3_header){"host", host};
+        headers[signing.count++] = (iron__s3_header){"x-amz-content-sha256", EMPTY_HASH};
+        headers[signing.count++] = (iron__s3_header){"x-amz-date", stamp};
+        if (access->token)
+            headers[signing.count++] = (iron__s3_header){"x-amz-security-token", access->token};
+        signing.path = path;
+        signing.region = access->region;
+        signing.key = access->key;
+        signing.secret = access->secret;
+        authorization = iron__s3_authorization(&signing);
+    }
+    if (authorization) {
+        lines[(*count)++] = join("Authorization", authorization);
+        for (unsigned k = 1; k < signing.count; k++)
+            lines[(*count)++] = join(headers[k].name, headers[k].value);
+    }
+    for (unsigned k = 0; k < *count; k++)
+        is_done = is_done && lines[k];
+    free(host);
+    free(path);
+    free(authorization);
+    if (*count > 0 && is_done)
+        return IRON_OK;
+    for (unsigned k = 0; k < *count; k++)
+        free(lines[k]);
+    *count = 0;
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while signing a request");
+}
+
+/* Addresses. */
+
+iron_status iron__s3_split(const char *name, char bucket[64], const char **key, iron_error *err) {
+    const char *at = name + strlen("s3://");
+    size_t length = strcspn(at, "/");
+
+    IRON_FAIL_IF(memchr(at, '@', length), err, IRON_E_ARG,
+                 "an s3:// address has no user and password; set AWS_ACCESS_KEY_ID and "
+                 "AWS_SECRET_ACCESS_KEY instead");
+    IRON_FAIL_IF(
+        length < 1 || length > 63 || at[length] != '/' ||
+            strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") !=
+                length,
+        err, IRON_E_ARG, "'%.120s' is not the address of an object: s3://bucket/key", name);
+    memcpy(bucket, at, length);
+    bucket[length] = '\0';
+    *key = at + length + 1;
+    return IRON_OK;
+}
+
+char *iron__s3_url(const iron__s3_access *access, const char *bucket, const char *key,
+                   const char *query) {
+    bool has_path_style = access->endpoint || strchr(bucket, '.') || strchr(bucket, '_');
+    buffer b = {0};
+
+    if (access->endpoint) {
+        size_t length = strlen(access->endpoint);
+
+        while (length > 0 && access->endpoint[length - 1] == '/')
+            length--;
+        add_bytes(&b, access->endpoint, length);
+    } else {
+        add(&b, "https://");
+        add(&b, has_path_style ? "" : bucket);
+        add(&b, has_path_style ? "s3." : ".s3.");
+        add(&b, access->region);
+        add(&b, strncmp(access->region, "cn-", 3) == 0 ? ".amazonaws.com.cn" : ".amazonaws.com");
+    }
+    if (has_path_style) {
+        add(&b, "/");
+        add(&b, bucket);
+    }
+    if (key) {
+        add(&b, "/");
+        add_encoded(&b, key, true);
+    } else if (!has_path_style) {
+        add(&b, "/");
+    }
+    if (query) {
+        add(&b, "?");
+        add(&b, query);
+    }
+    return b.text;
+}
+
+/* Credentials. */
+
+static const char *variable(const char *name) {
+    const char *value = secure_getenv(name);
+
+    return value && value[0] ? value : NULL;
+}
+
+/* The value of a line "name = value", with blanks removed around both; NULL: not that name. */
+static char *setting(char *line, const char *name) {
+    char *equals = strchr(line, '='), *end;
+    size_t length;
+
+    if (!equals || line[0] == ' ' || line[0] == '\t') /* an indented line belongs to a group */
+        return NULL;
+    length = (size_t)(equals - line);
+    while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\t'))
+        length--;
+    if (length != strlen(name) || strncasecmp(line, name, length) != 0)
+        return NULL;
+    equals += 1 + strspn(equals + 1, " \t");
+    end = equals + strlen(equals);
+    while (end > equals && strchr(" \t\r\n", end[-1]))
+        *--end = '\0';
+    return equals[0] ? equals : NULL;
+}
+
+/* Keeps a setting that is not known yet. False: out of memory. */
+static bool take_setting(char *line, const char *name, char **to) {
+    char *value = *to ? NULL : setting(line, name);
+
+    if (!value)
+        return true;
+    *to = strdup(value);
+    return *to != NULL;
+}
+
+/* Whether a line begins the profile's section: [name], or in the config file [profile name]. */
+static bool is_section(const char *line, const char *profile) {
+    size_t length = strlen(profile);
+
+    line += 1 + strspn(line + 1, " \t");
+    if (strncmp(line, "profile", 7) == 0 && (line[7] == ' ' || line[7] == '\t'))
+        line += 7 + strspn(line + 7, " \t");
+    if (strncmp(line, profile, length) != 0)
+        return false;
+    line += length;
+    return line[strspn(line, " \t")] == ']';
+}
+
+/* Reads the profile's section of a file; a missing file has none. False: out of memory. */
+static bool read_profile(const char *path, const char *profile, iron__s3_access *access,
+                         bool *is_found) {
+    FILE *file = fopen(path, "re");
+    bool is_in = false, is_done = true;
+    iron__s3_access here = {.region = access->region, .endpoint = access->endpoint};
+    char *line = NULL;
+    size_t room = 0;
+
+    if (!file)
+        return true;
+    while (is_done && getline(&line, &room, file) >= 0) {
+        if (line[0] == '[') {
+            is_in = is_section(line, profile);
+            *is_found = *is_found || is_in;
+        } else if (is_in) {
+            is_done = take_setting(line, "aws_access_key_id", &here.key) &&
+                      take_setting(line, "aws_secret_access_key", &here.secret) &&
+                      take_setting(line, "aws_session_token", &here.token) &&
+                      take_setting(line, "region", &here.region) &&
+                      take_setting(line, "endpoint_url", &here.endpoint);
+        }
+    }
+    free(line);
+    fclose(file);
+    access->region = here.region;
+    access->endpoint = here.endpoint;
+    if (is_done && !access->key && here.key && here.secret) { /* all of them from one place */
+        access->key = here.key;
+        access->secret = here.secret;
+        access->token = here.token;
+    } else {
+        free(here.key);
+        free(here.secret);
+        free(here.token);
+    }
+    return is_done;
+}
+
+/* Reads ~/.aws/NAME, or the file that the variable names. False: out of memory. */
+static bool read_file(const char *named, const char *name, const char *profile,
+                      iron__s3_access *access, bool *is_found) {
+    const char *path = variable(named), *home = variable("HOME");
+    char *made = NULL;
+    bool is_done;
+
+    if (!path && !home)
+        return true;
+    if (!path && asprintf(&made, "%s/.aws/%s", home, name) < 0)
+        return false;
+    is_done = read_profile(path ? path : made, profile, access, is_found);
+    free(made);
+    return is_done;
+}
+
+static bool copy_variable(const char *name, char **to) {
+    const char *value = *to ? NULL : variable(name);
+
+    if (!value)
+        return true;
+    *to = strdup(value);
+    return *to != NULL;
+}
+
+/* A line break in a value would end the header that it is sent in. */
+static bool is_one_line(const char *text) {
+    for (; text && *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    return true;
+}
+
+static iron_status check_access(const iron__s3_access *access, iron_error *err) {
+    const char *endpoint = access->endpoint;
+
+    IRON_FAIL_IF(!is_one_line(access->key) || !is_one_line(access->secret) ||
+                     !is_one_line(access->token) || !is_one_line(access->region) ||
+                     !is_one_line(endpoint),
+                 err, IRON_E_ARG,
+                 "the AWS keys, region or endpoint contain a control character; check AWS_*");
+    IRON_FAIL_IF(endpoint && strncmp(endpoint, "http://", 7) != 0 &&
+                     strncmp(endpoint, "https://", 8) != 0,
+                 err, IRON_E_ARG,
+                 "the S3 endpoint must begin with http:// or https://; check "
+                 "AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL");
+    IRON_FAIL_IF(endpoint && strpbrk(endpoint, "@?#"), err, IRON_E_ARG,
+                 "the S3 endpoint must be scheme, host and port, perhaps a path; check "
+                 "AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL");
+    IRON_FAIL_IF(strspn(access->region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789-_") != strlen(access->region),
+                 err, IRON_E_ARG, "'%.40s' is not an AWS region; check AWS_REGION", access->region);
+    return IRON_OK;
+}
+
+iron_status iron__s3_access_load(iron__s3_access *access, iron_error *err) {
+    const char *named = variable("AWS_PROFILE"), *profile = named ? named : "default";
+    bool is_found = false, is_done = true;
+
+    *access = (iron__s3_access){.key = NULL};
+    if (variable("AWS_ACCESS_KEY_ID") && variable("AWS_SECRET_ACCESS_KEY"))
+        is_done = copy_variable("AWS_ACCESS_KEY_ID", &access->key) &&
+                  copy_variable("AWS_SECRET_ACCESS_KEY", &access->secret) &&
+                  copy_variable("AWS_SESSION_TOKEN", &access->token);
+    is_done = is_done && copy_variable("AWS_REGION", &access->region) &&
+              copy_variable("AWS_DEFAULT_REGION", &access->region) &&
+              copy_variable("AWS_ENDPOINT_URL_S3", &access->endpoint) &&
+              copy_variable("AWS_ENDPOINT_URL", &access->endpoint) &&
+              read_file("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile, access, &is_found) &&
+              read_file("AWS_CONFIG_FILE", "config", profile, access, &is_found);
+    if (is_done && !access->region)
+        is_done = (access->region = strdup("us-east-1")) != NULL;
+    IRON_FAIL_IF(!is_done, err, IRON_E_NOMEM, "out of memory while reading the AWS settings");
+    IRON_FAIL_IF(named && !access->key && !is_found, err, IRON_E_ARG,
+                 "the profile '%.60s' (AWS_PROFILE) is not in the AWS credentials and config files",
+                 named);
+    return check_access(access, err);
+}
+
+void iron__s3_access_free(iron__s3_access *access) {
+    free(access->key);
+    free(access->secret);
+    free(access->token);
+    free(access->region);
+    free(access->endpoint);
+    *access = (iron__s3_access){.key = NULL};
+}
+
+/* Lists of objects: the part of XML that such a document has. */
+
+#define DEPTH_MAX   16u
+#define OBJECTS_MAX 10000000u
+
+typedef struct span {
+    const char *at;
+    size_t bytes;
+} span;
+
+typedef struct xml {
+    const char *at, *end;
+    span open[DEPTH_MAX]; /* names of the open elements */
+    unsigned depth;
+    bool has_root;
+} xml;
+
+typedef enum xml_event { XML_START, XML_END, XML_DONE, XML_BAD } xml_event;
+
+static bool span_is(span s, const char *text) {
+    return s.bytes == strlen(text) && memcmp(s.at, text, s.bytes) == 0;
+}
+
+static bool is_name_byte(char c) { return c > ' ' && !strchr("<>/=\"'&", c); }
+
+/* Goes behind `text`; false: it does not come. */
+static bool skip_past(xml *x, const char *text) {
+    char *found =
+        x->at < x->end ? memmem(x->at, (size_t)(x->end - x->at), text, strlen(text)) : NULL;
+
+    if (found)
+        x->at = found + strlen(text);
+    return found != NULL;
+}
+
+static bool starts(const xml *x, const char *text) {
+    size_t length = strlen(text);
+
+    return (size_t)(x->end - x->at) >= length && memcmp(x->at, text, length) == 0;
+}
+
+/* Reads attributes up to the end of a start tag. */
+static bool skip_attributes(xml *x, bool *is_empty) {
+    for (char quote = 0; x->at < x->end; x->at++) {
+        if (quote) {
+            quote = *x->at == quote ? 0 : quote;
+        } else if (*x->at == '"' || *x->at == '\'') {
+            quote = *x->at;
+        } else if (*x->at == '>') {
+            *is_empty = x->at[-1] == '/';
+            x->at++;
+            return true;
+        } else if (*x->at == '<') {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* The next start or end of an element, and the text before it, as it is written. Comments, CDATA
+ * and document types, which S3 does not use, are not valid here. */
+static xml_event next_event(xml *x, span *text, span *name) {
+    const char *open;
+    bool is_end;
+
+    if (x->depth == 0 && starts(x, "<?") && !skip_past(x, "?>"))
+        return XML_BAD;
+    *text = (span){x->at, 0};
+    open = x->at < x->end ? memchr(x->at, '<', (size_t)(x->end - x->at)) : NULL;
+    if (!open) {
+        x->at = x->end;
+        return x->depth == 0 && x->has_root ? XML_DONE : XML_BAD;
+    }
+    text->bytes = (size_t)(open - x->at);
+    x->at = open;
+    x->at++;
+    is_end = x->at < x->end && *x->at == '/';
+    x->at += is_end;
+    name->at = x->at;
+    while (x->at < x->end && is_name_byte(*x->at))
+        x->at++;
+    name->bytes = (size_t)(x->at - name->at);
+    if (name->bytes == 0 || *name->at == '!' || *name->at == '?')
+        return XML_BAD;
+    if (is_end) {
+        while (x->at < x->end && strchr(" \t\r\n", *x->at))
+            x->at++;
+        if (x->at == x->end || *x->at != '>' || x->depth == 0 ||
+            x->open[x->depth - 1].bytes != name->bytes ||
+            memcmp(x->open[x->depth - 1].at, name->at, name->bytes) != 0)
+            return XML_BAD;
+        x->at++;
+        x->depth--;
+        return XML_END;
+    }
+    return XML_START;
+}
+
+/* Enters the element that next_event found. */
+static bool enter(xml *x, span name, bool *is_empty) {
+    *is_empty = false;
+    if ((x->depth == 0 && x->has_root) || x->depth == DEPTH_MAX || !skip_attributes(x, is_empty))
+        return false;
+    x->has_root = true;
+    if (!*is_empty)
+        x->open[x->depth++] = name;
+    return true;
+}
+
+/* Appends a character as UTF-8; false: there is no such character. */
+static bool add_character(buffer *b, uint32_t c) {
+    char utf8[4];
+
+    if (c == 0 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
+        return false;
+    if (c < 0x80) {
+        utf8[0] = (char)c;
+        add_bytes(b, utf8, 1);
+    } else if (c < 0x800) {
+        utf8[0] = (char)(0xC0 | c >> 6);
+        utf8[1] = (char)(0x80 | (c & 0x3F));
+        add_bytes(b, utf8, 2);
+    } else if (c < 0x10000) {
+        utf8[0] = (char)(0xE0 | c >> 12);
+        utf8[1] = (char)(0x80 | (c >> 6 & 0x3F));
+        utf8[2] = (char)(0x80 | (c & 0x3F));
+        add_bytes(b, utf8, 3);
+    } else {
+        utf8[0] = (char)(0xF0 | c >> 18);
+        utf8[1] = (char)(0x80 | (c >> 12 & 0x3F));
+        utf8[2] = (char)(0x80 | (c >> 6 & 0x3F));
+        utf8[3] = (char)(0x80 | (c & 0x3F));
+        add_bytes(b, utf8, 4);
+    }
+    return true;
+}
+
+/* "&amp;", "&#38;" or "&#x26;": appends the character; returns the length, 0 if it is not valid. */
+static size_t add_entity(buffer *b, span s) {
+    static const struct {
+        const char *text;
+        char character;
+    } named[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    uint32_t value = 0;
+    unsigned base;
+    size_t k;
+
+    for (k = 0; k < 5; k++) {
+        size_t length = strlen(named[k].text);
+
+        if (s.bytes >= length && memcmp(s.at, named[k].text, length) == 0) {
+            add_bytes(b, &named[k].character, 1);
+            return length;
+        }
+    }
+    if (s.bytes < 4 || s.at[1] != '#')
+        return 0;
+    base = s.at[2] == 'x' ? 16 : 10;
+    for (k = base == 16 ? 3 : 2; k < s.bytes && k < 10 && s.at[k] != ';'; k++) {
+        const char *digits = "0123456789abcdef", *digit;
+
+        digit = memchr(digits, s.at[k] >= 'A' && s.at[k] <= 'F' ? s.at[k] + 32 : s.at[k], base);
+        if (!digit)
+            return 0;
+        value = value * base + (uint32_t)(digit - digits);
+    }
+    if (k >= s.bytes || s.at[k] != ';' || k == (base == 16 ? 3u : 2u))
+        return 0;
+    return add_character(b, value) ? k + 1 : 0;
+}
+
+/* The text of an element; NULL: not valid, or out of memory. */
+static char *decode_text(span s) {
+    buffer b = {0};
+
+    add(&b, "");
+    while (s.bytes > 0 && b.text) {
+        size_t used = 1;
+
+        if (s.at[0] == '\0')
+            used = 0;
+        else if (s.at[0] == '&')
+            used = add_entity(&b, s);
+        else
+            add_bytes(&b, s.at, 1);
+        if (used == 0) {
+            free(b.text);
+            return NULL;
+        }
+        s.at += used;
+        s.bytes -= used;
+    }
+    return b.text;
+}
+
+static bool add_key(iron__s3_page *page, char *key) {
+    if (page->count == page->room) {
+        size_t room = page->room ? 2 * page->room : 1024;
+        char **larger =
+            page->count < OBJECTS_MAX ? realloc(page->keys, room * sizeof *larger) : NULL;
+
+        if (!larger)
+            return false;
+        page->keys = larger;
+        page->room = room;
+    }
+    page->keys[page->count++] = key;
+    return true;
+}
+
+/* An element has ended: keeps its text if it is one of those that matter. False: not valid. */
+static bool take_element(const xml *x, span name, span text, iron__s3_page *page,
+                         bool *is_truncated) {
+    if (x->depth == 2 && span_is(x->open[1], "Contents") && span_is(name, "Key")) {
+        char *key = decode_text(text);
+
+        if (key && key[0] && add_key(page, key))
+            return true;
+        free(key);
+        return false;
+    }
+    if (x->depth == 1 && span_is(name, "IsTruncated")) {
+        *is_truncated = span_is(text, "true");
+        return *is_truncated || span_is(text, "false");
+    }
+    if (x->depth == 1 && span_is(name, "NextContinuationToken")) {
+        free(page->next);
+        page->next = decode_text(text);
+        return page->next != NULL;
+    }
+    return true;
+}
+
+iron_status iron__s3_read_page(const char *name, const char *document, size_t bytes,
+                               iron__s3_page *page, iron_error *err) {
+    xml x = {.at = document, .end = document + bytes};
+    bool is_truncated = false, is_empty = false, is_valid = true, is_leaf = false;
+    span text, element;
+    xml_event event;
+
+    free(page->next);
+    page->next = NULL;
+    while (is_valid && (event = next_event(&x, &text, &element)) != XML_DONE) {
+        if (event == XML_START) {
+            is_valid = (x.depth > 0 || span_is(element, "ListBucketResult")) &&
+                       enter(&x, element, &is_empty);
+            is_leaf = is_valid && !is_empty;
+        } else {
+            is_valid = event == XML_END &&
+                       (!is_leaf || take_element(&x, element, text, page, &is_truncated));
+            is_leaf = false;
+        }
+    }
+    if (is_valid && (!is_truncated || (page->next && page->next[0]))) {
+        if (!is_truncated) {
+            free(page->next);
+            page->next = NULL;
+        }
+        return IRON_OK;
+    }
+    IRON_FAIL(
+        err, IRON_E_FORMAT,
+        "%.120s: the server's list of objects cannot be read near byte %zu; is the endpoint an "
+        "S3 server?",
+        name, (size_t)(x.at - document));
+}
+
+void iron__s3_page_free(iron__s3_page *page) {
+    for (size_t k = 0; k < page->count; k++)
+        free(page->keys[k]);
+    free(page->keys);
+    free(page->next);
+    *page = (iron__s3_page){.keys = NULL};
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_replay.c: a file that can only be decompressed in order, read at any position: forwards,
+ * backwards, by several threads, and after it was damaged.
+ */
+#include "io/replay.h"
+
+#include "core/memory.h"
+#include "core/thread_pool.h"
+#include "io/frames.h"
+#include "place.h"
+#include "support.h"
+
+#include <zlib.h>
+
+#define BYTES (5 * IRON_REPLAY_BLOCK_BYTES + 12345)
+
+static file_name name;
+static unsigned char *plain;
+
+static void write_gzip(size_t bytes) {
+    gzFile file = gzopen(name.path, "wb1");
+
+    assert_non_null(file);
+    assert_int_equal(gzwrite(file, plain, (unsigned)bytes), bytes);
+    assert_int_equal(gzclose(file), Z_OK);
+}
+
+static int set_up(void **state) {
+    rng r = {7};
+
+    (void)state;
+    folder_make(&place);
+    name = name_in(&place, "a.gz");
+    plain = grab(BYTES);
+    for (size_t k = 0; k < BYTES; k++)
+        plain[k] = (unsigned char)(rng_next(&r) >> 60);
+    write_gzip(BYTES);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    free(plain);
+    return remove_place(state);
+}
+
+static iron__replay *open_replay(iron_error *err, iron_status expected) {
+    iron__replay *replay = NULL;
+    struct stat info;
+    iron__input in = {.path = name.path, .fd = -1};
+
+    assert_int_equal(stat(name.path, &info), 0);
+    in.bytes = (uint64_t)info.st_size;
+    assert_int_equal(iron__replay_open(&in, IRON_CODEC_GZIP, NULL, &replay, err), expected);
+    return replay;
+}
+
+static void check_block(iron__replay *replay, uint64_t index) {
+    iron__block block = {.data = NULL};
+    size_t first = (size_t)index * IRON_REPLAY_BLOCK_BYTES;
+    size_t bytes =
+        BYTES - first < IRON_REPLAY_BLOCK_BYTES ? BYTES - first : IRON_REPLAY_BLOCK_BYTES;
+    iron_error err;
+
+    assert_ok(iron__replay_decode(replay, index, &block, NULL, &err), &err);
+    assert_int_equal(block.bytes, bytes);
+    assert_memory_equal(block.data, plain + first, bytes);
+    iron__block_clear(&block);
+}
+
+static void any_order(void **state) {
+    static const uint64_t order[] = {3, 0, 1, 2, 5, 4, 0, 5, 5, 2};
+    iron_error err;
+    iron__replay *replay = open_replay(&err, IRON_OK);
+
+    (void)state;
+    assert_int_equal(iron__replay_bytes(replay), BYTES);
+    for (size_t k = 0; k < COUNT(order); k++)
+        check_block(replay, order[k]);
+    iron__replay_close(replay);
+}
+
+static void read_all(void *context, size_t index) {
+    for (uint64_t k = 0; k < 6; k++)
+        check_block(context, (k + index) % 6);
+}
+
+static void several_threads(void **state) {
+    iron__thread_pool *pool = NULL;
+    iron_error err;
+    iron__replay *replay = open_replay(&err, IRON_OK);
+
+    (void)state;
+    assert_ok(iron__thread_pool_create(4, iron__allocator_default(), &pool, &err), &err);
+    iron__thread_pool_run(pool, read_all, replay, 4);
+    iron__thread_pool_destroy(pool);
+    iron__replay_close(replay);
+}
+
+/* A file that is other than it was when its bytes were counted. */
+static void files_that_change(void **state) {
+    iron__block block = {.data = NULL};
+    iron_error err;
+    iron__replay *replay = open_replay(&err, IRON_OK);
+
+    (void)state;
+    write_gzip(BYTES / 2);
+    assert_int_equal(iron__replay_decode(replay, 5, &block, NULL, &err) == IRON_OK, false);
+    write_gzip(BYTES);
+    check_block(replay, 5);
+    iron__block_clear(&block);
+    iron__replay_close(replay);
+}
+
+static void damage(void **state) {
+    struct stat info;
+    iron_error err;
+
+    (void)state;
+    assert_int_equal(stat(name.path, &info), 0);
+    assert_int_equal(truncate(name.path, info.st_size - 9), 0);
+    assert_null(open_replay(&err, IRON_E_FORMAT));
+    assert_says(&err, name.path);
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {CASE(any_order), CASE(several_threads),
+                                       CASE(files_that_change), CASE(damage)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
