@@ -831,6 +831,8 @@ static const char *check_structure(flat *f, const flat_table *t, const counts *a
             return "a buffer that does not follow the one before it";
         end = bytes > 0 ? at + bytes : end;
     }
+    if (!is_packed(end, body_bytes))
+        return "a message that is longer than its buffers";
     if (c) {
         *nodes += NODE_BYTES * c->before.nodes;
         *buffers += BUFFER_BYTES * (c->before.buffers + before);

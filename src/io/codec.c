@@ -545,6 +545,12 @@ void iron__decompression_destroy(iron__decompression *d) {
     free(d);
 }
 
+static bool is_padding_whole(const iron__decompression *d) {
+    unsigned multiple = d->row->padding_multiple;
+
+    return d->padding == 0 || (multiple > 0 && d->padding % multiple == 0);
+}
+
 /* Skips padding, and begins a frame if one follows. */
 static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, iron_error *err) {
     const codec_row *row = d->row;
@@ -556,8 +562,7 @@ static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, i
     }
     if (b->from_count == 0)
         return IRON_OK;
-    is_allowed =
-        d->padding == 0 || (!row->is_last_if_padded && d->padding % row->padding_multiple == 0);
+    is_allowed = d->padding == 0 || (!row->is_last_if_padded && is_padding_whole(d));
     IRON_FAIL_IF(!is_allowed || !row->may_begin(*b->from, is_first), err, IRON_E_FORMAT,
                  "%.120s: byte %" PRIu64 " (%02x) does not begin a %s %s; remove what is not %s",
                  d->name, d->at, *b->from, row->name, row->unit, row->name);
@@ -617,7 +622,7 @@ iron_status iron__decompression_finish(const iron__decompression *d, iron_error 
     IRON_FAIL_IF(d->is_inside || d->frames == 0, err, IRON_E_FORMAT,
                  "%.120s ends at byte %" PRIu64 ", inside a %s %s: it was cut off; copy it again",
                  d->name, d->at, row->name, row->unit);
-    IRON_FAIL_IF(d->padding > 0 && d->padding % row->padding_multiple != 0, err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!is_padding_whole(d), err, IRON_E_FORMAT,
                  "%.120s ends with %" PRIu64 " zero bytes after its last %s %s, not a multiple of "
                  "%u; it is damaged",
                  d->name, d->padding, row->name, row->unit, row->padding_multiple);
@@ -634,7 +639,9 @@ static iron_status decompress_frames(iron__codec codec, const char *name, iron__
     iron__decompression *d;
     iron_status status;
 
-    IRON_TRY(iron__decompression_create(codec, name, &d, err));
+    status = iron__decompression_create(codec, name, &d, err);
+    if (!d)
+        return status;
     status = iron__decompression_run(d, &b, err);
     if (status == IRON_OK && b.room == 0 && !is_start) { /* the end may need further bytes */
         b.to = &more;
