@@ -68,7 +68,8 @@ class SourceOptions(ctypes.Structure):
                 ("dtype_is_for_raw", c_uint32), ("is_recursive", c_uint32),
                 ("include", POINTER(c_char_p)), ("include_count", c_size_t),
                 ("exclude", POINTER(c_char_p)), ("exclude_count", c_size_t),
-                ("warn", Warn), ("warn_context", c_void_p)]
+                ("warn", Warn), ("warn_context", c_void_p), ("column", c_char_p),
+                ("wants_seekable", c_uint32)]
 
 
 class RawBag(ctypes.Structure):

@@ -33,13 +33,15 @@ def _cut(bag, sample, eos):
     return BagCut(CUT_FORMAT, 0) if bag else None
 
 
-def sum_file(*paths, dtype=None, format=None, vocab=50257, threads=0, bag=False, sample=None,
-             eos=None):
+def sum_file(*paths, dtype=None, format=None, vocab=50257, threads=0, column=None, bag=False,
+             sample=None, eos=None):
     """The DigestResult of one stream: the tokens of all files in the given order.
 
     Raw files do not record their token type and need dtype, for example "u16".  A directory stands
     for its token files in natural order.  A warning tells which files of a directory are skipped
-    because they are not tokens, and which raw files do not look like dtype.
+    because they are not tokens, and which raw files do not look like dtype.  `column` is that of
+    Arrow, Parquet and MDS files; None: input_ids, tokens, token_ids or ids, or the only column of
+    integers.
 
     With bag, sample or eos the result also has the stream's bag (see Bag): of samples of `sample`
     tokens, of documents that end with the token `eos`, or, with bag=True alone, of the rows or
@@ -56,7 +58,8 @@ def sum_file(*paths, dtype=None, format=None, vocab=50257, threads=0, bag=False,
     names = (ctypes.c_char_p * len(paths))(*(os.fsencode(path) for path in paths))
     options = SourceOptions(ctypes.sizeof(SourceOptions), _dtype_number(dtype),
                             format.encode() if format is not None else None, names, len(paths),
-                            warn=Warn(warn))
+                            warn=Warn(warn),
+                            column=column.encode() if column is not None else None)
     source = ctypes.c_void_p()
     call("iron_source_open", byref(options), byref(source))
     try:

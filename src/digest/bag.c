@@ -440,8 +440,9 @@ iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag
     IRON_TRY(iron_bag_cut_resolve(source, &job->cut, err));
     job->has_starts = job->cut.kind == IRON_BAG_CUT_ROWS || job->cut.kind == IRON_BAG_CUT_DOCUMENTS;
     if (!range) {
-        IRON_FAIL_IF(job->cut.kind == IRON_BAG_CUT_DOCUMENTS, err, IRON_E_ARG,
-                     "documents beside a pipe; cut the stream with --sample or --eos instead");
+        IRON_FAIL_IF(job->has_starts && !iron__source_tells_starts(source), err, IRON_E_ARG,
+                     "rows or documents of files together with a pipe; cut the stream with "
+                     "--sample or --eos instead");
         if (job->has_starts)
             iron__source_note_starts(source);
         return IRON_OK;

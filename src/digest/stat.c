@@ -886,11 +886,67 @@ static iron_status stat_slots(workers *all, iron__ring *ring, char *slots, iron_
     return IRON_OK;
 }
 
+/* Rows of a pipe: where they begin becomes known while it is read. A row ends where the next one
+ * begins. */
+typedef struct pipe_rows {
+    iron_source *source;
+    stat_lengths *lengths;
+    iron__block starts; /* of what was just read */
+    bool has_last;      /* the row that began last, */
+    uint64_t last;      /* and where */
+    iron_status status;
+    iron_error error;
+} pipe_rows;
+
+/* Called by the ring's reader. */
+static void note_rows(void *context, const iron__ring_piece *read) {
+    pipe_rows *rows = context;
+
+    (void)read;
+    rows->starts.place_count = 0;
+    if (rows->status == IRON_OK)
+        rows->status = iron__source_take_starts(rows->source, &rows->starts, &rows->error);
+    for (size_t k = 0; rows->status == IRON_OK && k < rows->starts.place_count; k++) {
+        if (rows->has_last)
+            lengths_add(rows->lengths, rows->starts.places[k] - rows->last, 1);
+        rows->last = rows->starts.places[k];
+        rows->has_last = true;
+    }
+}
+
+/* The rows of a pipe are wanted, if it has any. */
+static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *err) {
+    iron_stat *stat = all->stat;
+    iron_bag_cut cut;
+
+    if (stat->rule.eos != IRON_COUNT_UNKNOWN || all->total != IRON_COUNT_UNKNOWN ||
+        iron_bag_source_cut(rows->source, &cut, NULL) != IRON_OK || cut.kind != IRON_BAG_CUT_ROWS ||
+        !iron__source_tells_starts(rows->source))
+        return IRON_OK;
+    stat->own =
+        iron__allocate(iron__allocator_default(), 1, sizeof *stat->own, "a table of lengths", err);
+    if (!stat->own)
+        return IRON_E_NOMEM;
+    stat->own_cut = cut.kind;
+    rows->lengths = stat->own;
+    iron__source_note_starts(rows->source);
+    return IRON_OK;
+}
+
+static iron_status end_rows(const workers *all, pipe_rows *rows, iron_error *err) {
+    if (rows->lengths && rows->status == IRON_OK && rows->has_last)
+        lengths_add(rows->lengths, all->done - rows->last, 1);
+    if (rows->status != IRON_OK && err)
+        *err = rows->error;
+    return rows->status;
+}
+
 static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     char *slots = iron__allocate(memory, SLOTS, SLOT_BYTES, "the reading ring", err);
     iron__ring_options options = {
         .source = source, .slot_count = SLOTS, .slot_bytes = SLOT_BYTES, .readers = 1};
+    pipe_rows rows = {.source = source};
     void *places[SLOTS];
     iron__ring *ring = NULL;
     iron_status status;
@@ -901,10 +957,17 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
         places[k] = slots + k * SLOT_BYTES;
     options.slots = places;
     options.allocator = memory;
-    status = iron__ring_create(&options, &ring, err);
+    status = begin_rows(all, &rows, err);
+    options.filled = rows.lengths ? note_rows : NULL;
+    options.context = &rows;
+    if (status == IRON_OK)
+        status = iron__ring_create(&options, &ring, err);
     if (status == IRON_OK)
         status = stat_slots(all, ring, slots, err);
     iron__ring_destroy(ring);
+    if (status == IRON_OK)
+        status = end_rows(all, &rows, err);
+    iron__block_clear(&rows.starts);
     iron__release(memory, slots);
     return status;
 }

@@ -108,6 +108,13 @@ iron__cut iron__source_cut(const iron_source *source, size_t index) {
                                                                      : IRON_CUT_NONE;
 }
 
+bool iron__source_tells_starts(const iron_source *source) {
+    for (size_t k = 0; k < iron_source_file_count(source); k++)
+        if (!iron__source_layout(source, k)->stream)
+            return false;
+    return true;
+}
+
 static iron_status open_index(iron_documents *d, const char *path, bool *is_there,
                               iron_error *err) {
     char *beside = d->is_megatron
