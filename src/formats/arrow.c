@@ -1837,8 +1837,8 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
-    iron__format_reason(c, "%" PRIu64 " record batches with %" PRIu64 " rows",
-                        a->counts[HEADER_BATCH], t->rows);
+    iron__format_reason(c, "record batches: %" PRIu64 ", rows: %" PRIu64, a->counts[HEADER_BATCH],
+                        t->rows);
     return IRON_OK;
 }
 

@@ -759,6 +759,48 @@ static void types_are_named(void **state) {
     }
 }
 
+static void other_types_are_refused_by_name(void **state) {
+    static const struct named {
+        arrow_spec s;
+        const char *name;
+    } specs[] = {
+        {{.shape = LIST_VIEW}, "input_ids (list_view<uint32>)"},
+        {{.shape = LARGE_LIST_VIEW, .bits = 16}, "input_ids (large_list_view<uint16>)"},
+        {{.shape = MAP}, "input_ids (map)"},
+        {{.shape = STRUCT}, "input_ids (struct)"},
+        {{.shape = RUN_END}, "input_ids (run_end_encoded)"},
+        {{.shape = FIXED, .list_size = 0}, "input_ids (fixed_size_list<uint32>[0])"},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(specs); k++) {
+        arrow_file f = arrow_begin(&specs[k].s);
+
+        assert_bad(&f.all, IRON_E_FORMAT, "no column of integers", specs[k].name);
+        arrow_clear(&f);
+    }
+}
+
+/* A type that does not exist yet. */
+static void newer_types_are_refused(void **state) {
+    arrow_spec s = {.has_others = true};
+    arrow_file f = arrow_begin(&s);
+    bool is_found = false;
+
+    (void)state;
+    for (size_t at = f.metadata[0][0]; at < f.metadata[0][1] && !is_found; at++)
+        if (f.all.data[at] == 24 && f.all.data[at - 1] == 0) { /* the views' */
+            f.all.data[at] = 77;
+            outcome o = read_bytes(f.all.data, f.all.count, false);
+
+            is_found = o.status == IRON_E_UNSUPPORTED && strstr(o.err.text, "type number 77");
+            f.all.data[at] = 24;
+            outcome_clear(&o);
+        }
+    assert_true(is_found);
+    arrow_clear(&f);
+}
+
 /* Recognition. */
 
 static bool is_recognised(const void *data, size_t count) {
@@ -836,6 +878,8 @@ int main(void) {
         cmocka_unit_test(other_damage_is_refused),
         cmocka_unit_test(columns_are_chosen),
         cmocka_unit_test(types_are_named),
+        cmocka_unit_test(other_types_are_refused_by_name),
+        cmocka_unit_test(newer_types_are_refused),
         cmocka_unit_test(arrow_is_recognised_and_tokens_are_not),
     };
 
