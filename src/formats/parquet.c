@@ -164,8 +164,10 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
     if (bytes <= b->room && b->data)
         return IRON_OK;
     data = malloc(room + IRON_PARQUET_SLACK);
-    if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
+    if (!data) {
+        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
+        return IRON_E_NOMEM;
+    }
     if (kept > 0)
         memcpy(data, b->data, kept);
     free(b->data);
@@ -288,6 +290,7 @@ static iron_status read_header(reader *r, uint64_t at, iron__parquet_page *p, ir
     const char *why = "there is no room for it";
     iron__parquet_parse parsed = IRON_PARQUET_SHORT;
 
+    *p = (iron__parquet_page){.type = -1};
     for (size_t bytes = 64; parsed == IRON_PARQUET_SHORT; bytes *= 8) {
         const unsigned char *from;
 
@@ -452,8 +455,10 @@ static iron_status add_part(part_list *list, const part *p, iron_error *err) {
         size_t capacity = list->capacity ? 2 * list->capacity : 8;
         part *parts = realloc(list->parts, capacity * sizeof *parts);
 
-        if (!parts)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
+        if (!parts) {
+            (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
+            return IRON_E_NOMEM;
+        }
         list->parts = parts;
         list->capacity = capacity;
     }
@@ -900,11 +905,13 @@ static iron_status read_footer(const iron__candidate *c, iron__parquet_footer *f
 static iron_status create(iron__table **out, iron_error *err) {
     parquet *file = calloc(1, sizeof *file);
 
-    if (!file)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+    if (!file) {
+        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        return IRON_E_NOMEM;
+    }
     pthread_mutex_init(&file->mutex, NULL);
     iron__parquet_crc_init(&file->crc);
-    if (iron__table_create(&kind, out, err) != IRON_OK) {
+    if (iron__table_create(&kind, out, err) != IRON_OK || !*out) {
         destroy(file);
         return IRON_E_NOMEM;
     }
