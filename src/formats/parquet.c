@@ -451,7 +451,7 @@ static iron_status tally(const reader *r, const iron__parquet_page *p,
 /* Examining: the pages of a chunk become parts. */
 
 static iron_status add_part(part_list *list, const part *p, iron_error *err) {
-    if (list->count == list->capacity) {
+    if (!list->parts || list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 8;
         part *parts = realloc(list->parts, capacity * sizeof *parts);
 
@@ -950,9 +950,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     status = read_footer(c, &footer, err);
     if (status == IRON_OK)
         status = iron__parquet_footer_read(&footer, err);
-    if (status == IRON_OK)
-        status = iron__table_choose(footer.columns, footer.column_count, c->column, c->name,
-                                    &chosen, err);
+    if (status != IRON_OK)
+        goto done;
+    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer.bytes);
+    status =
+        iron__table_choose(footer.columns, footer.column_count, c->column, c->name, &chosen, err);
+    iron__format_columns(c, footer.columns, footer.column_count,
+                         status == IRON_OK ? chosen : footer.column_count);
     if (status == IRON_OK)
         status = create(&table, err);
     if (status != IRON_OK)
@@ -960,8 +964,6 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     status = read_chunks(c, &footer, chosen, table, err);
     if (status != IRON_OK)
         goto done;
-    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer.bytes);
-    iron__format_columns(c, footer.columns, footer.column_count, chosen);
     status = examine_pages(c, table->state, table, err);
     if (status != IRON_OK)
         goto done;
