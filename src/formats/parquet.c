@@ -41,6 +41,9 @@
 #define DIRECT_BYTES_MIN ((uint64_t)64 << 10)
 #define PART_BYTES       ((uint64_t)16 << 20)
 
+/* Larger buffers are not kept for the next block. */
+#define KEPT_BYTES_MAX ((size_t)64 << 20)
+
 /* Less than this is read by one thread. */
 #define THREAD_BYTES   ((uint64_t)32 << 20)
 #define THREADS_MAX    16u
@@ -116,14 +119,22 @@ static workspace *workspace_take(parquet *file) {
     pthread_mutex_unlock(&file->mutex);
     if (!w)
         w = calloc(1, sizeof *w);
-    if (w)
-        w->pages.count = 0;
     return w;
+}
+
+static void release(buffer *b) {
+    free(b->data);
+    *b = (buffer){.data = NULL};
 }
 
 static void workspace_put(parquet *file, workspace *w) {
     if (!w)
         return;
+    if (w->pages.buffer.room > KEPT_BYTES_MAX)
+        release(&w->pages.buffer);
+    if (w->page.room > KEPT_BYTES_MAX)
+        release(&w->page);
+    w->pages.count = 0;
     pthread_mutex_lock(&file->mutex);
     w->next = file->idle;
     file->idle = w;
