@@ -359,10 +359,11 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
     columns = calloc(count, sizeof *columns);
     s->sizes = calloc(count, sizeof *s->sizes);
     s->column_count = count;
-    if (columns && s->sizes)
-        status = read_columns(c, entry, s, columns, err);
-    else
-        status = no_memory(c->name, err);
+    if (!columns || !s->sizes) {
+        free(columns);
+        return no_memory(c->name, err);
+    }
+    status = read_columns(c, entry, s, columns, err);
     if (status == IRON_OK) {
         status = iron__table_choose(columns, count, c->column, c->name, &s->token_column, err);
         iron__format_columns(c, columns, count, status == IRON_OK ? s->token_column : count);
@@ -375,7 +376,7 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
         *column = strdup(columns[s->token_column].name);
         status = *column ? IRON_OK : no_memory(c->name, err);
     }
-    for (size_t k = 0; columns && k < count; k++)
+    for (size_t k = 0; k < count; k++)
         free(columns[k].name);
     free(columns);
     return status;
@@ -424,8 +425,8 @@ static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, 
         uint64_t size = s->sizes[k];
 
         if (size == 0) {
-            size = is_inferred ? end - begin - needed : iron__load_u32(words);
-            words = is_inferred ? NULL : words + 4;
+            size = words ? iron__load_u32(words) : end - begin - needed;
+            words = words ? words + 4 : NULL;
         }
         if (k == s->token_column) {
             *at = next;
@@ -622,7 +623,7 @@ static iron_status copy_tokens(const iron__table *t, shard_bytes *b, uint64_t ro
     while (left > 0) {
         size_t some = left < WINDOW_BYTES / stored ? (size_t)left : WINDOW_BYTES / stored, good;
         unsigned char *to = out->data + out->bytes;
-        const unsigned char *from;
+        const unsigned char *from = NULL;
 
         IRON_TRY(look(b, at, some * stored, &from, err));
         if (width == 8) { /* bytes that the user calls i64 */
@@ -945,6 +946,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     iron__mds_index *index = NULL;
     iron__table *table = NULL;
     iron_status status;
+    shard *s;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED, "%.100s %s", c->name,
                  iron__path_is_remote(c->file->path)
@@ -958,10 +960,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                             c->name);
     if (status == IRON_OK)
         status = iron__table_create(&mds_kind, &table, err);
-    if (status == IRON_OK && !(table->state = calloc(1, sizeof(shard))))
+    s = status == IRON_OK ? calloc(1, sizeof *s) : NULL;
+    if (s) {
+        table->state = s;
+        status = examine_entry(c, entry, s, table, err);
+    } else if (status == IRON_OK) {
         status = no_memory(c->name, err);
-    if (status == IRON_OK)
-        status = examine_entry(c, entry, table->state, table, err);
+    }
     iron__mds_index_close(index);
     if (status != IRON_OK) {
         iron__table_destroy(table);
