@@ -408,12 +408,14 @@ static iron_status wrong_size(const shard_bytes *b, uint64_t sample, uint64_t be
 }
 
 /* Where the token column of a sample is: at *at, *length bytes. Without `may_infer`, the sizes that
- * the sample has are read even if they follow from the offsets. */
+ * the sample has are read even if they follow from the offsets; so are those of empty columns,
+ * because a block without tokens is not decoded. */
 static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, uint64_t begin,
                                uint64_t end, bool may_infer, uint64_t *at, uint64_t *length,
                                iron_error *err) {
     uint64_t head = 4 * (uint64_t)s->variable_count, needed = head + s->fixed_bytes;
-    bool is_inferred = s->variable_count == 0 || (s->variable_count == 1 && may_infer);
+    bool is_inferred =
+        s->variable_count == 0 || (s->variable_count == 1 && may_infer && end - begin > needed);
     const unsigned char *words = NULL;
     uint64_t next = begin + head;
 
@@ -591,7 +593,8 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
         }
         end = begin;
         IRON_TRY(read_offset(s, offsets, k + 1, &end, err));
-        IRON_TRY(find_values(s, samples, k, begin, end, true, &v, err));
+        IRON_TRY(
+            find_values(s, samples, k, begin, end, s->encoding.kind != ENCODING_ARRAY, &v, err));
         IRON_TRY(agree_on_dtype(s, samples->name, k, v.stored, err));
         since += v.count * iron__stored_bytes(v.stored);
         IRON_FAIL_IF(since > IRON_TABLE_PART_BYTES_MAX, err, IRON_E_UNSUPPORTED,
