@@ -163,8 +163,7 @@ iron_status iron_bag_source_cut(const iron_source *source, iron_bag_cut *cut, ir
     return IRON_OK;
 }
 
-/* The cut of a source, as it is wanted; FORMAT becomes what it means. */
-static iron_status resolve_cut(const iron_source *source, iron_bag_cut *cut, iron_error *err) {
+iron_status iron_bag_cut_resolve(const iron_source *source, iron_bag_cut *cut, iron_error *err) {
     bool is_own = cut->kind == IRON_BAG_CUT_FORMAT || cut->kind == IRON_BAG_CUT_ROWS ||
                   cut->kind == IRON_BAG_CUT_DOCUMENTS;
     iron_bag_cut wanted = *cut;
@@ -438,11 +437,12 @@ iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag
                                const iron__bag_range *range, iron_error *err) {
     *job = (iron__bag_job){.source = source, .cut = cut};
     pthread_mutex_init(&job->mutex, NULL);
-    IRON_TRY(resolve_cut(source, &job->cut, err));
+    IRON_TRY(iron_bag_cut_resolve(source, &job->cut, err));
     job->has_starts = job->cut.kind == IRON_BAG_CUT_ROWS || job->cut.kind == IRON_BAG_CUT_DOCUMENTS;
     if (!range) {
-        IRON_FAIL_IF(job->cut.kind == IRON_BAG_CUT_DOCUMENTS, err, IRON_E_ARG,
-                     "documents beside a pipe; cut the stream with --sample or --eos instead");
+        IRON_FAIL_IF(job->has_starts && !iron__source_tells_starts(source), err, IRON_E_ARG,
+                     "rows or documents of files together with a pipe; cut the stream with "
+                     "--sample or --eos instead");
         if (job->has_starts)
             iron__source_note_starts(source);
         return IRON_OK;
@@ -493,13 +493,29 @@ static size_t file_with(const iron__bag_job *job, uint64_t position) {
     return low;
 }
 
+/* A document of the file that is open, whose first token is at `base` of the stream. */
+typedef struct file_starts {
+    iron__bag_cutter *c;
+    uint64_t base;
+} file_starts;
+
+static iron_status take_document(void *context, uint64_t first, uint64_t end, iron_error *err) {
+    file_starts *f = context;
+
+    if (first == end) {
+        add_empty(&f->c->sums, 1);
+        return IRON_OK;
+    }
+    f->c->after = f->base + end;
+    return iron__block_add_place(&f->c->starts, f->base + first, err);
+}
+
 /* Takes where the samples of a file begin that belong to the piece, and where the last of them
- * ends. A sample that begins where the next one begins is empty. */
+ * ends. */
 static iron_status take_file_starts(const iron__bag_job *job, iron__bag_cutter *c, size_t file,
                                     const atomic_bool *stop, iron_error *err) {
-    uint64_t base = job->file_starts[file], file_end = job->file_starts[file + 1];
-    uint64_t pending = NO_START, start;
-    bool is_there = true;
+    file_starts f = {c, job->file_starts[file]};
+    uint64_t end = job->file_starts[file + 1] < c->end ? job->file_starts[file + 1] : c->end;
 
     if (c->file != file) {
         iron_documents_close(c->documents);
@@ -509,20 +525,8 @@ static iron_status take_file_starts(const iron__bag_job *job, iron__bag_cutter *
     }
     IRON_FAIL_IF(!c->documents, err, IRON_E_FORMAT, "%.120s changed while being read",
                  iron_source_file(job->source, file));
-    IRON_TRY(
-        iron__documents_seek(c->documents, c->position > base ? c->position - base : 0, stop, err));
-    for (;;) {
-        IRON_TRY(iron__documents_next(c->documents, &start, &is_there, stop, err));
-        start = is_there ? base + start : file_end;
-        if (pending == start)
-            add_empty(&c->sums, 1);
-        else if (pending != NO_START)
-            IRON_TRY(iron__block_add_place(&c->starts, pending, err));
-        c->after = start;
-        if (!is_there || start > c->end || (start == c->end && c->end < file_end))
-            return IRON_OK;
-        pending = start;
-    }
+    return iron__documents_each(c->documents, c->position > f.base ? c->position - f.base : 0,
+                                end - f.base, take_document, &f, stop, err);
 }
 
 static iron_status take_starts(const iron__bag_job *job, iron__bag_cutter *c,
