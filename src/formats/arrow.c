@@ -4,27 +4,28 @@
  *
  * A stream is a sequence of messages: FFFFFFFF and a 32-bit length (streams of before 2019 have
  * only the length), metadata in FlatBuffers, and a body of buffers. The first message is the
- * schema; record batches follow, and batches of dictionaries, which apply to what comes after them.
- * FFFFFFFF 00000000 ends a stream, but a stream that ends between two messages is complete as well:
- * a file that was cut exactly there cannot be told from a whole one. A file begins with "ARROW1", is
- * a stream after that, and ends with a footer that repeats the schema and lists all batches, its
- * length and "ARROW1" again. Some writers leave the schema out of the stream inside a file.
+ * schema; record batches follow, and batches of dictionaries, which apply to what comes after
+ * them. FFFFFFFF 00000000 ends a stream, but a stream that ends between two messages is complete
+ * as well: a file that was cut exactly there cannot be told from a whole one. A file begins with
+ * "ARROW1", is a stream after that, and ends with a footer that repeats the schema and lists all
+ * batches, its length and "ARROW1" again. Some writers leave the schema out of the stream inside a
+ * file.
  *
  * Metadata are trusted in nothing. FlatBuffers are read by the functions that begin with flat_:
- * whatever lies outside the metadata or is not aligned makes the whole message damaged. Buffers must
- * lie in the body one after another, with no more than padding between them, as the specification
- * says: so most damage is noticed, although Arrow has no checksums.
+ * whatever lies outside of the metadata or is not aligned makes the whole message damaged. Buffers
+ * must lie in the body one after another, with no more than padding between them, as the
+ * specification says: so most damage is noticed, although Arrow has no checksums.
  *
- * A regular file is examined message by message, without its values: of a list column the first and
- * the last offset tell how many tokens there are. Blocks are cut at rows. Values that are stored
- * as they are are direct blocks; compressed batches are one block each, and so are dictionary-
- * encoded ones, in pieces if they are large; runs of small batches share a block. Every part of the
- * file that is needed to decode a block is read and checked again when it is decoded. Dictionaries
- * are kept in memory.
+ * A regular file is examined message by message, without its values: of a list column the first
+ * and the last offset tell how many tokens there are. Blocks are cut at rows. Values that are
+ * stored as they are become direct blocks; a compressed batch is one block; runs of small batches
+ * share a block. Every part of the file that is needed to decode a block is read and checked again
+ * when it is decoded. Dictionaries are kept in memory.
  */
 #include "core/fail.h"
 #include "formats/format.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -272,6 +273,7 @@ typedef struct schema {
     unsigned version;
     size_t fields_left; /* while it is read: more fields than these cannot be in the metadata */
     bool has_memory;
+    uint64_t unknown_type; /* its number; 0: none */
 } schema;
 
 static void schema_clear(schema *s) {
@@ -374,6 +376,8 @@ static void measure_type(schema *s, flat *f, const flat_table *field, unsigned d
     size_t children, vector = flat_vector(f, field, FIELD_CHILDREN, 4, &children);
     flat_table type = flat_child(f, field, FIELD_TYPE);
 
+    if (number >= TYPE_COUNT)
+        s->unknown_type = number;
     f->is_bad |= number == 0 || number >= TYPE_COUNT || !type.at || depth > DEPTH_MAX;
     if (f->is_bad)
         return;
@@ -473,6 +477,8 @@ static void read_fields(flat *f, const flat_table *table, schema *s) {
     s->columns = calloc(count ? count : 1, sizeof *s->columns);
     s->details = calloc(count ? count : 1, sizeof *s->details);
     s->has_memory = s->columns && s->details;
+    if (!s->has_memory)
+        return;
     for (; s->count < count && s->has_memory && !f->is_bad; s->count++) {
         iron__table_column *c = &s->columns[s->count];
         flat_table field = flat_element(f, vector, s->count);
@@ -560,11 +566,11 @@ static iron_status reserve(const reader *r, unsigned char **data, size_t *capaci
                            iron_error *err) {
     unsigned char *more;
 
-    if (bytes <= *capacity)
+    if (bytes <= *capacity && *data)
         return IRON_OK;
     if (bytes > IRON_TABLE_PART_BYTES_MAX)
         return too_large(r, "a buffer", bytes, err);
-    more = realloc(*data, (size_t)bytes);
+    more = realloc(*data, bytes ? (size_t)bytes : 1);
     if (!more)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %" PRIu64 " bytes for %.100s",
                           bytes, r->name);
@@ -615,9 +621,11 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
 /* Gives the bytes at ... at+bytes-1; valid until the next call. */
 static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsigned char **out,
                               iron_error *err) {
+    static const unsigned char nothing[8];
     uint64_t want = bytes;
     size_t got;
 
+    *out = nothing; /* on failure */
     if (at >= r->at && at - r->at <= r->count && bytes <= r->count - (at - r->at) && r->window) {
         *out = r->window + (at - r->at);
         return IRON_OK;
@@ -750,6 +758,10 @@ static iron_status read_schema(const reader *r, uint64_t at, flat *f, const flat
     if (!out->has_memory)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of %.100s",
                           r->name);
+    IRON_FAIL_IF(out->unknown_type != 0, err, IRON_E_UNSUPPORTED,
+                 "%.100s: a column of the Arrow type number %" PRIu64 ", which is newer than this "
+                 "reader; write the column of tokens alone",
+                 r->name, out->unknown_type);
     return f->is_bad ? damaged(r, at, "the schema is damaged", err) : IRON_OK;
 }
 
@@ -898,8 +910,8 @@ static const char *read_batch(message *m, const flat_table *t, const counts *all
 /* Buffers. */
 
 /* What the decompressed length before a compressed buffer says: *is_stored is true if the buffer is
- * not compressed after all. Some writers (apache-arrow for JavaScript, version 21) put the compressed
- * length there: then *length is UNKNOWN. */
+ * not compressed after all. Some writers (apache-arrow for JavaScript, version 21) put the
+ * compressed length there: then *length is UNKNOWN. */
 static iron_status read_length(reader *r, const span *s, uint64_t *length, bool *is_stored,
                                iron_error *err) {
     const unsigned char *bytes;
@@ -981,8 +993,8 @@ static iron_status load(reader *r, const batch *b, const span *s, uint64_t from,
     return IRON_OK;
 }
 
-/* A pipe: reads all buffers of a batch's column into the window, since they are next to one another.
- * Then they can be used in any order. */
+/* A pipe: reads all buffers of a batch's column into the window, since they are next to one
+ * another. Then they can be used in any order. */
 static iron_status fetch(reader *r, const batch *b, iron_error *err) {
     const span *spans[] = {&b->validity, &b->offsets, &b->item_validity, &b->values};
     uint64_t start = UINT64_MAX, end = 0;
@@ -1041,6 +1053,21 @@ static uint64_t load_offset(const column *c, const unsigned char *offsets, uint6
     return (uint64_t)(int64_t)(int32_t)iron__load_u32(offsets + 4 * index);
 }
 
+/* Makes room for more bytes and places in a block, for many batches one after another. */
+static iron_status grow(iron__block *b, uint64_t bytes, uint64_t places, iron_error *err) {
+    if (bytes > b->capacity - b->bytes) {
+        uint64_t all = b->bytes + bytes, twice = 2 * (uint64_t)b->capacity;
+
+        IRON_TRY(iron__block_reserve(b, (size_t)(all > twice ? all : twice), err));
+    }
+    if (places > b->place_capacity - b->place_count) {
+        uint64_t all = b->place_count + places, twice = 2 * (uint64_t)b->place_capacity;
+
+        IRON_TRY(iron__block_reserve_places(b, (size_t)(all > twice ? all : twice), err));
+    }
+    return IRON_OK;
+}
+
 /* Adds the places of rows, and finds the items that they have. All offsets are checked. */
 static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint64_t rows,
                                  uint64_t *first, uint64_t *end, iron_error *err) {
@@ -1050,7 +1077,7 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
 
     if (rows > IRON_TABLE_PART_BYTES_MAX / sizeof(uint64_t))
         return too_large(d->r, "a batch with rows", rows * sizeof(uint64_t), err);
-    IRON_TRY(iron__block_reserve_places(d->out, d->out->place_count + (size_t)rows, err));
+    IRON_TRY(grow(d->out, 0, rows, err));
     *first = row * size;
     *end = (row + rows) * size;
     if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST) {
@@ -1180,7 +1207,7 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
         if (end - first > IRON_TABLE_PART_BYTES_MAX / width)
             return too_large(d->r, "a batch with tokens", (end - first) * width, err);
         IRON_TRY(load(d->r, b, &b->values, first * each, (end - first) * each, &values, err));
-        IRON_TRY(iron__block_reserve(d->out, d->out->bytes + count * width, err));
+        IRON_TRY(grow(d->out, count * width, 0, err));
         if (c->has_dictionary) {
             IRON_TRY(decode_indices(d, values, count, d->out->data + d->out->bytes, rows, err));
         } else {
@@ -1506,8 +1533,8 @@ static iron_status check_nulls(const arrow *a, reader *r, const iron__table *t, 
     return status;
 }
 
-/* Compressed batches are decoded as a whole: refuses those for which memory is not enough, and those
- * whose values are too few. */
+/* Compressed batches are decoded as a whole: refuses those for which memory is not enough, and
+ * those whose values are too few. */
 static iron_status check_compressed(const arrow *a, reader *r, const batch *b, uint64_t tokens,
                                     iron_error *err) {
     uint64_t width = value_bytes(&a->column), length;
@@ -1748,6 +1775,7 @@ static iron_status choose_column(arrow *a, iron__candidate *c, char **name, iron
     iron__format_columns(c, s->columns, s->count, status == IRON_OK ? chosen : s->count);
     if (status != IRON_OK)
         return status;
+    assert(chosen < s->count && s->columns && s->details);
     a->column = s->details[chosen];
     *name = strdup(s->columns[chosen].name);
     a->column_name = strdup(s->columns[chosen].name);

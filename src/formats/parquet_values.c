@@ -178,13 +178,11 @@ static iron_status tally_bits(uint64_t begins, uint64_t has_value, uint64_t is_e
     return IRON_OK;
 }
 
-/* A run of the same level, if the column has only one. */
+/* The runs of levels up to `most`; a column that has only one level stores none. */
 static runs level_runs(unsigned most, const unsigned char *from, size_t bytes, uint64_t count) {
-    runs r = {.at = from, .end = from + bytes, .width = most > 1 ? 2 : 1};
-
     if (most == 0)
-        r = (runs){.width = 1, .left = count};
-    return r;
+        return (runs){.width = 1, .left = count};
+    return (runs){.at = from, .end = from + bytes, .width = most > 1 ? 2 : 1};
 }
 
 iron_status iron__parquet_tally_levels(const iron__parquet_shape *shape,

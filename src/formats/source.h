@@ -50,6 +50,13 @@ iron_status iron__source_read_converted(const iron_source *source, size_t index,
                                         const struct iron__input *in, uint64_t first, void *tokens,
                                         size_t count, const atomic_bool *stop, iron_error *err);
 
+/* Tokens of such a file where they are decoded, if all of them are in one block: then *held is not
+ * NULL, and is to be released. */
+iron_status iron__source_hold(const iron_source *source, size_t index, uint64_t first, size_t count,
+                              const void **tokens, const struct iron__block **held,
+                              const atomic_bool *stop, iron_error *err);
+void iron__source_release(const iron_source *source, const struct iron__block *held);
+
 /* Rows of tables and documents of indexes (documents.c): what a file's format cuts it into. */
 typedef enum iron__cut { IRON_CUT_NONE, IRON_CUT_ROWS, IRON_CUT_DOCUMENTS } iron__cut;
 
@@ -121,8 +128,8 @@ iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first,
 /* What a caller does with tokens; it must not keep the pointer. */
 typedef iron_status (*iron__tokens_use)(void *context, const void *tokens, iron_error *err);
 
-/* Calls `use` with the tokens first ... first+count-1 where they are mapped; *is_used is false if
- * they are not, or not in one file, and must be read. If the file is truncated meanwhile, that is
+/* Calls `use` with the tokens first ... first+count-1 where they are mapped or decoded; *is_used is
+ * false if they are not, or not in one place, and must be read. If the file is truncated meanwhile, that is
  * an error, and `use` may be left in the middle: while it reads tokens it must not hold locks or
  * other resources, and its results are void. May be called from any thread. */
 iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, size_t count,

@@ -539,12 +539,12 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
     return IRON_OK;
 }
 
-/* The last group that begins at or before a position. */
-static size_t group_of(const iron__frames *f, uint64_t at) {
+uint64_t iron__frames_find(const iron__frames *f, uint64_t at, size_t *offset) {
     size_t low = 0, high = f->count;
 
+    *offset = (size_t)(at % IRON_REPLAY_BLOCK_BYTES);
     if (f->replay)
-        return (size_t)(at / IRON_REPLAY_BLOCK_BYTES);
+        return at / IRON_REPLAY_BLOCK_BYTES;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
 
@@ -553,6 +553,7 @@ static size_t group_of(const iron__frames *f, uint64_t at) {
         else
             high = middle;
     }
+    *offset = (size_t)(at - f->groups[low].start);
     return low;
 }
 
@@ -565,11 +566,9 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
                  "decompressed bytes %" PRIu64 " + %zu are past the end, %" PRIu64, at, want,
                  frames->bytes);
     while (want > 0) {
-        size_t k = group_of(frames, at);
-        size_t skip = frames->replay ? (size_t)(at % IRON_REPLAY_BLOCK_BYTES)
-                                     : (size_t)(at - frames->groups[k].start);
+        size_t skip, some;
+        uint64_t k = iron__frames_find(frames, at, &skip);
         const iron__block *block;
-        size_t some;
 
         IRON_TRY(
             iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block, stop, err));

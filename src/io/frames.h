@@ -33,6 +33,9 @@ uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index);
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
                                 iron__block *out, const atomic_bool *stop, iron_error *err);
 
+/* The block with a decompressed byte, and where it is in there. */
+uint64_t iron__frames_find(const iron__frames *frames, uint64_t at, size_t *offset);
+
 /* Reads bytes at ... at+want-1, which must exist, from the file's blocks. May be called from
  * several threads at once. */
 iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_range *blocks,

@@ -271,9 +271,11 @@ iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got
 
 iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, size_t want,
                                 const atomic_bool *stop, iron_error *err) {
+    iron__input file = *in;
     size_t got;
 
-    IRON_TRY(read_stored(in, false, at, to, want, &got, stop, err));
+    file.is_stream = false; /* does not move the offset of standard input */
+    IRON_TRY(read_stored(&file, false, at, to, want, &got, stop, err));
     IRON_FAIL_IF(got < want, err, IRON_E_IO,
                  "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64
                  " bytes; it was cut while being read",

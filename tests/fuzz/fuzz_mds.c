@@ -3,10 +3,10 @@
  * fuzz_mds.c: MDS shards with their index. The input begins with options; then the shard, or the
  * index as a text and the shard.
  *
- *   described  The index is written here: columns of any encodings, true counts and sizes. The shard
- *              is read if and only if a second, simple reader here accepts it, and both give the same
- *              tokens and rows; as it is, and compressed; with checksums that are right, and with
- *              wrong ones, which are refused.
+ *   described  The index is written here: columns of any encodings, true counts and sizes. The
+ *              shard is read if and only if a second, simple reader here accepts it, and both give
+ *              the same tokens and rows; as it is, and compressed; with checksums that are right,
+ *              and with wrong ones, which are refused.
  *   any text   An index of any text: whatever is read is read to its end or refused.
  */
 #include "fuzz.h"

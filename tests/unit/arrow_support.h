@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arrow_support.h: Arrow files and streams for the tests, made byte by byte. FlatBuffers are written
- * from front to back: each table after its vtable, and before everything that it points to.
+ * arrow_support.h: Arrow files and streams for the tests, made byte by byte. FlatBuffers are
+ * written from front to back: each table after its vtable, and before everything that it points
+ * to.
  */
 #ifndef TESTS_UNIT_ARROW_SUPPORT_H
 #define TESTS_UNIT_ARROW_SUPPORT_H
