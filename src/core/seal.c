@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seal.c: the reference implementation of the seal: sums over quads (whose words are in seal.h), the
- * carry between pieces, and the text form.
+ * seal.c: the reference implementation of the seal: sums over quads (whose words are in seal.h),
+ * the carry between pieces, and the text form.
  */
 #include "core/seal.h"
 
