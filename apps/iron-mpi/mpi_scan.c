@@ -25,12 +25,17 @@
 typedef struct sum_options {
     reading reading;
     uint64_t vocab;
+    bag_options bag;
     bool wants_stream, wants_json;
 } sum_options;
 
 static const option sum_table[] = {
     OPTION("stream", OPTION_FLAG, NULL, sum_options, wants_stream,
            "treat all files as one stream with one seal"),
+    OPTION("bag", OPTION_FLAG, NULL, sum_options, bag.wants_bag,
+           "print bags, which do not depend on the order of samples, instead of seals; JSON has "
+           "both"),
+    BAG_CUT_OPTIONS(sum_options, bag, "with --bag: "),
     OPTION("vocab", OPTION_NUMBER, "V", sum_options, vocab, "count tokens at or above V", .min = 1,
            .max = UINT64_C(1) << 32, .standard = "50257"),
     OPTION("json", OPTION_FLAG, NULL, sum_options, wants_json,
@@ -42,6 +47,7 @@ typedef struct sum_stream {
     char *name; /* owned; the path of a file */
     iron_dtype dtype;
     uint64_t tokens;
+    iron_bag_cut cut; /* NONE: no bag is wanted */
 } sum_stream;
 
 typedef struct sum_streams {
@@ -49,13 +55,15 @@ typedef struct sum_streams {
     size_t count, room;
     sum_stream *list;
     bool is_checkable; /* by iron check: not several arguments as one stream */
+    iron_bag_cut cut;  /* that is wanted; of each stream, what it means */
 } sum_streams;
 
 typedef struct sum_work {
     const ranks *ranks;
     const sum_options *options;
     const sum_streams *streams;
-    iron_digest_result *results; /* one per stream, like seconds */
+    iron_digest_result *results; /* one per stream, like the others */
+    iron_bag *bags;
     double *seconds;
     progress progress;
 } sum_work;
@@ -67,6 +75,12 @@ static iron_status no_memory(iron_error *err, size_t count) {
 
 /* Takes ownership of the name. */
 static iron_status append(sum_streams *s, char *name, const iron_source *source, iron_error *err) {
+    iron_bag_cut cut = s->cut;
+
+    if (cut.kind != IRON_BAG_CUT_NONE && iron_bag_cut_resolve(source, &cut, err) != IRON_OK) {
+        free(name);
+        return err->status;
+    }
     if (s->count == s->room) {
         size_t room = s->room ? 2 * s->room : 64;
         sum_stream *list = realloc(s->list, room * sizeof *list);
@@ -78,7 +92,8 @@ static iron_status append(sum_streams *s, char *name, const iron_source *source,
         s->list = list;
         s->room = room;
     }
-    s->list[s->count++] = (sum_stream){name, iron_source_dtype(source), iron_source_tokens(source)};
+    s->list[s->count++] =
+        (sum_stream){name, iron_source_dtype(source), iron_source_tokens(source), cut};
     return IRON_OK;
 }
 
@@ -130,6 +145,7 @@ static iron_status open_streams(sum_streams *s, const sum_options *o, const args
     iron_status status = IRON_OK;
 
     s->is_checkable = !o->wants_stream || a->value_count == 1;
+    s->cut = bag_cut_of(&o->bag);
     if (a->value_count == 0)
         return usage(err, "no input; name files");
     if (o->wants_stream)
@@ -154,22 +170,28 @@ static iron_digest_result empty_result(uint64_t vocab) {
                                 .min = UINT32_MAX};
 }
 
-/* The tokens of a stream that this rank reads. */
+/* The tokens of a stream that this rank reads. One rank has the samples of a stream without
+ * tokens, which may be empty documents. */
 static iron_status my_range(const sum_work *w, size_t index, uint64_t *first, uint64_t *count,
-                            iron_error *err) {
+                            bool *is_mine, iron_error *err) {
     uint64_t rank = (uint64_t)w->ranks->rank, all = (uint64_t)w->ranks->count;
-    uint64_t tokens = w->streams->list[index].tokens;
+    const sum_stream *stream = &w->streams->list[index];
+    bool has_bag = stream->cut.kind != IRON_BAG_CUT_NONE;
+    iron_status status = IRON_OK;
 
-    if (w->streams->count == 1 || tokens / all >= SHARE_TOKENS)
-        return iron_part_range(tokens, (uint32_t)rank + 1, (uint32_t)all, first, count, err);
     *first = 0;
-    *count = index % all == rank ? tokens : 0;
-    return IRON_OK;
+    *count = index % all == rank ? stream->tokens : 0;
+    if (w->streams->count == 1 || stream->tokens / all >= SHARE_TOKENS)
+        status =
+            iron_part_range(stream->tokens, (uint32_t)rank + 1, (uint32_t)all, first, count, err);
+    *is_mine = *count > 0 || (has_bag && stream->tokens == 0 && index % all == rank);
+    return status;
 }
 
 static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_scan_options *o,
                         iron_error *err) {
     const reading *r = &w->options->reading;
+    iron_bag_result bag = {.struct_size = sizeof bag};
     iron_manifest *m = NULL;
     iron_status status;
 
@@ -177,6 +199,7 @@ static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_sca
     o->device = r->device;
     o->backend = r->backend ? r->backend : "cpu"; /* all ranks of a machine would share one GPU */
     o->vocab = w->options->vocab;
+    o->bag = w->streams->list[index].cut;
     o->progress = progress_update;
     o->context = &w->progress;
     if (iron_source_tokens(source) != w->streams->list[index].tokens)
@@ -184,6 +207,9 @@ static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_sca
     status = iron_scan(source, o, &m, err);
     if (status == IRON_OK)
         status = iron_manifest_digest(m, &w->results[index], err);
+    if (status == IRON_OK)
+        status = iron_manifest_bag(m, &bag, err);
+    w->bags[index] = bag.bag;
     iron_manifest_destroy(m);
     return status;
 }
@@ -193,6 +219,7 @@ static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
     iron_source *source = w->streams->source;
     reading again = w->options->reading;
     double started = seconds_now();
+    bool is_mine = false;
     iron_scan_options o;
     iron_status status;
 
@@ -200,10 +227,10 @@ static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
 
     w->results[index] = empty_result(w->options->vocab);
     iron_scan_options_init(&o);
-    status = my_range(w, index, &o.first, &o.count, err);
-    if (status == IRON_OK && o.count > 0 && !source)
+    status = my_range(w, index, &o.first, &o.count, &is_mine, err);
+    if (status == IRON_OK && is_mine && !source)
         status = reading_open(&again, &path, 1, &source, err);
-    if (status == IRON_OK && o.count > 0)
+    if (status == IRON_OK && is_mine)
         status = scan(w, index, source, &o, err);
     if (source != w->streams->source)
         iron_source_close(source);
@@ -217,6 +244,7 @@ static iron_status reduce(sum_work *w, iron_error *err) {
     iron_status status = ranks_add_results(w->ranks, w->results, w->streams->count, err);
 
     ranks_largest(w->seconds, w->streams->count);
+    ranks_add(&w->bags[0].hi, 3 * w->streams->count);
     for (size_t k = 0; k < w->streams->count && status == IRON_OK; k++)
         status = iron_digest_result_add(&w->results[k], &none, err);
     return ranks_agree(w->ranks, status, err);
@@ -228,7 +256,10 @@ static iron_status print_results(const sum_work *w, iron_error *err) {
 
     for (size_t k = 0; k < w->streams->count && status == IRON_OK; k++) {
         const sum_stream *s = &w->streams->list[k];
+        iron_bag_result bag = {.struct_size = sizeof bag, .bag = w->bags[k], .cut = s->cut};
         sum_result result = {.name = s->name,
+                             .bag = &bag,
+                             .wants_bag = w->options->bag.wants_bag,
                              .digest = &w->results[k],
                              .dtype = s->dtype,
                              .source = w->streams->source,
@@ -236,11 +267,14 @@ static iron_status print_results(const sum_work *w, iron_error *err) {
                              .seconds = w->seconds[k],
                              .ranks = (uint64_t)w->ranks->count};
 
+        iron_bag_format(&bag.bag, bag.text);
+        iron_bag_cut_format(&bag.cut, bag.cut_text);
         status = sum_print(&to, &result, err);
     }
     if (w->streams->is_checkable)
         sum_print_options(&to, w->options->reading.dtype, w->options->reading.format,
-                          w->options->reading.column, NULL);
+                          w->options->reading.column,
+                          w->options->bag.wants_bag ? &w->streams->cut : NULL);
     sum_print_end(&to);
     return status;
 }
@@ -251,9 +285,10 @@ static iron_status sum_all(sum_work *w, iron_error *err) {
 
     w->results = calloc(count + 1, sizeof *w->results);
     w->seconds = calloc(count + 1, sizeof *w->seconds);
+    w->bags = calloc(count + 1, sizeof *w->bags);
     w->progress = progress_start(0);
     w->progress.is_shown = w->progress.is_shown && w->ranks->rank == 0;
-    if (!w->results || !w->seconds)
+    if (!w->results || !w->seconds || !w->bags)
         status = usage(err, "out of memory for %zu results", count);
     else
         for (size_t k = 0; k < count && status == IRON_OK; k++)
@@ -266,6 +301,7 @@ static iron_status sum_all(sum_work *w, iron_error *err) {
         status = print_results(w, err);
     free(w->results);
     free(w->seconds);
+    free(w->bags);
     return status;
 }
 
@@ -284,6 +320,8 @@ static iron_status run_sum(int argc, char **argv, iron_error *err) {
     o.reading.wants_seekable = true;
     status = reading_check(&o.reading, err);
     if (status == IRON_OK)
+        status = bag_check(&o.bag, err);
+    if (status == IRON_OK)
         status = open_streams(&streams, &o, &a, &view, err);
     status = ranks_same_view(&r, status, &view, err);
     if (status == IRON_OK)
@@ -297,8 +335,9 @@ const command mpi_command_sum = {
     .summary = "prints seals of token files",
     .synopsis = "FILE... [OPTIONS]",
     .description =
-        "Prints what iron sum prints: <seal>  <file> for each file; a directory stands for its "
-        "files. In contrast to iron sum, a file that cannot be read is an error, and nothing is "
+        "Prints what iron sum prints: <seal>  <file> for each file, or <bag>  <file> with --bag; a "
+        "directory stands for its files. In contrast to iron sum, a file that cannot be read is an "
+        "error, and nothing is "
         "printed. To write manifests in parallel, use iron sum --part and iron merge. Each rank "
         "uses the CPU unless --backend is given.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},

@@ -192,6 +192,10 @@ iron_status ranks_add_results(const ranks *r, iron_digest_result *results, size_
     return ranks_agree(r, status, err);
 }
 
+void ranks_add(uint64_t *numbers, size_t count) {
+    MPI_Allreduce(MPI_IN_PLACE, numbers, (int)count, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+}
+
 void ranks_largest(double *numbers, size_t count) {
     MPI_Allreduce(MPI_IN_PLACE, numbers, (int)count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }

@@ -47,6 +47,8 @@ iron_status ranks_same_view(const ranks *r, iron_status status, const rank_view 
 /* Merges `count` results of all ranks; every rank gets them. */
 iron_status ranks_add_results(const ranks *r, iron_digest_result *results, size_t count,
                               iron_error *err);
+/* Adds up `count` numbers of all ranks, modulo 2^64; every rank gets the sums. */
+void ranks_add(uint64_t *numbers, size_t count);
 /* The maximum over all ranks of each of `count` numbers. */
 void ranks_largest(double *numbers, size_t count);
 /* Joins effects in rank order and adds up additions; every rank gets them. */

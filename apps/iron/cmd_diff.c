@@ -369,7 +369,8 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_number(&j, "differing_chunks", r->differing_chunks);
     put_ranges(&j, d);
     iron_bag_cut_format(&r->bag_cut, cut);
-    iron_json_text(&j, "bag_cut", cut[0] ? cut : NULL);
+    if (cut[0]) /* shuffled */
+        iron_json_text(&j, "bag_cut", cut);
     iron_json_bool(&j, "verified", r->is_verified);
     iron_json_text(&j, "text", r->text);
     iron_json_close(&j, '}');

@@ -43,8 +43,9 @@ const command command_stat = {
     .synopsis = "FILE...|- --vocab V [OPTIONS]",
     .description =
         "Reads a stream once, with all threads, and reports the number of tokens, their range, "
-        "tokens outside the vocabulary and where they are, and the longest run of one token; on "
-        "request also documents and how often each id occurs. Several files form one stream; a "
+        "tokens outside the vocabulary and where they are, the longest run of one token, and "
+        "documents: the files' rows or documents, or with --eos what ends with that token; on "
+        "request also how often each id occurs. Several files form one stream; a "
         "directory stands for its files in natural order; - is standard input. " STAT_CPU_ONLY,
     .groups = {STAT_GROUPS},
     .exit_status = "0: success, also if tokens are outside the vocabulary (a warning on standard "

@@ -86,8 +86,6 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
     if (o->has_chunk && (o->chunk < 1024 || o->chunk % 4 != 0))
         return usage(err, "--chunk is %" PRIu64 "; it must be a multiple of 4, at least 1024",
                      o->chunk);
-    if (!o->bag.wants_bag && (o->bag.has_sample || o->bag.has_eos))
-        return usage(err, "--sample and --eos say what a sample of a bag is; give --bag, too");
     if (o->bag.wants_bag && o->reading.backend && strcmp(o->reading.backend, "auto") != 0 &&
         strcmp(o->reading.backend, "cpu") != 0)
         return usage(err, "--backend %.40s: bags are made on the CPU; leave the option out",

@@ -173,6 +173,8 @@ iron_status reading_target(const char *option_name, const char *path, iron_error
 }
 
 iron_status bag_check(const bag_options *o, iron_error *err) {
+    if (!o->wants_bag && (o->has_sample || o->has_eos))
+        return usage(err, "--sample and --eos say what a sample of a bag is; give --bag, too");
     if (o->has_sample && o->has_eos)
         return usage(err, "--sample and --eos both say what a sample is; give one of them");
     return IRON_OK;

@@ -69,7 +69,7 @@ typedef struct bag_options {
                     "a row or document of the file",                                               \
                GIVEN(type, member.has_eos))
 
-/* Refuses --sample together with --eos. */
+/* Refuses --sample together with --eos, and both without a bag. */
 iron_status bag_check(const bag_options *o, iron_error *err);
 /* NONE unless a bag is wanted. */
 iron_bag_cut bag_cut_of(const bag_options *o);

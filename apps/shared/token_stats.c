@@ -22,8 +22,9 @@ const option stat_table[STAT_COUNT] = {
            "required: size of the vocabulary, whose ids are 0 to V-1", .min = 1,
            .max = UINT64_C(1) << 32, GIVEN(stat_options, has_vocab)),
     OPTION("eos", OPTION_NUMBER, "E", stat_options, eos,
-           "report documents that end with token E, which is part of their length; median and p95 "
-           "are exact for documents up to 1048576 tokens and within 1/1024 above",
+           "report documents that end with token E, which is part of their length, instead of the "
+           "files' rows or documents; median and p95 are exact for documents up to 1048576 tokens "
+           "and within 1/1024 above",
            GIVEN(stat_options, has_eos)),
     OPTION("hist", OPTION_FLAG, NULL, stat_options, wants_histogram,
            "count every id: used and unused ids, entropy, most frequent ids; for vocabularies up "
@@ -78,7 +79,7 @@ typedef struct stat_result {
     const iron_source *source;
     iron_stat_report report;
     uint64_t vocab;
-    bool has_documents, has_histogram;
+    bool has_histogram;
     double seconds, gb_per_s;
     uint64_t ranks;
     size_t top_count, range_count;
@@ -159,7 +160,8 @@ static void print_places(const stat_result *f) {
 }
 
 static void print_documents(const iron_stat_report *r) {
-    printf("%-13s %" PRIu64 "%s\n", "documents", r->documents,
+    printf("%-13s %" PRIu64 "%s\n",
+           r->document_cut.kind == IRON_BAG_CUT_ROWS ? "rows" : "documents", r->documents,
            r->is_last_open ? ", the last one without eos" : "");
     if (r->documents == 0)
         return;
@@ -221,7 +223,7 @@ static void print_text(const stat_result *f) {
     if (r->tokens > 0)
         printf("%-13s %" PRIu64 " times %" PRIu32 ", starting at position %" PRIu64 "\n",
                "longest run", r->run_length, r->run_value, r->run_position);
-    if (f->has_documents)
+    if (r->document_cut.kind != IRON_BAG_CUT_NONE)
         print_documents(r);
     if (f->has_histogram)
         print_histogram(f);
@@ -315,8 +317,13 @@ static void print_json(const stat_result *f) {
     iron_json_number(&j, "out_of_vocab", r->out_of_vocab);
     put_places(&j, f);
     put_run(&j, r);
-    if (f->has_documents)
+    if (r->document_cut.kind != IRON_BAG_CUT_NONE) {
+        char cut[IRON_BAG_CUT_TEXT];
+
+        iron_bag_cut_format(&r->document_cut, cut);
+        iron_json_text(&j, "document_cut", cut);
         put_documents(&j, r);
+    }
     if (f->has_histogram)
         put_histogram(&j, f);
     json_files(&j, f->source);
@@ -343,7 +350,6 @@ iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_
     *f = (stat_result){.source = source,
                        .report.struct_size = sizeof f->report,
                        .vocab = o->vocab,
-                       .has_documents = o->has_eos,
                        .has_histogram = counts,
                        .seconds = seconds,
                        .ranks = ranks};

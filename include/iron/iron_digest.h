@@ -90,6 +90,11 @@ IRON_API iron_status iron_bag_cut_parse(const char *text, iron_bag_cut *cut, iro
 IRON_API iron_status iron_bag_source_cut(const iron_source *source, iron_bag_cut *cut,
                                          iron_error *err);
 
+/* Replaces FORMAT by what it means for the source. IRON_E_ARG: the files have no cut of their own,
+ * or the cut's value is impossible. */
+IRON_API iron_status iron_bag_cut_resolve(const iron_source *source, iron_bag_cut *cut,
+                                          iron_error *err);
+
 typedef struct iron_bag_options {
     uint32_t struct_size;
     uint32_t threads;       /* 0: every CPU */
@@ -316,7 +321,8 @@ typedef struct iron_stat_options {
     uint32_t struct_size;
     uint32_t threads;
     uint64_t vocab;           /* 1 ... 2^32 */
-    uint64_t eos;             /* ends a document; IRON_COUNT_UNKNOWN: no documents */
+    uint64_t eos;             /* ends a document; IRON_COUNT_UNKNOWN: documents are the rows or
+                                 documents of the files, if all have them */
     uint32_t wants_histogram; /* then vocab must be at most 2^26 */
     uint64_t first, count;    /* the range, as in a scan */
     iron_progress progress;
@@ -343,12 +349,14 @@ typedef struct iron_stat_report {
     iron_stat_place places[IRON_STAT_PLACES];
     uint64_t run_length, run_position; /* the longest run of one value, the first of its length */
     uint32_t run_value;
-    /* With eos: a document ends with it, or with the stream. The median is the length that at least
+    /* Documents. EOS: a document ends with it, or with the stream. ROWS, DOCUMENTS: those of the
+     * files. NONE: there are none. The median is the length that at least
      * half of the documents do not exceed, p95 the one that 95 of 100 do not: lengths that occur,
      * not means of two. Both are exact up to 2^20 tokens; above, they are at most the true length,
      * and less than 1/1024 below it. Everything else is exact. */
+    iron_bag_cut document_cut;
     uint64_t documents, document_min, document_max, document_median, document_p95;
-    uint64_t empty_documents; /* only an eos */
+    uint64_t empty_documents; /* only an eos; rows and documents: no tokens */
     double document_mean;     /* lengths count the eos */
     uint32_t is_last_open;    /* the stream does not end with the eos */
     /* With a histogram. */

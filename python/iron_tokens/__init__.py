@@ -13,6 +13,12 @@ pieces are errors.  The seal is a checksum against accidents, not against an adv
         digest.update(batch.tokens, position=batch.first_token)
     print(digest.hexdigest())
 
+A Bag is the order-free counterpart: the same samples in any order have the same bag.
+
+    from iron_tokens import bag
+
+    bag(batch) == bag(batch[::-1])          # the rows of a 2-D array are its samples
+
 The package uses iron's C library, libiron.so.0, and needs no build step.  The library is loaded from
 
  1. the path in the environment variable IRON_LIBRARY; if that is set, nothing else is tried;
@@ -22,7 +28,9 @@ The package uses iron's C library, libiron.so.0, and needs no build step.  The l
 """
 
 from ._library import IronError, library_path, version
+from ._bag import Bag, bag
 from .digest import Digest, DigestResult, seal
 from .files import sum_file
 
-__all__ = ["Digest", "DigestResult", "IronError", "library_path", "seal", "sum_file", "version"]
+__all__ = ["Bag", "Digest", "DigestResult", "IronError", "bag", "library_path", "seal", "sum_file",
+           "version"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Loads the C library, declares its functions, and turns its errors into exceptions.
 
-The structs mirror include/iron/iron.h; struct_size lets the library detect a mismatch.
+The structs mirror include/iron/iron.h and iron_digest.h; struct_size lets the library detect a mismatch.
 """
 
 import ctypes
@@ -68,7 +68,41 @@ class SourceOptions(ctypes.Structure):
                 ("dtype_is_for_raw", c_uint32), ("is_recursive", c_uint32),
                 ("include", POINTER(c_char_p)), ("include_count", c_size_t),
                 ("exclude", POINTER(c_char_p)), ("exclude_count", c_size_t),
-                ("warn", Warn), ("warn_context", c_void_p)]
+                ("warn", Warn), ("warn_context", c_void_p), ("column", c_char_p),
+                ("wants_seekable", c_uint32)]
+
+
+class RawBag(ctypes.Structure):
+    """iron_bag"""
+
+    _fields_ = [("hi", c_uint64), ("lo", c_uint64), ("samples", c_uint64)]
+
+
+class BagCut(ctypes.Structure):
+    """iron_bag_cut"""
+
+    _fields_ = [("kind", c_int), ("value", c_uint64)]
+
+
+CUT_FORMAT, CUT_SAMPLE, CUT_EOS = 1, 4, 5  # iron_bag_cut_kind
+BAG_TEXT, BAG_CUT_TEXT = 54, 32
+
+
+class BagResult(ctypes.Structure):
+    """iron_bag_result"""
+
+    _fields_ = [("struct_size", c_uint32), ("bag", RawBag), ("cut", BagCut),
+                ("text", c_char * BAG_TEXT), ("cut_text", c_char * BAG_CUT_TEXT)]
+
+
+class ScanOptions(ctypes.Structure):
+    """iron_scan_options"""
+
+    _fields_ = [("struct_size", c_uint32), ("threads", c_uint32), ("vocab", c_uint64),
+                ("chunk_tokens", c_uint64), ("first", c_uint64), ("count", c_uint64),
+                ("part", c_uint32), ("parts", c_uint32), ("device", c_uint32),
+                ("backend", c_char_p), ("bag", BagCut), ("progress", c_void_p),
+                ("context", c_void_p)]
 
 
 # Result and parameter types of every function used; the last parameter of fallible ones is an Error.
@@ -90,6 +124,16 @@ CALLS = {
                                  POINTER(Error)]),
     "iron_digest_load": (c_int, [POINTER(Handle), POINTER(Options), c_char_p, c_size_t,
                                  POINTER(Error)]),
+    "iron_bag_add_rows": (c_int, [POINTER(RawBag), c_int, c_void_p, c_size_t, c_size_t,
+                                  POINTER(Error)]),
+    "iron_bag_merge": (None, [POINTER(RawBag), POINTER(RawBag)]),
+    "iron_bag_format": (None, [POINTER(RawBag), c_char_p]),
+    "iron_bag_parse": (c_int, [c_char_p, POINTER(RawBag), POINTER(Error)]),
+    "iron_scan_options_init_sized": (None, [POINTER(ScanOptions), c_size_t]),
+    "iron_scan": (c_int, [c_void_p, POINTER(ScanOptions), POINTER(c_void_p), POINTER(Error)]),
+    "iron_manifest_digest": (c_int, [c_void_p, POINTER(Result), POINTER(Error)]),
+    "iron_manifest_bag": (c_int, [c_void_p, POINTER(BagResult), POINTER(Error)]),
+    "iron_manifest_destroy": (None, [c_void_p]),
     "iron_source_open": (c_int, [POINTER(SourceOptions), POINTER(c_void_p), POINTER(Error)]),
     "iron_source_close": (None, [c_void_p]),
     "iron_source_dtype": (c_int, [c_void_p]),

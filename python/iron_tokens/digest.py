@@ -30,13 +30,22 @@ class DigestResult:
     out_of_vocab: int  # number of tokens that are not below vocab
     first_out_position: Optional[int]  # position of the first of them
     first_out_value: Optional[int]  # its value
+    bag: Optional[str] = None  # these three only from sum_file with bag, sample or eos
+    samples: Optional[int] = None
+    bag_cut: Optional[str] = None  # "rows", "documents", "sample=L" or "eos=E"
+
+    def _fields(self):
+        fields = asdict(self)
+        if self.bag is None:
+            del fields["bag"], fields["samples"], fields["bag_cut"]
+        return fields
 
     def keys(self):
-        return asdict(self).keys()
+        return self._fields().keys()
 
     def __getitem__(self, key):
         try:
-            return asdict(self)[key]
+            return self._fields()[key]
         except KeyError:
             raise KeyError(key) from None
 

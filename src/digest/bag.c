@@ -37,12 +37,9 @@
 
 /* Bags. */
 
-static void add_words(iron_bag *bag, iron__seal_words words, uint64_t times) {
-    uint64_t hi, lo;
-
-    iron__seal_halves(words, &hi, &lo);
-    bag->hi += times * hi;
-    bag->lo += times * lo;
+static inline void add_words(iron_bag *bag, iron__seal_words words, uint64_t times) {
+    bag->hi += times * iron__seal_fold(0, words);
+    bag->lo += times * iron__seal_fold(1, words);
     bag->samples += times;
 }
 
@@ -163,8 +160,7 @@ iron_status iron_bag_source_cut(const iron_source *source, iron_bag_cut *cut, ir
     return IRON_OK;
 }
 
-/* The cut of a source, as it is wanted; FORMAT becomes what it means. */
-static iron_status resolve_cut(const iron_source *source, iron_bag_cut *cut, iron_error *err) {
+iron_status iron_bag_cut_resolve(const iron_source *source, iron_bag_cut *cut, iron_error *err) {
     bool is_own = cut->kind == IRON_BAG_CUT_FORMAT || cut->kind == IRON_BAG_CUT_ROWS ||
                   cut->kind == IRON_BAG_CUT_DOCUMENTS;
     iron_bag_cut wanted = *cut;
@@ -188,18 +184,16 @@ static iron_status resolve_cut(const iron_source *source, iron_bag_cut *cut, iro
 
 /* The words of a sample of at most SHORT_TOKENS tokens. */
 static inline iron__seal_words seal_short(const uint32_t *tokens, size_t count) {
-    iron__seal_words words = {0, 0, 0, 0};
-    size_t quads = count / 4, rest = count % 4;
+    const uint64_t window = iron__seal_window(0);
+    iron__seal_words words = {count, 0, 0, 0};
+    uint32_t last[4] = {0, 0, 0, 0}, quad = 0;
 
-    if (quads > 0)
-        iron__seal_quads(&words, tokens, 0, quads);
-    if (rest > 0) {
-        uint32_t last[4] = {0, 0, 0, 0};
-
-        memcpy(last, tokens + 4 * quads, rest * sizeof *last);
-        iron__seal_quads(&words, last, quads, 1);
-        words.count -= 4 - rest;
-    }
+    for (; 4 * (size_t)quad + 4 <= count; quad++)
+        iron__seal_add_quad(&words, tokens + 4 * (size_t)quad, quad, window);
+    for (size_t k = 0; k < count % 4; k++)
+        last[k] = tokens[4 * (size_t)quad + k];
+    if (count % 4 != 0)
+        iron__seal_add_quad(&words, last, quad, window);
     return words;
 }
 
@@ -385,10 +379,37 @@ static inline void add_to_sample(iron__bag_cutter *c, const iron__tokens_view *v
         close_sample(c);
 }
 
+/* Short samples of one length that are all in the view: their tokens are widened together. Returns
+ * where the first sample begins that is left. */
+static size_t add_short_samples(iron__bag_cutter *c, const iron__tokens_view *view, size_t at) {
+    size_t length = (size_t)c->cut.value, most = IRON_WIDEN_TOKENS / length * length;
+
+    for (;;) {
+        uint64_t position = c->position + at, left = view->count - at;
+        size_t count = left < most ? (size_t)left / length * length : most;
+        const uint32_t *tokens;
+
+        if (count == 0 || c->end <= position || c->end - position < count)
+            return at;
+        tokens = iron__view_tokens(view, at, &count, c->wide);
+        for (size_t k = 0; k < count; k += length)
+            add_words(&c->sums, seal_short(tokens + k, length), 1);
+        at += count;
+        c->start = c->position + at;
+    }
+}
+
 void iron__bag_add(iron__bag_cutter *c, const iron__tokens_view *view) {
+    bool has_short = c->cut.kind == IRON_BAG_CUT_SAMPLE && c->cut.value <= SHORT_TOKENS;
+
     for (size_t at = 0, end; at < view->count; at = end) {
         bool is_end;
 
+        if (!c->is_open && has_short && c->start == c->position + at) {
+            at = add_short_samples(c, view, at);
+            if (at == view->count)
+                break;
+        }
         if (!c->is_open) {
             uint64_t start = next_start(c, view, at);
 
@@ -438,11 +459,12 @@ iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag
                                const iron__bag_range *range, iron_error *err) {
     *job = (iron__bag_job){.source = source, .cut = cut};
     pthread_mutex_init(&job->mutex, NULL);
-    IRON_TRY(resolve_cut(source, &job->cut, err));
+    IRON_TRY(iron_bag_cut_resolve(source, &job->cut, err));
     job->has_starts = job->cut.kind == IRON_BAG_CUT_ROWS || job->cut.kind == IRON_BAG_CUT_DOCUMENTS;
     if (!range) {
-        IRON_FAIL_IF(job->cut.kind == IRON_BAG_CUT_DOCUMENTS, err, IRON_E_ARG,
-                     "documents beside a pipe; cut the stream with --sample or --eos instead");
+        IRON_FAIL_IF(job->has_starts && !iron__source_tells_starts(source), err, IRON_E_ARG,
+                     "rows or documents of files together with a pipe; cut the stream with "
+                     "--sample or --eos instead");
         if (job->has_starts)
             iron__source_note_starts(source);
         return IRON_OK;
@@ -493,13 +515,29 @@ static size_t file_with(const iron__bag_job *job, uint64_t position) {
     return low;
 }
 
+/* A document of the file that is open, whose first token is at `base` of the stream. */
+typedef struct file_starts {
+    iron__bag_cutter *c;
+    uint64_t base;
+} file_starts;
+
+static iron_status take_document(void *context, uint64_t first, uint64_t end, iron_error *err) {
+    file_starts *f = context;
+
+    if (first == end) {
+        add_empty(&f->c->sums, 1);
+        return IRON_OK;
+    }
+    f->c->after = f->base + end;
+    return iron__block_add_place(&f->c->starts, f->base + first, err);
+}
+
 /* Takes where the samples of a file begin that belong to the piece, and where the last of them
- * ends. A sample that begins where the next one begins is empty. */
+ * ends. */
 static iron_status take_file_starts(const iron__bag_job *job, iron__bag_cutter *c, size_t file,
                                     const atomic_bool *stop, iron_error *err) {
-    uint64_t base = job->file_starts[file], file_end = job->file_starts[file + 1];
-    uint64_t pending = NO_START, start;
-    bool is_there = true;
+    file_starts f = {c, job->file_starts[file]};
+    uint64_t end = job->file_starts[file + 1] < c->end ? job->file_starts[file + 1] : c->end;
 
     if (c->file != file) {
         iron_documents_close(c->documents);
@@ -509,20 +547,8 @@ static iron_status take_file_starts(const iron__bag_job *job, iron__bag_cutter *
     }
     IRON_FAIL_IF(!c->documents, err, IRON_E_FORMAT, "%.120s changed while being read",
                  iron_source_file(job->source, file));
-    IRON_TRY(
-        iron__documents_seek(c->documents, c->position > base ? c->position - base : 0, stop, err));
-    for (;;) {
-        IRON_TRY(iron__documents_next(c->documents, &start, &is_there, stop, err));
-        start = is_there ? base + start : file_end;
-        if (pending == start)
-            add_empty(&c->sums, 1);
-        else if (pending != NO_START)
-            IRON_TRY(iron__block_add_place(&c->starts, pending, err));
-        c->after = start;
-        if (!is_there || start > c->end || (start == c->end && c->end < file_end))
-            return IRON_OK;
-        pending = start;
-    }
+    return iron__documents_each(c->documents, c->position > f.base ? c->position - f.base : 0,
+                                end - f.base, take_document, &f, stop, err);
 }
 
 static iron_status take_starts(const iron__bag_job *job, iron__bag_cutter *c,

@@ -614,6 +614,13 @@ static iron_status add_mapped(void *context, const void *tokens, iron_error *err
     return IRON_OK;
 }
 
+/* A step of it, if the rest is elsewhere. */
+static iron_status add_decoded(void *context, const void *tokens, iron_error *err) {
+    piece_rest *r = context;
+
+    return add_next(r, tokens, smaller(buffer_tokens(r->scan->dtype), r->count), err);
+}
+
 /* Scans a piece of files: where it is, as far as that is possible, otherwise from the buffer. */
 static iron_status scan_files_piece(iron__parallel_source *at, piece_rest *r,
                                     const atomic_bool *stop, iron_error *err) {
@@ -626,6 +633,10 @@ static iron_status scan_files_piece(iron__parallel_source *at, piece_rest *r,
                                            r, &is_used, err));
         if (is_used)
             break;
+        IRON_TRY(iron__parallel_source_use(at, first, some + ahead_of(r, some), add_decoded, r,
+                                           &is_used, err));
+        if (is_used)
+            continue;
         IRON_TRY(iron__parallel_source_read(at, first, r->w->buffer, some + ahead_of(r, some), stop,
                                             err));
         IRON_TRY(add_next(r, r->w->buffer, some, err));

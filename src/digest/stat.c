@@ -14,10 +14,13 @@
 #include "core/fail.h"
 #include "core/hash.h"
 #include "feed/ring.h"
+#include "formats/format.h"
 #include "formats/source.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Statistics of a range that cannot be added up in any order: where things are, and what continues
@@ -65,14 +68,16 @@ typedef struct stat_rule {
 
 typedef struct stat_lengths {
     uint64_t longer_min, longer_max;   /* of lengths beyond 2^20, exactly; 0: there are none */
-    uint64_t counts[LENGTHS_COUNTERS]; /* counts[0] stays 0: a document has a token */
+    uint64_t counts[LENGTHS_COUNTERS]; /* counts[0]: only of rows and documents of files */
 } stat_lengths;
 
 struct iron_stat {
     stat_rule rule;
     stat_range range;
-    stat_lengths *lengths; /* of documents inside the range; NULL without an eos */
-    uint64_t *histogram;   /* of vocab ids, or NULL */
+    stat_lengths *lengths;     /* of documents inside the range; NULL without an eos */
+    iron_bag_cut_kind own_cut; /* ROWS or DOCUMENTS of the files, without an eos; else NONE */
+    stat_lengths *own;         /* of those that begin in the range */
+    uint64_t *histogram;       /* of vocab ids, or NULL */
 };
 
 /* A histogram of 64-bit counters is half a gigabyte then. */
@@ -166,8 +171,8 @@ static uint64_t lengths_at(const stat_lengths *t, const uint64_t *extra, size_t 
 
     for (size_t e = 0; e < extras; e++)
         counters[e] = counter_of(extra[e]);
-    for (size_t k = 1; k < LENGTHS_COUNTERS; k++) {
-        below += t->counts[k] + (counters[0] == k) + (counters[1] == k);
+    for (size_t k = 0; k < LENGTHS_COUNTERS; k++) {
+        below += t->counts[k] + (extras > 0 && counters[0] == k) + (extras > 1 && counters[1] == k);
         if (below >= rank)
             return smallest_of(k);
     }
@@ -346,6 +351,7 @@ void iron_stat_destroy(iron_stat *stat) {
     if (!stat)
         return;
     iron__release(memory, stat->lengths);
+    iron__release(memory, stat->own);
     iron__release(memory, stat->histogram);
     iron__release(memory, stat);
 }
@@ -366,6 +372,8 @@ static iron_status check_follows(const iron_stat *stat, const iron_stat *next, i
                  stat->rule.vocab, next->rule.vocab);
     IRON_FAIL_IF(stat->rule.eos != next->rule.eos, err, IRON_E_ARG,
                  "statistics with different eos tokens cannot be joined; use the same eos");
+    IRON_FAIL_IF(stat->own_cut != next->own_cut, err, IRON_E_ARG,
+                 "statistics with and without documents cannot be joined; use the same files");
     IRON_FAIL_IF(!stat->histogram != !next->histogram, err, IRON_E_ARG,
                  "statistics with and without a histogram cannot be joined; use the same options");
     IRON_FAIL_IF(next->range.first != end, err, IRON_E_ARG,
@@ -380,6 +388,8 @@ iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error 
     append_range(stat, &next->range);
     if (stat->lengths)
         lengths_merge(stat->lengths, next->lengths);
+    if (stat->own)
+        lengths_merge(stat->own, next->own);
     if (stat->histogram)
         for (size_t k = 0; k < stat->rule.vocab; k++)
             stat->histogram[k] += next->histogram[k];
@@ -432,6 +442,24 @@ static void describe_documents(const iron_stat *stat, iron_stat_report *report) 
     report->is_last_open = r->document_tail > 0;
 }
 
+/* Rows and documents of the files, which may be empty. */
+static void describe_own(const iron_stat *stat, iron_stat_report *report) {
+    const stat_lengths *t = stat->own;
+    uint64_t n = 0;
+
+    for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
+        n += t->counts[k];
+    if (n == 0)
+        return;
+    report->documents = n;
+    report->document_min = t->counts[0] > 0 ? 0 : lengths_min(t);
+    report->document_max = lengths_max(t);
+    report->document_mean = (double)stat->range.tokens / (double)n;
+    report->document_median = n == 1 ? report->document_max : lengths_at(t, NULL, 0, n - n / 2);
+    report->document_p95 = n / 20 == 0 ? report->document_max : lengths_at(t, NULL, 0, n - n / 20);
+    report->empty_documents = t->counts[0];
+}
+
 static void describe_histogram(const iron_stat *stat, iron_stat_report *report) {
     for (size_t k = 0; k < stat->rule.vocab; k++)
         report->used_ids += stat->histogram[k] > 0;
@@ -457,8 +485,14 @@ iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, 
     report->run_length = r->longest.length;
     report->run_position = r->longest.position;
     report->run_value = r->longest.value;
-    if (stat->lengths)
+    if (stat->lengths) {
+        report->document_cut = (iron_bag_cut){IRON_BAG_CUT_EOS, stat->rule.eos};
         describe_documents(stat, report);
+    }
+    if (stat->own) {
+        report->document_cut.kind = stat->own_cut;
+        describe_own(stat, report);
+    }
     if (stat->histogram)
         describe_histogram(stat, report);
     return IRON_OK;
@@ -852,11 +886,67 @@ static iron_status stat_slots(workers *all, iron__ring *ring, char *slots, iron_
     return IRON_OK;
 }
 
+/* Rows of a pipe: where they begin becomes known while it is read. A row ends where the next one
+ * begins. */
+typedef struct pipe_rows {
+    iron_source *source;
+    stat_lengths *lengths;
+    iron__block starts; /* of what was just read */
+    bool has_last;      /* the row that began last, */
+    uint64_t last;      /* and where */
+    iron_status status;
+    iron_error error;
+} pipe_rows;
+
+/* Called by the ring's reader. */
+static void note_rows(void *context, const iron__ring_piece *read) {
+    pipe_rows *rows = context;
+
+    (void)read;
+    rows->starts.place_count = 0;
+    if (rows->status == IRON_OK)
+        rows->status = iron__source_take_starts(rows->source, &rows->starts, &rows->error);
+    for (size_t k = 0; rows->status == IRON_OK && k < rows->starts.place_count; k++) {
+        if (rows->has_last)
+            lengths_add(rows->lengths, rows->starts.places[k] - rows->last, 1);
+        rows->last = rows->starts.places[k];
+        rows->has_last = true;
+    }
+}
+
+/* The rows of a pipe are wanted, if it has any. */
+static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *err) {
+    iron_stat *stat = all->stat;
+    iron_bag_cut cut;
+
+    if (stat->rule.eos != IRON_COUNT_UNKNOWN || all->total != IRON_COUNT_UNKNOWN ||
+        iron_bag_source_cut(rows->source, &cut, NULL) != IRON_OK || cut.kind != IRON_BAG_CUT_ROWS ||
+        !iron__source_tells_starts(rows->source))
+        return IRON_OK;
+    stat->own =
+        iron__allocate(iron__allocator_default(), 1, sizeof *stat->own, "a table of lengths", err);
+    if (!stat->own)
+        return IRON_E_NOMEM;
+    stat->own_cut = cut.kind;
+    rows->lengths = stat->own;
+    iron__source_note_starts(rows->source);
+    return IRON_OK;
+}
+
+static iron_status end_rows(const workers *all, pipe_rows *rows, iron_error *err) {
+    if (rows->lengths && rows->status == IRON_OK && rows->has_last)
+        lengths_add(rows->lengths, all->done - rows->last, 1);
+    if (rows->status != IRON_OK && err)
+        *err = rows->error;
+    return rows->status;
+}
+
 static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     char *slots = iron__allocate(memory, SLOTS, SLOT_BYTES, "the reading ring", err);
     iron__ring_options options = {
         .source = source, .slot_count = SLOTS, .slot_bytes = SLOT_BYTES, .readers = 1};
+    pipe_rows rows = {.source = source};
     void *places[SLOTS];
     iron__ring *ring = NULL;
     iron_status status;
@@ -867,11 +957,153 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
         places[k] = slots + k * SLOT_BYTES;
     options.slots = places;
     options.allocator = memory;
-    status = iron__ring_create(&options, &ring, err);
+    status = begin_rows(all, &rows, err);
+    options.filled = rows.lengths ? note_rows : NULL;
+    options.context = &rows;
+    if (status == IRON_OK)
+        status = iron__ring_create(&options, &ring, err);
     if (status == IRON_OK)
         status = stat_slots(all, ring, slots, err);
     iron__ring_destroy(ring);
+    if (status == IRON_OK)
+        status = end_rows(all, &rows, err);
+    iron__block_clear(&rows.starts);
     iron__release(memory, slots);
+    return status;
+}
+
+/* Rows and documents of files.
+ *
+ * Where they begin is known without the tokens (formats/documents.c). All threads walk through
+ * pieces of the range; a piece has the documents that begin in it. */
+
+#define WALK_TOKENS  (UINT64_C(1) << 22)
+#define WALK_LENGTHS 1024u
+
+typedef struct own_walk {
+    const iron_source *source;
+    stat_lengths *lengths;
+    pthread_mutex_t mutex;      /* of the lengths */
+    uint64_t first, end;        /* the range */
+    uint64_t *starts;           /* of files, and the end of the last */
+    iron_documents **documents; /* of the file that each thread is at */
+    size_t *files;
+} own_walk;
+
+/* Lengths that a thread has found and not added yet. */
+typedef struct found_lengths {
+    own_walk *walk;
+    size_t count;
+    uint64_t lengths[WALK_LENGTHS];
+} found_lengths;
+
+static void add_found(found_lengths *f) {
+    pthread_mutex_lock(&f->walk->mutex);
+    for (size_t k = 0; k < f->count; k++)
+        lengths_add(f->walk->lengths, f->lengths[k], 1);
+    pthread_mutex_unlock(&f->walk->mutex);
+    f->count = 0;
+}
+
+static iron_status note_document(void *context, uint64_t first, uint64_t end, iron_error *err) {
+    found_lengths *f = context;
+
+    (void)err;
+    if (f->count == WALK_LENGTHS)
+        add_found(f);
+    f->lengths[f->count++] = end - first;
+    return IRON_OK;
+}
+
+static iron_status walk_file(own_walk *w, uint32_t thread, size_t file, uint64_t first,
+                             uint64_t end, const atomic_bool *stop, iron_error *err) {
+    iron_documents **documents = &w->documents[thread];
+    found_lengths found = {.walk = w};
+    uint64_t base = w->starts[file];
+    iron_status status;
+
+    if (!*documents || w->files[thread] != file) {
+        iron_documents_close(*documents);
+        *documents = NULL;
+        w->files[thread] = file;
+        IRON_TRY(iron_documents_open(w->source, file, documents, err));
+    }
+    IRON_FAIL_IF(!*documents, err, IRON_E_FORMAT, "%.120s changed while being read",
+                 iron_source_file(w->source, file));
+    status = iron__documents_each(*documents, first > base ? first - base : 0,
+                                  (end < w->starts[file + 1] ? end : w->starts[file + 1]) - base,
+                                  note_document, &found, stop, err);
+    add_found(&found);
+    return status;
+}
+
+static iron_status walk_piece(void *context, uint32_t thread, uint64_t index,
+                              const atomic_bool *stop, iron_error *err) {
+    own_walk *w = context;
+    uint64_t first = w->first + index * WALK_TOKENS;
+    uint64_t end = WALK_TOKENS < w->end - first ? first + WALK_TOKENS : w->end;
+
+    for (size_t k = 0; k < iron_source_file_count(w->source) && w->starts[k] < end; k++)
+        if (w->starts[k + 1] > first && w->starts[k + 1] > w->starts[k])
+            IRON_TRY(walk_file(w, thread, k, first, end, stop, err));
+    return IRON_OK;
+}
+
+/* Files without tokens belong to the range they are in, and at the stream's end to the last. */
+static void add_files_without_tokens(own_walk *w) {
+    size_t count = iron_source_file_count(w->source);
+    bool is_last = w->end == w->starts[count];
+
+    for (size_t k = 0; k < count; k++)
+        if (w->starts[k] == w->starts[k + 1] && w->starts[k] >= w->first &&
+            (w->starts[k] < w->end || (w->starts[k] == w->end && is_last)))
+            lengths_add(w->lengths, 0, iron__source_layout(w->source, k)->documents);
+}
+
+static iron_status walk_documents(own_walk *w, iron__thread_pool *pool, iron_error *err) {
+    iron__ordered_run run = {.count = (w->end - w->first + WALK_TOKENS - 1) / WALK_TOKENS,
+                             .piece = walk_piece,
+                             .context = w};
+    size_t count = iron_source_file_count(w->source);
+
+    for (size_t k = 0; k < count; k++)
+        w->starts[k + 1] = w->starts[k] + iron_source_file_tokens(w->source, k);
+    add_files_without_tokens(w);
+    return iron__thread_pool_run_ordered(pool, &run, err);
+}
+
+/* Counts the rows or documents that begin in the range, if all files have them. */
+static iron_status stat_own(workers *all, iron_source *source, iron_error *err) {
+    const iron_allocator *memory = iron__allocator_default();
+    uint32_t threads = iron__thread_pool_threads(all->pool);
+    iron_stat *stat = all->stat;
+    own_walk w = {
+        .source = source, .first = stat->range.first, .end = stat->range.first + all->total};
+    iron_bag_cut cut;
+    iron_status status;
+
+    if (stat->rule.eos != IRON_COUNT_UNKNOWN ||
+        iron_bag_source_cut(source, &cut, NULL) != IRON_OK || cut.kind == IRON_BAG_CUT_NONE)
+        return IRON_OK;
+    stat->own = iron__allocate(memory, 1, sizeof *stat->own, "a table of lengths", err);
+    if (!stat->own)
+        return IRON_E_NOMEM;
+    stat->own_cut = cut.kind;
+    w.lengths = stat->own;
+    w.starts = calloc(iron_source_file_count(source) + 1, sizeof *w.starts);
+    w.documents = calloc(threads, sizeof(void *));
+    w.files = calloc(threads, sizeof *w.files);
+    pthread_mutex_init(&w.mutex, NULL);
+    if (w.starts && w.documents && w.files)
+        status = walk_documents(&w, all->pool, err);
+    else
+        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for documents");
+    for (uint32_t k = 0; w.documents && k < threads; k++)
+        iron_documents_close(w.documents[k]);
+    pthread_mutex_destroy(&w.mutex);
+    free(w.starts);
+    free(w.documents);
+    free(w.files);
     return status;
 }
 
@@ -927,6 +1159,8 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
     status = workers_init(&all, options->threads, is_file, err);
     if (status == IRON_OK)
         status = (is_file ? stat_files : stat_pipe)(&all, source, err);
+    if (status == IRON_OK && is_file)
+        status = stat_own(&all, source, err);
     if (status == IRON_OK)
         status = iron__source_check_unchanged(source, err);
     if (status == IRON_OK)
@@ -943,7 +1177,7 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
 /* Statistics as 64-bit words, for other processes on the same kind of machine.
  *
  *     signature  flags  vocab  eos  range ...  [n  counter count  counter count ...  longer_min
- *     longer_max]  [histogram: vocab words]  checksum
+ *     longer_max]  [the same of rows or documents]  [histogram: vocab words]  checksum
  *
  * Of the table of lengths only the counters that are not 0 are written, in ascending order. The
  * checksum is over everything before it. Fields that contradict each other are refused too, since
@@ -951,6 +1185,8 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
 
 #define SIGNATURE     UINT64_C(0x3154415453524E49) /* "INRSTAT1" where the low byte is first */
 #define HAS_HISTOGRAM UINT64_C(1)
+#define HAS_ROWS      UINT64_C(2)
+#define HAS_DOCUMENTS UINT64_C(4)
 #define HEADER_WORDS  4u
 #define RANGE_WORDS   (18u + 2u * IRON_STAT_PLACES)
 
@@ -1011,12 +1247,16 @@ size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t capacity) 
     word_writer w = {words, words ? capacity : 0, 0};
 
     put(&w, SIGNATURE);
-    put(&w, stat->histogram ? HAS_HISTOGRAM : 0);
+    put(&w, (stat->histogram ? HAS_HISTOGRAM : 0) |
+                (stat->own_cut == IRON_BAG_CUT_ROWS ? HAS_ROWS : 0) |
+                (stat->own_cut == IRON_BAG_CUT_DOCUMENTS ? HAS_DOCUMENTS : 0));
     put(&w, stat->rule.vocab);
     put(&w, stat->rule.eos);
     put_range(&w, &stat->range);
     if (stat->lengths)
         put_lengths(&w, stat->lengths);
+    if (stat->own)
+        put_lengths(&w, stat->own);
     if (stat->histogram)
         for (size_t k = 0; k < stat->rule.vocab; k++)
             put(&w, stat->histogram[k]);
@@ -1152,23 +1392,47 @@ static bool are_lengths_valid(const stat_lengths *t, const stat_range *range) {
     return t->longer_min > LENGTHS_EXACT && t->longer_min <= t->longer_max && tokens <= inside;
 }
 
-static void get_lengths(word_reader *r, stat_lengths *t, const stat_range *range) {
-    uint64_t used = get(r), documents = 0, before = 0;
+/* Reads counters from `lowest` on; returns how many documents there are. */
+static uint64_t get_table(word_reader *r, stat_lengths *t, uint64_t lowest) {
+    uint64_t used = get(r), documents = 0, next = lowest;
 
     for (uint64_t k = 0; k < used && r->is_valid; k++) {
         uint64_t counter = get(r), count = get(r);
 
-        r->is_valid = r->is_valid && counter > before && counter < LENGTHS_COUNTERS && count;
+        r->is_valid = r->is_valid && counter >= next && counter < LENGTHS_COUNTERS && count;
         if (!r->is_valid)
-            return;
+            return 0;
         t->counts[counter] = count;
         documents = add_checked(r, documents, count);
-        before = counter;
+        next = counter + 1;
     }
     t->longer_min = get(r);
     t->longer_max = get(r);
+    r->is_valid = r->is_valid && (next > LENGTHS_EXACT + 1) == (t->longer_max > 0);
+    return documents;
+}
+
+static void get_lengths(word_reader *r, stat_lengths *t, const stat_range *range) {
+    uint64_t documents = get_table(r, t, 1);
+
     r->is_valid = r->is_valid && documents == (range->ends ? range->ends - 1 : 0) &&
-                  (before > LENGTHS_EXACT) == (t->longer_max > 0) && are_lengths_valid(t, range);
+                  are_lengths_valid(t, range);
+}
+
+/* Rows or documents of files: where they end is not known here, so their lengths may add up to
+ * anything. */
+static iron_status get_own(word_reader *r, iron_stat *stat, iron_error *err) {
+    stat_lengths *t =
+        iron__allocate(iron__allocator_default(), 1, sizeof *t, "a table of lengths", err);
+
+    stat->own = t;
+    if (!t)
+        return IRON_E_NOMEM;
+    stat->own_cut = r->words[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS;
+    get_table(r, t, 0);
+    r->is_valid = r->is_valid && t->longer_min <= t->longer_max &&
+                  (t->longer_max == 0 ? t->longer_min == 0 : t->longer_min > LENGTHS_EXACT);
+    return IRON_OK;
 }
 
 static void get_histogram(word_reader *r, iron_stat *stat) {
@@ -1188,8 +1452,11 @@ static iron_status check_header(const uint64_t *words, size_t count, iron_error 
     IRON_FAIL_IF(iron__fnv(IRON_FNV_START, words, (count - 1) * sizeof *words) != words[count - 1],
                  err, IRON_E_FORMAT, "statistics of %zu words are damaged: wrong checksum", count);
     /* checked before memory is allocated for it */
-    IRON_FAIL_IF(words[1] > HAS_HISTOGRAM || (words[1] == HAS_HISTOGRAM && words[2] > count), err,
-                 IRON_E_FORMAT, "statistics of %zu words are too short for their histogram", count);
+    IRON_FAIL_IF(words[1] > (HAS_HISTOGRAM | HAS_DOCUMENTS) ||
+                     (words[1] > HAS_HISTOGRAM && words[3] != IRON_COUNT_UNKNOWN) ||
+                     (words[1] & HAS_HISTOGRAM && words[2] > count),
+                 err, IRON_E_FORMAT, "statistics of %zu words are too short for their histogram",
+                 count);
     return IRON_OK;
 }
 
@@ -1200,11 +1467,15 @@ iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat 
 
     *out = NULL;
     IRON_TRY(check_header(words, count, err));
-    IRON_TRY(stat_create(&(stat_rule){words[2], words[3]}, words[1] == HAS_HISTOGRAM, 0, &s, err));
+    IRON_TRY(stat_create(&(stat_rule){words[2], words[3]}, words[1] & HAS_HISTOGRAM, 0, &s, err));
     s->range = get_range(&r);
     r.is_valid = r.is_valid && is_range_valid(&s->range, s->rule.vocab, s->lengths);
     if (s->lengths && r.is_valid)
         get_lengths(&r, s->lengths, &s->range);
+    if (words[1] > HAS_HISTOGRAM && r.is_valid && get_own(&r, s, err) != IRON_OK) {
+        iron_stat_destroy(s);
+        return IRON_E_NOMEM;
+    }
     if (s->histogram && r.is_valid)
         get_histogram(&r, s);
     if (!r.is_valid || r.at != r.count) {

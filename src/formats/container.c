@@ -116,14 +116,35 @@ static bool is_lzma(const start *s) {
     return HAS(s, 0, "\x5D\0\0") && HAS(s, 5, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF");
 }
 
+/* Files of zstd and lz4 may begin with frames that are skipped: pzstd writes one before each frame.
+ * Reads the beginning of the first other frame. */
+static bool read_frame(const start *s, unsigned char frame[8]) {
+    uint64_t at = 0;
+
+    for (unsigned k = 0; k < 16; k++) {
+        if (at + 8 <= s->count)
+            memcpy(frame, s->at + at, 8);
+        else if (!far_bytes(s, at, frame, 8))
+            return false;
+        if (iron__load_u32(frame) >> 4 != 0x184D2A5)
+            return true;
+        at += 8 + (uint64_t)iron__load_u32(frame + 4);
+    }
+    return false;
+}
+
 static bool is_zstd(const start *s) {
-    return HAS(s, 0, "\x28\xB5\x2F\xFD") && s->count >= 6 && (s->at[4] & 8) == 0;
+    unsigned char frame[8];
+
+    return read_frame(s, frame) && memcmp(frame, "\x28\xB5\x2F\xFD", 4) == 0 && (frame[4] & 8) == 0;
 }
 
 /* Version 1 and no reserved bits in the two bytes after the magic. */
 static bool is_lz4(const start *s) {
-    return HAS(s, 0, "\x04\x22\x4D\x18") && s->count >= 7 && (s->at[4] & 0xC2) == 0x40 &&
-           (s->at[5] & 0x8F) == 0 && s->at[5] >= 0x40;
+    unsigned char frame[8];
+
+    return read_frame(s, frame) && memcmp(frame, "\x04\x22\x4D\x18", 4) == 0 &&
+           (frame[4] & 0xC2) == 0x40 && (frame[5] & 0x8F) == 0 && frame[5] >= 0x40;
 }
 
 /* Archives. */

@@ -108,6 +108,13 @@ iron__cut iron__source_cut(const iron_source *source, size_t index) {
                                                                      : IRON_CUT_NONE;
 }
 
+bool iron__source_tells_starts(const iron_source *source) {
+    for (size_t k = 0; k < iron_source_file_count(source); k++)
+        if (!iron__source_layout(source, k)->stream)
+            return false;
+    return true;
+}
+
 static iron_status open_index(iron_documents *d, const char *path, bool *is_there,
                               iron_error *err) {
     char *beside = d->is_megatron
@@ -222,9 +229,9 @@ static iron_status seek_row(table_rows *r, uint64_t position, const atomic_bool 
     return IRON_OK;
 }
 
-iron_status iron__documents_seek(iron_documents *documents, uint64_t position,
-                                 const atomic_bool *stop, iron_error *err) {
-    iron_documents *d = documents;
+/* The next document is the first that begins at the position or later. */
+static iron_status seek(iron_documents *d, uint64_t position, const atomic_bool *stop,
+                        iron_error *err) {
     uint64_t low = 0, high = d->count, start;
     iron_status status = IRON_OK;
 
@@ -265,9 +272,9 @@ static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, cons
     return IRON_OK;
 }
 
-iron_status iron__documents_next(iron_documents *documents, uint64_t *start, bool *is_there,
-                                 const atomic_bool *stop, iron_error *err) {
-    iron_documents *d = documents;
+/* Where the next document begins. */
+static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there,
+                              const atomic_bool *stop, iron_error *err) {
     const char *name = d->rows.table ? d->rows.in.path : d->index.path;
 
     *is_there = d->next < d->count;
@@ -294,10 +301,10 @@ static iron_status find_end(iron_documents *d, uint64_t k, uint64_t *end, iron_e
     if (!d->rows.table) /* an index has an entry for the last, too */
         return find_start(d, k + 1, end, err);
     if (k == 0)
-        IRON_TRY(iron__documents_next(d, end, &is_there, NULL, err));
+        IRON_TRY(next_start(d, end, &is_there, NULL, err));
     *end = d->tokens;
     if (k + 1 < d->count)
-        IRON_TRY(iron__documents_next(d, end, &is_there, NULL, err));
+        IRON_TRY(next_start(d, end, &is_there, NULL, err));
     IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read", d->rows.in.path);
     return IRON_OK;
 }
@@ -322,22 +329,20 @@ iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_
     return IRON_OK;
 }
 
-iron_status iron__source_starts(const iron_source *source, size_t index, uint64_t first,
-                                uint64_t end, iron__block *places, const atomic_bool *stop,
-                                iron_error *err) {
-    iron_documents *d = NULL;
-    bool is_there = false;
-    uint64_t start = 0;
-    iron_status status = iron_documents_open(source, index, &d, err);
+iron_status iron__documents_each(iron_documents *documents, uint64_t first, uint64_t end,
+                                 iron__document_use use, void *context, const atomic_bool *stop,
+                                 iron_error *err) {
+    uint64_t begin = 0, next = 0;
+    bool is_there = false, is_next_there = false;
 
-    if (status == IRON_OK && d)
-        status = iron__documents_seek(d, first, stop, err);
-    while (status == IRON_OK && d) {
-        status = iron__documents_next(d, &start, &is_there, stop, err);
-        if (status != IRON_OK || !is_there || start > end || (start == end && end < d->tokens))
-            break;
-        status = iron__block_add_place(places, start, err);
+    IRON_TRY(seek(documents, first, stop, err));
+    IRON_TRY(next_start(documents, &begin, &is_there, stop, err));
+    while (is_there && (begin < end || (begin == end && end == documents->tokens))) {
+        IRON_TRY(next_start(documents, &next, &is_next_there, stop, err));
+        next = is_next_there ? next : documents->tokens;
+        IRON_TRY(use(context, begin, next, err));
+        begin = next;
+        is_there = is_next_there;
     }
-    iron_documents_close(d);
-    return status;
+    return IRON_OK;
 }

@@ -288,8 +288,8 @@ static iron_status append(iron__file_list *list, char *path, iron_error *err) {
     return IRON_OK;
 }
 
-/* A file of a directory. What a library wrote as one dataset stays together, in its own order: these
- * files share a key, the path of their folder. */
+/* A file of a directory. What a library wrote as one dataset stays together, in its own order:
+ * these files share a key, the path of their folder. */
 typedef struct found_file {
     char *path;
     char *key;    /* NULL: the path */
@@ -313,6 +313,7 @@ typedef struct skipped_file {
 typedef struct contents {
     size_t root_length; /* of its path, with the slash */
     size_t subfolders;  /* that were not entered */
+    const char *list;   /* the file that lists those of a dataset; NULL: there is none */
     size_t not_chosen;  /* by --include and --exclude */
     found_file *found;
     size_t found_count, found_capacity;
@@ -359,7 +360,7 @@ static bool any_matches(const char *const *globs, size_t count, const char *rela
     return false;
 }
 
-/* What is inside a compressed file, if that is not tokens; NULL also if that cannot be told here. */
+/* What is inside a compressed file, if that is not tokens; NULL also if that cannot be told. */
 static const iron__container *look_inside(iron__candidate *c, iron__codec codec) {
     if (!iron__codec_is_there(codec) || iron__input_decompress(c->file, codec, NULL) != IRON_OK ||
         iron__input_peek(c->file, c->head, &c->head_count, NULL, NULL) != IRON_OK ||
@@ -525,6 +526,7 @@ static iron_status add_parts(const iron_source_options *o, const listing *f,
     char *key = iron__folder_join(f->path, "");
     iron_status status = key ? IRON_OK : no_memory(err);
 
+    f->in->list = folder->kind == IRON_FOLDER_MDS ? "index.json" : "state.json";
     for (size_t k = 0; k < folder->count && status == IRON_OK; k++) {
         char *path = iron__folder_join(f->path, folder->parts[k]);
 
@@ -630,6 +632,8 @@ static iron_status nothing_left(const contents *in, const char *path, iron_error
                  in->skipped_count > 1 ? "; neither are the others" : "");
     IRON_FAIL_IF(in->not_chosen > 0, err, IRON_E_ARG,
                  "no file of directory %.100s is chosen by --include and --exclude", path);
+    IRON_FAIL_IF(in->list, err, IRON_E_ARG, "%.120s has no files: its %s lists none", path,
+                 in->list);
     IRON_FAIL_IF(in->subfolders > 0, err, IRON_E_ARG,
                  "directory %.100s has only subdirectories; give -r to read their files", path);
     IRON_FAIL(err, IRON_E_ARG,
@@ -734,7 +738,7 @@ static iron_status add_remote_folder(iron__file_list *list, const char *address,
     return take_contents(list, &in, address, status, err);
 }
 
-/* The folder of an index.json that lists shards; the caller frees it. NULL: it is something else. */
+/* The folder of an index.json that lists shards; the caller frees it. NULL: something else. */
 static char *folder_of_index(const char *path) {
     const char *slash = strrchr(path, '/');
     iron__mds_index *index = NULL;

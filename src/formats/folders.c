@@ -61,8 +61,8 @@ void iron__folder_clear(iron__folder *folder) {
     *folder = (iron__folder){.kind = IRON_FOLDER_PLAIN};
 }
 
-/* Of a shard that is stored compressed, the decompressed file may be there as well, or instead. On a
- * server it is not looked for. */
+/* Of a shard that is stored compressed, the decompressed file may be there as well, or instead. On
+ * a server it is not looked for. */
 static iron_status add_shard(const char *path, iron__folder *f, const iron__json *shard,
                              size_t index, iron_error *err) {
     const char *raw = iron__mds_basename(shard, "raw_data");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * folders.h: folders that a library wrote as one dataset, with a file that lists its parts in order:
- * MosaicML Streaming (index.json) and Hugging Face's save_to_disk (state.json, dataset_dict.json).
+ * folders.h: folders that a library wrote as one dataset, with a file that lists its parts in
+ * order: MosaicML Streaming (index.json) and Hugging Face's save_to_disk (state.json,
+ * dataset_dict.json).
  */
 #ifndef IRON_FORMATS_FOLDERS_H
 #define IRON_FORMATS_FOLDERS_H
@@ -21,8 +22,8 @@ typedef struct iron__folder {
     size_t count, capacity;
 } iron__folder;
 
-/* Finds out what a folder is: on this machine, or an address. Errors: the list is damaged. Clear it,
- * also then. */
+/* Finds out what a folder is: on this machine, or an address. Errors: the list is damaged. Clear
+ * it, also then. */
 iron_status iron__folder_read(const char *path, iron__folder *out, iron_error *err);
 void iron__folder_clear(iron__folder *folder);
 

@@ -41,6 +41,9 @@
 #define DIRECT_BYTES_MIN ((uint64_t)64 << 10)
 #define PART_BYTES       ((uint64_t)16 << 20)
 
+/* Larger buffers are not kept for the next block. */
+#define KEPT_BYTES_MAX ((size_t)64 << 20)
+
 /* Less than this is read by one thread. */
 #define THREAD_BYTES   ((uint64_t)32 << 20)
 #define THREADS_MAX    16u
@@ -64,12 +67,19 @@ typedef struct buffer {
     size_t room;
 } buffer;
 
+/* Bytes of the file. */
+typedef struct window {
+    buffer buffer;
+    uint64_t at;
+    size_t count;
+} window;
+
 /* What a thread needs for decoding; kept for the next block. */
 typedef struct workspace {
     struct workspace *next;
-    buffer window, page, stored, tokens; /* `stored` and `tokens`: of a dictionary */
-    uint64_t window_at;
-    size_t window_count;
+    window pages, dictionary_page;
+    buffer page;           /* decompressed */
+    buffer stored, tokens; /* of the dictionary */
     const iron__parquet_chunk *dictionary_of;
     iron__parquet_dictionary dictionary;
 } workspace;
@@ -93,6 +103,7 @@ typedef struct reader {
     iron__input in; /* a copy: reads at any place do not change it */
     const char *name;
     workspace *work;
+    window *window; /* one of the workspace's */
     const atomic_bool *stop;
 } reader;
 
@@ -108,14 +119,22 @@ static workspace *workspace_take(parquet *file) {
     pthread_mutex_unlock(&file->mutex);
     if (!w)
         w = calloc(1, sizeof *w);
-    if (w)
-        w->window_count = 0;
     return w;
+}
+
+static void release(buffer *b) {
+    free(b->data);
+    *b = (buffer){.data = NULL};
 }
 
 static void workspace_put(parquet *file, workspace *w) {
     if (!w)
         return;
+    if (w->pages.buffer.room > KEPT_BYTES_MAX)
+        release(&w->pages.buffer);
+    if (w->page.room > KEPT_BYTES_MAX)
+        release(&w->page);
+    w->pages.count = 0;
     pthread_mutex_lock(&file->mutex);
     w->next = file->idle;
     file->idle = w;
@@ -123,7 +142,8 @@ static void workspace_put(parquet *file, workspace *w) {
 }
 
 static void workspace_destroy(workspace *w) {
-    free(w->window.data);
+    free(w->pages.buffer.data);
+    free(w->dictionary_page.buffer.data);
     free(w->page.data);
     free(w->stored.data);
     free(w->tokens.data);
@@ -155,8 +175,10 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
     if (bytes <= b->room && b->data)
         return IRON_OK;
     data = malloc(room + IRON_PARQUET_SLACK);
-    if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
+    if (!data) {
+        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
+        return IRON_E_NOMEM;
+    }
     if (kept > 0)
         memcpy(data, b->data, kept);
     free(b->data);
@@ -168,27 +190,27 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
 /* Bytes of the file: at least `need` from `at` on, which are in the chunk; reads up to `want`. */
 static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
                          const unsigned char **out, iron_error *err) {
-    workspace *w = r->work;
-    uint64_t end = w->window_at + w->window_count;
+    window *w = r->window;
+    uint64_t end = w->at + w->count;
     size_t there = 0;
 
-    if (at >= w->window_at && at <= end) {
+    if (at >= w->at && at <= end && w->buffer.data) {
         there = (size_t)(end - at);
-        *out = w->window.data + (at - w->window_at);
+        *out = w->buffer.data + (at - w->at);
         if (there >= need)
             return IRON_OK;
-        memmove(w->window.data, *out, there);
+        memmove(w->buffer.data, *out, there);
     }
     want = want > need ? want : need;
     want = want < r->chunk->end - at ? want : (size_t)(r->chunk->end - at);
-    w->window_count = 0;
-    IRON_TRY(reserve(&w->window, want, there, err));
-    IRON_TRY(iron__input_read_at(&r->in, at + there, w->window.data + there, want - there, r->stop,
+    w->count = 0;
+    IRON_TRY(reserve(&w->buffer, want, there, err));
+    IRON_TRY(iron__input_read_at(&r->in, at + there, w->buffer.data + there, want - there, r->stop,
                                  err));
-    memset(w->window.data + want, 0, IRON_PARQUET_SLACK);
-    w->window_at = at;
-    w->window_count = want;
-    *out = w->window.data;
+    memset(w->buffer.data + want, 0, IRON_PARQUET_SLACK);
+    w->at = at;
+    w->count = want;
+    *out = w->buffer.data;
     return IRON_OK;
 }
 
@@ -279,6 +301,7 @@ static iron_status read_header(reader *r, uint64_t at, iron__parquet_page *p, ir
     const char *why = "there is no room for it";
     iron__parquet_parse parsed = IRON_PARQUET_SHORT;
 
+    *p = (iron__parquet_page){.type = -1};
     for (size_t bytes = 64; parsed == IRON_PARQUET_SHORT; bytes *= 8) {
         const unsigned char *from;
 
@@ -329,7 +352,7 @@ static uint64_t split_levels(const iron__parquet_shape *shape, const unsigned ch
 /* Version 1: levels and values are compressed together. */
 static iron_status read_body_v1(reader *r, const iron__parquet_page *p, bool wants_values,
                                 body *out, iron_error *err) {
-    const unsigned char *from = NULL, *stored;
+    const unsigned char *from = r->window->buffer.data, *stored;
     uint64_t need = 0, have = 0;
     bool is_compressed = is_packed(r, p) && p->size > 0;
 
@@ -439,12 +462,14 @@ static iron_status tally(const reader *r, const iron__parquet_page *p,
 /* Examining: the pages of a chunk become parts. */
 
 static iron_status add_part(part_list *list, const part *p, iron_error *err) {
-    if (list->count == list->capacity) {
+    if (!list->parts || list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 8;
         part *parts = realloc(list->parts, capacity * sizeof *parts);
 
-        if (!parts)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
+        if (!parts) {
+            (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
+            return IRON_E_NOMEM;
+        }
         list->parts = parts;
         list->capacity = capacity;
     }
@@ -554,7 +579,8 @@ static void *survey_run(void *context) {
             status = iron__fail(&error, IRON_E_NOMEM, ENOMEM, "out of memory for reading a column");
         } else {
             r.chunk = &s->file->chunks[piece];
-            r.work->window_count = 0;
+            r.window = &r.work->pages;
+            r.window->count = 0;
             status = examine_chunk(&r, &s->file->chunks[piece], &s->lists[piece], &error);
         }
         if (status != IRON_OK)
@@ -656,18 +682,29 @@ typedef struct decoding {
     size_t places_before;
 } decoding;
 
-/* Reads the chunk's dictionary unless this workspace has it. */
-static iron_status read_dictionary(reader *r, iron_error *err) {
+/* Converts the integers of a dictionary. Those that are not tokens matter only if they are used. */
+static void convert_dictionary(workspace *w, iron__stored stored, size_t count) {
+    size_t width = iron__stored_bytes(stored);
+
+    w->dictionary =
+        (iron__parquet_dictionary){.stored = w->stored.data,
+                                   .tokens = (const uint32_t *)(const void *)w->tokens.data,
+                                   .count = count};
+    for (size_t k = 0; k < count; k++) { /* each step ends at the next one that is not a token */
+        k += iron__stored_convert(stored, w->stored.data + k * width, count - k,
+                                  w->tokens.data + k * sizeof(uint32_t));
+        w->dictionary.has_bad = w->dictionary.has_bad || k < count;
+    }
+}
+
+static iron_status read_dictionary_page(reader *r, iron_error *err) {
     workspace *w = r->work;
-    size_t width = iron__stored_bytes(r->file->column.stored), bytes;
+    size_t bytes;
     const unsigned char *from;
     iron__parquet_page p;
 
-    if (w->dictionary_of == r->chunk)
-        return IRON_OK;
-    w->dictionary_of = NULL;
     IRON_TRY(read_header(r, r->chunk->dictionary_at, &p, err));
-    bytes = p.values * width;
+    bytes = p.values * iron__stored_bytes(r->file->column.stored);
     if (p.type != IRON_PARQUET_DICTIONARY)
         return refuse_page(r, &p, "it is not a dictionary any more", err);
     if (p.encoding != IRON_PARQUET_PLAIN && p.encoding != IRON_PARQUET_PLAIN_DICTIONARY)
@@ -683,19 +720,26 @@ static iron_status read_dictionary(reader *r, iron_error *err) {
                                         bytes, err));
     else
         memcpy(w->stored.data, from, bytes);
-    w->dictionary = (iron__parquet_dictionary){
-        .stored = w->stored.data, .tokens = (const uint32_t *)(const void *)w->tokens.data};
-    w->dictionary.count = p.values;
-    /* entries that are not tokens matter only if they are used; convert stops at the first */
-    for (size_t k = 0; k < p.values; k++) {
-        size_t good = iron__stored_convert(r->file->column.stored, w->stored.data + k * width,
-                                           p.values - k, w->tokens.data + k * sizeof(uint32_t));
-
-        k += good;
-        w->dictionary.has_bad = w->dictionary.has_bad || k < p.values;
-    }
-    w->dictionary_of = r->chunk;
+    convert_dictionary(w, r->file->column.stored, p.values);
     return IRON_OK;
+}
+
+/* Reads the chunk's dictionary unless this workspace has it. */
+static iron_status read_dictionary(reader *r, iron_error *err) {
+    workspace *w = r->work;
+    window *before = r->window;
+    iron_status status;
+
+    if (w->dictionary_of == r->chunk)
+        return IRON_OK;
+    w->dictionary_of = NULL;
+    r->window = &w->dictionary_page; /* the pages that were read are still needed */
+    r->window->count = 0;
+    status = read_dictionary_page(r, err);
+    r->window = before;
+    if (status == IRON_OK)
+        w->dictionary_of = r->chunk;
+    return status;
 }
 
 /* The error for a value that is not a token. */
@@ -801,6 +845,7 @@ static iron_status decode(const iron__table *table, const iron__input *in, size_
     d.r.work = workspace_take(file);
     if (!d.r.work)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for reading a column");
+    d.r.window = &d.r.work->pages;
     status = decode_part(&d, piece, err);
     workspace_put(file, d.r.work);
     return status;
@@ -871,11 +916,13 @@ static iron_status read_footer(const iron__candidate *c, iron__parquet_footer *f
 static iron_status create(iron__table **out, iron_error *err) {
     parquet *file = calloc(1, sizeof *file);
 
-    if (!file)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+    if (!file) {
+        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        return IRON_E_NOMEM;
+    }
     pthread_mutex_init(&file->mutex, NULL);
     iron__parquet_crc_init(&file->crc);
-    if (iron__table_create(&kind, out, err) != IRON_OK) {
+    if (iron__table_create(&kind, out, err) != IRON_OK || !*out) {
         destroy(file);
         return IRON_E_NOMEM;
     }
@@ -914,9 +961,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     status = read_footer(c, &footer, err);
     if (status == IRON_OK)
         status = iron__parquet_footer_read(&footer, err);
-    if (status == IRON_OK)
-        status = iron__table_choose(footer.columns, footer.column_count, c->column, c->name,
-                                    &chosen, err);
+    if (status != IRON_OK)
+        goto done;
+    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer.bytes);
+    status =
+        iron__table_choose(footer.columns, footer.column_count, c->column, c->name, &chosen, err);
+    iron__format_columns(c, footer.columns, footer.column_count,
+                         status == IRON_OK ? chosen : footer.column_count);
     if (status == IRON_OK)
         status = create(&table, err);
     if (status != IRON_OK)
@@ -924,8 +975,6 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     status = read_chunks(c, &footer, chosen, table, err);
     if (status != IRON_OK)
         goto done;
-    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer.bytes);
-    iron__format_columns(c, footer.columns, footer.column_count, chosen);
     status = examine_pages(c, table->state, table, err);
     if (status != IRON_OK)
         goto done;

@@ -178,13 +178,11 @@ static iron_status tally_bits(uint64_t begins, uint64_t has_value, uint64_t is_e
     return IRON_OK;
 }
 
-/* A run of the same level, if the column has only one. */
+/* The runs of levels up to `most`; a column that has only one level stores none. */
 static runs level_runs(unsigned most, const unsigned char *from, size_t bytes, uint64_t count) {
-    runs r = {.at = from, .end = from + bytes, .width = most > 1 ? 2 : 1};
-
     if (most == 0)
-        r = (runs){.width = 1, .left = count};
-    return r;
+        return (runs){.width = 1, .left = count};
+    return (runs){.at = from, .end = from + bytes, .width = most > 1 ? 2 : 1};
 }
 
 iron_status iron__parquet_tally_levels(const iron__parquet_shape *shape,
@@ -262,7 +260,7 @@ static void unpack(const unsigned char *from, size_t groups, uint32_t *to, unsig
     case n:                                                                                        \
         unpack_groups(from, groups, to, n);                                                        \
         break;
-#define WIDTHS(n) WIDTH(n) WIDTH(n + 1) WIDTH(n + 2) WIDTH(n + 3)
+#define WIDTHS(n) WIDTH((n)) WIDTH((n) + 1) WIDTH((n) + 2) WIDTH((n) + 3)
     switch (width) {
         WIDTHS(1)
         WIDTHS(5)
@@ -367,7 +365,7 @@ static bool repeat(const iron__parquet_values *v, uint32_t index, size_t count, 
 static bool decode_dictionary(const iron__parquet_values *v, uint32_t *to,
                               iron__parquet_failure *failure) {
     runs r = {.at = v->from + 1, .end = v->from + v->bytes};
-    uint32_t indices[INDEX_PIECE];
+    uint32_t indices[INDEX_PIECE] = {0};
 
     if (v->bytes == 0 || v->from[0] > 32)
         return fail(failure, "its dictionary indices have no valid width");

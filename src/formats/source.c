@@ -496,6 +496,39 @@ iron_status iron__source_read_converted(const iron_source *source, size_t index,
     return IRON_OK;
 }
 
+iron_status iron__source_hold(const iron_source *source, size_t index, uint64_t first, size_t count,
+                              const void **tokens, const iron__block **held,
+                              const atomic_bool *stop, iron_error *err) {
+    const iron__format_layout *l = &source->layouts[index];
+    iron__blocks_range blocks = blocks_of(source, index);
+    size_t width = iron_dtype_bytes(l->dtype), offset = 0, size = 0;
+    uint64_t block = 0;
+
+    *held = NULL;
+    if (l->table) {
+        block = iron__table_find(l->table, first);
+        offset = (size_t)(first - l->table->blocks[block].first) * width;
+        if (!l->table->blocks[block].is_direct)
+            size = (size_t)iron__table_block_tokens(l->table, (size_t)block) * width;
+    } else if (l->frames && !l->is_swapped) {
+        block = iron__frames_find(l->frames, l->data_offset + first * width, &offset);
+        size = (size_t)iron__frames_block_bytes(l->frames, block);
+    }
+    if (offset % width != 0 || offset + count * width > size)
+        return IRON_OK;
+    IRON_TRY(iron__blocks_get(blocks.cache, blocks.owner, blocks.base + block, held, stop, err));
+    *tokens = (*held)->data + offset;
+    if (offset + count * width <= (*held)->bytes)
+        return IRON_OK;
+    iron__blocks_put(blocks.cache, *held); /* the last block of a file may be shorter */
+    *held = NULL;
+    return IRON_OK;
+}
+
+void iron__source_release(const iron_source *source, const iron__block *held) {
+    iron__blocks_put(source->decoding.cache, held);
+}
+
 /* Notes where in the stream the rows of the current batch begin. */
 static iron_status note_starts(iron_source *s, iron_error *err) {
     uint64_t position = s->done / iron_dtype_bytes(s->dtype);

@@ -17,10 +17,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+typedef struct iron_documents iron_documents;
 struct iron__format_layout;
 struct iron__block;
 struct iron__input;
-typedef struct iron_documents iron_documents;
 
 iron_status iron__source_options_check(const iron_source_options *options, iron_error *err);
 
@@ -50,27 +50,33 @@ iron_status iron__source_read_converted(const iron_source *source, size_t index,
                                         const struct iron__input *in, uint64_t first, void *tokens,
                                         size_t count, const atomic_bool *stop, iron_error *err);
 
+/* Tokens of such a file where they are decoded, if all of them are in one block: then *held is not
+ * NULL, and is to be released. */
+iron_status iron__source_hold(const iron_source *source, size_t index, uint64_t first, size_t count,
+                              const void **tokens, const struct iron__block **held,
+                              const atomic_bool *stop, iron_error *err);
+void iron__source_release(const iron_source *source, const struct iron__block *held);
+
 /* Rows of tables and documents of indexes (documents.c): what a file's format cuts it into. */
 typedef enum iron__cut { IRON_CUT_NONE, IRON_CUT_ROWS, IRON_CUT_DOCUMENTS } iron__cut;
 
 iron__cut iron__source_cut(const iron_source *source, size_t index);
 
-/* Appends to `places` the tokens of file `index` with which its documents begin, in order and as
- * often as documents begin there (empty ones have no tokens): those at first ... end-1, and those at
- * `end` if the file ends there. For files that have a cut, of seekable sources. May be called from
- * several threads at once. */
-iron_status iron__source_starts(const iron_source *source, size_t index, uint64_t first,
-                                uint64_t end, struct iron__block *places, const atomic_bool *stop,
-                                iron_error *err);
+/* What a caller does with a document: tokens first ... end-1 of the file. */
+typedef iron_status (*iron__document_use)(void *context, uint64_t first, uint64_t end,
+                                          iron_error *err);
 
-/* The same as a walk: the documents of a file that begin at `position` or later, one after the
- * other; then *is_there is false. The object belongs to one thread at a time. */
-iron_status iron__documents_seek(iron_documents *documents, uint64_t position,
-                                 const atomic_bool *stop, iron_error *err);
-iron_status iron__documents_next(iron_documents *documents, uint64_t *start, bool *is_there,
-                                 const atomic_bool *stop, iron_error *err);
+/* Calls `use` for the documents that begin at tokens first ... end-1 of the file, in order, also
+ * for empty ones; and for those that begin at `end`, if the file ends there. The documents belong
+ * to one thread at a time. */
+iron_status iron__documents_each(iron_documents *documents, uint64_t first, uint64_t end,
+                                 iron__document_use use, void *context, const atomic_bool *stop,
+                                 iron_error *err);
 
-/* The same for a source that is read in order: after `note`, take_starts gives the positions in the
+/* Whether all files are tables that are read in order, so that the next two functions apply. */
+bool iron__source_tells_starts(const iron_source *source);
+
+/* Rows of a source that is read in order: after `note`, take_starts gives the positions in the
  * stream of the rows that begin in what was read since the last call. */
 void iron__source_note_starts(iron_source *source);
 iron_status iron__source_take_starts(iron_source *source, struct iron__block *places,
@@ -122,15 +128,16 @@ iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first,
 /* What a caller does with tokens; it must not keep the pointer. */
 typedef iron_status (*iron__tokens_use)(void *context, const void *tokens, iron_error *err);
 
-/* Calls `use` with the tokens first ... first+count-1 where they are mapped; *is_used is false if
- * they are not, or not in one file, and must be read. If the file is truncated meanwhile, that is
+/* Calls `use` with the tokens first ... first+count-1 where they are mapped or decoded; *is_used is
+ * false if they are not, or not in one place, and must be read. If the file is truncated meanwhile, that is
  * an error, and `use` may be left in the middle: while it reads tokens it must not hold locks or
  * other resources, and its results are void. May be called from any thread. */
 iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, size_t count,
                                       iron__tokens_use use, void *context, bool *is_used,
                                       iron_error *err);
 
-/* The files that a user's arguments name, in order. A directory stands for its files in natural
+/* The files that a user's arguments name, in order. A directory that a library wrote as one
+ * dataset stands for the files that its list names (folders.h), any other for its files in natural
  * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. With
  * options, files of a directory that are not tokens are skipped with a warning, and is_recursive,
  * include, exclude and the format's own names apply. A directory without files is an error. */

@@ -213,8 +213,7 @@ iron_status iron__table_choose(const iron__table_column *columns, size_t count, 
 
 /* Reading. */
 
-/* The block with a token: the last that begins there or before. */
-static size_t block_with(const iron__table *t, uint64_t token) {
+size_t iron__table_find(const iron__table *t, uint64_t token) {
     size_t low = 0, high = t->block_count;
 
     while (high - low > 1) {
@@ -292,7 +291,7 @@ iron_status iron__table_read(const iron__table *table, const iron__input *in,
     size_t width = iron_dtype_bytes(table->dtype);
     unsigned char *next = to;
 
-    for (size_t k = block_with(table, first); count > 0; k++) {
+    for (size_t k = iron__table_find(table, first); count > 0; k++) {
         uint64_t offset = first - table->blocks[k].first;
         uint64_t left = iron__table_block_tokens(table, k) - offset;
         size_t some = count < left ? count : (size_t)left;

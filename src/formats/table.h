@@ -121,6 +121,9 @@ iron_status iron__table_read(const iron__table *table, const iron__input *in,
                              const iron__blocks_range *blocks, uint64_t first, void *to,
                              size_t count, const atomic_bool *stop, iron_error *err);
 
+/* The block with a token: the last that begins there or before. */
+size_t iron__table_find(const iron__table *table, uint64_t token);
+
 /* Appends to `places` the tokens of the file with which the rows of block `index` begin. */
 iron_status iron__table_row_starts(const iron__table *table, const iron__input *in, size_t index,
                                    iron__block *places, const atomic_bool *stop, iron_error *err);

@@ -220,8 +220,9 @@ struct iron__decompression {
     bool is_inside;   /* a frame */
     bool is_full;     /* the output was full: there may be more without further input */
     unsigned char head[FRAME_HEAD_BYTES]; /* of the current frame, as far as it was given */
-    uint64_t frame_at;
-    void *context; /* zstd, lz4 */
+    uint64_t frame_at;                    /* where it begins */
+    uint64_t frame_bytes;                 /* decompressed from it */
+    void *context;                        /* zstd, lz4 */
     zlib_stream zlib;
     lzma_stream_abi lzma;
 };
@@ -266,6 +267,7 @@ static iron_status wrong_size(const char *name, const char *codec, const char *t
 static void advance(iron__decompression *d, iron__codec_buffers *b, size_t consumed,
                     size_t produced) {
     d->at += consumed;
+    d->frame_bytes += produced;
     b->from += consumed;
     b->from_count -= consumed;
     b->to += produced;
@@ -287,18 +289,24 @@ static bool zstd_create(iron__decompression *d) {
 
 static void zstd_destroy(iron__decompression *d) { zstd.destroy(d->context); }
 
-/* The window that the head of a frame asks for. */
-static uint64_t zstd_window(const unsigned char head[FRAME_HEAD_BYTES]) {
-    static const unsigned char id_bytes[4] = {0, 1, 2, 4};
-    unsigned descriptor = head[4], exponent = head[5] >> 3, mantissa = head[5] & 7;
-    uint64_t base = (uint64_t)1 << (10 + exponent), size = 0;
-    unsigned bytes = 1u << (descriptor >> 6);
+/* The size of its content that a frame has in its head; UINT64_MAX: none. */
+static uint64_t zstd_content(const unsigned char head[FRAME_HEAD_BYTES]) {
+    static const unsigned char id_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
+    unsigned flags = head[4], is_single = flags >> 5 & 1;
+    unsigned bytes = flags >> 6 == 0 ? is_single : size_bytes[flags >> 6];
+    const unsigned char *at = head + 5 + !is_single + id_bytes[flags & 3];
+    uint64_t size = 0;
 
-    if (!(descriptor & 0x20))
-        return base + base / 8 * mantissa;
-    for (unsigned k = 0; k < bytes; k++) /* one segment: the window is the content */
-        size |= (uint64_t)head[5 + id_bytes[descriptor & 3] + k] << 8 * k;
-    return bytes == 2 ? size + 256 : size;
+    for (unsigned k = 0; k < bytes; k++)
+        size |= (uint64_t)at[k] << 8 * k;
+    return bytes == 0 ? UINT64_MAX : bytes == 2 ? size + 256 : size;
+}
+
+/* The window that it asks for: of a frame in one segment, the content. */
+static uint64_t zstd_window(const unsigned char head[FRAME_HEAD_BYTES]) {
+    uint64_t base = (uint64_t)1 << (10 + (head[5] >> 3));
+
+    return head[4] & 0x20 ? zstd_content(head) : base + base / 8 * (head[5] & 7);
 }
 
 static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
@@ -316,6 +324,10 @@ static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool
         return damaged(d, zstd.error_name(result), err);
     advance(d, b, input.at, output.at);
     *has_ended = result == 0;
+    /* libzstd does not compare if the last block is empty */
+    if (*has_ended && d->head[0] == 0x28 && zstd_content(d->head) != UINT64_MAX &&
+        zstd_content(d->head) != d->frame_bytes)
+        return damaged(d, "the size in the header is another", err);
     return IRON_OK;
 }
 
@@ -545,6 +557,12 @@ void iron__decompression_destroy(iron__decompression *d) {
     free(d);
 }
 
+static bool is_padding_whole(const iron__decompression *d) {
+    unsigned multiple = d->row->padding_multiple;
+
+    return d->padding == 0 || (multiple > 0 && d->padding % multiple == 0);
+}
+
 /* Skips padding, and begins a frame if one follows. */
 static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, iron_error *err) {
     const codec_row *row = d->row;
@@ -556,8 +574,7 @@ static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, i
     }
     if (b->from_count == 0)
         return IRON_OK;
-    is_allowed =
-        d->padding == 0 || (!row->is_last_if_padded && d->padding % row->padding_multiple == 0);
+    is_allowed = d->padding == 0 || (!row->is_last_if_padded && is_padding_whole(d));
     IRON_FAIL_IF(!is_allowed || !row->may_begin(*b->from, is_first), err, IRON_E_FORMAT,
                  "%.120s: byte %" PRIu64 " (%02x) does not begin a %s %s; remove what is not %s",
                  d->name, d->at, *b->from, row->name, row->unit, row->name);
@@ -567,6 +584,7 @@ static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, i
     d->frames++;
     d->padding = 0;
     d->frame_at = d->at;
+    d->frame_bytes = 0;
     memset(d->head, 0, sizeof d->head);
     return IRON_OK;
 }
@@ -617,7 +635,7 @@ iron_status iron__decompression_finish(const iron__decompression *d, iron_error 
     IRON_FAIL_IF(d->is_inside || d->frames == 0, err, IRON_E_FORMAT,
                  "%.120s ends at byte %" PRIu64 ", inside a %s %s: it was cut off; copy it again",
                  d->name, d->at, row->name, row->unit);
-    IRON_FAIL_IF(d->padding > 0 && d->padding % row->padding_multiple != 0, err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!is_padding_whole(d), err, IRON_E_FORMAT,
                  "%.120s ends with %" PRIu64 " zero bytes after its last %s %s, not a multiple of "
                  "%u; it is damaged",
                  d->name, d->padding, row->name, row->unit, row->padding_multiple);
@@ -634,7 +652,9 @@ static iron_status decompress_frames(iron__codec codec, const char *name, iron__
     iron__decompression *d;
     iron_status status;
 
-    IRON_TRY(iron__decompression_create(codec, name, &d, err));
+    status = iron__decompression_create(codec, name, &d, err);
+    if (!d)
+        return status;
     status = iron__decompression_run(d, &b, err);
     if (status == IRON_OK && b.room == 0 && !is_start) { /* the end may need further bytes */
         b.to = &more;

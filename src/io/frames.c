@@ -7,8 +7,8 @@
  * so that only a few pages of the file are read. A file that is damaged, of unknown sizes or with
  * large parts gets no table: whoever reads it in order finds the damage, and says where it is.
  *
- * Neighbouring parts form a group, which is decompressed at once: a block of the cache. Decompressing
- * verifies the checksums, and that the sizes are those of the headers.
+ * Neighbouring parts form a group, which is decompressed at once: a block of the cache.
+ * Decompressing verifies the checksums, and that the sizes are those of the headers.
  */
 #include "io/frames.h"
 
@@ -21,8 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small parts are grouped up to this size, compressed and decompressed. */
-#define GROUP_BYTES ((uint64_t)4 << 20)
+/* Small parts are grouped up to this size, compressed and decompressed. On a Neoverse V1, two
+ * threads then need 1.10 (frames of 1 MiB) and 1.15 (64 KiB) times the CPU time of bare
+ * decompression; with groups of 4 MiB, which leave the L2 cache before they are read, 1.14 and
+ * 1.22. */
+#define GROUP_BYTES ((uint64_t)1 << 20)
 
 /* Larger parts would need too much memory, a block for each thread and more. */
 #define PART_BYTES_MAX ((uint64_t)64 << 20)
@@ -40,7 +43,7 @@
 #define XZ_INDEX_BYTES_MAX ((uint64_t)16 << 20)
 #define XZ_STREAMS_MAX     ((size_t)1 << 16)
 #define XZ_PADDING_MAX     1024u /* after a stream, of four bytes each */
-#define XZ_HEADER_BYTES    12u
+#define XZ_HEADER_BYTES    ((size_t)12)
 
 typedef struct group {
     uint64_t at, stored; /* compressed bytes, in the file */
@@ -482,8 +485,8 @@ uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index) {
     return frames->replay ? IRON_REPLAY_BLOCK_BYTES : frames->groups[index].decoded;
 }
 
-/* A block of xz is decompressed behind a header made for it. No index follows: that it ends where it
- * should is checked here, its check by the library. */
+/* A block of xz is decompressed behind a header made for it. No index follows: that it ends where
+ * it should is checked here, its check by the library. */
 static iron_status decode_xz(const group *g, const char *name, const unsigned char *stored,
                              unsigned char *to, iron_error *err) {
     unsigned char header[XZ_HEADER_BYTES], more;
@@ -536,12 +539,12 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
     return IRON_OK;
 }
 
-/* The last group that begins at or before a position. */
-static size_t group_of(const iron__frames *f, uint64_t at) {
+uint64_t iron__frames_find(const iron__frames *f, uint64_t at, size_t *offset) {
     size_t low = 0, high = f->count;
 
+    *offset = (size_t)(at % IRON_REPLAY_BLOCK_BYTES);
     if (f->replay)
-        return (size_t)(at / IRON_REPLAY_BLOCK_BYTES);
+        return at / IRON_REPLAY_BLOCK_BYTES;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
 
@@ -550,6 +553,7 @@ static size_t group_of(const iron__frames *f, uint64_t at) {
         else
             high = middle;
     }
+    *offset = (size_t)(at - f->groups[low].start);
     return low;
 }
 
@@ -562,11 +566,9 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
                  "decompressed bytes %" PRIu64 " + %zu are past the end, %" PRIu64, at, want,
                  frames->bytes);
     while (want > 0) {
-        size_t k = group_of(frames, at);
-        size_t skip = frames->replay ? (size_t)(at % IRON_REPLAY_BLOCK_BYTES)
-                                     : (size_t)(at - frames->groups[k].start);
+        size_t skip, some;
+        uint64_t k = iron__frames_find(frames, at, &skip);
         const iron__block *block;
-        size_t some;
 
         IRON_TRY(
             iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block, stop, err));

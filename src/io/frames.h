@@ -26,15 +26,18 @@ void iron__frames_close(iron__frames *frames);
 /* Decompressed bytes, all of them. */
 uint64_t iron__frames_bytes(const iron__frames *frames);
 
-/* The parts are grouped into blocks of a few MiB: how many, how large each is, and decompressing one
- * of them (`in` is the file, open). May be called from several threads at once. */
+/* Small parts are grouped into blocks of up to 1 MiB: how many there are, how large each is, and
+ * decompressing one (`in` is the file, open). May be called from several threads at once. */
 uint64_t iron__frames_block_count(const iron__frames *frames);
 uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index);
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
                                 iron__block *out, const atomic_bool *stop, iron_error *err);
 
-/* Reads bytes at ... at+want-1, which must exist, from the file's blocks. May be called from several
- * threads at once. */
+/* The block with a decompressed byte, and where it is in there. */
+uint64_t iron__frames_find(const iron__frames *frames, uint64_t at, size_t *offset);
+
+/* Reads bytes at ... at+want-1, which must exist, from the file's blocks. May be called from
+ * several threads at once. */
 iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_range *blocks,
                               uint64_t at, void *to, size_t want, const atomic_bool *stop,
                               iron_error *err);

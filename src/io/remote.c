@@ -48,21 +48,17 @@ bool iron__path_is_remote(const char *path) {
 /* Whether a query has a parameter whose name suggests a secret. */
 static bool has_secret(const char *query, size_t length) {
     static const char *const words[] = {"sig", "token", "key", "credential", "password", "secret"};
-    const char *end = query + length;
+    bool is_name = true;
 
-    while (query < end) {
-        size_t left = (size_t)(end - query);
-        const char *next = memchr(query, '&', left), *equals;
-        size_t parameter = next ? (size_t)(next - query) : left, name;
-
-        equals = memchr(query, '=', parameter);
-        name = equals ? (size_t)(equals - query) : parameter;
-        for (size_t at = 0; at < name; at++)
-            for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
-                if (strlen(words[k]) <= name - at &&
-                    strncasecmp(query + at, words[k], strlen(words[k])) == 0)
-                    return true;
-        query += parameter + (next != NULL);
+    for (size_t at = 0; at < length; at++) {
+        if (query[at] == '&' || query[at] == ';' || query[at] == '?')
+            is_name = true;
+        else if (query[at] == '=')
+            is_name = false;
+        for (size_t k = 0; is_name && k < sizeof words / sizeof words[0]; k++)
+            if (strlen(words[k]) <= length - at &&
+                strncasecmp(query + at, words[k], strlen(words[k])) == 0)
+                return true;
     }
     return false;
 }

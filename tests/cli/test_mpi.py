@@ -16,6 +16,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -131,6 +132,32 @@ class Equal(MpiTest):
         self.write("shards/x.npy", npy(range(500), "<u2", "H"))
         self.write("shards/y.npy", npy(range(70000, 70100), "<u4", "I"))
         self.same(2, "sum", "shards")
+
+    def test_bags(self):
+        """Ranks are cut at samples; those of --sample and --eos span files."""
+        for option in (("--sample", 1000), ("--sample", 3), ("--eos", 7)):
+            for ranks in (1, 3, 8):
+                self.same(ranks, "sum", "--bag", *option, *self.files, "--stream")
+            self.same(3, "sum", "--bag", *option, *self.files)
+            serial = self.succeeds("sum", "--bag", *option, *self.files)
+            self.assertEqual(self.mpi(3, "sum", "--bag", *option, *self.files).out, serial.out)
+        self.failed(self.mpi(2, "sum", "--bag", *self.files), "--sample LENGTH or --eos E")
+
+    def test_documents(self):
+        """Of an index: empty ones, and files without tokens."""
+        dice = random.Random(SEED)
+        for name, lengths in (("x.ds", [dice.choice((0, 1, 9, 400)) for _ in range(300)]),
+                              ("y.ds", [0, 0, 0]), ("z.ds", [2000])):
+            ends = [sum(lengths[:k + 1]) for k in range(len(lengths))]
+            self.write_tokens(name, [dice.randrange(9) for _ in range(ends[-1])], "u16")
+            self.write(f"{name}.index", struct.pack(f"<{len(ends)}Q", *ends))
+            self.write(f"{name}.metadata", f"gpt2|2\n{ends[-1]}\n".encode())
+        files = ("x.ds", "y.ds", "z.ds")
+        for ranks in (1, 3, 8):
+            self.same(ranks, "sum", "--bag", "--stream", *files)
+            self.same(ranks, "sum", "--bag", *files)
+            self.same(ranks, "stat", "--vocab", 10, "--hist", *files)
+            self.same(ranks, "sum", "--bag", "y.ds")
 
     def test_stat(self):
         options = ("--vocab", 50257, "--eos", 7, "--hist", "--top", 3)

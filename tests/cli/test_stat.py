@@ -75,6 +75,7 @@ def model(tokens, vocab, eos=None, hist=False, top=10):
              "longest_run": longest_run(tokens)}
     if eos is not None:
         found["documents"] = documents(tokens, eos)
+        found["document_cut"] = f"eos={eos}"
     if hist:
         found["histogram"] = histogram(tokens, vocab, top)
     return found
@@ -92,7 +93,7 @@ class StatTest(IronTest):
         return tokens[:count]
 
     def assert_found(self, wanted, found):
-        self.assertEqual(set(found), set(KEYS) | ({"documents", "histogram"} & set(wanted)))
+        self.assertEqual(set(found), set(KEYS) | ({"documents", "document_cut", "histogram"} & set(wanted)))
         for place in found["out_of_vocab_places"]:
             place.pop("file"), place.pop("offset")
         if "histogram" in wanted:

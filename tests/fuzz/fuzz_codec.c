@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz_codec.c: compressed data of every codec. The input begins with the codec, the sizes of the
- * pieces in which a stream is given and taken, and the size that a block without frames should have;
- * the data follow.
+ * pieces in which a stream is given and taken, and the size that a block without frames should
+ * have; the data follow.
  *
  *   streams   Whatever the pieces are, a stream gives the same data, or an error.
  *   blocks    What a stream gives, decompressing at once gives too, and the start of it; other

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_list.c: any bytes as a list of seals. An accepted line has a seal of 32 digits and a name
- * that stays the same when it is written in the format of sha256sum and read again.
+ * fuzz_list.c: any bytes as a list of seals. An accepted line has a seal of 32 digits, or a bag, and
+ * a name that stays the same when it is written in the format of sha256sum and read again.
  */
 #include "fuzz.h"
 
@@ -28,8 +28,12 @@ static void require_good(const seal_line *line, size_t size) {
     seal_line again;
 
     FUZZ_REQUIRE(text);
-    FUZZ_REQUIRE(strlen(line->seal) == SEAL_DIGITS);
     FUZZ_REQUIRE(strspn(line->seal, "0123456789abcdef") == SEAL_DIGITS);
+    if (line->seal[SEAL_DIGITS]) { /* a bag */
+        FUZZ_REQUIRE(line->seal[SEAL_DIGITS] == '-' && strlen(line->seal) < SEAL_ROOM);
+        FUZZ_REQUIRE(strspn(line->seal + SEAL_DIGITS + 1, "0123456789") ==
+                     strlen(line->seal) - SEAL_DIGITS - 1);
+    }
     FUZZ_REQUIRE(line->name[0]);
     FUZZ_REQUIRE(seal_line_read(text, write_line(text, line), &again) == SEAL_LINE_GOOD);
     FUZZ_REQUIRE(strcmp(line->name, again.name) == 0 && strcmp(line->seal, again.seal) == 0);

@@ -36,6 +36,7 @@ Three things deserve an argument.
 Run as a program it verifies the golden vectors:
 
     python3 tests/oracle/oracle.py --check tests/golden/engine.json
+    python3 tests/oracle/oracle.py --check tests/golden/bag.json
 
 It prints how many values were compared; the exit status is 1 if one differs.
 """
@@ -284,6 +285,32 @@ def seal(tokens: Sequence[int]) -> str:
     return seal_text(seal_words(tokens))
 
 
+# The bag.
+
+def bag(samples) -> str:
+    """The sums of both halves of every sample's seal, and the number of samples."""
+    high = low = count = 0
+    for sample in samples:
+        text = seal(sample)
+        high += int(text[:16], 16)
+        low += int(text[16:], 16)
+        count += 1
+    return f"{high & U64:016x}{low & U64:016x}-{count}"
+
+
+def cut(tokens: Sequence[int], how: str) -> list:
+    """The samples of a stream: how is sample=LENGTH or eos=TOKEN."""
+    kind, value = how.split("=")
+    if kind == "sample":
+        return [tokens[k:k + int(value)] for k in range(0, len(tokens), int(value))]
+    samples, begin = [], 0
+    for k, token in enumerate(tokens):
+        if token == int(value):
+            samples.append(tokens[begin:k + 1])
+            begin = k + 1
+    return samples + ([tokens[begin:]] if begin < len(tokens) else [])
+
+
 def statistics(tokens: Sequence[int], vocab: int) -> dict:
     """min, max and the count of tokens outside the vocabulary; nothing for an empty stream."""
     if not tokens:
@@ -335,10 +362,18 @@ def check_tables(golden: dict):
         yield f"position hash of {i}", h, position_hash(i)
 
 
+def check_bags(golden: dict):
+    for case in golden["cases"]:
+        samples = case["rows"] if "rows" in case else cut(golden_tokens(case), case["cut"])
+        yield f"bag {case['name']}", case["bag"], bag(samples)
+        yield f"samples {case['name']}", case["samples"], len(samples)
+
+
 def check(golden: dict) -> tuple[int, list[str]]:
     """How many values were compared, and a line for each that differs."""
     compared, mismatches = 0, []
-    for part in (check_cases, check_seals, check_tables):
+    is_engine = "seals" in golden
+    for part in (check_cases, check_seals, check_tables) if is_engine else (check_bags,):
         for what, expected, found in part(golden):
             compared += 1
             if expected != found:
@@ -348,7 +383,7 @@ def check(golden: dict) -> tuple[int, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Verify golden vectors with the oracle.")
-    parser.add_argument("--check", metavar="FILE", required=True, help="tests/golden/engine.json")
+    parser.add_argument("--check", metavar="FILE", required=True, help="tests/golden/engine.json, or bag.json")
     with open(parser.parse_args().check, encoding="utf-8") as file:
         compared, mismatches = check(json.load(file))
     for line in mismatches:

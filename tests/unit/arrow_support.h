@@ -117,7 +117,6 @@ typedef struct arrow_file {
     arrow_spec s;
     bytes all;
     bytes blocks[2];                        /* of the footer: dictionaries, batches */
-    size_t ends[64], end_count;             /* after each message */
     size_t metadata[64][2], metadata_count; /* where each message's metadata begin and end */
 } arrow_file;
 
@@ -215,7 +214,6 @@ static inline void add_message(arrow_file *f, bytes *metadata, const bytes *body
     f->metadata[f->metadata_count++ % 64][1] = f->all.count;
     if (body)
         bytes_add(&f->all, body->data, body->count);
-    f->ends[f->end_count++ % 64] = f->all.count;
 }
 
 /* A message's root, whose header has this type. */

@@ -29,7 +29,6 @@ typedef struct http_server {
     atomic_uint faults;   /* that are still to happen */
     atomic_uint version;  /* the ETag's number */
     atomic_bool is_held;  /* answers wait */
-    char last[4096];      /* the last request's header */
 } http_server;
 
 typedef struct http_worker {
@@ -172,7 +171,6 @@ static inline void *server_work(void *argument) {
         header[have] = '\0';
         if (!strstr(header, "\r\n\r\n"))
             continue;
-        memcpy(worker.server->last, header, have + 1);
         atomic_fetch_add(&worker.server->requests, 1);
         while (atomic_load(&worker.server->is_held))
             usleep(1000);

@@ -411,6 +411,29 @@ static void large_windows_are_refused(void **state) {
     bytes_clear(&b);
 }
 
+/* libzstd does not compare the sizes if the last block is empty. */
+static void a_frame_has_the_size_of_its_header(void **state) {
+    static const unsigned char frames[][16] = {
+        {0x28, 0xB5, 0x2F, 0xFD, 0x20, 0, 1, 0, 0},                     /* 0 */
+        {0x28, 0xB5, 0x2F, 0xFD, 0x20, 2, 16, 0, 0, 'a', 'b', 1, 0, 0}, /* 2 */
+        {0x28, 0xB5, 0x2F, 0xFD, 0x20, 3, 16, 0, 0, 'a', 'b', 1, 0, 0}, /* 3, but gives 2 */
+        {0x28, 0xB5, 0x2F, 0xFD, 0x40, 0, 0, 0, 1, 0, 0},               /* 256, but gives 0 */
+    };
+    static const size_t sizes[] = {9, 14, 14, 11};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(frames); k++) {
+        bytes b = {NULL, 0, 0}, plain = {(unsigned char *)(uintptr_t) "ab", k == 1 ? 2 : 0, 2};
+
+        bytes_add(&b, frames[k], sizes[k]);
+        if (k < 2)
+            assert_stream(IRON_CODEC_ZSTD, &b, &plain, 1, 5);
+        else
+            assert_stream_refused(IRON_CODEC_ZSTD, &b, IRON_E_FORMAT, "damaged");
+        bytes_clear(&b);
+    }
+}
+
 static void legacy_lz4_is_refused_by_name(void **state) {
     bytes b = {NULL, 0, 0};
 
@@ -558,6 +581,7 @@ int main(void) {
         cmocka_unit_test(only_frames_may_follow),
         cmocka_unit_test(columns_may_have_zlib_headers),
         cmocka_unit_test(large_windows_are_refused),
+        cmocka_unit_test(a_frame_has_the_size_of_its_header),
         cmocka_unit_test(legacy_lz4_is_refused_by_name),
         cmocka_unit_test(raw_codecs_have_no_streams),
         cmocka_unit_test(uncompressed_data_is_copied),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folders that a library wrote as one dataset: MDS, and Hugging Face's save_to_disk. Their files come
- * in the order of the library's own list, and nothing else of the folder is read or warned about.
+ * Folders that a library wrote as one dataset: MDS, and Hugging Face's save_to_disk. Their files
+ * come in the order of the library's own list, and nothing else of the folder is read or warned
+ * about.
  */
 #include "mds_support.h"
 
@@ -108,7 +109,7 @@ static void test_mds(void **state) {
     save_text(&f, "m/index.json", "{\"shards\": [" SHARD("../b.mds") "]}");
     assert_list_fails(&f, "m", IRON_E_FORMAT, "shard 0 of index.json has no basename");
     save_text(&f, "m/index.json", "{\"shards\": []}");
-    assert_list_fails(&f, "m", IRON_E_ARG, "has no files");
+    assert_list_fails(&f, "m", IRON_E_ARG, "has no files: its index.json lists none");
     folder_remove(&f);
 }
 

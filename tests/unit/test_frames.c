@@ -164,12 +164,12 @@ static void parts_of_every_codec_are_found(void **state) {
 }
 
 static void small_parts_form_groups(void **state) {
-    bytes plain = make_plain(2, 9 << 20), b = make_parts(IRON_CODEC_ZSTD, &plain, 1 << 20);
+    bytes plain = make_plain(2, 9 << 18), b = make_parts(IRON_CODEC_ZSTD, &plain, 1 << 18);
 
     (void)state;
-    assert_parts(IRON_CODEC_ZSTD, &b, &plain, 3); /* 4 + 4 + 1 MiB */
+    assert_parts(IRON_CODEC_ZSTD, &b, &plain, 3); /* 4 + 4 + 1 parts */
     bytes_clear(&b);
-    b = make_parts(IRON_CODEC_LZ4, &plain, 5 << 20);
+    b = make_parts(IRON_CODEC_LZ4, &plain, 5 << 18);
     assert_parts(IRON_CODEC_LZ4, &b, &plain, 2);
     bytes_clear(&b);
     bytes_clear(&plain);

@@ -10,10 +10,13 @@
 #include "parquet_support.h"
 #include "place.h"
 
+#include <fcntl.h>
+
 #define TOKENS_MAX 60000u
 #define ROWS_MAX   60000u
 
 static file_name name;
+static int file_fd;
 static int64_t values[TOKENS_MAX];
 static int rows[ROWS_MAX];
 
@@ -21,7 +24,20 @@ static int set_up(void **state) {
     (void)state;
     folder_make(&place);
     name = name_in(&place, "t.parquet");
+    file_fd = open(name.path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(file_fd >= 0);
     return 0;
+}
+
+static int tear_down(void **state) {
+    close(file_fd);
+    return remove_place(state);
+}
+
+/* Thousands of files: creating each, or cutting it to nothing, would take most of the time. */
+static void overwrite(const void *data, size_t bytes_written) {
+    assert_int_equal(pwrite(file_fd, data, bytes_written, 0), bytes_written);
+    assert_int_equal(ftruncate(file_fd, (off_t)bytes_written), 0);
 }
 
 /* Rows of 0 to 40 tokens, some empty, or of one token; returns their number for some tokens. */
@@ -49,7 +65,7 @@ static iron_status try_file(const bytes *file, const char *column, iron_source *
         .struct_size = sizeof o, .paths = &path, .path_count = 1, .column = column};
 
     if (file)
-        file_write(name.path, file->data, file->count);
+        overwrite(file->data, file->count);
     *out = NULL;
     return iron_source_open(&o, out, err);
 }
@@ -410,9 +426,9 @@ static void values_out_of_range(void **state) {
     (void)make_rows(true, 50000, 100);
     values[33333] = -77;
     check_refused(&(spec){.form = FLAT_REQUIRED}, 50000, IRON_E_FORMAT, "row 33333 of column");
-    /* in a dictionary, but not used: page_levels of the first page is what fills it */
+    /* in a dictionary, but not used */
     (void)make_rows(true, 100, 100);
-    check_file(&(spec){.encoding = DICTIONARY}, 100, 100);
+    check_file(&(spec){.encoding = DICTIONARY, .has_bad_entry = true}, 100, 100);
 }
 
 static void not_read(void **state) {
@@ -466,7 +482,7 @@ static void ends(void **state) {
     check_refused_file(&file, NULL, IRON_E_FORMAT, "4294967295 bytes, more than the file");
     memset(end - 4, 0, 4);
     check_refused_file(&file, NULL, IRON_E_FORMAT, "damaged");
-    file_write(name.path, "PAR1\x15", 5);
+    overwrite("PAR1\x15", 5);
     assert_refused(try_file(NULL, NULL, &source, &err), IRON_E_FORMAT, &err);
     bytes_free(&file);
 }
@@ -521,8 +537,6 @@ static void checksums(void **state) {
                 iron_source_close(source);
                 file.data[k] ^= (unsigned char)(1u << bit);
             }
-        /* the last value's byte */
-        file.data[end - 40 > 0 ? end - 40 : 0] ^= 1;
         bytes_free(&file);
     }
     {
@@ -590,7 +604,7 @@ static void changed_files(void **state) {
     rows[0] = 0;
     rows[3] = 1;
     other = parquet_make(&s, rows, count, values);
-    file_write(name.path, other.data, other.count);
+    overwrite(other.data, other.count);
     assert_int_not_equal(iron_source_read(source, piece, 600, &got, &err), IRON_OK);
     iron_source_close(source);
     bytes_free(&file);
@@ -654,7 +668,7 @@ static void other_writers(void **state) {
         check_fixture(files[k], strstr(files[k], "dictionary") ? 200 : 50257);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
