@@ -37,12 +37,9 @@
 
 /* Bags. */
 
-static void add_words(iron_bag *bag, iron__seal_words words, uint64_t times) {
-    uint64_t hi, lo;
-
-    iron__seal_halves(words, &hi, &lo);
-    bag->hi += times * hi;
-    bag->lo += times * lo;
+static inline void add_words(iron_bag *bag, iron__seal_words words, uint64_t times) {
+    bag->hi += times * iron__seal_fold(0, words);
+    bag->lo += times * iron__seal_fold(1, words);
     bag->samples += times;
 }
 
@@ -187,18 +184,16 @@ iron_status iron_bag_cut_resolve(const iron_source *source, iron_bag_cut *cut, i
 
 /* The words of a sample of at most SHORT_TOKENS tokens. */
 static inline iron__seal_words seal_short(const uint32_t *tokens, size_t count) {
-    iron__seal_words words = {0, 0, 0, 0};
-    size_t quads = count / 4, rest = count % 4;
+    const uint64_t window = iron__seal_window(0);
+    iron__seal_words words = {count, 0, 0, 0};
+    uint32_t last[4] = {0, 0, 0, 0}, quad = 0;
 
-    if (quads > 0)
-        iron__seal_quads(&words, tokens, 0, quads);
-    if (rest > 0) {
-        uint32_t last[4] = {0, 0, 0, 0};
-
-        memcpy(last, tokens + 4 * quads, rest * sizeof *last);
-        iron__seal_quads(&words, last, quads, 1);
-        words.count -= 4 - rest;
-    }
+    for (; 4 * (size_t)quad + 4 <= count; quad++)
+        iron__seal_add_quad(&words, tokens + 4 * (size_t)quad, quad, window);
+    for (size_t k = 0; k < count % 4; k++)
+        last[k] = tokens[4 * (size_t)quad + k];
+    if (count % 4 != 0)
+        iron__seal_add_quad(&words, last, quad, window);
     return words;
 }
 
@@ -384,10 +379,37 @@ static inline void add_to_sample(iron__bag_cutter *c, const iron__tokens_view *v
         close_sample(c);
 }
 
+/* Short samples of one length that are all in the view: their tokens are widened together. Returns
+ * where the first sample begins that is left. */
+static size_t add_short_samples(iron__bag_cutter *c, const iron__tokens_view *view, size_t at) {
+    size_t length = (size_t)c->cut.value, most = IRON_WIDEN_TOKENS / length * length;
+
+    for (;;) {
+        uint64_t position = c->position + at, left = view->count - at;
+        size_t count = left < most ? (size_t)left / length * length : most;
+        const uint32_t *tokens;
+
+        if (count == 0 || c->end <= position || c->end - position < count)
+            return at;
+        tokens = iron__view_tokens(view, at, &count, c->wide);
+        for (size_t k = 0; k < count; k += length)
+            add_words(&c->sums, seal_short(tokens + k, length), 1);
+        at += count;
+        c->start = c->position + at;
+    }
+}
+
 void iron__bag_add(iron__bag_cutter *c, const iron__tokens_view *view) {
+    bool has_short = c->cut.kind == IRON_BAG_CUT_SAMPLE && c->cut.value <= SHORT_TOKENS;
+
     for (size_t at = 0, end; at < view->count; at = end) {
         bool is_end;
 
+        if (!c->is_open && has_short && c->start == c->position + at) {
+            at = add_short_samples(c, view, at);
+            if (at == view->count)
+                break;
+        }
         if (!c->is_open) {
             uint64_t start = next_start(c, view, at);
 

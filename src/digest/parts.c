@@ -5,7 +5,8 @@
  * Words and statistics merge in any order. A chunk that a cut goes through is in two parts, with
  * its own positions in both: its pieces add up, and the smaller mark is the chunk's. The words of a
  * file add up, too: the part in which a quad of the file begins has read the rest of the quad from
- * the next part. Likewise the bag of a part is of the samples that begin in it. The result is the same manifest that one scan of the whole stream gives.
+ * the next part. Likewise the bag of a part is of the samples that begin in it. The result is the
+ * same manifest that one scan of the whole stream gives.
  */
 #include "core/fail.h"
 #include "digest/digest_internal.h"

@@ -7,11 +7,14 @@ other.  Documents are written as datatrove's and Megatron's indexes describe the
 """
 
 import json
+import os
 import random
 import struct
+import subprocess
 import unittest
+from pathlib import Path
 
-from harness import REDUCED, REPO, SEED, IronTest, oracle, pack, parse_json
+from harness import IRON, REDUCED, REPO, SEED, IronTest, environment, oracle, pack, parse_json
 
 GOLDEN = json.loads((REPO / "tests" / "golden" / "bag.json").read_text())["cases"]
 ROUNDS = 12 if REDUCED else 60
@@ -306,6 +309,25 @@ class Statistics(BagTest):
             found = self.json("stat", *files, "--dtype", "u16", "--vocab", 10)
             self.assertNotIn("documents", found)
             self.assertNotIn("document_cut", found)
+
+
+class Documentation(BagTest):
+    def test_examples(self):
+        """The commands of docs/bag.md print what it shows."""
+        shown, commands = None, []
+        for line in (REPO / "docs" / "bag.md").read_text().splitlines():
+            if line.startswith("    $ "):
+                shown = []
+                commands.append((line[6:], shown))
+            elif line.startswith("    ") and shown is not None:
+                shown.append(line[4:])
+        self.assertGreater(len(commands), 6)
+        path = f"{Path(IRON).parent}:{os.environ['PATH']}"
+        for command, expected in commands:
+            done = subprocess.run(["sh", "-c", command], cwd=self.dir, capture_output=True, text=True,
+                                  check=False, env=environment({"PATH": path}))
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+            self.assertEqual(done.stdout.splitlines(), expected, command)
 
 
 if __name__ == "__main__":
