@@ -42,6 +42,7 @@ static const struct variable {
                          "Amazon's."},
     {"SSL_CERT_FILE", "Certificates that https:// servers are checked with; default: the "
                       "system's."},
+    {"SSL_CERT_DIR", "A folder of such certificates; default: the system's."},
     {"IRON_PEERS", "Folder of the plug-ins that race other libraries; none: race without them."},
     {"NO_COLOR", "If not empty, tables on a terminal have no colours."},
     {"LISTEN_FDS", "1: serve the socket in descriptor 3, if LISTEN_PID is this process."},
