@@ -774,7 +774,7 @@ iron_status iron__bag_add_pipe(iron__bag_cutter *c, const iron__tokens_view *vie
                                const iron__block *starts, iron_error *err) {
     size_t kept = c->starts.place_count - c->next;
 
-    if (starts) {
+    if (starts && c->next > 0) {
         memmove(c->starts.places, c->starts.places + c->next, kept * sizeof *c->starts.places);
         c->starts.place_count = kept;
         c->next = 0;

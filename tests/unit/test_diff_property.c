@@ -245,6 +245,8 @@ static void check_claim(const iron_diff_report *r, const stream *a, const stream
     case IRON_DIFF_MOVED:
         check_moves(r, a, b);
         break;
+    case IRON_DIFF_SHUFFLED:
+        claim_fails(r, "raw files have no samples");
     }
 }
 
