@@ -206,7 +206,8 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
     iron_error why = {IRON_OK, 0, ""};
 
     snprintf(file.expected, sizeof file.expected, "%s", line->seal);
-    if (strcmp(line->name, "-") != 0 && access(line->name, F_OK) != 0 && errno == ENOENT) {
+    if (strcmp(line->name, "-") != 0 && !iron_path_is_remote(line->name) &&
+        access(line->name, F_OK) != 0 && errno == ENOENT) {
         file.state = IRON_CHECK_MISSING;
         snprintf(file.reason, sizeof file.reason, "file not found");
     } else if ((status = (strchr(line->seal, '-') ? bag_now : seal_now)(o, line->name, file.found,

@@ -1731,6 +1731,17 @@ static uint64_t find_start(const iron__candidate *c, bool is_file) {
 }
 
 /* Walks over all messages from the position on. */
+/* Arrow lets a stream end without a mark. But all its writers write one when they are closed, and
+ * without it a stream that was cut between two batches would pass for a whole one. */
+static iron_status check_mark(const arrow *a, const reader *r, const message *m, iron_error *err) {
+    IRON_FAIL_IF(!a->is_file && m->metadata_bytes == 0, err, IRON_E_FORMAT,
+                 "%.100s ends at byte %" PRIu64
+                 " without the mark that ends an Arrow stream; it was "
+                 "cut off, or its writer was not closed",
+                 r->name, m->at);
+    return IRON_OK;
+}
+
 static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const arrow *footer,
                         iron_error *err) {
     const unsigned char *rest;
@@ -1748,6 +1759,7 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const 
         else
             IRON_TRY(add_batch(a, r, t, &m, err));
     }
+    IRON_TRY(check_mark(a, r, &m, err));
     IRON_FAIL_IF(!a->is_file && m.end != r->limit, err, IRON_E_FORMAT,
                  "%.100s: the Arrow stream ends at byte %" PRIu64 ", but the file has %" PRIu64
                  " bytes; was something appended?",
@@ -1825,8 +1837,8 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
-    iron__format_reason(c, "%" PRIu64 " record batches with %" PRIu64 " rows",
-                        a->counts[HEADER_BATCH], t->rows);
+    iron__format_reason(c, "record batches: %" PRIu64 ", rows: %" PRIu64, a->counts[HEADER_BATCH],
+                        t->rows);
     return IRON_OK;
 }
 
@@ -1884,6 +1896,7 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
         IRON_TRY(read_message(r, a->position, &m, err));
         if (m.header == HEADER_NONE) {
             *has_ended = a->has_ended = true;
+            IRON_TRY(check_mark(a, r, &m, err));
             return check_rest(a, r, m.end, err);
         }
         if (m.header == HEADER_SCHEMA)

@@ -359,10 +359,11 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
     columns = calloc(count, sizeof *columns);
     s->sizes = calloc(count, sizeof *s->sizes);
     s->column_count = count;
-    if (columns && s->sizes)
-        status = read_columns(c, entry, s, columns, err);
-    else
-        status = no_memory(c->name, err);
+    if (!columns || !s->sizes) {
+        free(columns);
+        return no_memory(c->name, err);
+    }
+    status = read_columns(c, entry, s, columns, err);
     if (status == IRON_OK) {
         status = iron__table_choose(columns, count, c->column, c->name, &s->token_column, err);
         iron__format_columns(c, columns, count, status == IRON_OK ? s->token_column : count);
@@ -375,7 +376,7 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
         *column = strdup(columns[s->token_column].name);
         status = *column ? IRON_OK : no_memory(c->name, err);
     }
-    for (size_t k = 0; columns && k < count; k++)
+    for (size_t k = 0; k < count; k++)
         free(columns[k].name);
     free(columns);
     return status;
@@ -407,12 +408,14 @@ static iron_status wrong_size(const shard_bytes *b, uint64_t sample, uint64_t be
 }
 
 /* Where the token column of a sample is: at *at, *length bytes. Without `may_infer`, the sizes that
- * the sample has are read even if they follow from the offsets. */
+ * the sample has are read even if they follow from the offsets; so are those of empty columns,
+ * because a block without tokens is not decoded. */
 static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, uint64_t begin,
                                uint64_t end, bool may_infer, uint64_t *at, uint64_t *length,
                                iron_error *err) {
     uint64_t head = 4 * (uint64_t)s->variable_count, needed = head + s->fixed_bytes;
-    bool is_inferred = s->variable_count == 0 || (s->variable_count == 1 && may_infer);
+    bool is_inferred =
+        s->variable_count == 0 || (s->variable_count == 1 && may_infer && end - begin > needed);
     const unsigned char *words = NULL;
     uint64_t next = begin + head;
 
@@ -424,8 +427,8 @@ static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, 
         uint64_t size = s->sizes[k];
 
         if (size == 0) {
-            size = is_inferred ? end - begin - needed : iron__load_u32(words);
-            words = is_inferred ? NULL : words + 4;
+            size = words ? iron__load_u32(words) : end - begin - needed;
+            words = words ? words + 4 : NULL;
         }
         if (k == s->token_column) {
             *at = next;
@@ -590,7 +593,8 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
         }
         end = begin;
         IRON_TRY(read_offset(s, offsets, k + 1, &end, err));
-        IRON_TRY(find_values(s, samples, k, begin, end, true, &v, err));
+        IRON_TRY(
+            find_values(s, samples, k, begin, end, s->encoding.kind != ENCODING_ARRAY, &v, err));
         IRON_TRY(agree_on_dtype(s, samples->name, k, v.stored, err));
         since += v.count * iron__stored_bytes(v.stored);
         IRON_FAIL_IF(since > IRON_TABLE_PART_BYTES_MAX, err, IRON_E_UNSUPPORTED,
@@ -622,7 +626,7 @@ static iron_status copy_tokens(const iron__table *t, shard_bytes *b, uint64_t ro
     while (left > 0) {
         size_t some = left < WINDOW_BYTES / stored ? (size_t)left : WINDOW_BYTES / stored, good;
         unsigned char *to = out->data + out->bytes;
-        const unsigned char *from;
+        const unsigned char *from = NULL;
 
         IRON_TRY(look(b, at, some * stored, &from, err));
         if (width == 8) { /* bytes that the user calls i64 */
@@ -945,6 +949,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     iron__mds_index *index = NULL;
     iron__table *table = NULL;
     iron_status status;
+    shard *s;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED, "%.100s %s", c->name,
                  iron__path_is_remote(c->file->path)
@@ -958,10 +963,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                             c->name);
     if (status == IRON_OK)
         status = iron__table_create(&mds_kind, &table, err);
-    if (status == IRON_OK && !(table->state = calloc(1, sizeof(shard))))
+    s = status == IRON_OK ? calloc(1, sizeof *s) : NULL;
+    if (s) {
+        table->state = s;
+        status = examine_entry(c, entry, s, table, err);
+    } else if (status == IRON_OK) {
         status = no_memory(c->name, err);
-    if (status == IRON_OK)
-        status = examine_entry(c, entry, table->state, table, err);
+    }
     iron__mds_index_close(index);
     if (status != IRON_OK) {
         iron__table_destroy(table);

@@ -41,6 +41,9 @@
 #define DIRECT_BYTES_MIN ((uint64_t)64 << 10)
 #define PART_BYTES       ((uint64_t)16 << 20)
 
+/* Larger buffers are not kept for the next block. */
+#define KEPT_BYTES_MAX ((size_t)64 << 20)
+
 /* Less than this is read by one thread. */
 #define THREAD_BYTES   ((uint64_t)32 << 20)
 #define THREADS_MAX    16u
@@ -116,14 +119,22 @@ static workspace *workspace_take(parquet *file) {
     pthread_mutex_unlock(&file->mutex);
     if (!w)
         w = calloc(1, sizeof *w);
-    if (w)
-        w->pages.count = 0;
     return w;
+}
+
+static void release(buffer *b) {
+    free(b->data);
+    *b = (buffer){.data = NULL};
 }
 
 static void workspace_put(parquet *file, workspace *w) {
     if (!w)
         return;
+    if (w->pages.buffer.room > KEPT_BYTES_MAX)
+        release(&w->pages.buffer);
+    if (w->page.room > KEPT_BYTES_MAX)
+        release(&w->page);
+    w->pages.count = 0;
     pthread_mutex_lock(&file->mutex);
     w->next = file->idle;
     file->idle = w;
@@ -164,8 +175,10 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
     if (bytes <= b->room && b->data)
         return IRON_OK;
     data = malloc(room + IRON_PARQUET_SLACK);
-    if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
+    if (!data) {
+        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
+        return IRON_E_NOMEM;
+    }
     if (kept > 0)
         memcpy(data, b->data, kept);
     free(b->data);
@@ -288,6 +301,7 @@ static iron_status read_header(reader *r, uint64_t at, iron__parquet_page *p, ir
     const char *why = "there is no room for it";
     iron__parquet_parse parsed = IRON_PARQUET_SHORT;
 
+    *p = (iron__parquet_page){.type = -1};
     for (size_t bytes = 64; parsed == IRON_PARQUET_SHORT; bytes *= 8) {
         const unsigned char *from;
 
@@ -448,12 +462,14 @@ static iron_status tally(const reader *r, const iron__parquet_page *p,
 /* Examining: the pages of a chunk become parts. */
 
 static iron_status add_part(part_list *list, const part *p, iron_error *err) {
-    if (list->count == list->capacity) {
+    if (!list->parts || list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 8;
         part *parts = realloc(list->parts, capacity * sizeof *parts);
 
-        if (!parts)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
+        if (!parts) {
+            (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
+            return IRON_E_NOMEM;
+        }
         list->parts = parts;
         list->capacity = capacity;
     }
@@ -900,11 +916,13 @@ static iron_status read_footer(const iron__candidate *c, iron__parquet_footer *f
 static iron_status create(iron__table **out, iron_error *err) {
     parquet *file = calloc(1, sizeof *file);
 
-    if (!file)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+    if (!file) {
+        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        return IRON_E_NOMEM;
+    }
     pthread_mutex_init(&file->mutex, NULL);
     iron__parquet_crc_init(&file->crc);
-    if (iron__table_create(&kind, out, err) != IRON_OK) {
+    if (iron__table_create(&kind, out, err) != IRON_OK || !*out) {
         destroy(file);
         return IRON_E_NOMEM;
     }
@@ -943,9 +961,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     status = read_footer(c, &footer, err);
     if (status == IRON_OK)
         status = iron__parquet_footer_read(&footer, err);
-    if (status == IRON_OK)
-        status = iron__table_choose(footer.columns, footer.column_count, c->column, c->name,
-                                    &chosen, err);
+    if (status != IRON_OK)
+        goto done;
+    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer.bytes);
+    status =
+        iron__table_choose(footer.columns, footer.column_count, c->column, c->name, &chosen, err);
+    iron__format_columns(c, footer.columns, footer.column_count,
+                         status == IRON_OK ? chosen : footer.column_count);
     if (status == IRON_OK)
         status = create(&table, err);
     if (status != IRON_OK)
@@ -953,8 +975,6 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     status = read_chunks(c, &footer, chosen, table, err);
     if (status != IRON_OK)
         goto done;
-    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer.bytes);
-    iron__format_columns(c, footer.columns, footer.column_count, chosen);
     status = examine_pages(c, table->state, table, err);
     if (status != IRON_OK)
         goto done;

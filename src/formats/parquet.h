@@ -17,7 +17,7 @@
 
 #include <limits.h>
 
-/* Bytes that can be read after the end of encoded data, whatever they are: unpacking reads words. */
+/* Bytes that can be read after the end of encoded data: unpacking reads whole words. */
 #define IRON_PARQUET_SLACK 64u
 
 /* What the levels of a column mean. */

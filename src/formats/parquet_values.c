@@ -260,7 +260,7 @@ static void unpack(const unsigned char *from, size_t groups, uint32_t *to, unsig
     case n:                                                                                        \
         unpack_groups(from, groups, to, n);                                                        \
         break;
-#define WIDTHS(n) WIDTH(n) WIDTH(n + 1) WIDTH(n + 2) WIDTH(n + 3)
+#define WIDTHS(n) WIDTH((n)) WIDTH((n) + 1) WIDTH((n) + 2) WIDTH((n) + 3)
     switch (width) {
         WIDTHS(1)
         WIDTHS(5)
@@ -365,7 +365,7 @@ static bool repeat(const iron__parquet_values *v, uint32_t index, size_t count, 
 static bool decode_dictionary(const iron__parquet_values *v, uint32_t *to,
                               iron__parquet_failure *failure) {
     runs r = {.at = v->from + 1, .end = v->from + v->bytes};
-    uint32_t indices[INDEX_PIECE];
+    uint32_t indices[INDEX_PIECE] = {0};
 
     if (v->bytes == 0 || v->from[0] > 32)
         return fail(failure, "its dictionary indices have no valid width");

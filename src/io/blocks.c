@@ -36,6 +36,7 @@ typedef struct slot {
     uint64_t index;
     unsigned users;
     uint64_t last_use;
+    uint64_t held; /* bytes; while it is being filled, those that are expected */
 } slot;
 
 struct iron__blocks {
@@ -146,12 +147,14 @@ static iron_status fill(iron__blocks *b, const iron__blocks_owner *owner, slot *
 
     s->state = SLOT_FILLING;
     s->index = index;
+    s->held = owner->size ? owner->size(owner->context, index) : s->block.capacity;
     s->block.bytes = 0;
     s->block.place_count = 0;
     pthread_mutex_unlock(&b->mutex);
     status = owner->fill(owner->context, index, &s->block, stop, err);
     pthread_mutex_lock(&b->mutex);
     s->state = status == IRON_OK ? SLOT_FULL : SLOT_FREE;
+    s->held = s->block.capacity;
     s->last_use = ++b->clock;
     pthread_cond_broadcast(&b->changed);
     return status;
@@ -165,7 +168,7 @@ static bool work_ahead(iron__blocks *b, const iron__blocks_owner *owner, uint64_
 
     for (size_t k = 0; k < b->count; k++)
         if (b->slots[k].state != SLOT_FREE && b->slots[k].index >= index)
-            bytes += b->slots[k].block.capacity;
+            bytes += b->slots[k].held;
     for (uint64_t next = index + 1; next < owner->count && next - index < b->count / 2; next++) {
         slot *s;
 

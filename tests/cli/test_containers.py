@@ -20,6 +20,7 @@ from pathlib import Path
 
 import containers
 from containers import command_missing, gzipped, lz4, mds_folder, node_missing, xz, zstd
+from fake_server import FakeServer
 from harness import (IRON, REDUCED, REPO, SANITIZED, SEED, TIMEOUT_S, IronTest, environment, npy, oracle,
                      pack, parse_json)
 from test_formats import litpkds, llmc
@@ -358,6 +359,45 @@ class SameTokens(ContainerTest):
         self.assertEqual(self.iron("check", "list").code, 0)
         shutil.copy(FILES / "one.arrow", self.dir / names[0])
         self.assertEqual(self.iron("check", "list").code, 1)
+
+    def test_manifest_finds_the_row_that_changed(self):
+        """A manifest of a table finds where the tokens of another table differ."""
+        rows = split(list(TOKENS), ROWS)
+        changed = [t + 1 if k == 700 else t for k, t in enumerate(TOKENS)]
+        moved = [t for row in [rows[-2], *rows[:-2], rows[-1]] for t in row]
+        lengths = [ROWS[-2], *ROWS[:-2], ROWS[-1]]
+        column = {"name": "input_ids", "type": "list<int32>"}
+        containers.write([
+            {"out": str(self.dir / "a.parquet"), "writer": "parquet-wasm", "rows": ROWS,
+             "columns": [{**column, "values": TOKENS}], "compression": "ZSTD", "row_group": 9},
+            {"out": str(self.dir / "changed.arrow"), "writer": "arrow", "kind": "stream", "rows": ROWS,
+             "columns": [{**column, "values": changed}]},
+            {"out": str(self.dir / "moved.arrow"), "writer": "arrow", "kind": "file", "rows": lengths,
+             "columns": [{**column, "values": moved}]}])
+        self.succeeds("sum", "a.parquet", "--manifest", "m", "--chunk", 1024)
+        result = self.iron("diff", "a.parquet", "changed.arrow", "--json")
+        found = parse_json(result.out)
+        self.assertEqual((result.code, found["kind"], found["position"], found["length"]), (1, "changed", 700, 1))
+        result = self.iron("diff", "a.parquet", "moved.arrow", "--json")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn(parse_json(result.out)["kind"], ("moved", "shuffled"))
+        # The same rows in another order: one bag.
+        found = self.sums("--bag", "a.parquet", "moved.arrow")
+        self.assertEqual(found["a.parquet"]["bag"], found["moved.arrow"]["bag"])
+        self.assertNotEqual(found["a.parquet"]["seal"], found["moved.arrow"]["seal"])
+        (self.dir / "a.parquet").write_bytes((FILES / "one.parquet").read_bytes())
+        self.assertEqual(self.iron("check", "m").code, 1)
+
+    def test_push(self):
+        if "not part of this build" in self.iron("push", "none", "none").message:
+            self.skipTest("iron push is not part of this build")
+        for name in ("list-int32-stream.arrow", "list-ZSTD-v2-dictionary.parquet", "lz4-file.arrow"):
+            server = FakeServer()
+            try:
+                self.json("push", FILES / name, server.url, "--piece", 256)
+                self.assertEqual(server.tokens, TOKENS, name)
+            finally:
+                server.stop()
 
     @unittest.skipIf(SANITIZED, "an instrumented library cannot be loaded by python")
     def test_python(self):

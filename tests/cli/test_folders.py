@@ -6,6 +6,7 @@ index of a remote Megatron file, and what a server without ranges can and cannot
 import contextlib
 import http.server
 import threading
+import urllib.parse
 
 from containers import hf_state, mds_folder
 from harness import IronTest, oracle, pack
@@ -25,6 +26,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         server.asked.append(self.path)
         path = server.folder / self.path.lstrip("/")
+        if "list-type=2" in self.path:
+            return self.reply(200, self.list_bucket(), {})
         if "?" in self.path or not path.is_file():
             return self.reply(404, b"", {})
         data = path.read_bytes()
@@ -41,6 +44,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
         return self.reply(206, data[first:last + 1], headers, has_body)
 
+    def list_bucket(self):
+        """S3's list of the keys below a prefix, in a bucket that is a folder here."""
+        target = urllib.parse.urlsplit(self.path)
+        prefix = urllib.parse.parse_qs(target.query)["prefix"][0]
+        bucket = self.server.folder / target.path.strip("/")
+        files = [path for path in bucket.rglob("*") if path.is_file()]
+        keys = sorted(str(path.relative_to(bucket)) for path in files)
+        rows = "".join(f"<Contents><Key>{key}</Key><Size>{(bucket / key).stat().st_size}</Size></Contents>"
+                       for key in keys if key.startswith(prefix))
+        return f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
+
     def reply(self, status, body, headers, has_body=True):
         self.send_response(status)
         for name, value in headers.items():
@@ -54,6 +68,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        pass  # the command may hang up in the middle of a response
+
+
 class RemoteFolders(IronTest):
     def setUp(self):
         super().setUp()
@@ -62,7 +81,7 @@ class RemoteFolders(IronTest):
 
     @contextlib.contextmanager
     def served(self, has_ranges=True):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = Server(("127.0.0.1", 0), Handler)
         server.folder, server.has_ranges, server.asked = self.dir, has_ranges, []
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -156,3 +175,31 @@ class RemoteFolders(IronTest):
                              ["b.u16", "a.u16"])
             self.refused("sum", f"{address}/d/", "--dtype", "u16",
                          says=["has the splits train, test", f"{address}/d/train/"])
+
+    def test_bucket(self):
+        """Objects below a prefix in natural order; others are skipped by their names."""
+        for name in ("p-2.bin", "p-10.bin", "sub/q.bin", "P.bin"):
+            self.write(f"bucket/d/{name}", pack(self.tokens, "u16"))
+        self.write("bucket/d/README.md", b"# tokens\n")
+        self.write("bucket/d/P.idx", megatron_index([len(self.tokens)], "u16"))
+        self.mds("bucket/m")
+        with self.served() as address:
+            env = {"AWS_ENDPOINT_URL": address, "AWS_REGION": "us-east-1",
+                   "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "something"}
+
+            def listed(*args):
+                result = self.iron("sum", *args, "--dtype", "u16", env=env)
+                self.assertEqual(result.code, 0, str(result))
+                lines = [line.split("  ")[1] for line in result.text.splitlines()[:-1]]
+                return [line.removeprefix("s3://bucket/d/") for line in lines], result.message
+
+            names, message = listed("s3://bucket/d/")
+            self.assertEqual(names, ["P.bin", "p-2.bin", "p-10.bin"])
+            self.assertRegex(message, r"skipped 1 file that is not tokens: s3://bucket/d/README.md")
+            self.assertEqual(listed("s3://bucket/d/", "-r", "--exclude", "*.md"),
+                             (["P.bin", "p-2.bin", "p-10.bin", "sub/q.bin"], ""))
+            self.assertEqual(listed("s3://bucket/d/", "-r", "--include", "sub/*"), (["sub/q.bin"], ""))
+            here = self.succeeds("sum", "bucket/m/").text
+            there = self.succeeds("sum", "s3://bucket/m/", env=env).text
+            self.assertEqual(there.replace("s3://", ""), here)
+            self.refused("sum", "s3://bucket/none/", "--dtype", "u16", env=env, says="has no files")

@@ -11,7 +11,7 @@
 
 static inline void add_number(bytes *b, uint64_t value, unsigned count) {
     for (unsigned k = 0; k < count; k++) {
-        unsigned char byte = (unsigned char)(value >> 8 * k);
+        unsigned char byte = (unsigned char)(k < 8 ? value >> 8 * k : 0);
 
         bytes_add(b, &byte, 1);
     }
@@ -91,7 +91,8 @@ static inline size_t add_vector(bytes *b, size_t table, unsigned index, const vo
 
 /* Files. */
 
-enum { PLAIN, LIST, LARGE_LIST, FIXED };
+/* The last ones have only a schema. */
+enum { PLAIN, LIST, LARGE_LIST, FIXED, LIST_VIEW, LARGE_LIST_VIEW, MAP, STRUCT, RUN_END };
 
 typedef struct arrow_spec {
     int shape;
@@ -116,7 +117,6 @@ typedef struct arrow_file {
     arrow_spec s;
     bytes all;
     bytes blocks[2];                        /* of the footer: dictionaries, batches */
-    size_t ends[64], end_count;             /* after each message */
     size_t metadata[64][2], metadata_count; /* where each message's metadata begin and end */
 } arrow_file;
 
@@ -164,7 +164,7 @@ static inline size_t add_items_field(bytes *b, const arrow_spec *s, const char *
 }
 
 static inline size_t add_tokens_field(bytes *b, const arrow_spec *s) {
-    static const unsigned char types[] = {2, 12, 21, 16};
+    static const unsigned char types[] = {2, 12, 21, 16, 25, 26, 17, 13, 22};
     const char *name = s->name ? s->name : "input_ids";
     size_t field, type, children;
 
@@ -177,8 +177,10 @@ static inline size_t add_tokens_field(bytes *b, const arrow_spec *s) {
     if (s->shape == FIXED)
         set_field(b, type, 0, s->list_size, 4);
     point(b, field_of(b, field, 3), type);
-    children = add_vector(b, field, 5, "\0\0\0\0", 1, 4);
+    children = add_vector(b, field, 5, (const char[8]){0}, s->shape == RUN_END ? 2 : 1, 4);
     point(b, children, add_items_field(b, s, "item"));
+    if (s->shape == RUN_END)
+        point(b, children + 4, add_items_field(b, s, "values"));
     return field;
 }
 
@@ -212,7 +214,6 @@ static inline void add_message(arrow_file *f, bytes *metadata, const bytes *body
     f->metadata[f->metadata_count++ % 64][1] = f->all.count;
     if (body)
         bytes_add(&f->all, body->data, body->count);
-    f->ends[f->end_count++ % 64] = f->all.count;
 }
 
 /* A message's root, whose header has this type. */

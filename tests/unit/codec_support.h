@@ -24,7 +24,7 @@ typedef struct bytes {
 } bytes;
 
 static inline unsigned char *bytes_room(bytes *b, size_t more) {
-    if (b->capacity - b->count < more) {
+    if (b->capacity - b->count < more || !b->data) {
         b->capacity = b->count + more;
         b->data = realloc(b->data, b->capacity ? b->capacity : 1);
         assert_non_null(b->data);

@@ -152,6 +152,7 @@ typedef struct spec {
     size_t group_rows;  /* 0: all */
     bool is_packed;     /* levels and indices: packed, not repeated */
     bool has_crc;
+    bool has_bad_entry; /* of the dictionary: -9, which no value is */
     bool is_flag_clear; /* version 2: is_compressed is false */
     int level_encoding; /* 0: RLE */
     bool is_encrypted, is_elsewhere;
@@ -642,6 +643,8 @@ static inline chunk add_pages(bytes *file, const spec *s, const levels *l, size_
     for (size_t k = 0; has_dictionary && k < l->count; k++)
         if (l->at[k].has_value && (!s->fallback || k < s->fallback * page))
             (void)look_up(d, l->at[k].value);
+    if (s->has_bad_entry)
+        (void)look_up(d, -9);
     if (has_dictionary)
         add_dictionary_page(file, s, d);
     c.data_at = file->count;

@@ -340,6 +340,11 @@ static void test_bytes(void **state) {
         put_number(&sample, 0, 3);
         save_shard(&f, &entry, &sample, 1);
         assert_examine_fails(&f, "shard.00000.mds", IRON_E_FORMAT, "3 bytes, expected a multiple");
+        /* nothing would be read of a sample without tokens */
+        sample.count = 0;
+        put_number(&sample, 2, 4);
+        save_shard(&f, &entry, &sample, 1);
+        assert_examine_fails(&f, "shard.00000.mds", IRON_E_FORMAT, "its columns need 6");
         given_dtype = IRON_DTYPE_I64;
         sample.count = 0;
         put_number(&sample, 8, 4);

@@ -426,9 +426,9 @@ static void values_out_of_range(void **state) {
     (void)make_rows(true, 50000, 100);
     values[33333] = -77;
     check_refused(&(spec){.form = FLAT_REQUIRED}, 50000, IRON_E_FORMAT, "row 33333 of column");
-    /* in a dictionary, but not used: page_levels of the first page is what fills it */
+    /* in a dictionary, but not used */
     (void)make_rows(true, 100, 100);
-    check_file(&(spec){.encoding = DICTIONARY}, 100, 100);
+    check_file(&(spec){.encoding = DICTIONARY, .has_bad_entry = true}, 100, 100);
 }
 
 static void not_read(void **state) {
@@ -537,8 +537,6 @@ static void checksums(void **state) {
                 iron_source_close(source);
                 file.data[k] ^= (unsigned char)(1u << bit);
             }
-        /* the last value's byte */
-        file.data[end - 40 > 0 ? end - 40 : 0] ^= 1;
         bytes_free(&file);
     }
     {
