@@ -186,14 +186,17 @@ iron_status iron_bag_cut_resolve(const iron_source *source, iron_bag_cut *cut, i
 static inline iron__seal_words seal_short(const uint32_t *tokens, size_t count) {
     const uint64_t window = iron__seal_window(0);
     iron__seal_words words = {count, 0, 0, 0};
-    uint32_t last[4] = {0, 0, 0, 0}, quad = 0;
+    size_t rest = count % 4;
+    uint32_t quad = 0;
 
-    for (; 4 * (size_t)quad + 4 <= count; quad++)
+    for (; count - rest > 4 * (size_t)quad; quad++)
         iron__seal_add_quad(&words, tokens + 4 * (size_t)quad, quad, window);
-    for (size_t k = 0; k < count % 4; k++)
-        last[k] = tokens[4 * (size_t)quad + k];
-    if (count % 4 != 0)
+    if (rest > 0) {
+        const uint32_t *t = tokens + 4 * (size_t)quad;
+        const uint32_t last[4] = {t[0], rest > 1 ? t[1] : 0, rest > 2 ? t[2] : 0, 0};
+
         iron__seal_add_quad(&words, last, quad, window);
+    }
     return words;
 }
 
@@ -771,7 +774,7 @@ iron_status iron__bag_add_pipe(iron__bag_cutter *c, const iron__tokens_view *vie
                                const iron__block *starts, iron_error *err) {
     size_t kept = c->starts.place_count - c->next;
 
-    if (starts) {
+    if (starts && c->next > 0) {
         memmove(c->starts.places, c->starts.places + c->next, kept * sizeof *c->starts.places);
         c->starts.place_count = kept;
         c->next = 0;
