@@ -6,9 +6,9 @@
  * Loaded, it is the same array as one saved in C order, so it is the same stream of tokens: the
  * last index changes fastest. In the file the first index does.
  *
- * The file consists of columns: all elements with the same indexes but the first. A block is a tile:
- * a range of the first index, as many rows as fit into TILE_BYTES. It has one piece of each column,
- * which is read and written to its place in C order. Larger tiles mean longer reads.
+ * The file consists of columns: all elements with the same indexes but the first. A block is a
+ * tile: a range of the first index, as many rows as fit into TILE_BYTES. It has one piece of each
+ * column, which is read and written to its place in C order. Larger tiles mean longer reads.
  */
 #include "core/fail.h"
 #include "formats/format.h"

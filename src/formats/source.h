@@ -129,9 +129,9 @@ iron_status iron__parallel_source_read(iron__parallel_source *p, uint64_t first,
 typedef iron_status (*iron__tokens_use)(void *context, const void *tokens, iron_error *err);
 
 /* Calls `use` with the tokens first ... first+count-1 where they are mapped or decoded; *is_used is
- * false if they are not, or not in one place, and must be read. If the file is truncated meanwhile, that is
- * an error, and `use` may be left in the middle: while it reads tokens it must not hold locks or
- * other resources, and its results are void. May be called from any thread. */
+ * false if they are not, or not in one place, and must be read. If the file is truncated meanwhile,
+ * that is an error, and `use` may be left in the middle: while it reads tokens it must not hold
+ * locks or other resources, and its results are void. May be called from any thread. */
 iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, size_t count,
                                       iron__tokens_use use, void *context, bool *is_used,
                                       iron_error *err);

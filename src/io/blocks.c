@@ -2,12 +2,12 @@
 /*
  * blocks.c: the cache of blocks.
  *
- * A slot is free, being filled by one thread, or full. A full slot that nobody uses may be given to
- * another block; the one that was not used for longest goes first. Invariants, under the mutex: 1. a
- * block is in at most one slot; 2. a slot that is being filled, or has users, keeps its block.
+ * A slot is free, being filled by one thread, or full. A full slot that nobody uses may be given
+ * to another block; the one that was not used for longest goes first. Invariants, under the mutex:
+ * 1. a block is in at most one slot; 2. a slot that is being filled, or has users, keeps its block.
  *
- * There are more slots than threads, and a thread holds one at a time: so a thread that needs a slot
- * finds one.
+ * There are more slots than threads, and a thread holds one at a time: so a thread that needs a
+ * slot finds one.
  */
 #include "io/blocks.h"
 

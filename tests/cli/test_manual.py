@@ -16,7 +16,7 @@ from harness import REPO, IronTest, environment
 
 LABELS = {"usage:", "Options:", "Commands:", "Examples:", "Exit", "status:"}  # headings in a page
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-z])(?![\w-])")
-READING = {"--dtype": "u8 u16 u32 i32 i64", "--format": "auto raw llmc megatron npy ds litpkds",
+READING = {"--dtype": "u8 u16 u32 i32 i64", "--format": "auto raw llmc megatron npy ds litpkds arrow parquet mds",
            "--backend": "auto cpu cuda opencl"}
 CHOICES = {
     "info": {"--backend": "auto cpu cuda opencl"},
