@@ -373,8 +373,8 @@ static iron_status run_stat(int argc, char **argv, iron_error *err) {
 
     status = ranks_parse(&r, &mpi_command_stat, &o, &a, argc, argv, &is_done, err);
     if (is_done)
-        o.reading.wants_seekable = true;
-    status = stat_source_open(&o, &a, &source, err);
+        return status;
+    o.reading.wants_seekable = true;
     status = stat_source_open(&o, &a, &source, err);
     if (status == IRON_OK)
         status = rank_view_add(&view, source, err);

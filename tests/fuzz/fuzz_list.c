@@ -3,14 +3,6 @@
  * fuzz_list.c: any bytes as a list of seals. An accepted line has a seal of 32 digits, or a bag,
  * and a name that stays the same when it is written in the format of sha256sum and read again.
  */
-/*
- * fuzz_list.c: any bytes as a list of seals. An accepted line has a seal of 32 digits, or a bag, and
- * a name that stays the same when it is written in the format of sha256sum and read again.
- */
-/*
- * fuzz_list.c: any bytes as a list of seals. An accepted line has a seal of 32 digits, or a bag, and
- * a name that stays the same when it is written in the format of sha256sum and read again.
- */
 #include "fuzz.h"
 
 #include "output.h"
