@@ -32,6 +32,17 @@ static const struct variable {
     {"IRON_OPENCL_CACHE", "0: do not save kernels compiled by OpenCL."},
     {"IRON_NVML_LIBRARY", "Path of the library that reports clocks and throttling of NVIDIA cards; "
                           "default: libnvidia-ml.so.1."},
+    {"IRON_CURL_LIBRARY", "Path of libcurl, which reads remote files; default: libcurl.so.4 or "
+                          "libcurl-gnutls.so.4."},
+    {"AWS_ACCESS_KEY_ID", "With AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN: credentials for s3:// "
+                          "addresses; default: those of AWS_PROFILE in ~/.aws, else none."},
+    {"AWS_REGION", "Region of s3:// addresses; default: AWS_DEFAULT_REGION, the profile's, "
+                   "us-east-1."},
+    {"AWS_ENDPOINT_URL", "Server for s3:// addresses; AWS_ENDPOINT_URL_S3 comes first; default: "
+                         "Amazon's."},
+    {"SSL_CERT_FILE", "Certificates that https:// servers are checked with; default: the "
+                      "system's."},
+    {"SSL_CERT_DIR", "A folder of such certificates; default: the system's."},
     {"IRON_PEERS", "Folder of the plug-ins that race other libraries; none: race without them."},
     {"NO_COLOR", "If not empty, tables on a terminal have no colours."},
     {"LISTEN_FDS", "1: serve the socket in descriptor 3, if LISTEN_PID is this process."},

@@ -5,11 +5,11 @@
  * A stream is a sequence of messages: FFFFFFFF and a 32-bit length (streams of before 2019 have
  * only the length), metadata in FlatBuffers, and a body of buffers. The first message is the
  * schema; record batches follow, and batches of dictionaries, which apply to what comes after
- * them. FFFFFFFF 00000000 ends a stream, but a stream that ends between two messages is complete
- * as well: a file that was cut exactly there cannot be told from a whole one. A file begins with
- * "ARROW1", is a stream after that, and ends with a footer that repeats the schema and lists all
- * batches, its length and "ARROW1" again. Some writers leave the schema out of the stream inside a
- * file.
+ * them. FFFFFFFF 00000000 ends a stream; Arrow lets streams end without this mark, too, but then
+ * one that was cut between two messages could not be told from a whole one, so it is required. A
+ * file begins with "ARROW1", is a stream after that, and ends with a footer that repeats the schema
+ * and lists all batches, its length and "ARROW1" again. Some writers leave the schema out of the
+ * stream inside a file, or the mark.
  *
  * Metadata are trusted in nothing. FlatBuffers are read by the functions that begin with flat_:
  * whatever lies outside of the metadata or is not aligned makes the whole message damaged. Buffers
@@ -642,6 +642,7 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
     if (want < WINDOW_BYTES)
         want = r->file->bytes - at < WINDOW_BYTES ? r->file->bytes - at : WINDOW_BYTES;
     IRON_TRY(reserve(r, &r->window, &r->capacity, want, err));
+    assert(r->window);
     r->count = 0;
     IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, r->stop, err));
     r->at = at;
@@ -1730,7 +1731,6 @@ static uint64_t find_start(const iron__candidate *c, bool is_file) {
     return c->head_count >= 64 && memcmp(c->head + 8, zeros, sizeof zeros) == 0 ? 64 : 8;
 }
 
-/* Walks over all messages from the position on. */
 /* Arrow lets a stream end without a mark. But all its writers write one when they are closed, and
  * without it a stream that was cut between two batches would pass for a whole one. */
 static iron_status check_mark(const arrow *a, const reader *r, const message *m, iron_error *err) {
@@ -1742,6 +1742,7 @@ static iron_status check_mark(const arrow *a, const reader *r, const message *m,
     return IRON_OK;
 }
 
+/* Walks over all messages from the position on. */
 static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const arrow *footer,
                         iron_error *err) {
     const unsigned char *rest;

@@ -448,7 +448,7 @@ static bool wait_for_retry(iron__exchange *x, unsigned tries) {
         wait_ms = (asked < RETRY_AFTER_MAX_S ? asked : RETRY_AFTER_MAX_S) * 1000;
     until = now + wait_ms * 1000000;
     while (is_still_wanted(x)) {
-        const struct timespec nap = {.tv_nsec = 10 * 1000000};
+        const struct timespec nap = {.tv_nsec = 10000000};
 
         if (iron__clock_ns() >= until)
             return true;

@@ -140,13 +140,12 @@ static char *decode_percent(const char *text, size_t length) {
     char *out = malloc(length + 1), *to = out;
 
     for (size_t k = 0; out && k < length; k++) {
-        unsigned value;
         char digits[3] = {0};
 
         if (text[k] == '%' && k + 2 < length)
             memcpy(digits, text + k + 1, 2);
-        if (strspn(digits, "0123456789abcdefABCDEF") == 2 && sscanf(digits, "%x", &value) == 1) {
-            *to++ = (char)value;
+        if (strspn(digits, "0123456789abcdefABCDEF") == 2) {
+            *to++ = (char)strtoul(digits, NULL, 16);
             k += 2;
         } else {
             *to++ = text[k];
@@ -298,7 +297,8 @@ static iron_status create_remote(const char *name, iron__remote **out, iron_erro
     return IRON_OK;
 no_memory:
     destroy_remote(remote);
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", name);
+    iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", name);
+    return IRON_E_NOMEM;
 }
 
 static void remove_remote(iron__remote *remote) {
@@ -337,7 +337,7 @@ static iron_status find_remote(const char *name, iron__remote **out, iron_error 
 }
 
 iron_status iron__remote_open(const char *address, iron__remote **out, iron_error *err) {
-    char *name = iron__remote_name(address);
+    char *name = iron__remote_name(address); /* nothing changes if it is a name already */
     iron__remote *remote = NULL;
     iron_status status;
 
@@ -542,7 +542,8 @@ static iron_status name_keys(const iron__remote *remote, iron__s3_page *page, ch
                              size_t *count, iron_error *err) {
     size_t bucket = strcspn(remote->name + 5, "/");
 
-    qsort(page->keys, page->count, sizeof *page->keys, compare_keys);
+    if (page->count > 0)
+        qsort(page->keys, page->count, sizeof *page->keys, compare_keys);
     for (size_t k = 0; k < page->count; k++) {
         if (page->keys[k][strlen(page->keys[k]) - 1] == '/')
             continue;

@@ -28,7 +28,7 @@ typedef struct iron__remote iron__remote;
 
 /* Asks for size, version (ETag, or else the date of the last change) and whether ranges are
  * served. Errors name the address, the HTTP status and what to do. */
-iron_status iron__remote_open(const char *name, iron__remote **out, iron_error *err);
+iron_status iron__remote_open(const char *address, iron__remote **out, iron_error *err);
 
 uint64_t iron__remote_bytes(const iron__remote *remote); /* IRON_COUNT_UNKNOWN: not told */
 bool iron__remote_has_ranges(const iron__remote *remote);
@@ -55,7 +55,7 @@ iron_status iron__remote_stream_check(iron__remote_stream *stream, iron_error *e
 /* Ends the transfer, closes the pipe and waits for the thread. */
 void iron__remote_stream_close(iron__remote_stream *stream);
 
-/* The objects below an s3:// prefix that ends in a slash, in natural order: names for
+/* The objects below an s3:// prefix that ends in a slash, in the order of their bytes: names for
  * iron__remote_open, from malloc. */
 iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, iron_error *err);
 

@@ -549,7 +549,7 @@ iron_status iron__remote_read(iron__remote *remote, uint64_t at, void *to, size_
 
         queue_blocks(remote, at + done, at + want, cursor->run, cursor->next);
         status = wait_for_block(remote, at + done, stop, &b, err);
-        if (status != IRON_OK)
+        if (!b)
             break;
         part = (size_t)(b->at + b->bytes - (at + done));
         part = part < want - done ? part : want - done;

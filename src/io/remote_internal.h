@@ -176,8 +176,8 @@ typedef struct iron__s3_page {
 } iron__s3_page;
 
 /* Appends a page's keys. */
-iron_status iron__s3_read_page(const char *name, const char *xml, size_t bytes, iron__s3_page *page,
-                               iron_error *err);
+iron_status iron__s3_read_page(const char *name, const char *document, size_t bytes,
+                               iron__s3_page *page, iron_error *err);
 void iron__s3_page_free(iron__s3_page *page);
 
 void iron__sha256(const void *data, size_t bytes, unsigned char digest[32]);
@@ -234,7 +234,7 @@ typedef struct iron__exchange {
 } iron__exchange;
 
 /* Runs an exchange, with retries. IRON_E_CANCELLED: nobody wants it any more. */
-iron_status iron__exchange_run(iron__exchange *exchange, iron_error *err);
+iron_status iron__exchange_run(iron__exchange *x, iron_error *err);
 
 /* The first wait between tries, 200; each further one is three times as long. Tests set less. */
 extern atomic_uint iron__remote_backoff_ms;

@@ -39,7 +39,7 @@ static void sha256_block(uint32_t state[8], const unsigned char *block) {
         0xc67178f2};
     uint32_t w[64], s[8];
 
-    for (unsigned t = 0; t < 16; t++)
+    for (size_t t = 0; t < 16; t++)
         w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
                (uint32_t)block[4 * t + 2] << 8 | block[4 * t + 3];
     for (unsigned t = 16; t < 64; t++) {
@@ -84,9 +84,9 @@ void iron__sha256(const void *data, size_t bytes, unsigned char digest[32]) {
         digest[k] = (unsigned char)(state[k / 4] >> 8 * (3 - k % 4));
 }
 
-/* A key of at most 64 bytes and a text of any length. False: out of memory. */
-static bool hmac(const void *key, size_t key_bytes, const char *text, unsigned char out[32]) {
-    size_t bytes = strlen(text);
+/* False: out of memory. */
+static bool hmac(const void *key, size_t key_bytes, const char *text, size_t bytes,
+                 unsigned char out[32]) {
     unsigned char *inner = malloc(64 + bytes), outer[64 + 32], hashed[32];
 
     if (!inner)
@@ -218,8 +218,8 @@ static bool sign_text(const iron__s3_signing *s, const char *day, const char *te
     add(&first, s->secret);
     is_done = !first.has_failed;
     for (unsigned k = 0; is_done && k < 5; k++)
-        is_done = k == 0 ? hmac(first.text, first.length, parts[k], key)
-                         : hmac(key, sizeof key, parts[k], key);
+        is_done = k == 0 ? hmac(first.text, first.length, parts[k], strlen(parts[k]), key)
+                         : hmac(key, sizeof key, parts[k], strlen(parts[k]), key);
     free(first.text);
     if (is_done)
         write_hex(key, hex);

@@ -365,7 +365,7 @@ static inline uint32_t crc_of(const unsigned char *data, size_t count) {
 }
 
 static inline void add_compressed(bytes *b, int codec, const unsigned char *data, size_t count) {
-    assert_true(codec == UNCOMPRESSED || count < 65536);
+    assert_true(codec == UNCOMPRESSED || codec == LZ4_RAW || count < 65536);
     switch (codec) {
     case SNAPPY: /* a literal with a length of two bytes */
         add_varint(b, count);

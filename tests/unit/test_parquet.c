@@ -197,6 +197,12 @@ static void codecs(void **state) {
             check_file(&s, count, 1000);
             done++;
         }
+    if (has_codec(
+            LZ4_RAW)) { /* a page of which only the beginning is decompressed for its levels */
+        spec s = {.form = LIST_OPTIONAL, .codec = LZ4_RAW, .is_packed = true};
+
+        check_file(&s, make_rows(false, 40000, 3000), 40000);
+    }
     if (done == 0)
         print_message("no codec's library is here\n");
 }
