@@ -35,7 +35,7 @@ static const option sum_table[] = {
     OPTION("bag", OPTION_FLAG, NULL, sum_options, bag.wants_bag,
            "print bags, which do not depend on the order of samples, instead of seals; JSON has "
            "both"),
-    BAG_CUT_OPTIONS(sum_options, bag, "with --bag: "),
+    BAG_CUT_OPTIONS(sum_options, "with --bag: "),
     OPTION("vocab", OPTION_NUMBER, "V", sum_options, vocab, "count tokens at or above V", .min = 1,
            .max = UINT64_C(1) << 32, .standard = "50257"),
     OPTION("json", OPTION_FLAG, NULL, sum_options, wants_json,
@@ -373,8 +373,8 @@ static iron_status run_stat(int argc, char **argv, iron_error *err) {
 
     status = ranks_parse(&r, &mpi_command_stat, &o, &a, argc, argv, &is_done, err);
     if (is_done)
-        o.reading.wants_seekable = true;
-    status = stat_source_open(&o, &a, &source, err);
+        return status;
+    o.reading.wants_seekable = true;
     status = stat_source_open(&o, &a, &source, err);
     if (status == IRON_OK)
         status = rank_view_add(&view, source, err);

@@ -28,7 +28,7 @@ static const option diff_table[] = {
     OPTION("chunk", OPTION_NUMBER, "TOKENS", diff_options, chunk,
            "size of the chunks that are reported as different; a multiple of 4, at least 1024",
            .standard = "that of the manifest, otherwise 1048576", GIVEN(diff_options, has_chunk)),
-    BAG_CUT_OPTIONS(diff_options, bag, "to find out whether samples were shuffled: "),
+    BAG_CUT_OPTIONS(diff_options, "to find out whether samples were shuffled: "),
     OPTION("json", OPTION_FLAG, NULL, diff_options, wants_json,
            "print one JSON document with all ranges"),
 };

@@ -39,7 +39,7 @@ static const option sum_table[] = {
     OPTION("bag", OPTION_FLAG, NULL, sum_options, bag.wants_bag,
            "print bags, which do not depend on the order of samples, instead of seals; JSON, "
            "manifests and parts have both"),
-    BAG_CUT_OPTIONS(sum_options, bag, "with --bag: "),
+    BAG_CUT_OPTIONS(sum_options, "with --bag: "),
     OPTION("vocab", OPTION_NUMBER, "V", sum_options, vocab,
            "size of the vocabulary: warn about tokens at or above V; JSON counts them", .min = 1,
            .max = UINT64_C(1) << 32, .standard = "50257, without a warning",
@@ -155,11 +155,12 @@ static iron_status bag_alone(const iron_scan_options *s, iron_source *source, ir
 
 /* Scans a source and prints its seal. The manifest is written first, so that a printed result has
  * always been saved. */
-static iron_status sum_source(const sum_options *o, iron_source *source, sum_result *result,
+static iron_status sum_source(const sum_options *o, iron_source *source, const sum_result *named,
                               sum_printer *to, iron_error *err) {
     const char *target = o->manifest ? o->manifest : o->output;
     progress p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
     double started = seconds_now();
+    sum_result result = *named;
     iron_digest_result no_digest = {.struct_size = sizeof no_digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
     iron_manifest *m = NULL;
@@ -170,21 +171,21 @@ static iron_status sum_source(const sum_options *o, iron_source *source, sum_res
     s.context = &p;
     if (status == IRON_OK && shows_bag_only(o)) {
         status = bag_alone(&s, source, &bag, err);
-        result->bag = &bag;
-        result->digest = &no_digest;
+        result.bag = &bag;
+        result.digest = &no_digest;
     } else if (status == IRON_OK) {
         status = iron_scan(source, &s, &m, err);
     }
-    result->seconds = seconds_now() - started;
-    result->manifest = m;
-    result->wants_bag = o->bag.wants_bag;
+    result.seconds = seconds_now() - started;
+    result.manifest = m;
+    result.wants_bag = o->bag.wants_bag;
     progress_clear(&p);
     if (status == IRON_OK && target)
         status = iron_manifest_write(m, target, err);
     if (status == IRON_OK)
-        status = sum_print(to, result, err);
+        status = sum_print(to, &result, err);
     if (status == IRON_OK && m)
-        status = warn_of_vocab(o, result->name, m, err);
+        status = warn_of_vocab(o, result.name, m, err);
     iron_manifest_destroy(m);
     return status;
 }

@@ -59,15 +59,15 @@ typedef struct bag_options {
     bool has_sample, has_eos;
 } bag_options;
 
-/* The rows of --sample and --eos; `when` begins their help. */
-#define BAG_CUT_OPTIONS(type, member, when)                                                        \
-    OPTION("sample", OPTION_NUMBER, "LENGTH", type, member.sample,                                 \
+/* The rows of --sample and --eos for a struct with a member `bag`; `when` begins their help. */
+#define BAG_CUT_OPTIONS(type, when)                                                                \
+    OPTION("sample", OPTION_NUMBER, "LENGTH", type, bag.sample,                                    \
            when "a sample is LENGTH tokens of the stream, across files", .min = 1,                 \
-           GIVEN(type, member.has_sample)),                                                        \
-        OPTION("eos", OPTION_NUMBER, "E", type, member.eos,                                        \
+           GIVEN(type, bag.has_sample)),                                                           \
+        OPTION("eos", OPTION_NUMBER, "E", type, bag.eos,                                           \
                when "a sample ends with token E, across files; without --sample and --eos it is "  \
                     "a row or document of the file",                                               \
-               GIVEN(type, member.has_eos))
+               GIVEN(type, bag.has_eos))
 
 /* Refuses --sample together with --eos, and both without a bag. */
 iron_status bag_check(const bag_options *o, iron_error *err);
