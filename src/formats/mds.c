@@ -388,7 +388,7 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
 static iron_status read_offset(const shard *s, shard_bytes *b, uint64_t sample, uint64_t *offset,
                                iron_error *err) {
     uint64_t at = 4 + 4 * sample, before = *offset;
-    const unsigned char *bytes;
+    const unsigned char *bytes = NULL;
 
     IRON_TRY(look(b, at, 4, &bytes, err));
     *offset = iron__load_u32(bytes);
