@@ -35,6 +35,7 @@
 #define METADATA_BYTES_MAX ((uint64_t)1 << 28)
 /* What is read of a file at a time when little is needed. */
 #define WINDOW_BYTES ((size_t)64 << 10)
+#define JUMP_BYTES   ((size_t)2 << 10)
 /* Fields inside fields, and all fields together. */
 #define DEPTH_MAX  64u
 #define FIELDS_MAX ((size_t)1 << 20)
@@ -622,7 +623,7 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
 static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsigned char **out,
                               iron_error *err) {
     static const unsigned char nothing[8];
-    uint64_t want = bytes;
+    uint64_t want = bytes, window = WINDOW_BYTES;
     size_t got;
 
     *out = nothing; /* on failure */
@@ -639,8 +640,11 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
     }
     if (at > r->file->bytes || bytes > r->file->bytes - at)
         return cut_off(r, r->file->bytes, at + bytes, err);
-    if (want < WINDOW_BYTES)
-        want = r->file->bytes - at < WINDOW_BYTES ? r->file->bytes - at : WINDOW_BYTES;
+    /* after a jump over the values of a batch, only a little ahead */
+    if (at < r->at || at - r->at > 2 * WINDOW_BYTES)
+        window = JUMP_BYTES;
+    if (want < window)
+        want = r->file->bytes - at < window ? r->file->bytes - at : window;
     IRON_TRY(reserve(r, &r->window, &r->capacity, want, err));
     assert(r->window);
     r->count = 0;
@@ -1069,6 +1073,14 @@ static iron_status grow(iron__block *b, uint64_t bytes, uint64_t places, iron_er
     return IRON_OK;
 }
 
+static iron_status out_of_order(const char *name, const char *column_name, uint64_t row,
+                                uint64_t first, uint64_t end, uint64_t items, iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT,
+              "%.90s: row %" PRIu64 " of column %.50s has values %" PRId64 " to %" PRId64
+              " of %" PRIu64 "; this is not valid Arrow data",
+              name, row, column_name, (int64_t)first, (int64_t)end, items);
+}
+
 /* Adds the places of rows, and finds the items that they have. All offsets are checked. */
 static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint64_t rows,
                                  uint64_t *first, uint64_t *end, iron_error *err) {
@@ -1091,11 +1103,9 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
     for (uint64_t k = 1; k <= rows; k++) {
         uint64_t next = load_offset(c, offsets, k);
 
-        IRON_FAIL_IF(next < last || next > b->items, err, IRON_E_FORMAT,
-                     "%.90s: row %" PRIu64 " of column %.50s has values %" PRId64 " to %" PRId64
-                     " of %" PRIu64 "; this is not valid Arrow data",
-                     d->r->name, d->first_row + d->rows + k - 1, d->column_name, (int64_t)last,
-                     (int64_t)next, b->items);
+        if (next < last || next > b->items)
+            return out_of_order(d->r->name, d->column_name, d->first_row + d->rows + k - 1, last,
+                                next, b->items, err);
         IRON_TRY(iron__block_add_place(d->out, d->tokens + last - *first, err));
         last = next;
     }
@@ -1434,7 +1444,7 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
         const char *wrong = NULL;
         bool is_column, is_delta;
         message m;
-        batch b;
+        batch b = {.rows = 0};
 
         status = read_message(&r, at, &m, err);
         if (status == IRON_OK && m.header == HEADER_DICTIONARY) {
@@ -1581,6 +1591,33 @@ static bool can_share(const arrow *a, const iron__table *t, uint64_t rows, uint6
            t->rows - last->first_row < IRON_TABLE_BLOCK_TOKENS;
 }
 
+/* The values of a direct block are read without their offsets, so these are checked here. */
+static iron_status check_order(reader *r, const column *c, const iron__table *t, const batch *b,
+                               uint64_t first, iron_error *err) {
+    uint64_t each = offset_bytes(c), last = first, row = 1;
+    unsigned char piece[8192];
+
+    if (b->codec != IRON_CODEC_NONE || !b->offsets.at)
+        return IRON_OK;
+    while (row <= b->rows) {
+        uint64_t left = b->rows + 1 - row, some = sizeof piece / each;
+
+        some = left < some ? left : some;
+        IRON_TRY(iron__input_read_at(r->file, b->offsets.at + row * each, piece,
+                                     (size_t)(some * each), r->stop, err));
+        for (uint64_t k = 0; k < some; k++) {
+            uint64_t next = load_offset(c, piece, k);
+
+            if (next < last || next > b->items)
+                return out_of_order(r->name, t->column, t->rows + row + k - 1, last, next, b->items,
+                                    err);
+            last = next;
+        }
+        row += some;
+    }
+    return IRON_OK;
+}
+
 /* Divides a batch whose items are first ... end-1 into blocks, at rows. */
 static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch *b, uint64_t first,
                                 uint64_t end, iron_error *err) {
@@ -1638,8 +1675,10 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
         IRON_TRY(check_nulls(a, r, t, &b, err));
     if (b.rows == 0)
         return IRON_OK;
-    if (!can_share(a, t, b.rows, end - first))
+    if (!can_share(a, t, b.rows, end - first)) {
+        IRON_TRY(check_order(r, &a->column, t, &b, first, err));
         return divide_batch(a, r, t, &b, first, end, err);
+    }
     t->blocks[t->block_count - 1].is_direct = false;
     t->blocks[t->block_count - 1].at = a->parts[t->block_count - 1].message;
     a->parts[t->block_count - 1].rows += b.rows;

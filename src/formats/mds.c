@@ -21,6 +21,7 @@
 #include "io/checksum.h"
 #include "io/remote.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ static iron_status look(shard_bytes *b, uint64_t at, size_t want, const unsigned
         *out = b->memory + at;
         return IRON_OK;
     }
-    if (at < b->at || at + want > b->at + b->held) {
+    if (!b->window || at < b->at || at + want > b->at + b->held) {
         if (!b->window && !(b->window = malloc(WINDOW_BYTES)))
             return no_memory(b->name, err);
         if (b->held > 0 && (at < b->at || at - b->at > 2 * WINDOW_BYTES) && want < GLANCE_BYTES)
@@ -629,6 +630,7 @@ static iron_status copy_tokens(const iron__table *t, shard_bytes *b, uint64_t ro
         const unsigned char *from = NULL;
 
         IRON_TRY(look(b, at, some * stored, &from, err));
+        assert(from);
         if (width == 8) { /* bytes that the user calls i64 */
             good = check_i64(from, some);
             memcpy(to, from, some * stored);

@@ -769,7 +769,7 @@ static iron_status use_decoded(iron__parallel_source *p, size_t index, uint64_t 
         return IRON_OK;
     *is_used = true;
     status = use(context, tokens, err);
-    iron__source_release(p->source, held);
+    iron__source_release(p->source, held, count);
     return status;
 }
 

@@ -520,13 +520,13 @@ iron_status iron__source_hold(const iron_source *source, size_t index, uint64_t 
     *tokens = (*held)->data + offset;
     if (offset + count * width <= (*held)->bytes)
         return IRON_OK;
-    iron__blocks_put(blocks.cache, *held); /* the last block of a file may be shorter */
+    iron__blocks_put(blocks.cache, *held, 0); /* the last block of a file may be shorter */
     *held = NULL;
     return IRON_OK;
 }
 
-void iron__source_release(const iron_source *source, const iron__block *held) {
-    iron__blocks_put(source->decoding.cache, held);
+void iron__source_release(const iron_source *source, const iron__block *held, size_t count) {
+    iron__blocks_put(source->decoding.cache, held, count * iron_dtype_bytes(source->dtype));
 }
 
 /* Notes where in the stream the rows of the current batch begin. */

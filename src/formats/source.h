@@ -55,7 +55,7 @@ iron_status iron__source_read_converted(const iron_source *source, size_t index,
 iron_status iron__source_hold(const iron_source *source, size_t index, uint64_t first, size_t count,
                               const void **tokens, const struct iron__block **held,
                               const atomic_bool *stop, iron_error *err);
-void iron__source_release(const iron_source *source, const struct iron__block *held);
+void iron__source_release(const iron_source *source, const struct iron__block *held, size_t count);
 
 /* Rows of tables and documents of indexes (documents.c): what a file's format cuts it into. */
 typedef enum iron__cut { IRON_CUT_NONE, IRON_CUT_ROWS, IRON_CUT_DOCUMENTS } iron__cut;

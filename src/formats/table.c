@@ -129,19 +129,16 @@ iron_status iron__stored_refuse(iron__stored stored, const void *from, size_t in
                                 const char *name, const char *column, uint64_t row,
                                 iron_error *err) {
     const unsigned char *at = (const unsigned char *)from + index * iron__stored_bytes(stored);
-    int64_t value = 0;
+    unsigned unused = 64 - 8 * (unsigned)iron__stored_bytes(stored); /* upper bits */
+    uint64_t bits = 0;
+    int64_t value;
 
-    memcpy(&value, at, iron__stored_bytes(stored));
-    if (stored == IRON_STORED_I8)
-        value = (int8_t)value;
-    else if (stored == IRON_STORED_I16)
-        value = (int16_t)value;
-    else if (stored == IRON_STORED_I32)
-        value = (int32_t)value;
+    memcpy(&bits, at, iron__stored_bytes(stored));
+    value = (int64_t)(bits << unused) >> unused; /* with the sign */
     IRON_FAIL_IF(stored == IRON_STORED_U64, err, IRON_E_FORMAT,
                  "%.90s: row %" PRIu64 " of column %.50s has %" PRIu64
                  "; tokens must be 0 to 4294967295",
-                 name, row, column, (uint64_t)value);
+                 name, row, column, bits);
     IRON_FAIL(err, IRON_E_FORMAT,
               "%.90s: row %" PRIu64 " of column %.50s has %" PRId64
               "; tokens must be 0 to 4294967295",
@@ -242,28 +239,38 @@ static iron_status find_row(const iron__table *t, const iron__input *in, size_t 
     return status;
 }
 
-/* Reads tokens of a direct block, from token `offset` of it on. */
+/* Reads and converts stored values of a direct block, from token `offset` of it on. `from` has room
+ * for them; it may be `to`. */
+static iron_status convert(const iron__table *t, const iron__input *in, size_t index,
+                           uint64_t offset, unsigned char *from, unsigned char *to, size_t count,
+                           const atomic_bool *stop, iron_error *err) {
+    const iron__table_block *b = &t->blocks[index];
+    size_t stored = iron__stored_bytes(b->stored), good;
+    uint64_t row;
+
+    IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, count * stored, stop, err));
+    good = iron__stored_convert(b->stored, from, count, to);
+    if (good == count)
+        return IRON_OK;
+    IRON_TRY(find_row(t, in, index, offset + good, &row, stop, err));
+    return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column, row,
+                               err);
+}
+
+/* Reads tokens of a direct block; what need not be narrowed goes to where it is wanted. */
 static iron_status read_direct(const iron__table *t, const iron__input *in, size_t index,
                                uint64_t offset, unsigned char *to, size_t count,
                                const atomic_bool *stop, iron_error *err) {
-    const iron__table_block *b = &t->blocks[index];
-    size_t stored = iron__stored_bytes(b->stored), width = iron_dtype_bytes(t->dtype);
+    size_t stored = iron__stored_bytes(t->blocks[index].stored);
+    size_t width = iron_dtype_bytes(t->dtype);
     unsigned char scratch[CONVERT_BYTES];
 
+    if (stored == width)
+        return convert(t, in, index, offset, to, to, count, stop, err);
     while (count > 0) {
-        /* what need not be narrowed is read to where it is wanted */
-        unsigned char *from = stored == width ? to : scratch;
-        size_t some = stored == width ? count : CONVERT_BYTES / stored, good;
-        uint64_t row;
+        size_t some = CONVERT_BYTES / stored < count ? CONVERT_BYTES / stored : count;
 
-        some = some < count ? some : count;
-        IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, some * stored, stop, err));
-        good = iron__stored_convert(b->stored, from, some, to);
-        if (good < some) {
-            IRON_TRY(find_row(t, in, index, offset + good, &row, stop, err));
-            return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column,
-                                       row, err);
-        }
+        IRON_TRY(convert(t, in, index, offset, scratch, to, some, stop, err));
         to += some * width;
         offset += some;
         count -= some;
@@ -281,7 +288,7 @@ static iron_status read_decoded(const iron__table *t, const iron__blocks_range *
     IRON_TRY(
         iron__blocks_get(blocks->cache, blocks->owner, blocks->base + index, &block, stop, err));
     memcpy(to, block->data + offset * width, count * width);
-    iron__blocks_put(blocks->cache, block);
+    iron__blocks_put(blocks->cache, block, count * width);
     return IRON_OK;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/fail.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,7 +37,9 @@ typedef struct slot {
     uint64_t index;
     unsigned users;
     uint64_t last_use;
-    uint64_t held; /* bytes; while it is being filled, those that are expected */
+    size_t used;     /* bytes that were looked at */
+    bool is_used_up; /* all of them */
+    uint64_t held;   /* bytes; while it is being filled, those that are expected */
 } slot;
 
 struct iron__blocks {
@@ -56,7 +59,7 @@ iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *er
     data = capacity < bytes ? NULL : aligned_alloc(ALIGNMENT, capacity ? capacity : ALIGNMENT);
     if (!data)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a block", bytes);
-    if (block->bytes > 0)
+    if (block->data && block->bytes > 0)
         memcpy(data, block->data, block->bytes);
     free(block->data);
     block->data = data;
@@ -123,21 +126,32 @@ static slot *find(iron__blocks *b, uint64_t index) {
     return NULL;
 }
 
+/* Whether `s` is a better slot for another block than `than`: of those that were used up the latest,
+ * which is likely to be in this thread's cache, else a free one, else the one that was not used for
+ * longest. */
+static bool is_better(const slot *s, const slot *than) {
+    if (!than || s->is_used_up != than->is_used_up)
+        return !than || s->is_used_up;
+    if (s->is_used_up)
+        return s->last_use > than->last_use;
+    if (s->state != than->state)
+        return s->state == SLOT_FREE;
+    return s->last_use < than->last_use;
+}
+
 /* A slot for another block, or NULL: all are in use. Blocks after `before` are not given up for one
  * that is only produced ahead: they were, too. */
 static slot *find_slot(iron__blocks *b, bool is_ahead, uint64_t before) {
-    slot *oldest = NULL;
+    slot *best = NULL;
 
     for (size_t k = 0; k < b->count; k++) {
         slot *s = &b->slots[k];
+        bool is_idle = s->state == SLOT_FULL && s->users == 0 && !(is_ahead && s->index >= before);
 
-        if (s->state == SLOT_FREE)
-            return s;
-        if (s->state == SLOT_FULL && s->users == 0 && !(is_ahead && s->index >= before) &&
-            (!oldest || s->last_use < oldest->last_use))
-            oldest = s;
+        if ((s->state == SLOT_FREE || is_idle) && is_better(s, best))
+            best = s;
     }
-    return oldest;
+    return best;
 }
 
 /* Fills a slot with a block; called with the mutex held, which is released meanwhile. */
@@ -150,6 +164,8 @@ static iron_status fill(iron__blocks *b, const iron__blocks_owner *owner, slot *
     s->held = owner->size ? owner->size(owner->context, index) : s->block.capacity;
     s->block.bytes = 0;
     s->block.place_count = 0;
+    s->used = 0;
+    s->is_used_up = false;
     pthread_mutex_unlock(&b->mutex);
     status = owner->fill(owner->context, index, &s->block, stop, err);
     pthread_mutex_lock(&b->mutex);
@@ -225,6 +241,7 @@ iron_status iron__blocks_get(iron__blocks *blocks, const iron__blocks_owner *own
     pthread_mutex_lock(&blocks->mutex);
     status = get(blocks, owner, index, &s, stop, err);
     if (status == IRON_OK) {
+        assert(s);
         s->users++;
         s->last_use = ++blocks->clock;
         *out = &s->block;
@@ -233,10 +250,13 @@ iron_status iron__blocks_get(iron__blocks *blocks, const iron__blocks_owner *own
     return status;
 }
 
-void iron__blocks_put(iron__blocks *blocks, const iron__block *block) {
+void iron__blocks_put(iron__blocks *blocks, const iron__block *block, size_t used) {
     slot *s = (slot *)(uintptr_t)block; /* a slot begins with its block */
 
     pthread_mutex_lock(&blocks->mutex);
+    s->used += used;
+    s->is_used_up = s->used >= s->block.bytes;
+    s->last_use = ++blocks->clock;
     if (--s->users == 0)
         pthread_cond_broadcast(&blocks->changed);
     pthread_mutex_unlock(&blocks->mutex);

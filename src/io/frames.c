@@ -35,6 +35,7 @@
 
 /* Headers are read from pages of this size. */
 #define PAGE_BYTES 4096u
+#define LOOK_BYTES 64u
 
 /* Following headers through a remote file would transfer all of it. */
 #define REMOTE_BYTES_MAX ((uint64_t)16 << 20)
@@ -89,8 +90,11 @@ static const unsigned char *look(scanner *s, uint64_t at, size_t count) {
     if (s->status != IRON_OK || at > size || count > size - at)
         return NULL;
     if (at < s->page_at || at + count > s->page_at + s->page_bytes) {
+        /* after a jump over data, only a header */
+        size_t most = at >= s->page_at && at - s->page_at <= PAGE_BYTES ? PAGE_BYTES : LOOK_BYTES;
+
         s->page_at = at;
-        s->page_bytes = size - at < PAGE_BYTES ? (size_t)(size - at) : PAGE_BYTES;
+        s->page_bytes = size - at < most ? (size_t)(size - at) : most;
         s->status = iron__input_read_at(s->in, at, s->page, s->page_bytes, NULL, s->err);
         if (s->status != IRON_OK)
             return NULL;
@@ -574,7 +578,7 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
             iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block, stop, err));
         some = block->bytes - skip < want ? block->bytes - skip : want;
         memcpy(next, block->data + skip, some);
-        iron__blocks_put(blocks->cache, block);
+        iron__blocks_put(blocks->cache, block, some);
         next += some;
         at += some;
         want -= some;

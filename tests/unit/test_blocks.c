@@ -72,7 +72,7 @@ static void read_block(reading *r, uint64_t index) {
     for (size_t k = 0; k < BLOCK_BYTES; k++)
         if (block->data[k] != byte_of(index, k))
             atomic_fetch_add(&r->wrong, 1);
-    iron__blocks_put(r->blocks, block);
+    iron__blocks_put(r->blocks, block, BLOCK_BYTES / 3 + 1);
 }
 
 static void begin(reading *r, uint32_t threads) {
