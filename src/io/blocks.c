@@ -126,9 +126,9 @@ static slot *find(iron__blocks *b, uint64_t index) {
     return NULL;
 }
 
-/* Whether `s` is a better slot for another block than `than`: of those that were used up the latest,
- * which is likely to be in this thread's cache, else a free one, else the one that was not used for
- * longest. */
+/* Whether `s` is a better slot for another block than `than`: of those that were used up the
+ * latest, which is likely to be in this thread's cache, else a free one, else the one that was not
+ * used for longest. */
 static bool is_better(const slot *s, const slot *than) {
     if (!than || s->is_used_up != than->is_used_up)
         return !than || s->is_used_up;

@@ -52,8 +52,8 @@ void iron__blocks_destroy(iron__blocks *blocks);
  * block of a cache at a time. */
 iron_status iron__blocks_get(iron__blocks *blocks, const iron__blocks_owner *owner, uint64_t index,
                              const iron__block **out, const atomic_bool *stop, iron_error *err);
-/* `used`: how many of its bytes the caller looked at. When they add up to the block, it is the first
- * to be replaced: its memory is still in the processor's cache. */
+/* `used`: how many of its bytes the caller looked at. When they add up to the block, it is the
+ * first to be replaced: its memory is still in the processor's cache. */
 void iron__blocks_put(iron__blocks *blocks, const iron__block *block, size_t used);
 
 /* Part of an owner: a file whose blocks 0, 1, ... are the owner's from `base` on. */
