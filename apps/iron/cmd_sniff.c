@@ -56,7 +56,7 @@ static void print_text(const finding *f) {
     print_count(r->column_count ? "rows" : "documents", r->documents);
     for (size_t k = 0; k < r->column_count; k++) {
         const iron_sniff_column *c = &r->columns[k];
-        char text[144];
+        char text[176];
 
         snprintf(text, sizeof text, "%s %s%s", c->name, c->type,
                  c->is_chosen ? " (the tokens)" : "");

@@ -517,7 +517,7 @@ IRON_API const char *iron_input_files_at(const iron_input_files *files, size_t i
 /* A column of a table. */
 typedef struct iron_sniff_column {
     char name[64];
-    char type[48];      /* "list<int32>" */
+    char type[80];      /* "list<int32>" */
     uint32_t is_chosen; /* its integers are the tokens */
 } iron_sniff_column;
 

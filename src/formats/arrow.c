@@ -510,13 +510,20 @@ static const dictionary_type *find_dictionary(const schema *s, uint64_t id) {
                                               sizeof key, compare_dictionaries);
 }
 
+/* The names of types do not suffice: long ones are cut. */
+static bool is_same_column(const column *a, const column *b) {
+    return a->shape == b->shape && a->list_size == b->list_size && a->stored == b->stored &&
+           a->has_dictionary == b->has_dictionary && a->dictionary == b->dictionary &&
+           a->index == b->index;
+}
+
 static bool is_same_schema(const schema *a, const schema *b) {
     bool is_same = a->count == b->count && memcmp(&a->all, &b->all, sizeof a->all) == 0;
 
     for (size_t k = 0; is_same && k < a->count; k++)
         is_same = strcmp(a->columns[k].name, b->columns[k].name) == 0 &&
                   strcmp(a->columns[k].type, b->columns[k].type) == 0 &&
-                  a->details[k].dictionary == b->details[k].dictionary;
+                  is_same_column(&a->details[k], &b->details[k]);
     return is_same;
 }
 

@@ -106,7 +106,7 @@ iron_status iron__table_refuse_null(const char *name, const char *column, uint64
 /* Columns, as they are offered to the user. */
 typedef struct iron__table_column {
     char *name;     /* from malloc */
-    char type[48];  /* "int32", "list<uint16>", "string" */
+    char type[80];  /* "int32", "list<uint16>", "string" */
     bool is_tokens; /* integers, or a list of them */
 } iron__table_column;
 

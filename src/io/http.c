@@ -195,6 +195,8 @@ static bool read_range(const char *text, size_t length, iron__http_response *r) 
 
     if (length < 6 || strncasecmp(text, "bytes ", 6) != 0 || !slash || slash < text + 7)
         return false;
+    if (r->range_first != IRON_COUNT_UNKNOWN || r->range_total != IRON_COUNT_UNKNOWN)
+        return false; /* two of them */
     left = length - (size_t)(slash + 1 - text);
     if (left == 1 && slash[1] == '*')
         r->range_total = IRON_COUNT_UNKNOWN;
@@ -261,7 +263,7 @@ void iron__http_header_line(iron__http_response *r, const char *line, size_t byt
         if (!read_number(value, length, &r->retry_after_s))
             r->retry_after_s = IRON_COUNT_UNKNOWN;
     } else if (IS("content-range")) {
-        r->has_bad_range = !read_range(value, length, r);
+        r->has_bad_range = r->has_bad_range || !read_range(value, length, r);
     } else if (IS("transfer-encoding")) {
         r->is_chunked = length >= 7 && strncasecmp(value + length - 7, "chunked", 7) == 0;
     }

@@ -74,7 +74,12 @@ static void check_blocks(iron__codec codec, const uint8_t *data, size_t size, co
     iron_error err;
 
     FUZZ_REQUIRE(to);
-    FUZZ_REQUIRE(iron__codec_decompress(codec, "f", data, size, to, o->count, &err) == IRON_OK);
+    if (fuzz_refused(iron__codec_decompress(codec, "f", data, size, to, o->count, &err), &err)) {
+        /* newer versions of libzstd refuse empty compressed blocks here, but not in a stream */
+        FUZZ_REQUIRE(codec == IRON_CODEC_ZSTD);
+        free(to);
+        return;
+    }
     FUZZ_REQUIRE(memcmp(to, o->data, o->count) == 0);
     FUZZ_REQUIRE(
         fuzz_refused(iron__codec_decompress(codec, "f", data, size, to, o->count + 1, &err), &err));
@@ -120,7 +125,8 @@ static void check_parts(iron__codec codec, const uint8_t *data, size_t size, con
 
         FUZZ_REQUIRE(to);
         is_good = read_parts(frames, &in, to);
-        if (o->status == IRON_OK && codec != IRON_CODEC_GZIP) /* BGZF's size may be a lie */
+        /* BGZF's size may be a lie; for zstd see above */
+        if (o->status == IRON_OK && codec != IRON_CODEC_GZIP && codec != IRON_CODEC_ZSTD)
             FUZZ_REQUIRE(is_good);
         if (o->status == IRON_OK && is_good) {
             FUZZ_REQUIRE(iron__frames_bytes(frames) == o->count);
