@@ -350,8 +350,8 @@ typedef struct iron_stat_report {
     uint64_t run_length, run_position; /* the longest run of one value, the first of its length */
     uint32_t run_value;
     /* Documents. EOS: a document ends with it, or with the stream. ROWS, DOCUMENTS: those of the
-     * files. NONE: there are none. The median is the length that at least
-     * half of the documents do not exceed, p95 the one that 95 of 100 do not: lengths that occur,
+     * files. NONE: no documents are known. The median is the length that at least half of the
+     * documents do not exceed, p95 the one that 95 of 100 do not: lengths that occur,
      * not means of two. Both are exact up to 2^20 tokens; above, they are at most the true length,
      * and less than 1/1024 below it. Everything else is exact. */
     iron_bag_cut document_cut;

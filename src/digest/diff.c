@@ -2658,11 +2658,11 @@ static iron_status explain(diff_run *run, iron_error *err) {
 /* Shuffled samples.
  *
  * Two streams of the same length whose bags agree have the same samples in another order. A single
- * edit that is known exactly says more than that; so bags are compared only where there is none.
+ * edit that is known exactly says more, so bags are compared only if no such edit was found.
  * The bag of a side is its manifest's, or made from its tokens. */
 
-/* An edit that is named exactly stays named. One that only says from where to where the streams
- * differ is none of those. */
+/* An edit that is named exactly stays named. A range that merely contains all differences is not
+ * such an edit. */
 static bool may_be_shuffled(const diff_run *run) {
     const iron_diff_report *r = &run->diff->report;
     bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&

@@ -32,7 +32,7 @@ typedef struct entry_window {
     unsigned char data[8 * PIECE];
 } entry_window;
 
-/* The rows of a table, of which one block is known. */
+/* The rows of a table, read one block at a time. */
 typedef struct table_rows {
     const iron__table *table; /* NULL: documents of an index */
     iron__input in;

@@ -10,8 +10,9 @@
  * part that is needed and converts it. Other blocks are decoded as a whole by the format and kept
  * in a cache (io/blocks.h).
  *
- * Tokens come out as u8, u16 or u32: integers of 8 and 16 bits keep their width, those of 32 and 64
- * bits become u32. Values outside 0 ... 2^32-1 and nulls are errors that name row and column.
+ * Tokens come out as u8, u16 or u32: integers stored in 8 or 16 bits keep their width, those stored
+ * in 32 or 64 bits (in Parquet, all) become u32; bytes of MDS have the user's dtype. Values outside
+ * 0 ... 2^32-1 and nulls are errors that name row and column.
  */
 #ifndef IRON_FORMATS_TABLE_H
 #define IRON_FORMATS_TABLE_H

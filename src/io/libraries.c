@@ -46,7 +46,7 @@ iron_status iron_remote_describe(iron_library_info *info, iron_error *err) {
         .is_available = version != NULL,
         .name = "remote",
         .library = "libcurl",
-        .package = "libcurl3-gnutls",
+        .package = "libcurl4",
         .version = version,
     };
     return IRON_OK;
