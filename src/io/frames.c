@@ -12,7 +12,9 @@
  */
 #include "io/frames.h"
 
+#include "core/cpu.h"
 #include "core/fail.h"
+#include "core/thread_pool.h"
 #include "io/replay.h"
 
 #include <errno.h>
@@ -29,6 +31,11 @@
 
 /* Larger parts would need too much memory, a block for each thread and more. */
 #define PART_BYTES_MAX ((uint64_t)64 << 20)
+
+/* Headers of a large file are followed by several threads, in sections of at least this size. */
+#define SECTION_BYTES_MIN ((uint64_t)8 << 20)
+#define SECTIONS_MAX      16u
+#define SECTION_TRIES_MAX 16u
 
 /* The table has at most so many groups: 32 MiB. */
 #define GROUPS_MAX ((size_t)1 << 20)
@@ -255,22 +262,148 @@ static bool add_part(iron__frames *f, uint64_t at, const part *p) {
     return true;
 }
 
-/* Follows the headers from the beginning to the end of the file. */
-static bool find_parts(scanner *s, iron__frames *f,
-                       part_kind (*find)(scanner *s, uint64_t at, part *p)) {
-    uint64_t size = s->in->bytes, at = 0;
+/* A codec whose parts are found by following headers. */
+typedef struct part_finder {
+    unsigned char magic[4]; /* what a part with data begins with */
+    part_kind (*find)(scanner *s, uint64_t at, part *p);
+} part_finder;
 
-    while (at < size) {
+/* Follows the headers from *at on until `end`, or past it; false: there is something else. */
+static bool follow_parts(scanner *s, iron__frames *f, const part_finder *finder, uint64_t *at,
+                         uint64_t end) {
+    while (*at < end) {
         part p;
-        part_kind kind = find(s, at, &p);
+        part_kind kind = finder->find(s, *at, &p);
 
-        if (kind == PART_NONE || p.stored > size - at)
+        if (kind == PART_NONE || p.stored > s->in->bytes - *at)
             return false;
-        if (kind == PART_DATA && !add_part(f, at, &p))
+        if (kind == PART_DATA && !add_part(f, *at, &p))
             return false;
-        at += p.stored;
+        *at += p.stored;
     }
     return true;
+}
+
+/* Sections. Following headers is a chain of reads, each of which says where the next one is: one
+ * thread needs 45 ms for the 65,536 blocks of 8 GiB, while 16 threads decompress all of it in 600.
+ * So a large file is cut into sections, and in each a thread follows the headers from the first
+ * place that looks like a part. Such a place may also be inside a part. Therefore a section counts
+ * only if the parts before it end exactly where it begins; otherwise it is followed again. */
+
+typedef struct section {
+    const part_finder *finder;
+    scanner scanner;
+    uint64_t begin, end; /* where its first part is looked for */
+    uint64_t first;      /* that part; UINT64_MAX: there is none */
+    uint64_t last;       /* the end of its last part */
+    iron__frames found;  /* decompressed bytes are counted from 0 */
+} section;
+
+/* Follows the headers from a place that looks like a part to the end of the section, or past it. */
+static bool follow_from(section *c, uint64_t first) {
+    c->first = c->last = first;
+    c->found.count = 0;
+    c->found.bytes = 0;
+    if (follow_parts(&c->scanner, &c->found, c->finder, &c->last, c->end))
+        return true;
+    c->first = UINT64_MAX;
+    return false;
+}
+
+/* Tries the first places of a section. A read that fails is left to whoever reads it again. */
+static void follow_section(void *context, size_t index) {
+    section *c = (section *)context + index;
+    const unsigned char *magic = c->finder->magic;
+    const size_t magic_bytes = sizeof c->finder->magic;
+    unsigned char bytes[16u << 10];
+    unsigned tries = 0;
+
+    for (uint64_t at = c->begin; at + magic_bytes <= c->end; at += sizeof bytes - magic_bytes + 1) {
+        size_t count = c->end - at < sizeof bytes ? (size_t)(c->end - at) : sizeof bytes;
+        const unsigned char *next = bytes, *end = bytes + count;
+
+        if (iron__input_read_at(c->scanner.in, at, bytes, count, NULL, NULL) != IRON_OK)
+            return;
+        while ((next = memmem(next, (size_t)(end - next), magic, magic_bytes)) != NULL) {
+            if (tries++ == SECTION_TRIES_MAX || follow_from(c, at + (size_t)(next - bytes)))
+                return;
+            next++;
+        }
+    }
+}
+
+/* Adds the groups of a section; false: there are too many, or memory is short. */
+static bool add_section(iron__frames *f, const iron__frames *found) {
+    for (size_t k = 0; k < found->count; k++) {
+        const group *g = &found->groups[k];
+        const part p = {g->stored, g->decoded, g->check};
+
+        if (!add_part(f, g->at, &p))
+            return false;
+    }
+    return true;
+}
+
+/* Finds all parts of the file, with what is known of sections. */
+static bool join_sections(scanner *s, iron__frames *f, const part_finder *finder,
+                          const section *sections, size_t count) {
+    uint64_t size = s->in->bytes, at = 0;
+    size_t k = 0;
+
+    while (at < size) {
+        while (k < count && (sections[k].first < at || sections[k].first == UINT64_MAX))
+            k++;
+        if (k < count && sections[k].first == at) {
+            if (!add_section(f, &sections[k].found))
+                return false;
+            at = sections[k++].last;
+        } else if (!follow_parts(s, f, finder, &at, k < count ? sections[k].first : size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Looks at all sections at once; how many there are. None is always right. */
+static size_t follow_sections(const scanner *s, iron__codec codec, const part_finder *finder,
+                              section *sections, size_t most) {
+    uint64_t size = s->in->bytes, count = size / SECTION_BYTES_MIN;
+    iron__thread_pool *pool;
+
+    if (count > most)
+        count = most;
+    if (count < 2 || s->in->remote ||
+        iron__thread_pool_create((uint32_t)count, iron__allocator_default(), &pool, NULL) !=
+            IRON_OK)
+        return 0;
+    for (uint64_t k = 0; k < count; k++)
+        sections[k] = (section){
+            .finder = finder,
+            .scanner = {.in = s->in},
+            .begin = size / count * k,
+            .end = k + 1 < count ? size / count * (k + 1) : size,
+            .first = UINT64_MAX,
+            .found = {.codec = codec},
+        };
+    iron__thread_pool_run(pool, follow_section, sections, (size_t)count);
+    iron__thread_pool_destroy(pool);
+    return (size_t)count;
+}
+
+/* Follows the headers from the beginning to the end of the file. */
+static bool find_parts(scanner *s, iron__frames *f, const part_finder *finder) {
+    size_t threads = iron__cpu_threads(), count = 0;
+    size_t most = threads < SECTIONS_MAX ? threads : SECTIONS_MAX;
+    section *sections = malloc(most * sizeof *sections);
+    bool is_good;
+
+    if (sections)
+        count = follow_sections(s, f->codec, finder, sections, most);
+    is_good = join_sections(s, f, finder, sections, count);
+    for (size_t k = 0; k < count; k++)
+        free(sections[k].found.groups);
+    free(sections);
+    return is_good;
 }
 
 /* xz: the index at the end of a stream lists its blocks. */
@@ -416,16 +549,15 @@ static bool find_xz_blocks(scanner *s, iron__frames *f) {
 }
 
 static bool find_all(scanner *s, iron__frames *f) {
-    switch (f->codec) {
-    case IRON_CODEC_ZSTD:
-        return find_parts(s, f, find_zstd_frame);
-    case IRON_CODEC_LZ4:
-        return find_parts(s, f, find_lz4_frame);
-    case IRON_CODEC_GZIP:
-        return find_parts(s, f, find_bgzf_member);
-    default:
-        return f->codec == IRON_CODEC_XZ && find_xz_blocks(s, f);
-    }
+    static const part_finder finders[IRON_CODEC_COUNT] = {
+        [IRON_CODEC_ZSTD] = {{0x28, 0xB5, 0x2F, 0xFD}, find_zstd_frame},
+        [IRON_CODEC_LZ4] = {{0x04, 0x22, 0x4D, 0x18}, find_lz4_frame},
+        [IRON_CODEC_GZIP] = {{0x1F, 0x8B, 8, 4}, find_bgzf_member},
+    };
+
+    if (f->codec == IRON_CODEC_XZ)
+        return find_xz_blocks(s, f);
+    return finders[f->codec].find && find_parts(s, f, &finders[f->codec]);
 }
 
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,

@@ -387,8 +387,58 @@ static void threads_read_anywhere(void **state) {
     }
 }
 
+/* Frames without a checksum: what is not compressed ends where its frame does. */
+static bytes make_bare_frames(const bytes *plain, size_t part) {
+    bytes b = {NULL, 0, 0}, frame = {grab(ZSTD_compressBound(part)), 0, 0};
+
+    for (size_t at = 0; at < plain->count; at += part) {
+        size_t some = part < plain->count - at ? part : plain->count - at;
+
+        frame.count =
+            ZSTD_compress(frame.data, ZSTD_compressBound(part), plain->data + at, some, 1);
+        assert_false(ZSTD_isError(frame.count));
+        bytes_add(&b, frame.data, frame.count);
+    }
+    bytes_clear(&frame);
+    return b;
+}
+
+/* A large file is looked at in sections, from the first place of each that looks like a part. Here
+ * each part ends with what looks like several, and the last of these may end where the part does. */
+static void parts_inside_parts_are_not_taken_for_them(void **state) {
+    const iron__codec codecs[] = {IRON_CODEC_ZSTD, IRON_CODEC_ZSTD, IRON_CODEC_LZ4,
+                                  IRON_CODEC_GZIP};
+
+    (void)state;
+    for (size_t c = 0; c < COUNT(codecs); c++) {
+        size_t part = codecs[c] == IRON_CODEC_GZIP ? 60000 : 900000;
+        bytes inner = make_plain(9, 2000), inside = make_parts(codecs[c], &inner, 500);
+        bytes plain = {NULL, 0, 0}, b;
+        rng random = {c + 1};
+
+        while (plain.count < (size_t)40 << 20) {
+            size_t left = part - plain.count % part;
+            uint64_t noise = rng_next(&random);
+
+            if (left == inside.count)
+                bytes_add(&plain, inside.data, inside.count);
+            else
+                bytes_add(&plain, &noise, left - inside.count < 8 ? left - inside.count : 8);
+        }
+        b = c == 0 ? make_bare_frames(&plain, part) : make_parts(codecs[c], &plain, part);
+        assert_parts(codecs[c], &b, &plain, 0);
+        b.count -= 3; /* and with an end that is not there */
+        assert_none(codecs[c], &b);
+        bytes_clear(&b);
+        bytes_clear(&plain);
+        bytes_clear(&inside);
+        bytes_clear(&inner);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_inside_parts_are_not_taken_for_them),
         cmocka_unit_test(parts_of_every_codec_are_found),
         cmocka_unit_test(small_parts_form_groups),
         cmocka_unit_test(skipped_frames_and_empty_ones_are_passed),
