@@ -211,6 +211,20 @@ static const symbol snappy_symbols[] = {
     {NULL, NULL},
 };
 
+/* lz4: a match at distance 0 is against the format, but liblz4 takes it and copies what its buffer
+ * happened to hold. So that damaged data is refused, the distances are read here as well. */
+typedef struct lz4_walk {
+    enum { LZ4_MAGIC, LZ4_FLAGS, LZ4_BLOCK, LZ4_DONE } part; /* of a frame, which comes next */
+    uint32_t number;                                         /* as far as it is known */
+    unsigned known;                                          /* its bytes */
+    unsigned flags;
+    uint64_t gap;  /* bytes without a meaning here, which come first */
+    uint64_t left; /* of a compressed block */
+    enum { LZ4_TOKEN, LZ4_LITERALS, LZ4_DISTANCE, LZ4_DISTANCE_HIGH, LZ4_MATCH } field;
+    unsigned token, low;
+    uint64_t literals; /* to be passed before the distance */
+} lz4_walk;
+
 struct iron__decompression {
     const struct codec_row *row;
     char name[124];   /* of the file, for messages */
@@ -223,6 +237,7 @@ struct iron__decompression {
     uint64_t frame_at;                    /* where it begins */
     uint64_t frame_bytes;                 /* decompressed from it */
     void *context;                        /* zstd, lz4 */
+    lz4_walk lz4;
     zlib_stream zlib;
     lzma_stream_abi lzma;
 };
@@ -419,6 +434,99 @@ static bool lz4_may_begin(unsigned char first, bool is_first_frame) {
     return first == 0x04 || first == 0x02 || (first & 0xF0) == 0x50;
 }
 
+/* Reads the next bytes of a block; false: a distance is 0. */
+static bool lz4_walk_block(lz4_walk *w, const unsigned char *at, size_t count) {
+    const unsigned char *end = at + count;
+
+    while (at < end) {
+        unsigned byte;
+
+        if (w->field == LZ4_DISTANCE && w->literals > 0) {
+            size_t some =
+                w->literals < (size_t)(end - at) ? (size_t)w->literals : (size_t)(end - at);
+
+            w->literals -= some;
+            at += some;
+            continue;
+        }
+        byte = *at++;
+        switch (w->field) {
+        case LZ4_TOKEN:
+            w->token = byte;
+            w->literals = byte >> 4;
+            w->field = byte >> 4 == 15 ? LZ4_LITERALS : LZ4_DISTANCE;
+            break;
+        case LZ4_LITERALS:
+            w->literals += byte;
+            w->field = byte == 255 ? LZ4_LITERALS : LZ4_DISTANCE;
+            break;
+        case LZ4_DISTANCE:
+            w->low = byte;
+            w->field = LZ4_DISTANCE_HIGH;
+            break;
+        case LZ4_DISTANCE_HIGH:
+            if (w->low == 0 && byte == 0)
+                return false;
+            w->field = (w->token & 15) == 15 ? LZ4_MATCH : LZ4_TOKEN;
+            break;
+        case LZ4_MATCH:
+            w->field = byte == 255 ? LZ4_MATCH : LZ4_TOKEN;
+            break;
+        }
+    }
+    return true;
+}
+
+/* A number of the frame is known: what follows it. */
+static void lz4_take_number(lz4_walk *w) {
+    unsigned checksum = w->flags & 0x10 ? 4 : 0; /* after each block */
+
+    if (w->part == LZ4_MAGIC) {
+        w->part = w->number == 0x184D2204 ? LZ4_FLAGS : LZ4_DONE;
+    } else if (w->part == LZ4_FLAGS) { /* sizes of blocks, of the content, dictionary, checksum */
+        w->flags = w->number;
+        w->gap = 1 + (w->flags & 8) + (w->flags & 1 ? 4 : 0) + 1;
+        w->part = LZ4_BLOCK;
+    } else if (w->number == 0) {
+        w->part = LZ4_DONE;
+    } else if (w->number >> 31) { /* not compressed */
+        w->gap = (w->number & 0x7FFFFFFF) + (uint64_t)checksum;
+    } else {
+        w->left = w->number;
+        w->field = LZ4_TOKEN;
+    }
+    w->number = w->known = 0;
+}
+
+/* Reads the next bytes of a frame; false: a distance is 0. */
+static bool lz4_walk_frame(lz4_walk *w, const unsigned char *at, size_t count) {
+    while (count > 0 && w->part != LZ4_DONE) {
+        uint64_t *ahead = w->gap > 0 ? &w->gap : &w->left;
+        size_t some = *ahead < count ? (size_t)*ahead : count;
+
+        if (some == 0) {
+            some = 1;
+            w->number |= (uint32_t)*at << 8 * w->known++;
+            if (w->known == (w->part == LZ4_FLAGS ? 1 : 4))
+                lz4_take_number(w);
+        } else {
+            if (ahead == &w->left && !lz4_walk_block(w, at, some))
+                return false;
+            *ahead -= some;
+            if (ahead == &w->left && w->left == 0)
+                w->gap = w->flags & 0x10 ? 4 : 0;
+        }
+        at += some;
+        count -= some;
+    }
+    return true;
+}
+
+static bool lz4_begin(iron__decompression *d) {
+    d->lz4 = (lz4_walk){.part = LZ4_MAGIC};
+    return true;
+}
+
 static bool lz4_create(iron__decompression *d) {
     return !lz4_frame.is_error(lz4_frame.create(&d->context, LZ4_FRAME_VERSION));
 }
@@ -438,6 +546,8 @@ static iron_status lz4_run(iron__decompression *d, iron__codec_buffers *b, bool 
                  d->name, d->frame_at);
     if (lz4_frame.is_error(result))
         return damaged(d, lz4_frame.error_name(result), err);
+    if (!lz4_walk_frame(&d->lz4, b->from, count))
+        return damaged(d, "a match at distance 0", err);
     advance(d, b, count, room);
     *has_ended = result == 0;
     return IRON_OK;
@@ -483,6 +593,7 @@ static const codec_row rows[IRON_CODEC_COUNT] = {
                         .unit = "frame",
                         .may_begin = lz4_may_begin,
                         .create = lz4_create,
+                        .begin = lz4_begin,
                         .destroy = lz4_destroy,
                         .run = lz4_run},
     [IRON_CODEC_LZ4_RAW] = {.name = "lz4_raw",
@@ -720,12 +831,15 @@ static iron_status decompress_zstd(const char *name, const void *from, size_t co
 
 static iron_status decompress_lz4_block(const char *name, const void *from, size_t count, void *to,
                                         size_t room, size_t wanted, iron_error *err) {
+    lz4_walk walk = {.field = LZ4_TOKEN};
     int result;
 
     IRON_FAIL_IF(count > INT_MAX || room > INT_MAX, err, IRON_E_FORMAT,
                  "%.120s: an lz4 block of %zu bytes that gives %zu; the format has less than 2^31",
                  name, count, room);
-    if (wanted < room)
+    if (!lz4_walk_block(&walk, from, count))
+        result = -1;
+    else if (wanted < room)
         result = lz4_block.decompress_start(from, to, (int)count, (int)wanted, (int)room);
     else
         result = lz4_block.decompress(from, to, (int)count, (int)room);

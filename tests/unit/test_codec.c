@@ -447,6 +447,40 @@ static void legacy_lz4_is_refused_by_name(void **state) {
     bytes_clear(&b);
 }
 
+/* A match that copies from where it writes: liblz4 would give what was in memory. */
+static void lz4_matches_at_distance_0_are_refused(void **state) {
+    static const unsigned char block[] = {0x1F, 'a', 0, 0, 9, 0x50, 'b', 'c', 'd', 'e', 'f'};
+    static const unsigned char frame[] = {
+        0x04, 0x22, 0x4D, 0x18, 0x60, 0x40, 0x82, 5, 0, 0, 0x80, 0x1F, 'a', 0, 0, 9, /* stored */
+        4,    0,    0,    0,    0x30, 0,    0,    0,                                 /* no match */
+        11,   0,    0,    0,
+    };
+    bytes b = {NULL, 0, 0}, plain = {NULL, 0, 0};
+    unsigned char to[34];
+    iron_error err;
+
+    (void)state;
+    bytes_add(&b, block, sizeof block);
+    assert_refused(iron__codec_decompress(IRON_CODEC_LZ4_RAW, "f", b.data, b.count, to, 34, &err),
+                   IRON_E_FORMAT, &err);
+    b.data[2] = 1;
+    assert_ok(iron__codec_decompress(IRON_CODEC_LZ4_RAW, "f", b.data, b.count, to, 34, &err), &err);
+    assert_memory_equal(to + 25, "aaaabcdef", 9);
+    bytes_clear(&b);
+
+    bytes_add(&b, frame, sizeof frame);
+    bytes_add(&b, block, sizeof block);
+    bytes_add(&b, "\0\0\0", 4);
+    assert_stream_refused(IRON_CODEC_LZ4, &b, IRON_E_FORMAT, "distance 0");
+    b.data[sizeof frame + 2] = 1;
+    bytes_add(&plain, frame + 11, 5);
+    bytes_add(&plain, frame + 21, 3);
+    bytes_add(&plain, to, sizeof to);
+    assert_stream(IRON_CODEC_LZ4, &b, &plain, 1, 5);
+    bytes_clear(&plain);
+    bytes_clear(&b);
+}
+
 static void raw_codecs_have_no_streams(void **state) {
     iron__decompression *d;
     iron_error err;
@@ -583,6 +617,7 @@ int main(void) {
         cmocka_unit_test(large_windows_are_refused),
         cmocka_unit_test(a_frame_has_the_size_of_its_header),
         cmocka_unit_test(legacy_lz4_is_refused_by_name),
+        cmocka_unit_test(lz4_matches_at_distance_0_are_refused),
         cmocka_unit_test(raw_codecs_have_no_streams),
         cmocka_unit_test(uncompressed_data_is_copied),
         cmocka_unit_test(missing_libraries_are_named_with_their_packages),
