@@ -793,10 +793,7 @@ static void *run_timeouts(void *context) {
 
         for (iron__connection *c = t->list.next; c != &t->list; c = c->next)
             check_timeout(t->server, c, now);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (long)t->server->tick_ms * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        until = iron__deadline_after(t->server->tick_ms * NS_PER_MS);
         if (t->list.next == &t->list)
             pthread_cond_wait(&t->wake, &t->mutex);
         else
@@ -820,7 +817,7 @@ static iron_status timeouts_start(iron_server *server, iron_error *err) {
     t->server = server;
     t->list.next = t->list.prev = &t->list;
     pthread_mutex_init(&t->mutex, NULL);
-    iron__cond_init(&t->wake);
+    iron__condition_init(&t->wake);
     number = pthread_create(&t->thread, NULL, run_timeouts, t);
     if (number != 0) {
         timeouts_destroy(t);

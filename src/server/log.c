@@ -224,8 +224,8 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     log->options.close_ms = options->close_ms ? options->close_ms : CLOSE_MS;
     log->second = -1;
     pthread_mutex_init(&log->mutex, NULL);
-    iron__cond_init(&log->wake);
-    iron__cond_init(&log->end);
+    iron__condition_init(&log->wake);
+    iron__condition_init(&log->end);
     log->filled = malloc(log->options.room);
     log->written = malloc(log->options.room);
     number = log->filled && log->written ? start_thread(log) : ENOMEM;
@@ -239,11 +239,10 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
 
 /* Has the thread ended within its time and a little more? */
 static bool wait_for_end(iron__log *log) {
-    struct timespec until;
+    struct timespec until =
+        iron__deadline_after((log->options.close_ms / 1000 + 2) * UINT64_C(1000000000));
     bool is_over;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(log->options.close_ms / 1000 + 2);
     pthread_mutex_lock(&log->mutex);
     log->is_closing = true;
     log->closing_ns = iron__clock_ns();

@@ -332,22 +332,12 @@ static void report(iron__reporter *r, const char *first) {
         notify(server, "WATCHDOG=1");
 }
 
-static struct timespec time_after(uint64_t ns) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    ns += (uint64_t)at.tv_nsec;
-    at.tv_sec += (time_t)(ns / SECOND_NS);
-    at.tv_nsec = (long)(ns % SECOND_NS);
-    return at;
-}
-
 static void *run_reporter(void *context) {
     iron__reporter *r = context;
 
     pthread_mutex_lock(&r->lock);
     while (!r->is_over) {
-        struct timespec until = time_after(r->period_ns);
+        struct timespec until = iron__deadline_after(r->period_ns);
 
         while (!r->is_over && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT)
             continue;
@@ -383,7 +373,7 @@ static iron_status reporter_start(iron_server *server, iron_error *err) {
     if (r->watchdog_ns && r->watchdog_ns / 3 < r->period_ns)
         r->period_ns = r->watchdog_ns / 3 > REPORT_MIN_NS ? r->watchdog_ns / 3 : REPORT_MIN_NS;
     pthread_mutex_init(&r->lock, NULL);
-    iron__cond_init(&r->wake);
+    iron__condition_init(&r->wake);
     report(r, "READY=1\n");
     number = pthread_create(&r->thread, NULL, run_reporter, r);
     if (number != 0) {

@@ -559,7 +559,8 @@ static const char *const texts[] = {
 #undef SQL_TEXT
 };
 
-sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, iron_error *err) {
+sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                              iron_error *err) {
     sqlite3_stmt **statement = &db->statements[which];
 
     if (!*statement && sqlite3_prepare_v3(db->handle, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
@@ -569,23 +570,37 @@ sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, iron_error *e
     }
     sqlite3_reset(*statement);
     sqlite3_clear_bindings(*statement);
+    for (int k = 0; k < count; k++)
+        iron__bind_word(*statement, k + 1, words[k]);
     return *statement;
 }
 
 iron_status iron__sql_step(iron__database *db, sqlite3_stmt *statement, bool *has_row,
                            const char *doing, iron_error *err) {
-    int code = sqlite3_step(statement);
+    int code;
 
+    *has_row = false;
+    if (!statement)
+        return IRON_E_FORMAT; /* err is filled */
+    code = sqlite3_step(statement);
     *has_row = code == SQLITE_ROW;
     if (code == SQLITE_ROW)
         return IRON_OK;
-    if (code == SQLITE_DONE) {
-        sqlite3_reset(statement);
-        return IRON_OK;
-    }
-    database_fail(db, doing, err);
+    if (code != SQLITE_DONE)
+        database_fail(db, doing, err);
     sqlite3_reset(statement);
-    return is_damage(code) ? IRON_E_FORMAT : IRON_E_IO;
+    return code == SQLITE_DONE ? IRON_OK : is_damage(code) ? IRON_E_FORMAT : IRON_E_IO;
+}
+
+iron_status iron__sql_number(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                             bool *found, uint64_t *number, const char *doing, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, which, words, count, err);
+
+    IRON_TRY(iron__sql_step(db, s, found, doing, err));
+    if (*found)
+        *number = iron__column_word(s, 0);
+    sqlite3_reset(s);
+    return IRON_OK;
 }
 
 void iron__database_reset(iron__database *db) {
@@ -776,13 +791,8 @@ iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_
 
 iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t number,
                                  iron__feed_row *row, bool *found, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_NUMBER, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_NUMBER, IRON_WORDS(engine, number), err);
 
-    *found = false;
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, engine);
-    iron__bind_word(s, 2, number);
     IRON_TRY(iron__feed_row_step(db, s, row, found, err));
     IRON_FAIL_IF(*found && (row->engine != engine || row->number != number), err, IRON_E_FORMAT,
                  "the index of the feeds of engine %" PRIu64
@@ -809,7 +819,7 @@ iron_status iron__store_failure(iron__store *store, iron_error *why) {
 /* Change notifications. */
 
 uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t milliseconds) {
-    struct timespec deadline = iron__deadline_after(milliseconds);
+    struct timespec deadline = iron__deadline_after(milliseconds * UINT64_C(1000000));
     bool is_over = false;
 
     pthread_mutex_lock(&store->change_lock);
