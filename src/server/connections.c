@@ -235,18 +235,15 @@ static void hang_up(iron__acceptor *a, pending *p) {
  * connection stays in handed_over until libmicrohttpd reports its start. One whose descriptor is no
  * longer that socket was lost, and is released. */
 
-static bool is_lost(const pending *p) {
-    struct stat now;
-
-    return fstat(p->fd, &now) != 0 || now.st_dev != p->device || now.st_ino != p->inode;
-}
-
 /* Releases lost connections; those with descriptor `fd` (-1: none) too, since it was reused. */
 static void release_lost(iron__acceptor *a, int fd) {
+    struct stat now;
+
     pthread_mutex_lock(&a->mutex);
     for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
         next = p->next;
-        if (p->fd != fd && !is_lost(p))
+        if (p->fd != fd && fstat(p->fd, &now) == 0 && now.st_dev == p->device &&
+            now.st_ino == p->inode)
             continue;
         unlink_pending(p);
         limits_remove(&a->limits, address_of(p));

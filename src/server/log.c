@@ -16,13 +16,13 @@
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/thread_pool.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -201,18 +201,6 @@ static void destroy(iron__log *log) {
     free(log);
 }
 
-/* Signals go to the threads that wait for them; SIGPIPE becomes an error of write. */
-static int start_thread(iron__log *log) {
-    sigset_t all, before;
-    int number;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    number = pthread_create(&log->thread, NULL, run, log);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return number;
-}
-
 iron_status iron__log_open(const iron__log_options *options, iron__log **out, iron_error *err) {
     iron__log *log = calloc(1, sizeof *log);
     int number;
@@ -228,7 +216,8 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     iron__condition_init(&log->end);
     log->filled = malloc(log->options.room);
     log->written = malloc(log->options.room);
-    number = log->filled && log->written ? start_thread(log) : ENOMEM;
+    /* with all signals blocked, SIGPIPE becomes an error of write */
+    number = log->filled && log->written ? iron__thread_start(&log->thread, run, log) : ENOMEM;
     if (number != 0) {
         destroy(log);
         return iron__fail(err, IRON_E_NOMEM, number, "cannot start the log: %s", strerror(number));

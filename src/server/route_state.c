@@ -407,7 +407,6 @@ static iron_status read_question(const iron__json *root, question *q, iron_error
 static void respond_points(iron__request *req, const question *q, const iron_lattice *lattice) {
     iron_json_writer *j = iron__response_json(req);
 
-    iron_json_open(j, NULL, '{');
     iron_json_open(j, "points", '[');
     for (size_t k = 0; k < iron__json_length(q->values); k++) {
         double value = iron__json_at(q->values, k)->number;
@@ -417,7 +416,6 @@ static void respond_points(iron__request *req, const question *q, const iron_lat
                                  : iron_lattice_quantize_real(lattice, value));
     }
     iron_json_close(j, ']');
-    iron_json_close(j, '}');
     iron__response_json_end(req, 200);
 }
 

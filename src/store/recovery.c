@@ -260,17 +260,6 @@ static iron_status read_ledger(iron__database *db, iron__store_ledger *ledger, i
     return IRON_OK;
 }
 
-/* The text of a column, if it fits and contains no zero byte. */
-static bool read_text(sqlite3_stmt *s, int at, char *to, size_t bytes) {
-    const char *text = (const char *)sqlite3_column_text(s, at);
-    size_t length = (size_t)sqlite3_column_bytes(s, at);
-
-    if (!text || length >= bytes || strlen(text) != length)
-        return false;
-    memcpy(to, text, length + 1);
-    return true;
-}
-
 static bool read_engine(sqlite3_stmt *s, iron__engine_row *row) {
     iron__store_plan *p = &row->plan;
     size_t lattice_bytes = (size_t)sqlite3_column_bytes(s, 6);
@@ -287,9 +276,10 @@ static bool read_engine(sqlite3_stmt *s, iron__engine_row *row) {
     if (lattice_bytes > 0)
         memcpy(p->lattice, lattice, lattice_bytes);
     p->lattice_count = (uint32_t)(lattice_bytes / sizeof p->lattice[0]);
-    return read_text(s, 1, p->name, sizeof p->name) && read_text(s, 7, p->mode, sizeof p->mode) &&
-           read_text(s, 8, p->backend, sizeof p->backend) && p->vocab >= 2 && p->batch >= 1 &&
-           iron__column_word(s, 11) == iron__engine_row_check(row);
+    return iron__column_text(s, 1, p->name, sizeof p->name) &&
+           iron__column_text(s, 7, p->mode, sizeof p->mode) &&
+           iron__column_text(s, 8, p->backend, sizeof p->backend) && p->vocab >= 2 &&
+           p->batch >= 1 && iron__column_word(s, 11) == iron__engine_row_check(row);
 }
 
 /* All engines in a malloc'ed array, verified one by one, and together by the ledger. */

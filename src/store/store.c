@@ -465,18 +465,6 @@ static iron_status check_without_header(log_reader *log, const char *path, iron_
     return IRON_OK;
 }
 
-static iron_status check(log_reader *log, const char *path, iron_error *err) {
-    iron_status status;
-
-    if (!read_header(log))
-        return check_without_header(log, path, err);
-    log->frame = malloc(FRAME_HEADER + log->page_bytes);
-    IRON_FAIL_IF(!log->frame, err, IRON_E_NOMEM, "out of memory: a frame of %.120s", path);
-    status = read_frames(log, path, err);
-    free(log->frame);
-    return status;
-}
-
 /* IRON_OK: the log is missing, empty, complete, or torn at its end. IRON_E_FORMAT: damaged. */
 static iron_status check_log(const char *path, iron_error *err) {
     log_reader log = {.file = fopen(path, "rbe")};
@@ -486,9 +474,15 @@ static iron_status check_log(const char *path, iron_error *err) {
         return IRON_OK;
     if (!log.file)
         return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    status = check(&log, path, err);
+    if (!read_header(&log))
+        status = check_without_header(&log, path, err);
+    else if ((log.frame = malloc(FRAME_HEADER + log.page_bytes)))
+        status = read_frames(&log, path, err);
+    else
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a frame of %.120s", path);
     if (status == IRON_OK && ferror(log.file))
         status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+    free(log.frame);
     fclose(log.file);
     return status;
 }
@@ -734,22 +728,10 @@ done:
 
 /* Rows of feeds. */
 
-/* A key of 1 to IRON_FEED_KEY_MAX characters, or NULL. */
-static bool read_key(sqlite3_stmt *s, iron__feed_row *row) {
-    const char *key = (const char *)sqlite3_column_text(s, 17);
-    size_t length = key ? (size_t)sqlite3_column_bytes(s, 17) : 0;
-
-    if (!key)
-        return true;
-    if (length == 0 || length > IRON_FEED_KEY_MAX || strlen(key) != length)
-        return false;
-    memcpy(row->key, key, length + 1);
-    return true;
-}
-
 iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
                                 bool *found, iron_error *err) {
     iron__checkpoint *after;
+    bool has_key, is_key_right;
 
     IRON_TRY(iron__sql_step(db, s, found, "read a feed", err));
     if (!*found)
@@ -780,7 +762,9 @@ iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_
     after->seal.words.b = iron__column_word(s, 13);
     for (int k = 0; k < 3; k++)
         after->seal.carry[k] = (uint32_t)iron__column_word(s, 14 + k);
-    if (read_key(s, row) && iron__column_word(s, 21) == iron__feed_row_check(row))
+    has_key = sqlite3_column_type(s, 17) != SQLITE_NULL;
+    is_key_right = !has_key || (iron__column_text(s, 17, row->key, sizeof row->key) && row->key[0]);
+    if (is_key_right && iron__column_word(s, 21) == iron__feed_row_check(row))
         return IRON_OK;
     iron__fail(err, IRON_E_FORMAT, 0,
                "feed %" PRIu64 " of engine %" PRIu64 " in %.100s is damaged; restore a backup",

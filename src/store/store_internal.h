@@ -201,6 +201,17 @@ static inline uint64_t iron__column_word(sqlite3_stmt *s, int at) {
     return (uint64_t)sqlite3_column_int64(s, at);
 }
 
+/* Copies the text of a column; false unless it fits and contains no zero byte. */
+static inline bool iron__column_text(sqlite3_stmt *s, int at, char *to, size_t room) {
+    const char *text = (const char *)sqlite3_column_text(s, at);
+    size_t length = (size_t)sqlite3_column_bytes(s, at);
+
+    if (!text || length >= room || strlen(text) != length)
+        return false;
+    memcpy(to, text, length + 1);
+    return true;
+}
+
 /* Check words and feed rows (store.c). Pointers in a row that was read are valid until the next
  * call on the connection. Damage is IRON_E_FORMAT and names the row. */
 
