@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,25 +94,21 @@ static uint64_t address_key(const struct sockaddr *address) {
 
         key = UINT64_C(0xFFFF) << 32 | ntohl(v4->sin_addr.s_addr);
     } else if (address->sa_family == AF_INET6) {
-        const unsigned char *bytes =
-            ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr.s6_addr;
-        static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-        bool is_v4 = memcmp(bytes, mapped, sizeof mapped) == 0;
+        const struct in6_addr *v6 =
+            &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+        bool is_v4 = IN6_IS_ADDR_V4MAPPED(v6);
 
         key = is_v4 ? 0xFFFF : 0;
         for (int k = is_v4 ? 12 : 0; k < (is_v4 ? 16 : 8); k++)
-            key = key << 8 | bytes[k];
+            key = key << 8 | v6->s6_addr[k];
     }
     return key;
 }
 
 /* The link to the entry of a key: the last link of its chain if it has none. */
 static uint32_t *find_link(limits *l, uint64_t key) {
-    uint64_t x = (key ^ l->seed) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t *link;
+    uint32_t *link = &l->chains[iron__mix64(key ^ l->seed) & l->mask];
 
-    x = (x ^ x >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    link = &l->chains[(uint32_t)(x >> 32) & l->mask];
     while (*link != NO_ENTRY && l->entries[*link].key != key)
         link = &l->entries[*link].next;
     return link;

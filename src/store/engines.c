@@ -43,6 +43,7 @@ struct writer_job {
     iron_status (*run)(iron__writer *writer, writer_job *job, iron_error *err);
     void (*publish)(iron__store *store, writer_job *job); /* after COMMIT; may be NULL */
     iron__store_engine *entry;
+    bool is_done;     /* create, delete: the name was free, the engine existed */
     bool is_refused;  /* the store has failed; see error */
     iron_error error; /* of a refusal */
     sem_t done;
@@ -637,11 +638,6 @@ static iron_status writer_mark_changed(iron__writer *w, iron__store_engine *entr
  * removes the rest of the engine's data later. Limits apply to new engines only: those that were
  * stored before a limit was lowered are still loaded. */
 
-typedef struct engine_job {
-    writer_job job;
-    bool is_done; /* false: the name is taken, or the engine was deleted before */
-} engine_job;
-
 /* An engine was added (count 1) or removed (-1). */
 static iron_status write_ledger(iron__writer *w, const iron__engine_row *row, int count,
                                 iron_error *err) {
@@ -694,12 +690,12 @@ static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err)
     IRON_TRY(write_ledger(w, &row, 1, err));
     IRON_TRY(writer_mark_changed(w, entry, err));
     nodes_copy(&entry->latest_nodes, entry->nodes.xors, entry->nodes.potentials, entry->plan.nodes);
-    ((engine_job *)job)->is_done = true;
+    job->is_done = true;
     return IRON_OK;
 }
 
 static void publish_create(iron__store *store, writer_job *job) {
-    if (((engine_job *)job)->is_done)
+    if (job->is_done)
         iron__store_add_engine(store, iron__store_engine_retain(job->entry));
 }
 
@@ -717,7 +713,7 @@ static iron_status run_delete(iron__writer *w, writer_job *job, iron_error *err)
     IRON_TRY(write_ledger(w, &row, -1, err));
     IRON_TRY(writer_mark_changed(w, entry, err));
     entry->is_deleting = true;
-    ((engine_job *)job)->is_done = true;
+    job->is_done = true;
     return IRON_OK;
 }
 
@@ -768,7 +764,7 @@ static void remove_engine(iron__store *store, iron__store_engine *entry) {
 }
 
 static void publish_delete(iron__store *store, writer_job *job) {
-    if (!((engine_job *)job)->is_done)
+    if (!job->is_done)
         return;
     remove_engine(store, job->entry);
     unreserve_engine(store, job->entry->plan.nodes);
@@ -791,9 +787,9 @@ static iron_status check_writable(iron__store *store, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run_job(iron__store *store, engine_job *job, iron_error *err) {
-    writer_run(store->writer, &job->job);
-    return job->job.is_refused ? refuse_write(job->job.error, err) : IRON_OK;
+static iron_status run_job(iron__store *store, writer_job *job, iron_error *err) {
+    writer_run(store->writer, job);
+    return job->is_refused ? refuse_write(job->error, err) : IRON_OK;
 }
 
 static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
@@ -822,7 +818,7 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
 
 iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
                                iron__store_engine **out, iron_error *err) {
-    engine_job job = {.job = {.run = run_create, .publish = publish_create}};
+    writer_job job = {.run = run_create, .publish = publish_create};
     iron__store_engine *other;
     iron_status status;
 
@@ -841,7 +837,7 @@ iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
     pthread_mutex_unlock(&store->lock);
     if (status != IRON_OK)
         return status;
-    status = build_entry(store, plan, &job.job.entry, err);
+    status = build_entry(store, plan, &job.entry, err);
     if (status == IRON_OK)
         status = run_job(store, &job, err);
     if (status == IRON_OK && !job.is_done)
@@ -849,16 +845,16 @@ iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
             iron__fail(err, IRON_E_STATE, 0,
                        "an engine named %s exists; choose another name, or delete it", plan->name);
     if (status == IRON_OK) {
-        *out = job.job.entry;
+        *out = job.entry;
     } else {
-        iron__store_engine_release(job.job.entry);
+        iron__store_engine_release(job.entry);
         unreserve_engine(store, plan->nodes);
     }
     return status;
 }
 
 iron_status iron__store_delete(iron__store *store, iron__store_engine *entry, iron_error *err) {
-    engine_job job = {.job = {.run = run_delete, .publish = publish_delete, .entry = entry}};
+    writer_job job = {.run = run_delete, .publish = publish_delete, .entry = entry};
 
     IRON_TRY(check_writable(store, err));
     IRON_TRY(run_job(store, &job, err));
