@@ -61,28 +61,22 @@ iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
     return kept;
 }
 
-/* A failed write, one that was refused since the server is stopping, or something else. */
-static void io_failure(iron__request *req, const iron_error *err) {
+void iron__route_failure(iron__request *req, const iron_error *err) {
     iron_error why = {0};
 
-    if (iron__store_failure(req->server->store, &why) != IRON_OK) {
-        iron__response_problem(
-            req, "read-only",
-            "It was not acknowledged. The operator must repair the data directory "
-            "and restart the server; then check whether it was done.",
-            "%s", why.text);
-    } else if (atomic_load(&req->server->is_stopping)) {
-        iron__response_problem(req, "stopping", "Try again when the server is back.",
-                               "the server is stopping");
-    } else {
-        iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
-    }
-}
-
-void iron__route_failure(iron__request *req, const iron_error *err) {
     switch (err->status) {
-    case IRON_E_IO:
-        io_failure(req, err);
+    case IRON_E_IO: /* a failed write, one that was refused at the stop, or something else */
+        if (iron__store_failure(req->server->store, &why) != IRON_OK)
+            iron__response_problem(
+                req, "read-only",
+                "It was not acknowledged. The operator must repair the data directory "
+                "and restart the server; then check whether it was done.",
+                "%s", why.text);
+        else if (atomic_load(&req->server->is_stopping))
+            iron__response_problem(req, "stopping", "Try again when the server is back.",
+                                   "the server is stopping");
+        else
+            iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
         break;
     case IRON_E_FORMAT:
         iron__response_problem(
