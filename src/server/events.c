@@ -219,21 +219,18 @@ static void list_deinit(engine_list *l) {
 }
 
 static bool list_make_room(engine_list *l, size_t count) {
-    list_row *rows = calloc(count, sizeof *rows), *next = calloc(count, sizeof *next);
-    iron__engine_stamp *glimpses = calloc(count, sizeof *glimpses);
+    list_row *rows = realloc(l->rows, count * sizeof *rows);
+    list_row *next = realloc(l->next, count * sizeof *next);
+    iron__engine_stamp *glimpses = realloc(l->glimpses, count * sizeof *glimpses);
 
-    if (!rows || !next || !glimpses) {
-        free(rows);
-        free(next);
-        free(glimpses);
+    if (rows)
+        l->rows = rows;
+    if (next)
+        l->next = next;
+    if (glimpses)
+        l->glimpses = glimpses;
+    if (!rows || !next || !glimpses)
         return false;
-    }
-    if (l->count > 0)
-        memcpy(rows, l->rows, l->count * sizeof *rows);
-    list_deinit(l);
-    l->rows = rows;
-    l->next = next;
-    l->glimpses = glimpses;
     l->room = count;
     return true;
 }

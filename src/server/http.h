@@ -133,7 +133,8 @@ typedef struct iron__response {
     void *bytes;
     size_t count;
     struct {
-        char *name, *value;
+        const char *name; /* borrowed */
+        char *value;
     } headers[IRON_RESPONSE_HEADERS_MAX];
     uint32_t header_count;
     iron__stream_read read;
@@ -213,7 +214,7 @@ iron_status iron__request_read_json(iron__request *req,
 
 /* Responses: exactly one of these for each request. */
 
-/* Adds a header field; before the response is given. */
+/* Adds a header field, whose name must stay; before the response is given. */
 void iron__response_header(iron__request *req, const char *name, const char *value);
 /* A JSON object: write its members with the writer, then finish. */
 iron_json_writer *iron__response_json(iron__request *req);

@@ -922,10 +922,8 @@ static void free_response(iron__response *response) {
         free(response->bytes);
     if (response->kind == IRON_RESPONSE_STREAM)
         response->done(response->context);
-    for (uint32_t k = 0; k < response->header_count; k++) {
-        free(response->headers[k].name);
+    for (uint32_t k = 0; k < response->header_count; k++)
         free(response->headers[k].value);
-    }
 }
 
 /* The request is over, however it ended. */

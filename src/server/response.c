@@ -85,17 +85,16 @@ static bool give(iron__request *req, iron__response_kind kind, unsigned status, 
 
 void iron__response_header(iron__request *req, const char *name, const char *value) {
     iron__response *response = &req->response;
-    char *a = strdup(name), *b = strdup(value);
+    char *copy = strdup(value);
 
-    if (!a || !b || response->header_count == IRON_RESPONSE_HEADERS_MAX) {
+    if (!copy || response->header_count == IRON_RESPONSE_HEADERS_MAX) {
         iron__note(req->server->log, "request %016llx: no room for the header %s",
                    (unsigned long long)req->id, name);
-        free(a);
-        free(b);
+        free(copy);
         return;
     }
-    response->headers[response->header_count].name = a;
-    response->headers[response->header_count++].value = b;
+    response->headers[response->header_count].name = name;
+    response->headers[response->header_count++].value = copy;
 }
 
 void iron__response_bytes(iron__request *req, iron__response_kind kind, unsigned status,
