@@ -171,14 +171,12 @@ typedef struct response {
     char reason[200]; /* without an engine: why, in one line */
 } response;
 
-/* Exactly `digits` digits 0-9a-f. */
-static bool read_hex(const iron__json *value, size_t digits, uint64_t *out) {
+/* A text of exactly `digits` digits 0-9a-f, or NULL. */
+static const char *get_hex(const iron__json *value, size_t digits) {
     const char *text = iron__json_get_text(value);
+    bool is_hex = text && strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
 
-    if (!text || strlen(text) != digits || strspn(text, "0123456789abcdef") != digits)
-        return false;
-    *out = strtoull(text, NULL, 16);
-    return true;
+    return is_hex ? text : NULL;
 }
 
 /* A decimal number below 2^64, as a string. */
@@ -192,28 +190,22 @@ static bool read_decimal(const iron__json *value, uint64_t *out) {
     return errno == 0;
 }
 
-static bool read_seal(const iron__json *value, char seal[33]) {
-    const char *text = iron__json_get_text(value);
-
-    if (!text || strlen(text) != 32 || strspn(text, "0123456789abcdef") != 32)
-        return false;
-    memcpy(seal, text, 33);
-    return true;
-}
-
 static bool read_engine(const iron__json *root, engine_state *e) {
     const iron__json *batch = iron__json_member(root, "batch");
-    uint64_t xors = 0;
+    const char *xors = get_hex(iron__json_member(root, "xor"), 8);
+    const char *state = get_hex(iron__json_member(root, "state"), 16);
+    const char *seal = get_hex(iron__json_member(root, "seal"), 32);
     double number = 0;
     bool is_complete =
         iron__json_get_whole(iron__json_member(root, "tokens"), JSON_WHOLE_MAX, &e->tokens) &&
         iron__json_get_whole(iron__json_member(root, "batches"), JSON_WHOLE_MAX, &e->batches) &&
-        read_hex(iron__json_member(root, "xor"), 8, &xors) &&
-        read_decimal(iron__json_member(root, "sum"), &e->sum) &&
-        read_hex(iron__json_member(root, "state"), 16, &e->state) &&
-        read_seal(iron__json_member(root, "seal"), e->seal);
+        read_decimal(iron__json_member(root, "sum"), &e->sum) && xors && state && seal;
 
-    e->xors = (uint32_t)xors;
+    if (is_complete) {
+        e->xors = (uint32_t)strtoul(xors, NULL, 16);
+        e->state = strtoull(state, NULL, 16);
+        memcpy(e->seal, seal, sizeof e->seal);
+    }
     /* a batch above what is exact in JSON is longer than any file, too */
     if (!iron__json_get_whole(batch, JSON_WHOLE_MAX, &e->batch))
         e->batch = iron__json_get_number(batch, &number) && number > (double)JSON_WHOLE_MAX

@@ -229,61 +229,16 @@ static iron_status read_number(reader *r, iron__json *out, iron_error *err) {
 
 static iron_status read_value(reader *r, iron__json *out, iron_error *err);
 
-static void push(reader *r, const iron__json *value) {
-    assert(r->open > r->finished);
-    *--r->open = *value;
-}
-
-/* Closes a bracket: moves its values, the last `count` on the stack, to the finished ones. */
-static void finish(reader *r, iron__json *out, iron__json_kind kind, size_t count) {
-    memmove(r->finished, r->open, count * sizeof *r->finished);
-    *out = (iron__json){.kind = kind, .count = (uint32_t)count, .items = r->finished};
-    r->finished += count;
-    r->open += count;
-    r->depth--;
-}
-
-/* Reads an opening bracket, and the closing one if it follows directly: then *is_open is false. */
-static iron_status read_opening(reader *r, char close, bool *is_open, iron_error *err) {
-    if (++r->depth > IRON_JSON_DEPTH_MAX)
-        return fail_at(r, err, "nesting is deeper than 64 levels");
-    r->at++;
+/* A member's name and its colon. */
+static iron_status read_name(reader *r, iron__json *name, iron_error *err) {
     skip_blanks(r);
-    *is_open = r->at == r->end || *r->at != close;
-    if (!*is_open)
-        r->at++;
-    return IRON_OK;
-}
-
-/* Reads the comma between two values, or the closing bracket: then *is_open is false. */
-static iron_status read_separator(reader *r, char close, bool *is_open, iron_error *err) {
+    if (r->at == r->end || *r->at != '"')
+        return fail_at(r, err, "expected a member's name in quotes");
+    IRON_TRY(read_string(r, name, err));
     skip_blanks(r);
-    *is_open = r->at < r->end && *r->at == ',';
-    if (!*is_open && (r->at == r->end || *r->at != close))
-        return fail_at(r, err, close == ']' ? "expected ',' or ']'" : "expected ',' or '}'");
+    if (r->at == r->end || *r->at != ':')
+        return fail_at(r, err, "expected ':'");
     r->at++;
-    return IRON_OK;
-}
-
-static iron_status read_array(reader *r, iron__json *out, iron_error *err) {
-    bool is_open = false;
-    size_t count = 0;
-
-    IRON_TRY(read_opening(r, ']', &is_open, err));
-    for (; is_open; count++) {
-        iron__json value;
-
-        IRON_TRY(read_value(r, &value, err));
-        push(r, &value);
-        IRON_TRY(read_separator(r, ']', &is_open, err));
-    }
-    for (size_t k = 0; k < count / 2; k++) { /* the stack grows down, so the values are reversed */
-        iron__json value = r->open[k];
-
-        r->open[k] = r->open[count - 1 - k];
-        r->open[count - 1 - k] = value;
-    }
-    finish(r, out, IRON_JSON_ARRAY, count);
     return IRON_OK;
 }
 
@@ -291,34 +246,65 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const iron__json *)a)->name, ((const iron__json *)b)->name);
 }
 
-static iron_status read_object(reader *r, iron__json *out, iron_error *err) {
-    bool is_open = false;
-    size_t count = 0;
-
-    IRON_TRY(read_opening(r, '}', &is_open, err));
-    for (; is_open; count++) {
-        iron__json name, member;
-
-        skip_blanks(r);
-        if (r->at == r->end || *r->at != '"')
-            return fail_at(r, err, "expected a member's name in quotes");
-        IRON_TRY(read_string(r, &name, err));
-        skip_blanks(r);
-        if (r->at == r->end || *r->at != ':')
-            return fail_at(r, err, "expected ':'");
-        r->at++;
-        IRON_TRY(read_value(r, &member, err));
-        member.name = name.text;
-        push(r, &member);
-        IRON_TRY(read_separator(r, '}', &is_open, err));
-    }
+/* Sorts the last `count` values on the stack by name. */
+static iron_status sort_members(reader *r, size_t count, iron_error *err) {
     qsort(r->open, count, sizeof *r->open, by_name);
     for (size_t k = 1; k < count; k++)
         if (by_name(&r->open[k - 1], &r->open[k]) == 0) {
             r->at--; /* the error points at the closing bracket */
             return fail_at(r, err, "two members of this object have the same name");
         }
-    finish(r, out, IRON_JSON_OBJECT, count);
+    return IRON_OK;
+}
+
+/* The stack grows down, so the last `count` values on it are reversed. */
+static void reverse_values(reader *r, size_t count) {
+    for (size_t k = 0; k < count / 2; k++) {
+        iron__json value = r->open[k];
+
+        r->open[k] = r->open[count - 1 - k];
+        r->open[count - 1 - k] = value;
+    }
+}
+
+/* Reads an array or an object, from the opening bracket to behind the closing one. */
+static iron_status read_container(reader *r, iron__json_kind kind, iron__json *out,
+                                  iron_error *err) {
+    bool is_object = kind == IRON_JSON_OBJECT, is_open;
+    char close = is_object ? '}' : ']';
+    size_t count = 0;
+
+    if (++r->depth > IRON_JSON_DEPTH_MAX)
+        return fail_at(r, err, "nesting is deeper than 64 levels");
+    r->at++;
+    skip_blanks(r);
+    is_open = r->at == r->end || *r->at != close;
+    r->at += !is_open;
+    for (; is_open; count++) {
+        iron__json name = {.text = NULL}, value;
+
+        if (is_object)
+            IRON_TRY(read_name(r, &name, err));
+        IRON_TRY(read_value(r, &value, err));
+        value.name = name.text;
+        assert(r->open > r->finished);
+        *--r->open = value;
+        skip_blanks(r);
+        is_open = r->at < r->end && *r->at == ',';
+        if (!is_open && (r->at == r->end || *r->at != close))
+            return fail_at(r, err, is_object ? "expected ',' or '}'" : "expected ',' or ']'");
+        r->at++;
+    }
+    if (is_object)
+        IRON_TRY(sort_members(r, count, err));
+    else
+        reverse_values(r, count);
+    /* its values move from the stack to the finished ones */
+    memmove(r->finished, r->open, count * sizeof *r->finished);
+    *out = (iron__json){.kind = kind, .count = (uint32_t)count, .items = r->finished};
+    r->finished += count;
+    r->open += count;
+    r->depth--;
     return IRON_OK;
 }
 
@@ -337,9 +323,9 @@ static iron_status read_value(reader *r, iron__json *out, iron_error *err) {
     skip_blanks(r);
     switch (r->at < r->end ? *r->at : '\0') {
     case '{':
-        return read_object(r, out, err);
+        return read_container(r, IRON_JSON_OBJECT, out, err);
     case '[':
-        return read_array(r, out, err);
+        return read_container(r, IRON_JSON_ARRAY, out, err);
     case '"':
         return read_string(r, out, err);
     case 't':
@@ -413,20 +399,11 @@ void iron__json_destroy(const iron_allocator *allocator, const iron__json *root)
 }
 
 const iron__json *iron__json_member(const iron__json *object, const char *name) {
-    size_t low = 0, high = object && object->kind == IRON_JSON_OBJECT ? object->count : 0;
+    const iron__json wanted = {.name = name};
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(name, object->items[middle].name);
-
-        if (order == 0)
-            return &object->items[middle];
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    if (!object || object->kind != IRON_JSON_OBJECT)
+        return NULL;
+    return bsearch(&wanted, object->items, object->count, sizeof wanted, by_name);
 }
 
 size_t iron__json_length(const iron__json *array) {

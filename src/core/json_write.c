@@ -149,10 +149,7 @@ void iron_json_bool(iron_json_writer *j, const char *name, bool value) {
     fputs(value ? "true" : "false", j->to);
 }
 
-void iron_json_null(iron_json_writer *j, const char *name) {
-    begin(j, name);
-    fputs("null", j->to);
-}
+void iron_json_null(iron_json_writer *j, const char *name) { iron_json_text(j, name, NULL); }
 
 void iron_json_hex(iron_json_writer *j, const char *name, uint64_t value, int digits) {
     begin(j, name);

@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,25 +94,21 @@ static uint64_t address_key(const struct sockaddr *address) {
 
         key = UINT64_C(0xFFFF) << 32 | ntohl(v4->sin_addr.s_addr);
     } else if (address->sa_family == AF_INET6) {
-        const unsigned char *bytes =
-            ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr.s6_addr;
-        static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-        bool is_v4 = memcmp(bytes, mapped, sizeof mapped) == 0;
+        const struct in6_addr *v6 =
+            &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+        bool is_v4 = IN6_IS_ADDR_V4MAPPED(v6);
 
         key = is_v4 ? 0xFFFF : 0;
         for (int k = is_v4 ? 12 : 0; k < (is_v4 ? 16 : 8); k++)
-            key = key << 8 | bytes[k];
+            key = key << 8 | v6->s6_addr[k];
     }
     return key;
 }
 
 /* The link to the entry of a key: the last link of its chain if it has none. */
 static uint32_t *find_link(limits *l, uint64_t key) {
-    uint64_t x = (key ^ l->seed) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t *link;
+    uint32_t *link = &l->chains[iron__mix64(key ^ l->seed) & l->mask];
 
-    x = (x ^ x >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    link = &l->chains[(uint32_t)(x >> 32) & l->mask];
     while (*link != NO_ENTRY && l->entries[*link].key != key)
         link = &l->entries[*link].next;
     return link;
@@ -235,18 +232,15 @@ static void hang_up(iron__acceptor *a, pending *p) {
  * connection stays in handed_over until libmicrohttpd reports its start. One whose descriptor is no
  * longer that socket was lost, and is released. */
 
-static bool is_lost(const pending *p) {
-    struct stat now;
-
-    return fstat(p->fd, &now) != 0 || now.st_dev != p->device || now.st_ino != p->inode;
-}
-
 /* Releases lost connections; those with descriptor `fd` (-1: none) too, since it was reused. */
 static void release_lost(iron__acceptor *a, int fd) {
+    struct stat now;
+
     pthread_mutex_lock(&a->mutex);
     for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
         next = p->next;
-        if (p->fd != fd && !is_lost(p))
+        if (p->fd != fd && fstat(p->fd, &now) == 0 && now.st_dev == p->device &&
+            now.st_ino == p->inode)
             continue;
         unlink_pending(p);
         limits_remove(&a->limits, address_of(p));
@@ -793,10 +787,7 @@ static void *run_timeouts(void *context) {
 
         for (iron__connection *c = t->list.next; c != &t->list; c = c->next)
             check_timeout(t->server, c, now);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (long)t->server->tick_ms * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        until = iron__deadline_after(t->server->tick_ms * NS_PER_MS);
         if (t->list.next == &t->list)
             pthread_cond_wait(&t->wake, &t->mutex);
         else
@@ -820,7 +811,7 @@ static iron_status timeouts_start(iron_server *server, iron_error *err) {
     t->server = server;
     t->list.next = t->list.prev = &t->list;
     pthread_mutex_init(&t->mutex, NULL);
-    iron__cond_init(&t->wake);
+    iron__condition_init(&t->wake);
     number = pthread_create(&t->thread, NULL, run_timeouts, t);
     if (number != 0) {
         timeouts_destroy(t);

@@ -30,9 +30,11 @@ typedef struct event_stream {
     iron_server *server;
     /* Waits a while for news, then writes the events that are due, if any. */
     void (*fill)(struct event_stream *s);
-    void (*destroy)(struct event_stream *s);
-    bool is_over;      /* what was written is the last */
-    bool is_truncated; /* there was no memory for all of it */
+    void (*deinit)(struct event_stream *s); /* frees what the route has added; may be NULL */
+    iron__store_engine *kept;               /* whose changes are sent; NULL: none */
+    uint64_t version;                       /* of it, that was sent; 0: none */
+    bool is_over;                           /* what was written is the last */
+    bool is_truncated;                      /* there was no memory for all of it */
     char *text;
     size_t bytes, sent, room;
     uint64_t written_ns; /* when anything was written last */
@@ -120,17 +122,32 @@ static ssize_t stream_read(void *stream, char *room, size_t bytes) {
 static void stream_done(void *stream) {
     event_stream *s = stream;
 
-    s->destroy(s);
+    if (s->deinit)
+        s->deinit(s);
+    free(s->text);
+    iron__store_engine_release(s->kept);
+    free(s);
+}
+
+/* A stream of so many bytes, which takes `kept`. NULL: no memory, and the response is given. */
+static void *stream_create(iron__request *req, size_t bytes, void (*fill)(event_stream *s),
+                           iron__store_engine *kept) {
+    event_stream *s = calloc(1, bytes);
+
+    if (!s) {
+        iron__store_engine_release(kept);
+        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: an event stream"});
+        return NULL;
+    }
+    s->server = req->server;
+    s->fill = fill;
+    s->kept = kept;
+    return s;
 }
 
 /* Responds with the stream, which it takes. */
 static void respond(iron__request *req, event_stream *s) {
-    s->server = req->server;
     iron__response_stream(req, 200, "text/event-stream", stream_read, stream_done, s);
-}
-
-static void respond_no_memory(iron__request *req) {
-    iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: an event stream"});
 }
 
 /* GET /v1/engines/{name}/events: one event for each change of an engine, at most 60 per second; of
@@ -138,8 +155,6 @@ static void respond_no_memory(iron__request *req) {
 
 typedef struct engine_events {
     event_stream stream; /* first */
-    iron__store_engine *kept;
-    uint64_t version; /* that was sent; 0: none */
     uint64_t sent_ns;
 } engine_events;
 
@@ -147,41 +162,25 @@ static void engine_fill(event_stream *s) {
     engine_events *e = (engine_events *)s;
     iron__store_engine_view view;
 
-    if (e->version && iron__store_engine_wait(e->kept, e->version, WAIT_MS))
+    if (s->version && iron__store_engine_wait(s->kept, s->version, WAIT_MS))
         sleep_until(e->sent_ns, ENGINE_NS);
-    iron__store_engine_get_view(e->kept, &view, NULL);
+    iron__store_engine_get_view(s->kept, &view, NULL);
     if (view.is_deleted) {
         write_deleted_event(s, view.plan.name);
         s->is_over = true;
-    } else if (view.version != e->version) {
+    } else if (view.version != s->version) {
         write_engine_event(s, &view);
-        e->version = view.version;
+        s->version = view.version;
         e->sent_ns = iron__clock_ns();
     }
 }
 
-static void engine_destroy(event_stream *s) {
-    engine_events *e = (engine_events *)s;
-
-    free(s->text);
-    iron__store_engine_release(e->kept);
-    free(e);
-}
-
 static void get_engine_events(iron__request *req) {
     iron__store_engine *kept = iron__route_engine(req, req->variable);
-    engine_events *e;
+    event_stream *s = kept ? stream_create(req, sizeof(engine_events), engine_fill, kept) : NULL;
 
-    if (!kept)
-        return;
-    e = calloc(1, sizeof *e);
-    if (!e) {
-        iron__store_engine_release(kept);
-        respond_no_memory(req);
-        return;
-    }
-    *e = (engine_events){.stream = {.fill = engine_fill, .destroy = engine_destroy}, .kept = kept};
-    respond(req, &e->stream);
+    if (s)
+        respond(req, s);
 }
 
 const iron__route iron__route_engine_events = {
@@ -220,21 +219,18 @@ static void list_deinit(engine_list *l) {
 }
 
 static bool list_make_room(engine_list *l, size_t count) {
-    list_row *rows = calloc(count, sizeof *rows), *next = calloc(count, sizeof *next);
-    iron__engine_stamp *glimpses = calloc(count, sizeof *glimpses);
+    list_row *rows = realloc(l->rows, count * sizeof *rows);
+    list_row *next = realloc(l->next, count * sizeof *next);
+    iron__engine_stamp *glimpses = realloc(l->glimpses, count * sizeof *glimpses);
 
-    if (!rows || !next || !glimpses) {
-        free(rows);
-        free(next);
-        free(glimpses);
+    if (rows)
+        l->rows = rows;
+    if (next)
+        l->next = next;
+    if (glimpses)
+        l->glimpses = glimpses;
+    if (!rows || !next || !glimpses)
         return false;
-    }
-    if (l->count > 0)
-        memcpy(rows, l->rows, l->count * sizeof *rows);
-    list_deinit(l);
-    l->rows = rows;
-    l->next = next;
-    l->glimpses = glimpses;
     l->room = count;
     return true;
 }
@@ -339,9 +335,7 @@ typedef struct all_events {
     uint64_t seen;              /* news */
     uint64_t woken_ns, list_ns; /* when there was news, and when the list was read, last */
     bool is_list_due;
-    char focus[IRON_ENGINE_NAME_MAX + 1]; /* "": none */
-    iron__store_engine *kept;             /* the engine in focus; NULL: it does not exist */
-    uint64_t version;                     /* of it, that was sent; 0: none */
+    char focus[IRON_ENGINE_NAME_MAX + 1]; /* the name of stream.kept, which may be gone; "": none */
 } all_events;
 
 /* When the list is read next, whether there is news or not. */
@@ -369,23 +363,23 @@ static void wait_for_news(all_events *a) {
 
 /* A deleted engine stays in the store's list for a short time: its end is sent only if it was sent
  * itself. A later engine with the same name gets the focus too. */
-static void write_focus(all_events *a) {
+static void write_focus(event_stream *s, const char *name) {
     iron__store_engine_view view;
 
-    if (!a->kept)
-        a->kept = iron__store_find(a->stream.server->store, a->focus);
-    if (!a->kept)
+    if (!s->kept)
+        s->kept = iron__store_find(s->server->store, name);
+    if (!s->kept)
         return;
-    iron__store_engine_get_view(a->kept, &view, NULL);
+    iron__store_engine_get_view(s->kept, &view, NULL);
     if (view.is_deleted) {
-        if (a->version)
-            write_deleted_event(&a->stream, a->focus);
-        iron__store_engine_release(a->kept);
-        a->kept = NULL;
-        a->version = 0;
-    } else if (view.version != a->version) {
-        write_engine_event(&a->stream, &view);
-        a->version = view.version;
+        if (s->version)
+            write_deleted_event(s, name);
+        iron__store_engine_release(s->kept);
+        s->kept = NULL;
+        s->version = 0;
+    } else if (view.version != s->version) {
+        write_engine_event(s, &view);
+        s->version = view.version;
     }
 }
 
@@ -400,19 +394,12 @@ static void all_fill(event_stream *s) {
         write_list_event(&a->list, s);
     }
     if (a->focus[0])
-        write_focus(a);
+        write_focus(s, a->focus);
     if (s->bytes > 0)
         a->woken_ns = iron__clock_ns();
 }
 
-static void all_destroy(event_stream *s) {
-    all_events *a = (all_events *)s;
-
-    free(s->text);
-    list_deinit(&a->list);
-    iron__store_engine_release(a->kept);
-    free(a);
-}
+static void all_deinit(event_stream *s) { list_deinit(&((all_events *)s)->list); }
 
 static void get_all_events(iron__request *req) {
     const char *focus = iron__request_query(req, "engine");
@@ -421,14 +408,10 @@ static void get_all_events(iron__request *req) {
 
     if (focus && !kept)
         return;
-    a = calloc(1, sizeof *a);
-    if (!a) {
-        iron__store_engine_release(kept);
-        respond_no_memory(req);
+    a = stream_create(req, sizeof *a, all_fill, kept);
+    if (!a)
         return;
-    }
-    a->stream = (event_stream){.fill = all_fill, .destroy = all_destroy};
-    a->kept = kept;
+    a->stream.deinit = all_deinit;
     snprintf(a->focus, sizeof a->focus, "%s", focus ? focus : "");
     respond(req, &a->stream);
 }

@@ -133,7 +133,8 @@ typedef struct iron__response {
     void *bytes;
     size_t count;
     struct {
-        char *name, *value;
+        const char *name; /* borrowed */
+        char *value;
     } headers[IRON_RESPONSE_HEADERS_MAX];
     uint32_t header_count;
     iron__stream_read read;
@@ -213,9 +214,9 @@ iron_status iron__request_read_json(iron__request *req,
 
 /* Responses: exactly one of these for each request. */
 
-/* Adds a header field; before the response is given. */
+/* Adds a header field, whose name must stay; before the response is given. */
 void iron__response_header(iron__request *req, const char *name, const char *value);
-/* JSON: write the document with the writer, then finish. */
+/* A JSON object: write its members with the writer, then finish. */
 iron_json_writer *iron__response_json(iron__request *req);
 void iron__response_json_end(iron__request *req, unsigned status);
 /* Takes malloc'ed bytes (IRON_RESPONSE_OWNED), or borrows some that live as long as the server
@@ -258,5 +259,7 @@ unsigned iron__accept_weight(const char *accept, const char *type);
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum);
 /* All members of an engine, inside an object that the caller opens and closes. */
 void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view);
+/* The views of all engines, by name, malloc'ed. NULL: no memory. */
+iron__store_engine_view *iron__route_views(iron_server *server, size_t *count);
 
 #endif

@@ -16,13 +16,13 @@
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/thread_pool.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -201,18 +201,6 @@ static void destroy(iron__log *log) {
     free(log);
 }
 
-/* Signals go to the threads that wait for them; SIGPIPE becomes an error of write. */
-static int start_thread(iron__log *log) {
-    sigset_t all, before;
-    int number;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    number = pthread_create(&log->thread, NULL, run, log);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return number;
-}
-
 iron_status iron__log_open(const iron__log_options *options, iron__log **out, iron_error *err) {
     iron__log *log = calloc(1, sizeof *log);
     int number;
@@ -224,11 +212,12 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     log->options.close_ms = options->close_ms ? options->close_ms : CLOSE_MS;
     log->second = -1;
     pthread_mutex_init(&log->mutex, NULL);
-    iron__cond_init(&log->wake);
-    iron__cond_init(&log->end);
+    iron__condition_init(&log->wake);
+    iron__condition_init(&log->end);
     log->filled = malloc(log->options.room);
     log->written = malloc(log->options.room);
-    number = log->filled && log->written ? start_thread(log) : ENOMEM;
+    /* with all signals blocked, SIGPIPE becomes an error of write */
+    number = log->filled && log->written ? iron__thread_start(&log->thread, run, log) : ENOMEM;
     if (number != 0) {
         destroy(log);
         return iron__fail(err, IRON_E_NOMEM, number, "cannot start the log: %s", strerror(number));
@@ -239,11 +228,10 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
 
 /* Has the thread ended within its time and a little more? */
 static bool wait_for_end(iron__log *log) {
-    struct timespec until;
+    struct timespec until =
+        iron__deadline_after((log->options.close_ms / 1000 + 2) * UINT64_C(1000000000));
     bool is_over;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(log->options.close_ms / 1000 + 2);
     pthread_mutex_lock(&log->mutex);
     log->is_closing = true;
     log->closing_ns = iron__clock_ns();

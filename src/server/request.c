@@ -469,11 +469,6 @@ static iron__http_error check_origin(const iron_server *server, const iron__head
  * The time of a comparison depends neither on how much of a guess is right nor on the token's
  * length. */
 
-static void write_ticket(const unsigned char *bytes, char text[TICKET_TEXT]) {
-    for (size_t k = 0; k < IRON_TICKET_BYTES; k++)
-        snprintf(text + 2 * k, 3, "%02x", bytes[k]);
-}
-
 static bool read_ticket(const char *text, unsigned char bytes[IRON_TICKET_BYTES]) {
     static const char digits[] = "0123456789abcdef";
 
@@ -497,7 +492,8 @@ static bool ticket_issue(iron__tickets *tickets, uint64_t now_ns, char text[TICK
 
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
-    write_ticket(bytes, text);
+    for (size_t k = 0; k < sizeof bytes; k++)
+        snprintf(text + 2 * k, 3, "%02x", bytes[k]);
     pthread_mutex_lock(&tickets->lock);
     for (size_t k = 1; k < IRON_TICKETS_MAX; k++)
         if (tickets->all[k].ends_ns < tickets->all[first].ends_ns)
@@ -594,10 +590,8 @@ static void create_ticket(iron__request *req) {
         return;
     }
     j = iron__response_json(req);
-    iron_json_open(j, NULL, '{');
     iron_json_text(j, "ticket", text);
     iron_json_number(j, "seconds", IRON_TICKET_SECONDS);
-    iron_json_close(j, '}');
     iron__response_json_end(req, 201);
 }
 
@@ -928,10 +922,8 @@ static void free_response(iron__response *response) {
         free(response->bytes);
     if (response->kind == IRON_RESPONSE_STREAM)
         response->done(response->context);
-    for (uint32_t k = 0; k < response->header_count; k++) {
-        free(response->headers[k].name);
+    for (uint32_t k = 0; k < response->header_count; k++)
         free(response->headers[k].value);
-    }
 }
 
 /* The request is over, however it ended. */

@@ -85,17 +85,16 @@ static bool give(iron__request *req, iron__response_kind kind, unsigned status, 
 
 void iron__response_header(iron__request *req, const char *name, const char *value) {
     iron__response *response = &req->response;
-    char *a = strdup(name), *b = strdup(value);
+    char *copy = strdup(value);
 
-    if (!a || !b || response->header_count == IRON_RESPONSE_HEADERS_MAX) {
+    if (!copy || response->header_count == IRON_RESPONSE_HEADERS_MAX) {
         iron__note(req->server->log, "request %016llx: no room for the header %s",
                    (unsigned long long)req->id, name);
-        free(a);
-        free(b);
+        free(copy);
         return;
     }
-    response->headers[response->header_count].name = a;
-    response->headers[response->header_count++].value = b;
+    response->headers[response->header_count].name = name;
+    response->headers[response->header_count++].value = copy;
 }
 
 void iron__response_bytes(iron__request *req, iron__response_kind kind, unsigned status,
@@ -131,6 +130,7 @@ iron_json_writer *iron__response_json(iron__request *req) {
 
     /* Without memory the document is discarded, and finish_json responds with 500. */
     response->json = (iron_json_writer){.to = to ? to : req->server->null_file};
+    iron_json_open(&response->json, NULL, '{');
     return &response->json;
 }
 
@@ -144,6 +144,7 @@ static void finish_json(iron__request *req, unsigned status, const char *type,
     iron__response *response = &req->response;
     bool is_whole = response->json.to != req->server->null_file;
 
+    iron_json_close(&response->json, '}');
     iron_json_end(&response->json);
     if (is_whole)
         is_whole = iron__close_whole(response->json.to);
@@ -174,12 +175,11 @@ static const char *retry_after(const char *kind) {
     return strcmp(kind, "busy") == 0 || strcmp(kind, "too-many-connections") == 0 ? "1" : NULL;
 }
 
-/* The members that all problems have; the caller closes the object. help may be NULL. */
+/* The members that all problems have. help may be NULL. */
 static void write_problem(iron_json_writer *json, const iron__http_problem *problem,
                           const char *help, const char *detail, uint64_t id) {
     char text[80];
 
-    iron_json_open(json, NULL, '{');
     snprintf(text, sizeof text, "urn:iron:problem:%s", problem->kind);
     iron_json_text(json, "type", text);
     iron_json_text(json, "title", problem->title);
@@ -212,7 +212,6 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
     write_problem(json, problem, help, text, req->id);
     if (req->problem_member)
         iron_json_number(json, req->problem_member, req->problem_number);
-    iron_json_close(json, '}');
     finish_json(req, problem->status, PROBLEM_JSON, problem);
 }
 
@@ -253,6 +252,7 @@ size_t iron__raw_problem(iron_server *server, const iron__http_error *error, uin
     count_response(server, problem->status, problem);
     if (!json.to)
         return 0;
+    iron_json_open(&json, NULL, '{');
     write_problem(&json, problem, error->help, error->detail, id);
     iron_json_close(&json, '}');
     iron_json_end(&json);

@@ -190,39 +190,30 @@ static void respond_engine(iron__request *req, iron__store_engine *kept, unsigne
     iron__store_engine_view view;
 
     iron__store_engine_get_view(kept, &view, NULL);
-    iron_json_open(j, NULL, '{');
     iron__write_engine(j, &view);
-    iron_json_close(j, '}');
     iron__response_json_end(req, status);
 }
 
 static void list_engines(iron__request *req) {
-    size_t room = req->server->options.max_engines, count;
-    iron__store_engine **engines = calloc(room + 1, sizeof(iron__store_engine *));
+    size_t count;
+    iron__store_engine_view *views = iron__route_views(req->server, &count);
     iron_json_writer *j;
 
-    if (!engines) {
+    if (!views) {
         iron__route_failure(req,
                             &(iron_error){IRON_E_NOMEM, 0, "out of memory: a list of engines"});
         return;
     }
-    count = iron__store_list(req->server->store, engines, room);
     j = iron__response_json(req);
-    iron_json_open(j, NULL, '{');
     iron_json_open(j, "engines", '[');
-    for (size_t k = 0; k < count && k < room; k++) {
-        iron__store_engine_view view;
-
-        iron__store_engine_get_view(engines[k], &view, NULL);
+    for (size_t k = 0; k < count; k++) {
         iron_json_open(j, NULL, '{');
-        iron__write_engine(j, &view);
+        iron__write_engine(j, &views[k]);
         iron_json_close(j, '}');
-        iron__store_engine_release(engines[k]);
     }
     iron_json_close(j, ']');
-    iron_json_close(j, '}');
     iron__response_json_end(req, 200);
-    free((void *)engines);
+    free(views);
 }
 
 static void refuse_plan(iron__request *req, const char *kind, const iron_error *err) {
@@ -322,14 +313,12 @@ static void respond_page(iron__request *req, const iron__batch_row *rows, size_t
     iron_json_writer *j = iron__response_json(req);
     uint64_t next = since + count;
 
-    iron_json_open(j, NULL, '{');
     iron_json_open(j, "batches", '[');
     for (size_t k = 0; k < count; k++)
         write_row(j, &rows[k]);
     iron_json_close(j, ']');
     iron_json_number(j, "next", next);
     iron_json_number(j, "total", total > next || count == 0 ? total : next);
-    iron_json_close(j, '}');
     iron__response_json_end(req, 200);
 }
 

@@ -18,24 +18,20 @@ typedef struct feed_state {
 
 static void respond_fed(iron__request *req, const iron__feed_answer *fed, bool is_repeated) {
     iron_json_writer *j;
-    char state[17];
 
-    snprintf(state, sizeof state, "%016" PRIx64, fed->state);
     if (is_repeated)
         iron__response_header(req, "Idempotency-Replayed", "true");
     j = iron__response_json(req);
-    iron_json_open(j, NULL, '{');
     iron_json_number(j, "tokens", fed->tokens);
     iron_json_number(j, "batches", fed->batches);
     iron__write_sums(j, fed->xors, fed->sum);
-    iron_json_text(j, "state", state);
+    iron_json_hex(j, "state", fed->state, 16);
     iron_json_text(j, "seal", fed->seal);
     iron_json_open(j, "fed", '{');
     iron_json_number(j, "tokens", fed->fed_tokens);
     iron_json_number(j, "batches", fed->fed_batches);
     iron_json_close(j, '}');
     iron_json_bool(j, "repeated", is_repeated);
-    iron_json_close(j, '}');
     iron__response_json_end(req, 200);
 }
 

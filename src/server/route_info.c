@@ -130,7 +130,6 @@ static void get_info(iron__request *req) {
     struct statvfs disk;
 
     iron__time_text(server->started_ms, started);
-    iron_json_open(j, NULL, '{');
     iron_json_text(j, "name", "iron");
     iron_json_text(j, "version", iron_version());
     iron_json_text(j, "started", started);
@@ -149,18 +148,13 @@ static void get_info(iron__request *req) {
     write_backends(j);
     write_devices(j);
     write_limits(j, o);
-    iron_json_close(j, '}');
     iron__response_json_end(req, 200);
 }
 
 /* Health */
 
 static void respond_status(iron__request *req, const char *word) {
-    iron_json_writer *j = iron__response_json(req);
-
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "status", word);
-    iron_json_close(j, '}');
+    iron_json_text(iron__response_json(req), "status", word);
     iron__response_json_end(req, 200);
 }
 

@@ -318,29 +318,9 @@ static void write_metrics(FILE *to, const metrics *m) {
     write_process(to, m);
 }
 
-/* The published figures of each engine. NULL: no memory. */
-static iron__store_engine_view *read_engines(iron_server *server, size_t *count) {
-    size_t room = server->options.max_engines, there;
-    iron__store_engine **engines = calloc(room + 1, sizeof(iron__store_engine *));
-    iron__store_engine_view *views = NULL;
-
-    if (!engines)
-        return NULL;
-    there = iron__store_list(server->store, engines, room);
-    *count = there < room ? there : room;
-    views = calloc(*count + 1, sizeof *views);
-    for (size_t k = 0; k < *count; k++) {
-        if (views)
-            iron__store_engine_get_view(engines[k], &views[k], NULL);
-        iron__store_engine_release(engines[k]);
-    }
-    free((void *)engines);
-    return views;
-}
-
 static bool write_all(iron_server *server, char **text, size_t *bytes) {
     metrics m = {.server = server};
-    iron__store_engine_view *views = read_engines(server, &m.engine_count);
+    iron__store_engine_view *views = iron__route_views(server, &m.engine_count);
     FILE *to = views ? open_memstream(text, bytes) : NULL;
     bool is_good = to != NULL;
 

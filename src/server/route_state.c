@@ -79,25 +79,16 @@ static size_t step_json(dump *d, char *room) {
                                                 : ",\n    ");
 }
 
-static size_t step_array(dump *d, char *room) {
-    if (d->node == d->nodes)
-        return 0;
-    if (d->array == ARRAY_XORS)
-        memcpy(room, &d->xors[d->node], 4);
-    else
-        memcpy(room, &d->reals[d->array][d->node], 4);
-    d->node++;
-    return 4;
-}
+/* A number of one array or (ARRAYS) a record of all three. */
+static size_t step_npy(dump *d, char *room) {
+    size_t first = d->array < ARRAYS ? d->array : 0, count = d->array < ARRAYS ? 1 : ARRAYS;
 
-static size_t step_record(dump *d, char *room) {
     if (d->node == d->nodes)
         return 0;
-    memcpy(room, &d->xors[d->node], 4);
-    memcpy(room + 4, &d->reals[ARRAY_POTENTIALS][d->node], 4);
-    memcpy(room + 8, &d->reals[ARRAY_ACTIVATIONS][d->node], 4);
+    for (size_t k = 0; k < count; k++)
+        memcpy(room + 4 * k, d->xors + (first + k) * d->nodes + d->node, 4);
     d->node++;
-    return 12;
+    return 4 * count;
 }
 
 static void dump_destroy(dump *d) {
@@ -130,28 +121,22 @@ static dump *copy_nodes(iron__store_engine *kept, iron__store_engine_view *view)
     return d;
 }
 
-/* An object that is left open for the arrays. */
-static bool json_head(dump *d, const iron__store_engine_view *view) {
-    iron_json_writer j = {.to = open_memstream(&d->head, &d->head_bytes)};
-
-    if (!j.to)
-        return false;
-    iron_json_open(&j, NULL, '{');
-    iron__write_engine(&j, view);
-    return iron__close_whole(j.to);
-}
-
-/* JSON: the engine's members and three arrays. NULL: no memory. */
+/* JSON: the engine's members, in an object that is left open for the arrays, and three arrays.
+ * NULL: no memory. */
 static dump *dump_json(iron__store_engine *kept) {
     iron__store_engine_view view;
     dump *d = copy_nodes(kept, &view);
+    iron_json_writer j = {.to = d ? open_memstream(&d->head, &d->head_bytes) : NULL};
 
-    if (d && !json_head(d, &view)) {
+    if (j.to) {
+        iron_json_open(&j, NULL, '{');
+        iron__write_engine(&j, &view);
+    }
+    if (!j.to || !iron__close_whole(j.to)) {
         dump_destroy(d);
         return NULL;
     }
-    if (d)
-        d->step = step_json;
+    d->step = step_json;
     return d;
 }
 
@@ -169,16 +154,14 @@ static dump *dump_npy(iron__store_engine *kept, node_array array) {
     dump *d = copy_nodes(kept, &view);
     char type[128];
 
-    if (d && !(d->head = malloc(IRON_NPY_HEAD_MAX))) {
+    if (!d || !(d->head = malloc(IRON_NPY_HEAD_MAX))) {
         dump_destroy(d);
         return NULL;
     }
-    if (!d)
-        return NULL;
     npy_type(array, type, sizeof type);
     d->head_bytes = iron__npy_head(d->head, type, d->nodes);
     d->array = array;
-    d->step = array < ARRAYS ? step_array : step_record;
+    d->step = step_npy;
     return d;
 }
 
@@ -223,14 +206,19 @@ static void respond_dump(iron__request *req, dump *d, const char *type) {
         iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: a copy of nodes"});
 }
 
-static void respond_npy(iron__request *req, iron__store_engine *kept) {
-    const char *name = iron__request_query(req, "array");
+/* The array with this name; ARRAYS if there is none. */
+static node_array find_array(const char *name) {
     node_array array = ARRAY_XORS;
-    dump *d;
 
     while (array < ARRAYS && (!name || strcmp(array_names[array], name) != 0))
         array++;
-    d = dump_npy(kept, array);
+    return array;
+}
+
+static void respond_npy(iron__request *req, iron__store_engine *kept) {
+    const char *name = iron__request_query(req, "array");
+    dump *d = dump_npy(kept, find_array(name));
+
     if (d)
         name_file(req, name, "npy");
     respond_dump(req, d, "application/octet-stream");
@@ -284,10 +272,8 @@ static form choose_form(iron__request *req) {
 
 static bool check_array(iron__request *req, form chosen) {
     const char *name = iron__request_query(req, "array");
-    bool is_known = false;
+    bool is_known = find_array(name) < ARRAYS;
 
-    for (size_t k = 0; name && k < ARRAYS; k++)
-        is_known = is_known || strcmp(array_names[k], name) == 0;
     if (!name || (is_known && chosen == FORM_NPY))
         return true;
     if (is_known)
@@ -407,7 +393,6 @@ static iron_status read_question(const iron__json *root, question *q, iron_error
 static void respond_points(iron__request *req, const question *q, const iron_lattice *lattice) {
     iron_json_writer *j = iron__response_json(req);
 
-    iron_json_open(j, NULL, '{');
     iron_json_open(j, "points", '[');
     for (size_t k = 0; k < iron__json_length(q->values); k++) {
         double value = iron__json_at(q->values, k)->number;
@@ -417,7 +402,6 @@ static void respond_points(iron__request *req, const question *q, const iron_lat
                                  : iron_lattice_quantize_real(lattice, value));
     }
     iron_json_close(j, ']');
-    iron_json_close(j, '}');
     iron__response_json_end(req, 200);
 }
 

@@ -8,6 +8,7 @@
 #include "server/server_internal.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* All routes, in the order in which they are matched, shown in Allow and listed in /metrics. Each
@@ -60,28 +61,22 @@ iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
     return kept;
 }
 
-/* A failed write, one that was refused since the server is stopping, or something else. */
-static void io_failure(iron__request *req, const iron_error *err) {
+void iron__route_failure(iron__request *req, const iron_error *err) {
     iron_error why = {0};
 
-    if (iron__store_failure(req->server->store, &why) != IRON_OK) {
-        iron__response_problem(
-            req, "read-only",
-            "It was not acknowledged. The operator must repair the data directory "
-            "and restart the server; then check whether it was done.",
-            "%s", why.text);
-    } else if (atomic_load(&req->server->is_stopping)) {
-        iron__response_problem(req, "stopping", "Try again when the server is back.",
-                               "the server is stopping");
-    } else {
-        iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
-    }
-}
-
-void iron__route_failure(iron__request *req, const iron_error *err) {
     switch (err->status) {
-    case IRON_E_IO:
-        io_failure(req, err);
+    case IRON_E_IO: /* a failed write, one that was refused at the stop, or something else */
+        if (iron__store_failure(req->server->store, &why) != IRON_OK)
+            iron__response_problem(
+                req, "read-only",
+                "It was not acknowledged. The operator must repair the data directory "
+                "and restart the server; then check whether it was done.",
+                "%s", why.text);
+        else if (atomic_load(&req->server->is_stopping))
+            iron__response_problem(req, "stopping", "Try again when the server is back.",
+                                   "the server is stopping");
+        else
+            iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
         break;
     case IRON_E_FORMAT:
         iron__response_problem(
@@ -201,8 +196,7 @@ unsigned iron__accept_weight(const char *accept, const char *type) {
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum) {
     char text[21];
 
-    snprintf(text, sizeof text, "%08" PRIx32, xors);
-    iron_json_text(j, "xor", text);
+    iron_json_hex(j, "xor", xors, 8);
     snprintf(text, sizeof text, "%" PRIu64, sum);
     iron_json_text(j, "sum", text);
 }
@@ -223,19 +217,37 @@ static void write_plan(iron_json_writer *j, const iron__store_plan *plan) {
 }
 
 void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view) {
-    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT], state[17];
+    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT];
 
     iron__time_text(view->created_ms, created);
     iron__time_text(view->changed_ms, changed);
-    snprintf(state, sizeof state, "%016" PRIx64, view->state);
     write_plan(j, &view->plan);
     iron_json_text(j, "device_name", view->device);
     iron_json_number(j, "tokens", view->tokens);
     iron_json_number(j, "batches", view->batches);
     iron__write_sums(j, view->xors, view->sum);
-    iron_json_text(j, "state", state);
+    iron_json_hex(j, "state", view->state, 16);
     iron_json_text(j, "seal", view->seal);
     iron_json_number(j, "feeds", view->feeds);
     iron_json_text(j, "created", created);
     iron_json_text(j, "changed", changed);
+}
+
+iron__store_engine_view *iron__route_views(iron_server *server, size_t *count) {
+    size_t room = server->options.max_engines, there;
+    iron__store_engine **engines = calloc(room + 1, sizeof(iron__store_engine *));
+    iron__store_engine_view *views = NULL;
+
+    if (!engines)
+        return NULL;
+    there = iron__store_list(server->store, engines, room);
+    *count = there < room ? there : room;
+    views = calloc(*count + 1, sizeof *views);
+    for (size_t k = 0; k < *count; k++) {
+        if (views)
+            iron__store_engine_get_view(engines[k], &views[k], NULL);
+        iron__store_engine_release(engines[k]);
+    }
+    free((void *)engines);
+    return views;
 }

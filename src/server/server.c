@@ -232,15 +232,9 @@ static iron_status take_watchdog(iron_service *service, iron_error *err) {
     return IRON_OK;
 }
 
-static void clear_environment(void) {
+iron_status iron_service_take(iron_service *service, iron_error *err) {
     static const char *const names[] = {"LISTEN_PID",    "LISTEN_FDS",    "LISTEN_FDNAMES",
                                         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
-
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-        unsetenv(names[k]);
-}
-
-iron_status iron_service_take(iron_service *service, iron_error *err) {
     iron_status status;
 
     *service = (iron_service){.struct_size = sizeof *service};
@@ -249,16 +243,9 @@ iron_status iron_service_take(iron_service *service, iron_error *err) {
         status = take_notify(service, err);
     if (status == IRON_OK)
         status = take_watchdog(service, err);
-    clear_environment();
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        unsetenv(names[k]);
     return status;
-}
-
-static void note_failure(iron_server *server) {
-    int number = errno;
-
-    if (!atomic_exchange(&server->has_notify_failed, true))
-        iron__note(server->log, "cannot notify the service manager at %s: %s",
-                   server->service.notify, strerror(number));
 }
 
 /* Sends lines of NAME=VALUE; does nothing if there is no service manager. */
@@ -291,8 +278,10 @@ __attribute__((format(printf, 2, 3))) static void notify(iron_server *server, co
         address.sun_path[0] = '\0';
     address_bytes += offsetof(struct sockaddr_un, sun_path);
     if (sendto(server->notify_fd, text, (size_t)bytes, MSG_NOSIGNAL, (struct sockaddr *)&address,
-               (socklen_t)address_bytes) < 0)
-        note_failure(server);
+               (socklen_t)address_bytes) < 0 &&
+        !atomic_exchange(&server->has_notify_failed, true))
+        iron__note(server->log, "cannot notify the service manager at %s: %s", service->notify,
+                   strerror(errno));
 }
 
 struct iron__reporter {
@@ -332,22 +321,12 @@ static void report(iron__reporter *r, const char *first) {
         notify(server, "WATCHDOG=1");
 }
 
-static struct timespec time_after(uint64_t ns) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    ns += (uint64_t)at.tv_nsec;
-    at.tv_sec += (time_t)(ns / SECOND_NS);
-    at.tv_nsec = (long)(ns % SECOND_NS);
-    return at;
-}
-
 static void *run_reporter(void *context) {
     iron__reporter *r = context;
 
     pthread_mutex_lock(&r->lock);
     while (!r->is_over) {
-        struct timespec until = time_after(r->period_ns);
+        struct timespec until = iron__deadline_after(r->period_ns);
 
         while (!r->is_over && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT)
             continue;
@@ -383,7 +362,7 @@ static iron_status reporter_start(iron_server *server, iron_error *err) {
     if (r->watchdog_ns && r->watchdog_ns / 3 < r->period_ns)
         r->period_ns = r->watchdog_ns / 3 > REPORT_MIN_NS ? r->watchdog_ns / 3 : REPORT_MIN_NS;
     pthread_mutex_init(&r->lock, NULL);
-    iron__cond_init(&r->wake);
+    iron__condition_init(&r->wake);
     report(r, "READY=1\n");
     number = pthread_create(&r->thread, NULL, run_reporter, r);
     if (number != 0) {

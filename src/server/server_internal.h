@@ -281,16 +281,6 @@ static inline bool iron__budget_take(atomic_uint_fast64_t *used, uint64_t bytes,
     return true;
 }
 
-/* A condition whose timeouts are times of CLOCK_MONOTONIC. */
-static inline void iron__cond_init(pthread_cond_t *cond) {
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 /* Closes a file; was everything written? */
 static inline bool iron__close_whole(FILE *to) {
     bool is_whole = !ferror(to);

@@ -43,6 +43,7 @@ struct writer_job {
     iron_status (*run)(iron__writer *writer, writer_job *job, iron_error *err);
     void (*publish)(iron__store *store, writer_job *job); /* after COMMIT; may be NULL */
     iron__store_engine *entry;
+    bool is_done;     /* create, delete: the name was free, the engine existed */
     bool is_refused;  /* the store has failed; see error */
     iron_error error; /* of a refusal */
     sem_t done;
@@ -317,6 +318,12 @@ static void nodes_destroy(iron__node_arrays *nodes) {
     free(nodes->potentials);
 }
 
+static void nodes_copy(const iron__node_arrays *to, const uint32_t *xors, const float *potentials,
+                       uint64_t count) {
+    memcpy(to->xors, xors, count * sizeof *xors);
+    memcpy(to->potentials, potentials, count * sizeof *potentials);
+}
+
 static void entry_destroy(iron__store_engine *entry) {
     iron_engine_destroy(entry->engine);
     for (uint32_t k = 0; k < entry->idle_count; k++) {
@@ -348,7 +355,6 @@ iron_status iron__store_engine_create(iron__store *store, const iron__store_engi
                                       iron__store_engine **out, iron_error *err) {
     const iron__engine_row *row = parts->row;
     iron__store_engine *entry = calloc(1, sizeof *entry);
-    size_t bytes = row->plan.nodes * sizeof(uint32_t);
 
     *out = NULL;
     if (!entry)
@@ -377,8 +383,7 @@ iron_status iron__store_engine_create(iron__store *store, const iron__store_engi
         entry_destroy(entry);
         return IRON_E_NOMEM;
     }
-    memcpy(entry->nodes.xors, parts->xors, bytes);
-    memcpy(entry->nodes.potentials, parts->potentials, bytes);
+    nodes_copy(&entry->nodes, parts->xors, parts->potentials, row->plan.nodes);
     *out = entry;
     return IRON_OK;
 }
@@ -563,7 +568,7 @@ done:
 }
 
 bool iron__store_engine_wait(iron__store_engine *entry, uint64_t version, uint32_t milliseconds) {
-    struct timespec deadline = iron__deadline_after(milliseconds);
+    struct timespec deadline = iron__deadline_after(milliseconds * UINT64_C(1000000));
     bool is_over = false, is_changed;
 
     pthread_mutex_lock(&entry->lock);
@@ -576,14 +581,19 @@ bool iron__store_engine_wait(iron__store_engine *entry, uint64_t version, uint32
 }
 
 /* Steps a statement to the end. */
-static iron_status sql_run(iron__database *db, sqlite3_stmt *statement, const char *doing,
-                           iron_error *err) {
+static iron_status sql_finish(iron__database *db, sqlite3_stmt *statement, const char *doing,
+                              iron_error *err) {
     bool has_row;
 
     do
         IRON_TRY(iron__sql_step(db, statement, &has_row, doing, err));
     while (has_row);
     return IRON_OK;
+}
+
+static iron_status sql_run(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                           const char *doing, iron_error *err) {
+    return sql_finish(db, iron__sql_ready(db, which, words, count, err), doing, err);
 }
 
 /* The queue of the writer. */
@@ -628,60 +638,33 @@ static iron_status writer_mark_changed(iron__writer *w, iron__store_engine *entr
  * removes the rest of the engine's data later. Limits apply to new engines only: those that were
  * stored before a limit was lowered are still loaded. */
 
-typedef struct engine_job {
-    writer_job job;
-    bool is_done; /* false: the name is taken, or the engine was deleted before */
-} engine_job;
-
 /* An engine was added (count 1) or removed (-1). */
 static iron_status write_ledger(iron__writer *w, const iron__engine_row *row, int count,
                                 iron_error *err) {
     iron__store_ledger *ledger = &w->ledger;
-    sqlite3_stmt *s = iron__sql_ready(w->db, IRON_SQL_LEDGER_WRITE, err);
 
-    if (!s)
-        return IRON_E_IO;
     ledger->engines += (uint64_t)count;
     ledger->engines_check ^= iron__engine_row_check(row);
-    iron__bind_word(s, 1, ledger->engines);
-    iron__bind_word(s, 2, ledger->engines_check);
-    iron__bind_word(s, 3, ledger->next_engine);
-    iron__bind_word(s, 4, iron__ledger_check(ledger));
-    return sql_run(w->db, s, "write the ledger", err);
+    return sql_run(w->db, IRON_SQL_LEDGER_WRITE,
+                   IRON_WORDS(ledger->engines, ledger->engines_check, ledger->next_engine,
+                              iron__ledger_check(ledger)),
+                   "write the ledger", err);
 }
 
 static iron_status insert_engine(iron__database *db, const iron__engine_row *row, iron_error *err) {
     const iron__store_plan *p = &row->plan;
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINE_INSERT, err);
+    sqlite3_stmt *s =
+        iron__sql_ready(db, IRON_SQL_ENGINE_INSERT,
+                        IRON_WORDS(row->id, p->nodes, p->vocab, p->batch, (uint64_t)p->positions,
+                                   p->device, row->created_ms, iron__engine_row_check(row)),
+                        err);
 
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, row->id);
-    sqlite3_bind_text(s, 2, p->name, -1, SQLITE_STATIC);
-    iron__bind_word(s, 3, p->nodes);
-    iron__bind_word(s, 4, p->vocab);
-    iron__bind_word(s, 5, p->batch);
-    iron__bind_word(s, 6, (uint64_t)p->positions);
-    sqlite3_bind_blob(s, 7, p->lattice, (int)(p->lattice_count * sizeof p->lattice[0]),
+    sqlite3_bind_text(s, 9, p->name, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 10, p->mode, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 11, p->backend, -1, SQLITE_STATIC);
+    sqlite3_bind_blob(s, 12, p->lattice, (int)(p->lattice_count * sizeof p->lattice[0]),
                       SQLITE_STATIC);
-    sqlite3_bind_text(s, 8, p->mode, -1, SQLITE_STATIC);
-    sqlite3_bind_text(s, 9, p->backend, -1, SQLITE_STATIC);
-    iron__bind_word(s, 10, p->device);
-    iron__bind_word(s, 11, row->created_ms);
-    iron__bind_word(s, 12, iron__engine_row_check(row));
-    return sql_run(db, s, "write an engine", err);
-}
-
-static iron_status delete_engine(iron__database *db, uint64_t id, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINE_DELETE, err);
-
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, id);
-    IRON_TRY(sql_run(db, s, "delete an engine", err));
-    IRON_FAIL_IF(sqlite3_changes(db->handle) != 1, err, IRON_E_FORMAT,
-                 "engine %" PRIu64 " is not in %.120s any more; restore a backup", id, db->path);
-    return IRON_OK;
+    return sql_finish(db, s, "write an engine", err);
 }
 
 /* Also by an engine of the current group, which is not in the list yet. */
@@ -697,7 +680,6 @@ static bool is_name_taken(iron__writer *w, const char *name) {
 
 static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err) {
     iron__store_engine *entry = job->entry;
-    size_t bytes = entry->plan.nodes * sizeof(uint32_t);
     iron__engine_row row;
 
     if (is_name_taken(w, entry->plan.name))
@@ -707,14 +689,13 @@ static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err)
     IRON_TRY(insert_engine(w->db, &row, err));
     IRON_TRY(write_ledger(w, &row, 1, err));
     IRON_TRY(writer_mark_changed(w, entry, err));
-    memcpy(entry->latest_nodes.xors, entry->nodes.xors, bytes);
-    memcpy(entry->latest_nodes.potentials, entry->nodes.potentials, bytes);
-    ((engine_job *)job)->is_done = true;
+    nodes_copy(&entry->latest_nodes, entry->nodes.xors, entry->nodes.potentials, entry->plan.nodes);
+    job->is_done = true;
     return IRON_OK;
 }
 
 static void publish_create(iron__store *store, writer_job *job) {
-    if (((engine_job *)job)->is_done)
+    if (job->is_done)
         iron__store_add_engine(store, iron__store_engine_retain(job->entry));
 }
 
@@ -724,11 +705,15 @@ static iron_status run_delete(iron__writer *w, writer_job *job, iron_error *err)
 
     if (entry->is_deleting)
         return IRON_OK;
-    IRON_TRY(delete_engine(w->db, entry->id, err));
+    IRON_TRY(
+        sql_run(w->db, IRON_SQL_ENGINE_DELETE, IRON_WORDS(entry->id), "delete an engine", err));
+    IRON_FAIL_IF(sqlite3_changes(w->db->handle) != 1, err, IRON_E_FORMAT,
+                 "engine %" PRIu64 " is not in %.120s any more; restore a backup", entry->id,
+                 w->db->path);
     IRON_TRY(write_ledger(w, &row, -1, err));
     IRON_TRY(writer_mark_changed(w, entry, err));
     entry->is_deleting = true;
-    ((engine_job *)job)->is_done = true;
+    job->is_done = true;
     return IRON_OK;
 }
 
@@ -779,7 +764,7 @@ static void remove_engine(iron__store *store, iron__store_engine *entry) {
 }
 
 static void publish_delete(iron__store *store, writer_job *job) {
-    if (!((engine_job *)job)->is_done)
+    if (!job->is_done)
         return;
     remove_engine(store, job->entry);
     unreserve_engine(store, job->entry->plan.nodes);
@@ -802,9 +787,9 @@ static iron_status check_writable(iron__store *store, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run_job(iron__store *store, engine_job *job, iron_error *err) {
-    writer_run(store->writer, &job->job);
-    return job->job.is_refused ? refuse_write(job->job.error, err) : IRON_OK;
+static iron_status run_job(iron__store *store, writer_job *job, iron_error *err) {
+    writer_run(store->writer, job);
+    return job->is_refused ? refuse_write(job->error, err) : IRON_OK;
 }
 
 static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
@@ -833,7 +818,7 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
 
 iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
                                iron__store_engine **out, iron_error *err) {
-    engine_job job = {.job = {.run = run_create, .publish = publish_create}};
+    writer_job job = {.run = run_create, .publish = publish_create};
     iron__store_engine *other;
     iron_status status;
 
@@ -852,7 +837,7 @@ iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
     pthread_mutex_unlock(&store->lock);
     if (status != IRON_OK)
         return status;
-    status = build_entry(store, plan, &job.job.entry, err);
+    status = build_entry(store, plan, &job.entry, err);
     if (status == IRON_OK)
         status = run_job(store, &job, err);
     if (status == IRON_OK && !job.is_done)
@@ -860,16 +845,16 @@ iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
             iron__fail(err, IRON_E_STATE, 0,
                        "an engine named %s exists; choose another name, or delete it", plan->name);
     if (status == IRON_OK) {
-        *out = job.job.entry;
+        *out = job.entry;
     } else {
-        iron__store_engine_release(job.job.entry);
+        iron__store_engine_release(job.entry);
         unreserve_engine(store, plan->nodes);
     }
     return status;
 }
 
 iron_status iron__store_delete(iron__store *store, iron__store_engine *entry, iron_error *err) {
-    engine_job job = {.job = {.run = run_delete, .publish = publish_delete, .entry = entry}};
+    writer_job job = {.run = run_delete, .publish = publish_delete, .entry = entry};
 
     IRON_TRY(check_writable(store, err));
     IRON_TRY(run_job(store, &job, err));
@@ -900,9 +885,7 @@ typedef struct repeat {
 
 /* A large body. */
 typedef struct upload {
-    iron__store_engine *entry;
-    iron_dtype dtype;
-    size_t width;
+    const iron__feed *feed;
     iron_engine *fork; /* NULL: the key was used before */
     iron__engine_summary base;
     bool is_repeat;
@@ -919,12 +902,10 @@ typedef struct upload {
 
 struct iron__feed {
     iron__store_engine *entry;
-    iron_dtype dtype;
-    size_t width;
-    bool has_at;
-    uint64_t at, expected;
-    char key[IRON_FEED_KEY_MAX + 1];
-    unsigned char *body; /* of a small feed */
+    iron__feed_request request;
+    size_t width;                    /* of a token */
+    char key[IRON_FEED_KEY_MAX + 1]; /* or "" */
+    unsigned char *body;             /* of a small feed */
     size_t held, room;
     uint64_t taken;             /* bytes received in all */
     upload *upload;             /* of a large feed */
@@ -941,12 +922,8 @@ static iron_status insert_feed(iron__database *db, const iron__feed_row *row, ir
                               after->closed.sum,    row->after.state,    after->seal.words.t,
                               after->seal.words.a,  after->seal.words.b, after->seal.carry[0],
                               after->seal.carry[1], after->seal.carry[2]};
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_INSERT, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_INSERT, words, 17, err);
 
-    if (!s)
-        return IRON_E_IO;
-    for (int k = 0; k < 17; k++)
-        iron__bind_word(s, k + 1, words[k]);
     if (row->key[0])
         sqlite3_bind_text(s, 18, row->key, -1, SQLITE_STATIC);
     iron__bind_word(s, 19, row->after.changed_ms);
@@ -955,30 +932,13 @@ static iron_status insert_feed(iron__database *db, const iron__feed_row *row, ir
     sqlite3_bind_blob64(s, 21, row->batch_bytes ? row->batch_bytes : (const void *)"",
                         row->batch_bytes_count, SQLITE_STATIC);
     iron__bind_word(s, 22, iron__feed_row_check(row));
-    return sql_run(db, s, "write a feed", err);
-}
-
-static iron_status insert_block(iron__database *db, uint64_t id, uint64_t number,
-                                const unsigned char *bytes, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_BLOCK_INSERT, err);
-
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, id);
-    iron__bind_word(s, 2, number);
-    sqlite3_bind_blob(s, 3, bytes, (int)IRON_BLOCK_BYTES, SQLITE_STATIC);
-    iron__bind_word(s, 4, iron__block_check(id, number, bytes));
-    return sql_run(db, s, "write a block", err);
+    return sql_finish(db, s, "write a feed", err);
 }
 
 static iron_status find_key(iron__database *db, uint64_t engine, const char *key,
                             iron__feed_row *row, bool *found, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_KEY, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_KEY, IRON_WORDS(engine), err);
 
-    *found = false;
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, engine);
     sqlite3_bind_text(s, 2, key, -1, SQLITE_TRANSIENT);
     IRON_TRY(iron__feed_row_step(db, s, row, found, err));
     IRON_FAIL_IF(
@@ -1033,10 +993,6 @@ static iron_status repeat_begin(repeat *r, iron__store_engine *entry, iron__data
     return iron__engine_restore(r->engine, &r->begin, &xors, &potential, err);
 }
 
-static iron_status repeat_take(repeat *r, const iron__tokens_view *view, iron_error *err) {
-    return iron_engine_feed_as(r->engine, view->dtype, view->data, view->count, err);
-}
-
 static iron_status repeat_end(repeat *r, bool *is_same, iron_error *err) {
     iron__checkpoint end;
 
@@ -1046,11 +1002,6 @@ static iron_status repeat_end(repeat *r, bool *is_same, iron_error *err) {
     end.closed.count -= r->begin.closed.count; /* sum and xor began at 0 */
     *is_same = is_same_content(&r->first, &end.closed, &end.seal);
     return IRON_OK;
-}
-
-static void repeat_free(repeat *r) {
-    iron_engine_destroy(r->engine);
-    r->engine = NULL;
 }
 
 static void use_first_answer(feed_result *result, const iron__feed_row *first) {
@@ -1070,8 +1021,7 @@ static iron_status reserve_pending(pending_feeds *p, uint64_t nodes, iron_error 
     for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
         iron__node_arrays *arrays = &p->feeds[k].nodes;
 
-        free(arrays->xors);
-        free(arrays->potentials);
+        nodes_destroy(arrays);
         arrays->xors = malloc(nodes * sizeof(uint32_t));
         arrays->potentials = malloc(nodes * sizeof(float));
         has_room = has_room && arrays->xors && arrays->potentials;
@@ -1102,7 +1052,6 @@ static void record_pending_batch(void *context, iron__contribution batch) {
 /* Hashes and writes the pending feeds. A failure is the store's. */
 static iron_status pending_feeds_flush(iron__writer *w, iron_error *err) {
     pending_feeds *p = &w->pending;
-    size_t bytes = p->nodes * sizeof(uint32_t);
     iron__hashed_nodes hashes[IRON_NODES_HASH_MAX];
 
     for (size_t k = 0; k < p->count; k++)
@@ -1124,8 +1073,8 @@ static iron_status pending_feeds_flush(iron__writer *w, iron_error *err) {
             is_newest = is_newest && p->feeds[later].entry != entry;
         if (!is_newest)
             continue;
-        memcpy(entry->latest_nodes.xors, p->feeds[k].nodes.xors, bytes);
-        memcpy(entry->latest_nodes.potentials, p->feeds[k].nodes.potentials, bytes);
+        nodes_copy(&entry->latest_nodes, p->feeds[k].nodes.xors, p->feeds[k].nodes.potentials,
+                   p->nodes);
         entry->latest.state = p->feeds[k].row.after.state;
         entry->has_unpublished = true;
     }
@@ -1135,8 +1084,7 @@ static iron_status pending_feeds_flush(iron__writer *w, iron_error *err) {
 
 static void pending_feeds_free(pending_feeds *p) {
     for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
-        free(p->feeds[k].nodes.xors);
-        free(p->feeds[k].nodes.potentials);
+        nodes_destroy(&p->feeds[k].nodes);
         free(p->feeds[k].batches);
     }
 }
@@ -1145,10 +1093,8 @@ static void pending_feeds_free(pending_feeds *p) {
 
 typedef struct small_feed {
     writer_job job; /* first: the writer sees only this */
+    const iron__feed *of;
     iron__tokens_view view;
-    bool has_at;
-    uint64_t at;
-    const char *key; /* or "" */
     feed_result result;
 } small_feed;
 
@@ -1173,12 +1119,13 @@ static iron_status compare_small(iron__writer *w, small_feed *feed, const iron__
         return status;
     }
     if (status == IRON_OK)
-        status = repeat_take(&r, &feed->view, own);
+        status =
+            iron_engine_feed_as(r.engine, feed->view.dtype, feed->view.data, feed->view.count, own);
     if (status == IRON_OK)
         status = repeat_end(&r, &is_same, own);
     if (is_same)
         use_first_answer(&feed->result, &r.first);
-    repeat_free(&r);
+    iron_engine_destroy(r.engine);
     if (status != IRON_OK)
         return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
     return end_job(&feed->job, &feed->result, is_same ? IRON_FEED_REPEATED : IRON_FEED_KEY_REUSED);
@@ -1187,7 +1134,6 @@ static iron_status compare_small(iron__writer *w, small_feed *feed, const iron__
 /* Feeds the body to the engine; the batches and the nodes after them go to the pending feed. */
 static iron_status reduce_small(iron_engine *engine, const iron__tokens_view *view,
                                 pending_feed *pending, iron__checkpoint *after, iron_error *err) {
-    size_t bytes = pending->entry->plan.nodes * sizeof(uint32_t);
     const uint32_t *xors;
     const float *potentials;
     iron_status status;
@@ -1203,8 +1149,7 @@ static iron_status reduce_small(iron_engine *engine, const iron__tokens_view *vi
     IRON_FAIL_IF(pending->is_out_of_memory, err, IRON_E_NOMEM,
                  "out of memory: the batches of a feed");
     IRON_TRY(read_nodes(engine, &xors, &potentials, err));
-    memcpy(pending->nodes.xors, xors, bytes);
-    memcpy(pending->nodes.potentials, potentials, bytes);
+    nodes_copy(&pending->nodes, xors, potentials, pending->entry->plan.nodes);
     return IRON_OK;
 }
 
@@ -1246,7 +1191,7 @@ static iron_status apply_small(iron__writer *w, small_feed *feed, iron_error *er
         .batch_bytes = pending->batches,
         .batch_bytes_count = pending->batch_count * IRON_BATCH_BYTES,
     };
-    snprintf(pending->row.key, sizeof pending->row.key, "%s", feed->key);
+    snprintf(pending->row.key, sizeof pending->row.key, "%s", feed->of->key);
     pending->result = &feed->result;
     feed->result.tokens = pending->row.fed.count;
     feed->result.batches = pending->row.batches;
@@ -1257,26 +1202,28 @@ static iron_status apply_small(iron__writer *w, small_feed *feed, iron_error *er
 
 static iron_status run_small(iron__writer *w, writer_job *job, iron_error *err) {
     small_feed *feed = (small_feed *)job;
+    const iron__feed_request *request = &feed->of->request;
+    const char *key = feed->of->key;
     iron__store_engine *entry = job->entry;
     iron__feed_row first;
     bool is_known = false;
 
     if (entry->is_deleting)
         return end_job(job, &feed->result, IRON_FEED_GONE);
-    if (feed->key[0]) {
+    if (key[0]) {
         for (size_t k = 0; k < w->pending.count; k++) /* a pending key is written first */
             if (w->pending.feeds[k].entry == entry &&
-                strcmp(w->pending.feeds[k].row.key, feed->key) == 0) {
+                strcmp(w->pending.feeds[k].row.key, key) == 0) {
                 IRON_TRY(pending_feeds_flush(w, err));
                 break;
             }
-        IRON_TRY(find_key(w->db, entry->id, feed->key, &first, &is_known, err));
+        IRON_TRY(find_key(w->db, entry->id, key, &first, &is_known, err));
     }
     if (is_known)
         return compare_small(w, feed, &first, err);
-    if (feed->has_at && feed->at != entry->latest.checkpoint.closed.count)
+    if (request->has_at && request->at != entry->latest.checkpoint.closed.count)
         return end_job(job, &feed->result, IRON_FEED_POSITION);
-    if (feed->view.count > 0 || feed->key[0])
+    if (feed->view.count > 0 || key[0])
         return apply_small(w, feed, err);
     IRON_TRY(pending_feeds_flush(w, err)); /* an empty body: the state with pending feeds */
     feed->result.after = entry->latest;
@@ -1300,16 +1247,19 @@ typedef struct large_feed {
 } large_feed;
 
 static iron_status run_block(iron__writer *w, writer_job *job, iron_error *err) {
-    const block_job *block = (const block_job *)job;
+    const block_job *b = (const block_job *)job;
+    uint64_t check = iron__block_check(b->upload, b->number, b->bytes);
+    sqlite3_stmt *s =
+        iron__sql_ready(w->db, IRON_SQL_BLOCK_INSERT, IRON_WORDS(b->upload, b->number, check), err);
 
-    return insert_block(w->db, block->upload, block->number, block->bytes, err);
+    sqlite3_bind_blob(s, 4, b->bytes, (int)IRON_BLOCK_BYTES, SQLITE_STATIC);
+    return sql_finish(w->db, s, "write a block", err);
 }
 
 static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) {
     large_feed *feed = (large_feed *)job;
     iron__store_engine *entry = job->entry;
     iron__feed_row *row = &feed->row, first;
-    size_t bytes = entry->plan.nodes * sizeof(uint32_t);
     bool is_known = false;
     iron_error why = {0};
 
@@ -1335,8 +1285,7 @@ static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) 
     row->after.changed_ms = w->group_ms;
     IRON_TRY(writer_mark_changed(w, entry, err));
     IRON_TRY(insert_feed(w->db, row, err));
-    memcpy(entry->latest_nodes.xors, feed->xors, bytes);
-    memcpy(entry->latest_nodes.potentials, feed->potentials, bytes);
+    nodes_copy(&entry->latest_nodes, feed->xors, feed->potentials, entry->plan.nodes);
     entry->latest = row->after;
     entry->has_unpublished = true;
     entry->incoming_committed += row->fed.count;
@@ -1352,12 +1301,21 @@ static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) 
 
 /* Large bodies: uploads. */
 
+static iron__feed_outcome refuse_ragged(uint64_t bytes, const iron__feed *feed, iron_error *err) {
+    iron__fail(err, IRON_E_FORMAT, 0,
+               "%" PRIu64 " bytes are not a whole number of %s tokens of %zu bytes", bytes,
+               iron_dtype_name(feed->request.dtype), feed->width);
+    return IRON_FEED_RAGGED;
+}
+
 static void upload_free(upload *u, bool is_feed) {
+    iron__store_engine *entry;
     iron__store *store;
 
     if (!u)
         return;
-    store = u->entry->store;
+    entry = u->feed->entry;
+    store = entry->store;
     if (u->id) {
         pthread_mutex_lock(&store->lock);
         for (uint32_t k = 0; k < store->options.uploads_max; k++)
@@ -1367,21 +1325,24 @@ static void upload_free(upload *u, bool is_feed) {
         if (!is_feed)
             writer_request_cleanup(store->writer);
     }
-    drop_incoming(u->entry, u->incoming);
+    drop_incoming(entry, u->incoming);
     atomic_fetch_sub(&store->uploads, 1);
-    fork_give(u->entry, u->fork);
-    repeat_free(&u->repeat);
+    fork_give(entry, u->fork);
+    iron_engine_destroy(u->repeat.engine);
     free(u->buffer);
     free(u->batches);
     free(u);
 }
 
-/* Writes the collected batches as a block. */
-static iron__feed_outcome write_block(upload *u, iron_error *err) {
-    iron__store *store = u->entry->store;
+/* Writes the collected batches as a block, if there are enough. */
+static iron__feed_outcome write_full_block(upload *u, iron_error *err) {
+    iron__store_engine *entry = u->feed->entry;
+    iron__store *store = entry->store;
     block_job block = {
-        .job = {.run = run_block, .entry = u->entry}, .number = u->blocks, .bytes = u->batches};
+        .job = {.run = run_block, .entry = entry}, .number = u->blocks, .bytes = u->batches};
 
+    if (u->batch_count < IRON_BLOCK_BATCHES)
+        return IRON_FEED_DONE;
     if (!u->id) { /* an id of its own, marked as one whose blocks must stay */
         uint32_t place = 0;
 
@@ -1404,10 +1365,6 @@ static iron__feed_outcome write_block(upload *u, iron_error *err) {
     return IRON_FEED_DONE;
 }
 
-static iron__feed_outcome write_full_block(upload *u, iron_error *err) {
-    return u->batch_count == IRON_BLOCK_BATCHES ? write_block(u, err) : IRON_FEED_DONE;
-}
-
 /* Keeps a batch of the upload `context`, as it closes. */
 static void record_upload_batch(void *context, iron__contribution batch) {
     upload *u = context;
@@ -1426,7 +1383,7 @@ static iron__feed_outcome refuse_tokens(const upload *u, const iron__tokens_view
 
 /* At most as many tokens at once as close the batches that there is room for. */
 static iron__feed_outcome reduce_on_fork(upload *u, iron__tokens_view view, iron_error *err) {
-    uint64_t batch = u->entry->plan.batch, fit;
+    uint64_t batch = u->feed->entry->plan.batch, fit;
     iron__feed_outcome outcome = IRON_FEED_DONE;
     iron_status status;
 
@@ -1448,7 +1405,8 @@ static iron__feed_outcome reduce_on_fork(upload *u, iron__tokens_view view, iron
 }
 
 static iron__feed_outcome reduce_repeat(upload *u, const iron__tokens_view *view, iron_error *err) {
-    iron_status status = repeat_take(&u->repeat, view, err);
+    iron_status status =
+        iron_engine_feed_as(u->repeat.engine, view->dtype, view->data, view->count, err);
 
     if (status != IRON_OK)
         return status == IRON_E_FORMAT ? refuse_tokens(u, view, err) : IRON_FEED_FAILED;
@@ -1460,8 +1418,8 @@ static iron__feed_outcome reduce_repeat(upload *u, const iron__tokens_view *view
 
 /* Reduces the whole tokens in the buffer. */
 static iron__feed_outcome reduce_buffer(upload *u, iron_error *err) {
-    size_t whole = u->buffered - u->buffered % u->width;
-    iron__tokens_view view = {u->dtype, u->buffer, whole / u->width};
+    size_t width = u->feed->width, whole = u->buffered - u->buffered % width;
+    iron__tokens_view view = {u->feed->request.dtype, u->buffer, whole / width};
     iron__feed_outcome outcome = IRON_FEED_DONE;
 
     if (view.count > 0)
@@ -1488,34 +1446,36 @@ static iron__feed_outcome upload_take(upload *u, const unsigned char *bytes, siz
             outcome = reduce_buffer(u, err);
     }
     if (outcome == IRON_FEED_DONE && !u->is_repeat) { /* a repeat is part of the engine already */
-        uint64_t received = u->tokens + u->buffered / u->width;
+        uint64_t received = u->tokens + u->buffered / u->feed->width;
 
-        add_incoming(u->entry, received - u->incoming);
+        add_incoming(u->feed->entry, received - u->incoming);
         u->incoming = received;
     }
     return outcome;
 }
 
 /* Looks the key up on the readers' connection. */
-static iron_status find_repeat(upload *u, const char *key, iron_error *err) {
-    iron__store *store = u->entry->store;
+static iron_status find_repeat(upload *u, iron_error *err) {
+    iron__store_engine *entry = u->feed->entry;
+    iron__store *store = entry->store;
     iron__feed_row first;
     bool found = false;
     iron_status status;
 
     pthread_mutex_lock(&store->read_lock);
-    status = find_key(store->reader, u->entry->id, key, &first, &found, err);
+    status = find_key(store->reader, entry->id, u->feed->key, &first, &found, err);
     if (status == IRON_OK && found) {
         u->is_repeat = true;
-        status = repeat_begin(&u->repeat, u->entry, store->reader, &first, err);
+        status = repeat_begin(&u->repeat, entry, store->reader, &first, err);
     }
     iron__database_reset(store->reader);
     pthread_mutex_unlock(&store->read_lock);
     return status;
 }
 
-static iron__feed_outcome upload_prepare(upload *u, const iron__feed *feed, uint64_t *position,
-                                         iron_error *err) {
+static iron__feed_outcome upload_prepare(upload *u, iron_error *err) {
+    const iron__feed_request *request = &u->feed->request;
+    iron__store_engine *entry = u->feed->entry;
     iron_status status;
 
     if (posix_memalign((void **)&u->buffer, IRON_CACHE_LINE, IRON_UPLOAD_BUFFER_BYTES) != 0)
@@ -1525,78 +1485,44 @@ static iron__feed_outcome upload_prepare(upload *u, const iron__feed *feed, uint
         iron__fail(err, IRON_E_NOMEM, 0, "out of memory: buffers for an upload");
         return IRON_FEED_FAILED;
     }
-    if (feed->key[0] && find_repeat(u, feed->key, err) != IRON_OK)
-        return iron__store_engine_is_deleted(u->entry) ? IRON_FEED_GONE : IRON_FEED_FAILED;
-    if (u->is_repeat) {
-        bool is_known = feed->expected != UINT64_MAX;
-
-        return is_known && feed->expected / feed->width != u->repeat.first.fed.count
+    if (u->feed->key[0] && find_repeat(u, err) != IRON_OK)
+        return iron__store_engine_is_deleted(entry) ? IRON_FEED_GONE : IRON_FEED_FAILED;
+    if (u->is_repeat)
+        return request->expected_bytes != UINT64_MAX &&
+                       request->expected_bytes / u->feed->width != u->repeat.first.fed.count
                    ? IRON_FEED_KEY_REUSED
                    : IRON_FEED_DONE;
-    }
-    status = fork_take(u->entry, &u->fork, &u->base, err);
+    status = fork_take(entry, &u->fork, &u->base, err);
     if (status != IRON_OK)
         return status == IRON_E_STATE ? IRON_FEED_BUSY : IRON_FEED_FAILED;
-    *position = u->base.checkpoint.closed.count;
-    if (feed->has_at && feed->at != *position)
+    if (request->has_at && request->at != u->base.checkpoint.closed.count)
         return IRON_FEED_POSITION;
     iron__engine_on_batch(u->fork, record_upload_batch, u);
     return IRON_FEED_DONE;
 }
 
-/* *position is set for POSITION. */
-static iron__feed_outcome upload_begin(const iron__feed *feed, upload **out, uint64_t *position,
-                                       iron_error *err) {
-    iron__store *store = feed->entry->store;
-    iron__feed_outcome outcome;
-    upload *u;
-
-    *out = NULL;
-    if (atomic_fetch_add(&store->uploads, 1) >= store->options.uploads_max) {
-        atomic_fetch_sub(&store->uploads, 1);
-        iron__fail(err, IRON_E_STATE, 0,
-                   "%u large bodies are being received, which is the limit; try again",
-                   store->options.uploads_max);
-        return IRON_FEED_BUSY;
-    }
-    u = calloc(1, sizeof *u);
-    if (!u) {
-        atomic_fetch_sub(&store->uploads, 1);
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an upload");
-        return IRON_FEED_FAILED;
-    }
-    u->entry = feed->entry;
-    u->dtype = feed->dtype;
-    u->width = feed->width;
-    outcome = upload_prepare(u, feed, position, err);
-    if (outcome == IRON_FEED_DONE)
-        *out = u;
-    else
-        upload_free(u, false);
-    return outcome;
-}
-
 static iron__feed_outcome end_repeat(upload *u, feed_result *result, iron_error *err) {
+    iron__store_engine *entry = u->feed->entry;
     bool is_same;
 
     if (repeat_end(&u->repeat, &is_same, err) != IRON_OK)
         return IRON_FEED_FAILED;
     if (!is_same)
         return IRON_FEED_KEY_REUSED;
-    pthread_mutex_lock(&u->entry->lock);
-    result->position = u->entry->published.checkpoint.closed.count;
-    pthread_mutex_unlock(&u->entry->lock);
+    pthread_mutex_lock(&entry->lock);
+    result->position = entry->published.checkpoint.closed.count;
+    pthread_mutex_unlock(&entry->lock);
     use_first_answer(result, &u->repeat.first);
     return IRON_FEED_REPEATED;
 }
 
 /* The row of the feed, and the nodes after it. */
-static iron_status fill_row(upload *u, const char *key, large_feed *feed, iron_error *err) {
+static iron_status fill_row(upload *u, large_feed *feed, iron_error *err) {
     iron__feed_row *row = &feed->row;
     iron__hashed_nodes nodes;
 
     *row = (iron__feed_row){
-        .engine = u->entry->id,
+        .engine = feed->job.entry->id,
         .position = u->base.checkpoint.closed.count,
         .first_batch = u->base.checkpoint.batches,
         .fed = u->fed,
@@ -1608,21 +1534,20 @@ static iron_status fill_row(upload *u, const char *key, large_feed *feed, iron_e
     IRON_TRY(iron__engine_checkpoint(u->fork, &row->after.checkpoint, err));
     IRON_TRY(read_nodes(u->fork, &feed->xors, &feed->potentials, err));
     row->batches = row->after.checkpoint.batches - row->first_batch;
-    snprintf(row->key, sizeof row->key, "%s", key);
+    snprintf(row->key, sizeof row->key, "%s", u->feed->key);
     nodes = (iron__hashed_nodes){feed->xors, feed->potentials, 0};
-    iron__nodes_hash_many(&nodes, 1, (uint32_t)u->entry->plan.nodes);
+    iron__nodes_hash_many(&nodes, 1, (uint32_t)feed->job.entry->plan.nodes);
     row->after.state = nodes.hash;
     return IRON_OK;
 }
 
 /* The body is complete. Fills result; the upload still has to be freed. */
-static iron__feed_outcome upload_end(upload *u, const char *key, feed_result *result,
-                                     iron_error *err) {
-    large_feed feed = {.job = {.run = run_large, .entry = u->entry}};
+static iron__feed_outcome upload_end(upload *u, feed_result *result, iron_error *err) {
+    large_feed feed = {.job = {.run = run_large, .entry = u->feed->entry}};
     iron__feed_outcome outcome;
 
-    if (u->buffered % u->width != 0)
-        return IRON_FEED_RAGGED;
+    if (u->buffered % u->feed->width != 0)
+        return refuse_ragged(u->feed->taken, u->feed, err);
     outcome = reduce_buffer(u, err);
     if (outcome != IRON_FEED_DONE)
         return outcome;
@@ -1633,9 +1558,9 @@ static iron__feed_outcome upload_end(upload *u, const char *key, feed_result *re
     outcome = write_full_block(u, err);
     if (outcome != IRON_FEED_DONE)
         return outcome;
-    if (fill_row(u, key, &feed, err) != IRON_OK)
+    if (fill_row(u, &feed, err) != IRON_OK)
         return IRON_FEED_FAILED;
-    writer_run(u->entry->store->writer, &feed.job);
+    writer_run(feed.job.entry->store->writer, &feed.job);
     if (feed.job.is_refused && err)
         *err = feed.job.error;
     *result = feed.result;
@@ -1651,13 +1576,6 @@ static iron__feed_outcome upload_end(upload *u, const char *key, feed_result *re
 static iron__feed_outcome count_outcome(iron__store *store, iron__feed_outcome outcome) {
     atomic_fetch_add_explicit(&store->outcomes[outcome], 1, memory_order_relaxed);
     return outcome;
-}
-
-static iron__feed_outcome refuse_ragged(uint64_t bytes, const iron__feed *feed, iron_error *err) {
-    iron__fail(err, IRON_E_FORMAT, 0,
-               "%" PRIu64 " bytes are not a whole number of %s tokens of %zu bytes", bytes,
-               iron_dtype_name(feed->dtype), feed->width);
-    return IRON_FEED_RAGGED;
 }
 
 /* Fills err for outcomes that have no message yet. */
@@ -1676,6 +1594,7 @@ static void explain(const iron__feed *feed, iron__feed_outcome outcome, uint64_t
 /* What is certain before the first byte. */
 static iron__feed_outcome check_early(const iron__feed *feed, iron_error *err) {
     iron__store *store = feed->entry->store;
+    uint64_t expected = feed->request.expected_bytes;
 
     if (atomic_load(&store->has_failed)) {
         iron__store_failure(store, err);
@@ -1689,19 +1608,39 @@ static iron__feed_outcome check_early(const iron__feed *feed, iron_error *err) {
         explain(feed, IRON_FEED_GONE, 0, err);
         return IRON_FEED_GONE;
     }
-    if (feed->expected != UINT64_MAX && feed->expected % feed->width != 0)
-        return refuse_ragged(feed->expected, feed, err);
+    if (expected != UINT64_MAX && expected % feed->width != 0)
+        return refuse_ragged(expected, feed, err);
     return IRON_FEED_DONE;
 }
 
 static iron__feed_outcome become_upload(iron__feed *feed, iron__feed_answer *answer,
                                         iron_error *err) {
+    iron__store *store = feed->entry->store;
+    iron__feed_outcome outcome = IRON_FEED_FAILED;
     uint64_t position = 0;
-    iron__feed_outcome outcome = upload_begin(feed, &feed->upload, &position, err);
+    upload *u = NULL;
 
+    if (atomic_fetch_add(&store->uploads, 1) >= store->options.uploads_max) {
+        iron__fail(err, IRON_E_STATE, 0,
+                   "%u large bodies are being received, which is the limit; try again",
+                   store->options.uploads_max);
+        outcome = IRON_FEED_BUSY;
+    } else if (!(u = calloc(1, sizeof *u))) {
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an upload");
+    } else {
+        u->feed = feed;
+        outcome = upload_prepare(u, err);
+        position = u->base.checkpoint.closed.count;
+    }
+    if (!u)
+        atomic_fetch_sub(&store->uploads, 1);
     if (outcome == IRON_FEED_POSITION && answer)
         *answer = (iron__feed_answer){.position = position};
     explain(feed, outcome, position, err);
+    if (outcome == IRON_FEED_DONE)
+        feed->upload = u;
+    else
+        upload_free(u, false);
     if (outcome == IRON_FEED_DONE && feed->held > 0)
         outcome = upload_take(feed->upload, feed->body, feed->held, err);
     free(feed->body);
@@ -1729,16 +1668,14 @@ iron__feed_outcome iron__feed_begin(iron__store_engine *entry, const iron__feed_
         return count_outcome(entry->store, outcome);
     }
     feed->entry = iron__store_engine_retain(entry);
-    feed->dtype = request->dtype;
+    feed->request = *request;
+    feed->request.key = NULL; /* the caller's */
     feed->width = iron_dtype_bytes(request->dtype);
-    feed->has_at = request->has_at;
-    feed->at = request->at;
-    feed->expected = request->expected_bytes;
     snprintf(feed->key, sizeof feed->key, "%s", key ? key : "");
     atomic_fetch_add(&entry->store->feeds_open, 1);
     outcome = check_early(feed, err);
-    if (outcome == IRON_FEED_DONE && feed->expected != UINT64_MAX &&
-        feed->expected > IRON_SMALL_BODY)
+    if (outcome == IRON_FEED_DONE && request->expected_bytes != UINT64_MAX &&
+        request->expected_bytes > IRON_SMALL_BODY)
         outcome = become_upload(feed, answer, err);
     if (outcome == IRON_FEED_DONE) {
         *out = feed;
@@ -1752,14 +1689,15 @@ iron__feed_outcome iron__feed_begin(iron__store_engine *entry, const iron__feed_
 static iron__feed_outcome buffer_body(iron__feed *feed, const void *bytes, size_t count,
                                       iron_error *err) {
     size_t need = feed->held + count, room = feed->room ? feed->room : BODY_BYTES;
+    uint64_t expected = feed->request.expected_bytes;
 
     if (need > feed->room) {
         unsigned char *body;
 
         while (room < need)
             room *= 2;
-        if (feed->expected <= IRON_SMALL_BODY && feed->expected >= need)
-            room = (size_t)feed->expected;
+        if (expected <= IRON_SMALL_BODY && expected >= need)
+            room = (size_t)expected;
         body = realloc(feed->body, room);
         if (!body) {
             iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a body of %zu bytes", need);
@@ -1798,10 +1736,8 @@ iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t c
 static iron__feed_outcome end_small(iron__feed *feed, feed_result *result, iron_error *err) {
     small_feed small = {
         .job = {.run = run_small, .entry = feed->entry},
-        .view = {feed->dtype, feed->body, feed->held / feed->width},
-        .has_at = feed->has_at,
-        .at = feed->at,
-        .key = feed->key,
+        .of = feed,
+        .view = {feed->request.dtype, feed->body, feed->held / feed->width},
     };
 
     if (feed->held % feed->width != 0)
@@ -1817,16 +1753,6 @@ static iron__feed_outcome end_small(iron__feed *feed, feed_result *result, iron_
     return small.job.is_refused ? IRON_FEED_READ_ONLY : result->outcome;
 }
 
-static iron__feed_outcome end_large(iron__feed *feed, feed_result *result, iron_error *err) {
-    iron__feed_outcome outcome = upload_end(feed->upload, feed->key, result, err);
-
-    if (outcome == IRON_FEED_RAGGED)
-        refuse_ragged(feed->taken, feed, err);
-    upload_free(feed->upload, outcome == IRON_FEED_DONE);
-    feed->upload = NULL;
-    return outcome;
-}
-
 iron__feed_outcome iron__feed_end(iron__feed *feed, iron__feed_answer *answer, iron_error *err) {
     iron__store *store = feed->entry->store;
     feed_result result = {.outcome = IRON_FEED_FAILED};
@@ -1834,7 +1760,10 @@ iron__feed_outcome iron__feed_end(iron__feed *feed, iron__feed_answer *answer, i
     iron__feed_outcome outcome = feed->refused;
 
     if (outcome == IRON_FEED_DONE)
-        outcome = feed->upload ? end_large(feed, &result, err) : end_small(feed, &result, err);
+        outcome =
+            feed->upload ? upload_end(feed->upload, &result, err) : end_small(feed, &result, err);
+    upload_free(feed->upload, outcome == IRON_FEED_DONE);
+    feed->upload = NULL;
     *answer = (iron__feed_answer){.position = result.position};
     if (outcome == IRON_FEED_DONE || outcome == IRON_FEED_REPEATED) {
         answer->tokens = after->closed.count;
@@ -1880,13 +1809,6 @@ void iron__feed_abandon(iron__feed *feed) {
  * deleted data does not stay for as long as the load lasts. */
 #define CLEANUP_GROUPS 32u
 
-static iron_status run_sql(iron__database *db, iron__sql which, const char *doing,
-                           iron_error *err) {
-    sqlite3_stmt *statement = iron__sql_ready(db, which, err);
-
-    return statement ? sql_run(db, statement, doing, err) : IRON_E_IO;
-}
-
 /* Snapshots are saved states of engines, so that a start replays little. They contain nothing that
  * is not in the feeds: one that cannot be made for lack of memory is made later. */
 
@@ -1904,36 +1826,25 @@ static bool needs_snapshot(const iron__store_engine *entry, bool is_closing) {
     return is_closing || (feeds > batches ? feeds : batches) >= distance;
 }
 
-static iron_status insert_snapshot(iron__database *db, const iron__snapshot_row *row,
-                                   iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_INSERT, err);
-
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, row->engine);
-    iron__bind_word(s, 2, row->number);
-    iron__bind_word(s, 3, row->state);
-    sqlite3_bind_blob(s, 4, row->bytes, (int)row->count, SQLITE_STATIC);
-    iron__bind_word(s, 5, iron__snapshot_check(row));
-    IRON_TRY(sql_run(db, s, "write a snapshot", err));
-    s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_PRUNE, err); /* keeps the newest two */
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, row->engine);
-    return sql_run(db, s, "remove old snapshots", err);
-}
-
 static iron_status write_snapshot(iron__writer *w, iron__store_engine *entry, iron_error *err) {
     iron__snapshot_row row = {
         .engine = entry->id, .number = entry->latest.feeds, .state = entry->latest.state};
     unsigned char *bytes = NULL;
     iron_status status;
+    sqlite3_stmt *s;
 
     if (iron__store_engine_serialize(entry, &bytes, &row.count, NULL) != IRON_OK)
         return IRON_OK;
     row.bytes = bytes;
-    status = insert_snapshot(w->db, &row, err);
+    s = iron__sql_ready(w->db, IRON_SQL_SNAPSHOT_INSERT,
+                        IRON_WORDS(row.engine, row.number, row.state, iron__snapshot_check(&row)),
+                        err);
+    sqlite3_bind_blob(s, 5, bytes, (int)row.count, SQLITE_STATIC);
+    status = sql_finish(w->db, s, "write a snapshot", err);
     free(bytes);
+    if (status == IRON_OK) /* keeps the newest two */
+        status = sql_run(w->db, IRON_SQL_SNAPSHOT_PRUNE, IRON_WORDS(row.engine),
+                         "remove old snapshots", err);
     entry->snapshot_feeds = entry->latest.feeds;
     entry->snapshot_batches = entry->latest.checkpoint.batches;
     pthread_mutex_lock(&w->lock);
@@ -1993,47 +1904,27 @@ static bool is_upload_open(iron__store *store, uint64_t id) {
     return is_open;
 }
 
-/* A statement with one parameter and at most one number as its result. */
-static iron_status query_number(iron__writer *w, iron__sql which, uint64_t parameter, bool *found,
-                                uint64_t *number, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(w->db, which, err);
-
-    *found = false;
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, parameter);
-    IRON_TRY(iron__sql_step(w->db, s, found, "clean up", err));
-    if (*found)
-        *number = iron__column_word(s, 0);
-    sqlite3_reset(s);
-    return IRON_OK;
-}
-
 /* Looks at the next owner; is_removed: a portion of its rows was removed. */
 static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err) {
     writer_cleanup *cleanup = &w->cleanup;
     const cleanup_table *table = &cleanup_tables[cleanup->table];
     uint64_t id = 0, one = 0;
-    sqlite3_stmt *s;
     bool found, is_owned;
 
-    IRON_TRY(query_number(w, table->next, cleanup->done, &found, &id, err));
+    IRON_TRY(iron__sql_number(w->db, table->next, IRON_WORDS(cleanup->done), &found, &id,
+                              "clean up", err));
     if (!found) {
         cleanup->table++;
         cleanup->done = 0;
         cleanup->is_wanted = cleanup->table < CLEANUP_TABLES;
         return IRON_OK;
     }
-    IRON_TRY(query_number(w, table->owner, id, &is_owned, &one, err));
+    IRON_TRY(
+        iron__sql_number(w->db, table->owner, IRON_WORDS(id), &is_owned, &one, "clean up", err));
     if (table->owner == IRON_SQL_UPLOAD_EXISTS)
         is_owned = is_owned || is_upload_open(w->store, id);
     if (!is_owned) {
-        s = iron__sql_ready(w->db, table->remove, err);
-        if (!s)
-            return IRON_E_IO;
-        iron__bind_word(s, 1, id);
-        iron__bind_word(s, 2, table->rows);
-        IRON_TRY(sql_run(w->db, s, "clean up", err));
+        IRON_TRY(sql_run(w->db, table->remove, IRON_WORDS(id, table->rows), "clean up", err));
         *is_removed = sqlite3_changes(w->db->handle) > 0;
     }
     if (!*is_removed)
@@ -2046,30 +1937,17 @@ static iron_status clean_some(iron__writer *w, iron_error *err) {
     bool is_removed = false;
 
     w->groups_since_cleanup = 0;
-    IRON_TRY(run_sql(w->db, IRON_SQL_BEGIN, "begin a transaction", err));
+    IRON_TRY(sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
     for (int k = 0; k < CLEANUP_OWNERS && w->cleanup.is_wanted && !is_removed; k++)
         IRON_TRY(clean_next(w, &is_removed, err));
-    return run_sql(w->db, IRON_SQL_COMMIT, "commit", err);
+    return sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
 }
 
 /* Groups. */
 
-/* Up to GROUP_JOBS of the waiting jobs. Called with the lock held. */
-static writer_job *take_group(iron__writer *w, uint32_t *count) {
-    writer_job *first = w->first, **end = &w->first;
-
-    for (*count = 0; *end && *count < GROUP_JOBS; ++*count)
-        end = &(*end)->next;
-    w->first = *end;
-    if (!w->first)
-        w->last = &w->first;
-    *end = NULL;
-    w->queued -= *count;
-    return first;
-}
-
-/* Waits for work; false when there will be none. */
+/* Waits for work and takes up to GROUP_JOBS of the waiting jobs; false when there will be none. */
 static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
+    writer_job **end = &w->first;
     bool has_failed, is_over;
 
     pthread_mutex_lock(&w->lock);
@@ -2083,7 +1961,14 @@ static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
             break;
         pthread_cond_wait(&w->has_work, &w->lock);
     }
-    *group = take_group(w, count);
+    *group = w->first;
+    for (*count = 0; *end && *count < GROUP_JOBS; ++*count)
+        end = &(*end)->next;
+    w->first = *end;
+    if (!w->first)
+        w->last = &w->first;
+    *end = NULL;
+    w->queued -= *count;
     is_over = w->is_closing && !*group;
     pthread_mutex_unlock(&w->lock);
     return !is_over;
@@ -2092,21 +1977,21 @@ static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
 /* Everything up to COMMIT. */
 static iron_status write_group(iron__writer *w, writer_job *group, bool is_closing,
                                iron_error *err) {
-    IRON_TRY(run_sql(w->db, IRON_SQL_BEGIN, "begin a transaction", err));
+    IRON_TRY(sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
     if (w->wants_snapshots || is_closing)
         IRON_TRY(write_snapshots(w, is_closing, err));
     for (writer_job *job = group; job; job = job->next)
         IRON_TRY(job->run(w, job, err));
     IRON_TRY(pending_feeds_flush(w, err));
     iron__database_reset(w->db);
-    return run_sql(w->db, IRON_SQL_COMMIT, "commit", err);
+    return sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
 }
 
 /* Drops the transaction and makes the store read-only. */
 static void fail_group(iron__writer *w, const iron_error *why) {
     iron__database_reset(w->db);
     if (!sqlite3_get_autocommit(w->db->handle))
-        run_sql(w->db, IRON_SQL_ROLLBACK, "roll back", NULL);
+        sql_run(w->db, IRON_SQL_ROLLBACK, IRON_NO_WORDS, "roll back", NULL);
     w->pending.count = 0;
     iron__store_fail(w->store, why);
 }

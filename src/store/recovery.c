@@ -245,11 +245,9 @@ static iron_status recovery_end(recovery *r, iron_error *err) {
 /* Reading the tables. */
 
 static iron_status read_ledger(iron__database *db, iron__store_ledger *ledger, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_LEDGER_READ, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_LEDGER_READ, IRON_NO_WORDS, err);
     bool found, is_right;
 
-    if (!s)
-        return IRON_E_FORMAT; /* the table is missing */
     IRON_TRY(iron__sql_step(db, s, &found, "read the ledger", err));
     IRON_FAIL_IF(!found, err, IRON_E_FORMAT, "%.120s has lost its ledger; restore a backup",
                  db->path);
@@ -260,17 +258,6 @@ static iron_status read_ledger(iron__database *db, iron__store_ledger *ledger, i
     IRON_FAIL_IF(!is_right, err, IRON_E_FORMAT, "the ledger of %.120s is damaged; restore a backup",
                  db->path);
     return IRON_OK;
-}
-
-/* The text of a column, if it fits and contains no zero byte. */
-static bool read_text(sqlite3_stmt *s, int at, char *to, size_t bytes) {
-    const char *text = (const char *)sqlite3_column_text(s, at);
-    size_t length = (size_t)sqlite3_column_bytes(s, at);
-
-    if (!text || length >= bytes || strlen(text) != length)
-        return false;
-    memcpy(to, text, length + 1);
-    return true;
 }
 
 static bool read_engine(sqlite3_stmt *s, iron__engine_row *row) {
@@ -289,23 +276,22 @@ static bool read_engine(sqlite3_stmt *s, iron__engine_row *row) {
     if (lattice_bytes > 0)
         memcpy(p->lattice, lattice, lattice_bytes);
     p->lattice_count = (uint32_t)(lattice_bytes / sizeof p->lattice[0]);
-    return read_text(s, 1, p->name, sizeof p->name) && read_text(s, 7, p->mode, sizeof p->mode) &&
-           read_text(s, 8, p->backend, sizeof p->backend) && p->vocab >= 2 && p->batch >= 1 &&
-           iron__column_word(s, 11) == iron__engine_row_check(row);
+    return iron__column_text(s, 1, p->name, sizeof p->name) &&
+           iron__column_text(s, 7, p->mode, sizeof p->mode) &&
+           iron__column_text(s, 8, p->backend, sizeof p->backend) && p->vocab >= 2 &&
+           p->batch >= 1 && iron__column_word(s, 11) == iron__engine_row_check(row);
 }
 
 /* All engines in a malloc'ed array, verified one by one, and together by the ledger. */
 static iron_status read_engines(iron__database *db, const iron__store_ledger *ledger,
                                 iron__engine_row **out, size_t *out_count, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINES, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINES, IRON_NO_WORDS, err);
     iron__engine_row *rows;
     size_t count = 0;
     uint64_t check = 0;
     iron_status status;
     bool found = true;
 
-    if (!s)
-        return IRON_E_FORMAT;
     rows = calloc(ledger->engines + 1, sizeof *rows);
     IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory: %" PRIu64 " engines", ledger->engines);
     for (;;) {
@@ -337,30 +323,11 @@ static iron_status read_engines(iron__database *db, const iron__store_ledger *le
     return IRON_OK;
 }
 
-/* The largest id of an upload. */
-static iron_status read_last_upload(iron__database *db, uint64_t *upload, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_UPLOAD_LAST, err);
-    bool found;
-
-    *upload = 0;
-    if (!s)
-        return IRON_E_FORMAT;
-    IRON_TRY(iron__sql_step(db, s, &found, "read the uploads", err));
-    if (found)
-        *upload = iron__column_word(s, 0);
-    sqlite3_reset(s);
-    return IRON_OK;
-}
-
 /* The newest snapshot of an engine, if there is one. */
 static iron_status read_snapshot(iron__database *db, uint64_t engine, iron__snapshot_row *row,
                                  bool *found, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_NEWEST, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_NEWEST, IRON_WORDS(engine), err);
 
-    *found = false;
-    if (!s)
-        return IRON_E_FORMAT;
-    iron__bind_word(s, 1, engine);
     IRON_TRY(iron__sql_step(db, s, found, "read a snapshot", err));
     if (!*found)
         return IRON_OK;
@@ -377,14 +344,10 @@ static iron_status read_snapshot(iron__database *db, uint64_t engine, iron__snap
 /* IRON_BLOCK_BYTES of them. */
 static iron_status read_block(iron__database *db, uint64_t upload, uint64_t number,
                               const unsigned char **bytes, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_BLOCK_READ, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_BLOCK_READ, IRON_WORDS(upload, number), err);
     bool found;
 
     *bytes = NULL;
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, upload);
-    iron__bind_word(s, 2, number);
     IRON_TRY(iron__sql_step(db, s, &found, "read a block", err));
     if (found)
         *bytes = sqlite3_column_blob(s, 0);
@@ -439,11 +402,7 @@ static iron_status recover(iron__store *store, recovery *r, const iron__engine_r
     IRON_TRY(recovery_begin(r, &row->plan, err));
     r->at.changed_ms = row->created_ms;
     IRON_TRY(recover_snapshot(r, store->db, row->id, err));
-    s = iron__sql_ready(store->db, IRON_SQL_FEEDS_AFTER, err);
-    if (!s)
-        return IRON_E_FORMAT;
-    iron__bind_word(s, 1, row->id);
-    iron__bind_word(s, 2, r->at.feeds);
+    s = iron__sql_ready(store->db, IRON_SQL_FEEDS_AFTER, IRON_WORDS(row->id, r->at.feeds), err);
     while (found) {
         IRON_TRY(iron__feed_row_step(store->db, s, &feed, &found, err));
         if (found)
@@ -500,11 +459,13 @@ static iron_status load_engine(iron__store *store, const iron__engine_row *row, 
 iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iron_error *err) {
     iron__engine_row *rows = NULL;
     size_t count = 0;
-    uint64_t upload = 0;
+    uint64_t upload = 0; /* the largest id */
     iron_status status;
+    bool found;
 
     IRON_TRY(read_ledger(store->db, ledger, err));
-    IRON_TRY(read_last_upload(store->db, &upload, err));
+    IRON_TRY(iron__sql_number(store->db, IRON_SQL_UPLOAD_LAST, IRON_NO_WORDS, &found, &upload,
+                              "read the uploads", err));
     atomic_store(&store->next_upload, upload + 1);
     IRON_TRY(read_engines(store->db, ledger, &rows, &count, err));
     status = iron__store_reserve_list(store, count, err);

@@ -465,18 +465,6 @@ static iron_status check_without_header(log_reader *log, const char *path, iron_
     return IRON_OK;
 }
 
-static iron_status check(log_reader *log, const char *path, iron_error *err) {
-    iron_status status;
-
-    if (!read_header(log))
-        return check_without_header(log, path, err);
-    log->frame = malloc(FRAME_HEADER + log->page_bytes);
-    IRON_FAIL_IF(!log->frame, err, IRON_E_NOMEM, "out of memory: a frame of %.120s", path);
-    status = read_frames(log, path, err);
-    free(log->frame);
-    return status;
-}
-
 /* IRON_OK: the log is missing, empty, complete, or torn at its end. IRON_E_FORMAT: damaged. */
 static iron_status check_log(const char *path, iron_error *err) {
     log_reader log = {.file = fopen(path, "rbe")};
@@ -486,9 +474,15 @@ static iron_status check_log(const char *path, iron_error *err) {
         return IRON_OK;
     if (!log.file)
         return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    status = check(&log, path, err);
+    if (!read_header(&log))
+        status = check_without_header(&log, path, err);
+    else if ((log.frame = malloc(FRAME_HEADER + log.page_bytes)))
+        status = read_frames(&log, path, err);
+    else
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a frame of %.120s", path);
     if (status == IRON_OK && ferror(log.file))
         status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+    free(log.frame);
     fclose(log.file);
     return status;
 }
@@ -559,7 +553,8 @@ static const char *const texts[] = {
 #undef SQL_TEXT
 };
 
-sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, iron_error *err) {
+sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                              iron_error *err) {
     sqlite3_stmt **statement = &db->statements[which];
 
     if (!*statement && sqlite3_prepare_v3(db->handle, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
@@ -569,23 +564,37 @@ sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, iron_error *e
     }
     sqlite3_reset(*statement);
     sqlite3_clear_bindings(*statement);
+    for (int k = 0; k < count; k++)
+        iron__bind_word(*statement, k + 1, words[k]);
     return *statement;
 }
 
 iron_status iron__sql_step(iron__database *db, sqlite3_stmt *statement, bool *has_row,
                            const char *doing, iron_error *err) {
-    int code = sqlite3_step(statement);
+    int code;
 
+    *has_row = false;
+    if (!statement)
+        return IRON_E_FORMAT; /* err is filled */
+    code = sqlite3_step(statement);
     *has_row = code == SQLITE_ROW;
     if (code == SQLITE_ROW)
         return IRON_OK;
-    if (code == SQLITE_DONE) {
-        sqlite3_reset(statement);
-        return IRON_OK;
-    }
-    database_fail(db, doing, err);
+    if (code != SQLITE_DONE)
+        database_fail(db, doing, err);
     sqlite3_reset(statement);
-    return is_damage(code) ? IRON_E_FORMAT : IRON_E_IO;
+    return code == SQLITE_DONE ? IRON_OK : is_damage(code) ? IRON_E_FORMAT : IRON_E_IO;
+}
+
+iron_status iron__sql_number(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                             bool *found, uint64_t *number, const char *doing, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, which, words, count, err);
+
+    IRON_TRY(iron__sql_step(db, s, found, doing, err));
+    if (*found)
+        *number = iron__column_word(s, 0);
+    sqlite3_reset(s);
+    return IRON_OK;
 }
 
 void iron__database_reset(iron__database *db) {
@@ -719,22 +728,10 @@ done:
 
 /* Rows of feeds. */
 
-/* A key of 1 to IRON_FEED_KEY_MAX characters, or NULL. */
-static bool read_key(sqlite3_stmt *s, iron__feed_row *row) {
-    const char *key = (const char *)sqlite3_column_text(s, 17);
-    size_t length = key ? (size_t)sqlite3_column_bytes(s, 17) : 0;
-
-    if (!key)
-        return true;
-    if (length == 0 || length > IRON_FEED_KEY_MAX || strlen(key) != length)
-        return false;
-    memcpy(row->key, key, length + 1);
-    return true;
-}
-
 iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
                                 bool *found, iron_error *err) {
     iron__checkpoint *after;
+    bool has_key, is_key_right;
 
     IRON_TRY(iron__sql_step(db, s, found, "read a feed", err));
     if (!*found)
@@ -765,7 +762,9 @@ iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_
     after->seal.words.b = iron__column_word(s, 13);
     for (int k = 0; k < 3; k++)
         after->seal.carry[k] = (uint32_t)iron__column_word(s, 14 + k);
-    if (read_key(s, row) && iron__column_word(s, 21) == iron__feed_row_check(row))
+    has_key = sqlite3_column_type(s, 17) != SQLITE_NULL;
+    is_key_right = !has_key || (iron__column_text(s, 17, row->key, sizeof row->key) && row->key[0]);
+    if (is_key_right && iron__column_word(s, 21) == iron__feed_row_check(row))
         return IRON_OK;
     iron__fail(err, IRON_E_FORMAT, 0,
                "feed %" PRIu64 " of engine %" PRIu64 " in %.100s is damaged; restore a backup",
@@ -776,13 +775,8 @@ iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_
 
 iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t number,
                                  iron__feed_row *row, bool *found, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_NUMBER, err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_NUMBER, IRON_WORDS(engine, number), err);
 
-    *found = false;
-    if (!s)
-        return IRON_E_IO;
-    iron__bind_word(s, 1, engine);
-    iron__bind_word(s, 2, number);
     IRON_TRY(iron__feed_row_step(db, s, row, found, err));
     IRON_FAIL_IF(*found && (row->engine != engine || row->number != number), err, IRON_E_FORMAT,
                  "the index of the feeds of engine %" PRIu64
@@ -809,7 +803,7 @@ iron_status iron__store_failure(iron__store *store, iron_error *why) {
 /* Change notifications. */
 
 uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t milliseconds) {
-    struct timespec deadline = iron__deadline_after(milliseconds);
+    struct timespec deadline = iron__deadline_after(milliseconds * UINT64_C(1000000));
     bool is_over = false;
 
     pthread_mutex_lock(&store->change_lock);

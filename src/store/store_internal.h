@@ -119,8 +119,10 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
                     "check_word = ?4 WHERE id = 1")                                                \
     X(ENGINES, "SELECT id, name, nodes, vocab, batch, positions, lattice, mode, backend, device, " \
                "created_ms, check_word FROM engines ORDER BY id")                                  \
-    X(ENGINE_INSERT, "INSERT INTO engines VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "  \
-                     "?12)")                                                                       \
+    X(ENGINE_INSERT,                                                                               \
+      "INSERT INTO engines (id, nodes, vocab, batch, positions, device, created_ms, "              \
+      "check_word, name, mode, backend, lattice) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "             \
+      "?8, ?9, ?10, ?11, ?12)")                                                                    \
     X(ENGINE_DELETE, "DELETE FROM engines WHERE id = ?1")                                          \
     X(ENGINE_EXISTS, "SELECT 1 FROM engines WHERE id = ?1")                                        \
     X(FEED_INSERT, "INSERT INTO feeds (" IRON_FEED_COLUMNS                                         \
@@ -130,12 +132,14 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(FEED_BY_NUMBER, "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number = ?2") \
     X(FEEDS_AFTER,                                                                                 \
       "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number > ?2 ORDER BY number") \
-    X(BLOCK_INSERT, "INSERT INTO blocks VALUES (?1, ?2, ?3, ?4)")                                  \
+    X(BLOCK_INSERT, "INSERT INTO blocks (upload, number, check_word, contributions) "              \
+                    "VALUES (?1, ?2, ?3, ?4)")                                                     \
     X(BLOCK_READ, "SELECT contributions, check_word FROM blocks WHERE upload = ?1 AND "            \
                   "number = ?2")                                                                   \
     X(UPLOAD_LAST, "SELECT max(coalesce((SELECT max(upload) FROM blocks), 0), "                    \
                    "coalesce((SELECT max(upload) FROM feeds WHERE upload IS NOT NULL), 0))")       \
-    X(SNAPSHOT_INSERT, "INSERT OR REPLACE INTO snapshots VALUES (?1, ?2, ?3, ?4, ?5)")             \
+    X(SNAPSHOT_INSERT, "INSERT OR REPLACE INTO snapshots (engine, number, state, check_word, "     \
+                       "bytes) VALUES (?1, ?2, ?3, ?4, ?5)")                                       \
     X(SNAPSHOT_NEWEST, "SELECT number, state, bytes, check_word FROM snapshots "                   \
                        "WHERE engine = ?1 ORDER BY number DESC LIMIT 1")                           \
     X(SNAPSHOT_PRUNE, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM "  \
@@ -167,11 +171,20 @@ typedef struct iron__database {
     int wal_frames;     /* in the log after the last commit */
 } iron__database;
 
-/* The statement, ready to be bound; NULL with err filled. */
-sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, iron_error *err);
+/* The statement with words as its parameters ?1, ?2, ... NULL, with err filled, if its tables are
+ * missing; that may be bound to, and iron__sql_step fails. */
+sqlite3_stmt *iron__sql_ready(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                              iron_error *err);
+#define IRON_WORDS(...)                                                                            \
+    (const uint64_t[]){__VA_ARGS__},                                                               \
+        (int)(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+#define IRON_NO_WORDS NULL, 0
 /* Steps once; at the end *has_row is false and the statement is reset. */
 iron_status iron__sql_step(iron__database *db, sqlite3_stmt *statement, bool *has_row,
                            const char *doing, iron_error *err);
+/* Reads one number; *found is false, and *number unchanged, if there is no row. */
+iron_status iron__sql_number(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                             bool *found, uint64_t *number, const char *doing, iron_error *err);
 /* Resets all statements: ends the read transaction and invalidates rows that were read. */
 void iron__database_reset(iron__database *db);
 /* Copies the log into the file (a WAL checkpoint). Pages that another connection still reads stay
@@ -186,6 +199,17 @@ static inline void iron__bind_word(sqlite3_stmt *s, int at, uint64_t word) {
 
 static inline uint64_t iron__column_word(sqlite3_stmt *s, int at) {
     return (uint64_t)sqlite3_column_int64(s, at);
+}
+
+/* Copies the text of a column; false unless it fits and contains no zero byte. */
+static inline bool iron__column_text(sqlite3_stmt *s, int at, char *to, size_t room) {
+    const char *text = (const char *)sqlite3_column_text(s, at);
+    size_t length = (size_t)sqlite3_column_bytes(s, at);
+
+    if (!text || length >= room || strlen(text) != length)
+        return false;
+    memcpy(to, text, length + 1);
+    return true;
 }
 
 /* Check words and feed rows (store.c). Pointers in a row that was read are valid until the next
@@ -369,29 +393,6 @@ iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_erro
 static inline void iron__store_report_loading(iron__store *store) {
     if (store->options.loading)
         store->options.loading(store->options.loading_context, &store->loading);
-}
-
-/* Conditions are waited for on the monotonic clock. */
-static inline void iron__condition_init(pthread_cond_t *condition) {
-    pthread_condattr_t attributes;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-static inline struct timespec iron__deadline_after(uint32_t milliseconds) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += milliseconds / 1000;
-    at.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
 }
 
 /* Loads every engine from the database, and the ledger (recovery.c). */

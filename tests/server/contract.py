@@ -10,13 +10,26 @@ its schema, which ties type, status and title together.
 
 import json
 import re
+import subprocess
+import tempfile
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import jsonschema
 
 from harness import REPO
 
-DOCUMENT = json.loads((REPO / "src" / "server" / "openapi.json").read_text(encoding="utf-8"))
+
+def read_document() -> dict:
+    """The OpenAPI document as it is built into the server."""
+    with tempfile.TemporaryDirectory() as room:
+        output = Path(room) / "openapi.json"
+        subprocess.run(["cmake", f"-DSERVER={REPO}/src/server", f"-DOUTPUT={output}", "-P",
+                        REPO / "cmake" / "Openapi.cmake"], check=True)
+        return json.loads(output.read_text(encoding="utf-8"))
+
+
+DOCUMENT = read_document()
 PROBLEM_TYPE = "application/problem+json"
 URN = "urn:iron:problem:"
 

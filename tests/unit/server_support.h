@@ -79,12 +79,10 @@ static atomic_uint_fast64_t drops, taken;
 static inline void hello(iron__request *req) {
     iron_json_writer *json = iron__response_json(req);
 
-    iron_json_open(json, NULL, '{');
     iron_json_text(json, "hello", req->variable);
     iron_json_text(json, "q", iron__request_query(req, "q"));
     if (iron__request_header(req, "X-Said"))
         iron_json_text(json, "said", iron__request_header(req, "X-Said"));
-    iron_json_close(json, '}');
     iron__response_json_end(req, 200);
 }
 
@@ -104,9 +102,7 @@ static inline void count_bytes(iron__request *req, const void *bytes, size_t cou
 static inline void tell_count(iron__request *req) {
     iron_json_writer *json = iron__response_json(req);
 
-    iron_json_open(json, NULL, '{');
     iron_json_number(json, "bytes", req->own ? *(uint64_t *)req->own : 0);
-    iron_json_close(json, '}');
     iron__response_json_end(req, 200);
 }
 
