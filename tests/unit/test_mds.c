@@ -6,7 +6,6 @@
 #include "mds_support.h"
 
 #include "formats/format.h"
-#include "formats/mds.h"
 #include "io/checksum.h"
 
 #include <utime.h>
