@@ -22,6 +22,7 @@
  * share a block. Every part of the file that is needed to decode a block is read and checked again
  * when it is decoded. Dictionaries are kept in memory.
  */
+#include "core/array.h"
 #include "core/fail.h"
 #include "formats/format.h"
 
@@ -296,13 +297,6 @@ static bool read_integer_type(flat *f, const flat_table *type, iron__stored *sto
     return !f->is_bad;
 }
 
-static const char *stored_name(iron__stored stored) {
-    static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
-                                        "int8",  "int16",  "int32",  "int64"};
-
-    return names[stored];
-}
-
 static iron__stored read_index_type(flat *f, const flat_table *encoding) {
     flat_table index = flat_child(f, encoding, ENCODING_INDEX);
     iron__stored stored = IRON_STORED_I32; /* if it is not said */
@@ -323,7 +317,7 @@ static void describe_type(flat *f, const flat_table *field, unsigned depth, char
     iron__stored stored;
 
     if (number == TYPE_INT && read_integer_type(f, &type, &stored)) {
-        snprintf(inner, sizeof inner, "%s", stored_name(stored));
+        snprintf(inner, sizeof inner, "%s", iron__stored_name(stored));
     } else if (number == TYPE_FLOAT) {
         uint64_t precision = flat_number(f, &type, 0, 2, 0);
 
@@ -352,20 +346,17 @@ static void describe_type(flat *f, const flat_table *field, unsigned depth, char
         snprintf(to, room, "%s", inner);
     else
         snprintf(to, room, "dictionary<values=%.10s, indices=%s>", inner,
-                 stored_name(read_index_type(f, &encoding)));
+                 iron__stored_name(read_index_type(f, &encoding)));
 }
 
 static void note_dictionary(schema *s, uint64_t id, const counts *values) {
-    if (s->dictionary_count == s->dictionary_capacity) {
-        size_t capacity = s->dictionary_capacity ? 2 * s->dictionary_capacity : 8;
-        dictionary_type *more = realloc(s->dictionaries, capacity * sizeof *more);
+    dictionary_type *more = iron__array_grow(s->dictionaries, s->dictionary_count,
+                                             &s->dictionary_capacity, sizeof *more);
 
-        s->has_memory = s->has_memory && more;
-        if (!more)
-            return;
-        s->dictionaries = more;
-        s->dictionary_capacity = capacity;
-    }
+    s->has_memory = s->has_memory && more;
+    if (!more)
+        return;
+    s->dictionaries = more;
     s->dictionaries[s->dictionary_count++] = (dictionary_type){id, *values};
 }
 
@@ -1123,17 +1114,9 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
 /* The row, counted in the file, of an item of the rows that were added last. */
 static uint64_t row_of(const decoding *d, uint64_t rows, uint64_t item) {
     const uint64_t *places = d->out->places + (d->out->place_count - rows);
-    uint64_t low = 0, high = rows;
 
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (places[middle] <= d->tokens + item)
-            low = middle;
-        else
-            high = middle;
-    }
-    return d->first_row + d->rows + low;
+    return d->first_row + d->rows +
+           iron__array_find(places, sizeof *places, (size_t)rows, d->tokens + item);
 }
 
 #define DEFINE_WIDEN(name, type)                                                                   \
@@ -1255,6 +1238,11 @@ typedef struct dictionary_state {
     uint64_t count; /* of values */
 } dictionary_state;
 
+/* Messages by their header: their number, and a hash of where they are. */
+typedef struct message_places {
+    uint64_t counts[4], hashes[4];
+} message_places;
+
 /* An examined file, or a stream that is being read. */
 typedef struct arrow {
     schema schema;
@@ -1271,13 +1259,12 @@ typedef struct arrow {
     struct part *parts; /* for each block of the table */
     size_t part_capacity;
     size_t shared; /* batches in the last block, if more may follow */
-    /* of the messages: their number, and a hash of where they are */
-    uint64_t counts[4], hashes[4];
+    message_places places;
     /* of a stream */
     reader reader;
     uint64_t position;
     bool has_ended;
-    char *column_name;
+    const char *column_name; /* of the table, or of the stream */
 } arrow;
 
 /* Where a block is: rows from row `row` of the batch at `message` on, in as many batches as it
@@ -1299,7 +1286,6 @@ static void arrow_destroy(void *state) {
     free(a->dictionaries);
     free(a->states);
     free(a->parts);
-    free(a->column_name);
     reader_clear(&a->reader);
     free(a);
 }
@@ -1576,15 +1562,11 @@ static iron_status check_compressed(const arrow *a, reader *r, const batch *b, u
 
 static iron_status add_part(arrow *a, iron__table *t, const iron__table_block *block, const part *p,
                             iron_error *err) {
-    if (t->block_count == a->part_capacity) {
-        size_t capacity = a->part_capacity ? 2 * a->part_capacity : 64;
-        part *more = realloc(a->parts, capacity * sizeof *more);
+    part *more = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *more);
 
-        if (!more)
-            return no_memory(err);
-        a->parts = more;
-        a->part_capacity = capacity;
-    }
+    if (!more)
+        return no_memory(err);
+    a->parts = more;
     a->parts[t->block_count] = *p;
     return iron__table_add_block(t, block, err);
 }
@@ -1696,30 +1678,31 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
 }
 
 /* A hash of where messages are, to compare them with the footer. */
-static void note_place(arrow *a, unsigned header, uint64_t at, uint64_t metadata, uint64_t body) {
+static void note_place(message_places *p, unsigned header, uint64_t at, uint64_t metadata,
+                       uint64_t body) {
     const uint64_t numbers[3] = {at, metadata, body};
 
-    a->counts[header]++;
+    p->counts[header]++;
     for (size_t k = 0; k < 3; k++)
-        a->hashes[header] = (a->hashes[header] ^ numbers[k]) * 0x9E3779B97F4A7C15u + 1;
+        p->hashes[header] = (p->hashes[header] ^ numbers[k]) * 0x9E3779B97F4A7C15u + 1;
 }
 
-static iron_status note_footer_blocks(arrow *a, const reader *r, flat *f, const flat_table *footer,
-                                      unsigned field, unsigned header, iron_error *err) {
+static iron_status note_footer_blocks(message_places *p, const reader *r, flat *f,
+                                      const flat_table *footer, unsigned field, unsigned header,
+                                      iron_error *err) {
     size_t count, at = flat_vector(f, footer, field, FOOTER_BLOCK, &count);
 
     if (f->is_bad)
         return damaged(r, r->limit, "the footer is damaged", err);
     for (; count > 0; count--, at += FOOTER_BLOCK)
-        note_place(a, header, iron__load_u64(f->data + at), iron__load_u32(f->data + at + 8),
+        note_place(p, header, iron__load_u64(f->data + at), iron__load_u32(f->data + at + 8),
                    iron__load_u64(f->data + at + 16));
     return IRON_OK;
 }
 
-/* Reads the footer of a file, of so many bytes: the schema, if `out` is not NULL, and where it says
- * that messages are. */
-static iron_status read_footer(arrow *a, reader *r, const unsigned char *bytes, uint64_t count,
-                               schema *out, iron_error *err) {
+/* Reads the footer of a file, of so many bytes: the schema, and where it says that messages are. */
+static iron_status read_footer(reader *r, const unsigned char *bytes, uint64_t count, schema *out,
+                               message_places *places, iron_error *err) {
     flat f = {bytes, (size_t)count, false};
     flat_table footer, table;
     unsigned version;
@@ -1735,12 +1718,13 @@ static iron_status read_footer(arrow *a, reader *r, const unsigned char *bytes, 
                  "%.100s: an Arrow footer of version %u; versions 4 and 5 are read", r->name,
                  version + 1);
     IRON_TRY(read_schema(r, r->limit, &f, &table, version, out, err));
-    IRON_TRY(note_footer_blocks(a, r, &f, &footer, FOOTER_DICTIONARIES, HEADER_DICTIONARY, err));
-    return note_footer_blocks(a, r, &f, &footer, FOOTER_BATCHES, HEADER_BATCH, err);
+    IRON_TRY(
+        note_footer_blocks(places, r, &f, &footer, FOOTER_DICTIONARIES, HEADER_DICTIONARY, err));
+    return note_footer_blocks(places, r, &f, &footer, FOOTER_BATCHES, HEADER_BATCH, err);
 }
 
-/* Finds the footer of a regular file, and moves what it says about places to *footer. */
-static iron_status find_footer(arrow *a, reader *r, schema *out, arrow *footer, iron_error *err) {
+/* Finds and reads the footer of a regular file. */
+static iron_status find_footer(reader *r, schema *out, message_places *places, iron_error *err) {
     uint64_t bytes = r->file->bytes, length;
     const unsigned char *at;
 
@@ -1755,17 +1739,11 @@ static iron_status find_footer(arrow *a, reader *r, schema *out, arrow *footer, 
         return damaged(r, bytes - TRAILER_BYTES, "the length of the footer is impossible", err);
     r->limit = bytes - TRAILER_BYTES - length;
     IRON_TRY(reader_get(r, r->limit, length, &at, err));
-    IRON_TRY(read_footer(a, r, at, length, out, err));
-    memcpy(footer->counts, a->counts, sizeof a->counts);
-    memcpy(footer->hashes, a->hashes, sizeof a->hashes);
-    memset(a->counts, 0, sizeof a->counts);
-    memset(a->hashes, 0, sizeof a->hashes);
-    return IRON_OK;
+    return read_footer(r, at, length, out, places, err);
 }
 
-static bool is_same_places(const arrow *a, const arrow *b) {
-    return memcmp(a->counts, b->counts, sizeof a->counts) == 0 &&
-           memcmp(a->hashes, b->hashes, sizeof a->hashes) == 0;
+static bool is_same_places(const message_places *a, const message_places *b) {
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
 /* Where messages begin: after the magic of a file, which some writers pad to 64 bytes. */
@@ -1789,8 +1767,8 @@ static iron_status check_mark(const arrow *a, const reader *r, const message *m,
 }
 
 /* Walks over all messages from the position on. */
-static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const arrow *footer,
-                        iron_error *err) {
+static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
+                        const message_places *footer, iron_error *err) {
     const unsigned char *rest;
     message m;
 
@@ -1800,7 +1778,7 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const 
             break;
         if (m.header == HEADER_SCHEMA)
             return damaged(r, at, "a second schema", err);
-        note_place(a, m.header, m.at, m.metadata_bytes, m.body_bytes);
+        note_place(&a->places, m.header, m.at, m.metadata_bytes, m.body_bytes);
         if (m.header == HEADER_DICTIONARY)
             IRON_TRY(add_dictionary(a, r, &m, err));
         else
@@ -1819,7 +1797,7 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const 
     for (uint64_t k = 0; k < r->limit - m.end; k++)
         if (rest[k] != 0)
             return damaged(r, m.end, "the messages end before the footer begins", err);
-    return is_same_places(a, footer)
+    return is_same_places(&a->places, footer)
                ? IRON_OK
                : damaged(r, r->limit, "the footer does not list the batches that the file has",
                          err);
@@ -1836,9 +1814,8 @@ static iron_status choose_column(arrow *a, iron__candidate *c, char **name, iron
         return status;
     assert(chosen < s->count && s->columns && s->details);
     a->column = s->details[chosen];
-    *name = strdup(s->columns[chosen].name);
-    a->column_name = strdup(s->columns[chosen].name);
-    if (!*name || !a->column_name)
+    a->column_name = *name = strdup(s->columns[chosen].name);
+    if (!*name)
         return no_memory(err);
     iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
     return IRON_OK;
@@ -1872,20 +1849,20 @@ static iron_status read_first(arrow *a, reader *r, uint64_t *at, iron_error *err
 
 static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__table *t,
                                 iron_error *err) {
-    arrow footer = {.is_file = true};
+    message_places footer = {{0}, {0}};
     uint64_t at = find_start(c, a->is_file);
 
     r->limit = c->file->bytes;
     if (a->is_file)
-        IRON_TRY(find_footer(a, r, &a->schema, &footer, err));
+        IRON_TRY(find_footer(r, &a->schema, &footer, err));
     IRON_TRY(read_first(a, r, &at, err));
     IRON_TRY(choose_column(a, c, &t->column, err));
     t->dtype = iron__stored_dtype(a->column.stored);
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
-    iron__format_reason(c, "record batches: %" PRIu64 ", rows: %" PRIu64, a->counts[HEADER_BATCH],
-                        t->rows);
+    iron__format_reason(c, "record batches: %" PRIu64 ", rows: %" PRIu64,
+                        a->places.counts[HEADER_BATCH], t->rows);
     return IRON_OK;
 }
 
@@ -1894,7 +1871,7 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
 /* What follows the last message of a file that is read in order: the footer. Of a stream, nothing
  * may follow. */
 static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err) {
-    arrow footer = {.is_file = true};
+    message_places footer = {{0}, {0}};
     schema repeated = {.columns = NULL};
     uint64_t length;
     iron_status status;
@@ -1915,9 +1892,9 @@ static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err)
         return damaged(r, r->position - TRAILER_BYTES, "the length of the footer is impossible",
                        err);
     r->limit = r->position - TRAILER_BYTES - length;
-    status = read_footer(&footer, r, r->window + (r->limit - at), length, &repeated, err);
+    status = read_footer(r, r->window + (r->limit - at), length, &repeated, &footer, err);
     if (status == IRON_OK &&
-        (!is_same_schema(&repeated, &a->schema) || !is_same_places(a, &footer)))
+        (!is_same_schema(&repeated, &a->schema) || !is_same_places(&a->places, &footer)))
         status =
             damaged(r, r->limit, "the footer does not list the batches that the file has", err);
     schema_clear(&repeated);
@@ -1948,7 +1925,7 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
         }
         if (m.header == HEADER_SCHEMA)
             return damaged(r, m.at, "a second schema", err);
-        note_place(a, m.header, m.at, m.metadata_bytes, m.body_bytes);
+        note_place(&a->places, m.header, m.at, m.metadata_bytes, m.body_bytes);
         if (m.header == HEADER_BATCH)
             break;
         IRON_TRY(add_dictionary(a, r, &m, err));

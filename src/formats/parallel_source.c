@@ -33,6 +33,7 @@
  */
 #include "formats/source.h"
 
+#include "core/array.h"
 #include "core/fail.h"
 #include "core/memory.h"
 #include "formats/format.h"
@@ -660,17 +661,7 @@ uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p
 
 /* The file that contains a token of the stream: the last one that starts there or before. */
 static size_t file_with(const iron__parallel_source *p, uint64_t position) {
-    size_t low = 0, high = p->count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (p->starts[middle] <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return iron__array_find(p->starts, sizeof *p->starts, p->count, position);
 }
 
 /* The same of a remote file; opening one that was opened before costs nothing. */

@@ -13,6 +13,7 @@
  */
 #include "formats/parquet.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/thread_pool.h"
@@ -462,17 +463,11 @@ static iron_status tally(const reader *r, const iron__parquet_page *p,
 /* Examining: the pages of a chunk become parts. */
 
 static iron_status add_part(part_list *list, const part *p, iron_error *err) {
-    if (!list->parts || list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 8;
-        part *parts = realloc(list->parts, capacity * sizeof *parts);
+    part *parts = iron__array_grow(list->parts, list->count, &list->capacity, sizeof *parts);
 
-        if (!parts) {
-            (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
-            return IRON_E_NOMEM;
-        }
-        list->parts = parts;
-        list->capacity = capacity;
-    }
+    if (!parts)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", list->count + 1);
+    list->parts = parts;
     list->parts[list->count++] = *p;
     return IRON_OK;
 }

@@ -19,6 +19,7 @@
  */
 #include "formats/source.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
@@ -147,17 +148,7 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
 
 /* The file of a block: the last that begins with it or before. */
 static size_t file_of_block(const iron_source *s, uint64_t block) {
-    size_t low = 0, high = s->files.count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (s->decoding.bases[middle] <= block)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return iron__array_find(s->decoding.bases, sizeof *s->decoding.bases, s->files.count, block);
 }
 
 static iron_status fill_block(void *context, uint64_t index, iron__block *block,
