@@ -279,9 +279,7 @@ typedef struct schema {
 } schema;
 
 static void schema_clear(schema *s) {
-    for (size_t k = 0; k < s->count; k++)
-        free(s->columns[k].name);
-    free(s->columns);
+    iron__table_columns_free(s->columns, s->count);
     free(s->details);
     free(s->dictionaries);
     *s = (schema){.columns = NULL};
@@ -595,23 +593,18 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
             return cut_off(r, r->position, at + bytes, err);
     }
     r->at = at;
-    for (*got = 0; *got < bytes; *got += some) {
-        size_t want =
-            bytes - *got < r->capacity - *got ? (size_t)(bytes - *got) : r->capacity - *got;
+    for (*got = 0; *got < bytes;) {
+        uint64_t twice = 2 * (uint64_t)r->capacity;
+        size_t want;
 
-        if (want == 0) {
-            uint64_t twice = 2 * (uint64_t)r->capacity;
-
+        if (*got == r->capacity)
             IRON_TRY(reserve(r, &r->window, &r->capacity, twice < bytes ? twice : bytes, err));
-            some = 0;
-            continue;
-        }
+        want = (bytes < r->capacity ? (size_t)bytes : r->capacity) - *got;
         IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, r->stop, err));
         r->position += some;
-        if (some < want) {
-            *got += some;
+        *got += some;
+        if (some < want)
             break;
-        }
     }
     r->count = *got;
     return IRON_OK;
@@ -1226,15 +1219,9 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
 
 /* Dictionaries. */
 
-/* The values of the column's dictionary, from one that replaced all before it to the next. */
-typedef struct dictionary {
-    unsigned char *values; /* as stored */
-    size_t bytes, capacity;
-} dictionary;
-
-/* What the messages before a point of a stream have made of the dictionary. */
+/* What the messages before a point of a stream have made of the column's dictionary. */
 typedef struct dictionary_state {
-    size_t index;
+    size_t at;      /* its first value's byte in arrow.dictionary */
     uint64_t count; /* of values */
 } dictionary_state;
 
@@ -1251,11 +1238,11 @@ typedef struct arrow {
     bool keeps_all; /* dictionaries that were replaced */
     uint64_t limit;
     unsigned prefix;
-    dictionary *dictionaries;
-    size_t dictionary_count;
+    bool has_dictionary;       /* a batch of the column's dictionary was read */
+    unsigned char *dictionary; /* its values, as stored; those that replaced others follow them */
+    size_t dictionary_bytes, dictionary_capacity;
     dictionary_state *states; /* after each batch of the column's dictionary; the first: none */
     size_t state_count;
-    size_t dictionary_bytes;
     struct part *parts; /* for each block of the table */
     size_t part_capacity;
     size_t shared; /* batches in the last block, if more may follow */
@@ -1281,9 +1268,7 @@ static void arrow_destroy(void *state) {
     if (!a)
         return;
     schema_clear(&a->schema);
-    for (size_t k = 0; k < a->dictionary_count; k++)
-        free(a->dictionaries[k].values);
-    free(a->dictionaries);
+    free(a->dictionary);
     free(a->states);
     free(a->parts);
     reader_clear(&a->reader);
@@ -1304,23 +1289,6 @@ static iron_status arrow_create(arrow **out, iron_error *err) {
     return a->states ? IRON_OK : no_memory(err);
 }
 
-/* Begins another dictionary. */
-static iron_status replace_dictionary(arrow *a, iron_error *err) {
-    dictionary *more;
-
-    if (!a->keeps_all && a->dictionary_count > 0) {
-        a->dictionary_bytes = 0;
-        a->dictionaries[0].bytes = 0;
-        return IRON_OK;
-    }
-    more = realloc(a->dictionaries, (a->dictionary_count + 1) * sizeof *more);
-    if (!more)
-        return no_memory(err);
-    a->dictionaries = more;
-    a->dictionaries[a->dictionary_count++] = (dictionary){.values = NULL};
-    return IRON_OK;
-}
-
 static iron_status note_state(arrow *a, const dictionary_state *state, iron_error *err) {
     dictionary_state *more;
 
@@ -1336,14 +1304,15 @@ static iron_status note_state(arrow *a, const dictionary_state *state, iron_erro
     return IRON_OK;
 }
 
-/* Adds the values of a batch to the dictionary. */
-static iron_status add_values(arrow *a, reader *r, const batch *b, iron_error *err) {
-    dictionary *last = &a->dictionaries[a->dictionary_count - 1];
+/* Adds the values of a batch to the dictionary, or begins another one with them. */
+static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta, iron_error *err) {
+    dictionary_state state = a->states[a->state_count - 1];
     size_t width = iron__stored_bytes(a->column.stored), bytes;
     const unsigned char *values;
-    dictionary_state state;
     uint64_t found;
 
+    if (!is_delta && !a->keeps_all)
+        a->dictionary_bytes = 0;
     if (b->rows > IRON_TABLE_PART_BYTES_MAX / width ||
         b->rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary_bytes)
         return too_large(r, "dictionaries", a->dictionary_bytes + b->rows, err);
@@ -1356,20 +1325,22 @@ static iron_status add_values(arrow *a, reader *r, const batch *b, iron_error *e
     }
     bytes = (size_t)b->rows * width;
     IRON_TRY(load(r, b, &b->values, 0, bytes, &values, err));
-    if (last->bytes + bytes > last->capacity) {
-        size_t capacity = 2 * last->bytes + bytes;
-        unsigned char *more = realloc(last->values, capacity ? capacity : 1);
+    if (bytes > a->dictionary_capacity - a->dictionary_bytes) {
+        size_t capacity = 2 * a->dictionary_bytes + bytes;
+        unsigned char *more = realloc(a->dictionary, capacity);
 
         if (!more)
             return no_memory(err);
-        last->values = more;
-        last->capacity = capacity;
+        a->dictionary = more;
+        a->dictionary_capacity = capacity;
     }
     if (bytes > 0)
-        memcpy(last->values + last->bytes, values, bytes);
-    last->bytes += bytes;
+        memcpy(a->dictionary + a->dictionary_bytes, values, bytes);
+    if (!is_delta)
+        state = (dictionary_state){a->dictionary_bytes, 0};
+    state.count += b->rows;
     a->dictionary_bytes += bytes;
-    state = (dictionary_state){a->dictionary_count - 1, last->bytes / width};
+    a->has_dictionary = true;
     return note_state(a, &state, err);
 }
 
@@ -1397,35 +1368,66 @@ static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *e
     IRON_TRY(read_dictionary(a, r, m, &b, &is_column, &is_delta, err));
     if (!is_column)
         return IRON_OK;
-    if (is_delta && a->dictionary_count == 0)
+    if (is_delta && !a->has_dictionary)
         return damaged(r, m->at, "an addition to a dictionary that is not there", err);
-    if (!is_delta && a->is_file && a->dictionary_count > 0)
+    if (!is_delta && a->is_file && a->has_dictionary)
         return damaged(r, m->at,
                        "a dictionary that replaces another one, which files must not have", err);
-    if (!is_delta)
-        IRON_TRY(replace_dictionary(a, err));
     IRON_TRY(fetch(r, &b, err));
-    return add_values(a, r, &b, err);
+    return add_values(a, r, &b, is_delta, err);
 }
 
 static void use_dictionary(const arrow *a, size_t state, decoding *d) {
     const dictionary_state *s = &a->states[state];
 
-    d->dictionary = s->count > 0 ? a->dictionaries[s->index].values : NULL;
+    d->dictionary = s->count > 0 ? a->dictionary + s->at : NULL;
     d->dictionary_count = s->count;
 }
 
-/* Decodes a block. Dictionaries in files apply to all batches, wherever they are. */
+/* Finds the column in a batch. */
+static iron_status find_batch(const arrow *a, const reader *r, message *m, batch *b,
+                              iron_error *err) {
+    const char *wrong = read_batch(m, &m->table, &a->schema.all, &a->column, b);
+
+    return wrong ? damaged(r, m->at, wrong, err) : IRON_OK;
+}
+
+/* Decodes the batches of a block. Dictionaries in files apply to all batches, wherever they are. */
+static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_error *err) {
+    uint64_t at = p->message, row = p->row, rows;
+    size_t state = a->is_file ? a->state_count - 1 : p->state;
+    bool is_column, is_delta;
+    message m;
+    batch b;
+
+    for (; d->rows < p->rows; at = m.end) {
+        IRON_TRY(read_message(d->r, at, &m, err));
+        if (m.header == HEADER_DICTIONARY) {
+            IRON_TRY(read_dictionary(a, d->r, &m, &b, &is_column, &is_delta, err));
+            state += is_column && !a->is_file && state + 1 < a->state_count;
+            continue;
+        }
+        if (m.header != HEADER_BATCH)
+            return damaged(d->r, at, "no batch", err);
+        IRON_TRY(find_batch(a, d->r, &m, &b, err));
+        if (b.rows < row)
+            return damaged(d->r, at, "fewer rows than before", err);
+        rows = b.rows - row < p->rows - d->rows ? b.rows - row : p->rows - d->rows;
+        use_dictionary(a, state, d);
+        IRON_TRY(decode_rows(d, &b, row, rows, err));
+        row = 0;
+    }
+    return IRON_OK;
+}
+
 static iron_status table_decode(const iron__table *table, const iron__input *in, size_t index,
                                 bool wants_tokens, iron__block *out, const atomic_bool *stop,
                                 iron_error *err) {
     const arrow *a = table->state;
-    const part *p = &a->parts[index];
-    uint64_t at = p->message, row = p->row, tokens = iron__table_block_tokens(table, index);
-    size_t state = a->is_file ? a->state_count - 1 : p->state;
+    uint64_t tokens = iron__table_block_tokens(table, index);
     reader r = {.file = in, .name = iron__path_shown(in->path), .stop = stop};
     decoding d = {.r = &r, .column = &a->column, .column_name = table->column, .out = out};
-    iron_status status = iron__block_reserve_places(out, (size_t)p->rows, err);
+    iron_status status = iron__block_reserve_places(out, (size_t)a->parts[index].rows, err);
 
     r.limit = a->limit;
     r.prefix = a->prefix;
@@ -1433,34 +1435,8 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
     d.first_row = table->blocks[index].first_row;
     if (wants_tokens && status == IRON_OK)
         status = iron__block_reserve(out, (size_t)tokens * iron_dtype_bytes(table->dtype), err);
-    while (status == IRON_OK && d.rows < p->rows) {
-        const char *wrong = NULL;
-        bool is_column, is_delta;
-        message m;
-        batch b = {.rows = 0};
-
-        status = read_message(&r, at, &m, err);
-        if (status == IRON_OK && m.header == HEADER_DICTIONARY) {
-            status = read_dictionary(a, &r, &m, &b, &is_column, &is_delta, err);
-            state += status == IRON_OK && is_column && !a->is_file && state + 1 < a->state_count;
-        } else if (status == IRON_OK) {
-            wrong = m.header != HEADER_BATCH
-                        ? "no batch"
-                        : read_batch(&m, &m.table, &a->schema.all, &a->column, &b);
-            if (!wrong && b.rows < row)
-                wrong = "fewer rows than before";
-            if (wrong)
-                status = damaged(&r, at, wrong, err);
-        }
-        if (status == IRON_OK && m.header == HEADER_BATCH) {
-            uint64_t rows = b.rows - row < p->rows - d.rows ? b.rows - row : p->rows - d.rows;
-
-            use_dictionary(a, state, &d);
-            status = decode_rows(&d, &b, row, rows, err);
-            row = 0;
-        }
-        at = m.end;
-    }
+    if (status == IRON_OK)
+        status = decode_part(a, &a->parts[index], &d, err);
     if (status == IRON_OK && d.tokens != tokens)
         status = iron__fail(err, IRON_E_IO, 0, "%.120s changed while it was read", r.name);
     reader_clear(&r);
@@ -1646,12 +1622,9 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
 
 static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, iron_error *err) {
     uint64_t first = 0, end = 0, tokens, rows;
-    const char *wrong;
     batch b;
 
-    wrong = read_batch(m, &m->table, &a->schema.all, &a->column, &b);
-    if (wrong)
-        return damaged(r, m->at, wrong, err);
+    IRON_TRY(find_batch(a, r, m, &b, err));
     IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
     if (__builtin_add_overflow(t->tokens, end - first, &tokens) ||
         __builtin_add_overflow(t->rows, b.rows, &rows) || tokens > INT64_MAX || rows > INT64_MAX)
@@ -1755,15 +1728,26 @@ static uint64_t find_start(const iron__candidate *c, bool is_file) {
     return c->head_count >= 64 && memcmp(c->head + 8, zeros, sizeof zeros) == 0 ? 64 : 8;
 }
 
-/* Arrow lets a stream end without a mark. But all its writers write one when they are closed, and
- * without it a stream that was cut between two batches would pass for a whole one. */
-static iron_status check_mark(const arrow *a, const reader *r, const message *m, iron_error *err) {
-    IRON_FAIL_IF(!a->is_file && m->metadata_bytes == 0, err, IRON_E_FORMAT,
-                 "%.100s ends at byte %" PRIu64
-                 " without the mark that ends an Arrow stream; it was "
-                 "cut off, or its writer was not closed",
-                 r->name, m->at);
-    return IRON_OK;
+/* Reads messages from a position on up to the next batch; HEADER_NONE: there is none. Arrow lets a
+ * stream end without a mark. But all its writers write one when they are closed, and without it a
+ * stream that was cut between two batches would pass for a whole one. */
+static iron_status next_batch(arrow *a, reader *r, uint64_t at, message *m, iron_error *err) {
+    for (;; at = m->end) {
+        IRON_TRY(read_message(r, at, m, err));
+        IRON_FAIL_IF(m->header == HEADER_NONE && !a->is_file && m->metadata_bytes == 0, err,
+                     IRON_E_FORMAT,
+                     "%.100s ends at byte %" PRIu64 " without the mark that ends an Arrow stream; "
+                     "it was cut off, or its writer was not closed",
+                     r->name, m->at);
+        if (m->header == HEADER_NONE)
+            return IRON_OK;
+        if (m->header == HEADER_SCHEMA)
+            return damaged(r, m->at, "a second schema", err);
+        note_place(&a->places, m->header, m->at, m->metadata_bytes, m->body_bytes);
+        if (m->header == HEADER_BATCH)
+            return IRON_OK;
+        IRON_TRY(add_dictionary(a, r, m, err));
+    }
 }
 
 /* Walks over all messages from the position on. */
@@ -1773,18 +1757,11 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
     message m;
 
     for (;; at = m.end) {
-        IRON_TRY(read_message(r, at, &m, err));
+        IRON_TRY(next_batch(a, r, at, &m, err));
         if (m.header == HEADER_NONE)
             break;
-        if (m.header == HEADER_SCHEMA)
-            return damaged(r, at, "a second schema", err);
-        note_place(&a->places, m.header, m.at, m.metadata_bytes, m.body_bytes);
-        if (m.header == HEADER_DICTIONARY)
-            IRON_TRY(add_dictionary(a, r, &m, err));
-        else
-            IRON_TRY(add_batch(a, r, t, &m, err));
+        IRON_TRY(add_batch(a, r, t, &m, err));
     }
-    IRON_TRY(check_mark(a, r, &m, err));
     IRON_FAIL_IF(!a->is_file && m.end != r->limit, err, IRON_E_FORMAT,
                  "%.100s: the Arrow stream ends at byte %" PRIu64 ", but the file has %" PRIu64
                  " bytes; was something appended?",
@@ -1803,20 +1780,14 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
                          err);
 }
 
-/* Chooses the column, and tells sniff. */
-static iron_status choose_column(arrow *a, iron__candidate *c, char **name, iron_error *err) {
+/* Chooses the column; *name is the table's or the stream's. */
+static iron_status choose_column(arrow *a, const iron__candidate *c, char **name, iron_error *err) {
     const schema *s = &a->schema;
-    size_t chosen = s->count;
-    iron_status status = iron__table_choose(s->columns, s->count, c->column, c->name, &chosen, err);
+    size_t chosen;
 
-    iron__format_columns(c, s->columns, s->count, status == IRON_OK ? chosen : s->count);
-    if (status != IRON_OK)
-        return status;
-    assert(chosen < s->count && s->columns && s->details);
+    IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, name, err));
     a->column = s->details[chosen];
-    a->column_name = *name = strdup(s->columns[chosen].name);
-    if (!*name)
-        return no_memory(err);
+    a->column_name = *name;
     iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
     return IRON_OK;
 }
@@ -1906,7 +1877,6 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
     arrow *a = stream->state;
     reader *r = &a->reader;
     decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
-    const char *wrong;
     message m;
     batch b;
 
@@ -1916,23 +1886,11 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
     r->pipe = in;
     r->name = iron__path_shown(in->path);
     r->stop = stop;
-    for (;; a->position = m.end) {
-        IRON_TRY(read_message(r, a->position, &m, err));
-        if (m.header == HEADER_NONE) {
-            *has_ended = a->has_ended = true;
-            IRON_TRY(check_mark(a, r, &m, err));
-            return check_rest(a, r, m.end, err);
-        }
-        if (m.header == HEADER_SCHEMA)
-            return damaged(r, m.at, "a second schema", err);
-        note_place(&a->places, m.header, m.at, m.metadata_bytes, m.body_bytes);
-        if (m.header == HEADER_BATCH)
-            break;
-        IRON_TRY(add_dictionary(a, r, &m, err));
-    }
-    wrong = read_batch(&m, &m.table, &a->schema.all, &a->column, &b);
-    if (wrong)
-        return damaged(r, m.at, wrong, err);
+    IRON_TRY(next_batch(a, r, a->position, &m, err));
+    *has_ended = a->has_ended = m.header == HEADER_NONE;
+    if (a->has_ended)
+        return check_rest(a, r, m.end, err);
+    IRON_TRY(find_batch(a, r, &m, &b, err));
     a->position = m.end;
     d.wants_tokens = true;
     d.first_row = stream->rows;
@@ -1974,7 +1932,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
         layout->stream = calloc(1, sizeof *layout->stream);
         status = layout->stream ? IRON_OK : no_memory(err);
     } else if (status == IRON_OK) {
-        status = iron__table_create(&table_kind, &layout->table, err);
+        status = iron__table_create(&table_kind, 0, &layout->table, err);
     }
     if (status != IRON_OK) {
         arrow_destroy(a);
@@ -1994,9 +1952,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
         return examine_pipe(a, c, layout, err);
     status = examine_file(a, c, &r, layout->table, err);
     reader_clear(&r);
-    layout->dtype = layout->table->dtype;
-    layout->tokens = layout->table->tokens;
-    layout->documents = layout->table->rows;
+    iron__layout_use_table(layout); /* also of a damaged file: what was found so far */
     return status;
 }
 

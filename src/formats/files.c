@@ -690,7 +690,7 @@ static iron_status add_remote(iron__file_list *list, char *name, iron_error *err
     return status;
 }
 
-iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err) {
+static iron_status add_argument(iron__file_list *list, const char *path, iron_error *err) {
     char *folder = NULL;
     iron_status status;
     struct stat info;
@@ -723,7 +723,7 @@ iron_status iron__file_list_fill(iron__file_list *list, const iron_source_option
         /* in the format that the user names, the path may mean another file */
         char *main_path = forced && forced->main_path ? forced->main_path(path) : NULL;
 
-        status = iron__file_list_add(list, main_path ? main_path : path, err);
+        status = add_argument(list, main_path ? main_path : path, err);
         free(main_path);
     }
     list->options = NULL;

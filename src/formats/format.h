@@ -49,6 +49,13 @@ static inline bool iron__layout_is_converted(const iron__format_layout *layout) 
     return layout->is_swapped || layout->frames || layout->table;
 }
 
+/* Of a column: fills dtype, tokens and documents as they are in the layout's table. */
+static inline void iron__layout_use_table(iron__format_layout *layout) {
+    layout->dtype = layout->table->dtype;
+    layout->tokens = layout->table->tokens;
+    layout->documents = layout->table->rows;
+}
+
 void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
@@ -94,9 +101,10 @@ const iron__format *iron__format_recognise(const iron__candidate *c);
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err);
 
-/* Adds the columns of a table to the candidate's sniff report, if there is one. */
-void iron__format_columns(const iron__candidate *c, const iron__table_column *columns, size_t count,
-                          size_t chosen);
+/* Chooses the column of a table, and adds all columns to the candidate's sniff report, if there is
+ * one. The caller frees *name, the chosen one's. */
+iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
+                                size_t count, size_t *chosen, char **name, iron_error *err);
 
 /* Adds a sentence to the candidate's sniff report, if there is one. */
 void iron__format_reason(const iron__candidate *c, const char *format, ...)

@@ -592,21 +592,14 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
         return no_memory(c->name, err);
     }
     status = read_columns(c, entry, s, columns, err);
-    if (status == IRON_OK) {
-        status = iron__table_choose(columns, count, c->column, c->name, &s->token_column, err);
-        iron__format_columns(c, columns, count, status == IRON_OK ? s->token_column : count);
-    }
     if (status == IRON_OK)
-        status = choose_encoding(c, entry, s, columns[s->token_column].name, err);
-    if (status == IRON_OK) {
-        iron__format_reason(c, "column '%.40s' of %zu: %s", columns[s->token_column].name, count,
+        status = iron__format_choose(c, columns, count, &s->token_column, column, err);
+    if (status == IRON_OK)
+        status = choose_encoding(c, entry, s, *column, err);
+    if (status == IRON_OK)
+        iron__format_reason(c, "column '%.40s' of %zu: %s", *column, count,
                             columns[s->token_column].type);
-        *column = strdup(columns[s->token_column].name);
-        status = *column ? IRON_OK : no_memory(c->name, err);
-    }
-    for (size_t k = 0; k < count; k++)
-        free(columns[k].name);
-    free(columns);
+    iron__table_columns_free(columns, count);
     return status;
 }
 
@@ -938,8 +931,7 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
 static void destroy(void *state) {
     shard *s = state;
 
-    if (s)
-        free(s->sizes);
+    free(s->sizes);
     free(s);
 }
 
@@ -1136,10 +1128,11 @@ static iron_status check_content(const iron__candidate *c, const iron__json *raw
     return status;
 }
 
-static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, shard *s,
-                                 iron__table *t, iron_error *err) {
+static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, iron__table *t,
+                                 iron_error *err) {
     const iron__json *raw = iron__json_member(entry, "raw_data"), *file = raw;
     const char *raw_name = iron__mds_basename(entry, "raw_data");
+    shard *s = t->state;
 
     IRON_TRY(check_entry(c, entry, s, err));
     if (!raw_name || strcmp(base_name(raw_name), base_name(c->file->path)) != 0) {
@@ -1161,9 +1154,7 @@ static iron_status examine_entry(const iron__candidate *c, const iron__json *ent
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     const iron__json *entry = NULL;
     iron__mds_index *index = NULL;
-    iron__table *table = NULL;
     iron_status status;
-    shard *s;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED, "%.100s %s", c->name,
                  iron__path_is_remote(c->file->path)
@@ -1176,24 +1167,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                             "shards cannot be read; is it --format raw?",
                             c->name);
     if (status == IRON_OK)
-        status = iron__table_create(&mds_kind, &table, err);
-    s = status == IRON_OK ? calloc(1, sizeof *s) : NULL;
-    if (s) {
-        table->state = s;
-        status = examine_entry(c, entry, s, table, err);
-    } else if (status == IRON_OK) {
-        status = no_memory(c->name, err);
-    }
+        status = iron__table_create(&mds_kind, sizeof(shard), &layout->table, err);
+    if (status == IRON_OK)
+        status = examine_entry(c, entry, layout->table, err);
     iron__mds_index_close(index);
-    if (status != IRON_OK) {
-        iron__table_destroy(table);
-        return status;
-    }
-    layout->table = table;
-    layout->dtype = table->dtype;
-    layout->tokens = table->tokens;
-    layout->documents = table->rows;
-    return IRON_OK;
+    if (status == IRON_OK)
+        iron__layout_use_table(layout);
+    return status;
 }
 
 const iron__format iron__format_mds = {"mds", recognise, examine, NULL};

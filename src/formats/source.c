@@ -522,12 +522,11 @@ void iron__source_release(const iron_source *source, const iron__block *held, si
 
 /* Notes where in the stream the rows of the current batch begin. */
 static iron_status note_starts(iron_source *s, iron_error *err) {
-    uint64_t position = s->done / iron_dtype_bytes(s->dtype);
+    uint64_t position;
 
     if (!s->starts.is_wanted)
         return IRON_OK;
-    for (size_t k = 0; k < s->current; k++)
-        position += s->layouts[k].tokens;
+    position = iron__source_position(s);
     for (size_t k = 0; k < s->batch.place_count; k++)
         IRON_TRY(iron__block_add_place(&s->starts.places, position + s->batch.places[k], err));
     return IRON_OK;

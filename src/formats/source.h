@@ -147,7 +147,6 @@ typedef struct iron__file_list {
     const iron_source_options *options; /* borrowed; may be NULL */
 } iron__file_list;
 
-iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err);
 /* Adds all paths of the options. */
 iron_status iron__file_list_fill(iron__file_list *list, const iron_source_options *options,
                                  iron_error *err);

@@ -17,11 +17,19 @@
 /* Stored bytes of a direct block that are converted at a time. */
 #define CONVERT_BYTES ((size_t)32 << 10)
 
-iron_status iron__table_create(const iron__table_kind *kind, iron__table **out, iron_error *err) {
-    *out = calloc(1, sizeof **out);
-    if (!*out)
+iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes, iron__table **out,
+                               iron_error *err) {
+    iron__table *table = calloc(1, sizeof *table);
+
+    *out = NULL;
+    if (table && state_bytes > 0)
+        table->state = calloc(1, state_bytes);
+    if (!table || (state_bytes > 0 && !table->state)) {
+        free(table);
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
-    (*out)->kind = kind;
+    }
+    table->kind = kind;
+    *out = table;
     return IRON_OK;
 }
 
@@ -173,6 +181,12 @@ static void list_columns(const iron__table_column *columns, size_t count, char *
     }
     if (used >= room)
         memcpy(text + room - 4, "...", 4);
+}
+
+void iron__table_columns_free(iron__table_column *columns, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        free(columns[k].name);
+    free(columns);
 }
 
 static const char *const usual[] = {"input_ids", "tokens", "token_ids", "ids"};

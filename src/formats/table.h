@@ -85,7 +85,9 @@ struct iron__table {
     size_t block_count, block_capacity;
 };
 
-iron_status iron__table_create(const iron__table_kind *kind, iron__table **out, iron_error *err);
+/* `state_bytes`: of the format's own state, which is zeroed; 0: none. */
+iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes, iron__table **out,
+                               iron_error *err);
 void iron__table_destroy(iron__table *table);
 /* Appends a block; its `first` must be the tokens of the blocks before. */
 iron_status iron__table_add_block(iron__table *table, const iron__table_block *block,
@@ -116,6 +118,8 @@ typedef struct iron__table_column {
 
 /* Whether it is a usual name of a column of tokens. */
 bool iron__table_is_usual(const char *name);
+
+void iron__table_columns_free(iron__table_column *columns, size_t count);
 
 /* Which column to read: `wanted`, or the first of input_ids, tokens, token_ids and ids, or the only
  * one of integers. The error lists the columns. `name` is the file's. */
