@@ -22,6 +22,7 @@
  * share a block. Every part of the file that is needed to decode a block is read and checked again
  * when it is decoded. Dictionaries are kept in memory.
  */
+#include "core/array.h"
 #include "core/fail.h"
 #include "formats/format.h"
 
@@ -278,9 +279,7 @@ typedef struct schema {
 } schema;
 
 static void schema_clear(schema *s) {
-    for (size_t k = 0; k < s->count; k++)
-        free(s->columns[k].name);
-    free(s->columns);
+    iron__table_columns_free(s->columns, s->count);
     free(s->details);
     free(s->dictionaries);
     *s = (schema){.columns = NULL};
@@ -294,13 +293,6 @@ static bool read_integer_type(flat *f, const flat_table *type, iron__stored *sto
     f->is_bad |= bits != 8ull << power;
     *stored = (iron__stored)(power + (is_signed ? (unsigned)IRON_STORED_I8 : 0));
     return !f->is_bad;
-}
-
-static const char *stored_name(iron__stored stored) {
-    static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
-                                        "int8",  "int16",  "int32",  "int64"};
-
-    return names[stored];
 }
 
 static iron__stored read_index_type(flat *f, const flat_table *encoding) {
@@ -323,7 +315,7 @@ static void describe_type(flat *f, const flat_table *field, unsigned depth, char
     iron__stored stored;
 
     if (number == TYPE_INT && read_integer_type(f, &type, &stored)) {
-        snprintf(inner, sizeof inner, "%s", stored_name(stored));
+        snprintf(inner, sizeof inner, "%s", iron__stored_name(stored));
     } else if (number == TYPE_FLOAT) {
         uint64_t precision = flat_number(f, &type, 0, 2, 0);
 
@@ -352,20 +344,17 @@ static void describe_type(flat *f, const flat_table *field, unsigned depth, char
         snprintf(to, room, "%s", inner);
     else
         snprintf(to, room, "dictionary<values=%.10s, indices=%s>", inner,
-                 stored_name(read_index_type(f, &encoding)));
+                 iron__stored_name(read_index_type(f, &encoding)));
 }
 
 static void note_dictionary(schema *s, uint64_t id, const counts *values) {
-    if (s->dictionary_count == s->dictionary_capacity) {
-        size_t capacity = s->dictionary_capacity ? 2 * s->dictionary_capacity : 8;
-        dictionary_type *more = realloc(s->dictionaries, capacity * sizeof *more);
+    dictionary_type *more = iron__array_grow(s->dictionaries, s->dictionary_count,
+                                             &s->dictionary_capacity, sizeof *more);
 
-        s->has_memory = s->has_memory && more;
-        if (!more)
-            return;
-        s->dictionaries = more;
-        s->dictionary_capacity = capacity;
-    }
+    s->has_memory = s->has_memory && more;
+    if (!more)
+        return;
+    s->dictionaries = more;
     s->dictionaries[s->dictionary_count++] = (dictionary_type){id, *values};
 }
 
@@ -604,23 +593,18 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
             return cut_off(r, r->position, at + bytes, err);
     }
     r->at = at;
-    for (*got = 0; *got < bytes; *got += some) {
-        size_t want =
-            bytes - *got < r->capacity - *got ? (size_t)(bytes - *got) : r->capacity - *got;
+    for (*got = 0; *got < bytes;) {
+        uint64_t twice = 2 * (uint64_t)r->capacity;
+        size_t want;
 
-        if (want == 0) {
-            uint64_t twice = 2 * (uint64_t)r->capacity;
-
+        if (*got == r->capacity)
             IRON_TRY(reserve(r, &r->window, &r->capacity, twice < bytes ? twice : bytes, err));
-            some = 0;
-            continue;
-        }
+        want = (bytes < r->capacity ? (size_t)bytes : r->capacity) - *got;
         IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, r->stop, err));
         r->position += some;
-        if (some < want) {
-            *got += some;
+        *got += some;
+        if (some < want)
             break;
-        }
     }
     r->count = *got;
     return IRON_OK;
@@ -1123,17 +1107,9 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
 /* The row, counted in the file, of an item of the rows that were added last. */
 static uint64_t row_of(const decoding *d, uint64_t rows, uint64_t item) {
     const uint64_t *places = d->out->places + (d->out->place_count - rows);
-    uint64_t low = 0, high = rows;
 
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (places[middle] <= d->tokens + item)
-            low = middle;
-        else
-            high = middle;
-    }
-    return d->first_row + d->rows + low;
+    return d->first_row + d->rows +
+           iron__array_find(places, sizeof *places, (size_t)rows, d->tokens + item);
 }
 
 #define DEFINE_WIDEN(name, type)                                                                   \
@@ -1243,17 +1219,16 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
 
 /* Dictionaries. */
 
-/* The values of the column's dictionary, from one that replaced all before it to the next. */
-typedef struct dictionary {
-    unsigned char *values; /* as stored */
-    size_t bytes, capacity;
-} dictionary;
-
-/* What the messages before a point of a stream have made of the dictionary. */
+/* What the messages before a point of a stream have made of the column's dictionary. */
 typedef struct dictionary_state {
-    size_t index;
+    size_t at;      /* its first value's byte in arrow.dictionary */
     uint64_t count; /* of values */
 } dictionary_state;
+
+/* Messages by their header: their number, and a hash of where they are. */
+typedef struct message_places {
+    uint64_t counts[4], hashes[4];
+} message_places;
 
 /* An examined file, or a stream that is being read. */
 typedef struct arrow {
@@ -1263,21 +1238,20 @@ typedef struct arrow {
     bool keeps_all; /* dictionaries that were replaced */
     uint64_t limit;
     unsigned prefix;
-    dictionary *dictionaries;
-    size_t dictionary_count;
+    bool has_dictionary;       /* a batch of the column's dictionary was read */
+    unsigned char *dictionary; /* its values, as stored; those that replaced others follow them */
+    size_t dictionary_bytes, dictionary_capacity;
     dictionary_state *states; /* after each batch of the column's dictionary; the first: none */
     size_t state_count;
-    size_t dictionary_bytes;
     struct part *parts; /* for each block of the table */
     size_t part_capacity;
     size_t shared; /* batches in the last block, if more may follow */
-    /* of the messages: their number, and a hash of where they are */
-    uint64_t counts[4], hashes[4];
+    message_places places;
     /* of a stream */
     reader reader;
     uint64_t position;
     bool has_ended;
-    char *column_name;
+    const char *column_name; /* of the table, or of the stream */
 } arrow;
 
 /* Where a block is: rows from row `row` of the batch at `message` on, in as many batches as it
@@ -1294,12 +1268,9 @@ static void arrow_destroy(void *state) {
     if (!a)
         return;
     schema_clear(&a->schema);
-    for (size_t k = 0; k < a->dictionary_count; k++)
-        free(a->dictionaries[k].values);
-    free(a->dictionaries);
+    free(a->dictionary);
     free(a->states);
     free(a->parts);
-    free(a->column_name);
     reader_clear(&a->reader);
     free(a);
 }
@@ -1318,23 +1289,6 @@ static iron_status arrow_create(arrow **out, iron_error *err) {
     return a->states ? IRON_OK : no_memory(err);
 }
 
-/* Begins another dictionary. */
-static iron_status replace_dictionary(arrow *a, iron_error *err) {
-    dictionary *more;
-
-    if (!a->keeps_all && a->dictionary_count > 0) {
-        a->dictionary_bytes = 0;
-        a->dictionaries[0].bytes = 0;
-        return IRON_OK;
-    }
-    more = realloc(a->dictionaries, (a->dictionary_count + 1) * sizeof *more);
-    if (!more)
-        return no_memory(err);
-    a->dictionaries = more;
-    a->dictionaries[a->dictionary_count++] = (dictionary){.values = NULL};
-    return IRON_OK;
-}
-
 static iron_status note_state(arrow *a, const dictionary_state *state, iron_error *err) {
     dictionary_state *more;
 
@@ -1350,14 +1304,15 @@ static iron_status note_state(arrow *a, const dictionary_state *state, iron_erro
     return IRON_OK;
 }
 
-/* Adds the values of a batch to the dictionary. */
-static iron_status add_values(arrow *a, reader *r, const batch *b, iron_error *err) {
-    dictionary *last = &a->dictionaries[a->dictionary_count - 1];
+/* Adds the values of a batch to the dictionary, or begins another one with them. */
+static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta, iron_error *err) {
+    dictionary_state state = a->states[a->state_count - 1];
     size_t width = iron__stored_bytes(a->column.stored), bytes;
     const unsigned char *values;
-    dictionary_state state;
     uint64_t found;
 
+    if (!is_delta && !a->keeps_all)
+        a->dictionary_bytes = 0;
     if (b->rows > IRON_TABLE_PART_BYTES_MAX / width ||
         b->rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary_bytes)
         return too_large(r, "dictionaries", a->dictionary_bytes + b->rows, err);
@@ -1370,20 +1325,22 @@ static iron_status add_values(arrow *a, reader *r, const batch *b, iron_error *e
     }
     bytes = (size_t)b->rows * width;
     IRON_TRY(load(r, b, &b->values, 0, bytes, &values, err));
-    if (last->bytes + bytes > last->capacity) {
-        size_t capacity = 2 * last->bytes + bytes;
-        unsigned char *more = realloc(last->values, capacity ? capacity : 1);
+    if (bytes > a->dictionary_capacity - a->dictionary_bytes) {
+        size_t capacity = 2 * a->dictionary_bytes + bytes;
+        unsigned char *more = realloc(a->dictionary, capacity);
 
         if (!more)
             return no_memory(err);
-        last->values = more;
-        last->capacity = capacity;
+        a->dictionary = more;
+        a->dictionary_capacity = capacity;
     }
     if (bytes > 0)
-        memcpy(last->values + last->bytes, values, bytes);
-    last->bytes += bytes;
+        memcpy(a->dictionary + a->dictionary_bytes, values, bytes);
+    if (!is_delta)
+        state = (dictionary_state){a->dictionary_bytes, 0};
+    state.count += b->rows;
     a->dictionary_bytes += bytes;
-    state = (dictionary_state){a->dictionary_count - 1, last->bytes / width};
+    a->has_dictionary = true;
     return note_state(a, &state, err);
 }
 
@@ -1411,35 +1368,66 @@ static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *e
     IRON_TRY(read_dictionary(a, r, m, &b, &is_column, &is_delta, err));
     if (!is_column)
         return IRON_OK;
-    if (is_delta && a->dictionary_count == 0)
+    if (is_delta && !a->has_dictionary)
         return damaged(r, m->at, "an addition to a dictionary that is not there", err);
-    if (!is_delta && a->is_file && a->dictionary_count > 0)
+    if (!is_delta && a->is_file && a->has_dictionary)
         return damaged(r, m->at,
                        "a dictionary that replaces another one, which files must not have", err);
-    if (!is_delta)
-        IRON_TRY(replace_dictionary(a, err));
     IRON_TRY(fetch(r, &b, err));
-    return add_values(a, r, &b, err);
+    return add_values(a, r, &b, is_delta, err);
 }
 
 static void use_dictionary(const arrow *a, size_t state, decoding *d) {
     const dictionary_state *s = &a->states[state];
 
-    d->dictionary = s->count > 0 ? a->dictionaries[s->index].values : NULL;
+    d->dictionary = s->count > 0 ? a->dictionary + s->at : NULL;
     d->dictionary_count = s->count;
 }
 
-/* Decodes a block. Dictionaries in files apply to all batches, wherever they are. */
+/* Finds the column in a batch. */
+static iron_status find_batch(const arrow *a, const reader *r, message *m, batch *b,
+                              iron_error *err) {
+    const char *wrong = read_batch(m, &m->table, &a->schema.all, &a->column, b);
+
+    return wrong ? damaged(r, m->at, wrong, err) : IRON_OK;
+}
+
+/* Decodes the batches of a block. Dictionaries in files apply to all batches, wherever they are. */
+static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_error *err) {
+    uint64_t at = p->message, row = p->row, rows;
+    size_t state = a->is_file ? a->state_count - 1 : p->state;
+    bool is_column, is_delta;
+    message m;
+    batch b;
+
+    for (; d->rows < p->rows; at = m.end) {
+        IRON_TRY(read_message(d->r, at, &m, err));
+        if (m.header == HEADER_DICTIONARY) {
+            IRON_TRY(read_dictionary(a, d->r, &m, &b, &is_column, &is_delta, err));
+            state += is_column && !a->is_file && state + 1 < a->state_count;
+            continue;
+        }
+        if (m.header != HEADER_BATCH)
+            return damaged(d->r, at, "no batch", err);
+        IRON_TRY(find_batch(a, d->r, &m, &b, err));
+        if (b.rows < row)
+            return damaged(d->r, at, "fewer rows than before", err);
+        rows = b.rows - row < p->rows - d->rows ? b.rows - row : p->rows - d->rows;
+        use_dictionary(a, state, d);
+        IRON_TRY(decode_rows(d, &b, row, rows, err));
+        row = 0;
+    }
+    return IRON_OK;
+}
+
 static iron_status table_decode(const iron__table *table, const iron__input *in, size_t index,
                                 bool wants_tokens, iron__block *out, const atomic_bool *stop,
                                 iron_error *err) {
     const arrow *a = table->state;
-    const part *p = &a->parts[index];
-    uint64_t at = p->message, row = p->row, tokens = iron__table_block_tokens(table, index);
-    size_t state = a->is_file ? a->state_count - 1 : p->state;
+    uint64_t tokens = iron__table_block_tokens(table, index);
     reader r = {.file = in, .name = iron__path_shown(in->path), .stop = stop};
     decoding d = {.r = &r, .column = &a->column, .column_name = table->column, .out = out};
-    iron_status status = iron__block_reserve_places(out, (size_t)p->rows, err);
+    iron_status status = iron__block_reserve_places(out, (size_t)a->parts[index].rows, err);
 
     r.limit = a->limit;
     r.prefix = a->prefix;
@@ -1447,34 +1435,8 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
     d.first_row = table->blocks[index].first_row;
     if (wants_tokens && status == IRON_OK)
         status = iron__block_reserve(out, (size_t)tokens * iron_dtype_bytes(table->dtype), err);
-    while (status == IRON_OK && d.rows < p->rows) {
-        const char *wrong = NULL;
-        bool is_column, is_delta;
-        message m;
-        batch b = {.rows = 0};
-
-        status = read_message(&r, at, &m, err);
-        if (status == IRON_OK && m.header == HEADER_DICTIONARY) {
-            status = read_dictionary(a, &r, &m, &b, &is_column, &is_delta, err);
-            state += status == IRON_OK && is_column && !a->is_file && state + 1 < a->state_count;
-        } else if (status == IRON_OK) {
-            wrong = m.header != HEADER_BATCH
-                        ? "no batch"
-                        : read_batch(&m, &m.table, &a->schema.all, &a->column, &b);
-            if (!wrong && b.rows < row)
-                wrong = "fewer rows than before";
-            if (wrong)
-                status = damaged(&r, at, wrong, err);
-        }
-        if (status == IRON_OK && m.header == HEADER_BATCH) {
-            uint64_t rows = b.rows - row < p->rows - d.rows ? b.rows - row : p->rows - d.rows;
-
-            use_dictionary(a, state, &d);
-            status = decode_rows(&d, &b, row, rows, err);
-            row = 0;
-        }
-        at = m.end;
-    }
+    if (status == IRON_OK)
+        status = decode_part(a, &a->parts[index], &d, err);
     if (status == IRON_OK && d.tokens != tokens)
         status = iron__fail(err, IRON_E_IO, 0, "%.120s changed while it was read", r.name);
     reader_clear(&r);
@@ -1576,15 +1538,11 @@ static iron_status check_compressed(const arrow *a, reader *r, const batch *b, u
 
 static iron_status add_part(arrow *a, iron__table *t, const iron__table_block *block, const part *p,
                             iron_error *err) {
-    if (t->block_count == a->part_capacity) {
-        size_t capacity = a->part_capacity ? 2 * a->part_capacity : 64;
-        part *more = realloc(a->parts, capacity * sizeof *more);
+    part *more = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *more);
 
-        if (!more)
-            return no_memory(err);
-        a->parts = more;
-        a->part_capacity = capacity;
-    }
+    if (!more)
+        return no_memory(err);
+    a->parts = more;
     a->parts[t->block_count] = *p;
     return iron__table_add_block(t, block, err);
 }
@@ -1664,12 +1622,9 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
 
 static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, iron_error *err) {
     uint64_t first = 0, end = 0, tokens, rows;
-    const char *wrong;
     batch b;
 
-    wrong = read_batch(m, &m->table, &a->schema.all, &a->column, &b);
-    if (wrong)
-        return damaged(r, m->at, wrong, err);
+    IRON_TRY(find_batch(a, r, m, &b, err));
     IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
     if (__builtin_add_overflow(t->tokens, end - first, &tokens) ||
         __builtin_add_overflow(t->rows, b.rows, &rows) || tokens > INT64_MAX || rows > INT64_MAX)
@@ -1696,30 +1651,31 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
 }
 
 /* A hash of where messages are, to compare them with the footer. */
-static void note_place(arrow *a, unsigned header, uint64_t at, uint64_t metadata, uint64_t body) {
+static void note_place(message_places *p, unsigned header, uint64_t at, uint64_t metadata,
+                       uint64_t body) {
     const uint64_t numbers[3] = {at, metadata, body};
 
-    a->counts[header]++;
+    p->counts[header]++;
     for (size_t k = 0; k < 3; k++)
-        a->hashes[header] = (a->hashes[header] ^ numbers[k]) * 0x9E3779B97F4A7C15u + 1;
+        p->hashes[header] = (p->hashes[header] ^ numbers[k]) * 0x9E3779B97F4A7C15u + 1;
 }
 
-static iron_status note_footer_blocks(arrow *a, const reader *r, flat *f, const flat_table *footer,
-                                      unsigned field, unsigned header, iron_error *err) {
+static iron_status note_footer_blocks(message_places *p, const reader *r, flat *f,
+                                      const flat_table *footer, unsigned field, unsigned header,
+                                      iron_error *err) {
     size_t count, at = flat_vector(f, footer, field, FOOTER_BLOCK, &count);
 
     if (f->is_bad)
         return damaged(r, r->limit, "the footer is damaged", err);
     for (; count > 0; count--, at += FOOTER_BLOCK)
-        note_place(a, header, iron__load_u64(f->data + at), iron__load_u32(f->data + at + 8),
+        note_place(p, header, iron__load_u64(f->data + at), iron__load_u32(f->data + at + 8),
                    iron__load_u64(f->data + at + 16));
     return IRON_OK;
 }
 
-/* Reads the footer of a file, of so many bytes: the schema, if `out` is not NULL, and where it says
- * that messages are. */
-static iron_status read_footer(arrow *a, reader *r, const unsigned char *bytes, uint64_t count,
-                               schema *out, iron_error *err) {
+/* Reads the footer of a file, of so many bytes: the schema, and where it says that messages are. */
+static iron_status read_footer(reader *r, const unsigned char *bytes, uint64_t count, schema *out,
+                               message_places *places, iron_error *err) {
     flat f = {bytes, (size_t)count, false};
     flat_table footer, table;
     unsigned version;
@@ -1735,12 +1691,13 @@ static iron_status read_footer(arrow *a, reader *r, const unsigned char *bytes, 
                  "%.100s: an Arrow footer of version %u; versions 4 and 5 are read", r->name,
                  version + 1);
     IRON_TRY(read_schema(r, r->limit, &f, &table, version, out, err));
-    IRON_TRY(note_footer_blocks(a, r, &f, &footer, FOOTER_DICTIONARIES, HEADER_DICTIONARY, err));
-    return note_footer_blocks(a, r, &f, &footer, FOOTER_BATCHES, HEADER_BATCH, err);
+    IRON_TRY(
+        note_footer_blocks(places, r, &f, &footer, FOOTER_DICTIONARIES, HEADER_DICTIONARY, err));
+    return note_footer_blocks(places, r, &f, &footer, FOOTER_BATCHES, HEADER_BATCH, err);
 }
 
-/* Finds the footer of a regular file, and moves what it says about places to *footer. */
-static iron_status find_footer(arrow *a, reader *r, schema *out, arrow *footer, iron_error *err) {
+/* Finds and reads the footer of a regular file. */
+static iron_status find_footer(reader *r, schema *out, message_places *places, iron_error *err) {
     uint64_t bytes = r->file->bytes, length;
     const unsigned char *at;
 
@@ -1755,17 +1712,11 @@ static iron_status find_footer(arrow *a, reader *r, schema *out, arrow *footer, 
         return damaged(r, bytes - TRAILER_BYTES, "the length of the footer is impossible", err);
     r->limit = bytes - TRAILER_BYTES - length;
     IRON_TRY(reader_get(r, r->limit, length, &at, err));
-    IRON_TRY(read_footer(a, r, at, length, out, err));
-    memcpy(footer->counts, a->counts, sizeof a->counts);
-    memcpy(footer->hashes, a->hashes, sizeof a->hashes);
-    memset(a->counts, 0, sizeof a->counts);
-    memset(a->hashes, 0, sizeof a->hashes);
-    return IRON_OK;
+    return read_footer(r, at, length, out, places, err);
 }
 
-static bool is_same_places(const arrow *a, const arrow *b) {
-    return memcmp(a->counts, b->counts, sizeof a->counts) == 0 &&
-           memcmp(a->hashes, b->hashes, sizeof a->hashes) == 0;
+static bool is_same_places(const message_places *a, const message_places *b) {
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
 /* Where messages begin: after the magic of a file, which some writers pad to 64 bytes. */
@@ -1777,36 +1728,40 @@ static uint64_t find_start(const iron__candidate *c, bool is_file) {
     return c->head_count >= 64 && memcmp(c->head + 8, zeros, sizeof zeros) == 0 ? 64 : 8;
 }
 
-/* Arrow lets a stream end without a mark. But all its writers write one when they are closed, and
- * without it a stream that was cut between two batches would pass for a whole one. */
-static iron_status check_mark(const arrow *a, const reader *r, const message *m, iron_error *err) {
-    IRON_FAIL_IF(!a->is_file && m->metadata_bytes == 0, err, IRON_E_FORMAT,
-                 "%.100s ends at byte %" PRIu64
-                 " without the mark that ends an Arrow stream; it was "
-                 "cut off, or its writer was not closed",
-                 r->name, m->at);
-    return IRON_OK;
+/* Reads messages from a position on up to the next batch; HEADER_NONE: there is none. Arrow lets a
+ * stream end without a mark. But all its writers write one when they are closed, and without it a
+ * stream that was cut between two batches would pass for a whole one. */
+static iron_status next_batch(arrow *a, reader *r, uint64_t at, message *m, iron_error *err) {
+    for (;; at = m->end) {
+        IRON_TRY(read_message(r, at, m, err));
+        IRON_FAIL_IF(m->header == HEADER_NONE && !a->is_file && m->metadata_bytes == 0, err,
+                     IRON_E_FORMAT,
+                     "%.100s ends at byte %" PRIu64 " without the mark that ends an Arrow stream; "
+                     "it was cut off, or its writer was not closed",
+                     r->name, m->at);
+        if (m->header == HEADER_NONE)
+            return IRON_OK;
+        if (m->header == HEADER_SCHEMA)
+            return damaged(r, m->at, "a second schema", err);
+        note_place(&a->places, m->header, m->at, m->metadata_bytes, m->body_bytes);
+        if (m->header == HEADER_BATCH)
+            return IRON_OK;
+        IRON_TRY(add_dictionary(a, r, m, err));
+    }
 }
 
 /* Walks over all messages from the position on. */
-static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const arrow *footer,
-                        iron_error *err) {
+static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
+                        const message_places *footer, iron_error *err) {
     const unsigned char *rest;
     message m;
 
     for (;; at = m.end) {
-        IRON_TRY(read_message(r, at, &m, err));
+        IRON_TRY(next_batch(a, r, at, &m, err));
         if (m.header == HEADER_NONE)
             break;
-        if (m.header == HEADER_SCHEMA)
-            return damaged(r, at, "a second schema", err);
-        note_place(a, m.header, m.at, m.metadata_bytes, m.body_bytes);
-        if (m.header == HEADER_DICTIONARY)
-            IRON_TRY(add_dictionary(a, r, &m, err));
-        else
-            IRON_TRY(add_batch(a, r, t, &m, err));
+        IRON_TRY(add_batch(a, r, t, &m, err));
     }
-    IRON_TRY(check_mark(a, r, &m, err));
     IRON_FAIL_IF(!a->is_file && m.end != r->limit, err, IRON_E_FORMAT,
                  "%.100s: the Arrow stream ends at byte %" PRIu64 ", but the file has %" PRIu64
                  " bytes; was something appended?",
@@ -1819,27 +1774,20 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at, const 
     for (uint64_t k = 0; k < r->limit - m.end; k++)
         if (rest[k] != 0)
             return damaged(r, m.end, "the messages end before the footer begins", err);
-    return is_same_places(a, footer)
+    return is_same_places(&a->places, footer)
                ? IRON_OK
                : damaged(r, r->limit, "the footer does not list the batches that the file has",
                          err);
 }
 
-/* Chooses the column, and tells sniff. */
-static iron_status choose_column(arrow *a, iron__candidate *c, char **name, iron_error *err) {
+/* Chooses the column; *name is the table's or the stream's. */
+static iron_status choose_column(arrow *a, const iron__candidate *c, char **name, iron_error *err) {
     const schema *s = &a->schema;
-    size_t chosen = s->count;
-    iron_status status = iron__table_choose(s->columns, s->count, c->column, c->name, &chosen, err);
+    size_t chosen;
 
-    iron__format_columns(c, s->columns, s->count, status == IRON_OK ? chosen : s->count);
-    if (status != IRON_OK)
-        return status;
-    assert(chosen < s->count && s->columns && s->details);
+    IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, name, err));
     a->column = s->details[chosen];
-    *name = strdup(s->columns[chosen].name);
-    a->column_name = strdup(s->columns[chosen].name);
-    if (!*name || !a->column_name)
-        return no_memory(err);
+    a->column_name = *name;
     iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
     return IRON_OK;
 }
@@ -1872,20 +1820,20 @@ static iron_status read_first(arrow *a, reader *r, uint64_t *at, iron_error *err
 
 static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__table *t,
                                 iron_error *err) {
-    arrow footer = {.is_file = true};
+    message_places footer = {{0}, {0}};
     uint64_t at = find_start(c, a->is_file);
 
     r->limit = c->file->bytes;
     if (a->is_file)
-        IRON_TRY(find_footer(a, r, &a->schema, &footer, err));
+        IRON_TRY(find_footer(r, &a->schema, &footer, err));
     IRON_TRY(read_first(a, r, &at, err));
     IRON_TRY(choose_column(a, c, &t->column, err));
     t->dtype = iron__stored_dtype(a->column.stored);
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
-    iron__format_reason(c, "record batches: %" PRIu64 ", rows: %" PRIu64, a->counts[HEADER_BATCH],
-                        t->rows);
+    iron__format_reason(c, "record batches: %" PRIu64 ", rows: %" PRIu64,
+                        a->places.counts[HEADER_BATCH], t->rows);
     return IRON_OK;
 }
 
@@ -1894,7 +1842,7 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
 /* What follows the last message of a file that is read in order: the footer. Of a stream, nothing
  * may follow. */
 static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err) {
-    arrow footer = {.is_file = true};
+    message_places footer = {{0}, {0}};
     schema repeated = {.columns = NULL};
     uint64_t length;
     iron_status status;
@@ -1915,9 +1863,9 @@ static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err)
         return damaged(r, r->position - TRAILER_BYTES, "the length of the footer is impossible",
                        err);
     r->limit = r->position - TRAILER_BYTES - length;
-    status = read_footer(&footer, r, r->window + (r->limit - at), length, &repeated, err);
+    status = read_footer(r, r->window + (r->limit - at), length, &repeated, &footer, err);
     if (status == IRON_OK &&
-        (!is_same_schema(&repeated, &a->schema) || !is_same_places(a, &footer)))
+        (!is_same_schema(&repeated, &a->schema) || !is_same_places(&a->places, &footer)))
         status =
             damaged(r, r->limit, "the footer does not list the batches that the file has", err);
     schema_clear(&repeated);
@@ -1929,7 +1877,6 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
     arrow *a = stream->state;
     reader *r = &a->reader;
     decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
-    const char *wrong;
     message m;
     batch b;
 
@@ -1939,23 +1886,11 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
     r->pipe = in;
     r->name = iron__path_shown(in->path);
     r->stop = stop;
-    for (;; a->position = m.end) {
-        IRON_TRY(read_message(r, a->position, &m, err));
-        if (m.header == HEADER_NONE) {
-            *has_ended = a->has_ended = true;
-            IRON_TRY(check_mark(a, r, &m, err));
-            return check_rest(a, r, m.end, err);
-        }
-        if (m.header == HEADER_SCHEMA)
-            return damaged(r, m.at, "a second schema", err);
-        note_place(a, m.header, m.at, m.metadata_bytes, m.body_bytes);
-        if (m.header == HEADER_BATCH)
-            break;
-        IRON_TRY(add_dictionary(a, r, &m, err));
-    }
-    wrong = read_batch(&m, &m.table, &a->schema.all, &a->column, &b);
-    if (wrong)
-        return damaged(r, m.at, wrong, err);
+    IRON_TRY(next_batch(a, r, a->position, &m, err));
+    *has_ended = a->has_ended = m.header == HEADER_NONE;
+    if (a->has_ended)
+        return check_rest(a, r, m.end, err);
+    IRON_TRY(find_batch(a, r, &m, &b, err));
     a->position = m.end;
     d.wants_tokens = true;
     d.first_row = stream->rows;
@@ -1997,7 +1932,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
         layout->stream = calloc(1, sizeof *layout->stream);
         status = layout->stream ? IRON_OK : no_memory(err);
     } else if (status == IRON_OK) {
-        status = iron__table_create(&table_kind, &layout->table, err);
+        status = iron__table_create(&table_kind, 0, &layout->table, err);
     }
     if (status != IRON_OK) {
         arrow_destroy(a);
@@ -2017,9 +1952,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
         return examine_pipe(a, c, layout, err);
     status = examine_file(a, c, &r, layout->table, err);
     reader_clear(&r);
-    layout->dtype = layout->table->dtype;
-    layout->tokens = layout->table->tokens;
-    layout->documents = layout->table->rows;
+    iron__layout_use_table(layout); /* also of a damaged file: what was found so far */
     return status;
 }
 

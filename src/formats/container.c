@@ -108,9 +108,6 @@ static bool is_bzip2(const start *s) {
            (HAS(s, 4, "\x31\x41\x59\x26\x53\x59") || HAS(s, 4, "\x17\x72\x45\x38\x50\x90"));
 }
 
-/* .xz, and .lzma of unknown length. */
-static bool is_xz(const start *s) { return HAS(s, 0, "\xFD\x37zXZ\0"); }
-
 /* The format before xz. */
 static bool is_lzma(const start *s) {
     return HAS(s, 0, "\x5D\0\0") && HAS(s, 5, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF");
@@ -162,10 +159,6 @@ static bool is_zip(const start *s) {
            at[30] >= 0x20;
 }
 
-static bool is_7z_or_rar(const start *s) {
-    return HAS(s, 0, "7z\xBC\xAF\x27\x1C") || HAS(s, 0, "Rar!\x1A\x07");
-}
-
 /* The header's checksum: octal digits at byte 148, over all bytes with blanks in their place. */
 static bool is_tar(const start *s) {
     unsigned sum = 8 * ' ', told = 0, digits = 0;
@@ -187,23 +180,12 @@ static bool is_tar(const start *s) {
 
 /* Datasets and models. */
 
-/* "PAR1" at both ends; of a pipe, or if the end is cut off, the first field of a page header. */
-static bool is_parquet(const start *s) {
-    unsigned char end[4];
-
-    if (!HAS(s, 0, "PAR1") && !HAS(s, 0, "PARE"))
-        return false;
-    return (s->count > 4 && s->at[4] == 0x15) ||
-           (s->bytes >= 12 && far_bytes(s, s->bytes - 4, end, 4) && memcmp(end, s->at, 4) == 0);
-}
-
-/* A file; or a stream, whose first message has its length, a multiple of 8, and a FlatBuffers table
- * with a small vtable before it. A single 32-bit token can be the stream's magic. */
+/* Streams that do not begin with a schema; arrow.c recognises the others. A message has its length,
+ * a multiple of 8, and a FlatBuffers table with a small vtable before it; its magic alone can be a
+ * single 32-bit token. */
 static bool is_arrow(const start *s) {
     uint32_t length, table, back, vtable;
 
-    if (HAS(s, 0, "ARROW1\0\0"))
-        return true;
     if (!HAS(s, 0, "\xFF\xFF\xFF\xFF") || s->count < 32)
         return false;
     length = iron__load_u32(s->at + 4);
@@ -226,12 +208,6 @@ static bool is_hdf5(const start *s) {
         if (HAS(s, at, "\x89HDF\r\n\x1A\n"))
             return true;
     return false;
-}
-
-static bool is_sqlite(const start *s) { return HAS(s, 0, "SQLite format 3\0"); }
-
-static bool is_lmdb(const start *s) {
-    return HAS(s, 16, "\xDE\xC0\xEF\xBE\1\0\0\0") || HAS(s, 24, "\xDE\xC0\xEF\xBE\1\0\0\0");
 }
 
 /* u64 length of a JSON object, then the object. */
@@ -266,55 +242,25 @@ static bool is_sentencepiece(const start *s) {
 enum { LINE = 16, COUNTED = 32, BAD = 64 };
 
 static int pickle_argument(unsigned char opcode) {
-    static const char plain[] = "(012NQR]abdelsotu})\x81\x85\x86\x87\x88\x89\x8F\x90\x91\x92"
-                                "\x93\x94\x97\x98";
+    static const struct {
+        int argument;
+        const char *opcodes;
+    } rows[] = {
+        {0, "(012NQR]abdelsotu})\x81\x85\x86\x87\x88\x89\x8F\x90\x91\x92\x93\x94\x97\x98"},
+        {1, "Kqh\x80\x82"},
+        {2, "M\x83"},
+        {4, "Jrj\x84"},
+        {8, "G\x95"},
+        {LINE, "ciILFSVPgp"},
+        {COUNTED | 1, "UC\x8A\x8C"},
+        {COUNTED | 4, "TXB\x8B"},
+        {COUNTED | 8, "\x8D\x8E\x96"},
+    };
 
-    switch (opcode) {
-    case 'K':
-    case 'q':
-    case 'h':
-    case 0x80:
-    case 0x82:
-        return 1;
-    case 'M':
-    case 0x83:
-        return 2;
-    case 'J':
-    case 'r':
-    case 'j':
-    case 0x84:
-        return 4;
-    case 'G':
-    case 0x95:
-        return 8;
-    case 'c':
-    case 'i':
-    case 'I':
-    case 'L':
-    case 'F':
-    case 'S':
-    case 'V':
-    case 'P':
-    case 'g':
-    case 'p':
-        return LINE;
-    case 'U':
-    case 'C':
-    case 0x8A:
-    case 0x8C:
-        return COUNTED | 1;
-    case 'T':
-    case 'X':
-    case 'B':
-    case 0x8B:
-        return COUNTED | 4;
-    case 0x8D:
-    case 0x8E:
-    case 0x96:
-        return COUNTED | 8;
-    default:
-        return memchr(plain, opcode, sizeof plain - 1) ? 0 : BAD;
-    }
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0] && opcode; k++)
+        if (strchr(rows[k].opcodes, (char)opcode))
+            return rows[k].argument;
+    return BAD;
 }
 
 /* Follows the opcodes: a pickle consists only of valid ones up to '.', the last byte of the file.
@@ -398,16 +344,12 @@ static bool is_pdf(const start *s) {
     return HAS(s, 0, "%PDF-") && s->count >= 8 && is_printable(s->at + 5, 3);
 }
 
-static bool is_png(const start *s) { return HAS(s, 0, "\x89PNG\r\n\x1A\n"); }
-
 /* The first segment: JFIF, Exif, or a quantization table. */
 static bool is_jpeg(const start *s) {
     return HAS(s, 0, "\xFF\xD8\xFF") && s->count >= 12 &&
            (HAS(s, 6, "JFIF\0") || HAS(s, 6, "Exif\0") ||
             (s->at[3] >= 0xDB && s->at[3] <= 0xFE && s->at[4] < 8));
 }
-
-static bool is_gif(const start *s) { return HAS(s, 0, "GIF87a") || HAS(s, 0, "GIF89a"); }
 
 /* WebP images, WAV sound, AVI video. */
 static bool is_riff(const start *s) {
@@ -470,10 +412,6 @@ static bool is_other_program(const start *s) {
            (HAS(s, 2, "\r\n") && s->count >= 21 && s->at[1] >= 12 && s->at[1] <= 14 &&
             iron__load_u32(s->at + 4) <= 3 && (s->at[16] & 0x7F) == 'c' &&
             iron__load_u32(s->at + 17) == 0);
-}
-
-static bool is_lfs_pointer(const start *s) {
-    return HAS(s, 0, "version https://git-lfs.github.com/spec/");
 }
 
 /* Text. */
@@ -548,45 +486,60 @@ static bool is_utf16(const start *s) {
 
 #define SAVE    "save its tokens as .npy or raw"
 #define CONVERT "convert its tokens to .npy or raw"
+#define LMDB    "\xDE\xC0\xEF\xBE\1\0\0\0"
+
+#define MAGIC(at, text) .offset = (at), .magic = (text), .length = sizeof(text) - 1
 
 static const struct container {
     iron__container shown;
-    bool (*is)(const start *s);
+    bool (*is)(const start *s); /* NULL: it has this magic */
+    size_t offset;
+    const char *magic;
+    size_t length;
 } containers[] = {
-    {{"gzip", "a gzip file", "decompress it first", IRON_CODEC_GZIP}, is_gzip},
-    {{"bzip2", "a bzip2 file", "decompress it first", IRON_CODEC_NONE}, is_bzip2},
-    {{"xz", "an xz file", "decompress it first", IRON_CODEC_XZ}, is_xz},
-    {{"lzma", "an lzma file", "decompress it first", IRON_CODEC_NONE}, is_lzma},
-    {{"zstd", "a zstd file", "decompress it first", IRON_CODEC_ZSTD}, is_zstd},
-    {{"lz4", "an lz4 file", "decompress it first", IRON_CODEC_LZ4}, is_lz4},
+    {{"gzip", "a gzip file", "decompress it first", IRON_CODEC_GZIP}, .is = is_gzip},
+    {{"bzip2", "a bzip2 file", "decompress it first", IRON_CODEC_NONE}, .is = is_bzip2},
+    {{"xz", "an xz file", "decompress it first", IRON_CODEC_XZ}, MAGIC(0, "\xFD\x37zXZ\0")},
+    {{"lzma", "an lzma file", "decompress it first", IRON_CODEC_NONE}, .is = is_lzma},
+    {{"zstd", "a zstd file", "decompress it first", IRON_CODEC_ZSTD}, .is = is_zstd},
+    {{"lz4", "an lz4 file", "decompress it first", IRON_CODEC_LZ4}, .is = is_lz4},
     {{"zip", "a zip archive (as .npz and .pt files are)", "extract it first", IRON_CODEC_NONE},
-     is_zip},
-    {{"archive", "an archive", "extract it first", IRON_CODEC_NONE}, is_7z_or_rar},
-    {{"tar", "a tar archive", "extract it first", IRON_CODEC_NONE}, is_tar},
-    {{"parquet", "a Parquet file", CONVERT, IRON_CODEC_NONE}, is_parquet},
-    {{"arrow", "an Arrow file", CONVERT, IRON_CODEC_NONE}, is_arrow},
-    {{"avro", "an Avro file", CONVERT, IRON_CODEC_NONE}, is_avro},
-    {{"hdf5", "an HDF5 file", CONVERT, IRON_CODEC_NONE}, is_hdf5},
-    {{"sqlite", "an SQLite database", CONVERT, IRON_CODEC_NONE}, is_sqlite},
-    {{"lmdb", "an LMDB database", CONVERT, IRON_CODEC_NONE}, is_lmdb},
-    {{"pickle", "a pickle", SAVE, IRON_CODEC_NONE}, is_pickle},
-    {{"safetensors", "a safetensors file", SAVE, IRON_CODEC_NONE}, is_safetensors},
-    {{"gguf", "a GGUF model", "name a token file", IRON_CODEC_NONE}, is_gguf},
+     .is = is_zip},
+    {{"archive", "an archive", "extract it first", IRON_CODEC_NONE},
+     MAGIC(0, "7z\xBC\xAF\x27\x1C")},
+    {{"archive", "an archive", "extract it first", IRON_CODEC_NONE}, MAGIC(0, "Rar!\x1A\x07")},
+    {{"tar", "a tar archive", "extract it first", IRON_CODEC_NONE}, .is = is_tar},
+    {{"arrow", "an Arrow file", CONVERT, IRON_CODEC_NONE}, .is = is_arrow},
+    {{"avro", "an Avro file", CONVERT, IRON_CODEC_NONE}, .is = is_avro},
+    {{"hdf5", "an HDF5 file", CONVERT, IRON_CODEC_NONE}, .is = is_hdf5},
+    {{"sqlite", "an SQLite database", CONVERT, IRON_CODEC_NONE}, MAGIC(0, "SQLite format 3\0")},
+    {{"lmdb", "an LMDB database", CONVERT, IRON_CODEC_NONE}, MAGIC(16, LMDB)},
+    {{"lmdb", "an LMDB database", CONVERT, IRON_CODEC_NONE}, MAGIC(24, LMDB)},
+    {{"pickle", "a pickle", SAVE, IRON_CODEC_NONE}, .is = is_pickle},
+    {{"safetensors", "a safetensors file", SAVE, IRON_CODEC_NONE}, .is = is_safetensors},
+    {{"gguf", "a GGUF model", "name a token file", IRON_CODEC_NONE}, .is = is_gguf},
     {{"sentencepiece", "a SentencePiece model", "name a token file", IRON_CODEC_NONE},
-     is_sentencepiece},
-    {{"pdf", "a PDF document", "name a token file", IRON_CODEC_NONE}, is_pdf},
-    {{"png", "a PNG image", "name a token file", IRON_CODEC_NONE}, is_png},
-    {{"jpeg", "a JPEG image", "name a token file", IRON_CODEC_NONE}, is_jpeg},
-    {{"gif", "a GIF image", "name a token file", IRON_CODEC_NONE}, is_gif},
-    {{"riff", "a WebP, WAV or AVI file", "name a token file", IRON_CODEC_NONE}, is_riff},
-    {{"bmp", "a BMP image", "name a token file", IRON_CODEC_NONE}, is_bmp},
-    {{"tiff", "a TIFF image", "name a token file", IRON_CODEC_NONE}, is_tiff},
-    {{"elf", "an executable or a library", "name a token file", IRON_CODEC_NONE}, is_elf},
-    {{"pe", "a Windows program", "name a token file", IRON_CODEC_NONE}, is_windows_program},
-    {{"program", "a compiled program", "name a token file", IRON_CODEC_NONE}, is_other_program},
-    {{"git-lfs", "a Git LFS pointer", "run git lfs pull", IRON_CODEC_NONE}, is_lfs_pointer},
-    {{"utf-16", "UTF-16 text", "tokenize it first", IRON_CODEC_NONE}, is_utf16},
+     .is = is_sentencepiece},
+    {{"pdf", "a PDF document", "name a token file", IRON_CODEC_NONE}, .is = is_pdf},
+    {{"png", "a PNG image", "name a token file", IRON_CODEC_NONE}, MAGIC(0, "\x89PNG\r\n\x1A\n")},
+    {{"jpeg", "a JPEG image", "name a token file", IRON_CODEC_NONE}, .is = is_jpeg},
+    {{"gif", "a GIF image", "name a token file", IRON_CODEC_NONE}, MAGIC(0, "GIF87a")},
+    {{"gif", "a GIF image", "name a token file", IRON_CODEC_NONE}, MAGIC(0, "GIF89a")},
+    {{"riff", "a WebP, WAV or AVI file", "name a token file", IRON_CODEC_NONE}, .is = is_riff},
+    {{"bmp", "a BMP image", "name a token file", IRON_CODEC_NONE}, .is = is_bmp},
+    {{"tiff", "a TIFF image", "name a token file", IRON_CODEC_NONE}, .is = is_tiff},
+    {{"elf", "an executable or a library", "name a token file", IRON_CODEC_NONE}, .is = is_elf},
+    {{"pe", "a Windows program", "name a token file", IRON_CODEC_NONE}, .is = is_windows_program},
+    {{"program", "a compiled program", "name a token file", IRON_CODEC_NONE},
+     .is = is_other_program},
+    {{"git-lfs", "a Git LFS pointer", "run git lfs pull", IRON_CODEC_NONE},
+     MAGIC(0, "version https://git-lfs.github.com/spec/")},
+    {{"utf-16", "UTF-16 text", "tokenize it first", IRON_CODEC_NONE}, .is = is_utf16},
 };
+
+static bool is_container(const struct container *c, const start *s) {
+    return c->is ? c->is(s) : has(s, c->offset, c->magic, c->length);
+}
 
 static const iron__container text = {"text", "text", "tokenize it first", IRON_CODEC_NONE};
 
@@ -594,7 +547,7 @@ const iron__container *iron__container_find(const iron__candidate *c) {
     start s = {c, c->head, c->head_count, c->file->bytes};
 
     for (size_t k = 0; k < sizeof containers / sizeof containers[0]; k++)
-        if (containers[k].is(&s))
+        if (is_container(&containers[k], &s))
             return &containers[k].shown;
     /* the bytes of a text can be tokens, but only if the user says that tokens are bytes */
     return c->dtype != IRON_DTYPE_U8 && is_text(&s) ? &text : NULL;

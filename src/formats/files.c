@@ -1,227 +1,211 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * files.c: the files that a stream is made of: the sidecars beside token files, and the list of
- * files that arguments name.
+ * files.c: the list of files that arguments name. A folder stands for its files in natural order,
+ * or, if a library wrote it as one dataset, for those that it lists in a file of its own:
+ *
+ *   index.json         {"shards": [{"raw_data": {"basename": ...}, "zip_data": ...}, ...]}
+ *   state.json         {"_data_files": [{"filename": "data-00000-of-00002.arrow"}, ...], ...}
+ *   dataset_dict.json  {"splits": ["train", "test"]}
+ *
+ * The first is of MosaicML Streaming, the others are of Hugging Face's save_to_disk.
  */
+#include "core/array.h"
 #include "core/fail.h"
-#include "formats/folders.h"
+#include "core/json.h"
+#include "core/memory.h"
 #include "formats/format.h"
-#include "formats/mds.h"
 #include "formats/source.h"
 #include "io/remote.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-/* Sidecars. */
+/* Of state.json and dataset_dict.json. */
+#define LIST_BYTES_MAX ((size_t)16 << 20)
 
-/* datatrove also writes loss masks and file lists beside its tokens. */
-static const struct {
-    const char *suffix, *main_suffix, *what;
-} kinds[] = {
-    {".idx", ".bin", "the Megatron index"},     {".ds.index", ".ds", "the index"},
-    {".ds.metadata", ".ds", "the description"}, {".ds.loss", ".ds", "the loss mask"},
-    {".ds.datalist", ".ds", "the list"},
-};
-
-#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
-
-/* Of a sidecar that cannot be read in pieces. */
-#define SIDECAR_BYTES_MAX ((size_t)1 << 30)
-
-bool iron__path_ends(const char *path, const char *suffix) {
-    size_t length = strlen(path), end = strlen(suffix);
-
-    return length > end && strcmp(path + length - end, suffix) == 0;
+static iron_status no_memory(iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
 }
 
-char *iron__path_beside(const char *path, size_t cut, const char *suffix) {
-    char *beside = NULL;
+/* Takes `path`, also on failure. */
+static iron_status append(iron__file_list *list, char *path, iron_error *err) {
+    char **paths = iron__array_grow(list->paths, list->count, &list->capacity, sizeof *paths);
 
-    return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
-}
-
-bool iron__path_is_there(const char *path) {
-    iron__input_identity identity;
-    struct stat info;
-
-    if (!iron__path_is_remote(path))
-        return stat(path, &info) == 0 && S_ISREG(info.st_mode);
-    return !strchr(path, '?') && iron__input_identify(path, &identity, NULL) == IRON_OK;
-}
-
-bool iron__path_has_idx(const char *path) {
-    char *beside = iron__path_ends(path, ".bin") ? iron__path_beside(path, 4, ".idx") : NULL;
-    bool is_there = beside && iron__path_is_there(beside);
-
-    free(beside);
-    return is_there;
-}
-
-/* The kind of sidecar that a path names, or KIND_COUNT, and its main file, which may be missing.
- * The caller frees *main_path. */
-static size_t kind_of(const char *path, char **main_path, bool *has_main) {
-    size_t k = 0;
-
-    *main_path = NULL;
-    *has_main = false;
-    while (k < KIND_COUNT && !iron__path_ends(path, kinds[k].suffix))
-        k++;
-    if (k < KIND_COUNT)
-        *main_path = iron__path_beside(path, strlen(kinds[k].suffix), kinds[k].main_suffix);
-    *has_main = *main_path && iron__path_is_there(*main_path);
-    return k;
-}
-
-/* Whether the path names a sidecar whose main file exists. */
-static bool is_sidecar(const char *path) {
-    char *main_path;
-    bool has_main;
-
-    kind_of(path, &main_path, &has_main);
-    free(main_path);
-    return has_main;
-}
-
-iron_status iron__sidecar_refuse(const char *path, iron_error *err) {
-    iron_status status = IRON_OK;
-    char *main_path;
-    bool has_main;
-    size_t k = kind_of(path, &main_path, &has_main);
-
-    if (k < KIND_COUNT && main_path && (has_main || strcmp(kinds[k].suffix, ".idx") != 0))
-        status = iron__fail(
-            err, IRON_E_ARG, 0, "%.90s is %s of %.90s, %s", path, kinds[k].what, main_path,
-            has_main ? "which holds the tokens: name that file" : "which is missing");
-    free(main_path);
-    return status;
-}
-
-/* Whether an error means that there is no such file, or object: without the permission to list a
- * bucket, S3 answers 403 for objects that do not exist. */
-static bool is_missing(const char *path, const iron_error *err) {
-    if (iron__path_is_remote(path))
-        return err->native == 404 || err->native == 410 || err->native == 403;
-    return err->native == ENOENT || err->native == ENOTDIR || err->native == ENAMETOOLONG;
-}
-
-/* Sidecars from a server without ranges are read at once. */
-static iron_status read_whole(iron__sidecar *s, iron_error *err) {
-    size_t room = (size_t)64 << 10, got = 0;
-
-    for (;; room *= 2) {
-        unsigned char *grown = realloc(s->memory, room);
-        size_t some;
-
-        if (!grown)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", s->path);
-        s->memory = grown;
-        IRON_TRY(iron__input_read(&s->file, grown + got, room - got, &some, NULL, err));
-        got += some;
-        s->bytes = got;
-        if (got < room)
-            return IRON_OK;
-        IRON_FAIL_IF(room >= SIDECAR_BYTES_MAX, err, IRON_E_UNSUPPORTED,
-                     "%.100s has more than %zu MiB, and the server does not serve ranges: download "
-                     "it first",
-                     s->path, SIDECAR_BYTES_MAX >> 20);
+    if (paths)
+        list->paths = paths;
+    if (!path || !paths) {
+        free(path);
+        return no_memory(err);
     }
-}
-
-static iron_status open_sidecar(iron__sidecar *s, bool *is_there, iron_error *err) {
-    iron__input_identity identity;
-    bool is_remote = iron__path_is_remote(s->path), is_pipe;
-    iron_error why = {0};
-    iron_status status;
-
-    if (is_remote && strchr(s->path, '?')) /* what is signed is one object alone */
-        return IRON_OK;
-    status = iron__input_identify(s->path, &identity, &why);
-    if (status == IRON_OK) {
-        is_pipe = identity.kind == IRON_INPUT_PIPE;
-        IRON_FAIL_IF(identity.kind != IRON_INPUT_REGULAR && !(is_remote && is_pipe), err, IRON_E_IO,
-                     "%.120s is not a regular file", s->path);
-        s->bytes = identity.bytes;
-        s->file.path = s->path;
-        s->file.bytes = is_pipe ? IRON_COUNT_UNKNOWN : identity.bytes;
-        status = iron__input_open(&s->file, &why);
-        if (status == IRON_OK && is_pipe)
-            status = read_whole(s, &why);
-    }
-    *is_there = status == IRON_OK;
-    if (status != IRON_OK && is_missing(s->path, &why))
-        return IRON_OK;
-    if (status != IRON_OK && err)
-        *err = why;
-    return status;
-}
-
-iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, iron_error *err) {
-    iron_status status;
-
-    *is_there = false;
-    *out = (iron__sidecar){.path = path, .file = {.fd = -1}};
-    if (!path)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a file name");
-    status = open_sidecar(out, is_there, err);
-    if (!*is_there)
-        iron__sidecar_close(out);
-    return status;
-}
-
-void iron__sidecar_close(iron__sidecar *sidecar) {
-    if (sidecar->file.path)
-        iron__input_close(&sidecar->file);
-    free(sidecar->memory);
-    free(sidecar->path);
-    *sidecar = (iron__sidecar){.file = {.fd = -1}};
-}
-
-iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
-                               iron_error *err) {
-    uint64_t end;
-
-    IRON_FAIL_IF(__builtin_add_overflow(at, want, &end) || end > sidecar->bytes, err, IRON_E_FORMAT,
-                 "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64 " bytes",
-                 sidecar->path, sidecar->bytes, at + want);
-    if (!sidecar->memory)
-        return iron__input_read_at(&sidecar->file, at, to, want, NULL, err);
-    if (want > 0)
-        memcpy(to, sidecar->memory + at, want);
+    list->paths[list->count++] = path;
     return IRON_OK;
 }
 
-iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, char **text,
-                               iron_error *err) {
-    iron_status status;
+void iron__file_list_clear(iron__file_list *list) {
+    for (size_t k = 0; k < list->count; k++)
+        free(list->paths[k]);
+    free(list->paths);
+    *list = (iron__file_list){0};
+}
 
-    *text = NULL;
-    IRON_FAIL_IF(sidecar->bytes > bytes_max, err, IRON_E_UNSUPPORTED,
-                 "%.120s has %" PRIu64 " bytes, more than %zu", sidecar->path, sidecar->bytes,
-                 bytes_max);
-    *text = malloc((size_t)sidecar->bytes + 1);
-    if (!*text)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", sidecar->path);
-    status = iron__sidecar_read(sidecar, 0, *text, (size_t)sidecar->bytes, err);
-    (*text)[sidecar->bytes] = '\0';
-    if (status != IRON_OK) {
-        free(*text);
-        *text = NULL;
+/* Datasets. */
+
+/* What a folder is, on this machine or on a server. */
+typedef struct folder_list {
+    enum {
+        FOLDER_PLAIN, /* no such list */
+        FOLDER_MDS,
+        FOLDER_HF,       /* Arrow files */
+        FOLDER_HF_SPLITS /* its parts are folders */
+    } kind;
+    iron__file_list parts; /* relative to the folder, in order */
+} folder_list;
+
+char *iron__folder_join(const char *folder, const char *name) {
+    size_t length = strlen(folder);
+    const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
+    char *path = NULL;
+
+    return asprintf(&path, "%s%s%s", folder, slash, name) < 0 ? NULL : path;
+}
+
+bool iron__name_is_inside(const char *name) {
+    if (name[0] == '\0' || name[0] == '/')
+        return false;
+    for (const char *at = name; *at; at += strcspn(at, "/"), at += *at == '/')
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+            return false;
+    return true;
+}
+
+/* Of a shard that is stored compressed, the decompressed file may be there as well, or instead. On
+ * a server it is not looked for. */
+static iron_status add_shard(const char *path, folder_list *f, const iron__json *shard,
+                             size_t index, iron_error *err) {
+    const char *raw = iron__mds_basename(shard, "raw_data");
+    const char *zip = iron__mds_basename(shard, "zip_data"), *chosen = raw ? raw : zip;
+
+    IRON_FAIL_IF(!chosen, err, IRON_E_FORMAT,
+                 "%.100s: shard %zu of index.json has no basename of a file in the folder", path,
+                 index);
+    if (raw && zip && iron__path_is_remote(path)) {
+        chosen = zip;
+    } else if (raw && zip) {
+        char *raw_path = iron__folder_join(path, raw), *zip_path = iron__folder_join(path, zip);
+
+        if (raw_path && zip_path && !iron__path_is_there(raw_path) && iron__path_is_there(zip_path))
+            chosen = zip;
+        free(raw_path);
+        free(zip_path);
     }
+    return append(&f->parts, strdup(chosen), err);
+}
+
+/* An index.json that is something else does not make a folder an MDS dataset. */
+static iron_status read_mds(const char *path, folder_list *f, iron_error *err) {
+    const iron__json *shards;
+    iron__mds_index *index;
+    iron_status status = iron__mds_index_open(path, &index, err);
+
+    if (status == IRON_E_FORMAT)
+        return IRON_OK;
+    if (status != IRON_OK || !index)
+        return status;
+    f->kind = FOLDER_MDS;
+    shards = iron__mds_index_shards(index);
+    for (size_t k = 0; k < iron__json_length(shards) && status == IRON_OK; k++)
+        status = add_shard(path, f, iron__json_at(shards, k), k, err);
+    iron__mds_index_close(index);
     return status;
 }
 
-/* The files that arguments name. The files of a directory come in natural order. */
+/* Parses a file of the folder; *root is NULL if it is not there, or is not JSON. */
+static iron_status read_list(const char *path, const char *name, const iron__json **root,
+                             iron_error *err) {
+    iron__sidecar file;
+    bool is_there;
+    char *text = NULL;
+    iron_status status;
+
+    *root = NULL;
+    IRON_TRY(iron__sidecar_open(iron__folder_join(path, name), &file, &is_there, err));
+    if (!is_there)
+        return IRON_OK;
+    status = file.bytes > LIST_BYTES_MAX ? IRON_E_FORMAT
+                                         : iron__sidecar_text(&file, LIST_BYTES_MAX, &text, err);
+    if (status == IRON_OK)
+        status = iron__json_parse(text, (size_t)file.bytes, iron__allocator_default(), root, err);
+    free(text);
+    iron__sidecar_close(&file);
+    return status == IRON_E_FORMAT ? IRON_OK : status;
+}
+
+/* A dataset that was saved with a selection of its rows would be read without it. */
+static iron_status check_selection(const char *path, const iron__json *root, iron_error *err) {
+    static const char *const names[] = {"_indices_data_files", "_indices_files"};
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        IRON_FAIL_IF(iron__json_length(iron__json_member(root, names[k])) > 0, err,
+                     IRON_E_UNSUPPORTED,
+                     "%.100s: state.json has %s, a selection of rows, which is not read; save the "
+                     "dataset again after flatten_indices()",
+                     path, names[k]);
+    return IRON_OK;
+}
+
+static const struct dataset_list {
+    int kind;
+    const char *file, *member;
+    const char *part, *fault; /* for the message about a bad name */
+} dataset_lists[] = {
+    {FOLDER_HF, "state.json", "_data_files", "data file", "has no name of a file in the folder"},
+    {FOLDER_HF_SPLITS, "dataset_dict.json", "splits", "split", "is not the name of a folder in it"},
+};
+
+static iron_status add_names(const char *path, const struct dataset_list *list,
+                             const iron__json *root, folder_list *f, iron_error *err) {
+    const iron__json *parts = iron__json_member(root, list->member);
+
+    if (!parts || parts->kind != IRON_JSON_ARRAY)
+        return IRON_OK;
+    f->kind = list->kind;
+    if (f->kind == FOLDER_HF)
+        IRON_TRY(check_selection(path, root, err));
+    for (size_t k = 0; k < iron__json_length(parts); k++) {
+        const iron__json *part = iron__json_at(parts, k);
+        const char *name =
+            iron__json_get_text(f->kind == FOLDER_HF ? iron__json_member(part, "filename") : part);
+
+        IRON_FAIL_IF(!name || !iron__name_is_inside(name), err, IRON_E_FORMAT,
+                     "%.100s: %s %zu of %s %s", path, list->part, k, list->file, list->fault);
+        IRON_TRY(append(&f->parts, strdup(name), err));
+    }
+    return IRON_OK;
+}
+
+/* Finds out what a folder is. Errors: the list is damaged. Clear its parts, also then. */
+static iron_status read_folder(const char *path, folder_list *out, iron_error *err) {
+    *out = (folder_list){.kind = FOLDER_PLAIN};
+    IRON_TRY(read_mds(path, out, err));
+    for (size_t k = 0; k < 2 && out->kind == FOLDER_PLAIN; k++) {
+        const iron__json *root;
+        iron_status status = read_list(path, dataset_lists[k].file, &root, err);
+
+        if (status == IRON_OK && root)
+            status = add_names(path, &dataset_lists[k], root, out, err);
+        iron__json_destroy(iron__allocator_default(), root);
+        IRON_TRY(status);
+    }
+    return IRON_OK;
+}
+
+/* Natural order. */
 
 static size_t digits(const char *text) { return strspn(text, "0123456789"); }
 
@@ -265,35 +249,15 @@ static int natural_compare(const char *a, const char *b) {
     return strcmp(a, b); /* 01 and 1: any order, but always the same */
 }
 
-static iron_status no_memory(iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-}
-
-/* Takes `path`, also on failure. */
-static iron_status append(iron__file_list *list, char *path, iron_error *err) {
-    if (!path)
-        return no_memory(err);
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        char **paths = realloc(list->paths, capacity * sizeof *paths);
-
-        if (!paths) {
-            free(path);
-            return no_memory(err);
-        }
-        list->paths = paths;
-        list->capacity = capacity;
-    }
-    list->paths[list->count++] = path;
-    return IRON_OK;
-}
+/* Directories. */
 
 /* A file of a directory. What a library wrote as one dataset stays together, in its own order:
  * these files share a key, the path of their folder. */
 typedef struct found_file {
     char *path;
-    char *key;    /* NULL: the path */
-    size_t order; /* of files with the same key */
+    char *key;        /* NULL: the path */
+    size_t order;     /* of files with the same key */
+    const char *what; /* NULL: it is read; otherwise what it is instead of tokens */
 } found_file;
 
 static int by_natural_order(const void *a, const void *b) {
@@ -303,22 +267,14 @@ static int by_natural_order(const void *a, const void *b) {
     return order ? order : x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* A file of a directory that is not tokens. */
-typedef struct skipped_file {
-    char *path;
-    const char *what;
-} skipped_file;
-
-/* What a directory that the user named contains besides the files that are read. */
+/* What a directory that the user named contains. */
 typedef struct contents {
     size_t root_length; /* of its path, with the slash */
     size_t subfolders;  /* that were not entered */
     const char *list;   /* the file that lists those of a dataset; NULL: there is none */
     size_t not_chosen;  /* by --include and --exclude */
-    found_file *found;
-    size_t found_count, found_capacity;
-    skipped_file *skipped;
-    size_t skipped_count, capacity;
+    found_file *entries;
+    size_t count, capacity;
 } contents;
 
 /* A directory that is being listed, and those that it is in. */
@@ -409,41 +365,19 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
 }
 
 /* Takes `path`, also on failure. `key`: borrowed; may be NULL. */
-static iron_status find(contents *in, char *path, const char *key, iron_error *err) {
-    found_file file = {path, key ? strdup(key) : NULL, in->found_count};
+static iron_status add(contents *in, char *path, const char *key, const char *what,
+                       iron_error *err) {
+    found_file *entries = iron__array_grow(in->entries, in->count, &in->capacity, sizeof *entries);
+    found_file file = {path, key ? strdup(key) : NULL, in->count, what};
 
-    if (in->found_count == in->found_capacity) {
-        size_t capacity = in->found_capacity ? 2 * in->found_capacity : 16;
-        found_file *found = realloc(in->found, capacity * sizeof *found);
-
-        if (found) {
-            in->found = found;
-            in->found_capacity = capacity;
-        }
-    }
-    if (!path || (key && !file.key) || in->found_count == in->found_capacity) {
+    if (entries)
+        in->entries = entries;
+    if (!path || !entries || (key && !file.key)) {
         free(path);
         free(file.key);
         return no_memory(err);
     }
-    in->found[in->found_count++] = file;
-    return IRON_OK;
-}
-
-/* Takes `path`, also on failure. */
-static iron_status skip(contents *in, char *path, const char *what, iron_error *err) {
-    if (in->skipped_count == in->capacity) {
-        size_t capacity = in->capacity ? 2 * in->capacity : 16;
-        skipped_file *skipped = realloc(in->skipped, capacity * sizeof *skipped);
-
-        if (!skipped) {
-            free(path);
-            return no_memory(err);
-        }
-        in->skipped = skipped;
-        in->capacity = capacity;
-    }
-    in->skipped[in->skipped_count++] = (skipped_file){path, what};
+    in->entries[in->count++] = file;
     return IRON_OK;
 }
 
@@ -473,7 +407,6 @@ static bool is_chosen(const iron_source_options *o, const char *relative, bool i
  * fails. */
 static iron_status add_entry(const iron_source_options *o, const listing *f, char *file,
                              iron_error *err) {
-    const char *what;
     iron_status status = IRON_OK;
     struct stat info = {0};
     bool is_there, is_directory;
@@ -482,7 +415,7 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
         return no_memory(err);
     is_there = stat(file, &info) == 0;
     is_directory = is_there && S_ISDIR(info.st_mode);
-    if (is_there && !is_directory && is_sidecar(file)) {
+    if (is_there && !is_directory && iron__path_is_sidecar(file)) {
         free(file);
     } else if (!is_chosen(o, file + f->in->root_length, is_directory)) {
         f->in->not_chosen++;
@@ -493,11 +426,11 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
         else
             f->in->subfolders++;
         free(file);
-    } else if (o && is_there && S_ISREG(info.st_mode) &&
-               (what = not_tokens(o, file, (uint64_t)info.st_size))) {
-        status = skip(f->in, file, what, err);
     } else {
-        status = find(f->in, file, NULL, err);
+        bool is_regular = is_there && S_ISREG(info.st_mode);
+
+        status = add(f->in, file, NULL,
+                     o && is_regular ? not_tokens(o, file, (uint64_t)info.st_size) : NULL, err);
     }
     return status;
 }
@@ -522,19 +455,19 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
 
 /* The files of a dataset. Those that are missing are listed as well, and opening them fails. */
 static iron_status add_parts(const iron_source_options *o, const listing *f,
-                             const iron__folder *folder, iron_error *err) {
+                             const folder_list *dataset, iron_error *err) {
     char *key = iron__folder_join(f->path, "");
     iron_status status = key ? IRON_OK : no_memory(err);
 
-    f->in->list = folder->kind == IRON_FOLDER_MDS ? "index.json" : "state.json";
-    for (size_t k = 0; k < folder->count && status == IRON_OK; k++) {
-        char *path = iron__folder_join(f->path, folder->parts[k]);
+    f->in->list = dataset->kind == FOLDER_MDS ? "index.json" : "state.json";
+    for (size_t k = 0; k < dataset->parts.count && status == IRON_OK; k++) {
+        char *path = iron__folder_join(f->path, dataset->parts.paths[k]);
 
         if (path && !is_chosen(o, path + f->in->root_length, false)) {
             f->in->not_chosen++;
             free(path);
         } else {
-            status = find(f->in, path, f->key ? f->key : key, err);
+            status = add(f->in, path, f->key ? f->key : key, NULL, err);
         }
     }
     free(key);
@@ -542,11 +475,11 @@ static iron_status add_parts(const iron_source_options *o, const listing *f,
 }
 
 /* "train, test", as many as there is room for. */
-static void list_splits(const iron__folder *folder, char *text, size_t room) {
+static void list_splits(const iron__file_list *splits, char *text, size_t room) {
     size_t used = 0;
 
-    for (size_t k = 0; k < folder->count && used < room; k++) {
-        int length = snprintf(text + used, room - used, "%s%.30s", k ? ", " : "", folder->parts[k]);
+    for (size_t k = 0; k < splits->count && used < room; k++) {
+        int length = snprintf(text + used, room - used, "%s%.30s", k ? ", " : "", splits->paths[k]);
 
         used += length > 0 ? (size_t)length : 0;
     }
@@ -556,31 +489,31 @@ static void list_splits(const iron__folder *folder, char *text, size_t room) {
 
 /* A dataset of several splits is read as a whole only if the user says so: test data would be taken
  * for training data. */
-static iron_status add_splits(const iron_source_options *o, const listing *f, iron__folder *folder,
-                              iron_error *err) {
+static iron_status add_splits(const iron_source_options *o, const listing *f,
+                              iron__file_list *splits, iron_error *err) {
     char *key = iron__folder_join(f->path, ""), text[80] = "";
     iron_status status = key ? IRON_OK : no_memory(err);
     size_t chosen = 0;
 
-    for (size_t k = 0; k < folder->count; k++) { /* leaves those that --exclude does not name */
-        char *path = iron__folder_join(f->path, folder->parts[k]);
+    for (size_t k = 0; k < splits->count; k++) { /* leaves those that --exclude does not name */
+        char *path = iron__folder_join(f->path, splits->paths[k]);
 
         if (path && !is_chosen(o, path + f->in->root_length, true)) {
-            free(folder->parts[k]);
+            free(splits->paths[k]);
             f->in->not_chosen++;
         } else {
-            folder->parts[chosen++] = folder->parts[k];
+            splits->paths[chosen++] = splits->paths[k];
         }
         free(path);
     }
-    folder->count = chosen;
-    list_splits(folder, text, sizeof text);
-    if (status == IRON_OK && folder->count > 1 && !(o && o->is_recursive))
+    splits->count = chosen;
+    list_splits(splits, text, sizeof text);
+    if (status == IRON_OK && splits->count > 1 && !(o && o->is_recursive))
         status = iron__fail(err, IRON_E_ARG, 0,
                             "%.70s has the splits %s; name %.60s/%.20s, or give -r to read all",
-                            f->path, text, f->path, folder->parts[0]);
-    for (size_t k = 0; k < folder->count && status == IRON_OK; k++) {
-        char *path = iron__folder_join(f->path, folder->parts[k]);
+                            f->path, text, f->path, splits->paths[0]);
+    for (size_t k = 0; k < splits->count && status == IRON_OK; k++) {
+        char *path = iron__folder_join(f->path, splits->paths[k]);
         struct stat info;
 
         if (!path)
@@ -598,38 +531,34 @@ static iron_status add_splits(const iron_source_options *o, const listing *f, ir
 }
 
 static iron_status add_folder(const iron_source_options *o, const listing *f, iron_error *err) {
-    iron__folder folder;
-    iron_status status = iron__folder_read(f->path, &folder, err);
+    folder_list dataset;
+    iron_status status = read_folder(f->path, &dataset, err);
 
-    if (status == IRON_OK && f->key && folder.kind != IRON_FOLDER_HF)
+    if (status == IRON_OK && f->key && dataset.kind != FOLDER_HF)
         status = iron__fail(err, IRON_E_FORMAT, 0,
                             "%.120s is listed as a split by dataset_dict.json, but has no "
                             "state.json that lists its files",
                             f->path);
-    else if (status == IRON_OK && folder.kind == IRON_FOLDER_PLAIN)
+    else if (status == IRON_OK && dataset.kind == FOLDER_PLAIN)
         status = add_plain(o, f, err);
-    else if (status == IRON_OK && folder.kind == IRON_FOLDER_HF_SPLITS)
-        status = add_splits(o, f, &folder, err);
+    else if (status == IRON_OK && dataset.kind == FOLDER_HF_SPLITS)
+        status = add_splits(o, f, &dataset.parts, err);
     else if (status == IRON_OK)
-        status = add_parts(o, f, &folder, err);
-    iron__folder_clear(&folder);
+        status = add_parts(o, f, &dataset, err);
+    iron__file_list_clear(&dataset.parts);
     return status;
-}
-
-static int by_skipped_path(const void *a, const void *b) {
-    return natural_compare(((const skipped_file *)a)->path, ((const skipped_file *)b)->path);
 }
 
 /* The error for a directory without token files. A container says more than a text beside it. */
 static iron_status nothing_left(const contents *in, const char *path, iron_error *err) {
-    const skipped_file *shown = in->skipped;
+    const found_file *shown = in->count > 0 ? in->entries : NULL;
 
-    for (size_t k = 0; k < in->skipped_count && strncmp(shown->what, "text", 4) == 0; k++)
-        shown = strncmp(in->skipped[k].what, "text", 4) == 0 ? shown : &in->skipped[k];
+    for (size_t k = 0; k < in->count && strncmp(shown->what, "text", 4) == 0; k++)
+        shown = strncmp(in->entries[k].what, "text", 4) == 0 ? shown : &in->entries[k];
     IRON_FAIL_IF(shown, err, IRON_E_ARG,
                  "directory %.70s has no token files: %.60s is %s, not tokens%s", path,
                  shown->path + in->root_length, shown->what,
-                 in->skipped_count > 1 ? "; neither are the others" : "");
+                 in->count > 1 ? "; neither are the others" : "");
     IRON_FAIL_IF(in->not_chosen > 0, err, IRON_E_ARG,
                  "no file of directory %.100s is chosen by --include and --exclude", path);
     IRON_FAIL_IF(in->list, err, IRON_E_ARG, "%.120s has no files: its %s lists none", path,
@@ -640,33 +569,30 @@ static iron_status nothing_left(const contents *in, const char *path, iron_error
               "directory %.120s has no files; name files or a directory that has some", path);
 }
 
-/* Moves what was found to the list, in order, and reports what was skipped. */
+/* Moves what is read to the list, in order, and reports what is not. */
 static iron_status take_contents(iron__file_list *list, contents *in, const char *path,
                                  iron_status status, iron_error *err) {
     const iron_source_options *o = list->options;
+    size_t found = 0;
 
-    if (in->skipped_count > 0)
-        qsort(in->skipped, in->skipped_count, sizeof *in->skipped, by_skipped_path);
-    if (in->found_count > 0)
-        qsort(in->found, in->found_count, sizeof *in->found, by_natural_order);
-    if (status == IRON_OK && in->found_count == 0)
+    if (in->count > 0)
+        qsort(in->entries, in->count, sizeof *in->entries, by_natural_order);
+    for (size_t k = 0; k < in->count; k++)
+        found += !in->entries[k].what;
+    if (status == IRON_OK && found == 0)
         status = nothing_left(in, path, err);
-    for (size_t k = 0; k < in->found_count; k++) {
-        if (status == IRON_OK)
-            status = append(list, in->found[k].path, err);
-        else
-            free(in->found[k].path);
-        free(in->found[k].key);
-    }
-    for (size_t k = 0; k < in->skipped_count; k++) {
-        const skipped_file *s = &in->skipped[k];
+    for (size_t k = 0; k < in->count; k++) {
+        found_file *e = &in->entries[k];
 
-        if (status == IRON_OK && o->warn)
-            o->warn(o->warn_context, &(iron_warning){IRON_WARNING_SKIPPED, s->path, s->what});
-        free(s->path);
+        if (status == IRON_OK && e->what && o->warn)
+            o->warn(o->warn_context, &(iron_warning){IRON_WARNING_SKIPPED, e->path, e->what});
+        if (status == IRON_OK && !e->what)
+            status = append(list, e->path, err);
+        else
+            free(e->path);
+        free(e->key);
     }
-    free(in->found);
-    free(in->skipped);
+    free(in->entries);
     return status;
 }
 
@@ -690,8 +616,6 @@ static iron_status list_bucket(const iron_source_options *o, const listing *f, i
     for (size_t k = 0; k < count && status == IRON_OK; k++) {
         const char *relative = names[k] + f->in->root_length;
         const char *what = o && o->include_count == 0 ? judge_name(names[k], o->dtype) : NULL;
-        char *main_path;
-        bool has_main;
 
         if (strlen(names[k]) <= f->in->root_length || iron__path_ends(names[k], "/"))
             continue;
@@ -699,11 +623,8 @@ static iron_status list_bucket(const iron_source_options *o, const listing *f, i
             f->in->subfolders++;
         } else if (!is_chosen(o, relative, false)) {
             f->in->not_chosen++;
-        } else if (what) {
-            status = skip(f->in, names[k], what, err);
-            names[k] = NULL;
-        } else if (kind_of(names[k], &main_path, &has_main), free(main_path), !has_main) {
-            status = find(f->in, names[k], NULL, err);
+        } else if (what || !iron__path_is_sidecar(names[k])) {
+            status = add(f->in, names[k], NULL, what, err);
             names[k] = NULL;
         }
     }
@@ -718,15 +639,16 @@ static iron_status add_remote_folder(iron__file_list *list, const char *address,
     contents in = {.root_length = strlen(address)};
     listing f = {.path = address, .in = &in};
     char text[80] = "";
-    iron__folder folder;
-    iron_status status = iron__folder_read(address, &folder, err);
+    folder_list dataset;
+    iron_status status = read_folder(address, &dataset, err);
 
-    list_splits(&folder, text, sizeof text);
-    if (status == IRON_OK && folder.kind == IRON_FOLDER_HF_SPLITS)
+    list_splits(&dataset.parts, text, sizeof text);
+    if (status == IRON_OK && dataset.kind == FOLDER_HF_SPLITS)
         status = iron__fail(err, IRON_E_ARG, 0, "%.90s has the splits %s; name one: %.90s%.20s/",
-                            address, text, address, folder.count ? folder.parts[0] : "train");
-    else if (status == IRON_OK && folder.kind != IRON_FOLDER_PLAIN)
-        status = add_parts(list->options, &f, &folder, err);
+                            address, text, address,
+                            dataset.parts.count ? dataset.parts.paths[0] : "train");
+    else if (status == IRON_OK && dataset.kind != FOLDER_PLAIN)
+        status = add_parts(list->options, &f, &dataset, err);
     else if (status == IRON_OK && strncmp(address, "s3://", 5) == 0)
         status = list_bucket(list->options, &f, err);
     else if (status == IRON_OK)
@@ -734,7 +656,7 @@ static iron_status add_remote_folder(iron__file_list *list, const char *address,
                             "%.120s has no index.json or state.json, and folders cannot be listed "
                             "over HTTP; name the files",
                             address);
-    iron__folder_clear(&folder);
+    iron__file_list_clear(&dataset.parts);
     return take_contents(list, &in, address, status, err);
 }
 
@@ -768,7 +690,7 @@ static iron_status add_remote(iron__file_list *list, char *name, iron_error *err
     return status;
 }
 
-iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err) {
+static iron_status add_argument(iron__file_list *list, const char *path, iron_error *err) {
     char *folder = NULL;
     iron_status status;
     struct stat info;
@@ -801,7 +723,7 @@ iron_status iron__file_list_fill(iron__file_list *list, const iron_source_option
         /* in the format that the user names, the path may mean another file */
         char *main_path = forced && forced->main_path ? forced->main_path(path) : NULL;
 
-        status = iron__file_list_add(list, main_path ? main_path : path, err);
+        status = add_argument(list, main_path ? main_path : path, err);
         free(main_path);
     }
     list->options = NULL;
@@ -838,11 +760,4 @@ size_t iron_input_files_count(const iron_input_files *files) { return files->lis
 
 const char *iron_input_files_at(const iron_input_files *files, size_t index) {
     return index < files->list.count ? files->list.paths[index] : NULL;
-}
-
-void iron__file_list_clear(iron__file_list *list) {
-    for (size_t k = 0; k < list->count; k++)
-        free(list->paths[k]);
-    free(list->paths);
-    *list = (iron__file_list){0};
 }

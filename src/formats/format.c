@@ -8,6 +8,7 @@
 #include "core/fail.h"
 #include "formats/dtype.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,20 +57,23 @@ void iron__format_layout_clear(iron__format_layout *layout) {
     layout->stream = NULL;
 }
 
-void iron__format_columns(const iron__candidate *c, const iron__table_column *columns, size_t count,
-                          size_t chosen) {
+iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
+                                size_t count, size_t *chosen, char **name, iron_error *err) {
+    iron_status status = iron__table_choose(columns, count, c->column, c->name, chosen, err);
     iron_sniff_report *r = c->report;
 
-    if (!r)
-        return;
-    r->column_total = count;
-    for (size_t k = 0; k < count && r->column_count < IRON_SNIFF_COLUMNS; k++) {
+    for (size_t k = 0; r && k < count && r->column_count < IRON_SNIFF_COLUMNS; k++) {
         iron_sniff_column *to = &r->columns[r->column_count++];
 
         snprintf(to->name, sizeof to->name, "%s", columns[k].name);
         snprintf(to->type, sizeof to->type, "%s", columns[k].type);
-        to->is_chosen = k == chosen;
+        to->is_chosen = status == IRON_OK && k == *chosen;
     }
+    if (r)
+        r->column_total = count;
+    IRON_TRY(status);
+    *name = strdup(columns[*chosen].name);
+    return *name ? IRON_OK : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
 }
 
 void iron__format_reason(const iron__candidate *c, const char *format, ...) {

@@ -49,6 +49,13 @@ static inline bool iron__layout_is_converted(const iron__format_layout *layout) 
     return layout->is_swapped || layout->frames || layout->table;
 }
 
+/* Of a column: fills dtype, tokens and documents as they are in the layout's table. */
+static inline void iron__layout_use_table(iron__format_layout *layout) {
+    layout->dtype = layout->table->dtype;
+    layout->tokens = layout->table->tokens;
+    layout->documents = layout->table->rows;
+}
+
 void iron__format_layout_clear(iron__format_layout *layout);
 
 /* A file that is being examined. */
@@ -94,9 +101,10 @@ const iron__format *iron__format_recognise(const iron__candidate *c);
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err);
 
-/* Adds the columns of a table to the candidate's sniff report, if there is one. */
-void iron__format_columns(const iron__candidate *c, const iron__table_column *columns, size_t count,
-                          size_t chosen);
+/* Chooses the column of a table, and adds all columns to the candidate's sniff report, if there is
+ * one. The caller frees *name, the chosen one's. */
+iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
+                                size_t count, size_t *chosen, char **name, iron_error *err);
 
 /* Adds a sentence to the candidate's sniff report, if there is one. */
 void iron__format_reason(const iron__candidate *c, const char *format, ...)
@@ -152,7 +160,7 @@ iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, ir
 /* Warns if the values of a raw file, whose head is filled, contradict the user's dtype. */
 iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err);
 
-/* Sidecars (files.c): files beside a token file that describe it, such as P.idx beside P.bin or
+/* Sidecars (sidecar.c): files beside a token file that describe it, such as P.idx beside P.bin or
  * X.ds.index beside X.ds. They do not contain tokens. */
 
 typedef struct iron__sidecar {
@@ -175,6 +183,9 @@ bool iron__path_is_there(const char *path);
  * something else. */
 bool iron__path_has_idx(const char *path);
 
+/* Whether the path names a sidecar whose main file exists. */
+bool iron__path_is_sidecar(const char *path);
+
 /* An error if the path names a sidecar; the message names its main file. */
 iron_status iron__sidecar_refuse(const char *path, iron_error *err);
 
@@ -188,5 +199,29 @@ iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *
 /* All of it, with a zero after it; the caller frees it. */
 iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, char **text,
                                iron_error *err);
+
+/* Folders (files.c). */
+
+/* The path of a file in a folder; the caller frees it. NULL: out of memory. */
+char *iron__folder_join(const char *folder, const char *name);
+
+/* Whether a name is that of a file in the folder or below it: relative, without "..". */
+bool iron__name_is_inside(const char *name);
+
+/* The index of an MDS dataset (mds.c), which lists its shards in order. The shards share it: the
+ * last one that was read is kept. */
+
+typedef struct iron__mds_index iron__mds_index;
+
+/* Reads folder/index.json. *out is NULL if there is none, which is not an error. IRON_E_FORMAT: it
+ * is not the index of an MDS dataset. May be called from several threads at once. */
+iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron_error *err);
+void iron__mds_index_close(iron__mds_index *index);
+
+/* The list of shards. Each has the names of its two files, with the subfolder that they are in:
+ * raw_data.basename, and zip_data.basename if it is compressed. */
+const struct iron__json *iron__mds_index_shards(const iron__mds_index *index);
+/* NULL: the shard has no such file ("raw_data", "zip_data"), or it has no usable name. */
+const char *iron__mds_basename(const struct iron__json *shard, const char *which);
 
 #endif

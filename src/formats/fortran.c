@@ -125,10 +125,8 @@ iron_status iron__fortran_table(iron__format_layout *l, const char *name, iron_e
                  "%.80s: an array in Fortran order with %" PRIu64 " bytes for each first index, at "
                  "most %zu can be read; save it with numpy.ascontiguousarray",
                  name, row * width, TILE_BYTES);
-    IRON_TRY(iron__table_create(&kind, &l->table, err));
-    l->table->state = a = calloc(1, sizeof *a);
-    if (!a)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an array reader");
+    IRON_TRY(iron__table_create(&kind, sizeof *a, &l->table, err));
+    a = l->table->state;
     a->data_offset = l->data_offset;
     a->tokens = l->tokens;
     a->width = width;

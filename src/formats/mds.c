@@ -14,9 +14,10 @@
  * the offsets, otherwise every sample's sizes are read. Both are checked again when a block is
  * decoded: blocks are runs of samples. A compressed shard is one block.
  */
-#include "formats/mds.h"
-
 #include "core/fail.h"
+#include "core/json.h"
+#include "core/memory.h"
+#include "formats/dtype.h"
 #include "formats/format.h"
 #include "io/checksum.h"
 #include "io/remote.h"
@@ -24,10 +25,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #define COLUMNS_MAX 4096u
 #define HASHES_MAX  32u
@@ -42,6 +46,249 @@
  * are farther apart. */
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define GLANCE_BYTES ((size_t)4 << 10)
+
+/* Times of change are as coarse as this on some filesystems. */
+#define SETTLED_SECONDS 3
+
+static iron_status no_memory(const char *name, iron_error *err) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", name);
+}
+
+/* The index. Every shard needs it, and it grows with the number of shards: so the last index that
+ * was read is kept, parsed and sorted by names. It is used again while the file is unchanged, which
+ * its time of change can tell only if that is some time ago when it is read. */
+
+/* A name in an index, and the shard that it belongs to. */
+typedef struct shard_name {
+    const char *name;
+    const iron__json *shard;
+} shard_name;
+
+/* Which version of a file was read. */
+typedef struct file_version {
+    uint64_t device, inode, bytes;
+    struct timespec changed;
+    bool is_settled; /* another version would differ in the above */
+} file_version;
+
+struct iron__mds_index {
+    size_t users; /* guarded by the cache's mutex */
+    char *path;
+    file_version version;
+    const iron__json *root; /* NULL: could not be parsed */
+    const iron__json *shards;
+    shard_name *names;
+    size_t name_count;
+    iron_error fault; /* why it is not an index; status IRON_OK: it is one */
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    iron__mds_index *last;
+} cache = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+const char *iron__mds_basename(const iron__json *shard, const char *which) {
+    const iron__json *file = iron__json_member(shard, which);
+    const char *name = iron__json_get_text(iron__json_member(file, "basename"));
+
+    return name && iron__name_is_inside(name) ? name : NULL;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const shard_name *)a)->name, ((const shard_name *)b)->name);
+}
+
+static void destroy_index(iron__mds_index *index) {
+    if (!index)
+        return;
+    iron__json_destroy(iron__allocator_default(), index->root);
+    free(index->names);
+    free(index->path);
+    free(index);
+}
+
+/* False: the file is not there, or is not a file; opening it then says which. */
+static bool read_version(const char *path, file_version *out) {
+    iron__input_identity identity;
+    struct timespec now;
+    struct stat info;
+
+    *out = (file_version){.is_settled = false};
+    if (iron__path_is_remote(path)) {
+        if (iron__input_identify(path, &identity, NULL) != IRON_OK)
+            return false;
+        *out = (file_version){identity.device, identity.inode, identity.bytes, {0, 0}, true};
+        return true;
+    }
+    if (stat(path, &info) != 0)
+        return false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *out = (file_version){info.st_dev, info.st_ino, (uint64_t)info.st_size, info.st_mtim,
+                          now.tv_sec - info.st_mtim.tv_sec > SETTLED_SECONDS};
+    return true;
+}
+
+static bool is_same_version(const file_version *a, const file_version *b) {
+    return a->is_settled && a->device == b->device && a->inode == b->inode &&
+           a->bytes == b->bytes && a->changed.tv_sec == b->changed.tv_sec &&
+           a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static iron_status sort_names(iron__mds_index *index, iron_error *err) {
+    size_t count = iron__json_length(index->shards);
+
+    index->names = calloc(2 * count + 1, sizeof *index->names);
+    if (!index->names)
+        return no_memory(index->path, err);
+    for (size_t k = 0; k < count; k++) {
+        const iron__json *shard = iron__json_at(index->shards, k);
+        const char *raw = iron__mds_basename(shard, "raw_data");
+        const char *zip = iron__mds_basename(shard, "zip_data");
+
+        if (raw)
+            index->names[index->name_count++] = (shard_name){raw, shard};
+        if (zip)
+            index->names[index->name_count++] = (shard_name){zip, shard};
+    }
+    qsort(index->names, index->name_count, sizeof *index->names, by_name);
+    return IRON_OK;
+}
+
+/* Parses the text of an index. What is wrong with it is kept as its fault. */
+static iron_status parse_index(iron__mds_index *index, const char *text, size_t length,
+                               iron_error *err) {
+    iron_error fault = {0};
+    iron_status status =
+        iron__json_parse(text, length, iron__allocator_default(), &index->root, &fault);
+
+    if (status == IRON_E_NOMEM) {
+        if (err)
+            *err = fault;
+        return status;
+    }
+    if (status == IRON_OK)
+        index->shards = iron__json_member(index->root, "shards");
+    if (status != IRON_OK)
+        iron__fail(&index->fault, IRON_E_FORMAT, 0, "%.100s: %.120s", index->path, fault.text);
+    else if (!index->shards || index->shards->kind != IRON_JSON_ARRAY)
+        iron__fail(&index->fault, IRON_E_FORMAT, 0,
+                   "%.100s is not the index of an MDS dataset: it has no list of shards",
+                   index->path);
+    else
+        return sort_names(index, err);
+    return IRON_OK;
+}
+
+static iron_status read_index(const char *path, iron__mds_index **out, iron_error *err) {
+    iron__mds_index *index = calloc(1, sizeof *index);
+    iron__sidecar file = {.file = {.fd = -1}};
+    bool is_there = false;
+    char *text = NULL;
+    iron_status status;
+
+    *out = NULL;
+    if (!index || !(index->path = strdup(path))) {
+        status = no_memory("an index", err);
+        goto done;
+    }
+    /* before it is read: a change after this shows. A remote object stays the version that was
+     * opened. */
+    if (!iron__path_is_remote(path))
+        read_version(path, &index->version);
+    status = iron__sidecar_open(strdup(path), &file, &is_there, err);
+    if (status != IRON_OK || !is_there)
+        goto done;
+    if (iron__path_is_remote(path))
+        read_version(path, &index->version);
+    status = iron__sidecar_text(&file, IRON_JSON_BYTES_MAX, &text, err);
+    if (status == IRON_OK)
+        status = parse_index(index, text, (size_t)file.bytes, err);
+    if (status == IRON_OK) {
+        *out = index;
+        index = NULL;
+    }
+
+done:
+    free(text);
+    iron__sidecar_close(&file);
+    destroy_index(index);
+    return status;
+}
+
+static iron__mds_index *find_cached(const char *path) {
+    iron__mds_index *found = NULL;
+    file_version now;
+
+    pthread_mutex_lock(&cache.mutex);
+    if (cache.last && strcmp(cache.last->path, path) == 0 && read_version(path, &now) &&
+        is_same_version(&cache.last->version, &now)) {
+        found = cache.last;
+        found->users++;
+    }
+    pthread_mutex_unlock(&cache.mutex);
+    return found;
+}
+
+/* The index has two users now: the cache and the caller. */
+static void keep_index(iron__mds_index *index) {
+    iron__mds_index *before;
+
+    pthread_mutex_lock(&cache.mutex);
+    before = cache.last;
+    cache.last = index;
+    index->users = 2;
+    pthread_mutex_unlock(&cache.mutex);
+    iron__mds_index_close(before);
+}
+
+iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron_error *err) {
+    char *path = iron__folder_join(folder, "index.json");
+    iron_status status = IRON_OK;
+
+    *out = NULL;
+    if (!path)
+        return no_memory("a file name", err);
+    *out = find_cached(path);
+    if (!*out) {
+        status = read_index(path, out, err);
+        if (*out)
+            keep_index(*out);
+    }
+    free(path);
+    if (*out && (*out)->fault.status != IRON_OK) {
+        status = (*out)->fault.status;
+        if (err)
+            *err = (*out)->fault;
+        iron__mds_index_close(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+void iron__mds_index_close(iron__mds_index *index) {
+    bool is_last;
+
+    if (!index)
+        return;
+    pthread_mutex_lock(&cache.mutex);
+    is_last = --index->users == 0;
+    pthread_mutex_unlock(&cache.mutex);
+    if (is_last)
+        destroy_index(index);
+}
+
+const iron__json *iron__mds_index_shards(const iron__mds_index *index) { return index->shards; }
+
+/* The shard with a file of that name, or NULL. */
+static const iron__json *find_name(const iron__mds_index *index, const char *basename) {
+    shard_name wanted = {basename, NULL};
+    const shard_name *found =
+        bsearch(&wanted, index->names, index->name_count, sizeof wanted, by_name);
+
+    return found ? found->shard : NULL;
+}
+
+/* Shards. */
 
 /* How the token column is encoded. */
 typedef struct encoding {
@@ -82,10 +329,6 @@ typedef struct shard_bytes {
     size_t held;
     const atomic_bool *stop;
 } shard_bytes;
-
-static iron_status no_memory(const char *name, iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", name);
-}
 
 /* Gives bytes at ... at+want-1, which are in the shard and at most WINDOW_BYTES, until the next
  * call. */
@@ -150,7 +393,7 @@ static iron_status find_shard(const char *path, iron__mds_index **index, const i
         if (status != IRON_OK && k == 0)
             return status;
         if (*index)
-            *entry = iron__mds_index_find(*index, name);
+            *entry = find_name(*index, name);
         if (*entry)
             return IRON_OK;
         iron__mds_index_close(*index);
@@ -183,12 +426,10 @@ static bool recognise(const iron__candidate *c) {
 /* Columns. */
 
 static bool parse_stored(const char *name, size_t length, iron__stored *out) {
-    static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
-                                        "int8",  "int16",  "int32",  "int64"};
-
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-        if (strlen(names[k]) == length && memcmp(names[k], name, length) == 0) {
-            *out = (iron__stored)k;
+    for (iron__stored k = IRON_STORED_U8; k <= IRON_STORED_I64; k++)
+        if (strlen(iron__stored_name(k)) == length &&
+            memcmp(iron__stored_name(k), name, length) == 0) {
+            *out = k;
             return true;
         }
     return false;
@@ -242,15 +483,6 @@ static encoding parse_encoding(const char *text) {
     return e;
 }
 
-static bool is_usual(const char *name) {
-    static const char *const usual[] = {"input_ids", "tokens", "token_ids", "ids"};
-
-    for (size_t k = 0; k < sizeof usual / sizeof usual[0]; k++)
-        if (strcmp(name, usual[k]) == 0)
-            return true;
-    return false;
-}
-
 /* Bytes are offered as tokens if the user says what is in them, or if nothing else could be meant:
  * then they are refused with the way out. */
 static void judge_columns(const iron__candidate *c, iron__table_column *columns, size_t count) {
@@ -261,7 +493,7 @@ static void judge_columns(const iron__candidate *c, iron__table_column *columns,
     for (size_t k = 0; k < count; k++)
         if (strcmp(columns[k].type, "bytes") == 0)
             columns[k].is_tokens = c->dtype != IRON_DTYPE_NONE || !has_integers ||
-                                   is_usual(columns[k].name) ||
+                                   iron__table_is_usual(columns[k].name) ||
                                    (c->column && strcmp(columns[k].name, c->column) == 0);
 }
 
@@ -310,18 +542,13 @@ static iron_status read_columns(const iron__candidate *c, const iron__json *entr
 
 /* How integers of the user's dtype are stored. */
 static iron__stored stored_of(iron_dtype dtype) {
-    switch (dtype) {
-    case IRON_DTYPE_U8:
-        return IRON_STORED_U8;
-    case IRON_DTYPE_U16:
-        return IRON_STORED_U16;
-    case IRON_DTYPE_I32:
-        return IRON_STORED_I32;
-    case IRON_DTYPE_I64:
-        return IRON_STORED_I64;
-    default:
-        return IRON_STORED_U32;
-    }
+    static const iron__stored stored[] = {[IRON_DTYPE_U8] = IRON_STORED_U8,
+                                          [IRON_DTYPE_U16] = IRON_STORED_U16,
+                                          [IRON_DTYPE_U32] = IRON_STORED_U32,
+                                          [IRON_DTYPE_I32] = IRON_STORED_I32,
+                                          [IRON_DTYPE_I64] = IRON_STORED_I64};
+
+    return stored[dtype];
 }
 
 /* Decides what the tokens of the chosen column are, as far as the index tells. */
@@ -365,21 +592,14 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
         return no_memory(c->name, err);
     }
     status = read_columns(c, entry, s, columns, err);
-    if (status == IRON_OK) {
-        status = iron__table_choose(columns, count, c->column, c->name, &s->token_column, err);
-        iron__format_columns(c, columns, count, status == IRON_OK ? s->token_column : count);
-    }
     if (status == IRON_OK)
-        status = choose_encoding(c, entry, s, columns[s->token_column].name, err);
-    if (status == IRON_OK) {
-        iron__format_reason(c, "column '%.40s' of %zu: %s", columns[s->token_column].name, count,
+        status = iron__format_choose(c, columns, count, &s->token_column, column, err);
+    if (status == IRON_OK)
+        status = choose_encoding(c, entry, s, *column, err);
+    if (status == IRON_OK)
+        iron__format_reason(c, "column '%.40s' of %zu: %s", *column, count,
                             columns[s->token_column].type);
-        *column = strdup(columns[s->token_column].name);
-        status = *column ? IRON_OK : no_memory(c->name, err);
-    }
-    for (size_t k = 0; k < count; k++)
-        free(columns[k].name);
-    free(columns);
+    iron__table_columns_free(columns, count);
     return status;
 }
 
@@ -442,18 +662,11 @@ static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, 
     return IRON_OK;
 }
 
-/* The types of arrays that begin with theirs. */
+/* The types of arrays that begin with theirs: 8, 16, 32 and 64 are unsigned, one more is signed. */
 static bool stored_of_code(unsigned code, iron__stored *out) {
-    static const struct {
-        unsigned code;
-        iron__stored stored;
-    } codes[] = {{8, IRON_STORED_U8},   {9, IRON_STORED_I8},   {16, IRON_STORED_U16},
-                 {17, IRON_STORED_I16}, {32, IRON_STORED_U32}, {33, IRON_STORED_I32},
-                 {64, IRON_STORED_U64}, {65, IRON_STORED_I64}};
-
-    for (size_t k = 0; k < sizeof codes / sizeof codes[0]; k++)
-        if (codes[k].code == code) {
-            *out = codes[k].stored;
+    for (iron__stored k = IRON_STORED_U8; k <= IRON_STORED_I64; k++)
+        if (code == 8 * iron__stored_bytes(k) + (k >= IRON_STORED_I8)) {
+            *out = k;
             return true;
         }
     return false;
@@ -610,14 +823,6 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
 
 /* Decoding. */
 
-/* Whether the values fit; those of 64 bits that stay what they are. */
-static size_t check_i64(const unsigned char *from, size_t count) {
-    for (size_t k = 0; k < count; k++)
-        if (iron__load_u64(from + 8 * k) > UINT32_MAX)
-            return k;
-    return count;
-}
-
 /* Appends the tokens of a sample, for which there is room. */
 static iron_status copy_tokens(const iron__table *t, shard_bytes *b, uint64_t row, const values *v,
                                iron__block *out, iron_error *err) {
@@ -632,8 +837,8 @@ static iron_status copy_tokens(const iron__table *t, shard_bytes *b, uint64_t ro
         IRON_TRY(look(b, at, some * stored, &from, err));
         assert(from);
         if (width == 8) { /* bytes that the user calls i64 */
-            good = check_i64(from, some);
             memcpy(to, from, some * stored);
+            good = iron__view_first_bad(&(iron__tokens_view){IRON_DTYPE_I64, to, some});
         } else {
             good = iron__stored_convert(v->stored, from, some, to);
         }
@@ -726,8 +931,7 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
 static void destroy(void *state) {
     shard *s = state;
 
-    if (s)
-        free(s->sizes);
+    free(s->sizes);
     free(s);
 }
 
@@ -924,10 +1128,11 @@ static iron_status check_content(const iron__candidate *c, const iron__json *raw
     return status;
 }
 
-static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, shard *s,
-                                 iron__table *t, iron_error *err) {
+static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, iron__table *t,
+                                 iron_error *err) {
     const iron__json *raw = iron__json_member(entry, "raw_data"), *file = raw;
     const char *raw_name = iron__mds_basename(entry, "raw_data");
+    shard *s = t->state;
 
     IRON_TRY(check_entry(c, entry, s, err));
     if (!raw_name || strcmp(base_name(raw_name), base_name(c->file->path)) != 0) {
@@ -949,9 +1154,7 @@ static iron_status examine_entry(const iron__candidate *c, const iron__json *ent
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     const iron__json *entry = NULL;
     iron__mds_index *index = NULL;
-    iron__table *table = NULL;
     iron_status status;
-    shard *s;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED, "%.100s %s", c->name,
                  iron__path_is_remote(c->file->path)
@@ -964,24 +1167,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                             "shards cannot be read; is it --format raw?",
                             c->name);
     if (status == IRON_OK)
-        status = iron__table_create(&mds_kind, &table, err);
-    s = status == IRON_OK ? calloc(1, sizeof *s) : NULL;
-    if (s) {
-        table->state = s;
-        status = examine_entry(c, entry, s, table, err);
-    } else if (status == IRON_OK) {
-        status = no_memory(c->name, err);
-    }
+        status = iron__table_create(&mds_kind, sizeof(shard), &layout->table, err);
+    if (status == IRON_OK)
+        status = examine_entry(c, entry, layout->table, err);
     iron__mds_index_close(index);
-    if (status != IRON_OK) {
-        iron__table_destroy(table);
-        return status;
-    }
-    layout->table = table;
-    layout->dtype = table->dtype;
-    layout->tokens = table->tokens;
-    layout->documents = table->rows;
-    return IRON_OK;
+    if (status == IRON_OK)
+        iron__layout_use_table(layout);
+    return status;
 }
 
 const iron__format iron__format_mds = {"mds", recognise, examine, NULL};

@@ -33,6 +33,7 @@
  */
 #include "formats/source.h"
 
+#include "core/array.h"
 #include "core/fail.h"
 #include "core/memory.h"
 #include "formats/format.h"
@@ -660,67 +661,47 @@ uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p
 
 /* The file that contains a token of the stream: the last one that starts there or before. */
 static size_t file_with(const iron__parallel_source *p, uint64_t position) {
-    size_t low = 0, high = p->count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (p->starts[middle] <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return iron__array_find(p->starts, sizeof *p->starts, p->count, position);
 }
 
-/* The same of a remote file; opening one that was opened before costs nothing. */
-static iron_status read_remote(iron__parallel_source *p, size_t index, uint64_t token, char *to,
-                               size_t want, const atomic_bool *stop, iron_error *err) {
-    const iron__format_layout *l = iron__source_layout(p->source, index);
-    iron__input in = {.path = iron_source_file(p->source, index), .fd = -1};
-    iron_status status;
-
-    IRON_TRY(iron__input_open(&in, err));
-    if (iron__layout_is_converted(l))
-        status = iron__source_read_converted(p->source, index, &in, token, to, want / p->width,
-                                             stop, err);
-    else
-        status = iron__input_read_at(&in, l->data_offset + token * p->width, to, want, stop, err);
-    iron__input_close(&in);
-    return status;
-}
-
-/* Reads `want` bytes of a file from one of its tokens on; the file must have them all. */
+/* Reads `want` bytes of a file from one of its tokens on; the file must have them all. Opening a
+ * remote file that was opened before costs nothing. */
 static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t token, char *to,
                               size_t want, const atomic_bool *stop, iron_error *err) {
     const iron__format_layout *l = iron__source_layout(p->source, index);
     iron__input file = {.path = iron_source_file(p->source, index),
                         .bytes = l->bytes,
-                        .offset = l->data_offset + token * p->width};
-    bool is_converted = iron__layout_is_converted(l);
-    const open_file *entry;
+                        .offset = l->data_offset + token * p->width,
+                        .fd = -1};
+    bool is_remote = iron__path_is_remote(file.path);
+    const open_file *entry = NULL;
     iron_status status;
     size_t done = 0, got = 0;
 
-    if (iron__path_is_remote(file.path))
-        return read_remote(p, index, token, to, want, stop, err);
-    IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
-    file.fd = entry->fd;
-    if (is_converted) {
+    if (is_remote)
+        IRON_TRY(iron__input_open(&file, err));
+    else
+        IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
+    file.fd = entry ? entry->fd : file.fd;
+    if (iron__layout_is_converted(l)) {
         status = iron__source_read_converted(p->source, index, &file, token, to, want / p->width,
                                              stop, err);
+    } else if (is_remote) {
+        status = iron__input_read_at(&file, file.offset, to, want, stop, err);
+    } else {
+        if (entry->direct.fd >= 0) {
+            done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
+            p->direct_bytes += done;
+            file.offset += done;
+        }
+        status = iron__input_read(&file, to + done, want - done, &got, stop, err);
+        if (status == IRON_OK && done + got < want)
+            status = iron__input_check_end(&file, err);
+    }
+    if (is_remote)
+        iron__input_close(&file);
+    else
         open_files_release(&p->files, index);
-        return status;
-    }
-    if (entry->direct.fd >= 0) {
-        done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
-        p->direct_bytes += done;
-        file.offset += done;
-    }
-    status = iron__input_read(&file, to + done, want - done, &got, stop, err);
-    open_files_release(&p->files, index);
-    if (status == IRON_OK && done + got < want)
-        status = iron__input_check_end(&file, err);
     return status;
 }
 

@@ -13,6 +13,7 @@
  */
 #include "formats/parquet.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/thread_pool.h"
@@ -153,8 +154,6 @@ static void workspace_destroy(workspace *w) {
 static void destroy(void *state) {
     parquet *file = state;
 
-    if (!file)
-        return;
     while (file->idle) {
         workspace *w = file->idle;
 
@@ -175,10 +174,8 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
     if (bytes <= b->room && b->data)
         return IRON_OK;
     data = malloc(room + IRON_PARQUET_SLACK);
-    if (!data) {
-        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
-        return IRON_E_NOMEM;
-    }
+    if (!data)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
     if (kept > 0)
         memcpy(data, b->data, kept);
     free(b->data);
@@ -462,17 +459,11 @@ static iron_status tally(const reader *r, const iron__parquet_page *p,
 /* Examining: the pages of a chunk become parts. */
 
 static iron_status add_part(part_list *list, const part *p, iron_error *err) {
-    if (!list->parts || list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 8;
-        part *parts = realloc(list->parts, capacity * sizeof *parts);
+    part *parts = iron__array_grow(list->parts, list->count, &list->capacity, sizeof *parts);
 
-        if (!parts) {
-            (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", capacity);
-            return IRON_E_NOMEM;
-        }
-        list->parts = parts;
-        list->capacity = capacity;
-    }
+    if (!parts)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", list->count + 1);
+    list->parts = parts;
     list->parts[list->count++] = *p;
     return IRON_OK;
 }
@@ -913,31 +904,11 @@ static iron_status read_footer(const iron__candidate *c, iron__parquet_footer *f
     return iron__input_read_at(&file, f->at, f->data, f->bytes, c->stop, err);
 }
 
-static iron_status create(iron__table **out, iron_error *err) {
-    parquet *file = calloc(1, sizeof *file);
-
-    if (!file) {
-        (void)iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
-        return IRON_E_NOMEM;
-    }
-    pthread_mutex_init(&file->mutex, NULL);
-    iron__parquet_crc_init(&file->crc);
-    if (iron__table_create(&kind, out, err) != IRON_OK || !*out) {
-        destroy(file);
-        return IRON_E_NOMEM;
-    }
-    (*out)->state = file;
-    return IRON_OK;
-}
-
 /* The chosen column's chunks; refuses what no library here can decompress. */
 static iron_status read_chunks(const iron__candidate *c, const iron__parquet_footer *f,
                                size_t chosen, iron__table *table, iron_error *err) {
     parquet *file = table->state;
 
-    table->column = strdup(f->columns[chosen].name);
-    if (!table->column)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
     file->column = f->details[chosen];
     table->dtype = iron__stored_dtype(file->column.stored);
     IRON_TRY(iron__parquet_chunks_read(f, chosen, &file->chunks, &file->chunk_count, err));
@@ -948,45 +919,39 @@ static iron_status read_chunks(const iron__candidate *c, const iron__parquet_foo
     return IRON_OK;
 }
 
+static iron_status examine_file(const iron__candidate *c, iron__parquet_footer *footer,
+                                iron__format_layout *layout, iron_error *err) {
+    iron__table *table;
+    parquet *file;
+    size_t chosen;
+
+    IRON_TRY(read_footer(c, footer, err));
+    IRON_TRY(iron__parquet_footer_read(footer, err));
+    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer->bytes);
+    IRON_TRY(iron__table_create(&kind, sizeof *file, &layout->table, err));
+    table = layout->table;
+    file = table->state;
+    pthread_mutex_init(&file->mutex, NULL);
+    iron__parquet_crc_init(&file->crc);
+    IRON_TRY(iron__format_choose(c, footer->columns, footer->column_count, &chosen, &table->column,
+                                 err));
+    IRON_TRY(read_chunks(c, footer, chosen, table, err));
+    IRON_TRY(examine_pages(c, file, table, err));
+    iron__format_reason(c, "%" PRIu64 " rows in %zu row groups; pages and levels agree with them",
+                        table->rows, file->chunk_count);
+    iron__layout_use_table(layout);
+    return IRON_OK;
+}
+
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     iron__parquet_footer footer = {.data = NULL};
-    iron__table *table = NULL;
     iron_status status;
-    size_t chosen = 0;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
                  "%.100s: Parquet is read from its end: it needs a file, not a pipe; save it to a "
                  "file first%s",
                  c->name, c->file->decompression ? ", decompressed" : "");
-    status = read_footer(c, &footer, err);
-    if (status == IRON_OK)
-        status = iron__parquet_footer_read(&footer, err);
-    if (status != IRON_OK)
-        goto done;
-    iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer.bytes);
-    status =
-        iron__table_choose(footer.columns, footer.column_count, c->column, c->name, &chosen, err);
-    iron__format_columns(c, footer.columns, footer.column_count,
-                         status == IRON_OK ? chosen : footer.column_count);
-    if (status == IRON_OK)
-        status = create(&table, err);
-    if (status != IRON_OK)
-        goto done;
-    status = read_chunks(c, &footer, chosen, table, err);
-    if (status != IRON_OK)
-        goto done;
-    status = examine_pages(c, table->state, table, err);
-    if (status != IRON_OK)
-        goto done;
-    iron__format_reason(c, "%" PRIu64 " rows in %zu row groups; pages and levels agree with them",
-                        table->rows, ((const parquet *)table->state)->chunk_count);
-    layout->dtype = table->dtype;
-    layout->tokens = table->tokens;
-    layout->documents = table->rows;
-    layout->table = table;
-    table = NULL;
-done:
-    iron__table_destroy(table);
+    status = examine_file(c, &footer, layout, err);
     iron__parquet_footer_clear(&footer);
     return status;
 }

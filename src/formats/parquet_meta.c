@@ -562,9 +562,7 @@ iron_status iron__parquet_footer_read(iron__parquet_footer *f, iron_error *err) 
 }
 
 void iron__parquet_footer_clear(iron__parquet_footer *f) {
-    for (size_t k = 0; k < f->column_count; k++)
-        free(f->columns[k].name);
-    free(f->columns);
+    iron__table_columns_free(f->columns, f->column_count);
     free(f->details);
     free(f->elements);
     free(f->data);
@@ -766,9 +764,10 @@ iron_status iron__parquet_chunks_read(const iron__parquet_footer *f, size_t colu
 
 /* Pages. */
 
-static void read_data_header(thrift *t, iron__parquet_page *p) {
+/* Of a data page of version 1, or of a dictionary, which has no levels. */
+static void read_data_header(thrift *t, iron__parquet_page *p, bool has_levels) {
+    unsigned found = 0, needed = has_levels ? 0x1E : 6;
     thrift_field f = {0, THRIFT_STOP};
-    unsigned found = 0;
 
     while (next_field(t, &f)) {
         if (f.id > 0 && f.id <= 4)
@@ -777,15 +776,16 @@ static void read_data_header(thrift *t, iron__parquet_page *p) {
             p->values = field_size(t, &f);
         else if (f.id == 2)
             p->encoding = field_enum(t, &f);
-        else if (f.id == 3)
+        else if (f.id == 3 && has_levels)
             p->definition_encoding = field_enum(t, &f);
-        else if (f.id == 4)
+        else if (f.id == 4 && has_levels)
             p->repetition_encoding = field_enum(t, &f);
         else
             skip(t, f.type, 0);
     }
-    if (!t->fault && found != 0x1E)
-        (void)fail(t, "the header lacks the number of values or an encoding");
+    if (!t->fault && (found & needed) != needed)
+        (void)fail(t, has_levels ? "the header lacks the number of values or an encoding"
+                                 : "the header lacks the number of values or the encoding");
 }
 
 static void read_data_header_v2(thrift *t, iron__parquet_page *p) {
@@ -813,24 +813,6 @@ static void read_data_header_v2(thrift *t, iron__parquet_page *p) {
         (void)fail(t, "the header lacks the number of values, the encoding or a length");
 }
 
-static void read_dictionary_header(thrift *t, iron__parquet_page *p) {
-    thrift_field f = {0, THRIFT_STOP};
-    unsigned found = 0;
-
-    while (next_field(t, &f)) {
-        if (f.id > 0 && f.id <= 2)
-            found |= 1u << f.id;
-        if (f.id == 1)
-            p->values = field_size(t, &f);
-        else if (f.id == 2)
-            p->encoding = field_enum(t, &f);
-        else
-            skip(t, f.type, 0);
-    }
-    if (!t->fault && found != 6)
-        (void)fail(t, "the header lacks the number of values or the encoding");
-}
-
 iron__parquet_parse iron__parquet_page_parse(const unsigned char *from, size_t count,
                                              iron__parquet_page *out, size_t *used,
                                              const char **why) {
@@ -850,10 +832,8 @@ iron__parquet_parse iron__parquet_page_parse(const unsigned char *from, size_t c
             out->stored = field_size(&t, &f);
         else if (f.id == 4)
             out->crc = (uint32_t)field_integer(&t, &f, INT32_MIN, INT32_MAX);
-        else if (f.id == 5 && field_is_struct(&t, &f))
-            read_data_header(&t, out);
-        else if (f.id == 7 && field_is_struct(&t, &f))
-            read_dictionary_header(&t, out);
+        else if ((f.id == 5 || f.id == 7) && field_is_struct(&t, &f))
+            read_data_header(&t, out, f.id == 5);
         else if (f.id == 8 && field_is_struct(&t, &f))
             read_data_header_v2(&t, out);
         else

@@ -166,16 +166,11 @@ typedef struct parts {
 } parts;
 
 static uint64_t load(const unsigned char *at, unsigned width) {
-    switch (width) {
-    case 1:
-        return at[0];
-    case 2:
-        return at[0] | (uint64_t)at[1] << 8;
-    case 4:
-        return iron__load_u32(at);
-    default:
-        return iron__load_u64(at);
-    }
+    uint64_t value = 0;
+
+    for (unsigned k = 0; k < width; k++)
+        value |= (uint64_t)at[k] << 8 * k;
+    return value;
 }
 
 /* Whether the value was not seen before, by its hash. */

@@ -19,6 +19,7 @@
  */
 #include "formats/source.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
@@ -147,17 +148,7 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
 
 /* The file of a block: the last that begins with it or before. */
 static size_t file_of_block(const iron_source *s, uint64_t block) {
-    size_t low = 0, high = s->files.count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (s->decoding.bases[middle] <= block)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return iron__array_find(s->decoding.bases, sizeof *s->decoding.bases, s->files.count, block);
 }
 
 static iron_status fill_block(void *context, uint64_t index, iron__block *block,
@@ -531,12 +522,11 @@ void iron__source_release(const iron_source *source, const iron__block *held, si
 
 /* Notes where in the stream the rows of the current batch begin. */
 static iron_status note_starts(iron_source *s, iron_error *err) {
-    uint64_t position = s->done / iron_dtype_bytes(s->dtype);
+    uint64_t position;
 
     if (!s->starts.is_wanted)
         return IRON_OK;
-    for (size_t k = 0; k < s->current; k++)
-        position += s->layouts[k].tokens;
+    position = iron__source_position(s);
     for (size_t k = 0; k < s->batch.place_count; k++)
         IRON_TRY(iron__block_add_place(&s->starts.places, position + s->batch.places[k], err));
     return IRON_OK;

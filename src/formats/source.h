@@ -137,7 +137,7 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
                                       iron_error *err);
 
 /* The files that a user's arguments name, in order. A directory that a library wrote as one
- * dataset stands for the files that its list names (folders.h), any other for its files in natural
+ * dataset stands for the files that its list names (files.c), any other for its files in natural
  * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. With
  * options, files of a directory that are not tokens are skipped with a warning, and is_recursive,
  * include, exclude and the format's own names apply. A directory without files is an error. */
@@ -147,7 +147,6 @@ typedef struct iron__file_list {
     const iron_source_options *options; /* borrowed; may be NULL */
 } iron__file_list;
 
-iron_status iron__file_list_add(iron__file_list *list, const char *path, iron_error *err);
 /* Adds all paths of the options. */
 iron_status iron__file_list_fill(iron__file_list *list, const iron_source_options *options,
                                  iron_error *err);

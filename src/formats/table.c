@@ -5,6 +5,7 @@
  */
 #include "formats/table.h"
 
+#include "core/array.h"
 #include "core/fail.h"
 
 #include <errno.h>
@@ -16,11 +17,19 @@
 /* Stored bytes of a direct block that are converted at a time. */
 #define CONVERT_BYTES ((size_t)32 << 10)
 
-iron_status iron__table_create(const iron__table_kind *kind, iron__table **out, iron_error *err) {
-    *out = calloc(1, sizeof **out);
-    if (!*out)
+iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes, iron__table **out,
+                               iron_error *err) {
+    iron__table *table = calloc(1, sizeof *table);
+
+    *out = NULL;
+    if (table && state_bytes > 0)
+        table->state = calloc(1, state_bytes);
+    if (!table || (state_bytes > 0 && !table->state)) {
+        free(table);
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
-    (*out)->kind = kind;
+    }
+    table->kind = kind;
+    *out = table;
     return IRON_OK;
 }
 
@@ -45,15 +54,12 @@ void iron__table_stream_destroy(iron__table_stream *stream) {
 
 iron_status iron__table_add_block(iron__table *table, const iron__table_block *block,
                                   iron_error *err) {
-    if (table->block_count == table->block_capacity) {
-        size_t capacity = table->block_capacity ? 2 * table->block_capacity : 64;
-        iron__table_block *blocks = realloc(table->blocks, capacity * sizeof *blocks);
+    iron__table_block *blocks =
+        iron__array_grow(table->blocks, table->block_count, &table->block_capacity, sizeof *blocks);
 
-        if (!blocks)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
-        table->blocks = blocks;
-        table->block_capacity = capacity;
-    }
+    if (!blocks)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+    table->blocks = blocks;
     table->blocks[table->block_count++] = *block;
     return IRON_OK;
 }
@@ -64,6 +70,13 @@ iron_dtype iron__stored_dtype(iron__stored stored) {
     size_t bytes = iron__stored_bytes(stored);
 
     return bytes == 1 ? IRON_DTYPE_U8 : bytes == 2 ? IRON_DTYPE_U16 : IRON_DTYPE_U32;
+}
+
+const char *iron__stored_name(iron__stored stored) {
+    static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
+                                        "int8",  "int16",  "int32",  "int64"};
+
+    return names[stored];
 }
 
 /* The first of `count` integers of a signed type that is negative, or count. Most often none is:
@@ -170,9 +183,23 @@ static void list_columns(const iron__table_column *columns, size_t count, char *
         memcpy(text + room - 4, "...", 4);
 }
 
+void iron__table_columns_free(iron__table_column *columns, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        free(columns[k].name);
+    free(columns);
+}
+
+static const char *const usual[] = {"input_ids", "tokens", "token_ids", "ids"};
+
+bool iron__table_is_usual(const char *name) {
+    for (size_t k = 0; k < sizeof usual / sizeof usual[0]; k++)
+        if (strcmp(name, usual[k]) == 0)
+            return true;
+    return false;
+}
+
 iron_status iron__table_choose(const iron__table_column *columns, size_t count, const char *wanted,
                                const char *name, size_t *index, iron_error *err) {
-    static const char *const usual[] = {"input_ids", "tokens", "token_ids", "ids"};
     size_t found = 0;
     char text[120];
 
@@ -211,17 +238,9 @@ iron_status iron__table_choose(const iron__table_column *columns, size_t count, 
 /* Reading. */
 
 size_t iron__table_find(const iron__table *t, uint64_t token) {
-    size_t low = 0, high = t->block_count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (t->blocks[middle].first <= token)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return t->block_count == 0
+               ? 0
+               : iron__array_find(&t->blocks[0].first, sizeof t->blocks[0], t->block_count, token);
 }
 
 /* The row of a token of a block, counted in the file. */

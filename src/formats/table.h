@@ -46,6 +46,9 @@ static inline size_t iron__stored_bytes(iron__stored stored) { return (size_t)1 
 /* u8, u16 or u32: what tokens of such a column are. */
 iron_dtype iron__stored_dtype(iron__stored stored);
 
+/* "uint8", "int64". */
+const char *iron__stored_name(iron__stored stored);
+
 typedef struct iron__table_block {
     uint64_t first;     /* token */
     uint64_t first_row; /* how many rows begin before it, in the file */
@@ -82,7 +85,9 @@ struct iron__table {
     size_t block_count, block_capacity;
 };
 
-iron_status iron__table_create(const iron__table_kind *kind, iron__table **out, iron_error *err);
+/* `state_bytes`: of the format's own state, which is zeroed; 0: none. */
+iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes, iron__table **out,
+                               iron_error *err);
 void iron__table_destroy(iron__table *table);
 /* Appends a block; its `first` must be the tokens of the blocks before. */
 iron_status iron__table_add_block(iron__table *table, const iron__table_block *block,
@@ -110,6 +115,11 @@ typedef struct iron__table_column {
     char type[80];  /* "int32", "list<uint16>", "string" */
     bool is_tokens; /* integers, or a list of them */
 } iron__table_column;
+
+/* Whether it is a usual name of a column of tokens. */
+bool iron__table_is_usual(const char *name);
+
+void iron__table_columns_free(iron__table_column *columns, size_t count);
 
 /* Which column to read: `wanted`, or the first of input_ids, tokens, token_ids and ids, or the only
  * one of integers. The error lists the columns. `name` is the file's. */

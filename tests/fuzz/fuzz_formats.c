@@ -282,11 +282,14 @@ static int must_open(const choices *c, kind k) {
     return dtype != IRON_DTYPE_NONE && (c->given == IRON_DTYPE_NONE || c->given == dtype);
 }
 
-/* What a raw file is, if it is not tokens; of a pipe, only its first bytes are known. */
-static const iron__container *container_of(const choices *c, const char *path, bool is_pipe) {
+/* What a raw file is, if it is not tokens; of a pipe, only its first bytes are known. *is_table: it
+ * is an Arrow or a Parquet file. */
+static const iron__container *look_at(const choices *c, const char *path, bool is_pipe,
+                                      bool *is_table) {
     iron__input file = {.path = path, .bytes = c->main.bytes, .fd = open(path, O_RDONLY)};
     iron__candidate candidate = {.file = &file, .name = path, .dtype = c->given};
     const iron__container *found;
+    const iron__format *format;
 
     candidate.head_count = c->main.bytes < IRON_HEAD_BYTES ? c->main.bytes : IRON_HEAD_BYTES;
     if (candidate.head_count > 0)
@@ -294,8 +297,17 @@ static const iron__container *container_of(const choices *c, const char *path, b
     if (is_pipe)
         file.bytes = IRON_COUNT_UNKNOWN;
     found = iron__container_find(&candidate);
+    format = iron__format_recognise(&candidate);
+    *is_table = format == &iron__format_arrow || format == &iron__format_parquet ||
+                (found && strcmp(found->name, "arrow") == 0);
     close(file.fd);
     return found;
+}
+
+static const iron__container *container_of(const choices *c, const char *path, bool is_pipe) {
+    bool is_table;
+
+    return look_at(c, path, is_pipe, &is_table);
 }
 
 /* Where token `k` of an array in Fortran order is: there the first index changes fastest. */
@@ -439,10 +451,10 @@ static void check_sniff(const choices *c, const char *path) {
 /* Compressed files and tables: what is inside decides. Whatever it is, it is read to its end or
  * refused; their own fuzzers say more. */
 static bool is_wrapped(const choices *c, const char *path) {
-    const iron__container *found = container_of(c, path, false);
+    bool is_table;
+    const iron__container *found = look_at(c, path, false, &is_table);
 
-    return found && (found->codec != IRON_CODEC_NONE || strcmp(found->name, "arrow") == 0 ||
-                     strcmp(found->name, "parquet") == 0);
+    return is_table || (found && found->codec != IRON_CODEC_NONE);
 }
 
 static void read_wrapped(const choices *c, const char *path) {

@@ -6,7 +6,6 @@
  */
 #include "mds_support.h"
 
-#include "formats/folders.h"
 #include "io/codec.h"
 
 typedef struct listed {

@@ -6,7 +6,6 @@
 #include "mds_support.h"
 
 #include "formats/format.h"
-#include "formats/mds.h"
 #include "io/checksum.h"
 
 #include <utime.h>
@@ -52,7 +51,7 @@ static iron_status try_examine(const folder *in, const char *name, opened *o, ir
     assert_true(iron__format_mds.recognise(&c));
     status = iron__format_mds.examine(&c, &o->layout, err);
     if (status != IRON_OK) {
-        assert_null(o->layout.table);
+        iron__format_layout_clear(&o->layout);
         iron__input_close(&o->file);
     }
     return status;

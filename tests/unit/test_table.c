@@ -46,7 +46,7 @@ static iron__table *make_table(void) {
     iron__table *t = NULL;
     iron_error err;
 
-    assert_ok(iron__table_create(&kind, &t, &err), &err);
+    assert_ok(iron__table_create(&kind, 0, &t, &err), &err);
     t->column = strdup("ids");
     t->dtype = iron__stored_dtype(IRON_STORED_I64);
     t->tokens = 42;
