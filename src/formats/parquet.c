@@ -18,6 +18,7 @@
 #include "core/fail.h"
 #include "core/thread_pool.h"
 #include "formats/format.h"
+#include "io/checksum.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -91,7 +92,6 @@ typedef struct parquet {
     iron__parquet_chunk *chunks;
     size_t chunk_count;
     part *parts; /* one for each block */
-    iron__parquet_crc crc;
     pthread_mutex_t mutex;
     workspace *idle;
 } parquet;
@@ -422,7 +422,7 @@ static iron_status check_crc(reader *r, const iron__parquet_page *p, iron_error 
     if (!p->has_crc)
         return IRON_OK;
     IRON_TRY(fetch(r, p->body, p->stored, 0, &from, err));
-    crc = iron__parquet_crc_of(&r->file->crc, from, p->stored);
+    crc = iron__crc32(from, p->stored);
     IRON_FAIL_IF(crc != p->crc, err, IRON_E_FORMAT,
                  "%.90s: the page of column %.40s at byte %" PRIu64 " has the checksum %08" PRIx32
                  ", but its header says %08" PRIx32 "; the file is damaged",
@@ -932,7 +932,6 @@ static iron_status examine_file(const iron__candidate *c, iron__parquet_footer *
     table = layout->table;
     file = table->state;
     pthread_mutex_init(&file->mutex, NULL);
-    iron__parquet_crc_init(&file->crc);
     IRON_TRY(iron__format_choose(c, footer->columns, footer->column_count, &chosen, &table->column,
                                  err));
     IRON_TRY(read_chunks(c, footer, chosen, table, err));

@@ -174,13 +174,4 @@ typedef struct iron__parquet_failure {
 bool iron__parquet_decode(const iron__parquet_values *values, uint32_t *to,
                           iron__parquet_failure *failure);
 
-/* CRC-32 as in gzip, eight bytes at a time. */
-typedef struct iron__parquet_crc {
-    uint32_t table[8][256];
-} iron__parquet_crc;
-
-void iron__parquet_crc_init(iron__parquet_crc *crc);
-uint32_t iron__parquet_crc_of(const iron__parquet_crc *crc, const unsigned char *data,
-                              size_t bytes);
-
 #endif

@@ -11,6 +11,7 @@
  */
 #include "io/blocks.h"
 
+#include "core/clock.h"
 #include "core/fail.h"
 
 #include <assert.h>
@@ -19,10 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 /* How soon a waiting thread notices a stop flag. */
-#define STOP_POLL_NS 100000000L
+#define STOP_POLL_NS 100000000u
 
 /* Blocks that are produced ahead hold at most so many bytes, all together. */
 #define AHEAD_BYTES_MAX ((uint64_t)256 << 20)
@@ -112,7 +112,7 @@ iron_status iron__blocks_create(uint32_t threads, iron__blocks **out, iron_error
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a cache of blocks");
     b->count = count;
     pthread_mutex_init(&b->mutex, NULL);
-    pthread_cond_init(&b->changed, NULL);
+    iron__condition_init(&b->changed);
     *out = b;
     return IRON_OK;
 }
@@ -210,14 +210,8 @@ static bool work_ahead(iron__blocks *b, const iron__blocks_owner *owner, uint64_
 }
 
 static void wait_for_change(iron__blocks *b) {
-    struct timespec until;
+    struct timespec until = iron__deadline_after(STOP_POLL_NS);
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += STOP_POLL_NS;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
     (void)pthread_cond_timedwait(&b->changed, &b->mutex, &until);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * checksum.c: checksums by libcrypto and libxxhash. Both are found with dlopen, and their functions
- * are declared here, so that neither is needed to build or to run.
+ * are declared here, so that neither is needed to build or to run. And CRC-32.
  */
 #include "io/checksum.h"
 
@@ -279,4 +279,44 @@ iron_status iron__checksum_final(iron__checksum *sum, char hex[IRON_CHECKSUM_HEX
         break;
     }
     return IRON_OK;
+}
+
+/* CRC-32: table[0] has the effect of one byte, table[k] that of one that k others follow. */
+
+static uint32_t crc_table[8][256];
+
+static void make_crc_table(void) {
+    for (uint32_t k = 0; k < 256; k++) {
+        uint32_t rest = k;
+
+        for (unsigned bit = 0; bit < 8; bit++)
+            rest = rest >> 1 ^ (rest & 1 ? UINT32_C(0xEDB88320) : 0);
+        crc_table[0][k] = rest;
+    }
+    for (unsigned t = 1; t < 8; t++)
+        for (uint32_t k = 0; k < 256; k++) {
+            uint32_t before = crc_table[t - 1][k];
+
+            crc_table[t][k] = before >> 8 ^ crc_table[0][before & 255];
+        }
+}
+
+uint32_t iron__crc32(const unsigned char *data, size_t bytes) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const uint32_t(*t)[256] = (const uint32_t(*)[256])crc_table;
+    uint32_t rest = UINT32_MAX;
+
+    pthread_once(&once, make_crc_table);
+    for (; bytes >= 8; data += 8, bytes -= 8) {
+        uint64_t word;
+
+        memcpy(&word, data, sizeof word);
+        word ^= rest;
+        rest = t[7][word & 255] ^ t[6][word >> 8 & 255] ^ t[5][word >> 16 & 255] ^
+               t[4][word >> 24 & 255] ^ t[3][word >> 32 & 255] ^ t[2][word >> 40 & 255] ^
+               t[1][word >> 48 & 255] ^ t[0][word >> 56];
+    }
+    for (; bytes > 0; data++, bytes--)
+        rest = rest >> 8 ^ t[0][(rest ^ *data) & 255];
+    return ~rest;
 }

@@ -32,4 +32,7 @@ iron_status iron__checksum_update(iron__checksum *sum, const void *data, size_t 
 iron_status iron__checksum_final(iron__checksum *sum, char hex[IRON_CHECKSUM_HEX_MAX + 1],
                                  iron_error *err);
 
+/* CRC-32, as in gzip, xz and Parquet; needs no library. */
+uint32_t iron__crc32(const unsigned char *data, size_t bytes);
+
 #endif

@@ -12,9 +12,11 @@
  */
 #include "io/frames.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/thread_pool.h"
+#include "io/checksum.h"
 #include "io/replay.h"
 
 #include <errno.h>
@@ -237,7 +239,7 @@ static part_kind find_bgzf_member(scanner *s, uint64_t at, part *p) {
 
 /* Adds a part to the last group, or as a new one; false: out of memory, or too many. */
 static bool add_part(iron__frames *f, uint64_t at, const part *p) {
-    group *last = f->count ? &f->groups[f->count - 1] : NULL;
+    group *last = f->count ? &f->groups[f->count - 1] : NULL, *groups;
 
     /* blocks of xz stay alone: their sizes must be those of the index, each */
     if (last && f->codec != IRON_CODEC_XZ && last->at + last->stored == at &&
@@ -247,16 +249,10 @@ static bool add_part(iron__frames *f, uint64_t at, const part *p) {
         f->bytes += p->decoded;
         return true;
     }
-    if (f->count == f->capacity) {
-        size_t capacity = f->capacity ? 2 * f->capacity : 64;
-        group *groups =
-            capacity > GROUPS_MAX ? NULL : realloc(f->groups, capacity * sizeof *groups);
-
-        if (!groups)
-            return false;
-        f->groups = groups;
-        f->capacity = capacity;
-    }
+    if (f->count == GROUPS_MAX ||
+        !(groups = iron__array_grow(f->groups, f->count, &f->capacity, sizeof *groups)))
+        return false;
+    f->groups = groups;
     f->groups[f->count++] = (group){at, p->stored, f->bytes, (uint32_t)p->decoded, p->check};
     f->bytes += p->decoded;
     return true;
@@ -413,22 +409,6 @@ typedef struct xz_stream {
     uint8_t check;
 } xz_stream;
 
-/* CRC-32 as in zlib and xz. */
-static uint32_t crc32_of(const unsigned char *data, size_t count) {
-    uint32_t table[256], crc = UINT32_MAX;
-
-    for (uint32_t k = 0; k < 256; k++) {
-        uint32_t value = k;
-
-        for (int bit = 0; bit < 8; bit++)
-            value = value >> 1 ^ (value & 1 ? 0xEDB88320 : 0);
-        table[k] = value;
-    }
-    for (size_t k = 0; k < count; k++)
-        crc = crc >> 8 ^ table[(crc ^ data[k]) & 255];
-    return ~crc;
-}
-
 /* The header of a stream: six bytes of magic, two of flags, a checksum. */
 static void make_xz_header(uint8_t check, unsigned char header[XZ_HEADER_BYTES]) {
     static const unsigned char magic[6] = {0xFD, '7', 'z', 'X', 'Z', 0};
@@ -437,7 +417,7 @@ static void make_xz_header(uint8_t check, unsigned char header[XZ_HEADER_BYTES])
     memcpy(header, magic, sizeof magic);
     header[6] = 0;
     header[7] = check;
-    crc = crc32_of(header + 6, 2);
+    crc = iron__crc32(header + 6, 2);
     for (unsigned k = 0; k < 4; k++)
         header[8 + k] = (unsigned char)(crc >> 8 * k);
 }
@@ -461,7 +441,7 @@ static bool read_xz_index(iron__frames *f, xz_stream *stream, const unsigned cha
     const unsigned char *at = index + 1, *end = index + stream->index_bytes - 4;
     uint64_t count, total = 0, room = stream->index_at;
 
-    if (index[0] != 0 || crc32_of(index, stream->index_bytes - 4) != iron__load_u32(end) ||
+    if (index[0] != 0 || iron__crc32(index, stream->index_bytes - 4) != iron__load_u32(end) ||
         !take_number(&at, end, &count) || count > (uint64_t)(end - at) / 2)
         return false;
     for (uint64_t k = 0; k < count; k++) {
@@ -507,7 +487,7 @@ static bool find_xz_stream(scanner *s, uint64_t end, xz_stream *stream) {
         end -= 4;
     footer = end < 2 * XZ_HEADER_BYTES ? NULL : look(s, end - XZ_HEADER_BYTES, XZ_HEADER_BYTES);
     if (!footer || footer[10] != 'Y' || footer[11] != 'Z' || footer[8] != 0 || footer[9] > 15 ||
-        crc32_of(footer + 4, 6) != iron__load_u32(footer))
+        iron__crc32(footer + 4, 6) != iron__load_u32(footer))
         return false;
     stream->check = footer[9];
     stream->index_bytes = ((uint64_t)iron__load_u32(footer + 4) + 1) * 4;
@@ -524,22 +504,17 @@ static bool find_xz_stream(scanner *s, uint64_t end, xz_stream *stream) {
 
 /* The streams are found from the end of the file on, and added in their order. */
 static bool find_xz_blocks(scanner *s, iron__frames *f) {
-    xz_stream *streams = NULL, found;
+    xz_stream *streams = NULL, *grown, found;
     size_t count = 0, capacity = 0;
     bool is_good = true;
 
     for (uint64_t end = s->in->bytes; end > 0 && is_good; end = found.start) {
         if (!(is_good = count < XZ_STREAMS_MAX && find_xz_stream(s, end, &found)))
             break;
-        if (count == capacity) {
-            size_t more = capacity ? 2 * capacity : 16;
-            xz_stream *grown = realloc(streams, more * sizeof *grown);
-
-            if (!(is_good = grown != NULL))
-                break;
-            streams = grown;
-            capacity = more;
-        }
+        grown = iron__array_grow(streams, count, &capacity, sizeof *streams);
+        if (!(is_good = grown != NULL))
+            break;
+        streams = grown;
         streams[count++] = found;
     }
     while (is_good && count > 0)
@@ -676,21 +651,14 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
 }
 
 uint64_t iron__frames_find(const iron__frames *f, uint64_t at, size_t *offset) {
-    size_t low = 0, high = f->count;
+    size_t index;
 
     *offset = (size_t)(at % IRON_REPLAY_BLOCK_BYTES);
     if (f->replay)
         return at / IRON_REPLAY_BLOCK_BYTES;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (f->groups[middle].start <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    *offset = (size_t)(at - f->groups[low].start);
-    return low;
+    index = iron__array_find(&f->groups[0].start, sizeof *f->groups, f->count, at);
+    *offset = (size_t)(at - f->groups[index].start);
+    return index;
 }
 
 iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_range *blocks,

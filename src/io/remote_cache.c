@@ -34,7 +34,7 @@
 #define THREADS         8u
 #define CURSORS         16u
 #define SPARES          16u
-#define WAIT_NS         50000000L
+#define WAIT_NS         50000000u
 #define OLD_USES        256u
 #define IDLE_NS         (UINT64_C(2) * 1000000000)
 #define UNREAD_MAX_NS   (UINT64_C(10) * 1000000000) /* then reading ahead is given up */
@@ -303,13 +303,8 @@ static void end_threads(void) {
 }
 
 static void init_conditions(void) {
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&cache_done, &monotonic);
+    iron__condition_init(&cache_done);
     pthread_cond_init(&cache_work, NULL);
-    pthread_condattr_destroy(&monotonic);
 }
 
 /* A child of fork has no threads and must not use its parent's sockets; what was on its way is
@@ -441,15 +436,9 @@ static void queue_blocks(iron__remote *remote, uint64_t at, uint64_t end, uint64
 }
 
 static void wait_for_change(void) {
-    struct timespec until;
+    struct timespec until = iron__deadline_after(WAIT_NS);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += WAIT_NS;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&cache_done, &cache_mutex, &until);
+    (void)pthread_cond_timedwait(&cache_done, &cache_mutex, &until);
 }
 
 /* The reader was cancelled: what is fetched for it is given up. */

@@ -404,7 +404,7 @@ static bytes make_bare_frames(const bytes *plain, size_t part) {
 }
 
 /* A large file is looked at in sections, from the first place of each that looks like a part. Here
- * each part ends with what looks like several, and the last of these may end where the part does. */
+ * each part ends with what looks like several, of which the last may end where the part does. */
 static void parts_inside_parts_are_not_taken_for_them(void **state) {
     const iron__codec codecs[] = {IRON_CODEC_ZSTD, IRON_CODEC_ZSTD, IRON_CODEC_LZ4,
                                   IRON_CODEC_GZIP};
