@@ -52,7 +52,7 @@ typedef struct zstd_output {
 enum { ZSTD_PARAMETER_WINDOW_LOG_MAX = 100, ZSTD_CODE_WINDOW_TOO_LARGE = 16 };
 
 static struct {
-    size_t (*decompress)(void *to, size_t room, const void *from, size_t count);
+    size_t (*decompress)(void *context, void *to, size_t room, const void *from, size_t count);
     void *(*create)(void);
     size_t (*destroy)(void *context);
     size_t (*set)(void *context, int parameter, int value);
@@ -163,7 +163,7 @@ typedef struct symbol {
 } symbol;
 
 static const symbol zstd_symbols[] = {
-    {"ZSTD_decompress", &zstd.decompress},
+    {"ZSTD_decompressDCtx", &zstd.decompress},
     {"ZSTD_createDCtx", &zstd.create},
     {"ZSTD_freeDCtx", &zstd.destroy},
     {"ZSTD_DCtx_setParameter", &zstd.set},
@@ -818,10 +818,42 @@ static iron_status decompress_frames(iron__codec codec, const char *name, iron__
     return status;
 }
 
+/* Each thread keeps its context: making one costs as much as decompressing some KiB. */
+
+static pthread_key_t zstd_contexts;
+static bool has_zstd_contexts;
+
+static void destroy_zstd_context(void *context) { zstd.destroy(context); }
+
+static void make_zstd_contexts(void) {
+    has_zstd_contexts = pthread_key_create(&zstd_contexts, destroy_zstd_context) == 0;
+}
+
+static void *zstd_context(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    void *context;
+
+    pthread_once(&once, make_zstd_contexts);
+    context = has_zstd_contexts ? pthread_getspecific(zstd_contexts) : NULL;
+    if (context || !has_zstd_contexts)
+        return context;
+    context = zstd.create();
+    if (context && pthread_setspecific(zstd_contexts, context) != 0) {
+        zstd.destroy(context);
+        context = NULL;
+    }
+    return context;
+}
+
 static iron_status decompress_zstd(const char *name, const void *from, size_t count, void *to,
                                    size_t room, iron_error *err) {
+    void *context = zstd_context();
     unsigned char none;
-    size_t result = zstd.decompress(to ? to : &none, room, from, count);
+    size_t result;
+
+    if (!context)
+        return no_memory(name, err);
+    result = zstd.decompress(context, to ? to : &none, room, from, count);
 
     IRON_FAIL_IF(zstd.is_error(result), err, IRON_E_FORMAT,
                  "%.120s: %zu bytes of zstd data cannot be decompressed to %zu bytes (%.60s)", name,
