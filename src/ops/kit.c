@@ -12,8 +12,10 @@
 
 /* Fills a new work up to what the spec asks for. */
 static iron_status set_up_work(iron__gpu_work *work, iron_error *err) {
-    const iron__kit_spec *s = work->spec;
+    const iron__gpu_launcher *s = work->spec;
 
+    IRON_TRY(iron__needs_threads(work->device, s->threads, err));
+    IRON_TRY(iron__needs_local(work->device, s->local_bytes + s->own_local_bytes, err));
     if (s->suits)
         IRON_TRY(s->suits(work->device, &work->c, err));
     IRON_TRY(iron__gpu_program_load(work->device, s->image, &work->program, err));
@@ -47,7 +49,7 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
         return IRON_E_NOMEM;
     work->device = device;
     work->row = *row;
-    work->spec = row->own;
+    work->spec = row->gpu;
     work->problem = problem;
     work->c = problem->c;
     status = set_up_work(work, err);
@@ -76,7 +78,7 @@ void iron__kit_destroy(iron__gpu_work *work) {
 }
 
 uint64_t iron__kit_device_bytes(const iron__contender *row, const iron__case *c) {
-    const iron__kit_spec *s = row->own;
+    const iron__gpu_launcher *s = row->gpu;
     uint64_t bytes = 0;
 
     for (size_t k = 0; s->buffer_bytes && k < IRON_KIT_BUFFERS; k++)
@@ -90,6 +92,26 @@ iron_status iron__kit_spoil(iron__gpu_work *work, iron__gpu_queue *queue, iron_e
             IRON_TRY(
                 iron__gpu_clear(queue, work->buffers[k], 0, work->buffers[k]->bytes / 4 * 4, err));
     return IRON_OK;
+}
+
+iron_status iron__kit_run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
+                          iron_error *err) {
+    const iron__gpu_launcher *s = work->spec;
+    size_t inputs = work->problem->input_count;
+    iron__gpu_arg args[IRON_OP_INPUTS + 2];
+    const iron__gpu_launch l = {
+        .kernel = work->kernels[0],
+        .groups = {(uint32_t)iron__kit_pieces(work->c.rows, s->block) * (s->sharing + !s->sharing)},
+        .threads = {s->threads},
+        .args = args,
+        .arg_count = inputs + 2,
+        .local_bytes = s->local_bytes};
+
+    for (size_t k = 0; k < inputs; k++)
+        args[k] = IRON_GPU_BUFFER(data->inputs[k]);
+    args[inputs] = IRON_GPU_BUFFER(data->output);
+    args[inputs + 1] = IRON_GPU_VALUE(work->c.rows);
+    return iron__gpu_run(queue, &l, err);
 }
 
 uint32_t iron__kit_groups(const iron__gpu_work *work, uint64_t pieces, uint32_t per_unit) {
