@@ -328,19 +328,9 @@ static void quads_portable(const iron__quads_run *run, iron__seal_words *words,
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
 }
 
-#define TOKENS_IDEA "plain C without division, left to the compiler's vectoriser"
-#define SEAL_IDEA   "plain C over groups of quads, left to the compiler's vectoriser"
-
-static const iron__vector_rows rows_portable = {
-    .tokens = {"tokens.cpu.vector.portable", "vector", 0, tokens_portable, false, false,
-               TOKENS_IDEA, "tokens.cpu.scalar"},
-    .tokens_threads = {"tokens.cpu.champion.portable", "champion", 0, tokens_portable, true, false,
-                       TOKENS_IDEA ", on all threads", "tokens.cpu.vector.portable"},
-    .seal = {"seal.cpu.vector.portable", "vector", 0, quads_portable, NULL, false, SEAL_IDEA,
-             "seal.cpu.reference"},
-    .seal_threads = {"seal.cpu.champion.portable", "champion", 0, quads_portable, NULL, true,
-                     SEAL_IDEA ", on all threads", "seal.cpu.vector.portable"},
-};
+static const iron__vector_rows rows_portable = IRON_VECTOR_ROWS(
+    "portable", 0, tokens_portable, "plain C without division, left to the compiler's vectoriser",
+    quads_portable, NULL, "plain C over groups of quads, left to the compiler's vectoriser");
 
 static const iron__tokens_variant scalar_row = {
     .name = "tokens.cpu.scalar",
