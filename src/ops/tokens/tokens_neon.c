@@ -338,7 +338,7 @@ static iron__contribution tokens_neon(const iron__tokens_run *run) {
 #define INTEGER_QUADS 2u
 #define TURN_QUADS    (VECTOR_QUADS + INTEGER_QUADS)
 
-/* The small functions must be inlined into the loop, so that sums and constants stay in registers. */
+/* The small functions must be inlined, so that sums and constants stay in registers. */
 #define ROW_FUNCTION static
 #define NEON_INLINE  static inline __attribute__((always_inline))
 
