@@ -42,7 +42,6 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     iron__gpu_work *work;
     iron_status status;
 
-    (void)parts;
     *out = NULL;
     work = iron__allocate(iron__allocator_default(), 1, sizeof *work, "a contender", err);
     if (!work)
@@ -52,6 +51,7 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     work->spec = row->gpu;
     work->problem = problem;
     work->c = problem->c;
+    work->parts = parts ? parts : 1;
     status = set_up_work(work, err);
     if (status == IRON_OK)
         *out = work;
@@ -60,16 +60,17 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     return status;
 }
 
-static void recording_clear(iron__recording *recording, iron__gpu_device *device) {
-    iron__gpu_graph_destroy(device, recording->graph);
-    recording->graph = NULL;
+static void recording_clear(iron__gpu_work *work) {
+    iron__gpu_graph_destroy(work->device, work->recording.graph);
+    work->recording.graph = NULL;
 }
 
 void iron__kit_destroy(iron__gpu_work *work) {
     if (work->spec->tear_down)
         work->spec->tear_down(work);
-    recording_clear(&work->recording, work->device);
+    recording_clear(work);
     iron__gpu_texture_destroy(work->device, work->texture);
+    iron__gpu_event_destroy(work->device, work->event);
     for (size_t k = 0; k < IRON_KIT_BUFFERS; k++)
         iron__gpu_buffer_destroy(work->buffers[k]);
     if (work->program)
@@ -122,35 +123,34 @@ uint32_t iron__kit_groups(const iron__gpu_work *work, uint64_t pieces, uint32_t 
     return most > 0 ? (uint32_t)most : 1;
 }
 
-static iron_status record(iron__recording *recording, iron__gpu_device *device,
-                          iron__recorded_run run, iron__gpu_work *work, const iron__gpu_data *data,
+static iron_status record(iron__gpu_work *work, iron__recorded_run run, const iron__gpu_data *data,
                           iron__gpu_queue *queue, iron_error *err) {
     iron_status status, ended;
 
-    recording_clear(recording, device);
+    recording_clear(work);
     IRON_TRY(iron__gpu_graph_begin(queue, err));
     status = run(work, data, queue, err);
     /* The queue must leave recording mode even if run failed. */
-    ended = iron__gpu_graph_end(queue, &recording->graph, status == IRON_OK ? err : NULL);
+    ended = iron__gpu_graph_end(queue, &work->recording.graph, status == IRON_OK ? err : NULL);
     if (status == IRON_OK)
         status = ended;
     if (status != IRON_OK)
-        recording_clear(recording, device);
+        recording_clear(work);
     return status;
 }
 
-iron_status iron__recording_run(iron__recording *recording, iron__gpu_device *device,
-                                iron__recorded_run run, iron__gpu_work *work,
+iron_status iron__recording_run(iron__gpu_work *work, iron__recorded_run run,
                                 const iron__gpu_data *data, iron__gpu_queue *queue,
                                 iron_error *err) {
+    iron__recording *r = &work->recording;
     const uintptr_t buffers[3] = {data->inputs[0]->native, data->inputs[1]->native,
                                   data->output->native};
 
-    if (!recording->graph || memcmp(recording->buffers, buffers, sizeof buffers) != 0) {
-        IRON_TRY(record(recording, device, run, work, data, queue, err));
-        memcpy(recording->buffers, buffers, sizeof buffers);
+    if (!r->graph || memcmp(r->buffers, buffers, sizeof buffers) != 0) {
+        IRON_TRY(record(work, run, data, queue, err));
+        memcpy(r->buffers, buffers, sizeof buffers);
     }
-    return iron__gpu_graph_replay(recording->graph, queue, err);
+    return iron__gpu_graph_replay(r->graph, queue, err);
 }
 
 iron_status iron__recording_suits(const iron__gpu_device *device, iron_error *err) {

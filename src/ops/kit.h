@@ -7,8 +7,8 @@
  *   {"tiled", "32 x 32 tiles", "naive", IRON_ON_GPU,
  *    .gpu = IRON_KIT(.kernels = {"transpose_tiled"}, .run = run_tiled)}
  *
- * The op's file defines the program, `image`. Ops with more state use a struct of their own and
- * cast it to iron__gpu_work.
+ * The op's file defines the program, `image`. Contenders of the ops `tokens` and `seal` are structs
+ * of their own, cast to iron__gpu_work.
  *
  * A recording captures a contender's launches once and replays them with one call. It contains the
  * addresses of the buffers, so the first run records, and so does each run with other buffers.
@@ -27,10 +27,8 @@ typedef struct iron__recording {
 typedef iron_status (*iron__recorded_run)(iron__gpu_work *work, const iron__gpu_data *data,
                                           iron__gpu_queue *queue, iron_error *err);
 
-/* Enqueues what `run` enqueues, as a replay of a recording. The owner of the recording destroys its
- * graph. */
-iron_status iron__recording_run(iron__recording *recording, iron__gpu_device *device,
-                                iron__recorded_run run, iron__gpu_work *work,
+/* Enqueues what `run` enqueues, as a replay of the work's recording. */
+iron_status iron__recording_run(iron__gpu_work *work, iron__recorded_run run,
                                 const iron__gpu_data *data, iron__gpu_queue *queue,
                                 iron_error *err);
 
@@ -47,9 +45,11 @@ struct iron__gpu_work {
     iron__gpu_program *program;
     iron__gpu_kernel *kernels[IRON_KIT_KERNELS];
     iron__gpu_buffer *buffers[IRON_KIT_BUFFERS];
-    iron__recording recording; /* released by destroy */
-    uint64_t texture;          /* likewise */
-    uint64_t params[4];        /* launch parameters that set_up computes for run */
+    iron__recording recording; /* released by destroy, like texture and event */
+    uint64_t texture;
+    iron__gpu_event *event;
+    uint32_t parts;     /* the largest part count, at least 1 */
+    uint64_t params[4]; /* launch parameters that set_up computes for run */
 };
 
 iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *row,

@@ -215,8 +215,7 @@ static iron_status launch_fused(iron__gpu_work *work, const iron__gpu_data *data
 
 static iron_status launch_graph(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_queue *queue, iron_error *err) {
-    return iron__recording_run(&work->recording, work->device, launch_separate, work, data, queue,
-                               err);
+    return iron__recording_run(work, launch_separate, data, queue, err);
 }
 
 static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
