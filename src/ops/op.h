@@ -288,6 +288,23 @@ static inline bool iron__row_at(const iron__contender *rows, size_t count, size_
     return true;
 }
 
+#define IRON_COUNT_OF(type, ...) (sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
+
+/* Members of an axis and of an op: lists and their lengths. */
+#define IRON_WORDS(...)                                                                            \
+    .words = (const char *const[]){__VA_ARGS__}, .count = IRON_COUNT_OF(char *const, __VA_ARGS__)
+#define IRON_NUMBERS(...)                                                                          \
+    .numbers = (const double[]){__VA_ARGS__}, .count = IRON_COUNT_OF(double, __VA_ARGS__)
+#define IRON_AXES(...)                                                                             \
+    .axes = (const iron__axis[]){__VA_ARGS__}, .axis_count = IRON_COUNT_OF(iron__axis, __VA_ARGS__)
+#define IRON_SIZES(...)                                                                            \
+    .sizes = (const iron__size[]){__VA_ARGS__}, .size_count = IRON_COUNT_OF(iron__size, __VA_ARGS__)
+/* Sizes of a one-dimensional op, as powers of two. */
+#define IRON_LINE_SIZES(small, standard, large)                                                    \
+    IRON_SIZES({"size", "SMALL", UINT64_C(1) << (small), 1, NULL},                                 \
+               {"size", "STANDARD", UINT64_C(1) << (standard), 1, NULL},                           \
+               {"size", "LARGE", UINT64_C(1) << (large), 1, NULL})
+
 #define IRON_OP(name) extern const iron__op iron__op_##name;
 #include "ops/ops.def"
 #undef IRON_OP

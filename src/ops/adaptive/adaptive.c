@@ -252,19 +252,6 @@ static const iron__contender contenders[] = {
 
 #define ROWS_MAX (UINT64_C(1) << 36)
 
-static const double densities[] = {0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1};
-static const iron__axis axes[] = {{.name = "density",
-                                   .about = "the share of elements that are not 0",
-                                   .numbers = densities,
-                                   .count = IRON_KIT_COUNT(densities),
-                                   .telling = 2,
-                                   .least = 0,
-                                   .most = 1}};
-
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}};
-
 static uint64_t useful_bytes(const iron__case *c) { return 2 * sizeof(float) * c->rows; }
 
 static double operations(const iron__case *c) {
@@ -318,11 +305,14 @@ const iron__op iron__op_adaptive = {
     .usual = IRON_F32,
     IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "density",
+               .about = "the share of elements that are not 0",
+               IRON_NUMBERS(0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1),
+               .telling = 2,
+               .least = 0,
+               .most = 1}),
     .baselines = {"dense-always", "dense-always"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(16, 24, 28),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

@@ -320,24 +320,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static const iron__size sizes[] = {
-    {"talk", "MINI", 32, 32, NULL},
-    {"talk", "SMALL", 500, 500, NULL},
-    {"talk", "STANDARD", 4000, 4000, NULL},
-    {"talk", "LARGE", 8000, 8000, NULL},
-    {"talk", "EXTRALARGE", 20000, 20000, NULL},
-    {"acc", "MINI", 1024, 1024, "f32"},
-    {"acc", "SMALL", 2048, 2048, "f32"},
-    {"acc", "STANDARD", 4096, 4096, "f32"},
-    {"acc", "LARGE", 8192, 8192, "f32"},
-    {"acc", "EXTRALARGE", 16384, 16384, "f32"},
-    {"polybench", "MINI", 38, 42, NULL},
-    {"polybench", "SMALL", 116, 124, NULL},
-    {"polybench", "MEDIUM", 390, 410, NULL},
-    {"polybench", "LARGE", 1900, 2100, NULL},
-    {"polybench", "EXTRALARGE", 1800, 2200, NULL},
-};
-
 static bool contender_at(size_t index, iron__contender *out) {
     return iron__row_at(iron__atax_cpu_rows, IRON_ATAX_CPU_ROWS, &index, out) ||
            iron__row_at(iron__atax_gpu_rows, IRON_ATAX_GPU_ROWS, &index, out);
@@ -388,8 +370,14 @@ const iron__op iron__op_atax = {
     .usual = IRON_F64,
     .bound = IRON_BOUND_READ,
     .baselines = {"naive", "naive"},
-    .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    IRON_SIZES({"talk", "MINI", 32, 32, NULL}, {"talk", "SMALL", 500, 500, NULL},
+               {"talk", "STANDARD", 4000, 4000, NULL}, {"talk", "LARGE", 8000, 8000, NULL},
+               {"talk", "EXTRALARGE", 20000, 20000, NULL}, {"acc", "MINI", 1024, 1024, "f32"},
+               {"acc", "SMALL", 2048, 2048, "f32"}, {"acc", "STANDARD", 4096, 4096, "f32"},
+               {"acc", "LARGE", 8192, 8192, "f32"}, {"acc", "EXTRALARGE", 16384, 16384, "f32"},
+               {"polybench", "MINI", 38, 42, NULL}, {"polybench", "SMALL", 116, 124, NULL},
+               {"polybench", "MEDIUM", 390, 410, NULL}, {"polybench", "LARGE", 1900, 2100, NULL},
+               {"polybench", "EXTRALARGE", 1800, 2200, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

@@ -110,24 +110,6 @@ static const iron__contender contenders[] = {
 
 #define ROWS_MAX (UINT64_C(1) << 38)
 
-static const double strides[] = {1, 2, 8, 16, 32};
-
-static const iron__axis axes[] = {
-    {.name = "stride",
-     .about = "distance in words between the accesses of neighbouring threads",
-     .numbers = strides,
-     .count = IRON_KIT_COUNT(strides),
-     .telling = IRON_KIT_COUNT(strides) - 1,
-     .least = 1,
-     .most = BANK_COUNT,
-     .is_whole = true}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
-    {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 27, 1, NULL},
-};
-
 /* 256 MiB moved on a GPU; otherwise four times the caches, at most 512 MiB. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
@@ -195,12 +177,16 @@ const iron__op iron__op_banks = {
     .usual = IRON_U32,
     IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "stride",
+               .about = "distance in words between the accesses of neighbouring threads",
+               IRON_NUMBERS(1, 2, 8, 16, 32),
+               .telling = 4, /* 32 */
+               .least = 1,
+               .most = BANK_COUNT,
+               .is_whole = true}),
     .param_at = param_at,
     .baselines = {"plain", "plain"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(20, 24, 27),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

@@ -361,20 +361,6 @@ static const iron__contender contenders[] = {
 
 #define ROWS_MAX (UINT64_C(1) << 38)
 
-static const char *const reaches[] = {"block", "grid"};
-
-static const iron__axis axes[] = {
-    {.name = "reach",
-     .about = "what is summed: each 1024 elements (block), or all elements (grid)",
-     .words = reaches,
-     .count = IRON_KIT_COUNT(reaches)}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-    {"size", "MEDIUM", UINT64_C(1) << 20, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 28, 1, NULL},
-};
-
 /* At least 1 GiB on a GPU; otherwise four times the caches, at most 256 MiB. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
@@ -444,12 +430,14 @@ const iron__op iron__op_barrier = {
     .usual = IRON_U32,
     IRON_LINE_OP,
     .bound = IRON_BOUND_READ,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "reach",
+               .about = "what is summed: each 1024 elements (block), or all elements (grid)",
+               IRON_WORDS("block", "grid")}),
     .param_at = param_at,
     .baselines = {"plain", "block-barrier"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_SIZES({"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
+               {"size", "MEDIUM", UINT64_C(1) << 20, 1, NULL},
+               {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

@@ -185,17 +185,6 @@ static const iron__contender contenders[] = {
 
 #define ROWS_MAX (UINT64_C(1) << 36)
 
-static const char *const keys[] = {"alternating", "random"};
-static const iron__axis axes[] = {
-    {.name = "keys",
-     .about = "which elements are odd: every second one, or random ones",
-     .words = keys,
-     .count = IRON_KIT_COUNT(keys)}};
-
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}};
-
 static uint64_t useful_bytes(const iron__case *c) { return 2 * sizeof(uint32_t) * c->rows; }
 
 /* One path, four operations per round. */
@@ -250,11 +239,11 @@ const iron__op iron__op_divergence = {
     .usual = IRON_U32,
     IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "keys",
+               .about = "which elements are odd: every second one, or random ones",
+               IRON_WORDS("alternating", "random")}),
     .baselines = {"plain", "thread-odd-even"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(16, 24, 28),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

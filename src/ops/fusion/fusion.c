@@ -260,17 +260,6 @@ _Static_assert(STEPS <= IRON_KIT_KERNELS, "a launcher names the kernel of each s
 
 #define ROWS_MAX (UINT64_C(1) << 36)
 
-static const char *const chains[] = {"short", "long"};
-static const iron__axis axes[] = {
-    {.name = "chain",
-     .about = "short: d = (a + b) s; long: six steps, d = clamp(((a + b) s + b) a) - b",
-     .words = chains,
-     .count = IRON_KIT_COUNT(chains)}};
-
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}};
-
 static uint64_t useful_bytes(const iron__case *c) { return 3 * sizeof(float) * c->rows; }
 
 static double operations(const iron__case *c) {
@@ -324,11 +313,11 @@ const iron__op iron__op_fusion = {
     .usual = IRON_F32,
     IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "chain",
+               .about = "short: d = (a + b) s; long: six steps, d = clamp(((a + b) s + b) a) - b",
+               IRON_WORDS("short", "long")}),
     .baselines = {"separate", "separate"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(16, 24, 28),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

@@ -369,19 +369,6 @@ static const iron__contender contenders[] = {
 #define CPU_LEAST (UINT64_C(4) << 20)
 #define CPU_MOST  (UINT64_C(22) << 20)
 
-static const char *const order_words[] = {"random", "windowed", "sorted"};
-
-static const iron__axis axes[] = {{.name = "order",
-                                   .about = "the order of the indices",
-                                   .words = order_words,
-                                   .count = IRON_KIT_COUNT(order_words)}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 22, 1, NULL},
-    {"size", "STANDARD", GPU_ROWS, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 29, 1, NULL},
-};
-
 /* On a CPU a multiple of 2^20 elements of 12 bytes, four times the cache, within limits. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
@@ -447,12 +434,12 @@ const iron__op iron__op_gather = {
     .usual = IRON_U32,
     IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "order",
+               .about = "the order of the indices",
+               IRON_WORDS("random", "windowed", "sorted")}),
     .param_at = param_at,
     .baselines = {"plain", "global"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(22, 27, 29),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

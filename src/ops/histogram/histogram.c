@@ -405,19 +405,6 @@ static const iron__contender cpu_rows[] = {
 #define BYTES_GPU   (UINT64_C(1) << 32)
 #define BYTES_CPU   (UINT64_C(1) << 26)
 
-static const char *const data_words[IRON_HISTOGRAM_DATA] = {"uniform", "zipf", "one", "sorted"};
-
-static const iron__axis axes[] = {{.name = "data",
-                                   .about = "the distribution and order of the values",
-                                   .words = data_words,
-                                   .count = IRON_HISTOGRAM_DATA}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
-    {"size", "STANDARD", UINT64_C(1) << 28, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 32, 1, NULL},
-};
-
 static bool contender_at(size_t index, iron__contender *out) {
     return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
            iron__row_at(iron__histogram_gpu_rows, IRON_HISTOGRAM_GPU_ROWS, &index, out);
@@ -494,12 +481,12 @@ const iron__op iron__op_histogram = {
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
     .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "data",
+               .about = "the distribution and order of the values",
+               IRON_WORDS("uniform", "zipf", "one", "sorted")}),
     .param_at = param_at,
     .baselines = {"plain", "shared"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(20, 28, 32),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

@@ -387,20 +387,6 @@ static const iron__contender contenders[] = {
 
 #define BYTES_MAX (UINT64_C(1) << 40)
 
-static const char *const words[] = {"all", "one"};
-
-static const iron__axis axes[] = {{.name = "fields",
-                                   .about = "what a step touches: all six fields or only x",
-                                   .words = words,
-                                   .count = IRON_KIT_COUNT(words)}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", 1 << 20, 1, NULL},
-    {"size", "STANDARD", 1 << 24, 1, NULL},
-    {"size", "LARGE", 1 << 27, 1, NULL},
-    {"size", "ODD", (1 << 27) - 1, 1, NULL},
-};
-
 /* On a GPU all fields take 1.5 GiB, and one takes a quarter GiB. On a CPU all fields are four times
  * the cache; so is one, unless that takes more than 400 MB of particles. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
@@ -466,11 +452,12 @@ const iron__op iron__op_layout = {
     .usual = IRON_F32,
     IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "fields",
+               .about = "what a step touches: all six fields or only x",
+               IRON_WORDS("all", "one")}),
     .baselines = {"aos", "aos"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_SIZES({"size", "SMALL", 1 << 20, 1, NULL}, {"size", "STANDARD", 1 << 24, 1, NULL},
+               {"size", "LARGE", 1 << 27, 1, NULL}, {"size", "ODD", (1 << 27) - 1, 1, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .host_bytes = host_bytes,

@@ -176,12 +176,6 @@ static const iron__contender contenders[] = {
 #define GPU_ROWS (UINT64_C(1) << 26)
 #define CPU_ROWS (UINT64_C(1) << 22) /* nothing races there, but tests make data */
 
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 24, 1, NULL},
-    {"size", "STANDARD", GPU_ROWS, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 28, 1, NULL},
-};
-
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     (void)cache_bytes;
@@ -229,8 +223,7 @@ const iron__op iron__op_occupancy = {
     IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
     .baselines = {"threads-256", "threads-256"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(24, 26, 28),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

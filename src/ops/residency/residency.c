@@ -232,23 +232,6 @@ static const iron__contender contenders[] = {
 #define GPU_ROWS (UINT64_C(1) << 28)
 #define CPU_ROWS (UINT64_C(1) << 22) /* nothing races there, but tests make data */
 
-static const double table_sizes[] = {8, 16, 24, 32};
-
-static const iron__axis axes[] = {
-    {.name = "table",
-     .about = "size in MiB of the table that should stay in the cache",
-     .numbers = table_sizes,
-     .count = IRON_KIT_COUNT(table_sizes),
-     .least = 1,
-     .most = TABLE_MIB_MAX,
-     .is_whole = true}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 24, 1, NULL},
-    {"size", "STANDARD", GPU_ROWS, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 30, 1, NULL},
-};
-
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t least = has_gpu ? GPU_ROWS : CPU_ROWS;
@@ -308,11 +291,14 @@ const iron__op iron__op_residency = {
     IRON_LINE_OP,
     .bound = IRON_BOUND_READ,
     .is_never_cold = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "table",
+               .about = "size in MiB of the table that should stay in the cache",
+               IRON_NUMBERS(8, 16, 24, 32),
+               .least = 1,
+               .most = TABLE_MIB_MAX,
+               .is_whole = true}),
     .baselines = {"plain", "plain"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(24, 28, 30),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

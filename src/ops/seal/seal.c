@@ -63,10 +63,6 @@ typedef struct seal_problem {
     seal_answer expected;
 } seal_problem;
 
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 26, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 31, 1, NULL}};
-
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
@@ -399,13 +395,6 @@ static bool contender_at(size_t index, iron__contender *out) {
     return true;
 }
 
-static const char *const lanes_words[] = {"seal-stats", "all", "seal"};
-static const iron__axis axes[] = {
-    {.name = "lanes",
-     .about = "seal-stats: words and statistics; all: the contribution too; seal: only the words",
-     .words = lanes_words,
-     .count = IRON_KIT_COUNT(lanes_words)}};
-
 const iron__op iron__op_seal = {
     .name = "seal",
     .contract = "the seal's words of a token stream, statistics of its values, its contribution",
@@ -436,11 +425,13 @@ const iron__op iron__op_seal = {
     .is_line = true,
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES(
+        {.name = "lanes",
+         .about =
+             "seal-stats: words and statistics; all: the contribution too; seal: only the words",
+         IRON_WORDS("seal-stats", "all", "seal")}),
     .baselines = {"reference", "champion"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(20, 26, 31),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

@@ -44,17 +44,6 @@ typedef struct tokens_problem {
     tokens_answer *expected;
 } tokens_problem;
 
-/* Powers of two around the sizes of caches, and the papers' 3 MiB. */
-static const iron__size sizes[] = {
-    {"batch", "64KiB", 1 << 14, 1, NULL},  {"batch", "256KiB", 1 << 16, 1, NULL},
-    {"batch", "1MiB", 1 << 18, 1, NULL},   {"batch", "2MiB", 1 << 19, 1, NULL},
-    {"batch", "3MiB", 786432, 1, NULL},    {"batch", "4MiB", 1 << 20, 1, NULL},
-    {"batch", "8MiB", 1 << 21, 1, NULL},   {"batch", "16MiB", 1 << 22, 1, NULL},
-    {"batch", "32MiB", 1 << 23, 1, NULL},  {"batch", "64MiB", 1 << 24, 1, NULL},
-    {"batch", "128MiB", 1 << 25, 1, NULL}, {"batch", "256MiB", 1 << 26, 1, NULL},
-    {"batch", "1GiB", 1 << 28, 1, NULL},
-};
-
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
     uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
@@ -407,8 +396,14 @@ const iron__op iron__op_tokens = {
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
     .baselines = {"scalar", "reduce"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    /* Powers of two around the sizes of caches, and the papers' 3 MiB. */
+    IRON_SIZES({"batch", "64KiB", 1 << 14, 1, NULL}, {"batch", "256KiB", 1 << 16, 1, NULL},
+               {"batch", "1MiB", 1 << 18, 1, NULL}, {"batch", "2MiB", 1 << 19, 1, NULL},
+               {"batch", "3MiB", 786432, 1, NULL}, {"batch", "4MiB", 1 << 20, 1, NULL},
+               {"batch", "8MiB", 1 << 21, 1, NULL}, {"batch", "16MiB", 1 << 22, 1, NULL},
+               {"batch", "32MiB", 1 << 23, 1, NULL}, {"batch", "64MiB", 1 << 24, 1, NULL},
+               {"batch", "128MiB", 1 << 25, 1, NULL}, {"batch", "256MiB", 1 << 26, 1, NULL},
+               {"batch", "1GiB", 1 << 28, 1, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,

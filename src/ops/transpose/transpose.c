@@ -422,12 +422,6 @@ static const iron__contender contenders[] = {
      CHAMPION(rows_first)},
 };
 
-static const iron__size sizes[] = {
-    {"size", "SMALL", 2048, 2048, NULL},   {"size", "STANDARD", 8192, 8192, NULL},
-    {"size", "LARGE", 16384, 16384, NULL}, {"size", "ODD", 16383, 16381, NULL},
-    {"size", "WIDE", 1024, 262144, NULL},  {"size", "TALL", 262144, 1024, NULL},
-};
-
 static bool contender_at(size_t index, iron__contender *out) {
     return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
@@ -484,8 +478,9 @@ const iron__op iron__op_transpose = {
     .bound = IRON_BOUND_COPY,
     .is_resident = true,
     .baselines = {"naive", "naive"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_SIZES({"size", "SMALL", 2048, 2048, NULL}, {"size", "STANDARD", 8192, 8192, NULL},
+               {"size", "LARGE", 16384, 16384, NULL}, {"size", "ODD", 16383, 16381, NULL},
+               {"size", "WIDE", 1024, 262144, NULL}, {"size", "TALL", 262144, 1024, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
