@@ -64,7 +64,16 @@ static uint64_t sum_of(const uint32_t *line, size_t begin, size_t end) {
     return sum;
 }
 
-/* The problem's sums, for the reference. */
+/* A plain loop, which compilers vectorize. */
+static uint32_t sum_segment(const uint32_t *line, size_t count) {
+    uint32_t sum = 0;
+
+    for (size_t k = 0; k < count; k++)
+        sum += line[k];
+    return sum;
+}
+
+/* The sums of a line: of its segments, or of all. */
 typedef struct summing {
     const uint32_t *line;
     size_t rows;
@@ -76,17 +85,16 @@ static void add_segments(void *context, size_t begin, size_t end) {
     const summing *s = context;
 
     for (size_t k = begin; k < end; k++) {
-        size_t from = k * BARRIER_SEGMENT;
-        size_t to = s->rows - from < BARRIER_SEGMENT ? s->rows : from + BARRIER_SEGMENT;
+        size_t from = k * BARRIER_SEGMENT, left = s->rows - from;
 
-        s->sums[k] = (uint32_t)sum_of(s->line, from, to);
+        s->sums[k] = sum_segment(s->line + from, left < BARRIER_SEGMENT ? left : BARRIER_SEGMENT);
     }
 }
 
 static void add_piece(void *context, size_t begin, size_t end) {
     summing *s = context;
 
-    atomic_fetch_add(&s->total, sum_of(s->line, begin, end));
+    atomic_fetch_add_explicit(&s->total, sum_of(s->line, begin, end), memory_order_relaxed);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
@@ -132,74 +140,47 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     return first == count;
 }
 
-static uint32_t sum_segment(const uint32_t *line, size_t count) {
-    uint32_t sum = 0;
-
-    for (size_t k = 0; k < count; k++)
-        sum += line[k];
-    return sum;
-}
-
-/* Segments begin ... end-1. */
-static void take_segments(const iron__cpu_work *work, size_t begin, size_t end) {
-    const uint32_t *line = work->problem->inputs[0].data;
-    size_t rows = (size_t)work->problem->c.rows;
-    uint32_t *sums = work->output;
-
-    for (size_t k = begin; k < end; k++) {
-        size_t from = k * BARRIER_SEGMENT;
-
-        sums[k] =
-            sum_segment(line + from, rows - from < BARRIER_SEGMENT ? rows - from : BARRIER_SEGMENT);
-    }
+static summing summing_of(const iron__cpu_work *work) {
+    return (summing){.line = work->problem->inputs[0].data,
+                     .rows = (size_t)work->problem->c.rows,
+                     .sums = work->output};
 }
 
 static void run_plain(const iron__cpu_work *work) {
     const iron__case *c = &work->problem->c;
+    summing s = summing_of(work);
     uint64_t sum;
 
     if (!is_grid_case(c)) {
-        take_segments(work, 0, (size_t)segments_of(c));
+        add_segments(&s, 0, (size_t)segments_of(c));
         return;
     }
-    sum = sum_of(work->problem->inputs[0].data, 0, (size_t)c->rows);
+    sum = sum_of(s.line, 0, s.rows);
     memcpy(work->output, &sum, sizeof sum);
 }
-
-typedef struct sharing {
-    const iron__cpu_work *work;
-    _Atomic uint64_t sum;
-} sharing;
 
 /* Segments of one task: as many elements as a piece of the line. */
 #define TASK_SEGMENTS ((size_t)64)
 
-static void share_segments(void *context, size_t index) {
-    const sharing *s = context;
-    size_t all = (size_t)segments_of(&s->work->problem->c), begin = index * TASK_SEGMENTS;
+static void add_task(void *context, size_t index) {
+    const summing *s = context;
+    size_t all = (size_t)iron__kit_pieces(s->rows, BARRIER_SEGMENT), begin = index * TASK_SEGMENTS;
 
-    take_segments(s->work, begin, all - begin < TASK_SEGMENTS ? all : begin + TASK_SEGMENTS);
-}
-
-static void share_line(void *context, size_t begin, size_t end) {
-    sharing *s = context;
-
-    atomic_fetch_add_explicit(&s->sum, sum_of(s->work->problem->inputs[0].data, begin, end),
-                              memory_order_relaxed);
+    add_segments(context, begin, all - begin < TASK_SEGMENTS ? all : begin + TASK_SEGMENTS);
 }
 
 static void run_threads(const iron__cpu_work *work) {
     const iron__case *c = &work->problem->c;
-    sharing s = {.work = work};
+    summing s = summing_of(work);
     uint64_t sum;
 
     if (!is_grid_case(c)) {
-        iron__thread_pool_run(work->pool, share_segments, &s,
+        iron__thread_pool_run(work->pool, add_task, &s,
                               (size_t)iron__kit_pieces(segments_of(c), TASK_SEGMENTS));
         return;
     }
-    iron__data_pieces(work->pool, (size_t)c->rows, share_line, &s);
-    sum = s.sum;
+    iron__data_pieces(work->pool, s.rows, add_piece, &s);
+    sum = s.total;
     memcpy(work->output, &sum, sizeof sum);
 }
 

@@ -91,53 +91,31 @@ typedef struct step_work {
     chain_step step;
 } step_work;
 
-static void add(const float *restrict t, const float *restrict b, float *restrict to,
-                size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] + b[k];
-}
-
-static void scale(const float *restrict t, float *restrict to, size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] * FUSION_SCALE;
-}
-
-static void multiply(const float *restrict t, const float *restrict a, float *restrict to,
-                     size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] * a[k];
-}
-
-static void clamp(const float *restrict t, float *restrict to, size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = clamped(t[k]);
-}
-
-static void subtract(const float *restrict t, const float *restrict b, float *restrict to,
-                     size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] - b[k];
-}
-
 static void take_step(void *context, size_t begin, size_t end) {
     const step_work *w = context;
-    size_t count = end - begin;
+    const float *restrict t = w->t, *restrict a = w->a, *restrict b = w->b;
+    float *restrict to = w->to;
 
     switch (w->step) {
     case STEP_ADD:
-        add(w->t + begin, w->b + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] + b[k];
         break;
     case STEP_SCALE:
-        scale(w->t + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] * FUSION_SCALE;
         break;
     case STEP_MULTIPLY:
-        multiply(w->t + begin, w->a + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] * a[k];
         break;
     case STEP_CLAMP:
-        clamp(w->t + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = clamped(t[k]);
         break;
     default:
-        subtract(w->t + begin, w->b + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] - b[k];
         break;
     }
 }

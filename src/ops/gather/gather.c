@@ -67,16 +67,11 @@ static void fill_table(void *context, size_t begin, size_t end) {
         f->table[k] = word_at(f->base, (uint32_t)k);
 }
 
-static void fill_random(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t i = begin; i < end; i++)
-        f->index[i] = iron__data_below(iron__data_bits(f->base, i), (uint32_t)f->words);
-}
-
+/* Random order has one window, the whole table. */
 static void fill_windowed(void *context, size_t begin, size_t end) {
     const filling *f = context;
-    uint64_t window = f->words < GATHER_WINDOW ? f->words : GATHER_WINDOW;
+    uint64_t window =
+        f->order == ORDER_RANDOM || f->words < GATHER_WINDOW ? f->words : GATHER_WINDOW;
 
     for (size_t i = begin; i < end; i++)
         f->index[i] = (uint32_t)(i * (f->words - window) / f->rows) +
@@ -113,22 +108,6 @@ static void fill_sorted(void *context, size_t begin, size_t end) {
     }
 }
 
-static void fill_index(filling *f, iron__thread_pool *pool) {
-    size_t rows = (size_t)f->rows;
-
-    switch (f->order) {
-    case ORDER_RANDOM:
-        iron__data_pieces(pool, rows, fill_random, f);
-        break;
-    case ORDER_WINDOWED:
-        iron__data_pieces(pool, rows, fill_windowed, f);
-        break;
-    case ORDER_SORTED:
-        iron__data_pieces(pool, (size_t)count_blocks(rows), fill_sorted, f);
-        break;
-    }
-}
-
 static iron_status fill(iron__op_problem *p, iron_error *err) {
     filling f = {.rows = p->c.rows, .words = table_words(&p->c), .order = order_of(&p->c)};
 
@@ -139,7 +118,10 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     f.index = p->inputs[0].data;
     f.table = p->inputs[1].data;
     f.base = iron__data_base(p->c.seed, STREAM_INDEX);
-    fill_index(&f, p->pool);
+    if (f.order == ORDER_SORTED)
+        iron__data_pieces(p->pool, (size_t)count_blocks(f.rows), fill_sorted, &f);
+    else
+        iron__data_pieces(p->pool, (size_t)f.rows, fill_windowed, &f);
     f.base = iron__data_base(p->c.seed, STREAM_TABLE);
     iron__data_pieces(p->pool, (size_t)f.words, fill_table, &f);
     return IRON_OK;
