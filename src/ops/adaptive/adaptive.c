@@ -83,6 +83,17 @@ static bool has_any(const float *values, size_t count) {
     return has_any;
 }
 
+/* The function of each value; blocks of zeros are skipped. */
+static void apply_where_nonzero(const float *in, float *out, size_t count) {
+    memcpy(out, in, count * sizeof(float));
+    for (size_t k = 0; k < count; k += BLOCK) {
+        size_t left = count - k < BLOCK ? count - k : BLOCK;
+
+        if (has_any(out + k, left))
+            apply(out + k, left);
+    }
+}
+
 #define STREAM   1u
 #define SCALE    0.125f
 #define ALL_BITS 4294967296.0 /* 2^32 */
@@ -106,13 +117,7 @@ static void fill_piece(void *context, size_t begin, size_t end) {
 static void compute_piece(void *context, size_t begin, size_t end) {
     const filling *f = context;
 
-    memcpy(f->reference + begin, f->in + begin, (end - begin) * sizeof(float));
-    for (size_t k = begin; k < end; k += BLOCK) {
-        size_t count = end - k < BLOCK ? end - k : BLOCK;
-
-        if (has_any(f->reference + k, count))
-            apply(f->reference + k, count);
-    }
+    apply_where_nonzero(f->in + begin, f->reference + begin, end - begin);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
@@ -146,13 +151,7 @@ static void compute_blocks(const iron__cpu_work *w, size_t begin, size_t end) {
     const float *in = w->problem->inputs[0].data;
     float *out = w->output;
 
-    memcpy(out + begin, in + begin, (end - begin) * sizeof(float));
-    for (size_t k = begin; k < end; k += BLOCK) {
-        size_t count = end - k < BLOCK ? end - k : BLOCK;
-
-        if (has_any(out + k, count))
-            apply(out + k, count);
-    }
+    apply_where_nonzero(in + begin, out + begin, end - begin);
 }
 
 /* Packs without a branch per element: each element is stored behind those found so far, and is
@@ -261,10 +260,9 @@ static double operations(const iron__case *c) {
 /* On a GPU several times any cache, but not more: the reference takes the host a while. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 26 : UINT64_C(1) << 22;
-
     (void)element;
-    *rows = iron__line_usual(least, ROWS_MAX, 2 * sizeof(float), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 26 : 22), ROWS_MAX, 2 * sizeof(float),
+                             cache_bytes);
     *cols = 1;
 }
 

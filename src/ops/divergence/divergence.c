@@ -192,10 +192,9 @@ static double operations(const iron__case *c) { return 4.0 * DIVERGENCE_ROUNDS *
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 26 : UINT64_C(1) << 24;
-
     (void)element;
-    *rows = iron__line_usual(least, ROWS_MAX, 2 * sizeof(uint32_t), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 26 : 24), ROWS_MAX, 2 * sizeof(uint32_t),
+                             cache_bytes);
     *cols = 1;
 }
 

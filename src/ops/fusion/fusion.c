@@ -246,10 +246,9 @@ static double operations(const iron__case *c) {
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 24;
-
     (void)element;
-    *rows = iron__line_usual(least, ROWS_MAX, 3 * sizeof(float), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 24), ROWS_MAX, 3 * sizeof(float),
+                             cache_bytes);
     *cols = 1;
 }
 

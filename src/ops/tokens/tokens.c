@@ -46,10 +46,9 @@ typedef struct tokens_problem {
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
-
     (void)element;
-    *rows = iron__line_usual(least, UINT64_MAX, sizeof(uint32_t), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), UINT64_MAX, sizeof(uint32_t),
+                             cache_bytes);
     *cols = 1;
 }
 
