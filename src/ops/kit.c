@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fills a new work up to what the spec asks for. */
+/* Fills a new work up to what its launcher asks for. */
 static iron_status set_up_work(iron__gpu_work *work, iron_error *err) {
     const iron__gpu_launcher *s = work->spec;
 
