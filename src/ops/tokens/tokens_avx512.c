@@ -99,8 +99,8 @@ INLINE __m512i odd_lanes(__m512i x, __m512i y) {
     return _mm512_mask_shuffle_epi32(y, EVEN_LANES, x, _MM_PERM_DDBB);
 }
 
-#define first_pairs(keys) even_lanes(keys.k0, keys.k1)
-#define other_pairs(keys) odd_lanes(keys.k0, keys.k1)
+#define first_pairs(keys) even_lanes((keys).k0, (keys).k1)
+#define other_pairs(keys) odd_lanes((keys).k0, (keys).k1)
 
 INLINE void split_u16(const uint16_t *tokens, __m512i r0, __m512i r1, __m512i *p, __m512i *q) {
     (void)tokens;

@@ -176,15 +176,16 @@ typedef struct iron__vector_rows {
 #define IRON_VECTOR_ROWS(set, features, reduce_run, text, take_run, take_narrow, seal_text)        \
     {                                                                                              \
         .tokens = IRON_VECTOR_ROW("tokens", "vector", set, features, false, text,                  \
-                                  "tokens.cpu.scalar", .reduce = reduce_run),                      \
+                                  "tokens.cpu.scalar", .reduce = (reduce_run)),                    \
         .tokens_threads =                                                                          \
             IRON_VECTOR_ROW("tokens", "champion", set, features, true, text ", on all threads",    \
-                            "tokens.cpu.vector." set, .reduce = reduce_run),                       \
-        .seal = IRON_VECTOR_ROW("seal", "vector", set, features, false, seal_text,                 \
-                                "seal.cpu.reference", .take = take_run, .take_u16 = take_narrow),  \
-        .seal_threads =                                                                            \
-            IRON_VECTOR_ROW("seal", "champion", set, features, true, seal_text ", on all threads", \
-                            "seal.cpu.vector." set, .take = take_run, .take_u16 = take_narrow),    \
+                            "tokens.cpu.vector." set, .reduce = (reduce_run)),                     \
+        .seal =                                                                                    \
+            IRON_VECTOR_ROW("seal", "vector", set, features, false, seal_text,                     \
+                            "seal.cpu.reference", .take = (take_run), .take_u16 = (take_narrow)),  \
+        .seal_threads = IRON_VECTOR_ROW("seal", "champion", set, features, true,                   \
+                                        seal_text ", on all threads", "seal.cpu.vector." set,      \
+                                        .take = (take_run), .take_u16 = (take_narrow)),            \
     }
 
 extern const iron__vector_rows iron__rows_neon, iron__rows_avx2, iron__rows_avx512;
