@@ -184,6 +184,7 @@ typedef struct iron__gpu_launcher {
 
 enum { IRON_ON_CPU = 1, IRON_ON_CUDA = 2, IRON_ON_OPENCL = 4, IRON_ON_GPU = 6 };
 
+/* Tables of rows give the first four members by position. */
 struct iron__contender {
     const char *name;  /* "single-pass": the third part of atax.cuda.single-pass */
     const char *idea;  /* short description of what it does */
