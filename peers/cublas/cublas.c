@@ -33,17 +33,18 @@ static int cublas_check(cublasStatus_t status, const char *what, char *why, size
 /* NVIDIA's recommendation for Hopper; older cards need 4 MiB. */
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 
-typedef struct atax_work {
+typedef struct cublas_work {
     bool is_f64;
     int device;
     int64_t rows, cols;
     const void *a, *x;
-    void *between, *y, *workspace;
+    void *between, *workspace; /* of atax */
+    void *out;
     cublasHandle_t handle;
-} atax_work;
+} cublas_work;
 
-static void close_atax(void *state) {
-    atax_work *w = state;
+static void close_work(void *state) {
+    cublas_work *w = state;
 
     if (!w)
         return;
@@ -56,20 +57,25 @@ static void close_atax(void *state) {
     free(w);
 }
 
-static int allocate_atax(atax_work *w, void *stream, size_t element, char *why, size_t size) {
-    if (cuda_set_device_of(w->y, &w->device, why, size) ||
-        cuda_check(cudaMalloc(&w->between, (size_t)w->rows * element), "cudaMalloc", why, size) ||
-        cuda_check(cudaMalloc(&w->workspace, WORKSPACE_BYTES), "cudaMalloc", why, size) ||
-        cublas_check(cublasCreate(&w->handle), "cublasCreate", why, size) ||
-        cublas_check(cublasSetStream(w->handle, stream), "cublasSetStream", why, size))
-        return 1;
-    return cublas_check(cublasSetWorkspace(w->handle, w->workspace, WORKSPACE_BYTES),
+static int create_handle(cublas_work *w, void *stream, char *why, size_t size) {
+    return cuda_set_device_of(w->out, &w->device, why, size) ||
+           cublas_check(cublasCreate(&w->handle), "cublasCreate", why, size) ||
+           cublas_check(cublasSetStream(w->handle, stream), "cublasSetStream", why, size);
+}
+
+/* Memory for atax. */
+static int allocate(cublas_work *w, size_t element, char *why, size_t size) {
+    return cuda_check(cudaMalloc(&w->between, (size_t)w->rows * element), "cudaMalloc", why,
+                      size) ||
+           cuda_check(cudaMalloc(&w->workspace, WORKSPACE_BYTES), "cudaMalloc", why, size) ||
+           cublas_check(cublasSetWorkspace(w->handle, w->workspace, WORKSPACE_BYTES),
                         "cublasSetWorkspace", why, size);
 }
 
-static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    size_t element = atax_element(c, why, why_size);
-    atax_work *w;
+/* element is 0 if the case was refused. */
+static int open_work(const iron_peer_case *c, size_t element, bool is_atax, void **state, char *why,
+                     size_t why_size) {
+    cublas_work *w;
 
     *state = NULL;
     if (element == 0)
@@ -77,21 +83,30 @@ static int open_atax(const iron_peer_case *c, void **state, char *why, size_t wh
     w = calloc(1, sizeof *w);
     if (!w)
         return peer_refuse(why, why_size, "out of memory");
-    *w = (atax_work){.is_f64 = element == sizeof(double),
-                     .rows = (int64_t)c->rows,
-                     .cols = (int64_t)c->cols,
-                     .a = c->inputs[0],
-                     .x = c->inputs[1],
-                     .y = c->output};
-    if (allocate_atax(w, c->stream, element, why, why_size)) {
-        close_atax(w);
+    *w = (cublas_work){.is_f64 = element == sizeof(double),
+                       .rows = (int64_t)c->rows,
+                       .cols = (int64_t)c->cols,
+                       .a = c->inputs[0],
+                       .x = is_atax ? c->inputs[1] : NULL,
+                       .out = c->output};
+    if (create_handle(w, c->stream, why, why_size) ||
+        (is_atax && allocate(w, element, why, why_size))) {
+        close_work(w);
         return 1;
     }
     *state = w;
     return 0;
 }
 
-static cublasStatus_t gemv_f32(const atax_work *w) {
+static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    return open_work(c, atax_element(c, why, why_size), true, state, why, why_size);
+}
+
+static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    return open_work(c, transpose_element(c, why, why_size), false, state, why, why_size);
+}
+
+static cublasStatus_t gemv_f32(const cublas_work *w) {
     const float one = 1, zero = 0;
     cublasStatus_t status = cublasSgemv_64(w->handle, CUBLAS_OP_T, w->cols, w->rows, &one, w->a,
                                            w->cols, w->x, 1, &zero, w->between, 1);
@@ -99,10 +114,10 @@ static cublasStatus_t gemv_f32(const atax_work *w) {
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     return cublasSgemv_64(w->handle, CUBLAS_OP_N, w->cols, w->rows, &one, w->a, w->cols, w->between,
-                          1, &zero, w->y, 1);
+                          1, &zero, w->out, 1);
 }
 
-static cublasStatus_t gemv_f64(const atax_work *w) {
+static cublasStatus_t gemv_f64(const cublas_work *w) {
     const double one = 1, zero = 0;
     cublasStatus_t status = cublasDgemv_64(w->handle, CUBLAS_OP_T, w->cols, w->rows, &one, w->a,
                                            w->cols, w->x, 1, &zero, w->between, 1);
@@ -110,81 +125,33 @@ static cublasStatus_t gemv_f64(const atax_work *w) {
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     return cublasDgemv_64(w->handle, CUBLAS_OP_N, w->cols, w->rows, &one, w->a, w->cols, w->between,
-                          1, &zero, w->y, 1);
+                          1, &zero, w->out, 1);
 }
 
 static int run_atax(void *state, char *why, size_t why_size) {
-    const atax_work *w = state;
+    const cublas_work *w = state;
 
     if (cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
         return 1;
     return cublas_check(w->is_f64 ? gemv_f64(w) : gemv_f32(w), "gemv", why, why_size);
 }
 
-typedef struct transpose_work {
-    bool is_f64;
-    int device;
-    int64_t rows, cols;
-    const void *a;
-    void *b;
-    cublasHandle_t handle;
-} transpose_work;
-
-static void close_transpose(void *state) {
-    transpose_work *w = state;
-
-    if (!w)
-        return;
-    if (w->handle && cudaSetDevice(w->device) == cudaSuccess)
-        cublasDestroy(w->handle);
-    free(w);
-}
-
-static int create_handle(transpose_work *w, void *stream, char *why, size_t size) {
-    return cuda_set_device_of(w->b, &w->device, why, size) ||
-           cublas_check(cublasCreate(&w->handle), "cublasCreate", why, size) ||
-           cublas_check(cublasSetStream(w->handle, stream), "cublasSetStream", why, size);
-}
-
-static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    size_t element = transpose_element(c, why, why_size);
-    transpose_work *w;
-
-    *state = NULL;
-    if (element == 0)
-        return 1;
-    w = calloc(1, sizeof *w);
-    if (!w)
-        return peer_refuse(why, why_size, "out of memory");
-    *w = (transpose_work){.is_f64 = element == sizeof(double),
-                          .rows = (int64_t)c->rows,
-                          .cols = (int64_t)c->cols,
-                          .a = c->inputs[0],
-                          .b = c->output};
-    if (create_handle(w, c->stream, why, why_size)) {
-        close_transpose(w);
-        return 1;
-    }
-    *state = w;
-    return 0;
-}
-
-static cublasStatus_t geam_f32(const transpose_work *w) {
+static cublasStatus_t geam_f32(const cublas_work *w) {
     const float one = 1, zero = 0;
 
     return cublasSgeam_64(w->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->rows, w->cols, &one, w->a,
-                          w->cols, &zero, w->b, w->rows, w->b, w->rows);
+                          w->cols, &zero, w->out, w->rows, w->out, w->rows);
 }
 
-static cublasStatus_t geam_f64(const transpose_work *w) {
+static cublasStatus_t geam_f64(const cublas_work *w) {
     const double one = 1, zero = 0;
 
     return cublasDgeam_64(w->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->rows, w->cols, &one, w->a,
-                          w->cols, &zero, w->b, w->rows, w->b, w->rows);
+                          w->cols, &zero, w->out, w->rows, w->out, w->rows);
 }
 
 static int run_transpose(void *state, char *why, size_t why_size) {
-    const transpose_work *w = state;
+    const cublas_work *w = state;
 
     if (cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
         return 1;
@@ -209,7 +176,7 @@ static const iron_peer rows[] = {
      .passes = 2,
      .open = open_atax,
      .run = run_atax,
-     .close = close_atax},
+     .close = close_work},
     {.struct_size = sizeof rows[0],
      .name = "transpose.cuda.cublas",
      .idea = "one geam of cuBLAS, transposed, with nothing to add",
@@ -217,7 +184,7 @@ static const iron_peer rows[] = {
      .passes = 1,
      .open = open_transpose,
      .run = run_transpose,
-     .close = close_transpose},
+     .close = close_work},
 };
 
 const iron_peer_list *iron_peer_list_get(void) {

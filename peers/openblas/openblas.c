@@ -40,10 +40,13 @@ static struct {
 } blas;
 
 /* A case with sizes as OpenBLAS takes them: blasint, an int in all usual builds. */
-typedef struct blas_case {
+typedef struct blas_work {
     bool is_f64;
     int threads, rows, cols;
-} blas_case;
+    const void *a, *x;
+    void *between; /* of atax */
+    void *out;
+} blas_work;
 
 /* The number of threads is a setting of the whole library: set before every run, since other
  * rows of the same race may want another. */
@@ -52,41 +55,36 @@ static void use_threads(int threads) {
         blas.set_threads(threads);
 }
 
-/* Fills *out; 1, with `why` filled, if rows or columns do not fit an int. */
-static int take_case(const iron_peer_case *c, size_t element, blas_case *out, char *why,
-                     size_t why_size) {
-    if (c->rows > INT_MAX || c->cols > INT_MAX)
-        return peer_refuse(why, why_size, "OpenBLAS counts rows and columns in an int");
-    *out = (blas_case){.is_f64 = element == sizeof(double),
-                       .threads = c->threads > 0 && c->threads <= INT_MAX ? (int)c->threads : 1,
-                       .rows = (int)c->rows,
-                       .cols = (int)c->cols};
-    return 0;
+static void close_work(void *state) {
+    blas_work *w = state;
+
+    if (w)
+        free(w->between);
+    free(w);
 }
 
-typedef struct atax_work {
-    blas_case c;
-    const void *a, *x;
-    void *between, *y;
-} atax_work;
-
-static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    size_t element = atax_element(c, why, why_size);
-    blas_case own;
-    atax_work *w;
+/* element is 0 if the case was refused; between: elements of the vector between two products. */
+static int open_work(const iron_peer_case *c, size_t element, size_t between, void **state,
+                     char *why, size_t why_size) {
+    blas_work *w;
 
     *state = NULL;
-    if (element == 0 || take_case(c, element, &own, why, why_size) != 0)
+    if (element == 0)
         return 1;
+    if (c->rows > INT_MAX || c->cols > INT_MAX)
+        return peer_refuse(why, why_size, "OpenBLAS counts rows and columns in an int");
     w = calloc(1, sizeof *w);
     if (!w)
         return peer_refuse(why, why_size, "out of memory");
-    *w = (atax_work){.c = own,
+    *w = (blas_work){.is_f64 = element == sizeof(double),
+                     .threads = c->threads > 0 && c->threads <= INT_MAX ? (int)c->threads : 1,
+                     .rows = (int)c->rows,
+                     .cols = (int)c->cols,
                      .a = c->inputs[0],
-                     .x = c->inputs[1],
-                     .between = calloc((size_t)c->rows, element),
-                     .y = c->output};
-    if (!w->between) {
+                     .x = between ? c->inputs[1] : NULL,
+                     .between = between ? calloc(between, element) : NULL,
+                     .out = c->output};
+    if (between && !w->between) {
         free(w);
         return peer_refuse(why, why_size, "out of memory");
     }
@@ -94,75 +92,46 @@ static int open_atax(const iron_peer_case *c, void **state, char *why, size_t wh
     return 0;
 }
 
-static void close_atax(void *state) {
-    atax_work *w = state;
-
-    if (w)
-        free(w->between);
-    free(w);
+static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    return open_work(c, atax_element(c, why, why_size), (size_t)c->rows, state, why, why_size);
 }
 
-static void gemv_f32(const atax_work *w) {
-    blas.sgemv(CblasRowMajor, CblasNoTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->x, 1, 0,
-               w->between, 1);
-    blas.sgemv(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->between, 1,
-               0, w->y, 1);
+static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
+    return open_work(c, transpose_element(c, why, why_size), 0, state, why, why_size);
 }
 
-static void gemv_f64(const atax_work *w) {
-    blas.dgemv(CblasRowMajor, CblasNoTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->x, 1, 0,
-               w->between, 1);
-    blas.dgemv(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->between, 1,
-               0, w->y, 1);
-}
+/* Both products, by the gemv of the element type. */
+#define GEMV_TWICE(gemv, w)                                                                        \
+    (gemv(CblasRowMajor, CblasNoTrans, (w)->rows, (w)->cols, 1, (w)->a, (w)->cols, (w)->x, 1, 0,   \
+          (w)->between, 1),                                                                        \
+     gemv(CblasRowMajor, CblasTrans, (w)->rows, (w)->cols, 1, (w)->a, (w)->cols, (w)->between, 1,  \
+          0, (w)->out, 1))
 
 static int run_atax(void *state, char *why, size_t why_size) {
-    const atax_work *w = state;
+    const blas_work *w = state;
 
     (void)why;
     (void)why_size;
-    use_threads(w->c.threads);
-    if (w->c.is_f64)
-        gemv_f64(w);
+    use_threads(w->threads);
+    if (w->is_f64)
+        GEMV_TWICE(blas.dgemv, w);
     else
-        gemv_f32(w);
-    return 0;
-}
-
-typedef struct transpose_work {
-    blas_case c;
-    const void *a;
-    void *b;
-} transpose_work;
-
-static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    size_t element = transpose_element(c, why, why_size);
-    blas_case own;
-    transpose_work *w;
-
-    *state = NULL;
-    if (element == 0 || take_case(c, element, &own, why, why_size) != 0)
-        return 1;
-    w = calloc(1, sizeof *w);
-    if (!w)
-        return peer_refuse(why, why_size, "out of memory");
-    *w = (transpose_work){.c = own, .a = c->inputs[0], .b = c->output};
-    *state = w;
+        GEMV_TWICE(blas.sgemv, w);
     return 0;
 }
 
 static int run_transpose(void *state, char *why, size_t why_size) {
-    const transpose_work *w = state;
+    const blas_work *w = state;
 
     (void)why;
     (void)why_size;
-    use_threads(w->c.threads);
-    if (w->c.is_f64)
-        blas.domatcopy(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->b,
-                       w->c.rows);
+    use_threads(w->threads);
+    if (w->is_f64)
+        blas.domatcopy(CblasRowMajor, CblasTrans, w->rows, w->cols, 1, w->a, w->cols, w->out,
+                       w->rows);
     else
-        blas.somatcopy(CblasRowMajor, CblasTrans, w->c.rows, w->c.cols, 1, w->a, w->c.cols, w->b,
-                       w->c.rows);
+        blas.somatcopy(CblasRowMajor, CblasTrans, w->rows, w->cols, 1, w->a, w->cols, w->out,
+                       w->rows);
     return 0;
 }
 
@@ -220,7 +189,7 @@ static const iron_peer rows[] = {
      .passes = 2,
      .open = open_atax,
      .run = run_atax,
-     .close = close_atax},
+     .close = close_work},
     {.struct_size = sizeof rows[0],
      .name = "transpose.cpu.openblas",
      .idea = "omatcopy of OpenBLAS, on one thread",
@@ -228,7 +197,7 @@ static const iron_peer rows[] = {
      .passes = 1,
      .open = open_transpose,
      .run = run_transpose,
-     .close = free},
+     .close = close_work},
 };
 
 /* NULL if the library is no longer there. */

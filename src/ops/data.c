@@ -6,7 +6,9 @@
 
 #include "core/memory.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 /* Elements of one task. */
 #define PIECE ((size_t)65536)
@@ -18,13 +20,11 @@ iron_status iron__data_take(iron__op_array *array, const char *name, size_t byte
     return array->data ? IRON_OK : IRON_E_NOMEM;
 }
 
-iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool,
-                            iron_status (*fill)(iron__op_problem *problem, iron_error *err),
-                            iron_error *err) {
+iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
     iron_status status;
 
     *out = (iron__op_problem){.c = out->c, .pool = pool};
-    status = fill(out, err);
+    status = out->c.op->fill(out, err);
     if (status != IRON_OK)
         out->c.op->unmake(out);
     return status;
@@ -65,6 +65,16 @@ void iron__data_run(const iron__cpu_work *work, iron__data_piece piece, void *co
         piece(context, 0, count);
     else
         iron__data_pieces(work->pool, count, piece, context);
+}
+
+static void run_piece_of(void *context, size_t begin, size_t end) {
+    const iron__cpu_work *work = context;
+
+    work->row->cpu_piece(work, begin, end);
+}
+
+void iron__line_run(const iron__cpu_work *work) {
+    iron__data_run(work, run_piece_of, (void *)(uintptr_t)work);
 }
 
 typedef struct filling {
@@ -138,17 +148,47 @@ size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differ
 }
 
 typedef struct words {
-    const uint32_t *output, *reference;
+    const iron__op_problem *problem;
+    const uint32_t *output;
 } words;
+
+static uint32_t expected_word(const iron__op_problem *p, size_t index) {
+    const iron__op *op = p->c.op;
+
+    return op->expected ? op->expected(p, index) : ((const uint32_t *)p->reference.data)[index];
+}
 
 static bool word_differs(const void *context, size_t index) {
     const words *w = context;
 
-    return w->output[index] != w->reference[index];
+    return w->output[index] != expected_word(w->problem, index);
 }
 
 size_t iron__data_first_word(const iron__op_problem *problem, const void *output, size_t count) {
-    words w = {output, problem->reference.data};
+    words w = {problem, output};
 
     return iron__data_first(problem->pool, count, word_differs, &w);
+}
+
+bool iron__line_check(const iron__op_problem *problem, const void *output, char *text,
+                      size_t size) {
+    const char *name = problem->c.op->output;
+    size_t count = (size_t)problem->c.rows;
+    size_t first = iron__data_first_word(problem, output, count);
+    union {
+        uint32_t word;
+        float value;
+    } is, should_be;
+
+    if (first == count)
+        return true;
+    is.word = ((const uint32_t *)output)[first];
+    should_be.word = expected_word(problem, first);
+    if (problem->c.element == IRON_F32)
+        snprintf(text, size, "%s[%zu] is %.9g, should be %.9g", name, first, (double)is.value,
+                 (double)should_be.value);
+    else
+        snprintf(text, size, "%s[%zu] is %" PRIu32 ", should be %" PRIu32, name, first, is.word,
+                 should_be.word);
+    return false;
 }

@@ -16,11 +16,9 @@
 /* Allocates a zeroed array. */
 iron_status iron__data_take(iron__op_array *array, const char *name, size_t bytes, iron_error *err);
 
-/* For ops' `make`: clears *out except for its case, sets the pool, calls fill, and releases
- * everything with the op's `unmake` if that fails. */
-iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool,
-                            iron_status (*fill)(iron__op_problem *problem, iron_error *err),
-                            iron_error *err);
+/* An op's `make`: clears *out except for its case, sets the pool, calls the op's `fill`, and
+ * releases everything with the op's `unmake` if that fails. */
+iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err);
 /* An op's `unmake`: releases inputs (input_count of them, also those whose data is NULL), reference
  * and own, and clears all but the case. */
 void iron__data_unmake(iron__op_problem *problem);
@@ -59,15 +57,33 @@ void iron__data_fill_words(const iron__op_array *array, const iron__case *c, uin
 typedef void (*iron__data_piece)(void *context, size_t begin, size_t end);
 void iron__data_pieces(iron__thread_pool *pool, size_t count, iron__data_piece piece,
                        void *context);
-/* The same for all rows of a CPU contender: on one thread if its row is single-threaded. */
+/* The same for all elements of a CPU contender: on one thread if its row is single-threaded. */
 void iron__data_run(const iron__cpu_work *work, iron__data_piece piece, void *context);
+/* A contender's `cpu_run`: its cpu_piece for all elements, likewise. */
+void iron__line_run(const iron__cpu_work *work);
 
 /* The first index below count for which differs(context, index) is true, or count. Runs on all
  * threads, so differs must only read. */
 typedef bool (*iron__data_differs)(const void *context, size_t index);
 size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differs differs,
                         const void *context);
-/* The first 32-bit word at which the output differs from the problem's reference, or count. */
+/* The first 32-bit word at which the output differs from what is expected, or count: see
+ * iron__op.expected. */
 size_t iron__data_first_word(const iron__op_problem *problem, const void *output, size_t count);
+/* An op's `check` for c.rows words of output, integers or floats as the element type says. It
+ * compares bits: -0 is not 0, and NaN is never right. */
+bool iron__line_check(const iron__op_problem *problem, const void *output, char *text, size_t size);
+
+static inline uint32_t iron__data_word_of(float value) {
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* What ops over a line share that race kernels. */
+#define IRON_LINE_OP                                                                               \
+    .is_line = true, .is_resident = true, .accept = iron__line_accept_case,                        \
+    .make = iron__data_make, .unmake = iron__data_unmake
 
 #endif

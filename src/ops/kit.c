@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fills a new work up to what the spec asks for. */
+/* Fills a new work up to what its launcher asks for. */
 static iron_status set_up_work(iron__gpu_work *work, iron_error *err) {
-    const iron__kit_spec *s = work->spec;
+    const iron__gpu_launcher *s = work->spec;
 
+    IRON_TRY(iron__needs_threads(work->device, s->threads, err));
+    IRON_TRY(iron__needs_local(work->device, s->local_bytes + s->own_local_bytes, err));
     if (s->suits)
         IRON_TRY(s->suits(work->device, &work->c, err));
     IRON_TRY(iron__gpu_program_load(work->device, s->image, &work->program, err));
@@ -40,16 +42,16 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     iron__gpu_work *work;
     iron_status status;
 
-    (void)parts;
     *out = NULL;
     work = iron__allocate(iron__allocator_default(), 1, sizeof *work, "a contender", err);
     if (!work)
         return IRON_E_NOMEM;
     work->device = device;
     work->row = *row;
-    work->spec = row->own;
+    work->spec = row->gpu;
     work->problem = problem;
     work->c = problem->c;
+    work->parts = parts ? parts : 1;
     status = set_up_work(work, err);
     if (status == IRON_OK)
         *out = work;
@@ -58,16 +60,17 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     return status;
 }
 
-static void recording_clear(iron__recording *recording, iron__gpu_device *device) {
-    iron__gpu_graph_destroy(device, recording->graph);
-    recording->graph = NULL;
+static void recording_clear(iron__gpu_work *work) {
+    iron__gpu_graph_destroy(work->device, work->recording.graph);
+    work->recording.graph = NULL;
 }
 
 void iron__kit_destroy(iron__gpu_work *work) {
     if (work->spec->tear_down)
         work->spec->tear_down(work);
-    recording_clear(&work->recording, work->device);
+    recording_clear(work);
     iron__gpu_texture_destroy(work->device, work->texture);
+    iron__gpu_event_destroy(work->device, work->event);
     for (size_t k = 0; k < IRON_KIT_BUFFERS; k++)
         iron__gpu_buffer_destroy(work->buffers[k]);
     if (work->program)
@@ -76,7 +79,7 @@ void iron__kit_destroy(iron__gpu_work *work) {
 }
 
 uint64_t iron__kit_device_bytes(const iron__contender *row, const iron__case *c) {
-    const iron__kit_spec *s = row->own;
+    const iron__gpu_launcher *s = row->gpu;
     uint64_t bytes = 0;
 
     for (size_t k = 0; s->buffer_bytes && k < IRON_KIT_BUFFERS; k++)
@@ -92,6 +95,26 @@ iron_status iron__kit_spoil(iron__gpu_work *work, iron__gpu_queue *queue, iron_e
     return IRON_OK;
 }
 
+iron_status iron__kit_run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
+                          iron_error *err) {
+    const iron__gpu_launcher *s = work->spec;
+    size_t inputs = work->problem->input_count;
+    iron__gpu_arg args[IRON_OP_INPUTS + 2];
+    const iron__gpu_launch l = {
+        .kernel = work->kernels[0],
+        .groups = {(uint32_t)iron__kit_pieces(work->c.rows, s->block) * (s->sharing + !s->sharing)},
+        .threads = {s->threads},
+        .args = args,
+        .arg_count = inputs + 2,
+        .local_bytes = s->local_bytes};
+
+    for (size_t k = 0; k < inputs; k++)
+        args[k] = IRON_GPU_BUFFER(data->inputs[k]);
+    args[inputs] = IRON_GPU_BUFFER(data->output);
+    args[inputs + 1] = IRON_GPU_VALUE(work->c.rows);
+    return iron__gpu_run(queue, &l, err);
+}
+
 uint32_t iron__kit_groups(const iron__gpu_work *work, uint64_t pieces, uint32_t per_unit) {
     uint64_t most = (uint64_t)per_unit * work->device->info.units;
 
@@ -100,35 +123,34 @@ uint32_t iron__kit_groups(const iron__gpu_work *work, uint64_t pieces, uint32_t 
     return most > 0 ? (uint32_t)most : 1;
 }
 
-static iron_status record(iron__recording *recording, iron__gpu_device *device,
-                          iron__recorded_run run, iron__gpu_work *work, const iron__gpu_data *data,
+static iron_status record(iron__gpu_work *work, iron__recorded_run run, const iron__gpu_data *data,
                           iron__gpu_queue *queue, iron_error *err) {
     iron_status status, ended;
 
-    recording_clear(recording, device);
+    recording_clear(work);
     IRON_TRY(iron__gpu_graph_begin(queue, err));
     status = run(work, data, queue, err);
     /* The queue must leave recording mode even if run failed. */
-    ended = iron__gpu_graph_end(queue, &recording->graph, status == IRON_OK ? err : NULL);
+    ended = iron__gpu_graph_end(queue, &work->recording.graph, status == IRON_OK ? err : NULL);
     if (status == IRON_OK)
         status = ended;
     if (status != IRON_OK)
-        recording_clear(recording, device);
+        recording_clear(work);
     return status;
 }
 
-iron_status iron__recording_run(iron__recording *recording, iron__gpu_device *device,
-                                iron__recorded_run run, iron__gpu_work *work,
+iron_status iron__recording_run(iron__gpu_work *work, iron__recorded_run run,
                                 const iron__gpu_data *data, iron__gpu_queue *queue,
                                 iron_error *err) {
+    iron__recording *r = &work->recording;
     const uintptr_t buffers[3] = {data->inputs[0]->native, data->inputs[1]->native,
                                   data->output->native};
 
-    if (!recording->graph || memcmp(recording->buffers, buffers, sizeof buffers) != 0) {
-        IRON_TRY(record(recording, device, run, work, data, queue, err));
-        memcpy(recording->buffers, buffers, sizeof buffers);
+    if (!r->graph || memcmp(r->buffers, buffers, sizeof buffers) != 0) {
+        IRON_TRY(record(work, run, data, queue, err));
+        memcpy(r->buffers, buffers, sizeof buffers);
     }
-    return iron__gpu_graph_replay(recording->graph, queue, err);
+    return iron__gpu_graph_replay(r->graph, queue, err);
 }
 
 iron_status iron__recording_suits(const iron__gpu_device *device, iron_error *err) {

@@ -110,6 +110,9 @@ typedef struct iron__cpu_work {
 /* A contender's state on a device; kit.h defines it. */
 typedef struct iron__gpu_work iron__gpu_work;
 
+#define IRON_KIT_KERNELS 6u
+#define IRON_KIT_BUFFERS 4u
+
 /* Inputs and output of a GPU contender: buffers in any memory that kernels can access, of the same
  * sizes as the problem's arrays. */
 typedef struct iron__gpu_data {
@@ -158,10 +161,30 @@ typedef struct iron__gpu_launcher {
     iron_status (*reset)(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err);
     iron_status (*fetch)(iron__gpu_work *work, iron__gpu_queue *queue, void *output,
                          iron_error *err);
+
+    /* The rest describes launchers of the common form: see kit.h. */
+    const iron__gpu_image *image;
+    const char *kernels[IRON_KIT_KERNELS]; /* NULL after the last */
+    bool is_typed;                         /* kernel names end with the element type: name_f32 */
+    uint32_t threads;                      /* per group; 0: run knows */
+    uint32_t block;                        /* elements that a group processes */
+    uint32_t sharing;                      /* groups that process a block together; 0: one */
+    uint32_t local_bytes;                  /* of local memory that a launch requests */
+    uint32_t own_local_bytes;              /* of local memory that a kernel declares itself */
+    /* (optional) IRON_E_UNSUPPORTED with the reason if the contender cannot run the case. */
+    iron_status (*suits)(const iron__gpu_device *device, const iron__case *c, iron_error *err);
+    /* (optional) Bytes of the work's buffer number `index`; 0: not allocated. */
+    uint64_t (*buffer_bytes)(const iron__case *c, size_t index);
+    uint32_t scratch; /* IRON_BIT(index) of buffers whose content is not needed between runs */
+    /* (optional) The last step of create, and the first of destroy, also after a failed set_up. */
+    iron_status (*set_up)(iron__gpu_work *work, iron_error *err);
+    void (*tear_down)(iron__gpu_work *work);
+    const void *own; /* for the op */
 } iron__gpu_launcher;
 
 enum { IRON_ON_CPU = 1, IRON_ON_CUDA = 2, IRON_ON_OPENCL = 4, IRON_ON_GPU = 6 };
 
+/* Tables of rows give the first four members by position. */
 struct iron__contender {
     const char *name;  /* "single-pass": the third part of atax.cuda.single-pass */
     const char *idea;  /* short description of what it does */
@@ -178,6 +201,8 @@ struct iron__contender {
     void (*unpack)(const iron__op_problem *problem, const void *own_order, void *output);
     /* CPU */
     void (*cpu_run)(const iron__cpu_work *work);
+    /* For iron__line_run: elements begin ... end-1. */
+    void (*cpu_piece)(const iron__cpu_work *work, size_t begin, size_t end);
     void (*cpu_prepare)(const iron__cpu_work *work); /* (optional) once, into scratch */
     size_t (*cpu_scratch_bytes)(const iron__op_problem *problem, uint32_t threads); /* (optional) */
     bool is_single; /* uses one thread of the pool */
@@ -239,9 +264,15 @@ struct iron__op {
     /* Fills *out, whose c is set; on failure nothing leaks. The pool must outlive *out. */
     iron_status (*make)(iron__op_problem *out, iron__thread_pool *pool, iron_error *err);
     void (*unmake)(iron__op_problem *problem); /* also after a failed make */
+    /* For iron__data_make: arrays and reference of a problem whose case and pool are set. */
+    iron_status (*fill)(iron__op_problem *problem, iron_error *err);
     /* Is the answer right? If not, text describes the first difference: which element, its value,
      * the expected value. */
     bool (*check)(const iron__op_problem *problem, const void *output, char *text, size_t size);
+    /* For iron__line_check: the name of the output, and (optional; default: the reference's) the
+     * bits of its element `index`. */
+    const char *output;
+    uint32_t (*expected)(const iron__op_problem *problem, size_t index);
     /* Fills *out with row number `index`; false past the last. Strings and functions are static. */
     bool (*contender_at)(size_t index, iron__contender *out);
 };
@@ -257,6 +288,23 @@ static inline bool iron__row_at(const iron__contender *rows, size_t count, size_
     *out = rows[*index];
     return true;
 }
+
+#define IRON_COUNT_OF(type, ...) (sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
+
+/* Members of an axis and of an op: lists and their lengths. */
+#define IRON_WORDS(...)                                                                            \
+    .words = (const char *const[]){__VA_ARGS__}, .count = IRON_COUNT_OF(char *const, __VA_ARGS__)
+#define IRON_NUMBERS(...)                                                                          \
+    .numbers = (const double[]){__VA_ARGS__}, .count = IRON_COUNT_OF(double, __VA_ARGS__)
+#define IRON_AXES(...)                                                                             \
+    .axes = (const iron__axis[]){__VA_ARGS__}, .axis_count = IRON_COUNT_OF(iron__axis, __VA_ARGS__)
+#define IRON_SIZES(...)                                                                            \
+    .sizes = (const iron__size[]){__VA_ARGS__}, .size_count = IRON_COUNT_OF(iron__size, __VA_ARGS__)
+/* Sizes of a one-dimensional op, as powers of two. */
+#define IRON_LINE_SIZES(small, standard, large)                                                    \
+    IRON_SIZES({"size", "SMALL", UINT64_C(1) << (small), 1, NULL},                                 \
+               {"size", "STANDARD", UINT64_C(1) << (standard), 1, NULL},                           \
+               {"size", "LARGE", UINT64_C(1) << (large), 1, NULL})
 
 #define IRON_OP(name) extern const iron__op iron__op_##name;
 #include "ops/ops.def"

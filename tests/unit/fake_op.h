@@ -196,9 +196,13 @@ static iron_status fake_derive_gpu(iron__gpu_work *work, const iron__gpu_data *d
     return iron__gpu_run(queue, &launch, err);
 }
 
-static const iron__kit_spec fake_recipe = {.image = &fake_image,
-                                           .kernels = {"echo_mark", "echo_not", "echo_ready"}};
-static const iron__gpu_launcher fake_way = {IRON_KIT_LAUNCHER, .run = fake_run_gpu,
+static const iron__gpu_launcher fake_way = {.create = iron__kit_create,
+                                            .destroy = iron__kit_destroy,
+                                            .device_bytes = iron__kit_device_bytes,
+                                            .spoil = iron__kit_spoil,
+                                            .image = &fake_image,
+                                            .kernels = {"echo_mark", "echo_not", "echo_ready"},
+                                            .run = fake_run_gpu,
                                             .derive = fake_derive_gpu};
 
 static bool echo_contender_at(size_t index, iron__contender *out) {
@@ -216,16 +220,11 @@ static bool echo_contender_at(size_t index, iron__contender *out) {
          .cpu_run = fake_run,
          .suits = suits_zipf,
          .seconds = takes_a_second},
-        {.name = "naive",
-         .idea = "a thread each",
-         .backends = IRON_ON_GPU,
-         .gpu = &fake_way,
-         .own = &fake_recipe},
+        {.name = "naive", .idea = "a thread each", .backends = IRON_ON_GPU, .gpu = &fake_way},
         {.name = "packed",
          .idea = "the last thread first",
          .backends = IRON_ON_GPU,
          .gpu = &fake_way,
-         .own = &fake_recipe,
          .unpack = fake_reverse},
     };
 
@@ -243,11 +242,7 @@ static bool grain_contender_at(size_t index, iron__contender *out) {
          .backends = IRON_ON_CPU,
          .cpu_run = fake_run_backwards,
          .unpack = fake_reverse_badly},
-        {.name = "naive",
-         .idea = "a thread each",
-         .backends = IRON_ON_GPU,
-         .gpu = &fake_way,
-         .own = &fake_recipe},
+        {.name = "naive", .idea = "a thread each", .backends = IRON_ON_GPU, .gpu = &fake_way},
     };
 
     if (index >= COUNT(rows))

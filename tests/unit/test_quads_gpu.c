@@ -55,13 +55,19 @@ static int tear_down(void **state) {
     return gpu_tear_down(state);
 }
 
-static quads_gpu *quads_of(bool has_stats, uint32_t last) {
-    quads_config config = {program, iron__allocator_default(), last, has_stats};
-    quads_gpu *q = NULL;
+/* An object that has the parts of the seal only. */
+static iron__tokens_gpu *quads_of(bool has_stats, uint32_t last) {
+    iron__tokens_gpu *t = calloc(1, sizeof *t);
     iron_error err;
 
-    assert_ok(quads_create(device, &config, &q, &err), &err);
-    return q;
+    assert_non_null(t);
+    t->config.allocator = iron__allocator_default();
+    t->config.program = t->program = program;
+    t->config.last = last;
+    t->config.outputs = IRON_TOKENS_SEAL | (has_stats ? (uint32_t)IRON_TOKENS_STATS : 0);
+    t->device = device;
+    assert_ok(quads_build(t, &err), &err);
+    return t;
 }
 
 /* The state of a stream at a position, to continue from. Its words are arbitrary. */
@@ -103,7 +109,7 @@ static void assert_totals(const iron__quads_total *a, const iron__quads_total *b
 }
 
 typedef struct stream {
-    quads_gpu *quads;
+    iron__tokens_gpu *quads;
     iron__quads_total want;
     uint64_t position;
     uint32_t last;
@@ -114,7 +120,7 @@ static stream stream_at(uint64_t position, bool has_stats, uint32_t last) {
     stream s = {quads_of(has_stats, last), total_at(position), position, last, has_stats};
     iron_error err;
 
-    assert_ok(quads_begin(s.quads, queue, &s.want, &err), &err);
+    assert_ok(iron__tokens_gpu_seal_begin(s.quads, queue, &s.want, &err), &err);
     return s;
 }
 
@@ -130,13 +136,14 @@ static void check(const stream *s) {
     iron__quads_total got;
     iron_error err;
 
-    assert_ok(quads_fetch(s->quads, queue, s->position, &got, &err), &err);
+    s->quads->progress.closed_tokens = s->position;
+    assert_ok(iron__tokens_gpu_seal_fetch(s->quads, queue, &got, &err), &err);
     assert_totals(&got, &s->want, s->has_stats);
 }
 
 static void end(stream *s) {
     check(s);
-    quads_destroy(s->quads);
+    iron__tokens_gpu_destroy(s->quads);
 }
 
 /* Every remainder of position, begin and count, alone and one after the other. */

@@ -261,7 +261,8 @@ static void rows_are_complete(void **state) {
     (void)state;
     for (; iron__op_transpose.contender_at(k, &row); k++) {
         assert_true(row.idea && row.idea[0]);
-        assert_true(row.backends == IRON_ON_CPU ? row.cpu_run && !row.gpu : row.gpu && row.own);
+        assert_true(row.backends == IRON_ON_CPU ? row.cpu_run && !row.gpu
+                                                : row.gpu && row.gpu->own);
         assert_true(row.beats ? has_row(row.beats, row.backends, k)
                               : strcmp(row.name, "naive") == 0);
     }

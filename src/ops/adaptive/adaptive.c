@@ -83,6 +83,17 @@ static bool has_any(const float *values, size_t count) {
     return has_any;
 }
 
+/* The function of each value; blocks of zeros are skipped. */
+static void apply_where_nonzero(const float *in, float *out, size_t count) {
+    memcpy(out, in, count * sizeof(float));
+    for (size_t k = 0; k < count; k += BLOCK) {
+        size_t left = count - k < BLOCK ? count - k : BLOCK;
+
+        if (has_any(out + k, left))
+            apply(out + k, left);
+    }
+}
+
 #define STREAM   1u
 #define SCALE    0.125f
 #define ALL_BITS 4294967296.0 /* 2^32 */
@@ -106,13 +117,7 @@ static void fill_piece(void *context, size_t begin, size_t end) {
 static void compute_piece(void *context, size_t begin, size_t end) {
     const filling *f = context;
 
-    memcpy(f->reference + begin, f->in + begin, (end - begin) * sizeof(float));
-    for (size_t k = begin; k < end; k += BLOCK) {
-        size_t count = end - k < BLOCK ? end - k : BLOCK;
-
-        if (has_any(f->reference + k, count))
-            apply(f->reference + k, count);
-    }
+    apply_where_nonzero(f->in + begin, f->reference + begin, end - begin);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
@@ -131,27 +136,10 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
-/* Compares bits: -0 is not 0, and NaN is never right. */
-static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
-    const float *is = output, *should_be = problem->reference.data;
-    size_t count = (size_t)problem->c.rows;
-    size_t first = iron__data_first_word(problem, output, count);
-
-    if (first < count)
-        snprintf(text, size, "out[%zu] is %.9g, should be %.9g", first, (double)is[first],
-                 (double)should_be[first]);
-    return first == count;
-}
-
 /* Elements that are packed together: they stay in the L1 cache. */
 #define PACK 1024u
 
-static void compute_all(void *context, size_t begin, size_t end) {
-    const iron__cpu_work *w = context;
+static void compute_all(const iron__cpu_work *w, size_t begin, size_t end) {
     const float *in = w->problem->inputs[0].data;
     float *out = w->output;
 
@@ -159,18 +147,11 @@ static void compute_all(void *context, size_t begin, size_t end) {
     apply(out + begin, end - begin);
 }
 
-static void compute_blocks(void *context, size_t begin, size_t end) {
-    const iron__cpu_work *w = context;
+static void compute_blocks(const iron__cpu_work *w, size_t begin, size_t end) {
     const float *in = w->problem->inputs[0].data;
     float *out = w->output;
 
-    memcpy(out + begin, in + begin, (end - begin) * sizeof(float));
-    for (size_t k = begin; k < end; k += BLOCK) {
-        size_t count = end - k < BLOCK ? end - k : BLOCK;
-
-        if (has_any(out + k, count))
-            apply(out + k, count);
-    }
+    apply_where_nonzero(in + begin, out + begin, end - begin);
 }
 
 /* Packs without a branch per element: each element is stored behind those found so far, and is
@@ -189,25 +170,12 @@ static void pack(const float *in, float *out, size_t count) {
         out[k] = in[k] != 0 ? values[found++] : 0;
 }
 
-static void compute_packs(void *context, size_t begin, size_t end) {
-    const iron__cpu_work *w = context;
+static void compute_packs(const iron__cpu_work *w, size_t begin, size_t end) {
     const float *in = w->problem->inputs[0].data;
     float *out = w->output;
 
     for (size_t k = begin; k < end; k += PACK)
         pack(in + k, out + k, end - k < PACK ? end - k : PACK);
-}
-
-static void run_dense(const iron__cpu_work *w) {
-    iron__data_run(w, compute_all, (void *)(uintptr_t)w);
-}
-
-static void run_branch(const iron__cpu_work *w) {
-    iron__data_run(w, compute_blocks, (void *)(uintptr_t)w);
-}
-
-static void run_compact(const iron__cpu_work *w) {
-    iron__data_run(w, compute_packs, (void *)(uintptr_t)w);
 }
 
 /* Approximate rate of one thread, to tell seconds from minutes. */
@@ -218,39 +186,10 @@ static double seconds(const iron__contender *row, const iron__case *c, const iro
     double all = OPERATIONS * (double)c->rows / OPERATIONS_PER_SECOND;
 
     (void)device;
-    if (row->cpu_run == run_compact)
+    if (row->cpu_piece == compute_packs)
         all *= density_of(c);
     return row->is_single ? all : all / threads;
 }
-
-static const iron__contender cpu_rows[] = {
-    {.name = "dense-always",
-     .idea = "computes f of every element, including zeros",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_dense,
-     .is_single = true,
-     .seconds = seconds},
-    {.name = "branch",
-     .idea = "skips blocks of sixteen elements that are all 0",
-     .beats = "dense-always",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_branch,
-     .is_single = true,
-     .seconds = seconds},
-    {.name = "compact",
-     .idea = "packs the nonzero elements, computes full blocks, writes the results back",
-     .beats = "branch",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_compact,
-     .is_single = true,
-     .seconds = seconds},
-    {.name = "threads",
-     .idea = "compact on all threads",
-     .beats = "compact",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_compact,
-     .seconds = seconds},
-};
 
 IRON_GPU_EMBEDDED(adaptive)
 
@@ -259,49 +198,15 @@ static const iron__gpu_image image = IRON_GPU_IMAGE(adaptive);
 /* Local memory of compact and auto: elements, their positions, and a small reserve. */
 #define LOCAL_BYTES (ADAPTIVE_CHUNK * 6u + ADAPTIVE_THREADS * 4u + 256u)
 
-/* Launches groups of `piece` elements each; density, if not NULL, is the kernel's last argument. */
-static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint64_t piece,
-                          const float *density, iron__gpu_queue *queue, iron_error *err) {
-    uint64_t count = work->c.rows;
-    iron__gpu_arg args[4] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
-                             IRON_GPU_VALUE(count)};
-    iron__gpu_launch l = {.kernel = work->kernels[0],
-                          .groups = {(uint32_t)iron__kit_pieces(count, piece)},
-                          .threads = {ADAPTIVE_THREADS},
-                          .args = args,
-                          .arg_count = 3};
-
-    if (density)
-        args[l.arg_count++] = IRON_GPU_VALUE(*density);
-    return iron__gpu_run(queue, &l, err);
-}
-
-static iron_status run_plain(iron__gpu_work *work, const iron__gpu_data *data,
-                             iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, ADAPTIVE_THREADS, NULL, queue, err);
-}
-
+/* density-switch has the density as its last argument. */
 static iron_status run_switch(iron__gpu_work *work, const iron__gpu_data *data,
                               iron__gpu_queue *queue, iron_error *err) {
     float density = (float)density_of(&work->c);
+    uint64_t groups = iron__kit_pieces(work->c.rows, ADAPTIVE_THREADS);
 
-    return launch(work, data, ADAPTIVE_THREADS, &density, queue, err);
-}
-
-static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
-                              iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, (uint64_t)ADAPTIVE_CHUNK, NULL, queue, err);
-}
-
-static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
-    (void)c;
-    return iron__needs_threads(device, ADAPTIVE_THREADS, err);
-}
-
-static iron_status suits_chunks(const iron__gpu_device *device, const iron__case *c,
-                                iron_error *err) {
-    IRON_TRY(suits(device, c, err));
-    return iron__needs_local(device, LOCAL_BYTES, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[0], groups, ADAPTIVE_THREADS,
+                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
+                           IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(density));
 }
 
 /* Approximate rate of an OpenCL device on a CPU, which vectorizes little. */
@@ -314,107 +219,37 @@ static double gpu_seconds(const iron__contender *row, const iron__case *c,
     return device->is_gpu ? 0 : OPERATIONS * (double)c->rows / OPENCL_CPU_OPERATIONS_PER_SECOND;
 }
 
-static const iron__kit_spec dense = {
-    .image = &image, .kernels = {"adaptive_dense"}, .suits = suits};
-static const iron__kit_spec branch = {
-    .image = &image, .kernels = {"adaptive_branch"}, .suits = suits};
-static const iron__kit_spec density_switch = {
-    .image = &image, .kernels = {"adaptive_switch"}, .suits = suits};
-static const iron__kit_spec compact = {
-    .image = &image, .kernels = {"adaptive_compact"}, .suits = suits_chunks};
-static const iron__kit_spec by_count = {
-    .image = &image, .kernels = {"adaptive_auto"}, .suits = suits_chunks};
+#define CPU(piece) IRON_ON_CPU, .seconds = seconds, .cpu_run = iron__line_run, .cpu_piece = (piece)
+#define GPU(kernel, per_group, ...)                                                                \
+    IRON_ON_GPU, .seconds = gpu_seconds,                                                           \
+                 .gpu = IRON_KIT(.kernels = {kernel}, .threads = ADAPTIVE_THREADS,                 \
+                                 .block = (per_group), __VA_ARGS__)
+#define ELEMENTS(kernel) GPU(kernel, ADAPTIVE_THREADS, .run = iron__kit_run)
+#define CHUNKS(kernel)                                                                             \
+    GPU(kernel, ADAPTIVE_CHUNK, .run = iron__kit_run, .own_local_bytes = LOCAL_BYTES)
 
-static const iron__gpu_launcher plain_launcher = {IRON_KIT_LAUNCHER, .run = run_plain};
-static const iron__gpu_launcher switch_launcher = {IRON_KIT_LAUNCHER, .run = run_switch};
-static const iron__gpu_launcher chunks_launcher = {IRON_KIT_LAUNCHER, .run = run_chunks};
-
-static const iron__contender gpu_rows[] = {
-    {.name = "dense-always",
-     .idea = "computes f of every element, including zeros",
-     .backends = IRON_ON_GPU,
-     .gpu = &plain_launcher,
-     .own = &dense,
-     .seconds = gpu_seconds},
-    {.name = "branch",
-     .idea = "one branch per element: a warp saves the work only if all its 32 elements are 0",
-     .beats = "dense-always",
-     .backends = IRON_ON_GPU,
-     .gpu = &plain_launcher,
-     .own = &branch,
-     .seconds = gpu_seconds},
-    {.name = "density-switch",
-     .idea = "as in the guide: knows the density, branches below one half, computes all above",
-     .beats = "branch",
-     .backends = IRON_ON_GPU,
-     .gpu = &switch_launcher,
-     .own = &density_switch,
-     .seconds = gpu_seconds},
-    {.name = "compact",
-     .idea = "a group packs its nonzero elements, so that warps are either full or idle",
-     .beats = "density-switch",
-     .backends = IRON_ON_GPU,
-     .gpu = &chunks_launcher,
-     .own = &compact,
-     .seconds = gpu_seconds},
-    {.name = "auto",
-     .idea = "each group counts its nonzero elements and then skips, packs, or computes all",
-     .beats = "compact",
-     .backends = IRON_ON_GPU,
-     .gpu = &chunks_launcher,
-     .own = &by_count,
-     .seconds = gpu_seconds},
+static const iron__contender contenders[] = {
+    {"dense-always", "computes f of every element, including zeros", NULL, CPU(compute_all),
+     .is_single = true},
+    {"branch", "skips blocks of sixteen elements that are all 0", "dense-always",
+     CPU(compute_blocks), .is_single = true},
+    {"compact", "packs the nonzero elements, computes full blocks, writes the results back",
+     "branch", CPU(compute_packs), .is_single = true},
+    {"threads", "compact on all threads", "compact", CPU(compute_packs)},
+    {"dense-always", "computes f of every element, including zeros", NULL,
+     ELEMENTS("adaptive_dense")},
+    {"branch", "one branch per element: a warp saves the work only if all its 32 elements are 0",
+     "dense-always", ELEMENTS("adaptive_branch")},
+    {"density-switch",
+     "as in the guide: knows the density, branches below one half, computes all above", "branch",
+     GPU("adaptive_switch", ADAPTIVE_THREADS, .run = run_switch)},
+    {"compact", "a group packs its nonzero elements, so that warps are either full or idle",
+     "density-switch", CHUNKS("adaptive_compact")},
+    {"auto", "each group counts its nonzero elements and then skips, packs, or computes all",
+     "compact", CHUNKS("adaptive_auto")},
 };
 
 #define ROWS_MAX (UINT64_C(1) << 36)
-
-static const char why[] =
-    "An expensive function with f(0) = 0 is applied to data that are mostly 0. One branch per "
-    "element "
-    "looks like the solution but does not help on a GPU: 32 threads run in lockstep, and as long "
-    "as "
-    "one of them has work, all of them wait for it. With one nonzero element in ten at random "
-    "places, "
-    "97 of 100 warps contain one. Switching between a branching and a dense kernel by density, as "
-    "the guide does, therefore gains almost nothing.\n"
-    "\n"
-    "It helps to move the work instead: a group packs its nonzero elements, its threads take them "
-    "from the front, and nearly all warps are full or idle. The results return to their places "
-    "through local memory, so each element is still read and written once, 16 bytes at a time. "
-    "Then "
-    "the time follows the density until memory becomes the limit. auto looks at what it has "
-    "loaded anyway: groups without work only write, full groups compute everything, all others "
-    "pack.";
-
-static const char traffic[] = "Useful: each element read once and written once, 8 bytes. All "
-                              "contenders move exactly that; they "
-                              "differ in how many of their threads compute something useful.";
-
-static const char unless[] =
-    "Packing does not pay if the function is cheap (a few dozen operations are hidden behind "
-    "memory "
-    "accesses anyway), if almost nothing is 0, or if the zeros come in runs of whole warps: then a "
-    "branch is enough.";
-
-static const char used[] =
-    "tokens_apply_settle in src/ops/tokens/apply.k checks each node's potential and adds its "
-    "batches "
-    "as one integer where that is exact, one by one where it is not; the host uses "
-    "tokens_champion_few for batches too short for tokens_champion (src/ops/tokens/champion.k). No "
-    "kernel of the engine packs elements: every token counts.";
-
-static const double densities[] = {0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1};
-static const iron__axis axes[] = {{.name = "density",
-                                   .about = "the share of elements that are not 0",
-                                   .numbers = densities,
-                                   .count = IRON_KIT_COUNT(densities),
-                                   .telling = 2,
-                                   .least = 0,
-                                   .most = 1}};
-
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}};
 
 static uint64_t useful_bytes(const iron__case *c) { return 2 * sizeof(float) * c->rows; }
 
@@ -425,43 +260,63 @@ static double operations(const iron__case *c) {
 /* On a GPU several times any cache, but not more: the reference takes the host a while. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 26 : UINT64_C(1) << 22;
-
     (void)element;
-    *rows = iron__line_usual(least, ROWS_MAX, 2 * sizeof(float), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 26 : 22), ROWS_MAX, 2 * sizeof(float),
+                             cache_bytes);
     *cols = 1;
 }
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
-           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_adaptive = {
     .name = "adaptive",
     .contract =
         "out = f(in) for each element: f(0) = 0, otherwise v = sin(v) cos(v) a hundred times",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "An expensive function with f(0) = 0 is applied to data that are mostly 0. One branch per "
+        "element looks like the solution but does not help on a GPU: 32 threads run in lockstep, "
+        "and as long as one of them has work, all of them wait for it. With one nonzero element "
+        "in ten at random places, 97 of 100 warps contain one. Switching between a branching and "
+        "a dense kernel by density, as the guide does, therefore gains almost nothing.\n"
+        "\n"
+        "It helps to move the work instead: a group packs its nonzero elements, its threads take "
+        "them from the front, and nearly all warps are full or idle. The results return to their "
+        "places through local memory, so each element is still read and written once, 16 bytes at "
+        "a time. Then the time follows the density until memory becomes the limit. auto looks at "
+        "what it has loaded anyway: groups without work only write, full groups compute "
+        "everything, all others pack.",
+    .traffic =
+        "Useful: each element read once and written once, 8 bytes. All contenders move exactly "
+        "that; they differ in how many of their threads compute something useful.",
+    .unless =
+        "Packing does not pay if the function is cheap (a few dozen operations are hidden behind "
+        "memory accesses anyway), if almost nothing is 0, or if the zeros come in runs of whole "
+        "warps: then a branch is enough.",
+    .used =
+        "tokens_apply_settle in src/ops/tokens/apply.k checks each node's potential and adds its "
+        "batches as one integer where that is exact, one by one where it is not; the host uses "
+        "tokens_champion_few for batches too short for tokens_champion "
+        "(src/ops/tokens/champion.k). No kernel of the engine packs elements: every token counts.",
     .elements = IRON_BIT(IRON_F32),
     .usual = IRON_F32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "density",
+               .about = "the share of elements that are not 0",
+               IRON_NUMBERS(0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1),
+               .telling = 2,
+               .least = 0,
+               .most = 1}),
     .baselines = {"dense-always", "dense-always"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(16, 24, 28),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .rows_max = ROWS_MAX,
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
-    .check = check,
+    .fill = fill,
+    .check = iron__line_check,
+    .output = "out",
     .contender_at = contender_at,
 };

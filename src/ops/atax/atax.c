@@ -320,54 +320,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
-static const char why[] =
-    "y needs A twice: once for t = A x, and again for A^T t, which cannot begin before t is "
-    "known. Each element of A takes part in four operations, and a processor performs hundreds in "
-    "the time in which memory delivers one element, so the reading of A and its order decide. In "
-    "the straightforward version A^T t walks down the columns of a matrix stored in rows and uses "
-    "one element of each cache line it fetches. With its loops exchanged it reads A in order; "
-    "then the only remaining cost is that it reads A twice.\n"
-    "\n"
-    "Once is enough: row i of A is needed for t[i], and right after that, while it is still in a "
-    "cache or in registers, for its contribution to y. A library call for each of two "
-    "matrix-vector products cannot do that. Useful bytes are those of one read, so a contender "
-    "that reads A twice cannot exceed half of the ceiling. A transposed copy of A makes both "
-    "products run along rows; making it costs as much as a few of the runs it speeds up, so "
-    "`prepare` is timed and shown next to them.";
-
-static const char traffic[] =
-    "Contenders that compute one product after the other read A twice, the single-pass ones once; "
-    "x, t and y have the length of a row or column and stay in caches.";
-static const char unless[] =
-    "While A fits the last-level cache, the second read costs little, and two library calls are "
-    "as good. If a row is longer than the registers of a group, the single pass reads it twice "
-    "after all, the second time from the cache.";
-static const char used[] =
-    "The engine is a single pass too: tokens_champion (src/ops/tokens/champion.k) reads every "
-    "token once for all nodes; the first modes read it once per node.";
-
-static const iron__size sizes[] = {
-    {"talk", "MINI", 32, 32, NULL},
-    {"talk", "SMALL", 500, 500, NULL},
-    {"talk", "STANDARD", 4000, 4000, NULL},
-    {"talk", "LARGE", 8000, 8000, NULL},
-    {"talk", "EXTRALARGE", 20000, 20000, NULL},
-    {"acc", "MINI", 1024, 1024, "f32"},
-    {"acc", "SMALL", 2048, 2048, "f32"},
-    {"acc", "STANDARD", 4096, 4096, "f32"},
-    {"acc", "LARGE", 8192, 8192, "f32"},
-    {"acc", "EXTRALARGE", 16384, 16384, "f32"},
-    {"polybench", "MINI", 38, 42, NULL},
-    {"polybench", "SMALL", 116, 124, NULL},
-    {"polybench", "MEDIUM", 390, 410, NULL},
-    {"polybench", "LARGE", 1900, 2100, NULL},
-    {"polybench", "EXTRALARGE", 1800, 2200, NULL},
-};
-
 static bool contender_at(size_t index, iron__contender *out) {
     return iron__row_at(iron__atax_cpu_rows, IRON_ATAX_CPU_ROWS, &index, out) ||
            iron__row_at(iron__atax_gpu_rows, IRON_ATAX_GPU_ROWS, &index, out);
@@ -391,21 +343,47 @@ static double operations(const iron__case *c) { return 4 * (double)c->rows * (do
 const iron__op iron__op_atax = {
     .name = "atax",
     .contract = "y = A^T (A x), A row-major",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why = "y needs A twice: once for t = A x, and again for A^T t, which cannot begin before t is "
+           "known. Each element of A takes part in four operations, and a processor performs "
+           "hundreds in the time in which memory delivers one element, so the reading of A and its "
+           "order decide. In the straightforward version A^T t walks down the columns of a matrix "
+           "stored in rows and uses one element of each cache line it fetches. With its loops "
+           "exchanged it reads A in order; then the only remaining cost is that it reads A twice.\n"
+           "\n"
+           "Once is enough: row i of A is needed for t[i], and right after that, while it is still "
+           "in a cache or in registers, for its contribution to y. A library call for each of two "
+           "matrix-vector products cannot do that. Useful bytes are those of one read, so a "
+           "contender that reads A twice cannot exceed half of the ceiling. A transposed copy of A "
+           "makes both products run along rows; making it costs as much as a few of the runs it "
+           "speeds up, so `prepare` is timed and shown next to them.",
+    .traffic =
+        "Contenders that compute one product after the other read A twice, the single-pass ones "
+        "once; x, t and y have the length of a row or column and stay in caches.",
+    .unless =
+        "While A fits the last-level cache, the second read costs little, and two library calls "
+        "are as good. If a row is longer than the registers of a group, the single pass reads it "
+        "twice after all, the second time from the cache.",
+    .used =
+        "The engine is a single pass too: tokens_champion (src/ops/tokens/champion.k) reads every "
+        "token once for all nodes; the first modes read it once per node.",
     .elements = IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64),
     .usual = IRON_F64,
     .bound = IRON_BOUND_READ,
     .baselines = {"naive", "naive"},
-    .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    IRON_SIZES({"talk", "MINI", 32, 32, NULL}, {"talk", "SMALL", 500, 500, NULL},
+               {"talk", "STANDARD", 4000, 4000, NULL}, {"talk", "LARGE", 8000, 8000, NULL},
+               {"talk", "EXTRALARGE", 20000, 20000, NULL}, {"acc", "MINI", 1024, 1024, "f32"},
+               {"acc", "SMALL", 2048, 2048, "f32"}, {"acc", "STANDARD", 4096, 4096, "f32"},
+               {"acc", "LARGE", 8192, 8192, "f32"}, {"acc", "EXTRALARGE", 16384, 16384, "f32"},
+               {"polybench", "MINI", 38, 42, NULL}, {"polybench", "SMALL", 116, 124, NULL},
+               {"polybench", "MEDIUM", 390, 410, NULL}, {"polybench", "LARGE", 1900, 2100, NULL},
+               {"polybench", "EXTRALARGE", 1800, 2200, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .accept = iron__matrix_accept,
-    .make = make,
+    .make = iron__data_make,
+    .fill = fill,
     .unmake = iron__data_unmake,
     .check = check,
     .contender_at = contender_at,

@@ -3,7 +3,6 @@
  * atax_gpu.c: the GPU rows of atax. The order of the rows: the talk's first kernels, what the talk
  * tried on them, two passes done well, and one pass.
  *
- * A spec says which kernels a contender has and how much of the matrix a group of each processes.
  * Partial answers are lines of `cols` elements; each part of the matrix fills the same number of
  * them, empty ones with zeros, so that finish knows how many there are.
  *
@@ -19,8 +18,8 @@
  * call, and `one-launch` does everything in one launch whose groups wait for each other (atax.cu).
  * In parts both are the single pass.
  *
- * The file holds, in order: specs, shapes of the single pass, creation and destruction, launches of
- * the two-pass rows, launches of the single-pass rows, and the rows.
+ * The file holds, in order: shapes of the single pass, what rows need of a device, launches of the
+ * two-pass rows, launches of the single-pass rows, and the rows.
  */
 #include "core/fail.h"
 #include "core/memory.h"
@@ -38,15 +37,20 @@
 /* State of the barrier across groups (atax.cu). */
 #define BARRIER_BYTES 256u
 
-typedef struct atax_spec {
-    const char *tmp, *y;         /* kernels, without _f32; y may be NULL */
-    uint32_t tmp_rows, y_cols;   /* per group */
-    uint32_t threads;            /* per group */
-    bool has_copy, has_partials; /* which memory it needs */
-    bool has_tmp, has_block;
-    bool is_together; /* one launch whose groups wait for each other */
-    bool is_replayed; /* its launches are recorded */
-} atax_spec;
+/* A launcher's own, of rows with two passes: per group, rows of tmp and columns of y. */
+typedef struct two_passes {
+    uint32_t tmp_rows, y_cols;
+} two_passes;
+
+/* buffers[] of a work. No row has both a copy and a block. */
+enum { TMP, PARTIALS, COPY, BLOCK = COPY, BARRIER };
+
+/* kernels[] of a work. The single pass has the place of TMP_KERNEL. */
+enum { TMP_KERNEL, Y_KERNEL, SUM_KERNEL, TRANSPOSE_KERNEL = SUM_KERNEL, TOGETHER_KERNEL };
+
+/* params[] of a work: the lines that a run fills, the lines that a part fills, and the parts that
+ * finish must add; of `constant`, the parts started since the last finish. */
+enum { RUN_PARTIALS, PART_PARTIALS, PARTS };
 
 /* How the single pass is launched for a case. */
 typedef struct pass_shape {
@@ -59,27 +63,11 @@ typedef struct pass_shape {
     bool is_by_element;  /* rows are not aligned to vectors: another version of the kernel */
 } pass_shape;
 
-typedef struct atax_work {
-    iron__gpu_device *device;
-    const atax_spec *spec;
-    iron__case c;
-    pass_shape shape;       /* of the single pass */
-    uint32_t run_partials;  /* lines that a run fills */
-    uint32_t part_partials; /* lines that a part fills */
-    uint32_t parts;         /* that finish must add; constant: started since the last finish */
-    iron__gpu_program *program;
-    iron__gpu_kernel *tmp_kernel, *y_kernel, *sum_kernel, *transpose_kernel, *together_kernel;
-    iron__gpu_buffer *tmp, *partials, *copy, *block, *barrier;
-    iron__recording recording;
-    iron__gpu_event *block_free; /* the kernels of the last part have read the block */
-} atax_work;
-
-/* All rows. */
-static atax_span whole_span(const atax_work *work) {
+static atax_span whole_span(const iron__gpu_work *work) {
     return (atax_span){.first = 0, .count = work->c.rows, .cols = work->c.cols};
 }
 
-static atax_span part_span(const atax_work *work, iron__gpu_part part) {
+static atax_span part_span(const iron__gpu_work *work, iron__gpu_part part) {
     return (atax_span){.first = part.first, .count = part.count, .cols = work->c.cols};
 }
 
@@ -88,45 +76,6 @@ _Static_assert(sizeof(atax_span) == 24, "kernels see the same layout");
 IRON_GPU_EMBEDDED(atax)
 
 static const iron__gpu_image image = IRON_GPU_IMAGE(atax);
-
-static const atax_spec naive = {.tmp = "atax_naive_tmp",
-                                .y = "atax_naive_y",
-                                .tmp_rows = ATAX_THREADS,
-                                .y_cols = ATAX_THREADS,
-                                .threads = ATAX_THREADS,
-                                .has_tmp = true};
-static const atax_spec constant = {.tmp = "atax_constant_tmp",
-                                   .y = "atax_naive_y",
-                                   .tmp_rows = ATAX_THREADS,
-                                   .y_cols = ATAX_THREADS,
-                                   .threads = ATAX_THREADS,
-                                   .has_tmp = true,
-                                   .has_block = true};
-static const atax_spec transposed = {.tmp = "atax_transposed_tmp",
-                                     .y = "atax_naive_y",
-                                     .tmp_rows = ATAX_THREADS,
-                                     .y_cols = ATAX_THREADS,
-                                     .threads = ATAX_THREADS,
-                                     .has_tmp = true,
-                                     .has_copy = true};
-static const atax_spec tiled = {.tmp = "atax_tiled_tmp",
-                                .y = "atax_tiled_y",
-                                .tmp_rows = ATAX_TILE,
-                                .y_cols = ATAX_TILE,
-                                .threads = ATAX_TILE_THREADS,
-                                .has_tmp = true};
-static const atax_spec coalesced = {.tmp = "atax_coalesced_tmp",
-                                    .y = "atax_coalesced_y",
-                                    .tmp_rows = ATAX_THREADS / 32,
-                                    .y_cols = ATAX_THREADS,
-                                    .threads = ATAX_THREADS,
-                                    .has_tmp = true,
-                                    .has_partials = true};
-static const atax_spec single = {.has_partials = true};
-static const atax_spec together = {.has_partials = true, .is_together = true};
-static const atax_spec replayed = {.has_partials = true, .is_replayed = true};
-
-#define FLOATS (IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64))
 
 #define VECTOR_BYTES 16u
 
@@ -188,262 +137,186 @@ static pass_shape shape_of(const iron__case *c) {
                         .is_by_element = false};
 }
 
-/* Finds a kernel for the element type: "atax_sum" is "atax_sum_f64". */
-static iron_status find(atax_work *work, const char *stem, bool is_by_element,
-                        iron__gpu_kernel **out, iron_error *err) {
+/* Finds a kernel of the single pass for the case's shape: "atax_single_slim_unaligned_f64". */
+static iron_status find_pass(iron__gpu_work *work, const char *kind, size_t kernel,
+                             iron_error *err) {
+    pass_shape shape = shape_of(&work->c);
     char name[64];
 
-    snprintf(name, sizeof name, "%s%s_%s", stem, is_by_element ? "_unaligned" : "",
-             iron__element_name(work->c.element));
-    return iron__gpu_kernel_find(work->device, work->program, name, out, err);
+    snprintf(name, sizeof name, "atax_%s_%s%s_%s", kind, shape.name,
+             shape.is_by_element ? "_unaligned" : "", iron__element_name(work->c.element));
+    return iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[kernel], err);
 }
 
-/* Finds a kernel for the case's shape. */
-static iron_status find_shape(atax_work *work, const char *kind, iron__gpu_kernel **out,
-                              iron_error *err) {
-    char stem[48];
-
-    snprintf(stem, sizeof stem, "atax_%s_%s", kind, work->shape.name);
-    return find(work, stem, work->shape.is_by_element, out, err);
-}
-
-static iron_status find_kernels(atax_work *work, iron_error *err) {
-    const atax_spec *spec = work->spec;
-
-    IRON_TRY(iron__gpu_program_load(work->device, &image, &work->program, err));
-    if (spec->tmp)
-        IRON_TRY(find(work, spec->tmp, false, &work->tmp_kernel, err));
-    else
-        IRON_TRY(find_shape(work, "single", &work->tmp_kernel, err));
-    if (spec->is_together)
-        IRON_TRY(find_shape(work, "together", &work->together_kernel, err));
-    if (spec->y)
-        IRON_TRY(find(work, spec->y, false, &work->y_kernel, err));
-    if (spec->has_copy)
-        IRON_TRY(find(work, "atax_transpose", false, &work->transpose_kernel, err));
-    return spec->has_partials ? find(work, "atax_sum", false, &work->sum_kernel, err) : IRON_OK;
-}
-
-static iron_status allocate_memory(atax_work *work, uint32_t parts, iron_error *err) {
-    const atax_spec *spec = work->spec;
-    size_t element_bytes = iron__element_bytes(work->c.element);
-    size_t line_bytes = (size_t)work->c.cols * element_bytes;
-    size_t part_lines = (size_t)parts * work->part_partials;
-    size_t lines = part_lines > work->run_partials ? part_lines : work->run_partials;
-    const struct {
-        bool is_wanted;
-        iron__gpu_buffer **buffer;
-        size_t bytes;
-    } wanted[] = {
-        {spec->has_tmp, &work->tmp, (size_t)work->c.rows * element_bytes},
-        {spec->has_copy, &work->copy, (size_t)work->c.rows * line_bytes},
-        {spec->has_partials, &work->partials, lines * line_bytes},
-        {spec->is_together, &work->barrier, BARRIER_BYTES},
-    };
-
-    for (size_t k = 0; k < IRON_KIT_COUNT(wanted); k++)
-        if (wanted[k].is_wanted)
-            IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, wanted[k].bytes,
-                                             wanted[k].buffer, err));
-    if (!spec->has_block)
-        return IRON_OK;
-    IRON_TRY(iron__gpu_event_create(work->device, &work->block_free, err));
-    return iron__gpu_constant_find(work->device, work->program, "atax_block", ATAX_BLOCK,
-                                   &work->block, err);
-}
-
-/* Enough groups to fill the device, but no more than are useful for so many rows. */
-static uint64_t wanted_partials(const atax_work *work, uint64_t count) {
-    uint64_t units = work->device->info.units ? work->device->info.units : 1;
-    uint64_t fill, useful;
-
-    if (work->spec->tmp) { /* 8 groups of 256 threads per unit, slices of at least 32 rows */
-        fill = iron__kit_pieces(8 * units, iron__kit_pieces(work->c.cols, work->spec->y_cols));
-        useful = iron__kit_pieces(count, 32);
-    } else {
-        fill = units * work->shape.groups_per_unit;
-        /* In one launch latency dominates, so rows are spread over more groups. */
-        useful = iron__kit_pieces(count, work->spec->is_together ? work->shape.slot_rows
-                                                                 : work->shape.round_rows);
-    }
-    return useful < fill ? useful : fill;
-}
-
-static void plan_partials(atax_work *work, uint32_t parts) {
-    uint64_t of_run = wanted_partials(work, work->c.rows);
-    uint64_t of_part = wanted_partials(work, iron__kit_pieces(work->c.rows, parts));
-    uint64_t limit = PARTIALS_MAX / parts > 0 ? PARTIALS_MAX / parts : 1;
-
-    work->run_partials = (uint32_t)(of_run < PARTIALS_MAX ? of_run : PARTIALS_MAX);
-    work->part_partials = (uint32_t)(of_part < limit ? of_part : limit);
-}
-
-static iron_status check_device(const atax_work *work, iron_error *err) {
-    const iron__gpu_info *info = &work->device->info;
-    uint32_t threads = work->spec->tmp ? work->spec->threads : work->shape.threads;
-
-    if (work->spec->has_partials && threads < ATAX_SUM_COLS * ATAX_SUM_WAYS)
-        threads = ATAX_SUM_COLS * ATAX_SUM_WAYS;
-    IRON_TRY(iron__needs_element(work->device, &work->c, err));
-    IRON_TRY(iron__needs_threads(work->device, threads, err));
-    if (work->spec->is_replayed)
-        IRON_TRY(iron__recording_suits(work->device, err));
-    IRON_FAIL_IF(work->spec->is_together && !info->can_cooperate, err, IRON_E_UNSUPPORTED,
-                 "%s cannot guarantee that all groups of a launch run at once", info->name);
-    IRON_FAIL_IF(
-        work->spec->is_together && !work->shape.is_held, err, IRON_E_UNSUPPORTED,
-        "a group cannot hold rows of %llu columns; use single-pass, which needs two launches",
-        (unsigned long long)work->c.cols);
-    IRON_FAIL_IF(work->c.rows > UINT32_MAX || work->c.cols > UINT32_MAX, err, IRON_E_UNSUPPORTED,
+static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
+    IRON_TRY(iron__needs_element(device, c, err));
+    IRON_FAIL_IF(c->rows > UINT32_MAX || c->cols > UINT32_MAX, err, IRON_E_UNSUPPORTED,
                  "one launch cannot handle 2^32 or more rows or columns");
     return IRON_OK;
 }
 
-static void destroy_work(iron__gpu_work *object) {
-    atax_work *work = (atax_work *)object;
-
-    if (!work)
-        return;
-    iron__gpu_graph_destroy(work->device, work->recording.graph);
-    iron__gpu_event_destroy(work->device, work->block_free);
-    iron__gpu_buffer_destroy(work->barrier);
-    iron__gpu_buffer_destroy(work->block);
-    iron__gpu_buffer_destroy(work->copy);
-    iron__gpu_buffer_destroy(work->partials);
-    iron__gpu_buffer_destroy(work->tmp);
-    iron__gpu_program_unload(work->device, work->program);
-    iron__release(iron__allocator_default(), work);
+/* With partial answers, which a kernel with larger groups adds. */
+static iron_status suits_partials(const iron__gpu_device *device, const iron__case *c,
+                                  iron_error *err) {
+    IRON_TRY(iron__needs_threads(device, ATAX_SUM_COLS * ATAX_SUM_WAYS, err));
+    return suits(device, c, err);
 }
 
-static iron_status create_work(iron__gpu_device *device, const iron__contender *row,
-                               const iron__op_problem *problem, uint32_t parts,
-                               iron__gpu_work **out, iron_error *err) {
-    atax_work *work =
-        iron__allocate(iron__allocator_default(), 1, sizeof *work, "atax on a GPU", err);
-    iron_status status;
+static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
+                               iron_error *err) {
+    IRON_TRY(suits_partials(device, c, err));
+    return iron__recording_suits(device, err);
+}
 
-    *out = NULL;
-    if (!work)
-        return IRON_E_NOMEM;
-    parts = parts ? parts : 1;
-    work->device = device;
-    work->spec = row->own;
-    work->c = problem->c;
-    work->shape = shape_of(&work->c);
-    plan_partials(work, parts);
-    status = check_device(work, err);
-    if (status == IRON_OK)
-        status = find_kernels(work, err);
-    if (status == IRON_OK)
-        status = allocate_memory(work, parts, err);
-    if (status != IRON_OK) {
-        destroy_work((iron__gpu_work *)work);
-        return status;
+static iron_status suits_together(const iron__gpu_device *device, const iron__case *c,
+                                  iron_error *err) {
+    IRON_TRY(suits_partials(device, c, err));
+    IRON_FAIL_IF(!device->info.can_cooperate, err, IRON_E_UNSUPPORTED,
+                 "%s cannot guarantee that all groups of a launch run at once", device->info.name);
+    IRON_FAIL_IF(
+        !shape_of(c).is_held, err, IRON_E_UNSUPPORTED,
+        "a group cannot hold rows of %llu columns; use single-pass, which needs two launches",
+        (unsigned long long)c->cols);
+    return IRON_OK;
+}
+
+static uint64_t tmp_bytes(const iron__case *c, size_t index) {
+    return index == TMP ? c->rows * iron__element_bytes(c->element) : 0;
+}
+
+static uint64_t copy_bytes(const iron__case *c, size_t index) {
+    return index == COPY ? c->cols * tmp_bytes(c, TMP) : tmp_bytes(c, index);
+}
+
+static uint64_t barrier_bytes(const iron__case *c, size_t index) {
+    (void)c;
+    return index == BARRIER ? BARRIER_BYTES : 0;
+}
+
+/* Enough groups to fill the device, but no more than are useful for so many rows. */
+static uint64_t wanted_partials(const iron__gpu_work *work, uint64_t count) {
+    const two_passes *two = work->spec->own;
+    uint64_t units = work->device->info.units ? work->device->info.units : 1;
+    uint64_t fill, useful;
+
+    if (two) { /* 8 groups of 256 threads per unit, slices of at least 32 rows */
+        fill = iron__kit_pieces(8 * units, iron__kit_pieces(work->c.cols, two->y_cols));
+        useful = iron__kit_pieces(count, 32);
+    } else {
+        pass_shape shape = shape_of(&work->c);
+
+        fill = units * shape.groups_per_unit;
+        /* In one launch latency dominates, so rows are spread over more groups. */
+        useful =
+            iron__kit_pieces(count, work->buffers[BARRIER] ? shape.slot_rows : shape.round_rows);
     }
-    *out = (iron__gpu_work *)work;
-    return IRON_OK;
+    return useful < fill ? useful : fill;
 }
 
-static iron_status spoil_work(iron__gpu_work *object, iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-    iron__gpu_buffer *const scratch[] = {work->tmp, work->partials};
+/* Plans the partial answers and allocates them. */
+static iron_status set_up_partials(iron__gpu_work *work, iron_error *err) {
+    uint64_t of_run = wanted_partials(work, work->c.rows);
+    uint64_t of_part = wanted_partials(work, iron__kit_pieces(work->c.rows, work->parts));
+    uint64_t limit = PARTIALS_MAX / work->parts > 0 ? PARTIALS_MAX / work->parts : 1, lines;
 
-    for (size_t k = 0; k < IRON_KIT_COUNT(scratch); k++)
-        if (scratch[k])
-            IRON_TRY(iron__gpu_clear(queue, scratch[k], 0, scratch[k]->bytes & ~(size_t)3, err));
-    return IRON_OK;
+    of_run = of_run < PARTIALS_MAX ? of_run : PARTIALS_MAX;
+    of_part = of_part < limit ? of_part : limit;
+    work->params[RUN_PARTIALS] = of_run;
+    work->params[PART_PARTIALS] = of_part;
+    lines = work->parts * of_part > of_run ? work->parts * of_part : of_run;
+    return iron__gpu_buffer_create(
+        work->device, IRON_GPU_MEMORY_DEVICE,
+        (size_t)(lines * work->c.cols * iron__element_bytes(work->c.element)),
+        &work->buffers[PARTIALS], err);
+}
+
+static iron_status set_up_single(iron__gpu_work *work, iron_error *err) {
+    char name[32];
+
+    IRON_TRY(iron__needs_threads(work->device, shape_of(&work->c).threads, err));
+    IRON_TRY(find_pass(work, "single", TMP_KERNEL, err));
+    snprintf(name, sizeof name, "atax_sum_%s", iron__element_name(work->c.element));
+    IRON_TRY(
+        iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[SUM_KERNEL], err));
+    return set_up_partials(work, err);
+}
+
+static iron_status set_up_together(iron__gpu_work *work, iron_error *err) {
+    IRON_TRY(set_up_single(work, err));
+    IRON_TRY(find_pass(work, "together", TOGETHER_KERNEL, err));
+    return iron__gpu_clear_now(work->buffers[BARRIER], BARRIER_BYTES, err);
+}
+
+/* The event: the kernels of the last part have read the block. */
+static iron_status set_up_constant(iron__gpu_work *work, iron_error *err) {
+    IRON_TRY(iron__gpu_event_create(work->device, &work->event, err));
+    return iron__gpu_constant_find(work->device, work->program, "atax_block", ATAX_BLOCK,
+                                   &work->buffers[BLOCK], err);
 }
 
 /* The maximum: the number of partial answers depends on the device. */
 static uint64_t device_bytes(const iron__contender *row, const iron__case *c) {
-    const atax_spec *spec = row->own;
-    uint64_t element_bytes = iron__element_bytes(c->element);
     uint64_t lines = c->rows < PARTIALS_MAX ? c->rows : PARTIALS_MAX;
+    uint64_t bytes = iron__kit_device_bytes(row, c);
 
-    return (spec->has_tmp ? c->rows * element_bytes : 0) +
-           (spec->has_copy ? c->rows * c->cols * element_bytes : 0) +
-           (spec->has_partials ? lines * c->cols * element_bytes : 0) +
-           (spec->has_block ? ATAX_BLOCK : 0);
+    if (row->gpu->scratch & IRON_BIT(PARTIALS))
+        bytes += lines * c->cols * iron__element_bytes(c->element);
+    return row->gpu->set_up == set_up_constant ? bytes + ATAX_BLOCK : bytes;
 }
 
-#define LAUNCHER                                                                                   \
-    .create = create_work, .destroy = destroy_work, .device_bytes = device_bytes,                  \
-    .spoil = spoil_work
+static const two_passes *passes_of(const iron__gpu_work *work) { return work->spec->own; }
 
-static iron_status launch(atax_work *work, iron__gpu_kernel *kernel, const uint64_t groups[2],
-                          const iron__gpu_arg *args, size_t arg_count, iron__gpu_queue *queue,
-                          iron_error *err) {
-    const iron__gpu_launch l = {.kernel = kernel,
-                                .groups = {(uint32_t)groups[0], (uint32_t)groups[1]},
-                                .threads = {work->spec->threads},
-                                .args = args,
-                                .arg_count = arg_count};
-
-    return iron__gpu_run(queue, &l, err);
+static iron_status run_tmp(iron__gpu_work *work, const iron__gpu_buffer *a,
+                           const iron__gpu_buffer *x, atax_span s, iron__gpu_queue *queue,
+                           iron_error *err) {
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[TMP_KERNEL],
+                           iron__kit_pieces(s.count, passes_of(work)->tmp_rows),
+                           work->spec->threads, IRON_GPU_BUFFER(a), IRON_GPU_BUFFER(x),
+                           IRON_GPU_BUFFER(work->buffers[TMP]), IRON_GPU_VALUE(s));
 }
 
-static iron_status run_tmp(atax_work *work, const iron__gpu_buffer *a, const iron__gpu_buffer *x,
-                           atax_span s, iron__gpu_queue *queue, iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(a), IRON_GPU_BUFFER(x),
-                                  IRON_GPU_BUFFER(work->tmp), IRON_GPU_VALUE(s)};
-    const uint64_t groups[2] = {iron__kit_pieces(s.count, work->spec->tmp_rows), 1};
-
-    return launch(work, work->tmp_kernel, groups, args, IRON_KIT_COUNT(args), queue, err);
-}
-
-static iron_status run_y(iron__gpu_work *object, const iron__gpu_data *data, iron__gpu_queue *queue,
+static iron_status run_y(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
                          iron_error *err) {
-    atax_work *work = (atax_work *)object;
     atax_span s = whole_span(work);
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->tmp),
-                                  IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(s)};
-    const uint64_t groups[2] = {iron__kit_pieces(s.cols, work->spec->y_cols), 1};
 
-    return launch(work, work->y_kernel, groups, args, IRON_KIT_COUNT(args), queue, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[Y_KERNEL],
+                           iron__kit_pieces(s.cols, passes_of(work)->y_cols), work->spec->threads,
+                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->buffers[TMP]),
+                           IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(s));
 }
 
-static iron_status run_two_passes(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status run_two_passes(iron__gpu_work *work, const iron__gpu_data *data,
                                   iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
     IRON_TRY(run_tmp(work, data->inputs[0], data->inputs[1], whole_span(work), queue, err));
-    return run_y(object, data, queue, err);
+    return run_y(work, data, queue, err);
 }
 
-static iron_status run_tmp_part(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status run_tmp_part(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_part part, iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
     if (part.count == 0)
         return IRON_OK;
     return run_tmp(work, data->inputs[0], data->inputs[1], part_span(work, part), queue, err);
 }
 
-static const iron__gpu_launcher two_passes_launcher = {LAUNCHER, .run = run_two_passes,
-                                                       .run_part = run_tmp_part, .finish = run_y};
-
 /* Columns from ... from+count-1: copies their x into the block, then computes their part of tmp. */
-static iron_status run_piece(atax_work *work, const iron__gpu_data *data, atax_span s,
+static iron_status run_piece(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
                              uint64_t from, uint32_t count, iron__gpu_queue *queue,
                              iron_error *err) {
     size_t element_bytes = iron__element_bytes(work->c.element);
     const iron__gpu_copy copy = {.from = data->inputs[1],
-                                 .to = work->block,
+                                 .to = work->buffers[BLOCK],
                                  .from_offset = (size_t)from * element_bytes,
                                  .bytes = count * element_bytes};
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
-                                  IRON_GPU_BUFFER(work->block),
-                                  IRON_GPU_BUFFER(work->tmp),
-                                  IRON_GPU_VALUE(s),
-                                  IRON_GPU_VALUE(from),
-                                  IRON_GPU_VALUE(count)};
-    const uint64_t groups[2] = {iron__kit_pieces(s.count, work->spec->tmp_rows), 1};
 
     IRON_TRY(iron__gpu_copy_bytes(queue, &copy, err));
-    return launch(work, work->tmp_kernel, groups, args, IRON_KIT_COUNT(args), queue, err);
+    return IRON_KIT_LAUNCH(
+        queue, err, work->kernels[TMP_KERNEL], iron__kit_pieces(s.count, passes_of(work)->tmp_rows),
+        work->spec->threads, IRON_GPU_BUFFER(data->inputs[0]),
+        IRON_GPU_BUFFER(work->buffers[BLOCK]), IRON_GPU_BUFFER(work->buffers[TMP]),
+        IRON_GPU_VALUE(s), IRON_GPU_VALUE(from), IRON_GPU_VALUE(count));
 }
 
-static iron_status run_pieces(atax_work *work, const iron__gpu_data *data, atax_span s,
+static iron_status run_pieces(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
                               iron__gpu_queue *queue, iron_error *err) {
     uint64_t size = ATAX_BLOCK / iron__element_bytes(work->c.element);
 
@@ -455,265 +328,183 @@ static iron_status run_pieces(atax_work *work, const iron__gpu_data *data, atax_
     return IRON_OK;
 }
 
-static iron_status run_constant(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status run_constant(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
     IRON_TRY(run_pieces(work, data, whole_span(work), queue, err));
-    return run_y(object, data, queue, err);
+    return run_y(work, data, queue, err);
 }
 
-static iron_status run_constant_part(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status run_constant_part(iron__gpu_work *work, const iron__gpu_data *data,
                                      iron__gpu_part part, iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
     if (part.count == 0)
         return IRON_OK;
-    if (work->parts > 0)
-        IRON_TRY(iron__gpu_queue_wait_event(queue, work->block_free, err));
-    work->parts++;
+    if (work->params[PARTS] > 0)
+        IRON_TRY(iron__gpu_queue_wait_event(queue, work->event, err));
+    work->params[PARTS]++;
     IRON_TRY(run_pieces(work, data, part_span(work, part), queue, err));
-    return iron__gpu_event_record(queue, work->block_free, err);
+    return iron__gpu_event_record(queue, work->event, err);
 }
 
-static iron_status finish_constant(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status finish_constant(iron__gpu_work *work, const iron__gpu_data *data,
                                    iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-    work->parts = 0;
-    return run_y(object, data, queue, err);
+    work->params[PARTS] = 0;
+    return run_y(work, data, queue, err);
 }
 
-static const iron__gpu_launcher constant_launcher = {
-    LAUNCHER, .run = run_constant, .run_part = run_constant_part, .finish = finish_constant};
-
-static iron_status make_copy(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status make_copy(iron__gpu_work *work, const iron__gpu_data *data,
                              iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
     atax_span s = whole_span(work);
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->copy),
-                                  IRON_GPU_VALUE(s)};
-    const uint64_t groups[2] = {
-        iron__kit_pieces(s.count, ATAX_TILE) * iron__kit_pieces(s.cols, ATAX_TILE), 1};
+    uint64_t tiles = iron__kit_pieces(s.count, ATAX_TILE) * iron__kit_pieces(s.cols, ATAX_TILE);
 
-    return launch(work, work->transpose_kernel, groups, args, IRON_KIT_COUNT(args), queue, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[TRANSPOSE_KERNEL], tiles, work->spec->threads,
+                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->buffers[COPY]),
+                           IRON_GPU_VALUE(s));
 }
 
-static iron_status run_transposed(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status run_transposed(iron__gpu_work *work, const iron__gpu_data *data,
                                   iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
-    IRON_TRY(run_tmp(work, work->copy, data->inputs[1], whole_span(work), queue, err));
-    return run_y(object, data, queue, err);
+    IRON_TRY(run_tmp(work, work->buffers[COPY], data->inputs[1], whole_span(work), queue, err));
+    return run_y(work, data, queue, err);
 }
 
-static const iron__gpu_launcher transposed_launcher = {LAUNCHER, .derive = make_copy,
-                                                       .run = run_transposed};
-
-static iron_status sum_partials(atax_work *work, const iron__gpu_data *data, uint32_t lines,
+static iron_status sum_partials(iron__gpu_work *work, const iron__gpu_data *data, uint64_t count,
                                 iron__gpu_queue *queue, iron_error *err) {
     uint64_t cols = work->c.cols;
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(work->partials), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(cols), IRON_GPU_VALUE(lines)};
-    const iron__gpu_launch l = {.kernel = work->sum_kernel,
+    uint32_t lines = (uint32_t)count;
+    const iron__gpu_launch l = {.kernel = work->kernels[SUM_KERNEL],
                                 .groups = {(uint32_t)iron__kit_pieces(cols, ATAX_SUM_COLS)},
                                 .threads = {ATAX_SUM_COLS, ATAX_SUM_WAYS},
-                                .args = args,
-                                .arg_count = IRON_KIT_COUNT(args)};
+                                IRON_KIT_ARGS(IRON_GPU_BUFFER(work->buffers[PARTIALS]),
+                                              IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(cols),
+                                              IRON_GPU_VALUE(lines))};
 
     return iron__gpu_run(queue, &l, err);
 }
 
-static iron_status pass(atax_work *work, const iron__gpu_data *data, atax_span s, uint32_t first,
-                        uint32_t groups, iron__gpu_queue *queue, iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
-                                  IRON_GPU_BUFFER(data->inputs[1]),
-                                  IRON_GPU_BUFFER(work->partials),
-                                  IRON_GPU_VALUE(s),
-                                  IRON_GPU_VALUE(first),
-                                  IRON_GPU_VALUE(work->shape.width)};
-    const iron__gpu_launch l = {.kernel = work->tmp_kernel,
-                                .groups = {groups},
-                                .threads = {work->shape.threads},
-                                .args = args,
-                                .arg_count = IRON_KIT_COUNT(args)};
-
-    return iron__gpu_run(queue, &l, err);
-}
-
-static iron_status run_single(iron__gpu_work *object, const iron__gpu_data *data,
-                              iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
-    IRON_TRY(pass(work, data, whole_span(work), 0, work->run_partials, queue, err));
-    return sum_partials(work, data, work->run_partials, queue, err);
-}
-
-static iron_status run_single_part(iron__gpu_work *object, const iron__gpu_data *data,
-                                   iron__gpu_part part, iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-    work->parts = part.total;
-    return pass(work, data, part_span(work, part), part.index * work->part_partials,
-                work->part_partials, queue, err);
-}
-
-static iron_status finish_partials(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status finish_partials(iron__gpu_work *work, const iron__gpu_data *data,
                                    iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
-    return sum_partials(work, data, work->parts * work->part_partials, queue, err);
+    return sum_partials(work, data, work->params[PARTS] * work->params[PART_PARTIALS], queue, err);
 }
 
 /* tmp of the span's rows, and their `slices` partial answers from line `first` on. */
-static iron_status run_slices(atax_work *work, const iron__gpu_data *data, atax_span s,
-                              uint32_t first, uint32_t slices, iron__gpu_queue *queue,
+static iron_status run_slices(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
+                              uint32_t first, uint64_t slices, iron__gpu_queue *queue,
                               iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->tmp),
-                                  IRON_GPU_BUFFER(work->partials), IRON_GPU_VALUE(s),
-                                  IRON_GPU_VALUE(first)};
-    const uint64_t groups[2] = {iron__kit_pieces(s.cols, work->spec->y_cols), slices};
+    const iron__gpu_launch l = {
+        .kernel = work->kernels[Y_KERNEL],
+        .groups = {(uint32_t)iron__kit_pieces(s.cols, passes_of(work)->y_cols), (uint32_t)slices},
+        .threads = {work->spec->threads},
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->buffers[TMP]),
+                      IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_VALUE(s),
+                      IRON_GPU_VALUE(first))};
 
     if (s.count > 0)
         IRON_TRY(run_tmp(work, data->inputs[0], data->inputs[1], s, queue, err));
-    return launch(work, work->y_kernel, groups, args, IRON_KIT_COUNT(args), queue, err);
+    return iron__gpu_run(queue, &l, err);
 }
 
-static iron_status run_coalesced(iron__gpu_work *object, const iron__gpu_data *data,
-                                 iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
+/* The same by the single pass. */
+static iron_status run_pass(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
+                            uint32_t first, uint64_t groups, iron__gpu_queue *queue,
+                            iron_error *err) {
+    pass_shape shape = shape_of(&work->c);
 
-    IRON_TRY(run_slices(work, data, whole_span(work), 0, work->run_partials, queue, err));
-    return sum_partials(work, data, work->run_partials, queue, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[TMP_KERNEL], groups, shape.threads,
+                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
+                           IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_VALUE(s),
+                           IRON_GPU_VALUE(first), IRON_GPU_VALUE(shape.width));
 }
 
-static iron_status run_coalesced_part(iron__gpu_work *object, const iron__gpu_data *data,
-                                      iron__gpu_part part, iron__gpu_queue *queue,
-                                      iron_error *err) {
-    atax_work *work = (atax_work *)object;
-    work->parts = part.total;
-    return run_slices(work, data, part_span(work, part), part.index * work->part_partials,
-                      work->part_partials, queue, err);
+/* Partial answers by slices or by the single pass, then their sum. */
+static iron_status run_single(iron__gpu_work *work, const iron__gpu_data *data,
+                              iron__gpu_queue *queue, iron_error *err) {
+    uint64_t lines = work->params[RUN_PARTIALS];
+
+    IRON_TRY((passes_of(work) ? run_slices : run_pass)(work, data, whole_span(work), 0, lines,
+                                                       queue, err));
+    return sum_partials(work, data, lines, queue, err);
 }
 
-static const iron__gpu_launcher coalesced_launcher = {
-    LAUNCHER, .run = run_coalesced, .run_part = run_coalesced_part, .finish = finish_partials};
+static iron_status run_single_part(iron__gpu_work *work, const iron__gpu_data *data,
+                                   iron__gpu_part part, iron__gpu_queue *queue, iron_error *err) {
+    uint64_t lines = work->params[PART_PARTIALS];
 
-static iron_status run_graph(iron__gpu_work *object, const iron__gpu_data *data,
+    work->params[PARTS] = part.total;
+    return (passes_of(work) ? run_slices : run_pass)(
+        work, data, part_span(work, part), (uint32_t)(part.index * lines), lines, queue, err);
+}
+
+static iron_status run_graph(iron__gpu_work *work, const iron__gpu_data *data,
                              iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
-
-    return iron__recording_run(&work->recording, work->device, run_single, object, data, queue,
-                               err);
+    return iron__recording_run(work, run_single, data, queue, err);
 }
 
-static iron_status create_together(iron__gpu_device *device, const iron__contender *row,
-                                   const iron__op_problem *problem, uint32_t parts,
-                                   iron__gpu_work **out, iron_error *err) {
-    iron_status status = create_work(device, row, problem, parts, out, err);
-
-    if (status != IRON_OK)
-        return status;
-    status = iron__gpu_clear_now(((atax_work *)*out)->barrier, BARRIER_BYTES, err);
-    if (status != IRON_OK) {
-        destroy_work(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
-static iron_status run_together(iron__gpu_work *object, const iron__gpu_data *data,
+static iron_status run_together(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_queue *queue, iron_error *err) {
-    atax_work *work = (atax_work *)object;
     atax_span s = whole_span(work);
-    const iron__gpu_arg args[] = {
-        IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
-        IRON_GPU_BUFFER(work->partials),  IRON_GPU_BUFFER(data->output),
-        IRON_GPU_BUFFER(work->barrier),   IRON_GPU_VALUE(s),
-        IRON_GPU_VALUE(work->shape.width)};
-    const iron__gpu_launch l = {.kernel = work->together_kernel,
-                                .groups = {work->run_partials},
-                                .threads = {work->shape.threads},
-                                .flags = IRON_GPU_LAUNCH_COOPERATIVE,
-                                .args = args,
-                                .arg_count = IRON_KIT_COUNT(args)};
+    pass_shape shape = shape_of(&work->c);
+    const iron__gpu_launch l = {
+        .kernel = work->kernels[TOGETHER_KERNEL],
+        .groups = {(uint32_t)work->params[RUN_PARTIALS]},
+        .threads = {shape.threads},
+        .flags = IRON_GPU_LAUNCH_COOPERATIVE,
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
+                      IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_BUFFER(data->output),
+                      IRON_GPU_BUFFER(work->buffers[BARRIER]), IRON_GPU_VALUE(s),
+                      IRON_GPU_VALUE(shape.width))};
 
     return iron__gpu_run(queue, &l, err);
 }
 
-static const iron__gpu_launcher graph_launcher = {
-    LAUNCHER, .run = run_graph, .run_part = run_single_part, .finish = finish_partials};
-
-static const iron__gpu_launcher together_launcher = {.create = create_together,
-                                                     .destroy = destroy_work,
-                                                     .device_bytes = device_bytes,
-                                                     .spoil = spoil_work,
-                                                     .run = run_together,
-                                                     .run_part = run_single_part,
-                                                     .finish = finish_partials};
-static const iron__gpu_launcher single_launcher = {
-    LAUNCHER, .run = run_single, .run_part = run_single_part, .finish = finish_partials};
+#define GPU(reads, ...)                                                                            \
+    .elements = IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64), .passes = (reads),                        \
+    .gpu = &(const iron__gpu_launcher) {                                                           \
+        .create = iron__kit_create, .destroy = iron__kit_destroy, .device_bytes = device_bytes,    \
+        .spoil = iron__kit_spoil, .image = &image, .is_typed = true, __VA_ARGS__                   \
+    }
+#define TWO_PASSES(size, rows, cols, ...)                                                          \
+    GPU(2, .threads = (size), .own = &(const two_passes){(rows), (cols)}, __VA_ARGS__)
+#define ONE_EACH(...) TWO_PASSES(ATAX_THREADS, ATAX_THREADS, ATAX_THREADS, __VA_ARGS__)
+#define SCRATCH_TMP   .suits = suits, .scratch = IRON_BIT(TMP)
+#define SINGLE_PASS(...)                                                                           \
+    GPU(1, .scratch = IRON_BIT(PARTIALS), .run_part = run_single_part, .finish = finish_partials,  \
+        __VA_ARGS__)
 
 const iron__contender iron__atax_gpu_rows[IRON_ATAX_GPU_ROWS] = {
-    {.name = "naive",
-     .idea = "one thread per row for A x, one per column for A^T(A x): the talk's first kernels",
-     .backends = IRON_ON_GPU,
-     .elements = FLOATS,
-     .passes = 2,
-     .gpu = &two_passes_launcher,
-     .own = &naive},
-    {.name = "constant",
-     .idea = "the same with x in constant memory, 64 KiB at a time",
-     .beats = "naive",
-     .backends = IRON_ON_GPU,
-     .elements = FLOATS,
-     .passes = 2,
-     .gpu = &constant_launcher,
-     .own = &constant},
-    {.name = "transposed",
-     .idea = "A x reads a transposed copy made beforehand: coalesced reads",
-     .beats = "naive",
-     .backends = IRON_ON_GPU,
-     .elements = FLOATS,
-     .passes = 2,
-     .gpu = &transposed_launcher,
-     .own = &transposed},
-    {.name = "tiled",
-     .idea = "both products through 32 x 32 tiles in local memory, loaded along rows",
-     .beats = "naive",
-     .backends = IRON_ON_GPU,
-     .elements = FLOATS,
-     .passes = 2,
-     .gpu = &two_passes_launcher,
-     .own = &tiled},
-    {.name = "coalesced",
-     .idea = "one warp per row for A x; one thread per column and slice of rows for y, then a sum",
-     .beats = "tiled",
-     .backends = IRON_ON_GPU,
-     .elements = FLOATS,
-     .passes = 2,
-     .gpu = &coalesced_launcher,
-     .own = &coalesced},
-    {.name = "single-pass",
-     .idea = "a group holds rows and its part of y in registers: A is read once",
-     .beats = "coalesced",
-     .backends = IRON_ON_GPU,
-     .elements = FLOATS,
-     .passes = 1,
-     .gpu = &single_launcher,
-     .own = &single},
-    {.name = "graph",
-     .idea = "the two launches of the single pass, recorded once and replayed with one call",
-     .beats = "single-pass",
-     .backends = IRON_ON_CUDA,
-     .elements = FLOATS,
-     .passes = 1,
-     .gpu = &graph_launcher,
-     .own = &replayed},
-    {.name = "one-launch",
-     .idea = "the single pass; its groups then wait for each other and add their parts: one launch",
-     .beats = "single-pass",
-     .backends = IRON_ON_CUDA,
-     .elements = FLOATS,
-     .passes = 1,
-     .gpu = &together_launcher,
-     .own = &together},
+    {"naive", "one thread per row for A x, one per column for A^T(A x): the talk's first kernels",
+     NULL, IRON_ON_GPU,
+     ONE_EACH(SCRATCH_TMP, .kernels = {"atax_naive_tmp", "atax_naive_y"}, .buffer_bytes = tmp_bytes,
+              .run = run_two_passes, .run_part = run_tmp_part, .finish = run_y)},
+    {"constant", "the same with x in constant memory, 64 KiB at a time", "naive", IRON_ON_GPU,
+     ONE_EACH(SCRATCH_TMP, .kernels = {"atax_constant_tmp", "atax_naive_y"},
+              .buffer_bytes = tmp_bytes, .set_up = set_up_constant, .run = run_constant,
+              .run_part = run_constant_part, .finish = finish_constant)},
+    {"transposed", "A x reads a transposed copy made beforehand: coalesced reads", "naive",
+     IRON_ON_GPU,
+     ONE_EACH(SCRATCH_TMP, .kernels = {"atax_transposed_tmp", "atax_naive_y", "atax_transpose"},
+              .buffer_bytes = copy_bytes, .derive = make_copy, .run = run_transposed)},
+    {"tiled", "both products through 32 x 32 tiles in local memory, loaded along rows", "naive",
+     IRON_ON_GPU,
+     TWO_PASSES(ATAX_TILE_THREADS, ATAX_TILE, ATAX_TILE, SCRATCH_TMP,
+                .kernels = {"atax_tiled_tmp", "atax_tiled_y"}, .buffer_bytes = tmp_bytes,
+                .run = run_two_passes, .run_part = run_tmp_part, .finish = run_y)},
+    {"coalesced",
+     "one warp per row for A x; one thread per column and slice of rows for y, then a sum", "tiled",
+     IRON_ON_GPU,
+     TWO_PASSES(ATAX_THREADS, ATAX_THREADS / 32, ATAX_THREADS, .suits = suits_partials,
+                .kernels = {"atax_coalesced_tmp", "atax_coalesced_y", "atax_sum"},
+                .buffer_bytes = tmp_bytes, .scratch = IRON_BIT(TMP) | IRON_BIT(PARTIALS),
+                .set_up = set_up_partials, .run = run_single, .run_part = run_single_part,
+                .finish = finish_partials)},
+    {"single-pass", "a group holds rows and its part of y in registers: A is read once",
+     "coalesced", IRON_ON_GPU,
+     SINGLE_PASS(.suits = suits_partials, .set_up = set_up_single, .run = run_single)},
+    {"graph", "the two launches of the single pass, recorded once and replayed with one call",
+     "single-pass", IRON_ON_CUDA,
+     SINGLE_PASS(.suits = suits_graph, .set_up = set_up_single, .run = run_graph)},
+    {"one-launch",
+     "the single pass; its groups then wait for each other and add their parts: one launch",
+     "single-pass", IRON_ON_CUDA,
+     SINGLE_PASS(.suits = suits_together, .buffer_bytes = barrier_bytes, .set_up = set_up_together,
+                 .run = run_together)},
 };

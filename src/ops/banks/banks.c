@@ -79,126 +79,36 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
-static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
-    const uint32_t *is = output, *should_be = problem->reference.data;
-    size_t rows = (size_t)problem->c.rows;
-    size_t first = iron__data_first_word(problem, output, rows);
-
-    if (first < rows)
-        snprintf(text, size, "out[%zu] is %" PRIu32 ", should be %" PRIu32, first, is[first],
-                 should_be[first]);
-    return first == rows;
-}
-
 IRON_GPU_EMBEDDED(banks)
 
 static const iron__gpu_image image = IRON_GPU_IMAGE(banks);
 
-static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
-    const uint64_t bytes = (BANKS_TILE + BANKS_TILE / 32) * sizeof(uint32_t);
-
-    (void)c;
-    IRON_TRY(iron__needs_threads(device, BANKS_THREADS, err));
-    return iron__needs_local(device, bytes, err);
-}
-
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
                        iron_error *err) {
     uint32_t stride = stride_of(&work->c), block = block_of(stride);
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(stride),
-                                  IRON_GPU_VALUE(block)};
-    const iron__gpu_launch l = {.kernel = work->kernels[0],
-                                .groups = {(uint32_t)tiles_of(&work->c)},
-                                .threads = {BANKS_THREADS},
-                                .args = args,
-                                .arg_count = IRON_KIT_COUNT(args)};
 
-    return iron__gpu_run(queue, &l, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[0], tiles_of(&work->c), BANKS_THREADS,
+                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
+                           IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(stride),
+                           IRON_GPU_VALUE(block));
 }
 
-static const iron__kit_spec plain = {.image = &image, .kernels = {"banks_plain"}, .suits = suits};
-static const iron__kit_spec padded = {.image = &image, .kernels = {"banks_padded"}, .suits = suits};
-static const iron__kit_spec swizzled = {
-    .image = &image, .kernels = {"banks_swizzled"}, .suits = suits};
+#define LAYOUT(kernel)                                                                             \
+    IRON_ON_GPU,                                                                                   \
+        .gpu = IRON_KIT(.kernels = {kernel}, .threads = BANKS_THREADS,                             \
+                        .own_local_bytes = (BANKS_TILE + BANKS_TILE / 32) * sizeof(uint32_t),      \
+                        .run = run)
 
-static const iron__gpu_launcher launcher = {IRON_KIT_LAUNCHER, .run = run};
-
-static const iron__contender gpu_rows[] = {
-    {.name = "plain",
-     .idea = "words in order: the power of two in the stride is the number of threads per bank",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &plain},
-    {.name = "padded",
-     .idea = "one unused word after every 32: each row begins one bank later",
-     .beats = "plain",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &padded},
-    {.name = "swizzled",
-     .idea = "words of a row permuted by XOR with the row number: no unused words",
-     .beats = "plain",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &swizzled},
+static const iron__contender contenders[] = {
+    {"plain", "words in order: the power of two in the stride is the number of threads per bank",
+     NULL, LAYOUT("banks_plain")},
+    {"padded", "one unused word after every 32: each row begins one bank later", "plain",
+     LAYOUT("banks_padded")},
+    {"swizzled", "words of a row permuted by XOR with the row number: no unused words", "plain",
+     LAYOUT("banks_swizzled")},
 };
 
 #define ROWS_MAX (UINT64_C(1) << 38)
-
-static const char why[] =
-    "Local memory consists of 32 banks, and consecutive words lie in consecutive banks. Each bank "
-    "serves one word per step, so a warp whose 32 threads access 32 different banks is served at "
-    "once, and a warp whose threads all access the same bank waits 32 times as long. A stride of "
-    "32 words does that, and it occurs naturally: columns of a 32-wide tile, structs of 32 words, "
-    "one row per thread. Here every access of 64 rounds through a tile has the stride, so the "
-    "time grows with the number of threads per bank (`ways`, the power of two in the stride), "
-    "while the bytes moved to and from device memory stay the same.\n"
-    "\n"
-    "The cure is to place the words differently. Padding leaves one word unused after every 32, "
-    "so that each row begins one bank later; swizzling keeps the size and permutes the words "
-    "within each row by XOR with the row number. Both remove all conflicts for strides that are "
-    "powers of two. Odd strides have no conflicts, so both can only lose there: try stride=31.";
-
-static const char traffic[] =
-    "The line is read once and written once, 8 bytes per element. In local memory 64 words are "
-    "read and 64 written per element, which takes several times as long. The percentage of the "
-    "copy ceiling is therefore small by design: compare the rows by time for each stride.";
-
-static const char unless[] =
-    "It does not pay if the stride is odd, if all threads of a warp read the same word (that is "
-    "one access), or if the kernel does not wait for local memory. Padding needs 1/32 more local "
-    "memory and breaks 16-byte accesses; swizzling needs one or two instructions for each address "
-    "that is not a constant. A device whose local memory has no banks, such as an OpenCL CPU "
-    "device, shows no difference.";
-
-static const char used[] =
-    "atax_transpose and the tiled kernels in src/ops/atax/atax_real.k have lines of 33 elements, "
-    "and divergence_sorted in src/ops/divergence/divergence.k leaves one place unused after 32: "
-    "padding, which is simpler. The champion of src/ops/transpose swizzles, since it reads its "
-    "tile 16 bytes at a time.";
-
-static const double strides[] = {1, 2, 8, 16, 32};
-
-static const iron__axis axes[] = {
-    {.name = "stride",
-     .about = "distance in words between the accesses of neighbouring threads",
-     .numbers = strides,
-     .count = IRON_KIT_COUNT(strides),
-     .telling = IRON_KIT_COUNT(strides) - 1,
-     .least = 1,
-     .most = BANK_COUNT,
-     .is_whole = true}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
-    {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 27, 1, NULL},
-};
 
 /* 256 MiB moved on a GPU; otherwise four times the caches, at most 512 MiB. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
@@ -224,7 +134,7 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
 }
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_banks = {
@@ -232,28 +142,57 @@ const iron__op iron__op_banks = {
     .contract =
         "each 2048 u32 (the last tile is padded with zeros) are mixed in 64 rounds: the word at "
         "step i of a walk with the given stride is combined with the word at step i + 32",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "Local memory consists of 32 banks, and consecutive words lie in consecutive banks. Each "
+        "bank serves one word per step, so a warp whose 32 threads access 32 different banks is "
+        "served at once, and a warp whose threads all access the same bank waits 32 times as "
+        "long. A stride of 32 words does that, and it occurs naturally: columns of a 32-wide "
+        "tile, structs of 32 words, one row per thread. Here every access of 64 rounds through a "
+        "tile has the stride, so the time grows with the number of threads per bank (`ways`, the "
+        "power of two in the stride), while the bytes moved to and from device memory stay the "
+        "same.\n"
+        "\n"
+        "The cure is to place the words differently. Padding leaves one word unused after every "
+        "32, so that each row begins one bank later; swizzling keeps the size and permutes the "
+        "words within each row by XOR with the row number. Both remove all conflicts for strides "
+        "that are powers of two. Odd strides have no conflicts, so both can only lose there: try "
+        "stride=31.",
+    .traffic =
+        "The line is read once and written once, 8 bytes per element. In local memory 64 words "
+        "are read and 64 written per element, which takes several times as long. The percentage "
+        "of the copy ceiling is therefore small by design: compare the rows by time for each "
+        "stride.",
+    .unless =
+        "It does not pay if the stride is odd, if all threads of a warp read the same word (that "
+        "is one access), or if the kernel does not wait for local memory. Padding needs 1/32 more "
+        "local memory and breaks 16-byte accesses; swizzling needs one or two instructions for "
+        "each address that is not a constant. A device whose local memory has no banks, such as "
+        "an OpenCL CPU device, shows no difference.",
+    .used =
+        "atax_transpose and the tiled kernels in src/ops/atax/atax_real.k have lines of 33 "
+        "elements, and divergence_sorted in src/ops/divergence/divergence.k leaves one place "
+        "unused after 32: padding, which is simpler. The champion of src/ops/transpose swizzles, "
+        "since it reads its tile 16 bytes at a time.",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "stride",
+               .about = "distance in words between the accesses of neighbouring threads",
+               IRON_NUMBERS(1, 2, 8, 16, 32),
+               .telling = 4, /* 32 */
+               .least = 1,
+               .most = BANK_COUNT,
+               .is_whole = true}),
     .param_at = param_at,
     .baselines = {"plain", "plain"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(20, 24, 27),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .rows_max = ROWS_MAX,
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
-    .check = check,
+    .fill = fill,
+    .check = iron__line_check,
+    .output = "out",
     .contender_at = contender_at,
 };

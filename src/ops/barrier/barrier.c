@@ -64,7 +64,16 @@ static uint64_t sum_of(const uint32_t *line, size_t begin, size_t end) {
     return sum;
 }
 
-/* The problem's sums, for the reference. */
+/* A plain loop, which compilers vectorize. */
+static uint32_t sum_segment(const uint32_t *line, size_t count) {
+    uint32_t sum = 0;
+
+    for (size_t k = 0; k < count; k++)
+        sum += line[k];
+    return sum;
+}
+
+/* The sums of a line: of its segments, or of all. */
 typedef struct summing {
     const uint32_t *line;
     size_t rows;
@@ -76,17 +85,16 @@ static void add_segments(void *context, size_t begin, size_t end) {
     const summing *s = context;
 
     for (size_t k = begin; k < end; k++) {
-        size_t from = k * BARRIER_SEGMENT;
-        size_t to = s->rows - from < BARRIER_SEGMENT ? s->rows : from + BARRIER_SEGMENT;
+        size_t from = k * BARRIER_SEGMENT, left = s->rows - from;
 
-        s->sums[k] = (uint32_t)sum_of(s->line, from, to);
+        s->sums[k] = sum_segment(s->line + from, left < BARRIER_SEGMENT ? left : BARRIER_SEGMENT);
     }
 }
 
 static void add_piece(void *context, size_t begin, size_t end) {
     summing *s = context;
 
-    atomic_fetch_add(&s->total, sum_of(s->line, begin, end));
+    atomic_fetch_add_explicit(&s->total, sum_of(s->line, begin, end), memory_order_relaxed);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
@@ -111,10 +119,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
     const uint32_t *is = output, *should_be = problem->reference.data;
     size_t count = (size_t)segments_of(&problem->c), first;
@@ -136,89 +140,49 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     return first == count;
 }
 
-static uint32_t sum_segment(const uint32_t *line, size_t count) {
-    uint32_t sum = 0;
-
-    for (size_t k = 0; k < count; k++)
-        sum += line[k];
-    return sum;
-}
-
-/* Segments begin ... end-1. */
-static void take_segments(const iron__cpu_work *work, size_t begin, size_t end) {
-    const uint32_t *line = work->problem->inputs[0].data;
-    size_t rows = (size_t)work->problem->c.rows;
-    uint32_t *sums = work->output;
-
-    for (size_t k = begin; k < end; k++) {
-        size_t from = k * BARRIER_SEGMENT;
-
-        sums[k] =
-            sum_segment(line + from, rows - from < BARRIER_SEGMENT ? rows - from : BARRIER_SEGMENT);
-    }
+static summing summing_of(const iron__cpu_work *work) {
+    return (summing){.line = work->problem->inputs[0].data,
+                     .rows = (size_t)work->problem->c.rows,
+                     .sums = work->output};
 }
 
 static void run_plain(const iron__cpu_work *work) {
     const iron__case *c = &work->problem->c;
+    summing s = summing_of(work);
     uint64_t sum;
 
     if (!is_grid_case(c)) {
-        take_segments(work, 0, (size_t)segments_of(c));
+        add_segments(&s, 0, (size_t)segments_of(c));
         return;
     }
-    sum = sum_of(work->problem->inputs[0].data, 0, (size_t)c->rows);
+    sum = sum_of(s.line, 0, s.rows);
     memcpy(work->output, &sum, sizeof sum);
 }
-
-typedef struct sharing {
-    const iron__cpu_work *work;
-    _Atomic uint64_t sum;
-} sharing;
 
 /* Segments of one task: as many elements as a piece of the line. */
 #define TASK_SEGMENTS ((size_t)64)
 
-static void share_segments(void *context, size_t index) {
-    const sharing *s = context;
-    size_t all = (size_t)segments_of(&s->work->problem->c), begin = index * TASK_SEGMENTS;
+static void add_task(void *context, size_t index) {
+    const summing *s = context;
+    size_t all = (size_t)iron__kit_pieces(s->rows, BARRIER_SEGMENT), begin = index * TASK_SEGMENTS;
 
-    take_segments(s->work, begin, all - begin < TASK_SEGMENTS ? all : begin + TASK_SEGMENTS);
-}
-
-static void share_line(void *context, size_t begin, size_t end) {
-    sharing *s = context;
-
-    atomic_fetch_add_explicit(&s->sum, sum_of(s->work->problem->inputs[0].data, begin, end),
-                              memory_order_relaxed);
+    add_segments(context, begin, all - begin < TASK_SEGMENTS ? all : begin + TASK_SEGMENTS);
 }
 
 static void run_threads(const iron__cpu_work *work) {
     const iron__case *c = &work->problem->c;
-    sharing s = {.work = work};
+    summing s = summing_of(work);
     uint64_t sum;
 
     if (!is_grid_case(c)) {
-        iron__thread_pool_run(work->pool, share_segments, &s,
+        iron__thread_pool_run(work->pool, add_task, &s,
                               (size_t)iron__kit_pieces(segments_of(c), TASK_SEGMENTS));
         return;
     }
-    iron__data_pieces(work->pool, (size_t)c->rows, share_line, &s);
-    sum = s.sum;
+    iron__data_pieces(work->pool, s.rows, add_piece, &s);
+    sum = s.total;
     memcpy(work->output, &sum, sizeof sum);
 }
-
-static const iron__contender cpu_rows[] = {
-    {.name = "plain",
-     .idea = "one loop on one thread",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_plain,
-     .is_single = true},
-    {.name = "threads",
-     .idea = "pieces of 256 KiB on all threads",
-     .beats = "plain",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_threads},
-};
 
 IRON_GPU_EMBEDDED(barrier)
 
@@ -240,16 +204,12 @@ static bool is_grid(const iron__contender *row, const iron__case *c) {
     return is_grid_case(c);
 }
 
-static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
-    (void)c;
-    return iron__needs_threads(device, BARRIER_THREADS, err);
-}
-
 static iron_status suits_grid_sync(const iron__gpu_device *device, const iron__case *c,
                                    iron_error *err) {
+    (void)c;
     IRON_FAIL_IF(!device->info.can_cooperate, err, IRON_E_UNSUPPORTED,
                  "%s cannot launch groups that wait for each other", device->info.name);
-    return suits(device, c, err);
+    return IRON_OK;
 }
 
 static uint64_t partials_bytes(const iron__case *c, size_t index) {
@@ -301,84 +261,41 @@ static iron_status set_up_grid_sync(iron__gpu_work *work, iron_error *err) {
     return clear_arrivals(work, err);
 }
 
-static iron_status launch(iron__gpu_kernel *kernel, uint64_t groups, uint32_t flags,
-                          const iron__gpu_arg *args, size_t arg_count, iron__gpu_queue *queue,
-                          iron_error *err) {
-    const iron__gpu_launch l = {.kernel = kernel,
-                                .groups = {(uint32_t)groups},
-                                .threads = {BARRIER_THREADS},
-                                .flags = flags,
-                                .args = args,
-                                .arg_count = arg_count};
-
-    return iron__gpu_run(queue, &l, err);
-}
-
-/* One group or one warp per segment. */
-static iron_status run_segments(iron__gpu_work *work, uint64_t groups, const iron__gpu_data *data,
-                                iron__gpu_queue *queue, iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(work->c.rows)};
-
-    return launch(work->kernels[0], groups, 0, args, IRON_KIT_COUNT(args), queue, err);
-}
-
-static iron_status run_group_per_segment(iron__gpu_work *work, const iron__gpu_data *data,
-                                         iron__gpu_queue *queue, iron_error *err) {
-    return run_segments(work, segments_of(&work->c), data, queue, err);
-}
-
-static iron_status run_warp_per_segment(iron__gpu_work *work, const iron__gpu_data *data,
-                                        iron__gpu_queue *queue, iron_error *err) {
-    uint64_t groups = iron__kit_pieces(segments_of(&work->c), BARRIER_THREADS / 32);
-
-    return run_segments(work, groups, data, queue, err);
-}
-
 /* The whole line, into partial sums or one word. */
 static iron_status run_line(iron__gpu_work *work, const iron__gpu_data *data,
                             const iron__gpu_buffer *to, iron__gpu_queue *queue, iron_error *err) {
     uint32_t share = (uint32_t)work->params[SHARE];
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(to),
-                                  IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(share)};
 
-    return launch(work->kernels[0], work->params[GROUPS], 0, args, IRON_KIT_COUNT(args), queue,
-                  err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[0], work->params[GROUPS], BARRIER_THREADS,
+                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(to),
+                           IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(share));
 }
 
 static iron_status run_two_launches(iron__gpu_work *work, const iron__gpu_data *data,
                                     iron__gpu_queue *queue, iron_error *err) {
     const iron__gpu_buffer *partials = work->buffers[PARTIALS];
     uint32_t groups = (uint32_t)work->params[GROUPS];
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(partials), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(groups)};
 
     IRON_TRY(run_line(work, data, partials, queue, err));
-    return launch(work->kernels[1], 1, 0, args, IRON_KIT_COUNT(args), queue, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[1], 1, BARRIER_THREADS,
+                           IRON_GPU_BUFFER(partials), IRON_GPU_BUFFER(data->output),
+                           IRON_GPU_VALUE(groups));
 }
 
-static iron_status run_counted(iron__gpu_work *work, uint32_t flags, const iron__gpu_data *data,
+/* last-block and grid-sync count arrivals; the latter's groups all wait. */
+static iron_status run_counted(iron__gpu_work *work, const iron__gpu_data *data,
                                iron__gpu_queue *queue, iron_error *err) {
     uint32_t share = (uint32_t)work->params[SHARE];
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
-                                  IRON_GPU_BUFFER(work->buffers[PARTIALS]),
-                                  IRON_GPU_BUFFER(work->buffers[ARRIVED]),
-                                  IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(work->c.rows),
-                                  IRON_GPU_VALUE(share)};
+    const iron__gpu_launch l = {
+        .kernel = work->kernels[0],
+        .groups = {(uint32_t)work->params[GROUPS]},
+        .threads = {BARRIER_THREADS},
+        .flags = work->spec->suits == suits_grid_sync ? IRON_GPU_LAUNCH_COOPERATIVE : 0,
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->buffers[PARTIALS]),
+                      IRON_GPU_BUFFER(work->buffers[ARRIVED]), IRON_GPU_BUFFER(data->output),
+                      IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(share))};
 
-    return launch(work->kernels[0], work->params[GROUPS], flags, args, IRON_KIT_COUNT(args), queue,
-                  err);
-}
-
-static iron_status run_last_block(iron__gpu_work *work, const iron__gpu_data *data,
-                                  iron__gpu_queue *queue, iron_error *err) {
-    return run_counted(work, 0, data, queue, err);
-}
-
-static iron_status run_grid_sync(iron__gpu_work *work, const iron__gpu_data *data,
-                                 iron__gpu_queue *queue, iron_error *err) {
-    return run_counted(work, IRON_GPU_LAUNCH_COOPERATIVE, data, queue, err);
+    return iron__gpu_run(queue, &l, err);
 }
 
 static iron_status run_atomic(iron__gpu_work *work, const iron__gpu_data *data,
@@ -387,126 +304,43 @@ static iron_status run_atomic(iron__gpu_work *work, const iron__gpu_data *data,
     return run_line(work, data, data->output, queue, err);
 }
 
-/* Not the counter: a launch that leaves a wrong count must be detected. */
-#define SCRATCH IRON_BIT(PARTIALS)
+#define BLOCK(kernel, per_group)                                                                   \
+    .suits = is_block, .gpu = IRON_KIT(.threads = BARRIER_THREADS, .kernels = {kernel},            \
+                                       .block = (per_group), .run = iron__kit_run)
+/* The counter is no scratch: a launch that leaves a wrong count must be detected. */
+#define GRID(set, function, ...)                                                                   \
+    .suits = is_grid,                                                                              \
+    .gpu = IRON_KIT(.threads = BARRIER_THREADS, .set_up = (set), .run = (function), __VA_ARGS__)
+#define SUMS(bytes) .buffer_bytes = (bytes), .scratch = IRON_BIT(PARTIALS)
 
-static const iron__kit_spec block_barrier = {
-    .image = &image, .kernels = {"barrier_block_barrier"}, .suits = suits};
-static const iron__kit_spec warp_sync = {
-    .image = &image, .kernels = {"barrier_warp_sync"}, .suits = suits};
-static const iron__kit_spec shuffle = {
-    .image = &image, .kernels = {"barrier_shuffle"}, .suits = suits};
-static const iron__kit_spec redux = {.image = &image, .kernels = {"barrier_redux"}, .suits = suits};
-static const iron__kit_spec warp_segment = {
-    .image = &image, .kernels = {"barrier_warp_segment"}, .suits = suits};
-static const iron__kit_spec two_launches = {.image = &image,
-                                            .kernels = {"barrier_partials", "barrier_total"},
-                                            .suits = suits,
-                                            .buffer_bytes = partials_bytes,
-                                            .scratch = SCRATCH,
-                                            .set_up = set_up_groups};
-static const iron__kit_spec last_block = {.image = &image,
-                                          .kernels = {"barrier_last_block"},
-                                          .suits = suits,
-                                          .buffer_bytes = counter_bytes,
-                                          .scratch = SCRATCH,
-                                          .set_up = set_up_counter};
-static const iron__kit_spec grid_sync = {.image = &image,
-                                         .kernels = {"barrier_grid_sync"},
-                                         .suits = suits_grid_sync,
-                                         .buffer_bytes = counter_bytes,
-                                         .scratch = SCRATCH,
-                                         .set_up = set_up_grid_sync};
-static const iron__kit_spec atomic = {
-    .image = &image, .kernels = {"barrier_atomic"}, .suits = suits, .set_up = set_up_groups};
-
-static const iron__gpu_launcher group_per_segment = {IRON_KIT_LAUNCHER,
-                                                     .run = run_group_per_segment};
-static const iron__gpu_launcher warp_per_segment = {IRON_KIT_LAUNCHER, .run = run_warp_per_segment};
-static const iron__gpu_launcher in_two_launches = {IRON_KIT_LAUNCHER, .run = run_two_launches};
-static const iron__gpu_launcher by_last_block = {IRON_KIT_LAUNCHER, .run = run_last_block};
-static const iron__gpu_launcher by_grid_sync = {IRON_KIT_LAUNCHER, .run = run_grid_sync};
-static const iron__gpu_launcher by_atomic = {IRON_KIT_LAUNCHER, .run = run_atomic};
-
-#define ROW(row_name, row_idea, slower, on, when, how, spec)                                       \
-    {                                                                                              \
-        .name = (row_name), .idea = (row_idea), .beats = (slower), .backends = (on),               \
-        .suits = (when), .gpu = (how), .own = (spec)                                               \
-    }
-
-static const iron__contender gpu_rows[] = {
-    ROW("block-barrier", "a tree in local memory with a group barrier before each step", NULL,
-        IRON_ON_GPU, is_block, &group_per_segment, &block_barrier),
-    ROW("warp-sync", "the same tree; the last warp only synchronizes with itself", "block-barrier",
-        IRON_ON_GPU, is_block, &group_per_segment, &warp_sync),
-    ROW("shuffle", "warps add in registers; one barrier, then eight sums are left", "warp-sync",
-        IRON_ON_GPU, is_block, &group_per_segment, &shuffle),
-    ROW("redux", "the sum of a warp in one instruction (8.0 and later; shuffles on older cards)",
-        "shuffle", IRON_ON_CUDA, is_block, &group_per_segment, &redux),
-    ROW("warp-segment", "one warp per segment, eight loads per thread: no barrier", "shuffle",
-        IRON_ON_GPU, is_block, &warp_per_segment, &warp_segment),
-    ROW("two-launches", "one sum per group; a second launch adds them", NULL, IRON_ON_GPU, is_grid,
-        &in_two_launches, &two_launches),
-    ROW("last-block", "one launch: the last group to arrive adds all sums", "two-launches",
-        IRON_ON_GPU, is_grid, &by_last_block, &last_block),
-    ROW("grid-sync",
-        "one cooperative launch: all groups wait for each other, the first adds all sums",
-        "two-launches", IRON_ON_CUDA, is_grid, &by_grid_sync, &grid_sync),
-    ROW("atomic", "every group adds to one word, which is cleared first", "two-launches",
-        IRON_ON_GPU, is_grid, &by_atomic, &atomic),
+static const iron__contender contenders[] = {
+    {"plain", "one loop on one thread", NULL, IRON_ON_CPU, .cpu_run = run_plain, .is_single = true},
+    {"threads", "pieces of 256 KiB on all threads", "plain", IRON_ON_CPU, .cpu_run = run_threads},
+    {"block-barrier", "a tree in local memory with a group barrier before each step", NULL,
+     IRON_ON_GPU, BLOCK("barrier_block_barrier", BARRIER_SEGMENT)},
+    {"warp-sync", "the same tree; the last warp only synchronizes with itself", "block-barrier",
+     IRON_ON_GPU, BLOCK("barrier_warp_sync", BARRIER_SEGMENT)},
+    {"shuffle", "warps add in registers; one barrier, then eight sums are left", "warp-sync",
+     IRON_ON_GPU, BLOCK("barrier_shuffle", BARRIER_SEGMENT)},
+    {"redux", "the sum of a warp in one instruction (8.0 and later; shuffles on older cards)",
+     "shuffle", IRON_ON_CUDA, BLOCK("barrier_redux", BARRIER_SEGMENT)},
+    {"warp-segment", "one warp per segment, eight loads per thread: no barrier", "shuffle",
+     IRON_ON_GPU, BLOCK("barrier_warp_segment", BARRIER_THREADS / 32 * BARRIER_SEGMENT)},
+    {"two-launches", "one sum per group; a second launch adds them", NULL, IRON_ON_GPU,
+     GRID(set_up_groups, run_two_launches, SUMS(partials_bytes),
+          .kernels = {"barrier_partials", "barrier_total"})},
+    {"last-block", "one launch: the last group to arrive adds all sums", "two-launches",
+     IRON_ON_GPU,
+     GRID(set_up_counter, run_counted, SUMS(counter_bytes), .kernels = {"barrier_last_block"})},
+    {"grid-sync", "one cooperative launch: all groups wait for each other, the first adds all sums",
+     "two-launches", IRON_ON_CUDA,
+     GRID(set_up_grid_sync, run_counted, SUMS(counter_bytes), .kernels = {"barrier_grid_sync"},
+          .suits = suits_grid_sync)},
+    {"atomic", "every group adds to one word, which is cleared first", "two-launches", IRON_ON_GPU,
+     GRID(set_up_groups, run_atomic, .kernels = {"barrier_atomic"})},
 };
 
 #define ROWS_MAX (UINT64_C(1) << 38)
-
-static const char why[] =
-    "A sum is the simplest result that threads cannot compute without each other, and its cost is "
-    "waiting. A barrier stops all warps of a group until the slowest arrives; a tree over 256 "
-    "sums has eight of them. But once 32 sums are left, only one warp works, and a warp needs no "
-    "group barrier: it can order its own accesses to local memory (on CUDA __syncwarp, if "
-    "__CUDA_ARCH__ is at least 700), pass values between registers by shuffles, or add them with "
-    "one instruction (redux, from 800 on; compiled to shuffles for older cards). Segments are as "
-    "short as one load of a group, so that this part is visible next to the reading. A warp with "
-    "its own segment waits for no other warp.\n"
-    "\n"
-    "There is no barrier across groups, unless all of them run at the same time and build one "
-    "from atomics. The usual alternatives: end the launch and start another; count arrivals and "
-    "let the last group finish; add everything to one word. All read at the rate of memory, so "
-    "they are equal on a large line; on a small one, launches and waiting are all that counts. "
-    "Compare --size 'size:*'.";
-
-static const char traffic[] =
-    "The line is read once, 4 bytes per element. For reach=block 4 bytes are written per 1024 "
-    "elements. For reach=grid each group writes and reads 8 bytes, a few kilobytes in total; "
-    "`two-launches` starts a second kernel for them, `atomic` clears its word before each run.";
-
-static const char unless[] =
-    "If a thread has much to read before it must wait for the others, all methods are equal, and "
-    "the simplest is best. A last group or a grid-wide barrier pays only if a launch takes as "
-    "long as the work; a grid-wide barrier also limits the launch to as many groups as fit at "
-    "once. One word for all is fine for hundreds of groups, but not for millions of threads.";
-
-static const char used[] =
-    "tokens_reduce_group in src/ops/tokens/tokens.k adds by shuffles with one barrier, for "
-    "champion.k and others; tokens_reduce in src/ops/tokens/reduce.k keeps the tree with a "
-    "barrier per step, as in its paper. tokens_champion_step in src/ops/tokens/champion.cu uses "
-    "redux, and its groups wait for each other within one launch. tokens_champion in "
-    "src/ops/tokens/champion.k adds each group's sums by atomics; atax_sum in "
-    "src/ops/atax/atax_real.k is a second launch. No kernel lets its last group finish: atomics "
-    "add the sums, and no group needs to read the total.";
-
-static const char *const reaches[] = {"block", "grid"};
-
-static const iron__axis axes[] = {
-    {.name = "reach",
-     .about = "what is summed: each 1024 elements (block), or all elements (grid)",
-     .words = reaches,
-     .count = IRON_KIT_COUNT(reaches)}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-    {"size", "MEDIUM", UINT64_C(1) << 20, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 28, 1, NULL},
-};
 
 /* At least 1 GiB on a GPU; otherwise four times the caches, at most 256 MiB. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
@@ -533,8 +367,7 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
 }
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
-           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_barrier = {
@@ -542,28 +375,55 @@ const iron__op iron__op_barrier = {
     .contract = "the sum of each 1024 consecutive u32 (reach=block; the last segment may be "
                 "shorter), or one "
                 "64-bit sum of all (reach=grid)",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "A sum is the simplest result that threads cannot compute without each other, and its "
+        "cost is waiting. A barrier stops all warps of a group until the slowest arrives; a tree "
+        "over 256 sums has eight of them. But once 32 sums are left, only one warp works, and a "
+        "warp needs no group barrier: it can order its own accesses to local memory (on CUDA "
+        "__syncwarp, if __CUDA_ARCH__ is at least 700), pass values between registers by "
+        "shuffles, or add them with one instruction (redux, from 800 on; compiled to shuffles for "
+        "older cards). Segments are as short as one load of a group, so that this part is visible "
+        "next to the reading. A warp with its own segment waits for no other warp.\n"
+        "\n"
+        "There is no barrier across groups, unless all of them run at the same time and build one "
+        "from atomics. The usual alternatives: end the launch and start another; count arrivals "
+        "and let the last group finish; add everything to one word. All read at the rate of "
+        "memory, so they are equal on a large line; on a small one, launches and waiting are all "
+        "that counts. Compare --size 'size:*'.",
+    .traffic =
+        "The line is read once, 4 bytes per element. For reach=block 4 bytes are written per 1024 "
+        "elements. For reach=grid each group writes and reads 8 bytes, a few kilobytes in total; "
+        "`two-launches` starts a second kernel for them, `atomic` clears its word before each run.",
+    .unless =
+        "If a thread has much to read before it must wait for the others, all methods are equal, "
+        "and the simplest is best. A last group or a grid-wide barrier pays only if a launch "
+        "takes as long as the work; a grid-wide barrier also limits the launch to as many groups "
+        "as fit at once. One word for all is fine for hundreds of groups, but not for millions of "
+        "threads.",
+    .used = "tokens_reduce_group in src/ops/tokens/tokens.k adds by shuffles with one barrier, for "
+            "champion.k and others; tokens_reduce in src/ops/tokens/reduce.k keeps the tree with a "
+            "barrier per step, as in its paper. tokens_champion_step in src/ops/tokens/champion.cu "
+            "uses redux, and its groups wait for each other within one launch. tokens_champion in "
+            "src/ops/tokens/champion.k adds each group's sums by atomics; atax_sum in "
+            "src/ops/atax/atax_real.k is a second launch. No kernel lets its last group finish: "
+            "atomics add the sums, and no group needs to read the total.",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_READ,
-    .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "reach",
+               .about = "what is summed: each 1024 elements (block), or all elements (grid)",
+               IRON_WORDS("block", "grid")}),
     .param_at = param_at,
     .baselines = {"plain", "block-barrier"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_SIZES({"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
+               {"size", "MEDIUM", UINT64_C(1) << 20, 1, NULL},
+               {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .rows_max = ROWS_MAX,
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
+    .fill = fill,
     .check = check,
     .contender_at = contender_at,
 };

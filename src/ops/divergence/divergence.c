@@ -75,29 +75,8 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
-typedef struct answer {
-    const uint32_t *in, *out;
-} answer;
-
-static bool differs(const void *context, size_t k) {
-    const answer *a = context;
-
-    return a->out[k] != value_of(a->in[k]);
-}
-
-static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
-    answer a = {problem->inputs[0].data, output};
-    size_t count = (size_t)problem->c.rows;
-    size_t first = iron__data_first(problem->pool, count, differs, &a);
-
-    if (first < count)
-        snprintf(text, size, "out[%zu] is %" PRIu32 ", should be %" PRIu32, first, a.out[first],
-                 value_of(a.in[first]));
-    return first == count;
+static uint32_t expected(const iron__op_problem *problem, size_t k) {
+    return value_of(((const uint32_t *)problem->inputs[0].data)[k]);
 }
 
 typedef uint32_t lanes __attribute__((vector_size(16)));
@@ -105,8 +84,7 @@ typedef uint32_t lanes __attribute__((vector_size(16)));
 #define LANES  (sizeof(lanes) / sizeof(uint32_t))
 #define CHAINS 4u /* independent vectors */
 
-static void plain_piece(void *context, size_t begin, size_t end) {
-    const iron__cpu_work *w = context;
+static void plain_piece(const iron__cpu_work *w, size_t begin, size_t end) {
     const uint32_t *in = w->problem->inputs[0].data;
     uint32_t *out = w->output;
 
@@ -133,8 +111,7 @@ static inline void both_paths(const lanes *x, lanes *out) {
     }
 }
 
-static void branch_free_piece(void *context, size_t begin, size_t end) {
-    const iron__cpu_work *w = context;
+static void branch_free_piece(const iron__cpu_work *w, size_t begin, size_t end) {
     const uint32_t *in = w->problem->inputs[0].data;
     uint32_t *out = w->output;
     size_t k = begin;
@@ -146,15 +123,7 @@ static void branch_free_piece(void *context, size_t begin, size_t end) {
         both_paths(x, y);
         memcpy(out + k, y, sizeof y);
     }
-    plain_piece(context, k, end);
-}
-
-static void run_plain(const iron__cpu_work *w) {
-    iron__data_run(w, plain_piece, (void *)(uintptr_t)w);
-}
-
-static void run_branch_free(const iron__cpu_work *w) {
-    iron__data_run(w, branch_free_piece, (void *)(uintptr_t)w);
+    plain_piece(w, k, end);
 }
 
 /* Approximate operations per second of one thread, to tell seconds from minutes. */
@@ -166,84 +135,9 @@ static double seconds(const iron__contender *row, const iron__case *c, const iro
     double path = 4.0 * DIVERGENCE_ROUNDS * (double)c->rows;
 
     (void)device;
-    if (row->cpu_run == run_plain)
+    if (row->cpu_piece == plain_piece)
         return path / PLAIN_RATE;
     return 2 * path / VECTOR_RATE / (row->is_single ? 1 : threads);
-}
-
-static const iron__contender cpu_rows[] = {
-    {.name = "plain",
-     .idea = "one element at a time with a branch",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_plain,
-     .is_single = true,
-     .seconds = seconds},
-    {.name = "branch-free",
-     .idea = "both paths in vectors, selected by masks",
-     .beats = "plain",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_branch_free,
-     .is_single = true,
-     .seconds = seconds},
-    {.name = "threads",
-     .idea = "the same on all threads",
-     .beats = "branch-free",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_branch_free,
-     .seconds = seconds},
-};
-
-IRON_GPU_EMBEDDED(divergence)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(divergence);
-
-/* Local memory of sorted: elements with gaps, and a small reserve. */
-#define LOCAL_BYTES (DIVERGENCE_CHUNK * 5u + DIVERGENCE_THREADS * 4u + 256u)
-
-/* `sharing` groups process `piece` elements together. */
-static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, uint64_t piece,
-                          uint32_t sharing, iron__gpu_queue *queue, iron_error *err) {
-    uint64_t count = work->c.rows;
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(count)};
-    const iron__gpu_launch l = {.kernel = work->kernels[0],
-                                .groups = {(uint32_t)iron__kit_pieces(count, piece) * sharing},
-                                .threads = {DIVERGENCE_THREADS},
-                                .args = args,
-                                .arg_count = IRON_KIT_COUNT(args)};
-
-    return iron__gpu_run(queue, &l, err);
-}
-
-static iron_status run_elements(iron__gpu_work *work, const iron__gpu_data *data,
-                                iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, DIVERGENCE_THREADS, 1, queue, err);
-}
-
-static iron_status run_blocks(iron__gpu_work *work, const iron__gpu_data *data,
-                              iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, UINT64_C(2) * DIVERGENCE_THREADS, 2, queue, err);
-}
-
-static iron_status run_quads(iron__gpu_work *work, const iron__gpu_data *data,
-                             iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, UINT64_C(4) * DIVERGENCE_THREADS, 1, queue, err);
-}
-
-static iron_status run_chunks(iron__gpu_work *work, const iron__gpu_data *data,
-                              iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, data, (uint64_t)DIVERGENCE_CHUNK, 1, queue, err);
-}
-
-static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
-    (void)c;
-    return iron__needs_threads(device, DIVERGENCE_THREADS, err);
-}
-
-static iron_status suits_chunks(const iron__gpu_device *device, const iron__case *c,
-                                iron_error *err) {
-    IRON_TRY(suits(device, c, err));
-    return iron__needs_local(device, LOCAL_BYTES, err);
 }
 
 /* For rows that rely on the index. */
@@ -252,108 +146,44 @@ static bool wants_alternating(const iron__contender *row, const iron__case *c) {
     return alternates(c);
 }
 
-#define SPEC(kernel, rule)                                                                         \
-    { .image = &image, .kernels = {kernel}, .suits = (rule) }
+IRON_GPU_EMBEDDED(divergence)
 
-static const iron__kit_spec by_thread = SPEC("divergence_thread", suits);
-static const iron__kit_spec by_warp = SPEC("divergence_warp", suits);
-static const iron__kit_spec by_block = SPEC("divergence_block", suits);
-static const iron__kit_spec both = SPEC("divergence_both", suits);
-static const iron__kit_spec pair = SPEC("divergence_pair", suits);
-static const iron__kit_spec sorted = SPEC("divergence_sorted", suits_chunks);
+static const iron__gpu_image image = IRON_GPU_IMAGE(divergence);
 
-static const iron__gpu_launcher elements_launcher = {IRON_KIT_LAUNCHER, .run = run_elements};
-static const iron__gpu_launcher blocks_launcher = {IRON_KIT_LAUNCHER, .run = run_blocks};
-static const iron__gpu_launcher quads_launcher = {IRON_KIT_LAUNCHER, .run = run_quads};
-static const iron__gpu_launcher chunks_launcher = {IRON_KIT_LAUNCHER, .run = run_chunks};
+/* Local memory of sorted: elements with gaps, and a small reserve. */
+#define LOCAL_BYTES (DIVERGENCE_CHUNK * 5u + DIVERGENCE_THREADS * 4u + 256u)
 
-static const iron__contender gpu_rows[] = {
-    {.name = "thread-odd-even",
-     .idea = "thread k takes element k: warps contain both kinds and execute both paths",
-     .backends = IRON_ON_GPU,
-     .gpu = &elements_launcher,
-     .own = &by_thread},
-    {.name = "branch-free",
-     .idea = "both paths for every element, selected by masks",
-     .beats = "thread-odd-even",
-     .backends = IRON_ON_GPU,
-     .gpu = &elements_launcher,
-     .own = &both},
-    {.name = "block-uniform",
-     .idea = "every second group takes the odd elements, the others take the even ones",
-     .beats = "thread-odd-even",
-     .backends = IRON_ON_GPU,
-     .suits = wants_alternating,
-     .gpu = &blocks_launcher,
-     .own = &by_block},
-    {.name = "warp-uniform",
-     .idea =
-         "every second warp takes the odd ones of 64 elements: both warps use the same cache lines",
-     .beats = "block-uniform",
-     .backends = IRON_ON_GPU,
-     .suits = wants_alternating,
-     .gpu = &elements_launcher,
-     .own = &by_warp},
-    {.name = "thread-pair",
-     .idea = "a thread takes 16 bytes, two elements of each kind: both paths run on all lanes",
-     .beats = "warp-uniform",
-     .backends = IRON_ON_GPU,
-     .suits = wants_alternating,
-     .gpu = &quads_launcher,
-     .own = &pair},
-    {.name = "sorted",
-     .idea = "a group sorts its elements by key in local memory, for unpredictable keys",
-     .beats = "thread-odd-even",
-     .backends = IRON_ON_GPU,
-     .gpu = &chunks_launcher,
-     .own = &sorted},
+#define CPU(piece) IRON_ON_CPU, .seconds = seconds, .cpu_run = iron__line_run, .cpu_piece = (piece)
+#define GPU(kernel, ...)                                                                           \
+    IRON_ON_GPU, .gpu = IRON_KIT(.kernels = {kernel}, .threads = DIVERGENCE_THREADS,               \
+                                 .run = iron__kit_run, __VA_ARGS__)
+
+static const iron__contender contenders[] = {
+    {"plain", "one element at a time with a branch", NULL, CPU(plain_piece), .is_single = true},
+    {"branch-free", "both paths in vectors, selected by masks", "plain", CPU(branch_free_piece),
+     .is_single = true},
+    {"threads", "the same on all threads", "branch-free", CPU(branch_free_piece)},
+    {"thread-odd-even", "thread k takes element k: warps contain both kinds and execute both paths",
+     NULL, GPU("divergence_thread", .block = DIVERGENCE_THREADS)},
+    {"branch-free", "both paths for every element, selected by masks", "thread-odd-even",
+     GPU("divergence_both", .block = DIVERGENCE_THREADS)},
+    {"block-uniform", "every second group takes the odd elements, the others take the even ones",
+     "thread-odd-even", GPU("divergence_block", .block = 2 * DIVERGENCE_THREADS, .sharing = 2),
+     .suits = wants_alternating},
+    {"warp-uniform",
+     "every second warp takes the odd ones of 64 elements: both warps use the same cache lines",
+     "block-uniform", GPU("divergence_warp", .block = DIVERGENCE_THREADS),
+     .suits = wants_alternating},
+    {"thread-pair",
+     "a thread takes 16 bytes, two elements of each kind: both paths run on all lanes",
+     "warp-uniform", GPU("divergence_pair", .block = 4 * DIVERGENCE_THREADS),
+     .suits = wants_alternating},
+    {"sorted", "a group sorts its elements by key in local memory, for unpredictable keys",
+     "thread-odd-even",
+     GPU("divergence_sorted", .block = DIVERGENCE_CHUNK, .own_local_bytes = LOCAL_BYTES)},
 };
 
 #define ROWS_MAX (UINT64_C(1) << 36)
-
-static const char why[] =
-    "The 32 threads of a warp run in lockstep. If some take one side of a branch and some the "
-    "other, the warp executes both sides, each with part of its threads idle: two paths that "
-    "alternate between neighbours cost the sum of both. The cost comes from the mixture, not from "
-    "the branch: a warp whose threads all take the same side pays for that side only.\n"
-    "\n"
-    "So the question is which thread processes which element. If the keys alternate, the index "
-    "tells: warps or whole groups of one kind read every second element and run one path; or a "
-    "thread takes neighbours of both kinds and runs both paths, each on all lanes. If the keys "
-    "are random, a group first sorts its elements by key in local memory: then all of its warps "
-    "but one have a single kind. Computing both paths for every element and selecting without a "
-    "branch does on purpose what a divergent warp does by accident. The paths are so long that a "
-    "kernel that runs both is limited by computation, and a kernel that runs only the right one "
-    "comes close to memory bandwidth.";
-
-static const char traffic[] =
-    "Useful: each element read once and written once, 8 bytes; the key is a bit of the element. "
-    "block-uniform has two groups for each cache line: each reads all of it and uses half, and "
-    "the second reads it from the L2 cache. In warp-uniform two warps of one group share a cache "
-    "line.";
-
-static const char unless[] =
-    "Sorting does not pay if the paths are short (compilers turn a few instructions into "
-    "selections without a branch), if one path is almost never taken, if keys come in runs of "
-    "whole warps anyway, or if memory takes longer than both paths together.";
-
-static const char used[] =
-    "In tokens_champion (src/ops/tokens/champion.k) all threads of a group reach the end of a "
-    "batch at the same time, since a group reads one contiguous range: its loops are uniform, and "
-    "what does not fill 16 bytes is processed at the edges, once per batch. The single pass in "
-    "src/ops/atax/atax_real.k chooses between aligned and unaligned rows at compile time, not per "
-    "element. No kernel of the engine needs to sort by path.";
-
-static const char *const keys[] = {"alternating", "random"};
-static const iron__axis axes[] = {
-    {.name = "keys",
-     .about = "which elements are odd: every second one, or random ones",
-     .words = keys,
-     .count = IRON_KIT_COUNT(keys)}};
-
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}};
 
 static uint64_t useful_bytes(const iron__case *c) { return 2 * sizeof(uint32_t) * c->rows; }
 
@@ -362,42 +192,64 @@ static double operations(const iron__case *c) { return 4.0 * DIVERGENCE_ROUNDS *
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 26 : UINT64_C(1) << 24;
-
     (void)element;
-    *rows = iron__line_usual(least, ROWS_MAX, 2 * sizeof(uint32_t), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 26 : 24), ROWS_MAX, 2 * sizeof(uint32_t),
+                             cache_bytes);
     *cols = 1;
 }
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
-           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_divergence = {
     .name = "divergence",
     .contract = "out = A(in) for odd elements, B(in) for even ones: two chains of operations",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "The 32 threads of a warp run in lockstep. If some take one side of a branch and some the "
+        "other, the warp executes both sides, each with part of its threads idle: two paths that "
+        "alternate between neighbours cost the sum of both. The cost comes from the mixture, not "
+        "from the branch: a warp whose threads all take the same side pays for that side only.\n"
+        "\n"
+        "So the question is which thread processes which element. If the keys alternate, the "
+        "index tells: warps or whole groups of one kind read every second element and run one "
+        "path; or a thread takes neighbours of both kinds and runs both paths, each on all lanes. "
+        "If the keys are random, a group first sorts its elements by key in local memory: then "
+        "all of its warps but one have a single kind. Computing both paths for every element and "
+        "selecting without a branch does on purpose what a divergent warp does by accident. The "
+        "paths are so long that a kernel that runs both is limited by computation, and a kernel "
+        "that runs only the right one comes close to memory bandwidth.",
+    .traffic =
+        "Useful: each element read once and written once, 8 bytes; the key is a bit of the "
+        "element. block-uniform has two groups for each cache line: each reads all of it and uses "
+        "half, and the second reads it from the L2 cache. In warp-uniform two warps of one group "
+        "share a cache line.",
+    .unless =
+        "Sorting does not pay if the paths are short (compilers turn a few instructions into "
+        "selections without a branch), if one path is almost never taken, if keys come in runs of "
+        "whole warps anyway, or if memory takes longer than both paths together.",
+    .used =
+        "In tokens_champion (src/ops/tokens/champion.k) all threads of a group reach the end of a "
+        "batch at the same time, since a group reads one contiguous range: its loops are uniform, "
+        "and what does not fill 16 bytes is processed at the edges, once per batch. The single "
+        "pass in src/ops/atax/atax_real.k chooses between aligned and unaligned rows at compile "
+        "time, not per element. No kernel of the engine needs to sort by path.",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "keys",
+               .about = "which elements are odd: every second one, or random ones",
+               IRON_WORDS("alternating", "random")}),
     .baselines = {"plain", "thread-odd-even"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(16, 24, 28),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .rows_max = ROWS_MAX,
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
-    .check = check,
+    .fill = fill,
+    .check = iron__line_check,
+    .output = "out",
+    .expected = expected,
     .contender_at = contender_at,
 };

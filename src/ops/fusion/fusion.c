@@ -77,42 +77,11 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
+static uint32_t expected(const iron__op_problem *problem, size_t k) {
+    float a = ((const float *)problem->inputs[0].data)[k];
+    float b = ((const float *)problem->inputs[1].data)[k];
 
-typedef struct answer {
-    const float *a, *b, *d;
-    bool has_long_chain;
-} answer;
-
-static float expected_at(const answer *t, size_t k) {
-    return t->has_long_chain ? long_chain(t->a[k], t->b[k]) : short_chain(t->a[k], t->b[k]);
-}
-
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-/* Compares bits: -0 is not 0, and NaN is never right. */
-static bool differs(const void *context, size_t k) {
-    const answer *t = context;
-
-    return bits_of(t->d[k]) != bits_of(expected_at(t, k));
-}
-
-static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
-    answer t = {problem->inputs[0].data, problem->inputs[1].data, output, is_long(&problem->c)};
-    size_t count = (size_t)problem->c.rows;
-    size_t first = iron__data_first(problem->pool, count, differs, &t);
-
-    if (first < count)
-        snprintf(text, size, "d[%zu] is %.9g, should be %.9g", first, (double)t.d[first],
-                 (double)expected_at(&t, first));
-    return first == count;
+    return iron__data_word_of(is_long(&problem->c) ? long_chain(a, b) : short_chain(a, b));
 }
 
 /* One step over a range. */
@@ -122,59 +91,36 @@ typedef struct step_work {
     chain_step step;
 } step_work;
 
-static void add(const float *restrict t, const float *restrict b, float *restrict to,
-                size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] + b[k];
-}
-
-static void scale(const float *restrict t, float *restrict to, size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] * FUSION_SCALE;
-}
-
-static void multiply(const float *restrict t, const float *restrict a, float *restrict to,
-                     size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] * a[k];
-}
-
-static void clamp(const float *restrict t, float *restrict to, size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = clamped(t[k]);
-}
-
-static void subtract(const float *restrict t, const float *restrict b, float *restrict to,
-                     size_t count) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = t[k] - b[k];
-}
-
 static void take_step(void *context, size_t begin, size_t end) {
     const step_work *w = context;
-    size_t count = end - begin;
+    const float *restrict t = w->t, *restrict a = w->a, *restrict b = w->b;
+    float *restrict to = w->to;
 
     switch (w->step) {
     case STEP_ADD:
-        add(w->t + begin, w->b + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] + b[k];
         break;
     case STEP_SCALE:
-        scale(w->t + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] * FUSION_SCALE;
         break;
     case STEP_MULTIPLY:
-        multiply(w->t + begin, w->a + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] * a[k];
         break;
     case STEP_CLAMP:
-        clamp(w->t + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = clamped(t[k]);
         break;
     default:
-        subtract(w->t + begin, w->b + begin, w->to + begin, count);
+        for (size_t k = begin; k < end; k++)
+            to[k] = t[k] - b[k];
         break;
     }
 }
 
-static void take_all(void *context, size_t begin, size_t end) {
-    const iron__cpu_work *w = context;
+static void take_all(const iron__cpu_work *w, size_t begin, size_t end) {
     const float *restrict a = w->problem->inputs[0].data;
     const float *restrict b = w->problem->inputs[1].data;
     float *restrict d = w->output;
@@ -201,40 +147,10 @@ static void run_separate(const iron__cpu_work *w) {
     }
 }
 
-static void run_fused(const iron__cpu_work *w) {
-    iron__data_run(w, take_all, (void *)(uintptr_t)w);
-}
-
 static size_t separate_scratch(const iron__op_problem *p, uint32_t threads) {
     (void)threads;
     return chain_of(&p->c)->between * (size_t)p->c.rows * sizeof(float);
 }
-
-static const iron__contender cpu_rows[] = {
-    {.name = "separate",
-     .idea = "one loop per step, with an array in memory between two steps",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_separate,
-     .cpu_scratch_bytes = separate_scratch,
-     .is_single = true},
-    {.name = "fused",
-     .idea = "all steps in one loop: intermediate values stay in registers",
-     .beats = "separate",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_fused,
-     .is_single = true},
-    {.name = "separate-threads",
-     .idea = "one loop per step on all threads, with a barrier after each",
-     .beats = "separate",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_separate,
-     .cpu_scratch_bytes = separate_scratch},
-    {.name = "fused-threads",
-     .idea = "the fused loop on all threads",
-     .beats = "separate-threads",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_fused},
-};
 
 IRON_GPU_EMBEDDED(fusion)
 
@@ -246,19 +162,12 @@ enum { SINGLES = FUSION_EACH * FUSION_THREADS, VECTORS = 4 * FUSION_QUADS * FUSI
 static iron_status launch(iron__gpu_work *work, iron__gpu_kernel *kernel, uint64_t piece,
                           const iron__gpu_buffer *const from[2], const iron__gpu_buffer *to,
                           iron__gpu_queue *queue, iron_error *err) {
-    uint64_t count = work->c.rows;
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(from[0]), IRON_GPU_BUFFER(from[1]),
-                                  IRON_GPU_BUFFER(to), IRON_GPU_VALUE(count)};
-    const iron__gpu_launch l = {.kernel = kernel,
-                                .groups = {(uint32_t)iron__kit_pieces(count, piece)},
-                                .threads = {FUSION_THREADS},
-                                .args = args,
-                                .arg_count = IRON_KIT_COUNT(args)};
-
-    return iron__gpu_run(queue, &l, err);
+    return IRON_KIT_LAUNCH(queue, err, kernel, iron__kit_pieces(work->c.rows, piece),
+                           FUSION_THREADS, IRON_GPU_BUFFER(from[0]), IRON_GPU_BUFFER(from[1]),
+                           IRON_GPU_BUFFER(to), IRON_GPU_VALUE(work->c.rows));
 }
 
-/* A spec lists its kernels in the order of chain_step. */
+/* The kernels are in the order of chain_step. */
 static iron_status launch_separate(iron__gpu_work *work, const iron__gpu_data *data,
                                    iron__gpu_queue *queue, iron_error *err) {
     const chain *steps = chain_of(&work->c);
@@ -275,37 +184,21 @@ static iron_status launch_separate(iron__gpu_work *work, const iron__gpu_data *d
     return IRON_OK;
 }
 
-/* A spec lists its kernels in the order of the axis `chain`. */
-static iron_status launch_fused(iron__gpu_work *work, const iron__gpu_data *data, uint64_t piece,
+/* The kernels are in the order of the axis `chain`. */
+static iron_status launch_fused(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_queue *queue, iron_error *err) {
-    return launch(work, work->kernels[is_long(&work->c)], piece, data->inputs, data->output, queue,
-                  err);
-}
-
-static iron_status launch_singles(iron__gpu_work *work, const iron__gpu_data *data,
-                                  iron__gpu_queue *queue, iron_error *err) {
-    return launch_fused(work, data, SINGLES, queue, err);
-}
-
-static iron_status launch_vectors(iron__gpu_work *work, const iron__gpu_data *data,
-                                  iron__gpu_queue *queue, iron_error *err) {
-    return launch_fused(work, data, VECTORS, queue, err);
+    return launch(work, work->kernels[is_long(&work->c)], work->spec->block, data->inputs,
+                  data->output, queue, err);
 }
 
 static iron_status launch_graph(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_queue *queue, iron_error *err) {
-    return iron__recording_run(&work->recording, work->device, launch_separate, work, data, queue,
-                               err);
-}
-
-static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
-    (void)c;
-    return iron__needs_threads(device, FUSION_THREADS, err);
+    return iron__recording_run(work, launch_separate, data, queue, err);
 }
 
 static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
                                iron_error *err) {
-    IRON_TRY(suits(device, c, err));
+    (void)c;
     return iron__recording_suits(device, err);
 }
 
@@ -313,102 +206,37 @@ static uint64_t between_bytes(const iron__case *c, size_t index) {
     return index < chain_of(c)->between ? c->rows * sizeof(float) : 0;
 }
 
-#define STEP_KERNELS                                                                               \
-    { "fusion_add", "fusion_scale", "fusion_multiply", "fusion_clamp", "fusion_subtract" }
-#define BETWEEN (IRON_BIT(0) | IRON_BIT(1))
+#define GPU(...) IRON_ON_GPU, .gpu = IRON_KIT(.threads = FUSION_THREADS, __VA_ARGS__)
+#define STEPWISE(...)                                                                              \
+    GPU(.kernels = {"fusion_add", "fusion_scale", "fusion_multiply", "fusion_clamp",               \
+                    "fusion_subtract"},                                                            \
+        .buffer_bytes = between_bytes, .scratch = IRON_BIT(0) | IRON_BIT(1), __VA_ARGS__)
 
-static const iron__kit_spec separate = {.image = &image,
-                                        .kernels = STEP_KERNELS,
-                                        .suits = suits,
-                                        .buffer_bytes = between_bytes,
-                                        .scratch = BETWEEN};
-static const iron__kit_spec graph = {.image = &image,
-                                     .kernels = STEP_KERNELS,
-                                     .suits = suits_graph,
-                                     .buffer_bytes = between_bytes,
-                                     .scratch = BETWEEN};
-static const iron__kit_spec fused = {
-    .image = &image, .kernels = {"fusion_fused_short", "fusion_fused_long"}, .suits = suits};
-static const iron__kit_spec vector = {
-    .image = &image, .kernels = {"fusion_vector_short", "fusion_vector_long"}, .suits = suits};
-
-static const iron__gpu_launcher separate_launcher = {IRON_KIT_LAUNCHER, .run = launch_separate};
-static const iron__gpu_launcher graph_launcher = {IRON_KIT_LAUNCHER, .run = launch_graph};
-static const iron__gpu_launcher fused_launcher = {IRON_KIT_LAUNCHER, .run = launch_singles};
-static const iron__gpu_launcher vector_launcher = {IRON_KIT_LAUNCHER, .run = launch_vectors};
-
-static const iron__contender gpu_rows[] = {
-    {.name = "separate",
-     .idea = "one kernel per step, with an array in memory between two steps",
-     .backends = IRON_ON_GPU,
-     .gpu = &separate_launcher,
-     .own = &separate},
-    {.name = "graph",
-     .idea = "the same kernels, recorded once and replayed with one call",
-     .beats = "separate",
-     .backends = IRON_ON_GPU,
-     .gpu = &graph_launcher,
-     .own = &graph},
-    {.name = "fused",
-     .idea = "one kernel of the same shape: intermediate values stay in registers",
-     .beats = "separate",
-     .backends = IRON_ON_GPU,
-     .gpu = &fused_launcher,
-     .own = &fused},
-    {.name = "fused-vector",
-     .idea = "the same with 16-byte loads, several of each input in flight per thread",
-     .beats = "fused",
-     .backends = IRON_ON_GPU,
-     .gpu = &vector_launcher,
-     .own = &vector},
+static const iron__contender contenders[] = {
+    {"separate", "one loop per step, with an array in memory between two steps", NULL, IRON_ON_CPU,
+     .cpu_run = run_separate, .cpu_scratch_bytes = separate_scratch, .is_single = true},
+    {"fused", "all steps in one loop: intermediate values stay in registers", "separate",
+     IRON_ON_CPU, .cpu_run = iron__line_run, .cpu_piece = take_all, .is_single = true},
+    {"separate-threads", "one loop per step on all threads, with a barrier after each", "separate",
+     IRON_ON_CPU, .cpu_run = run_separate, .cpu_scratch_bytes = separate_scratch},
+    {"fused-threads", "the fused loop on all threads", "separate-threads", IRON_ON_CPU,
+     .cpu_run = iron__line_run, .cpu_piece = take_all},
+    {"separate", "one kernel per step, with an array in memory between two steps", NULL,
+     STEPWISE(.run = launch_separate)},
+    {"graph", "the same kernels, recorded once and replayed with one call", "separate",
+     STEPWISE(.run = launch_graph, .suits = suits_graph)},
+    {"fused", "one kernel of the same shape: intermediate values stay in registers", "separate",
+     GPU(.kernels = {"fusion_fused_short", "fusion_fused_long"}, .block = SINGLES,
+         .run = launch_fused)},
+    {"fused-vector", "the same with 16-byte loads, several of each input in flight per thread",
+     "fused",
+     GPU(.kernels = {"fusion_vector_short", "fusion_vector_long"}, .block = VECTORS,
+         .run = launch_fused)},
 };
 
-_Static_assert(STEPS <= IRON_KIT_KERNELS, "a spec names the kernel of each step");
+_Static_assert(STEPS <= IRON_KIT_KERNELS, "a launcher names the kernel of each step");
 
 #define ROWS_MAX (UINT64_C(1) << 36)
-
-static const char why[] =
-    "An elementwise step performs one operation for every eight or twelve bytes it moves, so a "
-    "chain of steps takes as long as its arrays take to pass through memory. With one kernel per "
-    "step, each intermediate array is written to memory by one kernel and read back by the next. "
-    "Fused into one kernel, intermediate values stay in registers: whatever the length of the "
-    "chain, two arrays are read and one is written, and the arithmetic is hidden behind that. The "
-    "longer the chain, the larger the gain.\n"
-    "\n"
-    "A launch also costs a few microseconds, which matters for small arrays: race size:SMALL and "
-    "size:LARGE side by side. A graph replays all separate kernels with one call; that saves "
-    "launches but no bytes. All of these contenders, including fused, have several 4-byte loads "
-    "in flight per thread, so the gain of fused over separate is due to fusion alone. "
-    "fused-vector shows what 16-byte loads add.";
-
-static const char traffic[] =
-    "Useful: a and b read, d written, 12 bytes per element. Fused contenders move exactly that. "
-    "Separate kernels move 20 bytes per element for the short chain (two kernels, one array in "
-    "between) and 64 for the long one (six kernels, five arrays in between). Two thirds of the "
-    "useful bytes are reads, and memory reads faster than it writes, so a fused contender can "
-    "exceed the copy ceiling, where half of the bytes are writes.";
-
-static const char unless[] =
-    "Fusion does not pay if an intermediate array is needed for itself, if a step needs results "
-    "of neighbouring elements (a sum over all, a transpose), or if all arrays fit into a cache "
-    "and are long enough to hide the launches. Very long chains may need so many registers that "
-    "too few threads fit.";
-
-static const char used[] =
-    "src/ops/tokens/champion.cu reduces a batch and applies it to the nodes in one launch; the "
-    "atax_single_... kernels in src/ops/atax/atax_real.k compute both products while a row is in "
-    "registers, so A x is never an array between two kernels.";
-
-static const char *const chains[] = {"short", "long"};
-static const iron__axis axes[] = {
-    {.name = "chain",
-     .about = "short: d = (a + b) s; long: six steps, d = clamp(((a + b) s + b) a) - b",
-     .words = chains,
-     .count = IRON_KIT_COUNT(chains)}};
-
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 24, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}};
 
 static uint64_t useful_bytes(const iron__case *c) { return 3 * sizeof(float) * c->rows; }
 
@@ -418,42 +246,62 @@ static double operations(const iron__case *c) {
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 24;
-
     (void)element;
-    *rows = iron__line_usual(least, ROWS_MAX, 3 * sizeof(float), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 24), ROWS_MAX, 3 * sizeof(float),
+                             cache_bytes);
     *cols = 1;
 }
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
-           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_fusion = {
     .name = "fusion",
     .contract = "d = (a + b) s for each element, or a chain of six such steps",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "An elementwise step performs one operation for every eight or twelve bytes it moves, so "
+        "a chain of steps takes as long as its arrays take to pass through memory. With one "
+        "kernel per step, each intermediate array is written to memory by one kernel and read "
+        "back by the next. Fused into one kernel, intermediate values stay in registers: whatever "
+        "the length of the chain, two arrays are read and one is written, and the arithmetic is "
+        "hidden behind that. The longer the chain, the larger the gain.\n"
+        "\n"
+        "A launch also costs a few microseconds, which matters for small arrays: race size:SMALL "
+        "and size:LARGE side by side. A graph replays all separate kernels with one call; that "
+        "saves launches but no bytes. All of these contenders, including fused, have several "
+        "4-byte loads in flight per thread, so the gain of fused over separate is due to fusion "
+        "alone. fused-vector shows what 16-byte loads add.",
+    .traffic =
+        "Useful: a and b read, d written, 12 bytes per element. Fused contenders move exactly "
+        "that. Separate kernels move 20 bytes per element for the short chain (two kernels, one "
+        "array in between) and 64 for the long one (six kernels, five arrays in between). Two "
+        "thirds of the useful bytes are reads, and memory reads faster than it writes, so a fused "
+        "contender can exceed the copy ceiling, where half of the bytes are writes.",
+    .unless =
+        "Fusion does not pay if an intermediate array is needed for itself, if a step needs "
+        "results of neighbouring elements (a sum over all, a transpose), or if all arrays fit "
+        "into a cache and are long enough to hide the launches. Very long chains may need so many "
+        "registers that too few threads fit.",
+    .used = "src/ops/tokens/champion.cu reduces a batch and applies it to the nodes in one launch; "
+            "the atax_single_... kernels in src/ops/atax/atax_real.k compute both products while a "
+            "row is in registers, so A x is never an array between two kernels.",
     .elements = IRON_BIT(IRON_F32),
     .usual = IRON_F32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "chain",
+               .about = "short: d = (a + b) s; long: six steps, d = clamp(((a + b) s + b) a) - b",
+               IRON_WORDS("short", "long")}),
     .baselines = {"separate", "separate"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(16, 24, 28),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .rows_max = ROWS_MAX,
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
-    .check = check,
+    .fill = fill,
+    .check = iron__line_check,
+    .output = "d",
+    .expected = expected,
     .contender_at = contender_at,
 };

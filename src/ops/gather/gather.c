@@ -67,16 +67,11 @@ static void fill_table(void *context, size_t begin, size_t end) {
         f->table[k] = word_at(f->base, (uint32_t)k);
 }
 
-static void fill_random(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t i = begin; i < end; i++)
-        f->index[i] = iron__data_below(iron__data_bits(f->base, i), (uint32_t)f->words);
-}
-
+/* Random order has one window, the whole table. */
 static void fill_windowed(void *context, size_t begin, size_t end) {
     const filling *f = context;
-    uint64_t window = f->words < GATHER_WINDOW ? f->words : GATHER_WINDOW;
+    uint64_t window =
+        f->order == ORDER_RANDOM || f->words < GATHER_WINDOW ? f->words : GATHER_WINDOW;
 
     for (size_t i = begin; i < end; i++)
         f->index[i] = (uint32_t)(i * (f->words - window) / f->rows) +
@@ -113,22 +108,6 @@ static void fill_sorted(void *context, size_t begin, size_t end) {
     }
 }
 
-static void fill_index(filling *f, iron__thread_pool *pool) {
-    size_t rows = (size_t)f->rows;
-
-    switch (f->order) {
-    case ORDER_RANDOM:
-        iron__data_pieces(pool, rows, fill_random, f);
-        break;
-    case ORDER_WINDOWED:
-        iron__data_pieces(pool, rows, fill_windowed, f);
-        break;
-    case ORDER_SORTED:
-        iron__data_pieces(pool, (size_t)count_blocks(rows), fill_sorted, f);
-        break;
-    }
-}
-
 static iron_status fill(iron__op_problem *p, iron_error *err) {
     filling f = {.rows = p->c.rows, .words = table_words(&p->c), .order = order_of(&p->c)};
 
@@ -139,14 +118,13 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     f.index = p->inputs[0].data;
     f.table = p->inputs[1].data;
     f.base = iron__data_base(p->c.seed, STREAM_INDEX);
-    fill_index(&f, p->pool);
+    if (f.order == ORDER_SORTED)
+        iron__data_pieces(p->pool, (size_t)count_blocks(f.rows), fill_sorted, &f);
+    else
+        iron__data_pieces(p->pool, (size_t)f.rows, fill_windowed, &f);
     f.base = iron__data_base(p->c.seed, STREAM_TABLE);
     iron__data_pieces(p->pool, (size_t)f.words, fill_table, &f);
     return IRON_OK;
-}
-
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
 }
 
 typedef struct arrays {
@@ -178,34 +156,22 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
 /* Prefetch distance in elements: a few hundred nanoseconds at one or two nanoseconds each. */
 #define AHEAD ((size_t)64)
 
-static void gather_plain(void *context, size_t begin, size_t end) {
-    const arrays *a = context;
+static void gather_plain(const iron__cpu_work *work, size_t begin, size_t end) {
+    const arrays a = arrays_of(work->problem, work->output);
 
     for (size_t i = begin; i < end; i++)
-        a->output[i] = a->table[a->index[i]];
+        a.output[i] = a.table[a.index[i]];
 }
 
-static void gather_ahead(void *context, size_t begin, size_t end) {
-    const arrays *a = context;
+static void gather_ahead(const iron__cpu_work *work, size_t begin, size_t end) {
+    const arrays a = arrays_of(work->problem, work->output);
     size_t i = begin;
 
     for (; i + AHEAD < end; i++) {
-        __builtin_prefetch(a->table + a->index[i + AHEAD]);
-        a->output[i] = a->table[a->index[i]];
+        __builtin_prefetch(a.table + a.index[i + AHEAD]);
+        a.output[i] = a.table[a.index[i]];
     }
-    gather_plain(context, i, end);
-}
-
-static void run_plain(const iron__cpu_work *work) {
-    arrays a = arrays_of(work->problem, work->output);
-
-    iron__data_run(work, gather_plain, &a);
-}
-
-static void run_prefetch(const iron__cpu_work *work) {
-    arrays a = arrays_of(work->problem, work->output);
-
-    iron__data_run(work, gather_ahead, &a);
+    gather_plain(work, i, end);
 }
 
 #define BLOCK   ((size_t)16384)
@@ -295,84 +261,33 @@ static void run_sorted(const iron__cpu_work *work) {
     iron__thread_pool_run(work->pool, run_strip, &p, p.strips);
 }
 
-static const iron__contender cpu_rows[] = {
-    {.name = "plain",
-     .idea = "one loop, one element after the other",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_plain,
-     .is_single = true},
-    {.name = "prefetch",
-     .idea = "words of the table are prefetched long before they are needed",
-     .beats = "plain",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_prefetch,
-     .is_single = true},
-    {.name = "threads",
-     .idea = "plain on all threads",
-     .beats = "plain",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_plain},
-    {.name = "prefetch-threads",
-     .idea = "prefetch on all threads",
-     .beats = "prefetch",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_prefetch},
-    {.name = "sorted-first",
-     .idea = "all threads; blocks of indices are first sorted into buckets of the table",
-     .beats = "threads",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_sorted,
-     .cpu_scratch_bytes = sorted_scratch},
-};
-
 IRON_GPU_EMBEDDED(gather)
 static const iron__gpu_image image = IRON_GPU_IMAGE(gather);
 
-/* How a kernel is launched: a spec's own. */
-typedef struct shape {
-    uint32_t threads;
-    uint32_t block; /* elements per group */
-    uint32_t local_bytes;
-} shape;
-
-static iron_status launch(iron__gpu_work *work, const iron__gpu_arg *args, size_t arg_count,
-                          iron__gpu_queue *queue, iron_error *err) {
-    const shape *s = work->spec->own;
-    const iron__gpu_launch l = {.kernel = work->kernels[0],
-                                .groups = {(uint32_t)iron__kit_pieces(work->c.rows, s->block)},
-                                .threads = {s->threads},
-                                .args = args,
-                                .arg_count = arg_count,
-                                .local_bytes = s->local_bytes};
-
-    return iron__gpu_run(queue, &l, err);
-}
-
-static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
-                       iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
-                                  IRON_GPU_BUFFER(data->inputs[1]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(work->c.rows)};
-
-    return launch(work, args, IRON_KIT_COUNT(args), queue, err);
+static uint64_t groups_of(const iron__gpu_work *work) {
+    return iron__kit_pieces(work->c.rows, work->spec->block);
 }
 
 static iron_status run_staged(iron__gpu_work *work, const iron__gpu_data *data,
                               iron__gpu_queue *queue, iron_error *err) {
     k_u32 words = (k_u32)table_words(&work->c);
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
-                                  IRON_GPU_BUFFER(data->inputs[1]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(words)};
+    const iron__gpu_launch l = {.kernel = work->kernels[0],
+                                .groups = {(uint32_t)groups_of(work)},
+                                .threads = {work->spec->threads},
+                                IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]),
+                                              IRON_GPU_BUFFER(data->inputs[1]),
+                                              IRON_GPU_BUFFER(data->output),
+                                              IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(words)),
+                                .local_bytes = work->spec->local_bytes};
 
-    return launch(work, args, IRON_KIT_COUNT(args), queue, err);
+    return iron__gpu_run(queue, &l, err);
 }
 
 static iron_status run_texture(iron__gpu_work *work, const iron__gpu_data *data,
                                iron__gpu_queue *queue, iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_VALUE(work->texture),
-                                  IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(work->c.rows)};
-
-    return launch(work, args, IRON_KIT_COUNT(args), queue, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[0], groups_of(work), work->spec->threads,
+                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_VALUE(work->texture),
+                           IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(work->c.rows));
 }
 
 /* A texture is a view that stays valid when its memory is filled again. params[0] is the address of
@@ -399,121 +314,42 @@ static iron_status suits_texture(const iron__gpu_device *device, const iron__cas
     return IRON_OK;
 }
 
-static const shape each = {GATHER_THREADS, GATHER_THREADS, 0};
-static const shape vector = {GATHER_THREADS, 4 * GATHER_QUADS *GATHER_THREADS, 0};
-static const shape staged = {GATHER_STAGED_THREADS, GATHER_STAGED_BLOCK, 4 * GATHER_STAGED_WORDS};
-static const shape sorted = {GATHER_SORTED_THREADS, GATHER_SORTED_BLOCK, 0};
+#define CPU(piece) IRON_ON_CPU, .cpu_run = iron__line_run, .cpu_piece = (piece)
+#define GPU(kernel, size, per_group, ...)                                                          \
+    .gpu = IRON_KIT(.kernels = {kernel}, .threads = (size), .block = (per_group), __VA_ARGS__)
+#define EACH(kernel, ...) GPU(kernel, GATHER_THREADS, GATHER_THREADS, __VA_ARGS__)
 
-/* Its groups need more threads and local memory than those of the other rows. */
-static iron_status suits_staged(const iron__gpu_device *device, const iron__case *c,
-                                iron_error *err) {
-    (void)c;
-    IRON_TRY(iron__needs_local(device, staged.local_bytes, err));
-    return iron__needs_threads(device, staged.threads, err);
-}
-
-static const iron__kit_spec specs[] = {
-    {.image = &image, .kernels = {"gather_global"}, .own = &each},
-    {.image = &image, .kernels = {"gather_read_only"}, .own = &each},
-    {.image = &image, .kernels = {"gather_texture"}, .suits = suits_texture, .own = &each},
-    {.image = &image, .kernels = {"gather_vector"}, .own = &vector},
-    {.image = &image, .kernels = {"gather_staged"}, .suits = suits_staged, .own = &staged},
-    {.image = &image, .kernels = {"gather_sorted"}, .own = &sorted},
-};
-
-static const iron__gpu_launcher launcher = {IRON_KIT_LAUNCHER, .run = run};
-static const iron__gpu_launcher staged_launcher = {IRON_KIT_LAUNCHER, .run = run_staged};
-static const iron__gpu_launcher texture_launcher = {IRON_KIT_LAUNCHER, .derive = derive_texture,
-                                                    .run = run_texture};
-
-static const iron__contender gpu_rows[] = {
-    {.name = "global",
-     .idea = "one thread per element, ordinary loads",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &specs[0]},
-    {.name = "read-only",
-     .idea = "the same; the compiler knows that the table is read-only",
-     .beats = "global",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &specs[1]},
-    {.name = "texture",
-     .idea = "the same; the table is a texture",
-     .beats = "global",
-     .backends = IRON_ON_CUDA,
-     .gpu = &texture_launcher,
-     .own = &specs[2]},
-    {.name = "vector",
-     .idea = "indices in 16-byte loads, eight table words in flight per thread",
-     .beats = "read-only",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &specs[3]},
-    {.name = "shared-staged",
-     .idea = "a group copies its window of the table to local memory and reads it there",
-     .beats = "vector",
-     .backends = IRON_ON_GPU,
-     .gpu = &staged_launcher,
-     .own = &specs[4]},
-    {.name = "sorted-first",
-     .idea =
-         "a group sorts its indices in local memory, so that neighbours read neighbouring words",
-     .beats = "read-only",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &specs[5]},
+static const iron__contender contenders[] = {
+    {"plain", "one loop, one element after the other", NULL, CPU(gather_plain), .is_single = true},
+    {"prefetch", "words of the table are prefetched long before they are needed", "plain",
+     CPU(gather_ahead), .is_single = true},
+    {"threads", "plain on all threads", "plain", CPU(gather_plain)},
+    {"prefetch-threads", "prefetch on all threads", "prefetch", CPU(gather_ahead)},
+    {"sorted-first", "all threads; blocks of indices are first sorted into buckets of the table",
+     "threads", IRON_ON_CPU, .cpu_run = run_sorted, .cpu_scratch_bytes = sorted_scratch},
+    {"global", "one thread per element, ordinary loads", NULL, IRON_ON_GPU,
+     EACH("gather_global", .run = iron__kit_run)},
+    {"read-only", "the same; the compiler knows that the table is read-only", "global", IRON_ON_GPU,
+     EACH("gather_read_only", .run = iron__kit_run)},
+    {"texture", "the same; the table is a texture", "global", IRON_ON_CUDA,
+     EACH("gather_texture", .derive = derive_texture, .run = run_texture, .suits = suits_texture)},
+    {"vector", "indices in 16-byte loads, eight table words in flight per thread", "read-only",
+     IRON_ON_GPU,
+     GPU("gather_vector", GATHER_THREADS, 4 * GATHER_QUADS * GATHER_THREADS, .run = iron__kit_run)},
+    {"shared-staged", "a group copies its window of the table to local memory and reads it there",
+     "vector", IRON_ON_GPU,
+     GPU("gather_staged", GATHER_STAGED_THREADS, GATHER_STAGED_BLOCK, .run = run_staged,
+         .local_bytes = 4 * GATHER_STAGED_WORDS)},
+    {"sorted-first",
+     "a group sorts its indices in local memory, so that neighbours read neighbouring words",
+     "read-only", IRON_ON_GPU,
+     GPU("gather_sorted", GATHER_SORTED_THREADS, GATHER_SORTED_BLOCK, .run = iron__kit_run)},
 };
 
 #define ROWS_MAX  (UINT64_C(1) << 33)
 #define GPU_ROWS  (UINT64_C(1) << 27)
 #define CPU_LEAST (UINT64_C(4) << 20)
 #define CPU_MOST  (UINT64_C(22) << 20)
-
-static const char why[] =
-    "A table is read at the places that the indices name. Indices and results are streamed in "
-    "order at the rate of a copy; only the table accesses differ. Memory delivers pieces of at "
-    "least 32 bytes, and a single word costs the whole piece: indices in random order move "
-    "several times the bytes they use. Sorted indices use all of each piece. Windows lie between "
-    "the two: reads are random, but stay close together for a while, so that caches hold what "
-    "they need.\n"
-    "\n"
-    "This raises three questions. How many words are in flight at a time? 16-byte loads of "
-    "indices and several words per thread increase that number. Which cache serves a warp whose "
-    "32 threads read 32 lines? Textures used to be the answer, and the race shows what is left of "
-    "that; local memory is an answer if the window fits. And does it pay to sort first? The sort "
-    "is part of the run.";
-
-static const char traffic[] =
-    "Useful: each index, each result and each word of the table once. In random order a word of "
-    "the table costs 32 bytes or more unless the cache holds its piece; windowed and sorted, each "
-    "piece comes from memory about once, and shared-staged copies up to 1.5 words per element "
-    "from the L2 cache to local memory.";
-
-static const char unless[] =
-    "Staging pays for windows that fit local memory and whose words are read more than once; in "
-    "random order it loads words that no index names. Sorting a block pays if its indices are "
-    "close enough to share cache lines: not for a table of hundreds of megabytes in random order. "
-    "A table that fits the cache needs neither.";
-
-static const char used[] =
-    "tokens_apply_settle in src/ops/tokens/apply.k copies the maps of all chunks to local memory "
-    "before it walks through them, and the nearest points of a lattice are read-only lookups in a "
-    "table that stays in the L1 cache. src/ops/tokens/champion.k reads in order and gathers "
-    "nothing.";
-
-static const char *const order_words[] = {"random", "windowed", "sorted"};
-
-static const iron__axis axes[] = {{.name = "order",
-                                   .about = "the order of the indices",
-                                   .words = order_words,
-                                   .count = IRON_KIT_COUNT(order_words)}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 22, 1, NULL},
-    {"size", "STANDARD", GPU_ROWS, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 29, 1, NULL},
-};
 
 /* On a CPU a multiple of 2^20 elements of 12 bytes, four times the cache, within limits. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
@@ -542,35 +378,55 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
 }
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
-           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_gather = {
     .name = "gather",
     .contract = "out[i] = table[index[i]], 32-bit words",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "A table is read at the places that the indices name. Indices and results are streamed in "
+        "order at the rate of a copy; only the table accesses differ. Memory delivers pieces of "
+        "at least 32 bytes, and a single word costs the whole piece: indices in random order move "
+        "several times the bytes they use. Sorted indices use all of each piece. Windows lie "
+        "between the two: reads are random, but stay close together for a while, so that caches "
+        "hold what they need.\n"
+        "\n"
+        "This raises three questions. How many words are in flight at a time? 16-byte loads of "
+        "indices and several words per thread increase that number. Which cache serves a warp "
+        "whose 32 threads read 32 lines? Textures used to be the answer, and the race shows what "
+        "is left of that; local memory is an answer if the window fits. And does it pay to sort "
+        "first? The sort is part of the run.",
+    .traffic =
+        "Useful: each index, each result and each word of the table once. In random order a word "
+        "of the table costs 32 bytes or more unless the cache holds its piece; windowed and "
+        "sorted, each piece comes from memory about once, and shared-staged copies up to 1.5 "
+        "words per element from the L2 cache to local memory.",
+    .unless =
+        "Staging pays for windows that fit local memory and whose words are read more than once; "
+        "in random order it loads words that no index names. Sorting a block pays if its indices "
+        "are close enough to share cache lines: not for a table of hundreds of megabytes in "
+        "random order. A table that fits the cache needs neither.",
+    .used =
+        "tokens_apply_settle in src/ops/tokens/apply.k copies the maps of all chunks to local "
+        "memory before it walks through them, and the nearest points of a lattice are read-only "
+        "lookups in a table that stays in the L1 cache. src/ops/tokens/champion.k reads in order "
+        "and gathers nothing.",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "order",
+               .about = "the order of the indices",
+               IRON_WORDS("random", "windowed", "sorted")}),
     .param_at = param_at,
     .baselines = {"plain", "global"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(22, 27, 29),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .rows_max = ROWS_MAX,
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
+    .fill = fill,
     .check = check,
     .contender_at = contender_at,
 };

@@ -254,10 +254,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return compute_reference(p, err);
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
 typedef struct comparison {
     const uint64_t *got, *want;
 } comparison;
@@ -395,24 +391,12 @@ static void run_threads(const iron__cpu_work *work) {
 }
 
 static const iron__contender cpu_rows[] = {
-    {.name = "plain",
-     .idea = "one table, one element after the other",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_plain,
+    {"plain", "one table, one element after the other", NULL, IRON_ON_CPU, .cpu_run = run_plain,
      .is_single = true},
-    {.name = "tables",
-     .idea = "8 bytes at a time, with one table per element in them",
-     .beats = "plain",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_tables,
-     .cpu_scratch_bytes = tables_scratch,
-     .is_single = true},
-    {.name = "threads",
-     .idea = "the same on all threads, each with its own tables, which are then added",
-     .beats = "tables",
-     .backends = IRON_ON_CPU,
-     .cpu_run = run_threads,
-     .cpu_scratch_bytes = threads_scratch},
+    {"tables", "8 bytes at a time, with one table per element in them", "plain", IRON_ON_CPU,
+     .cpu_run = run_tables, .cpu_scratch_bytes = tables_scratch, .is_single = true},
+    {"threads", "the same on all threads, each with its own tables, which are then added", "tables",
+     IRON_ON_CPU, .cpu_run = run_threads, .cpu_scratch_bytes = threads_scratch},
 };
 
 #define VOCAB_USUAL 50257u
@@ -420,52 +404,6 @@ static const iron__contender cpu_rows[] = {
 #define ROWS_MAX    (UINT64_C(1) << 38)
 #define BYTES_GPU   (UINT64_C(1) << 32)
 #define BYTES_CPU   (UINT64_C(1) << 26)
-
-static const char why[] =
-    "The data must be read once, with one addition per element; but the data decide where the "
-    "additions go. Threads that add to the same counter wait for each other, and atomics in "
-    "device memory make all threads of the device collide in a few lines of the last-level cache. "
-    "A table in a group's local memory, added to the answer once at the end, restricts collisions "
-    "to the group, and local memory handles them fast. Copies of the table make them rarer; one "
-    "copy for each of 32 lanes, each in its own bank, makes them impossible within a warp, "
-    "whatever the data.\n"
-    "\n"
-    "Then memory is the limit again, and with it the bytes in flight: 16-byte loads, several at a "
-    "time. With many bins the question is another one: does a table fit at all? Tokens of a large "
-    "vocabulary need all local memory of a unit, or counters of half the width, which must be "
-    "kept from overflowing. Race all values of `data`: a contender that is fast on uniform data "
-    "only is a trap.";
-
-static const char traffic[] =
-    "All contenders read the data once. They differ in atomic additions: one per element in "
-    "device memory (global-atomic), or one per element in local memory plus one per bin and group "
-    "in device memory. Counters in device memory have 8 bytes, tables in local memory 4 bytes per "
-    "bin and copy, packed and swept ones 2. Values that do not fit there are added in device "
-    "memory, to one counter (packed) or to copies of it that a second kernel adds (swept).";
-
-static const char unless[] =
-    "Each group must clear its tables and write them back once: if the data are not much longer "
-    "than tables times groups, or if the bins do not fit local memory, adding in place is as "
-    "good. Sorting first pays only if the sorted data are needed anyway.";
-
-static const char used[] =
-    "iron's own kernels count nothing, but they add by the same rule: sums are computed in "
-    "registers and local memory, and device memory sees one atomic per group and batch "
-    "(tokens_champion in src/ops/tokens/champion.k, tokens_reduce_group in "
-    "src/ops/tokens/tokens.k); they also use 16-byte loads, several in flight.";
-
-static const char *const data_words[IRON_HISTOGRAM_DATA] = {"uniform", "zipf", "one", "sorted"};
-
-static const iron__axis axes[] = {{.name = "data",
-                                   .about = "the distribution and order of the values",
-                                   .words = data_words,
-                                   .count = IRON_HISTOGRAM_DATA}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
-    {"size", "STANDARD", UINT64_C(1) << 28, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 32, 1, NULL},
-};
 
 static bool contender_at(size_t index, iron__contender *out) {
     return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
@@ -508,27 +446,53 @@ const iron__op iron__op_histogram = {
     .name = "histogram",
     .contract =
         "a 64-bit count of each value: 256 values of u8, 65,536 of u16, the vocabulary of u32",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "The data must be read once, with one addition per element; but the data decide where the "
+        "additions go. Threads that add to the same counter wait for each other, and atomics in "
+        "device memory make all threads of the device collide in a few lines of the last-level "
+        "cache. A table in a group's local memory, added to the answer once at the end, restricts "
+        "collisions to the group, and local memory handles them fast. Copies of the table make "
+        "them rarer; one copy for each of 32 lanes, each in its own bank, makes them impossible "
+        "within a warp, whatever the data.\n"
+        "\n"
+        "Then memory is the limit again, and with it the bytes in flight: 16-byte loads, several "
+        "at a time. With many bins the question is another one: does a table fit at all? Tokens "
+        "of a large vocabulary need all local memory of a unit, or counters of half the width, "
+        "which must be kept from overflowing. Race all values of `data`: a contender that is fast "
+        "on uniform data only is a trap.",
+    .traffic =
+        "All contenders read the data once. They differ in atomic additions: one per element in "
+        "device memory (global-atomic), or one per element in local memory plus one per bin and "
+        "group in device memory. Counters in device memory have 8 bytes, tables in local memory 4 "
+        "bytes per bin and copy, packed and swept ones 2. Values that do not fit there are added "
+        "in device memory, to one counter (packed) or to copies of it that a second kernel adds "
+        "(swept).",
+    .unless =
+        "Each group must clear its tables and write them back once: if the data are not much "
+        "longer than tables times groups, or if the bins do not fit local memory, adding in place "
+        "is as good. Sorting first pays only if the sorted data are needed anyway.",
+    .used = "iron's own kernels count nothing, but they add by the same rule: sums are computed in "
+            "registers and local memory, and device memory sees one atomic per group and batch "
+            "(tokens_champion in src/ops/tokens/champion.k, tokens_reduce_group in "
+            "src/ops/tokens/tokens.k); they also use 16-byte loads, several in flight.",
     .elements = IRON_BIT(IRON_U8) | IRON_BIT(IRON_U16) | IRON_BIT(IRON_U32),
     .usual = IRON_U8,
     .is_line = true,
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
     .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "data",
+               .about = "the distribution and order of the values",
+               IRON_WORDS("uniform", "zipf", "one", "sorted")}),
     .param_at = param_at,
     .baselines = {"plain", "shared"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(20, 28, 32),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .accept = accept,
-    .make = make,
+    .make = iron__data_make,
+    .fill = fill,
     .unmake = iron__data_unmake,
     .check = check,
     .contender_at = contender_at,

@@ -235,7 +235,7 @@ IRON_GPU_EMBEDDED(histogram)
 
 static const iron__gpu_image image = IRON_GPU_IMAGE(histogram);
 
-/* A spec's own. */
+/* A launcher's own. */
 typedef struct style {
     const char *kernel; /* NULL: the plan chooses */
     planner make_plan;
@@ -289,16 +289,11 @@ static iron_status clear_far(iron__gpu_work *work, const histogram_span *span,
 
 static iron_status add_far(iron__gpu_work *work, const iron__gpu_data *data,
                            const histogram_span *span, iron__gpu_queue *queue, iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(work->buffers[0]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(*span)};
-    const iron__gpu_launch launch = {
-        .kernel = work->kernels[1],
-        .groups = {(uint32_t)iron__kit_pieces(far_values(span), HISTOGRAM_SMALL_THREADS)},
-        .threads = {HISTOGRAM_SMALL_THREADS},
-        .args = args,
-        .arg_count = IRON_KIT_COUNT(args)};
+    uint64_t groups = iron__kit_pieces(far_values(span), HISTOGRAM_SMALL_THREADS);
 
-    return iron__gpu_run(queue, &launch, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[1], groups, HISTOGRAM_SMALL_THREADS,
+                           IRON_GPU_BUFFER(work->buffers[0]), IRON_GPU_BUFFER(data->output),
+                           IRON_GPU_VALUE(*span));
 }
 
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
@@ -323,32 +318,6 @@ static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__g
     IRON_TRY(iron__gpu_run(queue, &launch, err));
     return has_far ? add_far(work, data, &span, queue, err) : IRON_OK;
 }
-
-static const iron__gpu_launcher launcher = {IRON_KIT_LAUNCHER, .run = run};
-
-#define STYLE(name, text_kernel, planner)                                                          \
-    static const style name##_style = {(text_kernel), (planner)};                                  \
-    static const iron__kit_spec name = {.image = &image, .set_up = set_up, .own = &name##_style}
-
-/* A row whose plan may have far values. */
-#define FAR_STYLE(name, planner)                                                                   \
-    static const style name##_style = {NULL, (planner)};                                           \
-    static const iron__kit_spec name = {.image = &image,                                           \
-                                        .buffer_bytes = far_buffer_bytes,                          \
-                                        .scratch = IRON_BIT(0),                                    \
-                                        .set_up = set_up,                                          \
-                                        .own = &name##_style}
-
-STYLE(global, "histogram_global", plan_global);
-STYLE(shared, "histogram_shared", plan_plain);
-STYLE(merged, "histogram_merged", plan_plain);
-STYLE(replicated, "histogram_replicated", plan_copies);
-STYLE(vector, "histogram_vector", plan_vector);
-STYLE(match, "histogram_match", plan_plain);
-STYLE(lanes, "histogram_lane_private", plan_lanes);
-STYLE(packed, NULL, plan_packed);
-FAR_STYLE(swept, plan_swept);
-FAR_STYLE(champion, plan_champion);
 
 /* Approximate additions per second of a large card, to tell milliseconds from seconds: to one
  * counter, or the few that sorted data use at a time; to uniform data's counters, times the square
@@ -375,39 +344,38 @@ static double global_seconds(const iron__contender *row, const iron__case *c,
     return device->is_gpu ? (double)c->rows / rate : 0;
 }
 
-#define ROW(text_name, slower, where, types, spec, text_idea)                                      \
-    {                                                                                              \
-        .name = (text_name), .idea = (text_idea), .beats = (slower), .backends = (where),          \
-        .elements = (types), .gpu = &launcher, .own = &(spec)                                      \
-    }
+#define PLAN(its_kernel, planner, ...)                                                             \
+    .gpu = IRON_KIT(.set_up = set_up, .run = run, .own = &(const style){(its_kernel), (planner)},  \
+                    __VA_ARGS__)
+#define ON_GPU(kernel, planner) IRON_ON_GPU, PLAN(kernel, planner, .scratch = 0)
+/* A plan that may have far values. */
+#define FAR(planner)                                                                               \
+    IRON_ON_GPU, PLAN(NULL, planner, .buffer_bytes = far_buffer_bytes, .scratch = IRON_BIT(0))
 
 #define U8  IRON_BIT(IRON_U8)
 #define U16 IRON_BIT(IRON_U16)
 #define U32 IRON_BIT(IRON_U32)
 
 const iron__contender iron__histogram_gpu_rows[IRON_HISTOGRAM_GPU_ROWS] = {
-    {.name = "global-atomic",
-     .idea = "every element adds 1 to its count in device memory",
-     .backends = IRON_ON_GPU,
-     .gpu = &launcher,
-     .own = &global,
-     .seconds = global_seconds},
-    ROW("shared", "global-atomic", IRON_ON_GPU, 0, shared,
-        "one table per group in local memory, added to the answer at the end"),
-    ROW("warp-merged", "shared", IRON_ON_GPU, 0, merged,
-        "the same, and each warp writes back its own range of bins"),
-    ROW("shared-replicated", "shared", IRON_ON_GPU, 0, replicated,
-        "several tables per group: warps collide less often"),
-    ROW("match-any", "shared", IRON_ON_CUDA, 0, match,
-        "lanes with the same value find each other, and one adds for all"),
-    ROW("vector-loads", "shared", IRON_ON_GPU, 0, vector,
-        "one table per group, data in 16-byte loads"),
-    ROW("lane-private", "vector-loads", IRON_ON_GPU, U8 | U32, lanes,
-        "32 tables per group, one per lane and bank: no lane waits for another"),
-    ROW("packed", "vector-loads", IRON_ON_GPU, U16 | U32, packed,
-        "two counters per word, checked so that none overflows: twice as many bins fit"),
-    ROW("swept", "packed", IRON_ON_GPU, U16 | U32, swept,
-        "two counters per word, added without checks and swept before one can overflow"),
-    ROW("champion", "lane-private", IRON_ON_GPU, 0, champion,
-        "tables per lane or per group, packed or swept, whichever fits; several loads in flight"),
+    {"global-atomic", "every element adds 1 to its count in device memory", NULL,
+     ON_GPU("histogram_global", plan_global), .seconds = global_seconds},
+    {"shared", "one table per group in local memory, added to the answer at the end",
+     "global-atomic", ON_GPU("histogram_shared", plan_plain)},
+    {"warp-merged", "the same, and each warp writes back its own range of bins", "shared",
+     ON_GPU("histogram_merged", plan_plain)},
+    {"shared-replicated", "several tables per group: warps collide less often", "shared",
+     ON_GPU("histogram_replicated", plan_copies)},
+    {"match-any", "lanes with the same value find each other, and one adds for all", "shared",
+     IRON_ON_CUDA, PLAN("histogram_match", plan_plain, .scratch = 0)},
+    {"vector-loads", "one table per group, data in 16-byte loads", "shared",
+     ON_GPU("histogram_vector", plan_vector)},
+    {"lane-private", "32 tables per group, one per lane and bank: no lane waits for another",
+     "vector-loads", ON_GPU("histogram_lane_private", plan_lanes), .elements = U8 | U32},
+    {"packed", "two counters per word, checked so that none overflows: twice as many bins fit",
+     "vector-loads", ON_GPU(NULL, plan_packed), .elements = U16 | U32},
+    {"swept", "two counters per word, added without checks and swept before one can overflow",
+     "packed", FAR(plan_swept), .elements = U16 | U32},
+    {"champion",
+     "tables per lane or per group, packed or swept, whichever fits; several loads in flight",
+     "lane-private", FAR(plan_champion)},
 };

@@ -122,10 +122,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
 typedef struct comparison {
     const float *from, *is;
     bool is_one;
@@ -151,18 +147,11 @@ static size_t compute(const comparison *c, size_t index, float should_be[LAYOUT_
     return LAYOUT_FIELDS;
 }
 
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 /* The first field that differs bit by bit, or `fields`. */
 static size_t first_field(const float *is, const float *should_be, size_t fields) {
     size_t k = 0;
 
-    while (k < fields && bits_of(is[k]) == bits_of(should_be[k]))
+    while (k < fields && iron__data_word_of(is[k]) == iron__data_word_of(should_be[k]))
         k++;
     return k;
 }
@@ -311,30 +300,11 @@ static void prepare_soa(const iron__cpu_work *work) { prepare(work, piece_to_soa
 
 static void prepare_aosoa(const iron__cpu_work *work) { prepare(work, piece_to_aosoa); }
 
-#define ROW(text_name, text_idea, slower, function, single, ...)                                   \
-    {                                                                                              \
-        .name = (text_name), .idea = (text_idea), .beats = (slower), .backends = IRON_ON_CPU,      \
-        .passes = 1, .cpu_run = (function), .is_single = (single), __VA_ARGS__                     \
-    }
-#define SOA .cpu_prepare = prepare_soa, .cpu_scratch_bytes = scratch_bytes, .unpack = unpack_soa
-#define AOSOA                                                                                      \
-    .cpu_prepare = prepare_aosoa, .cpu_scratch_bytes = scratch_bytes, .unpack = unpack_aosoa
-
-static const iron__contender cpu_rows[] = {
-    ROW("aos", "an array of structures, one after the other", NULL, run_aos, true, .unpack = NULL),
-    ROW("aosoa", "blocks of 32 particles, each with a short array per field", "aos", run_aosoa,
-        true, AOSOA),
-    ROW("soa", "one array per field: loops that compilers vectorize", "aos", run_soa, true, SOA),
-    ROW("aos-threads", "aos on all threads", "aos", run_aos, false, .unpack = NULL),
-    ROW("aosoa-threads", "aosoa on all threads", "aosoa", run_aosoa, false, AOSOA),
-    ROW("soa-threads", "soa on all threads", "soa", run_soa, false, SOA),
-};
-
 IRON_GPU_EMBEDDED(layout)
 
 static const iron__gpu_image image = IRON_GPU_IMAGE(layout);
 
-/* The kernels of a spec. ALL_ANY, if present, is for counts that are not a multiple of a vector. */
+/* The kernels of a row. ALL_ANY, if present, is for counts that are not a multiple of a vector. */
 enum { ALL, ONE, DERIVE, ALL_ANY };
 
 /* Particles per thread. */
@@ -345,11 +315,6 @@ typedef struct shares {
 static const shares singles = {1, LAYOUT_LOADS};
 static const shares quads = {4, 4 * LAYOUT_QUADS};
 
-static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
-    (void)c;
-    return iron__needs_threads(device, LAYOUT_THREADS, err);
-}
-
 /* The copy of the particles in the contender's layout. */
 static uint64_t copy_bytes(const iron__case *c, size_t index) {
     return index == 0 ? c->rows * sizeof(layout_particle) : 0;
@@ -358,16 +323,11 @@ static uint64_t copy_bytes(const iron__case *c, size_t index) {
 static iron_status launch(iron__gpu_work *work, size_t kernel, uint32_t share,
                           const iron__gpu_buffer *from, iron__gpu_buffer *to,
                           iron__gpu_queue *queue, iron_error *err) {
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
-                                  IRON_GPU_VALUE(work->c.rows)};
-    iron__gpu_launch l = {
-        .kernel = work->kernels[kernel],
-        .groups = {(uint32_t)iron__kit_pieces(work->c.rows, (uint64_t)share * LAYOUT_THREADS)},
-        .threads = {LAYOUT_THREADS},
-        .args = args,
-        .arg_count = IRON_KIT_COUNT(args)};
+    uint64_t groups = iron__kit_pieces(work->c.rows, (uint64_t)share * LAYOUT_THREADS);
 
-    return iron__gpu_run(queue, &l, err);
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[kernel], groups, LAYOUT_THREADS,
+                           IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
+                           IRON_GPU_VALUE(work->c.rows));
 }
 
 static iron_status launch_step(iron__gpu_work *work, const iron__gpu_data *data,
@@ -386,111 +346,46 @@ static iron_status launch_copy(iron__gpu_work *work, const iron__gpu_data *data,
     return launch(work, DERIVE, 1, data->inputs[0], work->buffers[0], queue, err);
 }
 
-static const iron__gpu_launcher input_launcher = {IRON_KIT_LAUNCHER, .run = launch_step};
-static const iron__gpu_launcher copy_launcher = {IRON_KIT_LAUNCHER, .derive = launch_copy,
-                                                 .run = launch_step};
+#define CPU(...) IRON_ON_CPU, .passes = 1, __VA_ARGS__
+#define CPU_AOSOA                                                                                  \
+    CPU(.cpu_run = run_aosoa, .cpu_prepare = prepare_aosoa, .cpu_scratch_bytes = scratch_bytes,    \
+        .unpack = unpack_aosoa)
+#define CPU_SOA                                                                                    \
+    CPU(.cpu_run = run_soa, .cpu_prepare = prepare_soa, .cpu_scratch_bytes = scratch_bytes,        \
+        .unpack = unpack_soa)
+#define GPU(per_thread, ...)                                                                       \
+    IRON_ON_GPU, .passes = 1,                                                                      \
+                 .gpu = IRON_KIT(.threads = LAYOUT_THREADS, .run = launch_step,                    \
+                                 .own = &(per_thread), __VA_ARGS__)
+#define COPIED .buffer_bytes = copy_bytes, .derive = launch_copy
 
-static const iron__kit_spec aos = {.image = &image,
-                                   .kernels = {"layout_aos_all", "layout_aos_one"},
-                                   .suits = suits,
-                                   .own = &singles};
-static const iron__kit_spec aosoa = {
-    .image = &image,
-    .kernels = {"layout_aosoa_all", "layout_aosoa_one", "layout_to_aosoa"},
-    .suits = suits,
-    .buffer_bytes = copy_bytes,
-    .own = &singles};
-static const iron__kit_spec soa = {.image = &image,
-                                   .kernels = {"layout_soa_all", "layout_soa_one", "layout_to_soa"},
-                                   .suits = suits,
-                                   .buffer_bytes = copy_bytes,
-                                   .own = &singles};
-static const iron__kit_spec soa_vector = {
-    .image = &image,
-    .kernels = {"layout_vector_all", "layout_vector_one", "layout_to_soa", "layout_vector_all_any"},
-    .suits = suits,
-    .buffer_bytes = copy_bytes,
-    .own = &quads};
-
-static const iron__contender gpu_rows[] = {
-    {.name = "aos",
-     .idea = "one thread per structure: neighbours read 24 bytes apart",
-     .backends = IRON_ON_GPU,
-     .passes = 1,
-     .gpu = &input_launcher,
-     .own = &aos},
-    {.name = "aosoa",
-     .idea = "blocks of 32 particles, each with an array per field: a warp reads six whole lines",
-     .beats = "aos",
-     .backends = IRON_ON_GPU,
-     .passes = 1,
-     .unpack = unpack_aosoa,
-     .gpu = &copy_launcher,
-     .own = &aosoa},
-    {.name = "soa",
-     .idea = "one array per field: neighbours read neighbouring elements",
-     .beats = "aos",
-     .backends = IRON_ON_GPU,
-     .passes = 1,
-     .unpack = unpack_soa,
-     .gpu = &copy_launcher,
-     .own = &soa},
-    {.name = "soa-vector",
-     .idea = "the same with 16-byte accesses, several in flight",
-     .beats = "soa",
-     .backends = IRON_ON_GPU,
-     .passes = 1,
-     .unpack = unpack_soa,
-     .gpu = &copy_launcher,
-     .own = &soa_vector},
+static const iron__contender contenders[] = {
+    {"aos", "an array of structures, one after the other", NULL, CPU(.cpu_run = run_aos),
+     .is_single = true},
+    {"aosoa", "blocks of 32 particles, each with a short array per field", "aos", CPU_AOSOA,
+     .is_single = true},
+    {"soa", "one array per field: loops that compilers vectorize", "aos", CPU_SOA,
+     .is_single = true},
+    {"aos-threads", "aos on all threads", "aos", CPU(.cpu_run = run_aos)},
+    {"aosoa-threads", "aosoa on all threads", "aosoa", CPU_AOSOA},
+    {"soa-threads", "soa on all threads", "soa", CPU_SOA},
+    {"aos", "one thread per structure: neighbours read 24 bytes apart", NULL,
+     GPU(singles, .kernels = {"layout_aos_all", "layout_aos_one"})},
+    {"aosoa", "blocks of 32 particles, each with an array per field: a warp reads six whole lines",
+     "aos",
+     GPU(singles, COPIED, .kernels = {"layout_aosoa_all", "layout_aosoa_one", "layout_to_aosoa"}),
+     .unpack = unpack_aosoa},
+    {"soa", "one array per field: neighbours read neighbouring elements", "aos",
+     GPU(singles, COPIED, .kernels = {"layout_soa_all", "layout_soa_one", "layout_to_soa"}),
+     .unpack = unpack_soa},
+    {"soa-vector", "the same with 16-byte accesses, several in flight", "soa",
+     GPU(quads, COPIED,
+         .kernels = {"layout_vector_all", "layout_vector_one", "layout_to_soa",
+                     "layout_vector_all_any"}),
+     .unpack = unpack_soa},
 };
 
 #define BYTES_MAX (UINT64_C(1) << 40)
-
-static const char why[] =
-    "A particle has six numbers, and there are two obvious ways to store many of them: one "
-    "structure per particle, or one array per field. For a single particle the first is more "
-    "natural, but processors work on many particles at once, and then it matters what lies next "
-    "to what. 32 threads of a GPU that read the same field of 32 structures touch six lines of "
-    "memory for data that would fit into one, and a CPU must assemble its vectors element by "
-    "element. With one array per field both read whole lines of what they need.\n"
-    "\n"
-    "The cost depends on how much of a structure is used. A step that reads and writes all six "
-    "fields uses every byte of every line in either layout, and caches compensate for the order; "
-    "a step that needs one field of six also moves the other five. That is the axis `fields`. "
-    "Blocks of 32 particles, each a small structure of arrays, are the third layout: vectors find "
-    "what they need, and the fields of a particle stay within a few lines of one page. The "
-    "contenders work on a copy in their own layout, which is made beforehand and counts as "
-    "`prepare`: a program would keep its data in that layout.";
-
-static const char traffic[] =
-    "fields all: 24 bytes read and 24 written per particle, in every layout. fields one: 4 bytes "
-    "read and 4 written are useful; an array of structures reads all 24, since memory delivers "
-    "sectors of 32 bytes and lines of 64 or 128.";
-
-static const char unless[] =
-    "It does not pay if particles are accessed one by one at random and all their fields are "
-    "needed: then a structure is one line, and six arrays are six. Nor if the data must be "
-    "converted for every use: that costs as much as the step itself.";
-
-static const char used[] =
-    "Nodes are stored as one array per field: accumulators, potentials and activations are "
-    "separate arrays in iron__nodes (src/core/nodes.h), and the kernel tokens_apply_one in "
-    "src/ops/tokens/apply.k works on them. Tokens and matrices have one field only.";
-
-static const char *const words[] = {"all", "one"};
-
-static const iron__axis axes[] = {{.name = "fields",
-                                   .about = "what a step touches: all six fields or only x",
-                                   .words = words,
-                                   .count = IRON_KIT_COUNT(words)}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", 1 << 20, 1, NULL},
-    {"size", "STANDARD", 1 << 24, 1, NULL},
-    {"size", "LARGE", 1 << 27, 1, NULL},
-    {"size", "ODD", (1 << 27) - 1, 1, NULL},
-};
 
 /* On a GPU all fields take 1.5 GiB, and one takes a quarter GiB. On a CPU all fields are four times
  * the cache; so is one, unless that takes more than 400 MB of particles. */
@@ -521,35 +416,54 @@ static double operations(const iron__case *c) {
 }
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
-           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_layout = {
     .name = "layout",
     .contract = "a time step of particles (x y z vx vy vz): fall, then move; or only x is shifted",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "A particle has six numbers, and there are two obvious ways to store many of them: one "
+        "structure per particle, or one array per field. For a single particle the first is more "
+        "natural, but processors work on many particles at once, and then it matters what lies "
+        "next to what. 32 threads of a GPU that read the same field of 32 structures touch six "
+        "lines of memory for data that would fit into one, and a CPU must assemble its vectors "
+        "element by element. With one array per field both read whole lines of what they need.\n"
+        "\n"
+        "The cost depends on how much of a structure is used. A step that reads and writes all "
+        "six fields uses every byte of every line in either layout, and caches compensate for the "
+        "order; a step that needs one field of six also moves the other five. That is the axis "
+        "`fields`. Blocks of 32 particles, each a small structure of arrays, are the third "
+        "layout: vectors find what they need, and the fields of a particle stay within a few "
+        "lines of one page. The contenders work on a copy in their own layout, which is made "
+        "beforehand and counts as `prepare`: a program would keep its data in that layout.",
+    .traffic =
+        "fields all: 24 bytes read and 24 written per particle, in every layout. fields one: 4 "
+        "bytes read and 4 written are useful; an array of structures reads all 24, since memory "
+        "delivers sectors of 32 bytes and lines of 64 or 128.",
+    .unless =
+        "It does not pay if particles are accessed one by one at random and all their fields are "
+        "needed: then a structure is one line, and six arrays are six. Nor if the data must be "
+        "converted for every use: that costs as much as the step itself.",
+    .used = "Nodes are stored as one array per field: accumulators, potentials and activations are "
+            "separate arrays in iron__nodes (src/core/nodes.h), and the kernel tokens_apply_one in "
+            "src/ops/tokens/apply.k works on them. Tokens and matrices have one field only.",
     .elements = IRON_BIT(IRON_F32),
     .usual = IRON_F32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_COPY,
-    .is_resident = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "fields",
+               .about = "what a step touches: all six fields or only x",
+               IRON_WORDS("all", "one")}),
     .baselines = {"aos", "aos"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_SIZES({"size", "SMALL", 1 << 20, 1, NULL}, {"size", "STANDARD", 1 << 24, 1, NULL},
+               {"size", "LARGE", 1 << 27, 1, NULL}, {"size", "ODD", (1 << 27) - 1, 1, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .host_bytes = host_bytes,
     .operations = operations,
     .rows_max = BYTES_MAX / sizeof(layout_particle),
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
+    .fill = fill,
     .check = check,
     .contender_at = contender_at,
 };

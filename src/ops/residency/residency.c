@@ -83,10 +83,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
     const answer *is = output, *right = problem->reference.data;
 
@@ -102,7 +98,7 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
 IRON_GPU_EMBEDDED(residency)
 static const iron__gpu_image image = IRON_GPU_IMAGE(residency);
 
-/* How a contender uses the cache: a spec's own. */
+/* How a contender uses the cache: a launcher's own. */
 typedef struct cache_use {
     bool is_keeping; /* cache is set aside for the table */
     bool is_marking; /* the kernel marks cache lines itself */
@@ -161,19 +157,15 @@ static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__g
         iron__kit_pieces(work->c.rows, (uint64_t)4 * RESIDENCY_THREADS * RESIDENCY_LOADS);
     uint32_t groups = iron__kit_groups(work, turns, RESIDENCY_DENSE);
     uint32_t words = (uint32_t)(table_bytes / sizeof(uint32_t));
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]),
-                                  IRON_GPU_VALUE(work->c.rows),
-                                  IRON_GPU_BUFFER(data->inputs[1]),
-                                  IRON_GPU_VALUE(words),
-                                  IRON_GPU_BUFFER(work->buffers[BUFFER_SHARES]),
-                                  IRON_GPU_BUFFER(work->buffers[BUFFER_COUNTER]),
-                                  IRON_GPU_BUFFER(data->output)};
     const iron__gpu_launch l = {
         .kernel = work->kernels[0],
         .groups = {groups < RESIDENCY_GROUPS_MAX ? groups : RESIDENCY_GROUPS_MAX},
         .threads = {RESIDENCY_THREADS},
-        .args = args,
-        .arg_count = IRON_KIT_COUNT(args),
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_VALUE(work->c.rows),
+                      IRON_GPU_BUFFER(data->inputs[1]), IRON_GPU_VALUE(words),
+                      IRON_GPU_BUFFER(work->buffers[BUFFER_SHARES]),
+                      IRON_GPU_BUFFER(work->buffers[BUFFER_COUNTER]),
+                      IRON_GPU_BUFFER(data->output)),
         .persisting = w->is_keeping ? data->inputs[1] : NULL,
         .persisting_bytes = w->is_keeping ? (size_t)table_bytes : 0};
 
@@ -217,103 +209,28 @@ static const cache_use nothing = {.is_keeping = false};
 static const cache_use keeping = {.is_keeping = true};
 static const cache_use marking = {.is_marking = true};
 
-#define SPEC(kernel, function, wanted)                                                             \
-    {                                                                                              \
-        .image = &image, .kernels = {kernel}, .suits = (function), .buffer_bytes = buffer_bytes,   \
-        .scratch = IRON_BIT(BUFFER_SHARES), .set_up = set_up, .tear_down = tear_down,              \
-        .own = &(wanted)                                                                           \
-    }
+#define KERNEL(kernel, function, wanted)                                                           \
+    IRON_ON_CUDA,                                                                                  \
+        .gpu = IRON_KIT(.kernels = {kernel}, .suits = (function), .buffer_bytes = buffer_bytes,    \
+                        .scratch = IRON_BIT(BUFFER_SHARES), .set_up = set_up,                      \
+                        .tear_down = tear_down, .derive = derive, .run = run, .own = &(wanted))
 
-static const iron__kit_spec specs[] = {
-    SPEC("residency_plain", NULL, nothing),
-    SPEC("residency_plain", suits_keeping, keeping),
-    SPEC("residency_streaming", NULL, nothing),
-    SPEC("residency_policy", suits_marking, marking),
-    SPEC("residency_streaming", suits_keeping, keeping),
-};
-
-static const iron__gpu_launcher launcher = {IRON_KIT_LAUNCHER, .derive = derive, .run = run};
-
-static const iron__contender gpu_rows[] = {
-    {.name = "plain",
-     .idea = "ordinary loads; the cache decides what to keep",
-     .backends = IRON_ON_CUDA,
-     .gpu = &launcher,
-     .own = &specs[0]},
-    {.name = "persisting",
-     .idea = "part of the L2 cache is set aside for the table",
-     .beats = "plain",
-     .backends = IRON_ON_CUDA,
-     .gpu = &launcher,
-     .own = &specs[1]},
-    {.name = "streaming-loads",
-     .idea = "loads of the stream are marked evict-first",
-     .beats = "plain",
-     .backends = IRON_ON_CUDA,
-     .gpu = &launcher,
-     .own = &specs[2]},
-    {.name = "evict-policy",
-     .idea = "loads have policies: the stream is evicted first, the table last",
-     .beats = "streaming-loads",
-     .backends = IRON_ON_CUDA,
-     .gpu = &launcher,
-     .own = &specs[3]},
-    {.name = "persisting-streaming",
-     .idea = "the set-aside part, and evict-first loads of the stream",
-     .beats = "persisting",
-     .backends = IRON_ON_CUDA,
-     .gpu = &launcher,
-     .own = &specs[4]},
+static const iron__contender contenders[] = {
+    {"plain", "ordinary loads; the cache decides what to keep", NULL,
+     KERNEL("residency_plain", NULL, nothing)},
+    {"persisting", "part of the L2 cache is set aside for the table", "plain",
+     KERNEL("residency_plain", suits_keeping, keeping)},
+    {"streaming-loads", "loads of the stream are marked evict-first", "plain",
+     KERNEL("residency_streaming", NULL, nothing)},
+    {"evict-policy", "loads have policies: the stream is evicted first, the table last",
+     "streaming-loads", KERNEL("residency_policy", suits_marking, marking)},
+    {"persisting-streaming", "the set-aside part, and evict-first loads of the stream",
+     "persisting", KERNEL("residency_streaming", suits_keeping, keeping)},
 };
 
 #define ROWS_MAX (UINT64_C(1) << 33)
 #define GPU_ROWS (UINT64_C(1) << 28)
 #define CPU_ROWS (UINT64_C(1) << 22) /* nothing races there, but tests make data */
-
-static const char why[] =
-    "A stream passes through the L2 cache once and will not be read again, but the cache does not "
-    "know that: it keeps what came last. A table that is read now and then at unpredictable "
-    "places is evicted by the stream between two reads of the same line, although it would fit, "
-    "and every lookup then goes to memory. Records of 128 bytes contain one key each, so several "
-    "times the size of the table is streamed before each of its lines has been used once.\n"
-    "\n"
-    "There are three ways to tell the cache. Part of it can be set aside for data that a launch "
-    "names. Loads of the stream can say that their lines may be evicted first. And each load can "
-    "name a policy: the stream's first, the table's last. The race shows what each is worth for "
-    "tables of different sizes, compared with ordinary loads.";
-
-static const char traffic[] =
-    "The stream is read once; only that counts as useful. Each 128 bytes of it cause one lookup, "
-    "which reads 32 bytes from the L2 cache, or from memory if the table was evicted: up to a "
-    "quarter more than the stream itself.";
-
-static const char unless[] =
-    "A table that is small or read often stays in the cache by itself. A table larger than the "
-    "part that can be set aside evicts itself. And the set-aside part is not available to other "
-    "users of the device until it is given back.";
-
-static const char used[] =
-    "The single pass in src/ops/atax/atax_real.k reads the matrix with k_load_once, loads that "
-    "are evicted first, so that x stays in the cache. No kernel sets part of the cache aside: "
-    "what iron's kernels read again fits registers or local memory (src/ops/tokens/champion.k, "
-    "apply.k), and a library should not take cache away from its caller.";
-
-static const double table_sizes[] = {8, 16, 24, 32};
-
-static const iron__axis axes[] = {
-    {.name = "table",
-     .about = "size in MiB of the table that should stay in the cache",
-     .numbers = table_sizes,
-     .count = IRON_KIT_COUNT(table_sizes),
-     .least = 1,
-     .most = TABLE_MIB_MAX,
-     .is_whole = true}};
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", UINT64_C(1) << 24, 1, NULL},
-    {"size", "STANDARD", GPU_ROWS, 1, NULL},
-    {"size", "LARGE", UINT64_C(1) << 30, 1, NULL},
-};
 
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
@@ -335,7 +252,7 @@ static double operations(const iron__case *c) { return 2 * (double)c->rows; }
 _Static_assert(RESIDENCY_RECORD == 32, "as in the contract");
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_residency = {
@@ -343,28 +260,50 @@ const iron__op iron__op_residency = {
     .contract =
         "sum and XOR of a stream of 32-bit words; the first of each 32 is a key and is replaced "
         "by key ^ table[key * words / 2^32]",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "A stream passes through the L2 cache once and will not be read again, but the cache does "
+        "not know that: it keeps what came last. A table that is read now and then at "
+        "unpredictable places is evicted by the stream between two reads of the same line, "
+        "although it would fit, and every lookup then goes to memory. Records of 128 bytes "
+        "contain one key each, so several times the size of the table is streamed before each of "
+        "its lines has been used once.\n"
+        "\n"
+        "There are three ways to tell the cache. Part of it can be set aside for data that a "
+        "launch names. Loads of the stream can say that their lines may be evicted first. And "
+        "each load can name a policy: the stream's first, the table's last. The race shows what "
+        "each is worth for tables of different sizes, compared with ordinary loads.",
+    .traffic =
+        "The stream is read once; only that counts as useful. Each 128 bytes of it cause one "
+        "lookup, which reads 32 bytes from the L2 cache, or from memory if the table was evicted: "
+        "up to a quarter more than the stream itself.",
+    .unless =
+        "A table that is small or read often stays in the cache by itself. A table larger than "
+        "the part that can be set aside evicts itself. And the set-aside part is not available to "
+        "other users of the device until it is given back.",
+    .used =
+        "The single pass in src/ops/atax/atax_real.k reads the matrix with k_load_once, loads "
+        "that are evicted first, so that x stays in the cache. No kernel sets part of the cache "
+        "aside: what iron's kernels read again fits registers or local memory "
+        "(src/ops/tokens/champion.k, apply.k), and a library should not take cache away from its "
+        "caller.",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
-    .is_line = true,
+    IRON_LINE_OP,
     .bound = IRON_BOUND_READ,
-    .is_resident = true,
     .is_never_cold = true,
-    .axes = axes,
-    .axis_count = IRON_KIT_COUNT(axes),
+    IRON_AXES({.name = "table",
+               .about = "size in MiB of the table that should stay in the cache",
+               IRON_NUMBERS(8, 16, 24, 32),
+               .least = 1,
+               .most = TABLE_MIB_MAX,
+               .is_whole = true}),
     .baselines = {"plain", "plain"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_LINE_SIZES(24, 28, 30),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .rows_max = ROWS_MAX,
-    .accept = iron__line_accept_case,
-    .make = make,
-    .unmake = iron__data_unmake,
+    .fill = fill,
     .check = check,
     .contender_at = contender_at,
 };

@@ -21,6 +21,7 @@
 #include "core/divisor.h"
 #include "core/fail.h"
 #include "ops/data.h"
+#include "ops/kit.h"
 #include "ops/op.h"
 #include "ops/tokens/tokens.h"
 #include "ops/tokens/tokens_contender.h"
@@ -62,16 +63,11 @@ typedef struct seal_problem {
     seal_answer expected;
 } seal_problem;
 
-static const iron__size sizes[] = {{"size", "SMALL", UINT64_C(1) << 20, 1, NULL},
-                                   {"size", "STANDARD", UINT64_C(1) << 26, 1, NULL},
-                                   {"size", "LARGE", UINT64_C(1) << 31, 1, NULL}};
-
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
-
     (void)element;
-    *rows = iron__line_usual(least, ROWS_MAX, sizeof(uint32_t), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), ROWS_MAX, sizeof(uint32_t),
+                             cache_bytes);
     *cols = 1;
 }
 
@@ -159,10 +155,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     place_outside_tokens(p);
     own->expected = right_answer(p, &own->divisor);
     return IRON_OK;
-}
-
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
 }
 
 /* Compares one word of two answers; false and a sentence if they differ. */
@@ -321,8 +313,8 @@ static uint32_t outputs_of(const iron__contender *row, const iron__case *c) {
 }
 
 /* One node, which is not part of the answer. */
-static iron_status make_tokens(iron__tokens_contender *t, const iron__contender *row,
-                               iron_error *err) {
+static iron_status set_up(iron__gpu_work *work, iron_error *err) {
+    iron__tokens_contender *t = (iron__tokens_contender *)work;
     const iron_allocator *a = iron__allocator_default();
     const iron__case *c = &t->problem->c;
     iron__tokens_gpu_config config = {.row = iron__tokens_gpu_row_find("champion"),
@@ -330,7 +322,7 @@ static iron_status make_tokens(iron__tokens_contender *t, const iron__contender 
                                       .batch = c->rows,
                                       .nodes = 1,
                                       .vocab = c->vocab,
-                                      .outputs = outputs_of(row, c),
+                                      .outputs = outputs_of(&t->row, c),
                                       .last = c->vocab - 1,
                                       .by_batch = true};
 
@@ -338,13 +330,6 @@ static iron_status make_tokens(iron__tokens_contender *t, const iron__contender 
     IRON_TRY(iron__nodes_init(&t->nodes, 1, t->lattice, NULL, a, err));
     config.lattice = t->lattice;
     return iron__tokens_gpu_create(t->device, &config, &t->tokens, err);
-}
-
-static iron_status create(iron__gpu_device *device, const iron__contender *row,
-                          const iron__op_problem *problem, uint32_t parts, iron__gpu_work **out,
-                          iron_error *err) {
-    (void)parts;
-    return iron__tokens_contender_create(device, row, problem, make_tokens, out, err);
 }
 
 static iron_status reset(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err) {
@@ -371,54 +356,31 @@ static iron_status fetch(iron__gpu_work *work, iron__gpu_queue *queue, void *out
     return IRON_OK;
 }
 
-static const iron__gpu_launcher way = {
-    .create = create,
-    .destroy = iron__tokens_contender_destroy,
-    .run = iron__tokens_contender_run,
-    .run_part = iron__tokens_contender_run_part,
-    .finish = iron__tokens_contender_finish,
-    .reset = reset,
-    .fetch = fetch,
-};
+static const iron__gpu_launcher launcher = {IRON_TOKENS_CONTENDER, .set_up = set_up, .reset = reset,
+                                            .fetch = fetch};
 
 static bool is_for_all(const iron__contender *row, const iron__case *c) {
     (void)row;
     return has_contribution(c);
 }
 
-static bool gpu_contender_at(size_t index, iron__contender *out) {
-    static const iron__contender rows[] = {
-        {.name = "champion",
-         .idea = "six quads in flight per thread, keys by addition, only the outputs asked for, "
-                 "one read",
-         .backends = IRON_ON_GPU,
-         .gpu = &way,
-         .own = &one_read},
-        {.name = "apart",
-         .idea = "separate kernels for the contribution and the seal: two reads",
-         .backends = IRON_ON_GPU,
-         .passes = 2,
-         .suits = is_for_all,
-         .gpu = &way,
-         .own = &two_reads},
-    };
-
-    if (index >= sizeof rows / sizeof rows[0])
-        return false;
-    *out = rows[index];
-    return true;
-}
+static const iron__contender gpu_contenders[] = {
+    {"champion",
+     "six quads in flight per thread, keys by addition, only the outputs asked for, one read", NULL,
+     IRON_ON_GPU, .gpu = &launcher, .own = &one_read},
+    {"apart", "separate kernels for the contribution and the seal: two reads", NULL, IRON_ON_GPU,
+     .passes = 2, .suits = is_for_all, .gpu = &launcher, .own = &two_reads},
+};
 
 #define PREFIX (sizeof "seal.cpu." - 1)
 
 static bool contender_at(size_t index, iron__contender *out) {
     const iron__seal_variant *v = iron__seal_variant_at(index);
-    size_t on_cpu = 0;
 
     if (!v) {
-        while (iron__seal_variant_at(on_cpu))
-            on_cpu++;
-        return gpu_contender_at(index - on_cpu, out);
+        for (size_t k = 0; iron__seal_variant_at(k); k++)
+            index--;
+        return iron__row_at(gpu_contenders, IRON_KIT_COUNT(gpu_contenders), &index, out);
     }
     *out = (iron__contender){.name = v->name + PREFIX,
                              .idea = v->idea,
@@ -432,63 +394,49 @@ static bool contender_at(size_t index, iron__contender *out) {
     return true;
 }
 
-static const char *const lanes_words[] = {"seal-stats", "all", "seal"};
-static const iron__axis axes[] = {
-    {.name = "lanes",
-     .about = "seal-stats: words and statistics; all: the contribution too; seal: only the words",
-     .words = lanes_words,
-     .count = sizeof lanes_words / sizeof lanes_words[0]}};
-
-static const char why[] =
-    "A checksum of a token stream is worth having if it costs nothing beyond reading the tokens. "
-    "This one is a sum over quads of tokens: twice two products of a pair of tokens each, under "
-    "keys "
-    "that depend on the quad's position. Sums can be taken in any order, so all threads and all "
-    "lanes of a vector work in parallel, and parts of a stream merge; what is left is arithmetic: "
-    "the keys of a quad, four multiplications, and a dozen additions.\n"
-    "\n"
-    "The race asks how close that comes to a plain read. The parameter lanes says what the same "
-    "pass "
-    "computes: only the seal; also the smallest and largest token and those outside the "
-    "vocabulary; "
-    "and the contribution as well, which is all that the product needs from a token.";
-
-static const char traffic[] =
-    "Four bytes per token, read once, and a few words per run. With the contribution a block of "
-    "tokens is processed twice while it is in the first-level cache, and comes from memory once.";
-
-static const char unless[] =
-    "If the tokens are in a cache already, only arithmetic is left, and the seal costs several "
-    "times "
-    "as much as a plain sum. Against deliberate manipulation it does not help at all: a "
-    "cryptographic hash does, at a small part of the rate.";
-
-static const char used[] =
-    "This is the product's own work: `iron feed --seal` and the digests run the champion's rows "
-    "(src/ops/tokens/tokens_neon.c, tokens_avx2.c, tokens_avx512.c; on GPUs quads.k).";
-
 const iron__op iron__op_seal = {
     .name = "seal",
     .contract = "the seal's words of a token stream, statistics of its values, its contribution",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "A checksum of a token stream is worth having if it costs nothing beyond reading the "
+        "tokens. This one is a sum over quads of tokens: twice two products of a pair of tokens "
+        "each, under keys that depend on the quad's position. Sums can be taken in any order, so "
+        "all threads and all lanes of a vector work in parallel, and parts of a stream merge; "
+        "what is left is arithmetic: the keys of a quad, four multiplications, and a dozen "
+        "additions.\n"
+        "\n"
+        "The race asks how close that comes to a plain read. The parameter lanes says what the "
+        "same pass computes: only the seal; also the smallest and largest token and those outside "
+        "the vocabulary; and the contribution as well, which is all that the product needs from a "
+        "token.",
+    .traffic =
+        "Four bytes per token, read once, and a few words per run. With the contribution a block "
+        "of tokens is processed twice while it is in the first-level cache, and comes from memory "
+        "once.",
+    .unless =
+        "If the tokens are in a cache already, only arithmetic is left, and the seal costs "
+        "several times as much as a plain sum. Against deliberate manipulation it does not help "
+        "at all: a cryptographic hash does, at a small part of the rate.",
+    .used = "This is the product's own work: `iron feed --seal` and the digests run the champion's "
+            "rows (src/ops/tokens/tokens_neon.c, tokens_avx2.c, tokens_avx512.c; on GPUs quads.k).",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
     .is_line = true,
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
-    .axes = axes,
-    .axis_count = sizeof axes / sizeof axes[0],
+    IRON_AXES(
+        {.name = "lanes",
+         .about =
+             "seal-stats: words and statistics; all: the contribution too; seal: only the words",
+         IRON_WORDS("seal-stats", "all", "seal")}),
     .baselines = {"reference", "champion"},
-    .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    IRON_LINE_SIZES(20, 26, 31),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .accept = accept,
-    .make = make,
+    .make = iron__data_make,
+    .fill = fill,
     .unmake = iron__data_unmake,
     .check = check,
     .contender_at = contender_at,

@@ -10,6 +10,8 @@
  */
 #include "ops/tokens/tokens.h"
 #include "core/fail.h"
+#include "ops/data.h"
+#include "ops/kit.h"
 #include "ops/op.h"
 #include "ops/tokens/tokens_contender.h"
 
@@ -42,23 +44,11 @@ typedef struct tokens_problem {
     tokens_answer *expected;
 } tokens_problem;
 
-/* Powers of two around the sizes of caches, and the papers' 3 MiB. */
-static const iron__size sizes[] = {
-    {"batch", "64KiB", 1 << 14, 1, NULL},  {"batch", "256KiB", 1 << 16, 1, NULL},
-    {"batch", "1MiB", 1 << 18, 1, NULL},   {"batch", "2MiB", 1 << 19, 1, NULL},
-    {"batch", "3MiB", 786432, 1, NULL},    {"batch", "4MiB", 1 << 20, 1, NULL},
-    {"batch", "8MiB", 1 << 21, 1, NULL},   {"batch", "16MiB", 1 << 22, 1, NULL},
-    {"batch", "32MiB", 1 << 23, 1, NULL},  {"batch", "64MiB", 1 << 24, 1, NULL},
-    {"batch", "128MiB", 1 << 25, 1, NULL}, {"batch", "256MiB", 1 << 26, 1, NULL},
-    {"batch", "1GiB", 1 << 28, 1, NULL},
-};
-
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
-    uint64_t least = has_gpu ? UINT64_C(1) << 28 : UINT64_C(1) << 26;
-
     (void)element;
-    *rows = iron__line_usual(least, UINT64_MAX, sizeof(uint32_t), cache_bytes);
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), UINT64_MAX, sizeof(uint32_t),
+                             cache_bytes);
     *cols = 1;
 }
 
@@ -157,67 +147,47 @@ static void generate_run(void *context, size_t index) {
 }
 
 /* The reference: token by token, with %. */
-static iron_status find_answer(iron__op_problem *p, iron__thread_pool *pool, iron_error *err) {
+static iron_status find_answer(iron__op_problem *p, iron_error *err) {
     reduction r = {iron__tokens_variant_find("scalar"), p, NULL};
     tokens_problem *own = p->own;
 
     r.runs = iron__allocate(iron__allocator_default(), runs_of(&p->c), sizeof *r.runs, "runs", err);
     if (!r.runs)
         return IRON_E_NOMEM;
-    answer_with(p, reduce_batch(&r, pool), own->expected);
+    answer_with(p, reduce_batch(&r, p->pool), own->expected);
     iron__release(iron__allocator_default(), r.runs);
     return IRON_OK;
 }
 
-static iron_status fill(iron__op_problem *p, iron__thread_pool *pool, iron_error *err) {
+static iron_status fill(iron__op_problem *p, iron_error *err) {
     const iron_allocator *allocator = iron__allocator_default();
-    iron__op_array *tokens = &p->inputs[0];
     tokens_problem *own;
 
     p->own = own = iron__allocate(allocator, 1, sizeof *own, "a problem", err);
     if (!own)
         return IRON_E_NOMEM;
+    p->output_bytes = sizeof(tokens_answer);
+    p->input_count = 1;
     own->divisor = iron__divisor_make(p->c.vocab);
     IRON_TRY(iron_lattice_create(NULL, 0, &own->lattice, err));
     IRON_TRY(iron__nodes_init(&own->start, NODES, own->lattice, NULL, allocator, err));
     own->expected = iron__allocate(allocator, 1, sizeof *own->expected, "an answer", err);
-    tokens->bytes = (size_t)useful_bytes(&p->c);
-    tokens->data = own->expected ? iron__allocate_large(tokens->bytes, err) : NULL;
-    if (!tokens->data)
+    if (!own->expected)
         return IRON_E_NOMEM;
-    iron__thread_pool_run(pool, generate_run, p, runs_of(&p->c));
-    return find_answer(p, pool, err);
+    IRON_TRY(iron__data_take(&p->inputs[0], "tokens", (size_t)useful_bytes(&p->c), err));
+    iron__thread_pool_run(p->pool, generate_run, p, runs_of(&p->c));
+    return find_answer(p, err);
 }
 
 static void unmake(iron__op_problem *p) {
     tokens_problem *own = p->own;
 
-    iron__release_large(p->inputs[0].data, p->inputs[0].bytes);
     if (own) {
         iron__nodes_deinit(&own->start);
         iron_lattice_destroy(own->lattice);
         iron__release(iron__allocator_default(), own->expected);
-        iron__release(iron__allocator_default(), own);
     }
-    *p = (iron__op_problem){.c = p->c};
-}
-
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    iron_status status;
-
-    *out = (iron__op_problem){.c = out->c, .input_count = 1, .output_bytes = sizeof(tokens_answer)};
-    out->inputs[0].name = "tokens";
-    status = fill(out, pool, err);
-    if (status != IRON_OK)
-        unmake(out);
-    return status;
-}
-
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
+    iron__data_unmake(p);
 }
 
 static bool check_nodes(const tokens_answer *got, const tokens_answer *want, char *text,
@@ -228,7 +198,7 @@ static bool check_nodes(const tokens_answer *got, const tokens_answer *want, cha
                      got->xor_accumulators[j], want->xor_accumulators[j]);
             return false;
         }
-        if (bits_of(got->potentials[j]) != bits_of(want->potentials[j])) {
+        if (iron__data_word_of(got->potentials[j]) != iron__data_word_of(want->potentials[j])) {
             snprintf(text, size, "potential %zu is %.9g, should be %.9g", j,
                      (double)got->potentials[j], (double)want->potentials[j]);
             return false;
@@ -312,11 +282,10 @@ static double cpu_seconds(const iron__contender *row, const iron__case *c,
     return (double)c->rows * NODES / PAIRS_PER_SECOND / threads;
 }
 
-static iron_status make_tokens(iron__tokens_contender *c, const iron__contender *row,
-                               iron_error *err) {
-    const tokens_problem *own = c->problem->own;
-    iron__tokens_gpu_config config = {.row = row->own,
-                                      .lattice = own->lattice,
+static iron_status set_up(iron__gpu_work *work, iron_error *err) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+    iron__tokens_gpu_config config = {.row = c->row.own,
+                                      .lattice = own_of(c->problem)->lattice,
                                       .allocator = iron__allocator_default(),
                                       .batch = c->problem->c.rows,
                                       .nodes = NODES,
@@ -324,13 +293,6 @@ static iron_status make_tokens(iron__tokens_contender *c, const iron__contender 
                                       .by_batch = true};
 
     return iron__tokens_gpu_create(c->device, &config, &c->tokens, err);
-}
-
-static iron_status create(iron__gpu_device *device, const iron__contender *row,
-                          const iron__op_problem *problem, uint32_t parts, iron__gpu_work **out,
-                          iron_error *err) {
-    (void)parts;
-    return iron__tokens_contender_create(device, row, problem, make_tokens, out, err);
 }
 
 static iron_status reset(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err) {
@@ -356,15 +318,8 @@ static iron_status fetch(iron__gpu_work *work, iron__gpu_queue *queue, void *out
     return IRON_OK;
 }
 
-static const iron__gpu_launcher way = {
-    .create = create,
-    .destroy = iron__tokens_contender_destroy,
-    .run = iron__tokens_contender_run,
-    .run_part = iron__tokens_contender_run_part,
-    .finish = iron__tokens_contender_finish,
-    .reset = reset,
-    .fetch = fetch,
-};
+static const iron__gpu_launcher launcher = {IRON_TOKENS_CONTENDER, .set_up = set_up, .reset = reset,
+                                            .fetch = fetch};
 
 static double gpu_seconds(const iron__contender *row, const iron__case *c,
                           const iron__gpu_info *device, uint32_t threads) {
@@ -382,7 +337,7 @@ static bool gpu_contender_at(size_t index, iron__contender *out) {
                              .beats = row->beats,
                              .backends = IRON_ON_GPU,
                              .passes = row->per_node ? NODES : 1,
-                             .gpu = &way,
+                             .gpu = &launcher,
                              .seconds = gpu_seconds,
                              .own = row};
     return true;
@@ -409,38 +364,30 @@ static bool contender_at(size_t index, iron__contender *out) {
     return true;
 }
 
-static const char contract[] =
-    "count, xor and sum of a batch of positioned tokens, applied to 4096 nodes";
-
-static const char why[] =
-    "A token is four bytes, read once, followed by a handful of integer operations: memory should "
-    "be the only limit. The first kernels read every token once per node, 4096 times, and that is "
-    "what limits them; later ones read it once, but wait for a division, or have too few bytes in "
-    "flight. The champion does neither and comes within a few percent of a plain read.\n\n"
-    "Sizes are batches. One that fits the last level of the cache (Part I advises 2 to 4 MB) is "
-    "read "
-    "from there the next time: compare the warm and the cold column, or sweep with "
-    "--size 'batch:*'.";
-
-static const char traffic[] =
-    "Four bytes per token, and a few words per batch: the nodes of the lattice are updated from "
-    "one "
-    "sum and one exclusive or. The first modes read every token once per node instead.";
-static const char unless[] =
-    "A batch of a few thousand tokens is finished before the last of many groups has begun: then "
-    "the launch decides, and the modes differ little. For many small batches at once there is the "
-    "champion's segmented reduction.";
-static const char used[] =
-    "This is the product's own work: `iron feed` runs these rows (src/ops/tokens/champion.k, "
-    "apply.k, champion.cu), and --mode auto chooses among them.";
-
 const iron__op iron__op_tokens = {
     .name = "tokens",
-    .contract = contract,
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .contract = "count, xor and sum of a batch of positioned tokens, applied to 4096 nodes",
+    .why =
+        "A token is four bytes, read once, followed by a handful of integer operations: memory "
+        "should be the only limit. The first kernels read every token once per node, 4096 times, "
+        "and that is what limits them; later ones read it once, but wait for a division, or have "
+        "too few bytes in flight. The champion does neither and comes within a few percent of a "
+        "plain read.\n"
+        "\n"
+        "Sizes are batches. One that fits the last level of the cache (Part I advises 2 to 4 MB) "
+        "is read from there the next time: compare the warm and the cold column, or sweep with "
+        "--size 'batch:*'.",
+    .traffic =
+        "Four bytes per token, and a few words per batch: the nodes of the lattice are updated "
+        "from one sum and one exclusive or. The first modes read every token once per node "
+        "instead.",
+    .unless =
+        "A batch of a few thousand tokens is finished before the last of many groups has begun: "
+        "then the launch decides, and the modes differ little. For many small batches at once "
+        "there is the champion's segmented reduction.",
+    .used =
+        "This is the product's own work: `iron feed` runs these rows (src/ops/tokens/champion.k, "
+        "apply.k, champion.cu), and --mode auto chooses among them.",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
     .is_line = true,
@@ -448,13 +395,20 @@ const iron__op iron__op_tokens = {
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
     .baselines = {"scalar", "reduce"},
-    .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    /* Powers of two around the sizes of caches, and the papers' 3 MiB. */
+    IRON_SIZES({"batch", "64KiB", 1 << 14, 1, NULL}, {"batch", "256KiB", 1 << 16, 1, NULL},
+               {"batch", "1MiB", 1 << 18, 1, NULL}, {"batch", "2MiB", 1 << 19, 1, NULL},
+               {"batch", "3MiB", 786432, 1, NULL}, {"batch", "4MiB", 1 << 20, 1, NULL},
+               {"batch", "8MiB", 1 << 21, 1, NULL}, {"batch", "16MiB", 1 << 22, 1, NULL},
+               {"batch", "32MiB", 1 << 23, 1, NULL}, {"batch", "64MiB", 1 << 24, 1, NULL},
+               {"batch", "128MiB", 1 << 25, 1, NULL}, {"batch", "256MiB", 1 << 26, 1, NULL},
+               {"batch", "1GiB", 1 << 28, 1, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .accept = accept,
-    .make = make,
+    .make = iron__data_make,
+    .fill = fill,
     .unmake = unmake,
     .check = check,
     .contender_at = contender_at,

@@ -19,20 +19,21 @@ void iron__tokens_contender_destroy(iron__gpu_work *work) {
 }
 
 iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__contender *row,
-                                          const iron__op_problem *problem,
-                                          iron__tokens_contender_make make, iron__gpu_work **out,
-                                          iron_error *err) {
+                                          const iron__op_problem *problem, uint32_t parts,
+                                          iron__gpu_work **out, iron_error *err) {
     iron__tokens_contender *c = calloc(1, sizeof *c);
     iron_status status;
 
+    (void)parts;
     *out = NULL;
     if (!c)
         return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
     c->device = device;
+    c->row = *row;
     c->problem = problem;
     status = iron__gpu_event_create(device, &c->fed, err);
     if (status == IRON_OK)
-        status = make(c, row, err);
+        status = row->gpu->set_up((iron__gpu_work *)c, err);
     if (status != IRON_OK) {
         iron__tokens_contender_destroy((iron__gpu_work *)c);
         return status;

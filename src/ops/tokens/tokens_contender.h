@@ -14,6 +14,7 @@
 /* The object behind iron__gpu_work. */
 typedef struct iron__tokens_contender {
     iron__gpu_device *device; /* borrowed */
+    iron__contender row;
     const iron__op_problem *problem;
     iron__tokens_gpu *tokens;
     iron__gpu_event *fed; /* recorded after each part */
@@ -22,17 +23,12 @@ typedef struct iron__tokens_contender {
     iron__nodes nodes;
 } iron__tokens_contender;
 
-/* Sets the object's `tokens`. */
-typedef iron_status (*iron__tokens_contender_make)(iron__tokens_contender *c,
-                                                   const iron__contender *row, iron_error *err);
-
-iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__contender *row,
-                                          const iron__op_problem *problem,
-                                          iron__tokens_contender_make make, iron__gpu_work **out,
-                                          iron_error *err);
-
-/* The functions of iron__gpu_launcher that are the same for both ops. Parts are fed in order,
+/* The functions of iron__gpu_launcher that are the same for both ops; create calls the launcher's
+ * set_up, which sets the object's `tokens`. Parts are fed in order,
  * each in the queue that copied it and after the part before it: copies and kernels overlap. */
+iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__contender *row,
+                                          const iron__op_problem *problem, uint32_t parts,
+                                          iron__gpu_work **out, iron_error *err);
 void iron__tokens_contender_destroy(iron__gpu_work *work);
 iron_status iron__tokens_contender_run(iron__gpu_work *work, const iron__gpu_data *data,
                                        iron__gpu_queue *queue, iron_error *err);
@@ -41,5 +37,10 @@ iron_status iron__tokens_contender_run_part(iron__gpu_work *work, const iron__gp
                                             iron_error *err);
 iron_status iron__tokens_contender_finish(iron__gpu_work *work, const iron__gpu_data *data,
                                           iron__gpu_queue *queue, iron_error *err);
+
+#define IRON_TOKENS_CONTENDER                                                                      \
+    .create = iron__tokens_contender_create, .destroy = iron__tokens_contender_destroy,            \
+    .run = iron__tokens_contender_run, .run_part = iron__tokens_contender_run_part,                \
+    .finish = iron__tokens_contender_finish
 
 #endif

@@ -328,42 +328,27 @@ static void quads_portable(const iron__quads_run *run, iron__seal_words *words,
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
 }
 
-#define TOKENS_IDEA "plain C without division, left to the compiler's vectoriser"
-#define SEAL_IDEA   "plain C over groups of quads, left to the compiler's vectoriser"
-
-static const iron__vector_rows rows_portable = {
-    .tokens = {"tokens.cpu.vector.portable", "vector", 0, tokens_portable, false, false,
-               TOKENS_IDEA, "tokens.cpu.scalar"},
-    .tokens_threads = {"tokens.cpu.champion.portable", "champion", 0, tokens_portable, true, false,
-                       TOKENS_IDEA ", on all threads", "tokens.cpu.vector.portable"},
-    .seal = {"seal.cpu.vector.portable", "vector", 0, quads_portable, NULL, false, SEAL_IDEA,
-             "seal.cpu.reference"},
-    .seal_threads = {"seal.cpu.champion.portable", "champion", 0, quads_portable, NULL, true,
-                     SEAL_IDEA ", on all threads", "seal.cpu.vector.portable"},
-};
+static const iron__vector_rows rows_portable = IRON_VECTOR_ROWS(
+    "portable", 0, tokens_portable, "plain C without division, left to the compiler's vectoriser",
+    quads_portable, NULL, "plain C over groups of quads, left to the compiler's vectoriser");
 
 static const iron__tokens_variant scalar_row = {
-    .name = "tokens.cpu.scalar",
-    .mode = "scalar",
-    .reduce = iron__tokens_scalar,
-    .idea = "one token at a time with %: the reference",
-};
+    "tokens.cpu.scalar", "scalar", 0, iron__tokens_scalar,
+    .idea = "one token at a time with %: the reference"};
 static const iron__tokens_variant threads_row = {
     .name = "tokens.cpu.threads",
     .mode = "threads",
     .reduce = iron__tokens_scalar,
     .all_threads = true,
     .idea = "the reference's loop, runs distributed over all threads",
-    .beats = "tokens.cpu.scalar",
-};
+    .beats = "tokens.cpu.scalar"};
 static const iron__tokens_variant node_row = {
     .name = "tokens.cpu.node",
     .mode = "node",
     .reduce = iron__tokens_one_by_one,
     .all_threads = true,
     .per_node = true,
-    .idea = "each node loops over all tokens: O(nodes x tokens)",
-};
+    .idea = "each node loops over all tokens: O(nodes x tokens)"};
 static const iron__tokens_variant hybrid_row = {
     .name = "tokens.cpu.hybrid",
     .mode = "hybrid",
@@ -371,53 +356,27 @@ static const iron__tokens_variant hybrid_row = {
     .all_threads = true,
     .per_node = true,
     .idea = "each node sums strided tokens, then a tree: O(nodes x tokens), vectorised",
-    .beats = "tokens.cpu.node",
-};
+    .beats = "tokens.cpu.node"};
 static const iron__seal_variant reference_row = {
-    .name = "seal.cpu.reference",
-    .mode = "reference",
-    .take = quads_reference,
-    .idea = "quad by quad, then token by token: the reference",
-};
+    "seal.cpu.reference", "reference", 0, quads_reference,
+    .idea = "quad by quad, then token by token: the reference"};
 
-static const iron__tokens_variant *const variants[] = {
-    &scalar_row,
+/* A member of the vector rows of this architecture, best first. */
 #if defined(__x86_64__)
-    &iron__rows_avx512.tokens,
-    &iron__rows_avx2.tokens,
+#define VECTOR_ROWS(member)                                                                        \
+    &iron__rows_avx512.member, &iron__rows_avx2.member, &rows_portable.member
 #elif defined(__aarch64__)
-    &iron__rows_neon.tokens,
+#define VECTOR_ROWS(member) &iron__rows_neon.member, &rows_portable.member
+#else
+#define VECTOR_ROWS(member) &rows_portable.member
 #endif
-    &rows_portable.tokens,
-    &threads_row,
-#if defined(__x86_64__)
-    &iron__rows_avx512.tokens_threads,
-    &iron__rows_avx2.tokens_threads,
-#elif defined(__aarch64__)
-    &iron__rows_neon.tokens_threads,
-#endif
-    &rows_portable.tokens_threads,
-    &node_row,
-    &hybrid_row,
-};
 
-static const iron__seal_variant *const seal_variants[] = {
-    &reference_row,
-#if defined(__x86_64__)
-    &iron__rows_avx512.seal,
-    &iron__rows_avx2.seal,
-#elif defined(__aarch64__)
-    &iron__rows_neon.seal,
-#endif
-    &rows_portable.seal,
-#if defined(__x86_64__)
-    &iron__rows_avx512.seal_threads,
-    &iron__rows_avx2.seal_threads,
-#elif defined(__aarch64__)
-    &iron__rows_neon.seal_threads,
-#endif
-    &rows_portable.seal_threads,
-};
+static const iron__tokens_variant *const variants[] = {&scalar_row,  VECTOR_ROWS(tokens),
+                                                       &threads_row, VECTOR_ROWS(tokens_threads),
+                                                       &node_row,    &hybrid_row};
+
+static const iron__seal_variant *const seal_variants[] = {&reference_row, VECTOR_ROWS(seal),
+                                                          VECTOR_ROWS(seal_threads)};
 
 #define VARIANT_COUNT (sizeof variants / sizeof variants[0])
 

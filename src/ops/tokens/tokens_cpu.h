@@ -114,7 +114,7 @@ typedef enum iron__quads_want {
     IRON_QUADS_WANT_MIN_MAX
 } iron__quads_want;
 
-/* The loops of an x86 row: whole turns by seal_turns<suffix>, the remaining quads one by one.
+/* The loops of a row: whole turns by seal_turns<suffix>, the remaining quads one by one.
  * `want` is a constant in each. The file defines TURN_QUADS and ROW_FUNCTION: static, and its
  * target. */
 #define IRON_QUADS_DEFINE_LOOP(name, suffix, want, one_by_one)                                     \
@@ -167,6 +167,26 @@ typedef struct iron__vector_rows {
     iron__tokens_variant tokens, tokens_threads;
     iron__seal_variant seal, seal_threads;
 } iron__vector_rows;
+
+#define IRON_VECTOR_ROW(op, its_mode, set, features, on_all, text, slower, ...)                    \
+    {                                                                                              \
+        .name = op ".cpu." its_mode "." set, .mode = its_mode, .needs = (features),                \
+        .all_threads = (on_all), .idea = text, .beats = slower, __VA_ARGS__                        \
+    }
+#define IRON_VECTOR_ROWS(set, features, reduce_run, text, take_run, take_narrow, seal_text)        \
+    {                                                                                              \
+        .tokens = IRON_VECTOR_ROW("tokens", "vector", set, features, false, text,                  \
+                                  "tokens.cpu.scalar", .reduce = (reduce_run)),                    \
+        .tokens_threads =                                                                          \
+            IRON_VECTOR_ROW("tokens", "champion", set, features, true, text ", on all threads",    \
+                            "tokens.cpu.vector." set, .reduce = (reduce_run)),                     \
+        .seal =                                                                                    \
+            IRON_VECTOR_ROW("seal", "vector", set, features, false, seal_text,                     \
+                            "seal.cpu.reference", .take = (take_run), .take_u16 = (take_narrow)),  \
+        .seal_threads = IRON_VECTOR_ROW("seal", "champion", set, features, true,                   \
+                                        seal_text ", on all threads", "seal.cpu.vector." set,      \
+                                        .take = (take_run), .take_u16 = (take_narrow)),            \
+    }
 
 extern const iron__vector_rows iron__rows_neon, iron__rows_avx2, iron__rows_avx512;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokens_gpu.c: see tokens_gpu.h. In this order: the rows; the seal and statistics of a stream; the
- * object with its kernels and device memory; how spans of tokens become launches.
+ * tokens_gpu.c: see tokens_gpu.h. In this order: the rows; the object; the seal and statistics of a
+ * stream; kernels and device memory; how spans of tokens become launches.
  *
  * A span that is one whole batch is a single launch, which reduces the batch and updates the nodes.
  * There are three such kernels. Where groups can wait for each other (CUDA) they all exchange their
@@ -31,6 +31,7 @@
 #include "core/divisor.h"
 #include "core/fail.h"
 #include "core/memory.h"
+#include "ops/kit.h"
 
 #include <assert.h>
 #include <string.h>
@@ -100,85 +101,42 @@ static void fill_the_device(const iron__gpu_info *info, const tokens_span *s, ui
     groups[0] = turns < full ? (uint32_t)turns : full;
 }
 
-#define NAMES(mode) {"tokens.cuda." mode, "tokens.opencl." mode}, mode
+#define ROW(its_mode, its_kernel, size, its_groups, text, slower, ...)                             \
+    {                                                                                              \
+        .names = {"tokens.cuda." its_mode, "tokens.opencl." its_mode}, .mode = its_mode,           \
+        .kernel = its_kernel, .threads = {size}, .groups = its_groups, .idea = text,               \
+        .beats = slower, __VA_ARGS__                                                               \
+    }
+#define PER_NODE(pairs) .per_node = true, .unit_pairs = (pairs)
 
 static const iron__tokens_gpu_row rows[] = {
-    {NAMES("atomic2d"),
-     "tokens_atomic2d",
-     {TOKENS_PAIRS_SIDE, TOKENS_PAIRS_SIDE},
-     .per_node = true,
-     .shares_sum = true,
-     .unit_pairs = 2e7,
-     .groups = pair_groups,
-     .idea = "one thread per pair of token and node, one 32-bit atomic each"},
-    {NAMES("node"),
-     "tokens_node",
-     {TOKENS_NODE_THREADS},
-     .per_node = true,
-     .unit_pairs = 5.7e8,
-     .token_ns = 55,
-     .groups = thread_per_node,
-     .idea = "one thread per node, which reads all tokens",
-     .beats = "atomic2d"},
-    {NAMES("hybrid"),
-     "tokens_hybrid",
-     {TOKENS_HYBRID_THREADS},
-     .per_node = true,
-     .unit_pairs = 9e9,
-     .groups = group_per_node,
-     .idea = "one group per node: strided tokens, warp and local reduction, one write",
-     .beats = "node"},
-    {NAMES("tiled"),
-     "tokens_tiled",
-     {TOKENS_TILED_THREADS},
-     .per_node = true,
-     .unit_pairs = 5.2e8,
-     .token_ns = 59,
-     .groups = thread_per_node,
-     .idea = "tiles of tokens through local memory, 256 nodes per group",
-     .beats = "node"},
-    {NAMES("tiled-wide"),
-     "tokens_tiled_wide",
-     {TOKENS_TILED_WIDE_THREADS},
-     .per_node = true,
-     .unit_pairs = 5.5e8,
-     .token_ns = 57,
-     .groups = small_groups,
-     .idea = "tiles of tokens through local memory, 32 nodes per group",
-     .beats = "tiled"},
-    {NAMES("tiled-vector"),
-     "tokens_tiled_vector",
-     {TOKENS_TILED_THREADS},
-     .per_node = true,
-     .unit_pairs = 5.5e9,
-     .groups = warp_per_node,
-     .idea = "16-byte loads of tiles, one warp per node",
-     .beats = "tiled-wide"},
-    {NAMES("hybrid-vector"),
-     "tokens_hybrid_vector",
-     {TOKENS_HYBRID_THREADS},
-     .per_node = true,
-     .unit_pairs = 1.1e10,
-     .groups = group_per_node,
-     .idea = "hybrid with 16-byte loads, four tokens per iteration",
-     .beats = "hybrid"},
-    {NAMES("reduce"),
-     "tokens_reduce",
-     {TOKENS_REDUCE_THREADS},
-     .groups = as_in_the_paper,
-     .idea = "tokens reduced once, then applied to every node; % and a tree, as in Part II",
-     .beats = "hybrid-vector"},
-    {NAMES("champion"),
-     "tokens_champion",
-     {TOKENS_CHAMPION_THREADS},
-     .takes_many = true,
-     .groups = fill_the_device,
-     .idea =
-         "one read at the memory limit: wide loads in flight, no division, many batches at once",
-     .beats = "reduce"},
+    ROW("atomic2d", "tokens_atomic2d", TOKENS_PAIRS_SIDE, pair_groups,
+        "one thread per pair of token and node, one 32-bit atomic each", NULL, PER_NODE(2e7),
+        .threads[1] = TOKENS_PAIRS_SIDE, .shares_sum = true),
+    ROW("node", "tokens_node", TOKENS_NODE_THREADS, thread_per_node,
+        "one thread per node, which reads all tokens", "atomic2d", PER_NODE(5.7e8), .token_ns = 55),
+    ROW("hybrid", "tokens_hybrid", TOKENS_HYBRID_THREADS, group_per_node,
+        "one group per node: strided tokens, warp and local reduction, one write", "node",
+        PER_NODE(9e9)),
+    ROW("tiled", "tokens_tiled", TOKENS_TILED_THREADS, thread_per_node,
+        "tiles of tokens through local memory, 256 nodes per group", "node", PER_NODE(5.2e8),
+        .token_ns = 59),
+    ROW("tiled-wide", "tokens_tiled_wide", TOKENS_TILED_WIDE_THREADS, small_groups,
+        "tiles of tokens through local memory, 32 nodes per group", "tiled", PER_NODE(5.5e8),
+        .token_ns = 57),
+    ROW("tiled-vector", "tokens_tiled_vector", TOKENS_TILED_THREADS, warp_per_node,
+        "16-byte loads of tiles, one warp per node", "tiled-wide", PER_NODE(5.5e9)),
+    ROW("hybrid-vector", "tokens_hybrid_vector", TOKENS_HYBRID_THREADS, group_per_node,
+        "hybrid with 16-byte loads, four tokens per iteration", "hybrid", PER_NODE(1.1e10)),
+    ROW("reduce", "tokens_reduce", TOKENS_REDUCE_THREADS, as_in_the_paper,
+        "tokens reduced once, then applied to every node; % and a tree, as in Part II",
+        "hybrid-vector", .per_node = false),
+    ROW("champion", "tokens_champion", TOKENS_CHAMPION_THREADS, fill_the_device,
+        "one read at the memory limit: wide loads in flight, no division, many batches at once",
+        "reduce", .takes_many = true),
 };
 
-#define ROW_COUNT (sizeof rows / sizeof rows[0])
+#define ROW_COUNT IRON_KIT_COUNT(rows)
 
 const iron__tokens_gpu_row *iron__tokens_gpu_row_at(size_t index) {
     return index < ROW_COUNT ? &rows[index] : NULL;
@@ -232,208 +190,14 @@ _Static_assert(sizeof(quads_span) == 40 && sizeof(quads_found) == 56,
 #define FOUND_COUNT (QUADS_GROUPS + 1u)
 #define CARRY_COUNT 4u
 
-typedef struct quads_config {
-    iron__gpu_program *program; /* iron__tokens_image loaded; borrowed */
-    const iron_allocator *allocator;
-    uint32_t last; /* the largest token of the vocabulary */
-    bool has_stats;
-} quads_config;
-
+/* The seal of a stream. */
 typedef struct quads_gpu {
-    quads_config config;
-    iron__gpu_device *device;
     iron__gpu_kernel *aligned, *anywhere, *all, *edges;
     iron__gpu_buffer *found, *carry;
     iron__quads_total before;
     quads_found host[FOUND_COUNT]; /* copied to or from the device: must outlive a failed call */
     uint32_t host_carry[CARRY_COUNT];
 } quads_gpu;
-
-static void quads_destroy(quads_gpu *q) {
-    if (!q)
-        return;
-    iron__gpu_buffer_destroy(q->found);
-    iron__gpu_buffer_destroy(q->carry);
-    iron__release(q->config.allocator, q);
-}
-
-static iron_status quads_build(quads_gpu *q, iron_error *err) {
-    bool stats = q->config.has_stats;
-    const struct {
-        const char *name;
-        iron__gpu_kernel **kernel;
-    } wanted[] = {
-        {stats ? "quads_stats_aligned" : "quads_seal_aligned", &q->aligned},
-        {stats ? "quads_stats_anywhere" : "quads_seal_anywhere", &q->anywhere},
-        {stats ? "quads_all_stats" : "quads_all_seal", &q->all},
-        {"quads_edges", &q->edges},
-    };
-
-    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
-        IRON_TRY(iron__gpu_kernel_find(q->device, q->config.program, wanted[n].name,
-                                       wanted[n].kernel, err));
-    IRON_TRY(
-        iron__gpu_buffer_create(q->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host, &q->found, err));
-    return iron__gpu_buffer_create(q->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host_carry,
-                                   &q->carry, err);
-}
-
-static iron_status quads_create(iron__gpu_device *device, const quads_config *config,
-                                quads_gpu **out, iron_error *err) {
-    quads_gpu *q = iron__allocate(config->allocator, 1, sizeof *q, "the seal on a GPU", err);
-    iron_status status;
-
-    *out = NULL;
-    if (!q)
-        return IRON_E_NOMEM;
-    q->config = *config;
-    q->device = device;
-    status = quads_build(q, err);
-    if (status != IRON_OK) {
-        quads_destroy(q);
-        return status;
-    }
-    *out = q;
-    return IRON_OK;
-}
-
-/* Continues from there. Waits for the queue. */
-static iron_status quads_begin(quads_gpu *q, iron__gpu_queue *queue, const iron__quads_total *from,
-                               iron_error *err) {
-    q->before = *from;
-    for (size_t k = 0; k < FOUND_COUNT; k++)
-        q->host[k] = (quads_found){.first = UINT64_MAX, .min = UINT32_MAX};
-    memcpy(q->host_carry, from->seal.carry, sizeof from->seal.carry);
-    IRON_TRY(upload(queue, q->found, q->host, sizeof q->host, err));
-    IRON_TRY(upload(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
-    return iron__gpu_queue_wait(queue, err);
-}
-
-/* How many quads, beginning at a position, are in one window. */
-static uint64_t quads_in_window(uint64_t position) {
-    return (UINT64_C(1) << 32) - (uint32_t)(position / 4);
-}
-
-static quads_span quads_span_of(const quads_gpu *q, uint64_t begin, uint64_t position,
-                                uint64_t quads) {
-    uint64_t window = iron__seal_window(position / 4);
-
-    return (quads_span){.begin = begin,
-                        .quads = quads,
-                        .position = position,
-                        .window_low = (uint32_t)window,
-                        .window_high = (uint32_t)(window >> 32),
-                        .last = q->config.last};
-}
-
-/* Twice what fills the device, so that the last groups of all units end together (with the
- * contribution that gives 0.956 of the ceiling on an H200, 0.941 without), and no more than have
- * work. */
-static uint32_t quads_groups(const quads_gpu *q, uint64_t quads) {
-    uint64_t turns = (quads + QUADS_THREADS - 1) / QUADS_THREADS;
-    uint64_t full = UINT64_C(2) * QUADS_UNIT_GROUPS * q->device->info.units;
-
-    full = full < 1 ? 1 : full < QUADS_GROUPS ? full : QUADS_GROUPS;
-    return (uint32_t)(turns < full ? turns : full);
-}
-
-/* Whole quads of one window. */
-static iron_status take_quads(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
-                              const quads_span *s, iron_error *err) {
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*s)};
-    iron__gpu_launch launch = {.kernel = s->begin % 4 == 0 ? q->aligned : q->anywhere,
-                               .groups = {quads_groups(q, s->quads), 1},
-                               .threads = {QUADS_THREADS, 1},
-                               .args = args,
-                               .arg_count = sizeof args / sizeof args[0]};
-
-    return iron__gpu_run(queue, &launch, err);
-}
-
-static iron_status take_edges(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
-                              const quads_span *s, uint64_t count, iron_error *err) {
-    uint64_t at = QUADS_GROUPS;
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),   IRON_GPU_BUFFER(q->found),
-                            IRON_GPU_BUFFER(q->carry), IRON_GPU_VALUE(*s),
-                            IRON_GPU_VALUE(count),     IRON_GPU_VALUE(at)};
-    iron__gpu_launch launch = {.kernel = q->edges,
-                               .groups = {1, 1},
-                               .threads = {QUADS_EDGE_THREADS, 1},
-                               .args = args,
-                               .arg_count = sizeof args / sizeof args[0]};
-
-    return iron__gpu_run(queue, &launch, err);
-}
-
-/* Tokens begin ... begin+count-1 of a buffer; `position` is that of the first. */
-static iron_status quads_feed(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
-                              uint64_t begin, uint64_t count, uint64_t position, iron_error *err) {
-    uint64_t to_quad = -position % 4;
-    uint64_t head = to_quad < count ? to_quad : count;
-    uint64_t quads = (count - head) / 4;
-
-    if (head > 0 || (count - head) % 4 > 0) {
-        quads_span s = quads_span_of(q, begin, position, 0);
-
-        IRON_TRY(take_edges(q, queue, tokens, &s, count, err));
-    }
-    begin += head;
-    position += head;
-    while (quads > 0) {
-        uint64_t left = quads_in_window(position);
-        quads_span s = quads_span_of(q, begin, position, quads < left ? quads : left);
-
-        IRON_TRY(take_quads(q, queue, tokens, &s, err));
-        begin += 4 * s.quads;
-        position += 4 * s.quads;
-        quads -= s.quads;
-    }
-    return IRON_OK;
-}
-
-/* The same for whole quads of one window that begin at a multiple of 16 bytes, together with their
- * contribution, which goes where `c` says. */
-static iron_status quads_feed_with_contribution(quads_gpu *q, iron__gpu_queue *queue,
-                                                const iron__gpu_buffer *tokens,
-                                                const iron__gpu_buffer *xors,
-                                                const iron__gpu_buffer *sums, const tokens_span *c,
-                                                uint64_t position, iron_error *err) {
-    quads_span s = quads_span_of(q, c->begin, position, c->count / 4);
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),   IRON_GPU_BUFFER(xors), IRON_GPU_BUFFER(sums),
-                            IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*c),    IRON_GPU_VALUE(s)};
-    iron__gpu_launch launch = {.kernel = q->all,
-                               .groups = {quads_groups(q, s.quads), 1},
-                               .threads = {QUADS_THREADS, 1},
-                               .args = args,
-                               .arg_count = sizeof args / sizeof args[0]};
-
-    return iron__gpu_run(queue, &launch, err);
-}
-
-static iron__token_stats stats_found(const quads_found *f) {
-    return (iron__token_stats){f->outside, f->first, f->first_value, f->min, f->max};
-}
-
-/* Waits, and returns seal and statistics up to `position`. */
-static iron_status quads_fetch(quads_gpu *q, iron__gpu_queue *queue, uint64_t position,
-                               iron__quads_total *total, iron_error *err) {
-    IRON_TRY(download(queue, q->found, q->host, sizeof q->host, err));
-    IRON_TRY(download(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
-    IRON_TRY(iron__gpu_queue_wait(queue, err));
-    *total = q->before;
-    total->seal.words.count = position / 4 * 4;
-    total->seal.carried = (uint32_t)(position % 4);
-    for (uint32_t k = 0; k < 3; k++) /* entries of a complete quad are not carried */
-        total->seal.carry[k] = k < total->seal.carried ? q->host_carry[k] : 0;
-    for (size_t k = 0; k < FOUND_COUNT; k++) {
-        const quads_found *f = &q->host[k];
-
-        total->seal.words =
-            iron__seal_merge(total->seal.words, (iron__seal_words){0, f->t, f->a, f->b});
-        total->stats = iron__token_stats_merge(total->stats, stats_found(f));
-    }
-    return IRON_OK;
-}
 
 /* Step and stride exist only on CUDA: NULL elsewhere. */
 typedef struct gpu_kernels {
@@ -484,6 +248,129 @@ struct iron__tokens_gpu {
     bool is_step_last;     /* the last launch was a step: the next one may overlap it */
 };
 
+typedef struct wanted_kernel {
+    const char *name;
+    iron__gpu_kernel **kernel;
+} wanted_kernel;
+
+static iron_status find_all(const iron__tokens_gpu *t, const wanted_kernel *wanted, size_t count,
+                            iron_error *err) {
+    for (size_t k = 0; k < count; k++)
+        IRON_TRY(
+            iron__gpu_kernel_find(t->device, t->program, wanted[k].name, wanted[k].kernel, err));
+    return IRON_OK;
+}
+
+static iron_status quads_build(iron__tokens_gpu *t, iron_error *err) {
+    bool stats = (t->config.outputs & IRON_TOKENS_STATS) != 0;
+    quads_gpu *q = iron__allocate(t->config.allocator, 1, sizeof *q, "the seal on a GPU", err);
+
+    t->quads = q;
+    if (!q)
+        return IRON_E_NOMEM;
+    IRON_TRY(
+        iron__gpu_buffer_create(t->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host, &q->found, err));
+    IRON_TRY(iron__gpu_buffer_create(t->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host_carry,
+                                     &q->carry, err));
+    return find_all(t,
+                    (const wanted_kernel[]){
+                        {stats ? "quads_stats_aligned" : "quads_seal_aligned", &q->aligned},
+                        {stats ? "quads_stats_anywhere" : "quads_seal_anywhere", &q->anywhere},
+                        {stats ? "quads_all_stats" : "quads_all_seal", &q->all},
+                        {"quads_edges", &q->edges},
+                    },
+                    4, err);
+}
+
+/* How many quads, beginning at a position, are in one window. */
+static uint64_t quads_in_window(uint64_t position) {
+    return (UINT64_C(1) << 32) - (uint32_t)(position / 4);
+}
+
+static quads_span quads_span_of(const iron__tokens_gpu *t, uint64_t begin, uint64_t position,
+                                uint64_t quads) {
+    uint64_t window = iron__seal_window(position / 4);
+
+    return (quads_span){.begin = begin,
+                        .quads = quads,
+                        .position = position,
+                        .window_low = (uint32_t)window,
+                        .window_high = (uint32_t)(window >> 32),
+                        .last = t->config.last};
+}
+
+/* Twice what fills the device, so that the last groups of all units end together (with the
+ * contribution that gives 0.956 of the ceiling on an H200, 0.941 without), and no more than have
+ * work. */
+static uint32_t quads_groups(const iron__tokens_gpu *t, uint64_t quads) {
+    uint64_t turns = (quads + QUADS_THREADS - 1) / QUADS_THREADS;
+    uint64_t full = UINT64_C(2) * QUADS_UNIT_GROUPS * t->device->info.units;
+
+    full = full < 1 ? 1 : full < QUADS_GROUPS ? full : QUADS_GROUPS;
+    return (uint32_t)(turns < full ? turns : full);
+}
+
+/* Whole quads of one window. */
+static iron_status take_quads(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                              const iron__gpu_buffer *tokens, const quads_span *s,
+                              iron_error *err) {
+    quads_gpu *q = t->quads;
+
+    return IRON_KIT_LAUNCH(queue, err, s->begin % 4 == 0 ? q->aligned : q->anywhere,
+                           quads_groups(t, s->quads), QUADS_THREADS, IRON_GPU_BUFFER(tokens),
+                           IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*s));
+}
+
+static iron_status take_edges(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
+                              const quads_span *s, uint64_t count, iron_error *err) {
+    uint64_t at = QUADS_GROUPS;
+
+    return IRON_KIT_LAUNCH(queue, err, q->edges, 1, QUADS_EDGE_THREADS, IRON_GPU_BUFFER(tokens),
+                           IRON_GPU_BUFFER(q->found), IRON_GPU_BUFFER(q->carry), IRON_GPU_VALUE(*s),
+                           IRON_GPU_VALUE(count), IRON_GPU_VALUE(at));
+}
+
+/* Tokens begin ... begin+count-1 of a buffer; `position` is that of the first. */
+static iron_status quads_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                              const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
+                              uint64_t position, iron_error *err) {
+    uint64_t to_quad = -position % 4;
+    uint64_t head = to_quad < count ? to_quad : count;
+    uint64_t quads = (count - head) / 4;
+
+    if (head > 0 || (count - head) % 4 > 0) {
+        quads_span s = quads_span_of(t, begin, position, 0);
+
+        IRON_TRY(take_edges(t->quads, queue, tokens, &s, count, err));
+    }
+    begin += head;
+    position += head;
+    while (quads > 0) {
+        uint64_t left = quads_in_window(position);
+        quads_span s = quads_span_of(t, begin, position, quads < left ? quads : left);
+
+        IRON_TRY(take_quads(t, queue, tokens, &s, err));
+        begin += 4 * s.quads;
+        position += 4 * s.quads;
+        quads -= s.quads;
+    }
+    return IRON_OK;
+}
+
+/* The same for whole quads of one window that begin at a multiple of 16 bytes, together with their
+ * contribution, which goes where `c` says. */
+static iron_status quads_feed_with_contribution(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                                const iron__gpu_buffer *tokens,
+                                                const tokens_span *c, uint64_t position,
+                                                iron_error *err) {
+    quads_span s = quads_span_of(t, c->begin, position, c->count / 4);
+
+    return IRON_KIT_LAUNCH(queue, err, t->quads->all, quads_groups(t, s.quads), QUADS_THREADS,
+                           IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(t->buffers.xors),
+                           IRON_GPU_BUFFER(t->buffers.sums), IRON_GPU_BUFFER(t->quads->found),
+                           IRON_GPU_VALUE(*c), IRON_GPU_VALUE(s));
+}
+
 _Static_assert(sizeof(tokens_span) == 72 && sizeof(tokens_lattice) == 40 &&
                    sizeof(tokens_closing) == 32,
                "kernels see the same layout: 8-byte members first, no padding");
@@ -496,7 +383,11 @@ void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
         return;
     for (size_t k = 0; k < BUFFER_COUNT; k++)
         iron__gpu_buffer_destroy(t->all_buffers[k]);
-    quads_destroy(t->quads);
+    if (t->quads) {
+        iron__gpu_buffer_destroy(t->quads->found);
+        iron__gpu_buffer_destroy(t->quads->carry);
+        iron__release(t->config.allocator, t->quads);
+    }
     if (!t->config.program)
         iron__gpu_program_unload(t->device, t->program);
     iron__release(t->config.allocator, t);
@@ -504,27 +395,20 @@ void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
 
 static iron_status find_kernels(iron__tokens_gpu *t, iron_error *err) {
     gpu_kernels *k = &t->kernels;
-    const struct {
-        const char *name;
-        iron__gpu_kernel **kernel;
-    } wanted[] = {
-        {t->config.row->kernel, &k->reduce},  {"tokens_champion_few", &k->few},
-        {"tokens_champion_whole", &k->whole}, {"tokens_apply_one", &k->apply_one},
-        {"tokens_apply_gather", &k->gather},  {"tokens_apply_settle", &k->settle},
-        {"tokens_widen_u8", &k->widen_u8},    {"tokens_widen_u16", &k->widen_u16},
-        {"tokens_widen_i64", &k->widen_i64},
+    const wanted_kernel wanted[] = {
+        {t->config.row->kernel, &k->reduce},    {"tokens_champion_few", &k->few},
+        {"tokens_champion_whole", &k->whole},   {"tokens_apply_one", &k->apply_one},
+        {"tokens_apply_gather", &k->gather},    {"tokens_apply_settle", &k->settle},
+        {"tokens_widen_u8", &k->widen_u8},      {"tokens_widen_u16", &k->widen_u16},
+        {"tokens_widen_i64", &k->widen_i64},    {"tokens_champion_step", &k->step},
+        {"tokens_champion_stride", &k->stride},
     };
+    bool has_step = t->config.row->takes_many && t->device->info.can_cooperate;
 
     t->program = t->config.program;
     if (!t->program)
         IRON_TRY(iron__gpu_program_load(t->device, &iron__tokens_image, &t->program, err));
-    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
-        IRON_TRY(
-            iron__gpu_kernel_find(t->device, t->program, wanted[n].name, wanted[n].kernel, err));
-    if (!t->config.row->takes_many || !t->device->info.can_cooperate)
-        return IRON_OK;
-    IRON_TRY(iron__gpu_kernel_find(t->device, t->program, "tokens_champion_step", &k->step, err));
-    return iron__gpu_kernel_find(t->device, t->program, "tokens_champion_stride", &k->stride, err);
+    return find_all(t, wanted, IRON_KIT_COUNT(wanted) - (has_step ? 0 : 2), err);
 }
 
 static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
@@ -553,7 +437,7 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
         {&b->overflow, sizeof(k_u32)},
     };
 
-    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++)
+    for (size_t n = 0; n < IRON_KIT_COUNT(wanted); n++)
         IRON_TRY(iron__gpu_buffer_create(t->device, IRON_GPU_MEMORY_DEVICE, wanted[n].bytes,
                                          wanted[n].buffer, err));
     return IRON_OK;
@@ -588,15 +472,10 @@ static void fill_params(iron__tokens_gpu *t) {
 }
 
 static iron_status build(iron__tokens_gpu *t, iron_error *err) {
-    quads_config quads = {.allocator = t->config.allocator,
-                          .last = t->config.last,
-                          .has_stats = (t->config.outputs & IRON_TOKENS_STATS) != 0};
-
     fill_params(t);
     IRON_TRY(find_kernels(t, err));
     IRON_TRY(make_buffers(t, err));
-    quads.program = t->program;
-    return t->config.outputs ? quads_create(t->device, &quads, &t->quads, err) : IRON_OK;
+    return t->config.outputs ? quads_build(t, err) : IRON_OK;
 }
 
 iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens_gpu_config *config,
@@ -634,7 +513,7 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
     t->pending = 0;
     t->shared_entry = 0;
     t->is_step_last = false;
-    for (size_t k = 0; k < sizeof cleared / sizeof cleared[0]; k++)
+    for (size_t k = 0; k < IRON_KIT_COUNT(cleared); k++)
         IRON_TRY(iron__gpu_clear(queue, cleared[k], 0, cleared[k]->bytes, err));
     IRON_TRY(upload(queue, b->accumulators, nodes->xor_accumulators, n * sizeof(k_u32), err));
     IRON_TRY(upload(queue, b->potentials, nodes->potentials, n * sizeof(k_f32), err));
@@ -699,6 +578,16 @@ static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
     return iron__gpu_run(queue, &launch, err);
 }
 
+/* Arguments that several kernels have. */
+#define NODE_ARGS(b)                                                                               \
+    IRON_GPU_BUFFER((b)->accumulators), IRON_GPU_BUFFER((b)->potentials),                          \
+        IRON_GPU_BUFFER((b)->activations)
+#define LATTICE_ARGS(b) IRON_GPU_BUFFER((b)->points), IRON_GPU_BUFFER((b)->nearest)
+
+static uint32_t apply_groups(const iron__tokens_gpu *t) {
+    return quotient_up(t->config.nodes, TOKENS_APPLY_THREADS);
+}
+
 /* Part II's second kernel: applies one batch of `count` tokens to every node. Afterwards its
  * entries are neutral, or the next batch uses others that are. */
 static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t count,
@@ -707,22 +596,14 @@ static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64
     gpu_buffers *b = &t->buffers;
     tokens_closing c = t->closing;
     uint32_t shared = !row->per_node ? 3u : row->shares_sum ? 2u : 0u;
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(b->xors),         IRON_GPU_BUFFER(b->sums),
-                            IRON_GPU_BUFFER(b->accumulators), IRON_GPU_BUFFER(b->potentials),
-                            IRON_GPU_BUFFER(b->activations),  IRON_GPU_BUFFER(b->totals),
-                            IRON_GPU_BUFFER(b->points),       IRON_GPU_BUFFER(b->nearest),
-                            IRON_GPU_VALUE(t->lattice),       IRON_GPU_VALUE(c),
-                            IRON_GPU_VALUE(shared),           IRON_GPU_VALUE(t->shared_entry)};
-    iron__gpu_launch launch = {
-        .kernel = t->kernels.apply_one,
-        .groups = {(t->config.nodes + TOKENS_APPLY_THREADS - 1) / TOKENS_APPLY_THREADS, 1},
-        .threads = {TOKENS_APPLY_THREADS, 1},
-        .args = args,
-        .arg_count = sizeof args / sizeof args[0]};
 
     c.count = 1;
     c.last = count;
-    IRON_TRY(iron__gpu_run(queue, &launch, err));
+    IRON_TRY(IRON_KIT_LAUNCH(queue, err, t->kernels.apply_one, apply_groups(t),
+                             TOKENS_APPLY_THREADS, IRON_GPU_BUFFER(b->xors),
+                             IRON_GPU_BUFFER(b->sums), NODE_ARGS(b), IRON_GPU_BUFFER(b->totals),
+                             LATTICE_ARGS(b), IRON_GPU_VALUE(t->lattice), IRON_GPU_VALUE(c),
+                             IRON_GPU_VALUE(shared), IRON_GPU_VALUE(t->shared_entry)));
     t->shared_entry ^= 1;
     return IRON_OK;
 }
@@ -731,42 +612,26 @@ static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64
 static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t last,
                               iron_error *err) {
     gpu_buffers *b = &t->buffers;
-    uint32_t tiles = (t->config.nodes + TOKENS_APPLY_THREADS - 1) / TOKENS_APPLY_THREADS;
-    uint32_t chunks = (t->pending + TOKENS_CHUNK - 1) / TOKENS_CHUNK;
     tokens_closing c = t->closing;
-    iron__gpu_arg gather[] = {IRON_GPU_BUFFER(b->xors),
-                              IRON_GPU_BUFFER(b->sums),
-                              IRON_GPU_BUFFER(b->activations),
-                              IRON_GPU_BUFFER(b->batch_potentials),
-                              IRON_GPU_BUFFER(b->additions),
-                              IRON_GPU_BUFFER(b->maps),
-                              IRON_GPU_BUFFER(b->totals),
-                              IRON_GPU_BUFFER(b->points),
-                              IRON_GPU_BUFFER(b->nearest),
-                              IRON_GPU_VALUE(t->lattice),
-                              IRON_GPU_VALUE(c)};
-    iron__gpu_arg settle[] = {
-        IRON_GPU_BUFFER(b->xors),         IRON_GPU_BUFFER(b->sums),
-        IRON_GPU_BUFFER(b->accumulators), IRON_GPU_BUFFER(b->potentials),
-        IRON_GPU_BUFFER(b->activations),  IRON_GPU_BUFFER(b->batch_potentials),
-        IRON_GPU_BUFFER(b->additions),    IRON_GPU_BUFFER(b->maps),
-        IRON_GPU_BUFFER(b->points),       IRON_GPU_BUFFER(b->nearest),
-        IRON_GPU_VALUE(t->lattice),       IRON_GPU_VALUE(c)};
-    iron__gpu_launch launch = {.kernel = t->kernels.gather,
-                               .groups = {tiles, chunks},
-                               .threads = {TOKENS_APPLY_THREADS, 1},
-                               .args = gather,
-                               .arg_count = sizeof gather / sizeof gather[0]};
+    iron__gpu_launch gather = {
+        .kernel = t->kernels.gather,
+        .groups = {apply_groups(t), quotient_up(t->pending, TOKENS_CHUNK)},
+        .threads = {TOKENS_APPLY_THREADS, 1},
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(b->xors), IRON_GPU_BUFFER(b->sums),
+                      IRON_GPU_BUFFER(b->activations), IRON_GPU_BUFFER(b->batch_potentials),
+                      IRON_GPU_BUFFER(b->additions), IRON_GPU_BUFFER(b->maps),
+                      IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b), IRON_GPU_VALUE(t->lattice),
+                      IRON_GPU_VALUE(c))};
 
     c.count = t->pending;
     c.last = last;
     t->is_step_last = false;
-    IRON_TRY(iron__gpu_run(queue, &launch, err));
-    launch.kernel = t->kernels.settle;
-    launch.groups[1] = 1;
-    launch.args = settle;
-    launch.arg_count = sizeof settle / sizeof settle[0];
-    IRON_TRY(iron__gpu_run(queue, &launch, err));
+    IRON_TRY(iron__gpu_run(queue, &gather, err));
+    IRON_TRY(IRON_KIT_LAUNCH(queue, err, t->kernels.settle, apply_groups(t), TOKENS_APPLY_THREADS,
+                             IRON_GPU_BUFFER(b->xors), IRON_GPU_BUFFER(b->sums), NODE_ARGS(b),
+                             IRON_GPU_BUFFER(b->batch_potentials), IRON_GPU_BUFFER(b->additions),
+                             IRON_GPU_BUFFER(b->maps), LATTICE_ARGS(b), IRON_GPU_VALUE(t->lattice),
+                             IRON_GPU_VALUE(c)));
     t->pending = 0;
     return IRON_OK;
 }
@@ -813,31 +678,17 @@ static iron_status launch_last_group(iron__tokens_gpu *t, iron__gpu_queue *queue
     gpu_buffers *b = &t->buffers;
     uint32_t most = WHOLE_UNIT_GROUPS * t->device->info.units;
     tokens_closing c = t->closing;
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),
-                            IRON_GPU_BUFFER(b->xors),
-                            IRON_GPU_BUFFER(b->sums),
-                            IRON_GPU_BUFFER(b->arrived),
-                            IRON_GPU_BUFFER(b->accumulators),
-                            IRON_GPU_BUFFER(b->potentials),
-                            IRON_GPU_BUFFER(b->activations),
-                            IRON_GPU_BUFFER(b->totals),
-                            IRON_GPU_BUFFER(b->points),
-                            IRON_GPU_BUFFER(b->nearest),
-                            IRON_GPU_VALUE(*s),
-                            IRON_GPU_VALUE(t->lattice),
-                            IRON_GPU_VALUE(c)};
-    iron__gpu_launch launch = {.kernel = t->kernels.whole,
-                               .groups = {1, 1},
-                               .threads = {TOKENS_CHAMPION_THREADS, 1},
-                               .args = args,
-                               .arg_count = sizeof args / sizeof args[0]};
+    uint32_t groups[2];
 
-    t->config.row->groups(&t->device->info, s, launch.groups);
-    launch.groups[0] = launch.groups[0] < most ? launch.groups[0] : most;
+    t->config.row->groups(&t->device->info, s, groups);
     c.count = 1;
     c.last = s->count;
     t->is_step_last = false;
-    return iron__gpu_run(queue, &launch, err);
+    return IRON_KIT_LAUNCH(
+        queue, err, t->kernels.whole, groups[0] < most ? groups[0] : most, TOKENS_CHAMPION_THREADS,
+        IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->xors), IRON_GPU_BUFFER(b->sums),
+        IRON_GPU_BUFFER(b->arrived), NODE_ARGS(b), IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b),
+        IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice), IRON_GPU_VALUE(c));
 }
 
 /* All groups exchange their sums; each updates some nodes. */
@@ -850,19 +701,15 @@ static iron_status launch_synchronised(iron__tokens_gpu *t, iron__gpu_queue *que
     uint32_t most = is_short ? TOKENS_STEP_GROUPS : TOKENS_STRIDE_GROUPS;
     uint32_t resident = t->device->info.units * (is_short ? 1u : 2u), share;
     tokens_closing c = t->closing;
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(tokens),        IRON_GPU_BUFFER(b->slots),
-                            IRON_GPU_BUFFER(b->epochs),     IRON_GPU_BUFFER(b->accumulators),
-                            IRON_GPU_BUFFER(b->potentials), IRON_GPU_BUFFER(b->activations),
-                            IRON_GPU_BUFFER(b->totals),     IRON_GPU_BUFFER(b->points),
-                            IRON_GPU_BUFFER(b->nearest),    IRON_GPU_VALUE(*s),
-                            IRON_GPU_VALUE(t->lattice),     IRON_GPU_VALUE(c),
-                            IRON_GPU_VALUE(share)};
     iron__gpu_launch launch = {.kernel = is_short ? t->kernels.step : t->kernels.stride,
                                .groups = {1, 1},
                                .threads = {TOKENS_STEP_THREADS, 1},
                                .flags = IRON_GPU_LAUNCH_COOPERATIVE,
-                               .args = args,
-                               .arg_count = sizeof args / sizeof args[0]};
+                               IRON_KIT_ARGS(IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->slots),
+                                             IRON_GPU_BUFFER(b->epochs), NODE_ARGS(b),
+                                             IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b),
+                                             IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice),
+                                             IRON_GPU_VALUE(c), IRON_GPU_VALUE(share))};
 
     most = resident < most ? resident : most;
     groups = (quads + STEP_SHARE - 1) / STEP_SHARE;
@@ -916,7 +763,7 @@ static iron_status seal_separately(iron__tokens_gpu *t, iron__gpu_queue *queue,
     if (!t->quads)
         return IRON_OK;
     t->is_step_last = false;
-    return quads_feed(t->quads, queue, tokens, s->begin, s->count, stream_position(t), err);
+    return quads_feed(t, queue, tokens, s->begin, s->count, stream_position(t), err);
 }
 
 /* Takes as much as there are entries for; *taken says how much. */
@@ -935,8 +782,7 @@ static iron_status feed_many(iron__tokens_gpu *t, iron__gpu_queue *queue,
     if (quads > 0) {
         s.count = *taken = quads;
         t->is_step_last = false;
-        IRON_TRY(quads_feed_with_contribution(t->quads, queue, tokens, t->buffers.xors,
-                                              t->buffers.sums, &s, stream_position(t), err));
+        IRON_TRY(quads_feed_with_contribution(t, queue, tokens, &s, stream_position(t), err));
     } else {
         IRON_TRY(seal_separately(t, queue, tokens, &s, err));
         if (is_whole_batch(t, &s))
@@ -1015,20 +861,15 @@ iron_status iron__tokens_gpu_widen(iron__tokens_gpu *t, iron__gpu_queue *queue, 
                                    const iron__gpu_buffer *from, uint64_t begin,
                                    const iron__gpu_buffer *to, uint64_t count, iron_error *err) {
     uint64_t groups = (count + TOKENS_WIDEN_THREADS - 1) / TOKENS_WIDEN_THREADS;
-    iron__gpu_arg args[] = {IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
-                            IRON_GPU_BUFFER(t->buffers.overflow), IRON_GPU_VALUE(begin),
-                            IRON_GPU_VALUE(count)};
-    iron__gpu_launch launch = {
-        .kernel = width == 1   ? t->kernels.widen_u8
-                  : width == 2 ? t->kernels.widen_u16
-                               : t->kernels.widen_i64,
-        .groups = {groups < WIDEN_GROUPS ? (uint32_t)groups : WIDEN_GROUPS, 1},
-        .threads = {TOKENS_WIDEN_THREADS, 1},
-        .args = args,
-        .arg_count = sizeof args / sizeof args[0]};
+    iron__gpu_kernel *kernel = width == 1   ? t->kernels.widen_u8
+                               : width == 2 ? t->kernels.widen_u16
+                                            : t->kernels.widen_i64;
 
     t->is_step_last = false;
-    return iron__gpu_run(queue, &launch, err);
+    return IRON_KIT_LAUNCH(queue, err, kernel, groups < WIDEN_GROUPS ? groups : WIDEN_GROUPS,
+                           TOKENS_WIDEN_THREADS, IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
+                           IRON_GPU_BUFFER(t->buffers.overflow), IRON_GPU_VALUE(begin),
+                           IRON_GPU_VALUE(count));
 }
 
 iron_status iron__tokens_gpu_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue, iron__nodes *nodes,
@@ -1059,11 +900,37 @@ iron_status iron__tokens_gpu_overflowed(iron__tokens_gpu *t, iron__gpu_queue *qu
 
 iron_status iron__tokens_gpu_seal_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                         const iron__quads_total *from, iron_error *err) {
-    return quads_begin(t->quads, queue, from, err);
+    quads_gpu *q = t->quads;
+
+    q->before = *from;
+    for (size_t k = 0; k < FOUND_COUNT; k++)
+        q->host[k] = (quads_found){.first = UINT64_MAX, .min = UINT32_MAX};
+    memcpy(q->host_carry, from->seal.carry, sizeof from->seal.carry);
+    IRON_TRY(upload(queue, q->found, q->host, sizeof q->host, err));
+    IRON_TRY(upload(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
+    return iron__gpu_queue_wait(queue, err);
 }
 
 iron_status iron__tokens_gpu_seal_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                         iron__quads_total *total, iron_error *err) {
-    return quads_fetch(t->quads, queue, t->progress.closed_tokens + t->progress.open_tokens, total,
-                       err);
+    quads_gpu *q = t->quads;
+    uint64_t position = stream_position(t);
+
+    IRON_TRY(download(queue, q->found, q->host, sizeof q->host, err));
+    IRON_TRY(download(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
+    IRON_TRY(iron__gpu_queue_wait(queue, err));
+    *total = q->before;
+    total->seal.words.count = position / 4 * 4;
+    total->seal.carried = (uint32_t)(position % 4);
+    for (uint32_t k = 0; k < 3; k++) /* entries of a complete quad are not carried */
+        total->seal.carry[k] = k < total->seal.carried ? q->host_carry[k] : 0;
+    for (size_t k = 0; k < FOUND_COUNT; k++) {
+        const quads_found *f = &q->host[k];
+        iron__token_stats stats = {f->outside, f->first, f->first_value, f->min, f->max};
+
+        total->seal.words =
+            iron__seal_merge(total->seal.words, (iron__seal_words){0, f->t, f->a, f->b});
+        total->stats = iron__token_stats_merge(total->stats, stats);
+    }
+    return IRON_OK;
 }

@@ -338,11 +338,9 @@ static iron__contribution tokens_neon(const iron__tokens_run *run) {
 #define INTEGER_QUADS 2u
 #define TURN_QUADS    (VECTOR_QUADS + INTEGER_QUADS)
 
-/* All of these must be inlined into the loop, so that sums and constants stay in registers. */
-#define NEON_INLINE static inline __attribute__((always_inline))
-
-/* What a loop computes besides the seal. */
-typedef enum stats_wanted { WANT_NONE, WANT_MAX, WANT_MIN_MAX } stats_wanted;
+/* The small functions must be inlined, so that sums and constants stay in registers. */
+#define ROW_FUNCTION static
+#define NEON_INLINE  static inline __attribute__((always_inline))
 
 typedef struct quad_keys {
     uint32x4_t k0, k1, k2, k3;
@@ -415,32 +413,6 @@ NEON_INLINE void put_sums(iron__quads_sums *out, const quad_products *p,
     out->t += integer->t;
 }
 
-/* The three loops of a row: whole turns by reduce_turns, the remaining quads one by one. `want`
- * must be a compile-time constant in each. */
-#define DEFINE_LOOPS(suffix)                                                                       \
-    NEON_INLINE void reduce_by##suffix(const iron__quads_part *part, stats_wanted want,            \
-                                       iron__quads_sums *sums) {                                   \
-        size_t turns = part->quads / TURN_QUADS;                                                   \
-        iron__quads_part rest = iron__quads_rest(part, turns * TURN_QUADS);                        \
-                                                                                                   \
-        reduce_turns##suffix(part, turns, want, sums);                                             \
-        if (want == WANT_NONE)                                                                     \
-            iron__quads_one_by_one(&rest, sums);                                                   \
-        else                                                                                       \
-            iron__quads_one_by_one_stats(&rest, sums);                                             \
-    }                                                                                              \
-    static void reduce##suffix(const iron__quads_part *part, iron__quads_sums *sums) {             \
-        reduce_by##suffix(part, WANT_NONE, sums);                                                  \
-    }                                                                                              \
-    static void reduce_max##suffix(const iron__quads_part *part, iron__quads_sums *sums) {         \
-        reduce_by##suffix(part, WANT_MAX, sums);                                                   \
-    }                                                                                              \
-    static void reduce_stats##suffix(const iron__quads_part *part, iron__quads_sums *sums) {       \
-        reduce_by##suffix(part, WANT_MIN_MAX, sums);                                               \
-    }                                                                                              \
-    static const iron__quads_loops loops##suffix = {reduce##suffix, reduce_stats##suffix,          \
-                                                    reduce_max##suffix};
-
 #define TURN_TOKENS ((size_t)4 * TURN_QUADS)
 
 typedef struct lane_sums {
@@ -477,15 +449,15 @@ NEON_INLINE quad_factors factors_of(quad_rows r, quad_keys k) {
     };
 }
 
-NEON_INLINE void look_at(lane_sums *s, uint32x4_t q, stats_wanted want) {
-    if (want == WANT_MIN_MAX)
+NEON_INLINE void look_at(lane_sums *s, uint32x4_t q, iron__quads_want want) {
+    if (want == IRON_QUADS_WANT_MIN_MAX)
         s->min = vminq_u32(s->min, q);
-    if (want != WANT_NONE)
+    if (want != IRON_QUADS_WANT_NONE)
         s->max = vmaxq_u32(s->max, q);
 }
 
 /* T and the statistics. */
-NEON_INLINE void look_at_rows(lane_sums *s, quad_rows r, stats_wanted want) {
+NEON_INLINE void look_at_rows(lane_sums *s, quad_rows r, iron__quads_want want) {
     s->t0 = vpadalq_u32(s->t0, r.q0);
     s->t1 = vpadalq_u32(s->t1, r.q1);
     s->t0 = vpadalq_u32(s->t0, r.q2);
@@ -497,8 +469,8 @@ NEON_INLINE void look_at_rows(lane_sums *s, quad_rows r, stats_wanted want) {
 }
 
 /* Whole turns. The order of the steps matters: see the top of the file. */
-NEON_INLINE void reduce_turns(const iron__quads_part *part, size_t turns, stats_wanted want,
-                              iron__quads_sums *out) {
+NEON_INLINE void seal_turns(const iron__quads_part *part, size_t turns, iron__quads_want want,
+                            iron__quads_sums *out) {
     const quad_constants c = constants_of(part->window);
     const uint64x2_t zero = vdupq_n_u64(0);
     const uint32_t *tokens = part->tokens;
@@ -531,10 +503,10 @@ NEON_INLINE void reduce_turns(const iron__quads_part *part, size_t turns, stats_
     }
     put_sums(out, &s.products, &integer);
     out->t += vaddvq_u64(vaddq_u64(s.t0, s.t1));
-    iron__quads_extremes(out, vminvq_u32(s.min), vmaxvq_u32(s.max), want != WANT_NONE);
+    iron__quads_extremes(out, vminvq_u32(s.min), vmaxvq_u32(s.max), want != IRON_QUADS_WANT_NONE);
 }
 
-DEFINE_LOOPS()
+IRON_QUADS_DEFINE_LOOPS()
 
 static void quads_neon(const iron__quads_run *run, iron__seal_words *words,
                        iron__token_stats *stats) {
@@ -572,10 +544,10 @@ NEON_INLINE quad_factors factors_of_u16(quad_rows_u16 r, quad_keys k) {
     };
 }
 
-NEON_INLINE void look_at_u16(lane_sums_u16 *s, uint16x8_t q, stats_wanted want) {
-    if (want == WANT_MIN_MAX)
+NEON_INLINE void look_at_u16(lane_sums_u16 *s, uint16x8_t q, iron__quads_want want) {
+    if (want == IRON_QUADS_WANT_MIN_MAX)
         s->min = vminq_u16(s->min, q);
-    if (want != WANT_NONE)
+    if (want != IRON_QUADS_WANT_NONE)
         s->max = vmaxq_u16(s->max, q);
 }
 
@@ -588,8 +560,8 @@ NEON_INLINE void add_quad_u16(iron__quads_sums *s, const uint16_t *tokens, uint3
 }
 
 /* Whole turns. */
-NEON_INLINE void reduce_turns_u16(const iron__quads_part *part, size_t turns, stats_wanted want,
-                                  iron__quads_sums *out) {
+NEON_INLINE void seal_turns_u16(const iron__quads_part *part, size_t turns, iron__quads_want want,
+                                iron__quads_sums *out) {
     const quad_constants c = constants_of(part->window);
     const uint64x2_t zero = vdupq_n_u64(0);
     const uint16_t *tokens = part->tokens;
@@ -622,10 +594,11 @@ NEON_INLINE void reduce_turns_u16(const iron__quads_part *part, size_t turns, st
     }
     put_sums(out, &s.products, &integer);
     out->t += vaddlvq_u32(s.t);
-    iron__quads_extremes(out, vminvq_u16(s.min), vmaxvq_u16(s.max), turns > 0 && want != WANT_NONE);
+    iron__quads_extremes(out, vminvq_u16(s.min), vmaxvq_u16(s.max),
+                         turns > 0 && want != IRON_QUADS_WANT_NONE);
 }
 
-DEFINE_LOOPS(_u16)
+IRON_QUADS_DEFINE_LOOPS(_u16)
 
 static void quads_neon_u16(const iron__quads_run_u16 *run, iron__seal_words *words,
                            iron__token_stats *stats) {
@@ -634,19 +607,10 @@ static void quads_neon_u16(const iron__quads_run_u16 *run, iron__seal_words *wor
     iron__quads_by_parts(&shape, run->tokens, 4 * sizeof(uint16_t), &loops_u16, words, stats);
 }
 
-#define TOKENS_IDEA "4 tokens per operation, quotients summed instead of remainders"
-#define SEAL_IDEA   "four quads in vectors while the integer units do two"
-
-const iron__vector_rows iron__rows_neon = {
-    .tokens = {"tokens.cpu.vector.neon", "vector", IRON_CPU_NEON, tokens_neon, false, false,
-               TOKENS_IDEA, "tokens.cpu.scalar"},
-    .tokens_threads = {"tokens.cpu.champion.neon", "champion", IRON_CPU_NEON, tokens_neon, true,
-                       false, TOKENS_IDEA ", on all threads", "tokens.cpu.vector.neon"},
-    .seal = {"seal.cpu.vector.neon", "vector", IRON_CPU_NEON, quads_neon, quads_neon_u16, false,
-             SEAL_IDEA, "seal.cpu.reference"},
-    .seal_threads = {"seal.cpu.champion.neon", "champion", IRON_CPU_NEON, quads_neon,
-                     quads_neon_u16, true, SEAL_IDEA ", on all threads", "seal.cpu.vector.neon"},
-};
+const iron__vector_rows iron__rows_neon =
+    IRON_VECTOR_ROWS("neon", IRON_CPU_NEON, tokens_neon,
+                     "4 tokens per operation, quotients summed instead of remainders", quads_neon,
+                     quads_neon_u16, "four quads in vectors while the integer units do two");
 
 #else
 

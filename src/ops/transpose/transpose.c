@@ -40,10 +40,6 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err) {
-    return iron__data_make(out, pool, fill, err);
-}
-
 typedef struct comparison {
     const char *a, *b;
     size_t rows, cols;    /* of A */
@@ -271,22 +267,6 @@ static void run_threads(const iron__cpu_work *work) {
     iron__thread_pool_run(work->pool, run_task, &t, (t.count + TASK_TILES - 1) / TASK_TILES);
 }
 
-#define CPU_ROW(text_name, text_idea, slower, function, single)                                    \
-    {                                                                                              \
-        .name = (text_name), .idea = (text_idea), .beats = (slower), .backends = IRON_ON_CPU,      \
-        .passes = 1, .cpu_run = (function), .is_single = (single)                                  \
-    }
-
-static const iron__contender cpu_rows[] = {
-    CPU_ROW("naive", "two loops; each element of a row goes to another line of B", NULL, run_naive,
-            true),
-    CPU_ROW("blocked", "blocks of 32 x 32 whose lines stay in the L1 cache", "naive", run_blocked,
-            true),
-    CPU_ROW("vector", "small squares transposed in registers, tiles written in runs of 512 bytes",
-            "blocked", run_vector, true),
-    CPU_ROW("threads", "vector's tiles on all threads", "vector", run_threads, false),
-};
-
 _Static_assert(sizeof(transpose_part) == 32, "kernels see the same layout");
 
 IRON_GPU_EMBEDDED(transpose)
@@ -374,14 +354,13 @@ static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, tran
     tile_size tile = tile_of(work, is_any);
     uint64_t count =
         iron__kit_pieces(part.count, tile.height) * iron__kit_pieces(part.cols, tile.width);
-    const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(part), IRON_GPU_VALUE(s->along_b)};
-    iron__gpu_launch l = {.kernel = work->kernels[is_any],
-                          .groups = {(uint32_t)count},
-                          .threads = {s->threads},
-                          .args = args,
-                          .arg_count = IRON_KIT_COUNT(args),
-                          .local_bytes = launch_bytes(work, is_any)};
+    const iron__gpu_launch l = {.kernel = work->kernels[is_any],
+                                .groups = {(uint32_t)count},
+                                .threads = {s->threads},
+                                IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]),
+                                              IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(part),
+                                              IRON_GPU_VALUE(s->along_b)),
+                                .local_bytes = launch_bytes(work, is_any)};
 
     return iron__gpu_run(queue, &l, err);
 }
@@ -409,81 +388,42 @@ static iron_status finish(iron__gpu_work *work, const iron__gpu_data *data, iron
     return IRON_OK; /* parts are independent */
 }
 
-static const iron__gpu_launcher launcher = {IRON_KIT_LAUNCHER, .run = run, .run_part = run_part,
-                                            .finish = finish};
+#define CPU(function) IRON_ON_CPU, .passes = 1, .cpu_run = (function)
+#define GPU(its_shape, ...)                                                                        \
+    IRON_ON_GPU,                                                                                   \
+        .passes = 1,                                                                               \
+        .gpu = IRON_KIT(.kernels = {__VA_ARGS__}, .is_typed = true, .suits = iron__needs_element,  \
+                        .set_up = check_device, .own = &(its_shape), .run = run,                   \
+                        .run_part = run_part, .finish = finish)
+#define CHAMPION(its_shape) GPU(its_shape, "transpose_champion", "transpose_champion_any")
 
-#define SPEC(its_shape, ...)                                                                       \
-    (&(const iron__kit_spec){.image = &image,                                                      \
-                             .kernels = {__VA_ARGS__},                                             \
-                             .is_typed = true,                                                     \
-                             .suits = iron__needs_element,                                         \
-                             .set_up = check_device,                                               \
-                             .own = (its_shape)})
-#define CHAMPION(its_shape) SPEC(its_shape, "transpose_champion", "transpose_champion_any")
-
-#define GPU_ROW(text_name, text_idea, slower, spec)                                                \
-    {                                                                                              \
-        .name = (text_name), .idea = (text_idea), .beats = (slower), .backends = IRON_ON_GPU,      \
-        .passes = 1, .gpu = &launcher, .own = (spec)                                               \
-    }
-
-static const iron__contender gpu_rows[] = {
-    GPU_ROW("naive", "one thread per element: coalesced reads, writes one row of B apart", NULL,
-            SPEC(&naive, "transpose_naive")),
-    GPU_ROW("tiled", "32 x 32 tiles in local memory: whole lines on both sides, but bank conflicts",
-            "naive", SPEC(&tiled, "transpose_tiled")),
-    GPU_ROW("tiled-padded", "lines of 33 elements: a column of the tile covers all banks", "tiled",
-            SPEC(&tiled, "transpose_tiled_padded")),
-    GPU_ROW("tiled-swizzled", "column XOR row instead of padding: no unused memory", "tiled",
-            SPEC(&tiled, "transpose_tiled_swizzled")),
-    GPU_ROW("tiled-vector", "64 x 64 tiles, 16-byte loads and stores", "tiled-padded",
-            SPEC(&wide, "transpose_tiled_vector", "transpose_tiled_vector_any")),
-    GPU_ROW("champion",
-            "vectors stored in local memory unchanged, no bank conflicts, tiles along B's rows",
-            "tiled-vector", CHAMPION(&champion)),
-    GPU_ROW("champion-rows-first", "the same kernels, tiles along A's rows", "tiled-vector",
-            CHAMPION(&rows_first)),
-};
-
-static const char why[] =
-    "Nothing is computed here: every element moves to another place. In the straightforward "
-    "version one of the two sides walks down columns. Memory delivers whole lines (32 to 128 "
-    "bytes), so a walk down a column of 4-byte elements moves many times the requested bytes; and "
-    "if rows are a power of two long, all lines of a column fall into the same few sets of a "
-    "cache.\n"
-    "\n"
-    "Tiles solve this: read a block along rows, transpose it where that is cheap, and write it "
-    "along rows. On a GPU the cheap place is local memory, but there a column initially lies in "
-    "one bank, and 32 threads take turns. One unused element per line (padding) or a column "
-    "number XORed with the row (swizzling) spreads it over all banks. What remains is the number "
-    "of bytes in flight, 16 bytes per access, and the order of the tiles: tiles that are "
-    "processed at the same time should write adjacent parts of B's rows. champion-rows-first is "
-    "the champion without that order. The race shows each step separately, next to a plain copy "
-    "of as many bytes, which no transpose can beat.";
-
-static const char traffic[] =
-    "Useful: one read of A and one write of B, 2 * rows * cols elements, the same for all. naive "
-    "requests that much as well, but each of its writes is 4 bytes of a 32-byte sector; all "
-    "others move whole lines on both sides.";
-
-static const char unless[] =
-    "It does not pay if the reader can use the matrix as it is (a matrix product with a flag, a "
-    "loop exchanged as in atax.cpu.interchanged), or if both matrices fit a cache.";
-
-static const char used[] =
-    "The kernel atax_transpose in src/ops/atax/atax_real.k makes the copy of the contender atax "
-    "transposed through a padded tile; atax_load_tile in the same file pads its tile for the same "
-    "reason. The layouts of src/ops/layout are transposes of particles by fields.";
-
-static const iron__size sizes[] = {
-    {"size", "SMALL", 2048, 2048, NULL},   {"size", "STANDARD", 8192, 8192, NULL},
-    {"size", "LARGE", 16384, 16384, NULL}, {"size", "ODD", 16383, 16381, NULL},
-    {"size", "WIDE", 1024, 262144, NULL},  {"size", "TALL", 262144, 1024, NULL},
+static const iron__contender contenders[] = {
+    {"naive", "two loops; each element of a row goes to another line of B", NULL, CPU(run_naive),
+     .is_single = true},
+    {"blocked", "blocks of 32 x 32 whose lines stay in the L1 cache", "naive", CPU(run_blocked),
+     .is_single = true},
+    {"vector", "small squares transposed in registers, tiles written in runs of 512 bytes",
+     "blocked", CPU(run_vector), .is_single = true},
+    {"threads", "vector's tiles on all threads", "vector", CPU(run_threads)},
+    {"naive", "one thread per element: coalesced reads, writes one row of B apart", NULL,
+     GPU(naive, "transpose_naive")},
+    {"tiled", "32 x 32 tiles in local memory: whole lines on both sides, but bank conflicts",
+     "naive", GPU(tiled, "transpose_tiled")},
+    {"tiled-padded", "lines of 33 elements: a column of the tile covers all banks", "tiled",
+     GPU(tiled, "transpose_tiled_padded")},
+    {"tiled-swizzled", "column XOR row instead of padding: no unused memory", "tiled",
+     GPU(tiled, "transpose_tiled_swizzled")},
+    {"tiled-vector", "64 x 64 tiles, 16-byte loads and stores", "tiled-padded",
+     GPU(wide, "transpose_tiled_vector", "transpose_tiled_vector_any")},
+    {"champion",
+     "vectors stored in local memory unchanged, no bank conflicts, tiles along B's rows",
+     "tiled-vector", CHAMPION(champion)},
+    {"champion-rows-first", "the same kernels, tiles along A's rows", "tiled-vector",
+     CHAMPION(rows_first)},
 };
 
 static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(cpu_rows, IRON_KIT_COUNT(cpu_rows), &index, out) ||
-           iron__row_at(gpu_rows, IRON_KIT_COUNT(gpu_rows), &index, out);
+    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 /* On a GPU the size at which libraries are compared. */
@@ -507,22 +447,46 @@ static double operations(const iron__case *c) {
 const iron__op iron__op_transpose = {
     .name = "transpose",
     .contract = "B = A^T, both row-major",
-    .why = why,
-    .traffic = traffic,
-    .unless = unless,
-    .used = used,
+    .why =
+        "Nothing is computed here: every element moves to another place. In the straightforward "
+        "version one of the two sides walks down columns. Memory delivers whole lines (32 to 128 "
+        "bytes), so a walk down a column of 4-byte elements moves many times the requested bytes; "
+        "and if rows are a power of two long, all lines of a column fall into the same few sets "
+        "of a cache.\n"
+        "\n"
+        "Tiles solve this: read a block along rows, transpose it where that is cheap, and write "
+        "it along rows. On a GPU the cheap place is local memory, but there a column initially "
+        "lies in one bank, and 32 threads take turns. One unused element per line (padding) or a "
+        "column number XORed with the row (swizzling) spreads it over all banks. What remains is "
+        "the number of bytes in flight, 16 bytes per access, and the order of the tiles: tiles "
+        "that are processed at the same time should write adjacent parts of B's rows. "
+        "champion-rows-first is the champion without that order. The race shows each step "
+        "separately, next to a plain copy of as many bytes, which no transpose can beat.",
+    .traffic =
+        "Useful: one read of A and one write of B, 2 * rows * cols elements, the same for all. "
+        "naive requests that much as well, but each of its writes is 4 bytes of a 32-byte sector; "
+        "all others move whole lines on both sides.",
+    .unless =
+        "It does not pay if the reader can use the matrix as it is (a matrix product with a flag, "
+        "a loop exchanged as in atax.cpu.interchanged), or if both matrices fit a cache.",
+    .used =
+        "The kernel atax_transpose in src/ops/atax/atax_real.k makes the copy of the contender "
+        "atax transposed through a padded tile; atax_load_tile in the same file pads its tile for "
+        "the same reason. The layouts of src/ops/layout are transposes of particles by fields.",
     .elements = IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64),
     .usual = IRON_F32,
     .bound = IRON_BOUND_COPY,
     .is_resident = true,
     .baselines = {"naive", "naive"},
-    .sizes = sizes,
-    .size_count = IRON_KIT_COUNT(sizes),
+    IRON_SIZES({"size", "SMALL", 2048, 2048, NULL}, {"size", "STANDARD", 8192, 8192, NULL},
+               {"size", "LARGE", 16384, 16384, NULL}, {"size", "ODD", 16383, 16381, NULL},
+               {"size", "WIDE", 1024, 262144, NULL}, {"size", "TALL", 262144, 1024, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .operations = operations,
     .accept = iron__matrix_accept,
-    .make = make,
+    .make = iron__data_make,
+    .fill = fill,
     .unmake = iron__data_unmake,
     .check = check,
     .contender_at = contender_at,
