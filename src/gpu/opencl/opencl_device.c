@@ -637,8 +637,7 @@ static void device_close(iron__gpu_device *base) {
     if (!base)
         return;
     d = iron__opencl_device_of(base);
-    if (d->memory_queue)
-        iron__opencl_queue_ops.destroy(d->memory_queue);
+    iron__gpu_queue_destroy(d->memory_queue);
     release_context(d);
     free(d->identity);
     iron__release(iron__allocator_default(), d);
@@ -665,7 +664,7 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
     d->has_register_limit = has_extension(d->api, entry, "cl_nv_compiler_options");
     status = acquire_context(d, err);
     if (status == IRON_OK) {
-        status = iron__opencl_queue_ops.create(&d->base, &d->memory_queue, err);
+        status = iron__gpu_queue_create(&d->base, &d->memory_queue, err);
         if (status != IRON_OK)
             retire_context(d); /* it may be dead; the next handle tries a new one */
     }
