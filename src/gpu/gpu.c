@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu.c: the list of backends, the choice of one by name, and the functions of gpu.h, which call
- * the backend's table unless an earlier driver error marked the device as failed.
+ * gpu.c: the list of backends, the choice of one by name, the drivers' libraries, and the functions
+ * of gpu.h, which call the backend's table unless an earlier driver error marked the device as
+ * failed.
  *
  * The CUDA backend is part of every build, but its kernels only of builds with nvcc. Without them,
  * probing the backend returns that reason.
@@ -11,8 +12,10 @@
 #include "core/fail.h"
 #include "core/memory.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In the order in which --backend auto looks for a GPU. */
@@ -51,6 +54,33 @@ iron__gpu_strategy iron__gpu_strategy_find(const char *name) {
     while (k < IRON_GPU_STRATEGIES && strcmp(name, iron__gpu_strategy_name(k)) != 0)
         k++;
     return k;
+}
+
+iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
+                                         const iron__gpu_symbol *symbols, size_t count,
+                                         void *table) {
+    /* secure_getenv: ignored by programs that run with elevated privileges. */
+    const char *named = secure_getenv(variable);
+    iron__gpu_library l = {.is_named = named && named[0]};
+
+    l.path = l.is_named ? named : usual;
+    l.handle = dlopen(l.path, RTLD_NOW | RTLD_LOCAL);
+    if (!l.handle) {
+        const char *fault = dlerror();
+
+        l.fault = fault ? fault : l.path;
+        return l;
+    }
+    for (size_t k = 0; k < count; k++) {
+        void *address = dlsym(l.handle, symbols[k].name);
+
+        /* ISO C cannot convert an object pointer to a function pointer; POSIX guarantees the same
+         * representation. */
+        memcpy((char *)table + symbols[k].offset, &address, sizeof address);
+        if (!address && symbols[k].is_required && !l.missing)
+            l.missing = symbols[k].name;
+    }
+    return l;
 }
 
 size_t iron__gpu_backend_count(void) { return BACKEND_COUNT; }

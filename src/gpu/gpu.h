@@ -306,6 +306,25 @@ typedef struct iron__gpu_ops {
     const iron__gpu_queue_ops *queue;
 } iron__gpu_ops;
 
+/* For backends: a driver's library, loaded at run time and never linked. Opens the file that the
+ * environment variable names, else `usual`, and fills a table of function pointers from it. */
+typedef struct iron__gpu_symbol {
+    const char *name;
+    size_t offset; /* of the function pointer in the table */
+    bool is_required;
+} iron__gpu_symbol;
+
+typedef struct iron__gpu_library {
+    void *handle; /* NULL: it could not be opened, for the reason in fault */
+    const char *path, *fault;
+    const char *missing; /* the first required function that it does not have; NULL: none */
+    bool is_named;       /* by the variable */
+} iron__gpu_library;
+
+iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
+                                         const iron__gpu_symbol *symbols, size_t count,
+                                         void *table);
+
 /* Each is defined if its backend is part of the build. */
 extern const iron__gpu_ops iron__cuda_ops, iron__opencl_ops;
 

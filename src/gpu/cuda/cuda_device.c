@@ -42,13 +42,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct cuda_symbol {
-    const char *name;
-    size_t offset; /* of the function pointer in its table */
-    bool is_required;
-} cuda_symbol;
-
-static const cuda_symbol driver_symbols[] = {
+static const iron__gpu_symbol driver_symbols[] = {
 #define MUST(name, parameters) {#name, offsetof(iron__cuda_driver, name), true},
 #define MAY(name, parameters)  {#name, offsetof(iron__cuda_driver, name), false},
     IRON_CUDA_FUNCTIONS(MUST, MAY)
@@ -75,24 +69,6 @@ void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code
     if (driver->cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
         description = "no text";
     snprintf(text, size, "%s (%.80s)", name, description);
-}
-
-/* Fills a table of function pointers from a library. Returns the name of the first required symbol
- * that is missing; NULL if all are there. */
-static const char *find_symbols(void *library, const cuda_symbol *symbols, size_t count,
-                                void *table) {
-    const char *missing = NULL;
-
-    for (size_t k = 0; k < count; k++) {
-        void *address = dlsym(library, symbols[k].name);
-
-        /* ISO C cannot convert an object pointer to a function pointer; POSIX guarantees the same
-         * representation. */
-        memcpy((char *)table + symbols[k].offset, &address, sizeof address);
-        if (!address && symbols[k].is_required && !missing)
-            missing = symbols[k].name;
-    }
-    return missing;
 }
 
 static iron_status fail_at(const iron__cuda_driver *driver, const char *function,
@@ -127,29 +103,21 @@ static iron_status check_version(iron__cuda_driver *driver, const char *missing,
 }
 
 static iron_status load_driver(iron__cuda_driver *driver, void **library, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv("IRON_CUDA_LIBRARY");
-    const char *path = named && named[0] ? named : "libcuda.so.1";
-    const char *missing;
+    iron__gpu_library l =
+        iron__gpu_library_open("IRON_CUDA_LIBRARY", "libcuda.so.1", driver_symbols,
+                               sizeof driver_symbols / sizeof driver_symbols[0], driver);
     iron__cu_result code;
     iron_status status;
 
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*library) {
-        const char *reason = dlerror();
-
-        return iron__fail(
-            err, IRON_E_UNSUPPORTED, 0, "cuda: no driver: %.150s; install the NVIDIA driver%s",
-            reason ? reason : path, path == named ? " or unset IRON_CUDA_LIBRARY" : "");
-    }
-    missing = find_symbols(*library, driver_symbols,
-                           sizeof driver_symbols / sizeof driver_symbols[0], driver);
-    status = check_version(driver, missing, err);
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
+                 "cuda: no driver: %.150s; install the NVIDIA driver%s", l.fault,
+                 l.is_named ? " or unset IRON_CUDA_LIBRARY" : "");
+    status = check_version(driver, l.missing, err);
     if (status != IRON_OK) {
-        dlclose(*library);
-        *library = NULL;
+        dlclose(l.handle);
         return status;
     }
+    *library = l.handle;
     code = driver->cuInit(0);
     return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at(driver, "cuInit", code, err);
 }
@@ -180,7 +148,7 @@ typedef struct nvml_functions {
 #undef FIELD
 } nvml_functions;
 
-static const cuda_symbol nvml_symbols[] = {
+static const iron__gpu_symbol nvml_symbols[] = {
 #define MUST(result, name, parameters) {#name, offsetof(nvml_functions, name), true},
 #define MAY(result, name, parameters)  {#name, offsetof(nvml_functions, name), false},
     IRON_NVML_FUNCTIONS(MUST, MAY)
@@ -222,26 +190,18 @@ static iron_status nvml_fail(const nvml_functions *nvml, const char *function, i
 }
 
 static iron_status load_nvml(nvml_functions *nvml, void **library, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv("IRON_NVML_LIBRARY");
-    const char *path = named && named[0] ? named : "libnvidia-ml.so.1", *missing;
+    iron__gpu_library l =
+        iron__gpu_library_open("IRON_NVML_LIBRARY", "libnvidia-ml.so.1", nvml_symbols,
+                               sizeof nvml_symbols / sizeof nvml_symbols[0], nvml);
     int code;
 
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*library) {
-        const char *reason = dlerror();
-
-        return iron__fail(err, IRON_E_UNSUPPORTED, 0, "nvml: no library: %.150s",
-                          reason ? reason : path);
-    }
-    missing =
-        find_symbols(*library, nvml_symbols, sizeof nvml_symbols / sizeof nvml_symbols[0], nvml);
-    if (missing) {
-        dlclose(*library);
-        *library = NULL;
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED, "nvml: no library: %.150s", l.fault);
+    if (l.missing) {
+        dlclose(l.handle);
         return iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                          "nvml: %.120s has no %s; update the NVIDIA driver", path, missing);
+                          "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
     }
+    *library = l.handle;
     code = nvml->nvmlInit_v2();
     return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail(nvml, "nvmlInit_v2", code, err);
 }

@@ -13,7 +13,7 @@
 #ifndef IRON_GPU_CUDA_INTERNAL_H
 #define IRON_GPU_CUDA_INTERNAL_H
 
-#include "gpu/cuda/cuda_driver.h"
+#include "gpu/cuda/cuda_abi.h"
 #include "gpu/gpu.h"
 
 typedef struct iron__cuda_device {
@@ -39,6 +39,10 @@ static inline iron__cu_pointer iron__cuda_address_of(const iron__gpu_buffer *buf
                                                      size_t offset) {
     return buffer->native + buffer->native_offset + offset;
 }
+
+/* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)". */
+void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code, char *text,
+                           size_t size);
 
 /* Converts a result code to a status. On failure err is "cuda: FUNCTION failed: NAME (text);
  * advice", and an error that outlasts the call marks the device as failed. */

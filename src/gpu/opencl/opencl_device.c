@@ -46,47 +46,25 @@ static struct {
     iron__opencl_library library;
 } loader = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static const struct {
-    const char *name;
-    size_t offset; /* in iron__opencl_api */
-    bool is_required;
-} symbols[] = {
+static const iron__gpu_symbol symbols[] = {
 #define IRON_CL_REQUIRED(result, name, parameters) {#name, offsetof(iron__opencl_api, name), true},
 #define IRON_CL_OPTIONAL(result, name, parameters) {#name, offsetof(iron__opencl_api, name), false},
 #include "gpu/opencl/opencl_symbols.def"
 };
 
-static iron_status load_symbols(void *handle, const char *library, iron__opencl_api *api,
-                                iron_error *err) {
-    for (size_t k = 0; k < sizeof symbols / sizeof symbols[0]; k++) {
-        void *address = dlsym(handle, symbols[k].name);
-
-        IRON_FAIL_IF(!address && symbols[k].is_required, err, IRON_E_UNSUPPORTED,
-                     "opencl: %.120s has no %s; install a library for OpenCL 1.2 or later", library,
-                     symbols[k].name);
-        memcpy((char *)api + symbols[k].offset, &address, sizeof address);
-    }
-    return IRON_OK;
-}
-
 static iron_status load_library(iron__opencl_api *api, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv(LIBRARY_VARIABLE);
-    const char *name = named && named[0] ? named : "libOpenCL.so.1";
-    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    iron_status status;
+    iron__gpu_library l = iron__gpu_library_open(LIBRARY_VARIABLE, "libOpenCL.so.1", symbols,
+                                                 sizeof symbols / sizeof symbols[0], api);
 
-    if (!handle) {
-        const char *reason = dlerror();
-
-        IRON_FAIL(err, IRON_E_UNSUPPORTED,
-                  "opencl: no library: %.130s; install an OpenCL loader, or set " LIBRARY_VARIABLE,
-                  reason ? reason : name);
-    }
-    status = load_symbols(handle, name, api, err);
-    if (status != IRON_OK)
-        dlclose(handle); /* none of its code has run yet */
-    return status;
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
+                 "opencl: no library: %.130s; install an OpenCL loader, or set " LIBRARY_VARIABLE,
+                 l.fault);
+    if (l.missing)
+        dlclose(l.handle); /* none of its code has run yet */
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
+                 "opencl: %.120s has no %s; install a library for OpenCL 1.2 or later", l.path,
+                 l.missing);
+    return IRON_OK;
 }
 
 /* "OpenCL 3.0 PoCL ..." is 300; 0 for anything else. */
