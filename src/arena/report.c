@@ -25,6 +25,7 @@
 #include "arena/arena_internal.h"
 #include "core/fail.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,21 +73,10 @@ const char *iron_arena_note_title(iron_note note) {
 }
 
 static const char *op_note(const iron__op *op, iron_note note) {
-    switch (note) {
-    case IRON_NOTE_CONTRACT:
-        return op->contract;
-    case IRON_NOTE_WHY:
-        return op->why;
-    case IRON_NOTE_TRAFFIC:
-        return op->traffic;
-    case IRON_NOTE_UNLESS:
-        return op->unless;
-    case IRON_NOTE_USED:
-        return op->used;
-    case IRON_NOTE_MEASURED:
-        return iron__op_measured(op->name);
-    }
-    return NULL;
+    const char *const notes[] = {op->contract, op->why,  op->traffic,
+                                 op->unless,   op->used, iron__op_measured(op->name)};
+
+    return note < sizeof notes / sizeof notes[0] ? notes[note] : NULL;
 }
 
 const char *iron_arena_note(const char *op, iron_note note) {
@@ -122,11 +112,14 @@ int iron_arena_axis_at(const char *op, size_t index, iron_arena_axis *axis) {
     return o && op_axis_at(o, index, axis);
 }
 
+static const struct {
+    uint32_t bit;
+    const char *name;
+} backends[] = {{IRON_ON_CPU, "cpu"}, {IRON_ON_CUDA, "cuda"}, {IRON_ON_OPENCL, "opencl"}};
+
+#define BACKENDS (sizeof backends / sizeof backends[0])
+
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
-    static const struct {
-        uint32_t bit;
-        const char *name;
-    } backends[] = {{IRON_ON_CPU, "cpu"}, {IRON_ON_CUDA, "cuda"}, {IRON_ON_OPENCL, "opencl"}};
     iron__contender row;
     size_t used = 0;
 
@@ -136,7 +129,7 @@ static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contend
     contender->idea = row.idea;
     contender->beats = row.beats ? row.beats : "";
     contender->backends[0] = '\0';
-    for (size_t k = 0; k < sizeof backends / sizeof backends[0]; k++)
+    for (size_t k = 0; k < BACKENDS; k++)
         if (row.backends & backends[k].bit)
             used += (size_t)snprintf(contender->backends + used, sizeof contender->backends - used,
                                      "%s%s", used > 0 ? ", " : "", backends[k].name);
@@ -240,17 +233,6 @@ static void put_registry_axis(iron_json_writer *j, const iron__axis *axis) {
     iron_json_close(j, '}');
 }
 
-static void put_backends(iron_json_writer *j, uint32_t on) {
-    iron_json_open(j, "backends", '[');
-    if (on & IRON_ON_CPU)
-        iron_json_text(j, NULL, "cpu");
-    if (on & IRON_ON_CUDA)
-        iron_json_text(j, NULL, "cuda");
-    if (on & IRON_ON_OPENCL)
-        iron_json_text(j, NULL, "opencl");
-    iron_json_close(j, ']');
-}
-
 static void put_elements(iron_json_writer *j, uint32_t elements) {
     iron_json_open(j, "dtypes", '[');
     for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
@@ -265,7 +247,11 @@ static void put_registry_contender(iron_json_writer *j, const iron__op *op,
     iron_json_text(j, "name", row->name);
     iron_json_text(j, "idea", row->idea);
     iron_json_text(j, "beats", row->beats);
-    put_backends(j, row->backends);
+    iron_json_open(j, "backends", '[');
+    for (size_t k = 0; k < BACKENDS; k++)
+        if (row->backends & backends[k].bit)
+            iron_json_text(j, NULL, backends[k].name);
+    iron_json_close(j, ']');
     put_elements(j, row->elements ? row->elements : op->elements);
     iron_json_close(j, '}');
 }
@@ -374,59 +360,38 @@ static void put_known(iron_json_writer *j, const char *name, double value) {
         iron_json_null(j, name);
 }
 
-static void put_samples(iron_json_writer *j, const iron__samples *samples) {
+/* The figures of the warm samples. */
+static void put_figures(iron_json_writer *j, const iron__report_scope *scope) {
+    const iron__statistics *times = &scope->warm;
+    const iron__samples *s = scope->samples;
+
+    iron_json_real(j, "median_ms", times->median);
+    iron_json_real(j, "mean_ms", times->mean);
+    iron_json_real(j, "min_ms", times->min);
+    iron_json_real(j, "p95_ms", times->p95);
+    iron_json_real(j, "noise_percent", times->noise_percent);
+    put_known(j, "gb_s", scope->gb_s);
+    put_known(j, "percent_of_ceiling", scope->percent_of_ceiling);
     iron_json_open(j, "samples", '[');
-    for (uint32_t k = 0; samples && k < samples->count; k++)
-        iron_json_real(j, NULL, samples->ms[k]);
+    for (uint32_t k = 0; s && k < s->count; k++)
+        iron_json_real(j, NULL, s->ms[k]);
     iron_json_close(j, ']');
-}
-
-typedef struct figures {
-    const iron__statistics *times;
-    const iron__samples *samples;
-    double gb_s, percent, speedup;
-} figures;
-
-static void put_figures(iron_json_writer *j, const figures *f) {
-    const iron__samples *s = f->samples;
-
-    iron_json_real(j, "median_ms", f->times->median);
-    iron_json_real(j, "mean_ms", f->times->mean);
-    iron_json_real(j, "min_ms", f->times->min);
-    iron_json_real(j, "p95_ms", f->times->p95);
-    iron_json_real(j, "noise_percent", f->times->noise_percent);
-    put_known(j, "gb_s", f->gb_s);
-    put_known(j, "percent_of_ceiling", f->percent);
-    put_samples(j, s);
-    iron_json_real(j, "low_ms", f->times->low);
-    iron_json_real(j, "high_ms", f->times->high);
+    iron_json_real(j, "low_ms", times->low);
+    iron_json_real(j, "high_ms", times->high);
     iron_json_text(j, "stopped_by", s ? stop_name(s->stop) : "");
     iron_json_number(j, "passes", s ? s->passes : 0);
     iron_json_number(j, "dropped", s ? s->dropped : 0);
-    put_known(j, "speedup", f->speedup);
+    put_known(j, "speedup", scope->speedup);
 }
 
-static void put_warm(iron_json_writer *j, const iron__report_scope *scope) {
-    put_figures(j, &(figures){.times = &scope->warm,
-                              .samples = scope->samples,
-                              .gb_s = scope->gb_s,
-                              .percent = scope->percent_of_ceiling,
-                              .speedup = scope->speedup});
-}
-
-static void put_cold(iron_json_writer *j, const iron__report_scope *scope) {
-    /* cold and warm have the same useful bytes and the same ceiling */
-    double percent =
-        scope->gb_s > 0 ? scope->percent_of_ceiling * scope->cold_gb_s / scope->gb_s : 0;
-
-    if (scope->cold.count == 0)
-        return;
-    iron_json_open(j, "cold", '{');
-    put_figures(j, &(figures){.times = &scope->cold,
-                              .samples = scope->cold_samples,
-                              .gb_s = scope->cold_gb_s,
-                              .percent = percent});
-    iron_json_close(j, '}');
+/* Cold samples in place of the warm ones: both have the same useful bytes and the same ceiling. */
+static iron__report_scope cold_of(const iron__report_scope *scope) {
+    return (iron__report_scope){
+        .warm = scope->cold,
+        .samples = scope->cold_samples,
+        .gb_s = scope->cold_gb_s,
+        .percent_of_ceiling =
+            scope->gb_s > 0 ? scope->percent_of_ceiling * scope->cold_gb_s / scope->gb_s : 0};
 }
 
 static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
@@ -437,8 +402,14 @@ static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
         if (!scope)
             continue;
         iron_json_open(j, iron__scope_name(k), '{');
-        put_warm(j, scope);
-        put_cold(j, scope);
+        put_figures(j, scope);
+        if (scope->cold.count > 0) {
+            iron__report_scope cold = cold_of(scope);
+
+            iron_json_open(j, "cold", '{');
+            put_figures(j, &cold);
+            iron_json_close(j, '}');
+        }
         iron_json_close(j, '}');
     }
     iron_json_close(j, '}');
@@ -535,7 +506,7 @@ static void put_ceiling(iron_json_writer *j, const iron__report_ceiling *ceiling
     iron_json_text(j, "name", ceiling->name);
     iron_json_text(j, "shape", ceiling->shape);
     iron_json_number(j, "bytes", ceiling->bytes);
-    put_warm(j, &ceiling->figures);
+    put_figures(j, &ceiling->figures);
     iron_json_close(j, '}');
 }
 
@@ -823,28 +794,30 @@ typedef struct line {
     const iron__report_scope *scopes[IRON_SCOPES]; /* NULL where one does not apply */
 } line;
 
-/* Titles and least widths, with the blank before each. */
+/* Titles and least widths, with the blank before each; titles in Markdown, where there are no
+ * bars. */
 static const struct {
     const char *title;
     int width;
+    const char *markdown;
 } table_columns[COLUMNS] = {
-    [COLUMN_RANK] = {"", 5},
-    [COLUMN_NAME] = {"contender", 0}, /* as wide as the longest */
-    [COLUMN_KERNEL] = {"kernel ms", 10},
-    [COLUMN_RATE] = {"GB/s", 7},
-    [COLUMN_BAR] = {"ceiling", BAR_CELLS + 1},
-    [COLUMN_PERCENT] = {"%", 6},
-    [COLUMN_COLD] = {"cold", 7},
-    [COLUMN_END_TO_END] = {"end ms", 8},
-    [COLUMN_TRANSFER] = {"copy ms", 8},
-    [COLUMN_PREPARE] = {"prep ms", 8},
-    [COLUMN_SPEEDUP] = {"speedup", 8},
-    [COLUMN_NOISE] = {"noise", 6},
-    [COLUMN_SAMPLES] = {"runs", 6},
-    [COLUMN_REGISTERS] = {"regs", 5},
-    [COLUMN_LOCAL] = {"local", 6},
-    [COLUMN_SPILL] = {"spill", 6},
-    [COLUMN_OCCUPANCY] = {"occ", 4},
+    [COLUMN_RANK] = {"", 5, "#"},
+    [COLUMN_NAME] = {"contender", 0, "contender"}, /* as wide as the longest */
+    [COLUMN_KERNEL] = {"kernel ms", 10, "kernel ms"},
+    [COLUMN_RATE] = {"GB/s", 7, "GB/s"},
+    [COLUMN_BAR] = {"ceiling", BAR_CELLS + 1, NULL},
+    [COLUMN_PERCENT] = {"%", 6, "of ceiling"},
+    [COLUMN_COLD] = {"cold", 7, "cold GB/s"},
+    [COLUMN_END_TO_END] = {"end ms", 8, "end to end ms"},
+    [COLUMN_TRANSFER] = {"copy ms", 8, "transfer ms"},
+    [COLUMN_PREPARE] = {"prep ms", 8, "prepare ms"},
+    [COLUMN_SPEEDUP] = {"speedup", 8, "speedup"},
+    [COLUMN_NOISE] = {"noise", 6, "noise"},
+    [COLUMN_SAMPLES] = {"runs", 6, "samples"},
+    [COLUMN_REGISTERS] = {"regs", 5, "registers"},
+    [COLUMN_LOCAL] = {"local", 6, "local bytes"},
+    [COLUMN_SPILL] = {"spill", 6, "spill bytes"},
+    [COLUMN_OCCUPANCY] = {"occ", 4, "occupancy"},
 };
 
 static short_text milliseconds(const iron__report_scope *scope) {
@@ -954,11 +927,11 @@ static line line_of_ceiling(const iron__report_ceiling *ceiling) {
 }
 
 /* Widens the columns for the line, and shows those that it fills. */
-static void fit_line(layout *l, const line *of) {
-    int name = columns_of(of->name.text);
+static void fit_line(layout *l, line of) {
+    int name = columns_of(of.name.text);
 
     for (column_id k = 0; k < COLUMNS; k++) {
-        int wide = columns_of(cell(of, k).text);
+        int wide = columns_of(cell(&of, k).text);
 
         l->is_shown[k] |= wide > 0;
         if (k != COLUMN_NAME && wide + 1 > l->widths[k])
@@ -984,15 +957,11 @@ static layout make_layout(const iron__report *report, FILE *to, bool is_terminal
 
     for (column_id k = 0; k < COLUMNS; k++)
         l.widths[k] = table_columns[k].width;
-    for (size_t k = 0; k < report->ceiling_count; k++) {
-        line of = line_of_ceiling(&report->ceilings[k]);
-        fit_line(&l, &of);
-    }
-    for (size_t k = 0; k < report->row_count; k++) {
-        line of = line_of_row(&report->rows[k]);
+    for (size_t k = 0; k < report->ceiling_count; k++)
+        fit_line(&l, line_of_ceiling(&report->ceilings[k]));
+    for (size_t k = 0; k < report->row_count; k++)
         if (report->rows[k].status == IRON_ROW_OK)
-            fit_line(&l, &of);
-    }
+            fit_line(&l, line_of_row(&report->rows[k]));
     l.is_shown[COLUMN_BAR] &= is_terminal;
     while (line_width(&l) > width && spare < sizeof drop_order / sizeof drop_order[0])
         l.is_shown[drop_order[spare++]] = false;
@@ -1046,15 +1015,21 @@ static void put_cell(const layout *l, column_id k, const char *text) {
     put_blanks(l, k == COLUMN_BAR ? room : 0);
 }
 
-/* Up to the last cell that has something in it. */
-static void put_line(const layout *l, const line *of) {
+/* Up to the last cell that has something in it; the best row in bold, ceilings dim. */
+static void put_line(const layout *l, line of) {
+    bool is_best = of.row && of.row->rank == 1, is_ceiling = !of.row;
     column_id end = COLUMNS;
 
-    while (end > 0 && (!l->is_shown[end - 1] || !cell(of, end - 1).text[0]))
+    if (is_best || is_ceiling)
+        begin_colour(l, is_best ? COLOUR_BOLD : COLOUR_DIM);
+    while (end > 0 && (!l->is_shown[end - 1] || !cell(&of, end - 1).text[0]))
         end--;
     for (column_id k = 0; k < end; k++)
         if (l->is_shown[k])
-            put_cell(l, k, cell(of, k).text);
+            put_cell(l, k, cell(&of, k).text);
+    if (is_best || is_ceiling)
+        end_colour(l);
+    fputc('\n', l->to);
 }
 
 static void put_column_titles(const layout *l) {
@@ -1062,26 +1037,6 @@ static void put_column_titles(const layout *l) {
     for (column_id k = 0; k < COLUMNS; k++)
         if (l->is_shown[k])
             put_cell(l, k, table_columns[k].title);
-    end_colour(l);
-    fputc('\n', l->to);
-}
-
-static void put_table_row(const layout *l, const iron__report_row *row) {
-    line of = line_of_row(row);
-
-    if (row->rank == 1)
-        begin_colour(l, COLOUR_BOLD);
-    put_line(l, &of);
-    if (row->rank == 1)
-        end_colour(l);
-    fputc('\n', l->to);
-}
-
-static void put_table_ceiling(const layout *l, const iron__report_ceiling *ceiling) {
-    line of = line_of_ceiling(ceiling);
-
-    begin_colour(l, COLOUR_DIM);
-    put_line(l, &of);
     end_colour(l);
     fputc('\n', l->to);
 }
@@ -1184,12 +1139,12 @@ static void put_table_group(const layout *l, const iron__report *report, size_t 
     put_column_titles(l);
     for (size_t k = 0; k < report->ceiling_count; k++)
         if (group_has_ceiling(report, first, end, &report->ceilings[k]))
-            put_table_ceiling(l, &report->ceilings[k]);
+            put_line(l, line_of_ceiling(&report->ceilings[k]));
     for (size_t k = first; k < end; k++) {
         const iron__report_row *row = &report->rows[k];
 
         if (row->status == IRON_ROW_OK)
-            put_table_row(l, row);
+            put_line(l, line_of_row(row));
         else if (row->status != IRON_ROW_SKIPPED)
             put_verdict(l, row);
     }
@@ -1244,6 +1199,17 @@ static void put_skipped(const layout *l, const iron__report *report) {
 }
 
 static void put_legend(const layout *l, const iron__report *report) {
+    static const struct {
+        column_id column;
+        const char *text;
+    } columns[] = {
+        {COLUMN_COLD, "cold: GB/s with empty caches."},
+        {COLUMN_SAMPLES, "runs: stopped by p precision, t time, r number of runs."},
+        {COLUMN_SPEEDUP, "speedup: over the op's baseline, same backend."},
+        {COLUMN_OCCUPANCY, "occ: percent of the threads that a unit can hold."},
+        {COLUMN_REGISTERS, "regs, spill: registers and spilled bytes per thread."},
+        {COLUMN_LOCAL, "local: bytes of local memory per group."},
+    };
     bool has_peers = false, has_residents = false;
     int at = 0;
 
@@ -1257,18 +1223,9 @@ static void put_legend(const layout *l, const iron__report *report) {
         put_text(l, "* a peer: another library.", 0, &at);
     if (has_residents)
         put_text(l, "~ cache-resident: the data fit into the cache.", 0, &at);
-    if (l->is_shown[COLUMN_COLD])
-        put_text(l, "cold: GB/s with empty caches.", 0, &at);
-    if (l->is_shown[COLUMN_SAMPLES])
-        put_text(l, "runs: stopped by p precision, t time, r number of runs.", 0, &at);
-    if (l->is_shown[COLUMN_SPEEDUP])
-        put_text(l, "speedup: over the op's baseline, same backend.", 0, &at);
-    if (l->is_shown[COLUMN_OCCUPANCY])
-        put_text(l, "occ: percent of the threads that a unit can hold.", 0, &at);
-    if (l->is_shown[COLUMN_REGISTERS])
-        put_text(l, "regs, spill: registers and spilled bytes per thread.", 0, &at);
-    if (l->is_shown[COLUMN_LOCAL])
-        put_text(l, "local: bytes of local memory per group.", 0, &at);
+    for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++)
+        if (l->is_shown[columns[k].column])
+            put_text(l, columns[k].text, 0, &at);
     end_colour(l);
     fputc('\n', l->to);
 }
@@ -1366,130 +1323,103 @@ static void put_md_ceilings(const iron__report *report, FILE *to) {
     }
 }
 
-static const char *median_of(const iron__report_row *row, iron__scope which, short_text *w) {
-    const iron__report_scope *scope = iron__row_scope(row, which);
+/* What a line has in a column of Markdown. */
+static short_text md_cell(const line *of, column_id column) {
+    const iron__report_scope *s = of->scopes[IRON_SCOPE_KERNEL];
+    const iron__report_row *row = of->row;
+    short_text w = {""};
 
-    *w = figure(scope ? scope->warm.median : 0);
-    return w->text;
-}
-
-/* Columns about the main kernel, and which of them are shown. */
-#define KERNEL_COLUMNS 4u
-
-static const char *const kernel_titles[KERNEL_COLUMNS] = {"registers", "local bytes", "spill bytes",
-                                                          "occupancy"};
-
-typedef struct kernel_columns {
-    bool is_shown[KERNEL_COLUMNS];
-} kernel_columns;
-
-static double kernel_figure(const iron__report_row *row, size_t column) {
-    kernel_figures f = kernel_figures_of(main_kernel(row->kernels));
-
-    return (const double[]){f.registers, f.local_bytes, f.spill_bytes, f.occupancy_percent}[column];
-}
-
-static kernel_columns kernel_columns_of(const iron__report *report) {
-    kernel_columns c = {{false}};
-
-    for (size_t k = 0; k < report->row_count; k++)
-        for (size_t n = 0; n < KERNEL_COLUMNS && report->rows[k].status == IRON_ROW_OK; n++)
-            c.is_shown[n] = c.is_shown[n] || kernel_figure(&report->rows[k], n) >= 0;
-    return c;
-}
-
-/* Ends a line of a table; row: NULL for a ceiling, which has no kernel. */
-static void put_md_kernel(const kernel_columns *c, const iron__report_row *row, FILE *to) {
-    for (size_t n = 0; n < KERNEL_COLUMNS; n++) {
-        double figure = row ? kernel_figure(row, n) : -1;
-
-        if (!c->is_shown[n])
-            continue;
-        if (figure >= 0)
-            fprintf(to, " %.0f%s |", figure, n + 1 == KERNEL_COLUMNS ? " %" : "");
-        else
-            fputs(" |", to);
+    switch (column) {
+    case COLUMN_RANK:
+        if (row)
+            snprintf(w.text, sizeof w.text, "%u", row->rank);
+        return w;
+    case COLUMN_NAME:
+        snprintf(w.text, sizeof w.text, row ? "%.440s%s%s" : "*%.440s*%s%s",
+                 marked(of->name.text).text, row && row->is_peer ? " (peer)" : "",
+                 row && row->is_cache_resident ? " (cache-resident)" : "");
+        return w;
+    case COLUMN_PERCENT:
+        return figure_of(s ? s->percent_of_ceiling : 0, 1, " %");
+    case COLUMN_SPEEDUP:
+        return figure_of(row ? row->speedup : 0, 2, "×");
+    case COLUMN_NOISE:
+        return figure_of(s ? s->warm.noise_percent : 0, 1, " %");
+    case COLUMN_SAMPLES:
+        snprintf(w.text, sizeof w.text, "%zu, %s", s ? s->warm.count : 0,
+                 s && s->samples ? stop_name(s->samples->stop) : "");
+        return w;
+    case COLUMN_OCCUPANCY:
+        w = cell(of, column);
+        if (w.text[0])
+            strcat(w.text, " %");
+        return w;
+    default:
+        return cell(of, column);
     }
-    fputc('\n', to);
 }
 
-static void put_md_row(const iron__report_row *row, const kernel_columns *columns, FILE *to) {
-    const iron__report_scope *kernel = &row->scopes[IRON_SCOPE_KERNEL];
-    short_text w[4];
+static void put_md_line(const layout *l, line of) {
+    fputc('|', l->to);
+    for (column_id k = 0; k < COLUMNS; k++) {
+        short_text w = md_cell(&of, k);
+        bool is_wide = w.text[0] || (of.row && k < COLUMN_REGISTERS);
 
-    fprintf(
-        to, "| %u | %s%s%s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %zu, %s |", row->rank,
-        marked(row_name(row).text).text, row->is_peer ? " (peer)" : "",
-        row->is_cache_resident ? " (cache-resident)" : "", median_of(row, IRON_SCOPE_KERNEL, &w[0]),
-        figure(kernel->gb_s).text, figure_of(kernel->percent_of_ceiling, 1, " %").text,
-        figure(kernel->cold_gb_s).text, median_of(row, IRON_SCOPE_END_TO_END, &w[1]),
-        median_of(row, IRON_SCOPE_TRANSFER, &w[2]), median_of(row, IRON_SCOPE_PREPARE, &w[3]),
-        figure_of(row->speedup, 2, "×").text, figure_of(kernel->warm.noise_percent, 1, " %").text,
-        kernel->warm.count, kernel->samples ? stop_name(kernel->samples->stop) : "");
-    put_md_kernel(columns, row, to);
-}
-
-/* A ceiling in the columns of the contenders. */
-static void put_md_ceiling(const iron__report_ceiling *c, const kernel_columns *columns, FILE *to) {
-    fprintf(to, "| | *%s ceiling: %s* | %s | %s | 100.0 %% | | | | | | %s | %zu, runs |",
-            marked(c->backend).text, marked(c->name).text, figure(c->figures.warm.median).text,
-            figure(c->figures.gb_s).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
-            c->figures.warm.count);
-    put_md_kernel(columns, NULL, to);
-}
-
-static void put_md_titles(const iron__report *report, const kernel_columns *columns, size_t first,
-                          size_t end, FILE *to) {
-    fputs("\n| # | contender | kernel ms | GB/s | of ceiling | cold GB/s | end to end ms | "
-          "transfer ms | prepare ms | speedup | noise | samples |",
-          to);
-    for (size_t n = 0; n < KERNEL_COLUMNS; n++)
-        if (columns->is_shown[n])
-            fprintf(to, " %s |", kernel_titles[n]);
-    fputs("\n|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|", to);
-    for (size_t n = 0; n < KERNEL_COLUMNS; n++)
-        fputs(columns->is_shown[n] ? "---:|" : "", to);
-    fputc('\n', to);
-    for (size_t k = 0; k < report->ceiling_count; k++)
-        if (group_has_ceiling(report, first, end, &report->ceilings[k]))
-            put_md_ceiling(&report->ceilings[k], columns, to);
-}
-
-static void put_md_group(const iron__report *report, const kernel_columns *columns, size_t first,
-                         size_t end, FILE *to) {
-    const iron__report_row *row = &report->rows[first];
-    bool has_titles = false;
-
-    fprintf(to, "\n## %s\n\n%s.\n", marked(group_title(row).text).text,
-            marked(group_facts(row).text).text);
-    for (; first < end && report->rows[first].status == IRON_ROW_OK; first++) {
-        if (!has_titles)
-            put_md_titles(report, columns, first, end, to);
-        has_titles = true;
-        put_md_row(&report->rows[first], columns, to);
+        if (l->is_shown[k])
+            fprintf(l->to, " %s%s|", w.text, is_wide ? " " : "");
     }
+    fputc('\n', l->to);
+}
+
+static void put_md_titles(const layout *l) {
+    fputs("\n|", l->to);
+    for (column_id k = 0; k < COLUMNS; k++)
+        if (l->is_shown[k])
+            fprintf(l->to, " %s |", table_columns[k].markdown);
+    fputs("\n|", l->to);
+    for (column_id k = 0; k < COLUMNS; k++)
+        if (l->is_shown[k])
+            fputs(k == COLUMN_NAME || k == COLUMN_SAMPLES ? "---|" : "---:|", l->to);
+    fputc('\n', l->to);
+}
+
+static void put_md_group(const layout *l, const iron__report *report, size_t first, size_t end) {
+    const iron__report_row *rows = report->rows;
+    FILE *to = l->to;
+
+    fprintf(to, "\n## %s\n\n%s.\n", marked(group_title(&rows[first]).text).text,
+            marked(group_facts(&rows[first]).text).text);
+    if (rows[first].status == IRON_ROW_OK) {
+        put_md_titles(l);
+        for (size_t k = 0; k < report->ceiling_count; k++)
+            if (group_has_ceiling(report, first, end, &report->ceilings[k]))
+                put_md_line(l, line_of_ceiling(&report->ceilings[k]));
+    }
+    for (; first < end && rows[first].status == IRON_ROW_OK; first++)
+        put_md_line(l, line_of_row(&rows[first]));
     if (first < end)
         fputc('\n', to);
     for (; first < end; first++) {
-        const iron__report_row *out = &report->rows[first];
+        bool is_wrong = rows[first].status == IRON_ROW_WRONG;
 
-        fprintf(to, "- %s%s%s %s: %s\n", out->status == IRON_ROW_WRONG ? "**" : "",
-                out->status == IRON_ROW_WRONG ? "WRONG" : iron__row_status_name(out->status),
-                out->status == IRON_ROW_WRONG ? "**" : "", marked(row_name(out).text).text,
-                marked(out->reason).text);
+        fprintf(to, "- %s %s: %s\n",
+                is_wrong ? "**WRONG**" : iron__row_status_name(rows[first].status),
+                marked(row_name(&rows[first]).text).text, marked(rows[first].reason).text);
     }
 }
 
 static void print_markdown(const iron__report *report, FILE *to) {
-    kernel_columns columns = kernel_columns_of(report);
+    layout l = make_layout(report, to, false, INT_MAX);
 
+    for (column_id k = 0; k < COLUMN_REGISTERS; k++)
+        l.is_shown[k] = k != COLUMN_BAR;
     put_md_machine(report, to);
     put_md_devices(report, to);
     put_md_ceilings(report, to);
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
 
-        put_md_group(report, &columns, k, end, to);
+        put_md_group(&l, report, k, end);
         k = end;
     }
     fprintf(to, "\nMedians; every row verified before and after it was timed; %.1f s in all.\n",
