@@ -43,6 +43,15 @@
 #include <dlfcn.h>
 #endif
 
+void iron__append(char *text, size_t size, const char *format, ...) {
+    size_t used = strlen(text);
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text + used, size - used, format, list);
+    va_end(list);
+}
+
 iron__param_value iron__param_text(const iron__param *param) {
     iron__param_value v;
 
@@ -73,16 +82,13 @@ bool iron__params_are_same(const iron__params *a, const iron__params *b) {
 
 iron__params_line iron__params_text(const iron__params *params, bool is_axis) {
     iron__params_line line = {""};
-    size_t used = 0;
 
     for (size_t k = 0; k < params->count; k++) {
         const iron__param *p = &params->list[k];
 
-        if (p->is_axis != is_axis)
-            continue;
-        snprintf(line.text + used, sizeof line.text - used, "%s%s %s", used > 0 ? ", " : "",
-                 p->name, iron__param_text(p).text);
-        used = strlen(line.text);
+        if (p->is_axis == is_axis)
+            iron__append(line.text, sizeof line.text, "%s%s %s", line.text[0] ? ", " : "", p->name,
+                         iron__param_text(p).text);
     }
     return line;
 }
@@ -375,24 +381,20 @@ static iron_status peers_open(iron__peers *out, iron_error *err) {
 static void write_params(const iron__case *c, char *text, size_t size) {
     const char *name;
     double value;
-    size_t used = 0;
 
     text[0] = '\0';
     for (size_t k = 0; k < c->op->axis_count; k++) {
         const iron__axis *axis = &c->op->axes[k];
 
         if (axis->words)
-            snprintf(text + used, size - used, " %s=%s", axis->name, axis->words[(size_t)c->at[k]]);
+            iron__append(text, size, " %s=%s", axis->name, axis->words[(size_t)c->at[k]]);
         else
-            snprintf(text + used, size - used, " %s=%.15g", axis->name, c->at[k]);
-        used = strlen(text);
+            iron__append(text, size, " %s=%.15g", axis->name, c->at[k]);
     }
-    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
-        snprintf(text + used, size - used, " %s=%.15g", name, value);
-        used = strlen(text);
-    }
-    if (used > 0)
-        memmove(text, text + 1, used); /* drops the first blank */
+    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++)
+        iron__append(text, size, " %s=%.15g", name, value);
+    if (text[0])
+        memmove(text, text + 1, strlen(text)); /* drops the first blank */
 }
 
 iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, uint32_t threads) {
@@ -666,12 +668,12 @@ void iron__axis_accepts(const iron__axis *axis, char *text, size_t size) {
                  iron__param_number(axis->least).text, iron__param_number(axis->most).text);
         return;
     }
-    for (size_t k = 0; k < axis->count; k++) {
-        const char *before = k == 0 ? "" : k + 1 == axis->count ? " or " : ", ";
-        size_t used = strlen(text);
-
-        snprintf(text + used, size - used, "%s%s", before, axis->words[k]);
-    }
+    for (size_t k = 0; k < axis->count; k++)
+        iron__append(text, size, "%s%s",
+                     k == 0                 ? ""
+                     : k + 1 == axis->count ? " or "
+                                            : ", ",
+                     axis->words[k]);
 }
 
 static bool parse_word(const iron__axis *axis, const char *value, double *at) {
@@ -916,21 +918,6 @@ static bool is_suited(const planner *p, const iron__contender *row, size_t case_
     return p->o->is_listing || !row->suits || row->suits(row, &p->plan->cases[case_index].c);
 }
 
-static iron_status add_contenders(planner *p, size_t case_index, size_t device, iron_error *err) {
-    const iron__race_plan_device *d = &p->plan->devices[device];
-    iron__race_plan_row row = {.case_index = case_index, .device_index = device};
-
-    for (size_t k = 0; p->op->contender_at(k, &row.contender); k++) {
-        if (!(row.contender.backends & d->on) || !is_suited(p, &row.contender, case_index))
-            continue;
-        snprintf(row.name, sizeof row.name, "%s.%s.%s", p->op->name, d->backend,
-                 row.contender.name);
-        if (is_chosen(p, row.name) && is_shown(p, d))
-            IRON_TRY(add_rows(p, row, memory_of(p), err));
-    }
-    return IRON_OK;
-}
-
 static uint32_t elements_of(const char *dtypes) {
     uint32_t bits = 0;
 
@@ -948,33 +935,53 @@ static bool is_peer_of(const iron_peer *peer, const iron__op *op, const iron__ra
     return strncmp(peer->name, lead, strlen(lead)) == 0;
 }
 
-static iron_status add_peers(planner *p, size_t case_index, size_t device, iron_error *err) {
-    const iron__race_plan_device *d = &p->plan->devices[device];
-    /* a peer only computes, in device memory: two ways to copy the inputs are enough */
-    uint32_t memory = IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED);
+/* The candidates of an op for a device: its contenders, then its peers. */
+typedef struct candidates {
+    size_t contender, peer; /* the next ones */
+    iron__race_plan_row row;
+} candidates;
+
+/* Fills the row with the next candidate of the current op; false past the last. */
+static bool next_candidate(const planner *p, const iron__race_plan_device *d, candidates *c) {
+    iron__race_plan_row *row = &c->row;
     const iron_peer *peer;
 
-    for (size_t k = 0; (peer = peers_at(&p->plan->peers, k, NULL)); k++) {
-        iron__race_plan_row row = {.case_index = case_index, .device_index = device, .peer = peer};
-
+    while (p->op->contender_at(c->contender, &row->contender)) {
+        c->contender++;
+        if (!(row->contender.backends & d->on))
+            continue;
+        snprintf(row->name, sizeof row->name, "%s.%s.%s", p->op->name, d->backend,
+                 row->contender.name);
+        return true;
+    }
+    while ((peer = peers_at(&p->plan->peers, c->peer, NULL))) {
+        c->peer++;
         if (!is_peer_of(peer, p->op, d))
             continue;
-        snprintf(row.name, sizeof row.name, "%s", peer->name);
-        row.contender.name = strchr(strchr(peer->name, '.') + 1, '.') + 1;
-        row.contender.idea = peer->idea;
-        row.contender.passes = peer->passes;
-        row.contender.elements = elements_of(peer->dtypes) | NO_ELEMENT;
-        if (is_chosen(p, row.name) && is_shown(p, d))
-            IRON_TRY(add_rows(p, row, memory & memory_of(p), err));
+        row->peer = peer;
+        snprintf(row->name, sizeof row->name, "%s", peer->name);
+        row->contender = (iron__contender){.name = strchr(strchr(peer->name, '.') + 1, '.') + 1,
+                                           .idea = peer->idea,
+                                           .passes = peer->passes,
+                                           .elements = elements_of(peer->dtypes) | NO_ELEMENT};
+        return true;
     }
-    return IRON_OK;
+    return false;
 }
 
 /* Adds the rows of a case: contenders and peers, on all devices. */
 static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err) {
-    for (size_t d = 0; d < p->plan->device_count; d++) {
-        IRON_TRY(add_contenders(p, case_index, d, err));
-        IRON_TRY(add_peers(p, case_index, d, err));
+    /* a peer only computes, in device memory: two ways to copy the inputs are enough */
+    uint32_t peer_memory = IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED);
+
+    for (size_t device = 0; device < p->plan->device_count; device++) {
+        const iron__race_plan_device *d = &p->plan->devices[device];
+        candidates c = {.row = {.case_index = case_index, .device_index = device}};
+
+        while (next_candidate(p, d, &c))
+            if (is_suited(p, &c.row.contender, case_index) && is_chosen(p, c.row.name) &&
+                is_shown(p, d))
+                IRON_TRY(add_rows(p, c.row, memory_of(p) & (c.row.peer ? peer_memory : ~0u), err));
     }
     return IRON_OK;
 }
@@ -1008,20 +1015,11 @@ static void skip_slow_rows(planner *p) {
 
 /* Does any glob choose something of the current op on that device? */
 static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
-    iron__contender c;
-    const iron_peer *peer;
+    candidates c = {.contender = 0};
     bool is_any = false;
-    char name[80];
 
-    for (size_t k = 0; p->op->contender_at(k, &c); k++) {
-        if (!(c.backends & d->on))
-            continue;
-        snprintf(name, sizeof name, "%s.%s.%s", p->op->name, d->backend, c.name);
-        is_any = is_chosen(p, name) || is_any;
-    }
-    for (size_t k = 0; (peer = peers_at(&p->plan->peers, k, NULL)); k++)
-        if (is_peer_of(peer, p->op, d))
-            is_any = is_chosen(p, peer->name) || is_any;
+    while (next_candidate(p, d, &c))
+        is_any = is_chosen(p, c.row.name) || is_any;
     return is_any;
 }
 
@@ -1233,31 +1231,24 @@ static bool chooses_op(const planner *p) {
 
 /* Lists the axes of the chosen ops. */
 static void list_axes(planner *p, char *text, size_t size) {
-    size_t used = 0;
-
     text[0] = '\0';
     for (size_t k = 0; (p->op = p->plan->op_at(k)); k++)
-        for (size_t a = 0; chooses_op(p) && a < p->op->axis_count && used < size; a++)
-            used += (size_t)snprintf(text + used, size - used, "%s%s (%s)", used > 0 ? ", " : "",
-                                     p->op->axes[a].name, p->op->name);
+        for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
+            iron__append(text, size, "%s%s (%s)", text[0] ? ", " : "", p->op->axes[a].name,
+                         p->op->name);
 }
 
 /* Lists the element types of the chosen ops. */
 static void list_types(planner *p, char *text, size_t size) {
-    size_t used = 0;
-
     text[0] = '\0';
     for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
         if (!chooses_op(p))
             continue;
-        for (iron__element e = 0; e < IRON_ELEMENTS && used < size; e++)
+        for (iron__element e = 0; e < IRON_ELEMENTS; e++)
             if (p->op->elements & IRON_BIT(e))
-                used += (size_t)snprintf(text + used, size - used, "%s ", iron__element_name(e));
-        if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "(%s) ", p->op->name);
+                iron__append(text, size, "%s%s", text[0] ? " " : "", iron__element_name(e));
+        iron__append(text, size, " (%s)", p->op->name);
     }
-    if (used > 0 && used < size)
-        text[used - 1] = '\0';
 }
 
 /* No chosen op has the requested sizes or types. */
@@ -1375,47 +1366,34 @@ void iron_arena_options_init(iron_arena_options *options) {
     *options = (iron_arena_options){.struct_size = sizeof *options, .seed = 1};
 }
 
-/* Appends to a text. */
-static void add_word(char *command, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add_word(char *command, size_t size, const char *format, ...) {
-    size_t used = strlen(command);
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(command + used, size - used, format, list);
-    va_end(list);
-}
-
 /* The command that repeats the race. */
 static void write_command(const iron_arena_options *o, char *command, size_t size) {
     snprintf(command, size, "iron arena");
     for (size_t k = 0; k < o->glob_count; k++)
-        add_word(command, size, " '%s'", o->globs[k]);
+        iron__append(command, size, " '%s'", o->globs[k]);
     if (o->sizes)
-        add_word(command, size, " --size '%s'", o->sizes);
+        iron__append(command, size, " --size '%s'", o->sizes);
     if (o->dtype)
-        add_word(command, size, " --dtype %s", o->dtype);
+        iron__append(command, size, " --dtype %s", o->dtype);
     for (size_t k = 0; k < o->param_count; k++)
-        add_word(command, size, " --param '%s'", o->params[k]);
+        iron__append(command, size, " --param '%s'", o->params[k]);
     if (o->memory)
-        add_word(command, size, " --memory %s", o->memory);
+        iron__append(command, size, " --memory %s", o->memory);
     if (o->scopes)
-        add_word(command, size, " --scope %s", o->scopes);
+        iron__append(command, size, " --scope %s", o->scopes);
     if (o->vocab)
-        add_word(command, size, " --vocab %u", o->vocab);
+        iron__append(command, size, " --vocab %u", o->vocab);
     if (o->has_device)
-        add_word(command, size, " --device %u", o->device);
+        iron__append(command, size, " --device %u", o->device);
     if (o->threads)
-        add_word(command, size, " --threads %u", o->threads);
+        iron__append(command, size, " --threads %u", o->threads);
     if (o->streams)
-        add_word(command, size, " --streams %u", o->streams);
-    add_word(command, size, " --seed %" PRIu64, o->seed);
+        iron__append(command, size, " --streams %u", o->streams);
+    iron__append(command, size, " --seed %" PRIu64, o->seed);
     if (o->runs)
-        add_word(command, size, " --runs %u", o->runs);
+        iron__append(command, size, " --runs %u", o->runs);
     else if (o->seconds > 0)
-        add_word(command, size, " --time %g", o->seconds);
+        iron__append(command, size, " --time %g", o->seconds);
 }
 
 static iron_status check_options(const iron_arena_options *o, iron_error *err) {

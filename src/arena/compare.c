@@ -147,14 +147,18 @@ static void copy_text(char *to, size_t size, const char *from) {
             *to = '?';
 }
 
+/* The texts of a key. */
 typedef struct key_field {
     const char *name;
-    size_t offset, size;
+    size_t offset, row_offset, size; /* in row_key, and the same text in iron__report_row */
     bool is_needed;
 } key_field;
 
 #define KEY_FIELD(name, is_needed)                                                                 \
-    { #name, offsetof(row_key, name), sizeof((row_key *)0)->name, is_needed }
+    {                                                                                              \
+#name, offsetof(row_key, name), offsetof(iron__report_row, name),                          \
+            sizeof((row_key *)0)->name, is_needed                                                  \
+    }
 
 static const key_field key_fields[] = {
     KEY_FIELD(op, true),      KEY_FIELD(contender, true), KEY_FIELD(backend, true),
@@ -162,9 +166,11 @@ static const key_field key_fields[] = {
     KEY_FIELD(dtype, false),
 };
 
+#define KEY_FIELDS (sizeof key_fields / sizeof key_fields[0])
+
 /* Returns the member that is missing or invalid, or NULL. Optional texts may be absent or null. */
 static const char *read_key(const iron__json *row, row_key *key) {
-    for (size_t k = 0; k < sizeof key_fields / sizeof key_fields[0]; k++) {
+    for (size_t k = 0; k < KEY_FIELDS; k++) {
         const key_field *f = &key_fields[k];
         const iron__json *value = iron__json_member(row, f->name);
         const char *text = iron__json_get_text(value);
@@ -475,22 +481,16 @@ static iron_status compare_row(comparison *out, const row_key *key, const old_ro
 static row_key key_of(const iron__report_row *row) {
     row_key key = {.vocab = row->vocab, .params = row->params};
 
-    memcpy(key.op, row->op, sizeof key.op);
-    memcpy(key.contender, row->contender, sizeof key.contender);
-    memcpy(key.backend, row->backend, sizeof key.backend);
-    memcpy(key.memory, row->memory, sizeof key.memory);
-    memcpy(key.device, row->device, sizeof key.device);
-    memcpy(key.size, row->size, sizeof key.size);
-    memcpy(key.dtype, row->dtype, sizeof key.dtype);
+    for (const key_field *f = key_fields; f < key_fields + KEY_FIELDS; f++)
+        memcpy((char *)&key + f->offset, (const char *)row + f->row_offset, f->size);
     return key;
 }
 
 static bool is_same_key(const row_key *a, const row_key *b) {
-    return strcmp(a->contender, b->contender) == 0 && strcmp(a->op, b->op) == 0 &&
-           strcmp(a->backend, b->backend) == 0 && strcmp(a->memory, b->memory) == 0 &&
-           strcmp(a->device, b->device) == 0 && strcmp(a->size, b->size) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0 && a->vocab == b->vocab &&
-           iron__params_are_same(&a->params, &b->params);
+    for (const key_field *f = key_fields; f < key_fields + KEY_FIELDS; f++)
+        if (strcmp((const char *)a + f->offset, (const char *)b + f->offset) != 0)
+            return false;
+    return a->vocab == b->vocab && iron__params_are_same(&a->params, &b->params);
 }
 
 static bool is_same_or_unknown(uint64_t then, uint32_t now) {

@@ -88,12 +88,9 @@ const char *iron_arena_note(const char *op, iron_note note) {
 /* The op's own values of an axis: "uniform, zipf, sorted", "1, 2, 4". */
 static void list_values(const iron__axis *axis, char *text, size_t size) {
     text[0] = '\0';
-    for (size_t k = 0; k < axis->count; k++) {
-        size_t used = strlen(text);
-
-        snprintf(text + used, size - used, "%s%s", k > 0 ? ", " : "",
-                 axis->words ? axis->words[k] : iron__param_number(axis->numbers[k]).text);
-    }
+    for (size_t k = 0; k < axis->count; k++)
+        iron__append(text, size, "%s%s", k > 0 ? ", " : "",
+                     axis->words ? axis->words[k] : iron__param_number(axis->numbers[k]).text);
 }
 
 static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) {
@@ -121,7 +118,6 @@ static const struct {
 
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
     iron__contender row;
-    size_t used = 0;
 
     if (contender->struct_size != sizeof *contender || !op->contender_at(index, &row))
         return false;
@@ -131,8 +127,8 @@ static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contend
     contender->backends[0] = '\0';
     for (size_t k = 0; k < BACKENDS; k++)
         if (row.backends & backends[k].bit)
-            used += (size_t)snprintf(contender->backends + used, sizeof contender->backends - used,
-                                     "%s%s", used > 0 ? ", " : "", backends[k].name);
+            iron__append(contender->backends, sizeof contender->backends, "%s%s",
+                         contender->backends[0] ? ", " : "", backends[k].name);
     return true;
 }
 
@@ -145,7 +141,6 @@ int iron_arena_contender_at(const char *op, size_t index, iron_arena_contender *
 void iron_arena_sizes(const char *op, char *text, size_t size) {
     const iron__op *o = iron__op_find(op);
     const char *set = "";
-    size_t used = 0;
     char shape[40];
 
     text[0] = '\0';
@@ -153,12 +148,10 @@ void iron_arena_sizes(const char *op, char *text, size_t size) {
         const iron__size *s = &o->sizes[k];
 
         if (strcmp(set, s->set) != 0)
-            snprintf(text + used, size - used, "%s%s:", k > 0 ? "\n" : "", s->set);
-        used = strlen(text);
+            iron__append(text, size, "%s%s:", k > 0 ? "\n" : "", s->set);
         set = s->set;
         iron__size_text(o, s->rows, s->cols, shape, sizeof shape);
-        snprintf(text + used, size - used, " %s (%s)", s->name, shape);
-        used = strlen(text);
+        iron__append(text, size, " %s (%s)", s->name, shape);
     }
 }
 
