@@ -155,75 +155,47 @@ void iron_arena_sizes(const char *op, char *text, size_t size) {
     }
 }
 
-static void put_notes(iron_json_writer *j, const iron__op *op) {
-    iron_json_open(j, "notes", '[');
-    for (iron_note note = 0; iron_arena_note_title(note); note++) {
-        if (!op_note(op, note))
-            continue;
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "title", iron_arena_note_title(note));
-        iron_json_text(j, "text", op_note(op, note));
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
-static void put_axes(iron_json_writer *j, const iron__op *op) {
-    iron_arena_axis axis = {.struct_size = sizeof axis};
-
-    iron_json_open(j, "axes", '[');
-    for (size_t k = 0; op_axis_at(op, k, &axis); k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", axis.name);
-        iron_json_text(j, "about", axis.about);
-        iron_json_text(j, "values", axis.values);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
-static void put_contenders(iron_json_writer *j, const iron__op *op) {
-    iron_arena_contender row = {.struct_size = sizeof row};
-
-    iron_json_open(j, "contenders", '[');
-    for (size_t k = 0; op_contender_at(op, k, &row); k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", row.name);
-        iron_json_text(j, "backends", row.backends);
-        iron_json_text(j, "idea", row.idea);
-        iron_json_text(j, "beats", row.beats);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
 /* The ops of a report as a JSON array, for the page that shows it. */
 static void put_ops(iron_json_writer *j, const iron__op *const *ops, size_t count) {
+    iron_arena_axis axis = {.struct_size = sizeof axis};
+    iron_arena_contender row = {.struct_size = sizeof row};
+
     iron_json_open(j, NULL, '[');
     for (size_t k = 0; k < count; k++) {
         iron_json_open(j, NULL, '{');
         iron_json_text(j, "op", ops[k]->name);
-        put_notes(j, ops[k]);
-        put_axes(j, ops[k]);
-        put_contenders(j, ops[k]);
+        iron_json_open(j, "notes", '[');
+        for (iron_note note = 0; iron_arena_note_title(note); note++) {
+            if (!op_note(ops[k], note))
+                continue;
+            iron_json_open(j, NULL, '{');
+            iron_json_text(j, "title", iron_arena_note_title(note));
+            iron_json_text(j, "text", op_note(ops[k], note));
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        iron_json_open(j, "axes", '[');
+        for (size_t a = 0; op_axis_at(ops[k], a, &axis); a++) {
+            iron_json_open(j, NULL, '{');
+            iron_json_text(j, "name", axis.name);
+            iron_json_text(j, "about", axis.about);
+            iron_json_text(j, "values", axis.values);
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        iron_json_open(j, "contenders", '[');
+        for (size_t c = 0; op_contender_at(ops[k], c, &row); c++) {
+            iron_json_open(j, NULL, '{');
+            iron_json_text(j, "name", row.name);
+            iron_json_text(j, "backends", row.backends);
+            iron_json_text(j, "idea", row.idea);
+            iron_json_text(j, "beats", row.beats);
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');
-}
-
-static void put_registry_axis(iron_json_writer *j, const iron__axis *axis) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", axis->name);
-    iron_json_text(j, "about", axis->about);
-    iron_json_open(j, "values", '[');
-    for (size_t k = 0; k < axis->count; k++) {
-        if (axis->words)
-            iron_json_text(j, NULL, axis->words[k]);
-        else
-            iron_json_real(j, NULL, axis->numbers[k]);
-    }
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
 }
 
 static void put_elements(iron_json_writer *j, uint32_t elements) {
@@ -232,21 +204,6 @@ static void put_elements(iron_json_writer *j, uint32_t elements) {
         if (elements & IRON_BIT(k))
             iron_json_text(j, NULL, iron__element_name((iron__element)k));
     iron_json_close(j, ']');
-}
-
-static void put_registry_contender(iron_json_writer *j, const iron__op *op,
-                                   const iron__contender *row) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", row->name);
-    iron_json_text(j, "idea", row->idea);
-    iron_json_text(j, "beats", row->beats);
-    iron_json_open(j, "backends", '[');
-    for (size_t k = 0; k < BACKENDS; k++)
-        if (row->backends & backends[k].bit)
-            iron_json_text(j, NULL, backends[k].name);
-    iron_json_close(j, ']');
-    put_elements(j, row->elements ? row->elements : op->elements);
-    iron_json_close(j, '}');
 }
 
 static void put_registry_op(iron_json_writer *j, const iron__op *op) {
@@ -268,12 +225,35 @@ static void put_registry_op(iron_json_writer *j, const iron__op *op) {
     iron_json_text(j, "gpu", op->baselines[1]);
     iron_json_close(j, '}');
     iron_json_open(j, "axes", '[');
-    for (size_t k = 0; k < op->axis_count; k++)
-        put_registry_axis(j, &op->axes[k]);
+    for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", axis->name);
+        iron_json_text(j, "about", axis->about);
+        iron_json_open(j, "values", '[');
+        for (size_t k = 0; k < axis->count; k++) {
+            if (axis->words)
+                iron_json_text(j, NULL, axis->words[k]);
+            else
+                iron_json_real(j, NULL, axis->numbers[k]);
+        }
+        iron_json_close(j, ']');
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_open(j, "contenders", '[');
-    for (size_t k = 0; op->contender_at(k, &row); k++)
-        put_registry_contender(j, op, &row);
+    for (size_t c = 0; op->contender_at(c, &row); c++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", row.name);
+        iron_json_text(j, "idea", row.idea);
+        iron_json_text(j, "beats", row.beats);
+        iron_json_open(j, "backends", '[');
+        for (size_t k = 0; k < BACKENDS; k++)
+            if (row.backends & backends[k].bit)
+                iron_json_text(j, NULL, backends[k].name);
+        iron_json_close(j, ']');
+        put_elements(j, row.elements ? row.elements : op->elements);
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_close(j, '}');
 }
@@ -413,20 +393,17 @@ static void put_param(iron_json_writer *j, const char *name, uint32_t value) {
         iron_json_number(j, name, value);
 }
 
-static void put_case_param(iron_json_writer *j, const iron__param *param) {
-    if (param->word[0])
-        iron_json_text(j, param->name, param->word);
-    else if (param->number >= 0 && iron__number_is_whole(param->number))
-        iron_json_number(j, param->name, (uint64_t)param->number);
-    else
-        iron_json_real(j, param->name, param->number);
-}
-
 static void put_params(iron_json_writer *j, const iron__report_row *row) {
     iron_json_open(j, "params", '{');
     put_param(j, "vocab", row->vocab);
-    for (size_t k = 0; k < row->params.count; k++)
-        put_case_param(j, &row->params.list[k]);
+    for (const iron__param *p = row->params.list; p < row->params.list + row->params.count; p++) {
+        if (p->word[0])
+            iron_json_text(j, p->name, p->word);
+        else if (p->number >= 0 && iron__number_is_whole(p->number))
+            iron_json_number(j, p->name, (uint64_t)p->number);
+        else
+            iron_json_real(j, p->name, p->number);
+    }
     put_param(j, "nodes", row->nodes);
     put_param(j, "streams", row->streams);
     put_param(j, "threads", row->threads);
@@ -601,28 +578,20 @@ typedef struct short_text {
     char text[512];
 } short_text;
 
-/* Bytes of the control character at `at`; 0 if there is none. U+0080 to U+009F are two bytes. */
-static size_t control_bytes(const char *at) {
-    const unsigned char *c = (const unsigned char *)at;
-
-    if (c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0)
-        return 2;
-    return c[0] < 0x20 || c[0] == 0x7F;
-}
-
-/* The text with blanks for control characters, and a backslash before each character that is in
- * `escape`. */
+/* The text with blanks for control characters (U+0080 to U+009F are two bytes), and a backslash
+ * before each character that is in `escape`. */
 static short_text plain(const char *text, const char *escape) {
+    const unsigned char *c = (const unsigned char *)text;
     short_text w;
     size_t used = 0;
 
-    while (*text && used + 3 < sizeof w.text) {
-        size_t control = control_bytes(text);
+    while (*c && used + 3 < sizeof w.text) {
+        bool is_wide = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
 
-        if (strchr(escape, *text))
+        if (strchr(escape, *c))
             w.text[used++] = '\\';
-        w.text[used++] = control ? ' ' : *text;
-        text += control ? control : 1;
+        w.text[used++] = is_wide || *c < 0x20 || *c == 0x7F ? ' ' : (char)*c;
+        c += is_wide ? 2 : 1;
     }
     w.text[used] = '\0';
     return w;
@@ -1025,15 +994,6 @@ static void put_line(const layout *l, line of) {
     fputc('\n', l->to);
 }
 
-static void put_column_titles(const layout *l) {
-    begin_colour(l, COLOUR_DIM);
-    for (column_id k = 0; k < COLUMNS; k++)
-        if (l->is_shown[k])
-            put_cell(l, k, table_columns[k].title);
-    end_colour(l);
-    fputc('\n', l->to);
-}
-
 /* Text from column *at on, with a blank before it unless that is 0, broken between words at the
  * width, with `indent` blanks before each further line. *at moves on. */
 static void put_text(const layout *l, const char *text, int indent, int *at) {
@@ -1065,22 +1025,6 @@ static void put_sentence(const layout *l, const char *text) {
     fputc('\n', l->to);
 }
 
-static void put_table_device(const layout *l, const iron__report_device *device) {
-    short_text w, clocks = {""};
-
-    if (device->clock_max)
-        snprintf(clocks.text, sizeof clocks.text, ", %u to %u MHz%s%s", device->clock_min,
-                 device->clock_max, device->throttle[0] ? ", throttled: " : "", device->throttle);
-    if (device->is_available)
-        snprintf(w.text, sizeof w.text, "%s %u: %s, %s%s%u units, %.16s%.140s", device->backend,
-                 device->index, device->name, device->driver, device->driver[0] ? ", " : "",
-                 device->units, bytes_text(device->memory_bytes).text, clocks.text);
-    else
-        snprintf(w.text, sizeof w.text, "%s %u: not raced: %s", device->backend, device->index,
-                 device->reason);
-    put_sentence(l, w.text);
-}
-
 static void put_table_machine(const layout *l, const iron__report *report) {
     const iron__report_host *host = &report->host;
     short_text w;
@@ -1088,8 +1032,22 @@ static void put_table_machine(const layout *l, const iron__report *report) {
     snprintf(w.text, sizeof w.text, "iron %s on %s: %s, %u threads, %.16s; %s", report->version,
              host->name, host->cpu, host->threads, bytes_text(host->memory_bytes).text, host->date);
     put_sentence(l, w.text);
-    for (size_t k = 0; k < report->device_count; k++)
-        put_table_device(l, &report->devices[k]);
+    for (size_t k = 0; k < report->device_count; k++) {
+        const iron__report_device *d = &report->devices[k];
+        short_text clocks = {""};
+
+        if (d->clock_max)
+            snprintf(clocks.text, sizeof clocks.text, ", %u to %u MHz%s%s", d->clock_min,
+                     d->clock_max, d->throttle[0] ? ", throttled: " : "", d->throttle);
+        if (d->is_available)
+            snprintf(w.text, sizeof w.text, "%s %u: %s, %s%s%u units, %.16s%.140s", d->backend,
+                     d->index, d->name, d->driver, d->driver[0] ? ", " : "", d->units,
+                     bytes_text(d->memory_bytes).text, clocks.text);
+        else
+            snprintf(w.text, sizeof w.text, "%s %u: not raced: %s", d->backend, d->index,
+                     d->reason);
+        put_sentence(l, w.text);
+    }
 }
 
 /* A row without figures: name, status, reason. */
@@ -1106,40 +1064,38 @@ static void put_verdict(const layout *l, const iron__report_row *row) {
     fputc('\n', l->to);
 }
 
-static void put_group_title(const layout *l, const iron__report_row *row) {
+/* A group without a line is not shown: its rows were all skipped. */
+static void put_table_group(const layout *l, const iron__report *report, size_t first, size_t end) {
+    const iron__report_row *rows = report->rows;
+    size_t shown = first;
     short_text w;
     int at = 0;
 
-    snprintf(w.text, sizeof w.text, "%.400s: %.100s", group_title(row).text, group_facts(row).text);
+    while (shown < end && rows[shown].status == IRON_ROW_SKIPPED)
+        shown++;
+    if (shown == end)
+        return;
+    snprintf(w.text, sizeof w.text, "%.400s: %.100s", group_title(&rows[first]).text,
+             group_facts(&rows[first]).text);
     fputc('\n', l->to);
     begin_colour(l, COLOUR_BOLD);
     put_text(l, w.text, 2, &at);
     end_colour(l);
     fputc('\n', l->to);
-}
-
-static bool has_lines(const iron__report *report, size_t first, size_t end) {
-    for (size_t k = first; k < end; k++)
-        if (report->rows[k].status != IRON_ROW_SKIPPED)
-            return true;
-    return false;
-}
-
-static void put_table_group(const layout *l, const iron__report *report, size_t first, size_t end) {
-    if (!has_lines(report, first, end))
-        return;
-    put_group_title(l, &report->rows[first]);
-    put_column_titles(l);
+    begin_colour(l, COLOUR_DIM);
+    for (column_id k = 0; k < COLUMNS; k++)
+        if (l->is_shown[k])
+            put_cell(l, k, table_columns[k].title);
+    end_colour(l);
+    fputc('\n', l->to);
     for (size_t k = 0; k < report->ceiling_count; k++)
         if (group_has_ceiling(report, first, end, &report->ceilings[k]))
             put_line(l, line_of_ceiling(&report->ceilings[k]));
     for (size_t k = first; k < end; k++) {
-        const iron__report_row *row = &report->rows[k];
-
-        if (row->status == IRON_ROW_OK)
-            put_line(l, line_of_row(row));
-        else if (row->status != IRON_ROW_SKIPPED)
-            put_verdict(l, row);
+        if (rows[k].status == IRON_ROW_OK)
+            put_line(l, line_of_row(&rows[k]));
+        else if (rows[k].status != IRON_ROW_SKIPPED)
+            put_verdict(l, &rows[k]);
     }
 }
 
@@ -1345,7 +1301,7 @@ static short_text md_cell(const line *of, column_id column) {
     case COLUMN_OCCUPANCY:
         w = cell(of, column);
         if (w.text[0])
-            strcat(w.text, " %");
+            iron__append(w.text, sizeof w.text, " %%");
         return w;
     default:
         return cell(of, column);
@@ -1462,9 +1418,42 @@ static void csv_real(FILE *to, double value) {
     fputc(',', to);
 }
 
-static void csv_bool(FILE *to, bool value) { fputs(value ? "true," : "false,", to); }
+/* Of a kernel 0 is a figure; unknown is negative. These fields end a record: the comma comes
+ * first. */
+static void csv_reported(FILE *to, double value) {
+    fputc(',', to);
+    if (value >= 0)
+        fprintf(to, "%.9g", value);
+}
 
-static void csv_row(FILE *to, const iron__report_row *row) {
+/* The names of all parameters of a report, each once. */
+typedef struct param_names {
+    const char *list[64];
+    size_t count;
+} param_names;
+
+static param_names param_names_of(const iron__report *report) {
+    param_names all = {.count = 0};
+
+    for (size_t k = 0; k < report->row_count; k++)
+        for (size_t p = 0; p < report->rows[k].params.count; p++) {
+            const char *name = report->rows[k].params.list[p].name;
+            size_t at = 0;
+
+            while (at < all.count && strcmp(all.list[at], name) != 0)
+                at++;
+            if (at == all.count && at < sizeof all.list / sizeof all.list[0])
+                all.list[all.count++] = name;
+        }
+    return all;
+}
+
+/* A record; scope: NULL where the row has no figures. */
+static void csv_line(FILE *to, const param_names *all, const iron__report_row *row,
+                     iron__scope which, const iron__report_scope *scope) {
+    const iron__gpu_launch_record *kernel = main_kernel(row->kernels);
+    kernel_figures f = kernel_figures_of(kernel);
+
     csv_text(to, row->op);
     csv_text(to, row->contender);
     csv_text(to, row->backend);
@@ -1477,102 +1466,53 @@ static void csv_row(FILE *to, const iron__report_row *row) {
     csv_whole(to, row->nodes);
     csv_whole(to, row->streams);
     csv_whole(to, row->threads);
-    csv_bool(to, row->is_peer);
+    csv_text(to, row->is_peer ? "true" : "false");
     csv_whole(to, row->useful_bytes);
-    csv_bool(to, row->is_cache_resident);
+    csv_text(to, row->is_cache_resident ? "true" : "false");
     csv_text(to, iron__row_status_name(row->status));
     csv_text(to, row->reason);
-    csv_bool(to, row->is_verified);
+    csv_text(to, row->is_verified ? "true" : "false");
     csv_text(to, row->baseline);
     csv_whole(to, row->rank);
     csv_real(to, row->operations);
     csv_real(to, row->passes);
-}
-
-static void csv_scope(FILE *to, iron__scope which, const iron__report_scope *scope) {
-    csv_text(to, iron__scope_name(which));
-    csv_real(to, scope->warm.median);
-    csv_real(to, scope->warm.mean);
-    csv_real(to, scope->warm.min);
-    csv_real(to, scope->warm.p95);
-    csv_real(to, scope->warm.low);
-    csv_real(to, scope->warm.high);
-    fprintf(to, "%.9g,", scope->warm.noise_percent);
-    csv_real(to, scope->gb_s);
-    csv_real(to, scope->percent_of_ceiling);
-    csv_real(to, scope->speedup);
-    csv_whole(to, scope->warm.count);
-    csv_text(to, scope->samples ? stop_name(scope->samples->stop) : "");
-    fprintf(to, "%u,", scope->samples ? scope->samples->dropped : 0);
-    csv_real(to, scope->cold.median);
-    csv_real(to, scope->cold_gb_s);
-    csv_whole(to, scope->cold.count);
-}
-
-/* Of a kernel 0 is a figure; unknown is negative. */
-static void csv_reported(FILE *to, double value) {
-    if (value >= 0)
-        fprintf(to, "%.9g", value);
-    fputc(',', to);
-}
-
-static void csv_kernel(FILE *to, const iron__gpu_launch_record *kernel) {
-    kernel_figures f = kernel_figures_of(kernel);
-
+    if (scope) {
+        csv_text(to, iron__scope_name(which));
+        csv_real(to, scope->warm.median);
+        csv_real(to, scope->warm.mean);
+        csv_real(to, scope->warm.min);
+        csv_real(to, scope->warm.p95);
+        csv_real(to, scope->warm.low);
+        csv_real(to, scope->warm.high);
+        fprintf(to, "%.9g,", scope->warm.noise_percent);
+        csv_real(to, scope->gb_s);
+        csv_real(to, scope->percent_of_ceiling);
+        csv_real(to, scope->speedup);
+        csv_whole(to, scope->warm.count);
+        csv_text(to, scope->samples ? stop_name(scope->samples->stop) : "");
+        fprintf(to, "%u,", scope->samples ? scope->samples->dropped : 0);
+        csv_real(to, scope->cold.median);
+        csv_real(to, scope->cold_gb_s);
+        csv_whole(to, scope->cold.count);
+    } else {
+        fputs(",,,,,,,,,,,,,,,,,", to);
+    }
     csv_text(to, kernel ? kernel->kernel : "");
     csv_whole(to, kernel ? kernel->groups : 0);
-    csv_whole(to, kernel ? kernel->threads : 0);
+    if (kernel && kernel->threads)
+        fprintf(to, "%u", kernel->threads);
     csv_reported(to, f.registers);
     csv_reported(to, f.local_bytes);
     csv_reported(to, f.spill_bytes);
     csv_reported(to, f.groups_per_unit);
-    if (f.occupancy_percent >= 0)
-        fprintf(to, "%.9g", f.occupancy_percent);
-}
-
-/* The names of all parameters of a report, each once. */
-typedef struct param_names {
-    const char *list[64];
-    size_t count;
-} param_names;
-
-static void add_name(param_names *all, const char *name) {
-    for (size_t k = 0; k < all->count; k++)
-        if (strcmp(all->list[k], name) == 0)
-            return;
-    if (all->count < sizeof all->list / sizeof all->list[0])
-        all->list[all->count++] = name;
-}
-
-static param_names param_names_of(const iron__report *report) {
-    param_names all = {.count = 0};
-
-    for (size_t k = 0; k < report->row_count; k++)
-        for (size_t p = 0; p < report->rows[k].params.count; p++)
-            add_name(&all, report->rows[k].params.list[p].name);
-    return all;
-}
-
-/* With a comma before each: they follow the last field and end the line. */
-static void csv_params(FILE *to, const param_names *all, const iron__params *params) {
+    csv_reported(to, f.occupancy_percent);
     for (size_t k = 0; k < all->count; k++) {
         fputc(',', to);
-        for (size_t p = 0; p < params->count; p++)
-            if (strcmp(params->list[p].name, all->list[k]) == 0)
-                fputs(iron__param_text(&params->list[p]).text, to);
+        for (size_t p = 0; p < row->params.count; p++)
+            if (strcmp(row->params.list[p].name, all->list[k]) == 0)
+                fputs(iron__param_text(&row->params.list[p]).text, to);
     }
     fputs("\r\n", to);
-}
-
-static void csv_line(FILE *to, const param_names *all, const iron__report_row *row,
-                     iron__scope which, const iron__report_scope *scope) {
-    csv_row(to, row);
-    if (scope)
-        csv_scope(to, which, scope);
-    else
-        fputs(",,,,,,,,,,,,,,,,,", to);
-    csv_kernel(to, main_kernel(row->kernels));
-    csv_params(to, all, &row->params);
 }
 
 static void print_csv(const iron__report *report, FILE *to) {
