@@ -326,21 +326,15 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
     return status;
 }
 
-/* The folder of the running program; "" if the system does not say. */
-static void find_own_folder(char *path, size_t size) {
-    ssize_t length = readlink("/proc/self/exe", path, size - 1);
-    char *slash;
-
-    path[length > 0 ? length : 0] = '\0';
-    slash = strrchr(path, '/');
-    if (slash)
-        *slash = '\0';
-}
-
 static iron_status search_default_folders(iron__peers *p, iron_error *err) {
     char own[PATH_MAX_BYTES], installed[PATH_MAX_BYTES + sizeof IRON_PEERS_FROM_COMMAND];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    char *slash;
 
-    find_own_folder(own, sizeof own);
+    own[length > 0 ? length : 0] = '\0'; /* of the running program, if the system says it */
+    slash = strrchr(own, '/');
+    if (slash)
+        *slash = '\0';
     if (own[0]) {
         snprintf(installed, sizeof installed, "%s/%s", own, IRON_PEERS_FROM_COMMAND);
         IRON_TRY(search(p, own, false, err));
@@ -584,14 +578,6 @@ static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size
     return IRON_OK;
 }
 
-static iron__scope scope_named(const char *name) {
-    uint32_t k = IRON_SCOPE_KERNEL; /* prepare is always timed */
-
-    while (k < IRON_SCOPES && strcmp(iron__scope_name((iron__scope)k), name) != 0)
-        k++;
-    return (iron__scope)k;
-}
-
 /* A list of scopes, as bits of iron__scope; NULL: all. */
 static iron_status parse_scopes(const char *list, uint32_t *bits, iron_error *err) {
     char word[WORD_ROOM];
@@ -602,8 +588,10 @@ static iron_status parse_scopes(const char *list, uint32_t *bits, iron_error *er
     *bits = IRON_BIT(IRON_SCOPE_KERNEL);
     IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no scope; use kernel, transfer or end_to_end");
     while (next_word(&list, word)) {
-        iron__scope scope = scope_named(word);
+        iron__scope scope = IRON_SCOPE_KERNEL; /* prepare is always timed */
 
+        while (scope < IRON_SCOPES && strcmp(iron__scope_name(scope), word) != 0)
+            scope++;
         IRON_FAIL_IF(scope == IRON_SCOPES, err, IRON_E_ARG,
                      "scope '%s' is unknown; use kernel, transfer or end_to_end", word);
         *bits |= IRON_BIT(scope);
@@ -750,13 +738,6 @@ static bool is_named(const iron_arena_options *o, const char *backend) {
     return false;
 }
 
-static void describe_cpu(iron__race_plan_device *d) {
-    *d = (iron__race_plan_device){.on = IRON_ON_CPU, .is_cpu = true, .is_available = true};
-    snprintf(d->backend, sizeof d->backend, "cpu");
-    iron__cpu_name(d->info.name, sizeof d->info.name);
-    d->cache_bytes = d->info.cache_bytes = iron__cpu_last_cache_bytes();
-}
-
 /* Finds the first GPU; the first device of any kind if the backend is named. */
 static bool find_device(iron__race_plan_device *d, size_t count, iron_error *err) {
     for (int wants_gpu = 1; wants_gpu >= 0; wants_gpu--) {
@@ -804,12 +785,15 @@ static void choose_device(iron__race_plan_device *d, const iron_arena_options *o
  * can be used or not. */
 static size_t find_devices(const iron_arena_options *o,
                            iron__race_plan_device devices[IRON_PLAN_DEVICES]) {
+    iron__race_plan_device *d = &devices[0];
     size_t count = 1;
 
-    describe_cpu(&devices[0]);
+    *d = (iron__race_plan_device){
+        .backend = "cpu", .on = IRON_ON_CPU, .is_cpu = true, .is_available = true};
+    iron__cpu_name(d->info.name, sizeof d->info.name);
+    d->cache_bytes = d->info.cache_bytes = iron__cpu_last_cache_bytes();
     for (size_t k = 0; k < iron__gpu_backend_count() && count < IRON_PLAN_DEVICES; k++) {
-        iron__race_plan_device *d = &devices[count++];
-
+        d = &devices[count++];
         *d = (iron__race_plan_device){.on = (uint32_t)IRON_ON_CUDA << k, .gpu_backend = k};
         snprintf(d->backend, sizeof d->backend, "%s", iron__gpu_backend_name(k));
         d->is_named = is_named(o, d->backend);
@@ -845,18 +829,6 @@ static void *grow(void *array, size_t count, size_t *room, size_t size, iron_err
     }
     *room = more;
     return grown;
-}
-
-static iron_status add_row(planner *p, const iron__race_plan_row *row, iron_error *err) {
-    iron__race_plan *plan = p->plan;
-    iron__race_plan_row *rows =
-        grow(plan->rows, plan->row_count, &plan->row_room, sizeof *rows, err);
-
-    if (!rows)
-        return IRON_E_NOMEM;
-    plan->rows = rows;
-    rows[plan->row_count++] = *row;
-    return IRON_OK;
 }
 
 /* Sets the reason why the row cannot race, if it cannot. Every problem is made in the host's memory
@@ -896,21 +868,23 @@ static bool is_shown(planner *p, const iron__race_plan_device *d) {
 
 /* Adds one row per strategy on GPUs, one on the CPU. */
 static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory, iron_error *err) {
-    bool is_cpu = p->plan->devices[row.device_index].is_cpu;
+    iron__race_plan *plan = p->plan;
+    bool is_cpu = plan->devices[row.device_index].is_cpu;
 
     for (uint32_t k = 0; k < IRON_GPU_STRATEGIES; k++) {
+        iron__race_plan_row *rows;
+
         if (is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
             continue;
+        rows = grow(plan->rows, plan->row_count, &plan->row_room, sizeof *rows, err);
+        if (!rows)
+            return IRON_E_NOMEM;
+        plan->rows = rows;
         row.memory = is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
         find_reason(p, &row);
-        IRON_TRY(add_row(p, &row, err));
+        rows[plan->row_count++] = row;
     }
     return IRON_OK;
-}
-
-/* An op whose race is about kernels uses pageable memory, unless strategies are requested. */
-static uint32_t memory_of(const planner *p) {
-    return p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
 }
 
 /* A list shows every contender, whatever the case. */
@@ -971,8 +945,10 @@ static bool next_candidate(const planner *p, const iron__race_plan_device *d, ca
 
 /* Adds the rows of a case: contenders and peers, on all devices. */
 static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err) {
+    /* an op whose race is about kernels uses pageable memory, unless strategies are requested */
+    uint32_t memory = p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
     /* a peer only computes, in device memory: two ways to copy the inputs are enough */
-    uint32_t peer_memory = IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED);
+    uint32_t peer_memory = memory & (IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED));
 
     for (size_t device = 0; device < p->plan->device_count; device++) {
         const iron__race_plan_device *d = &p->plan->devices[device];
@@ -981,7 +957,7 @@ static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err)
         while (next_candidate(p, d, &c))
             if (is_suited(p, &c.row.contender, case_index) && is_chosen(p, c.row.name) &&
                 is_shown(p, d))
-                IRON_TRY(add_rows(p, c.row, memory_of(p) & (c.row.peer ? peer_memory : ~0u), err));
+                IRON_TRY(add_rows(p, c.row, c.row.peer ? peer_memory : memory, err));
     }
     return IRON_OK;
 }
@@ -1084,11 +1060,6 @@ static void set_values(const grid *g, size_t index, iron__case *c) {
         c->at[k] = g->axes[k].at[take_last(&g->axes[k], &index)];
 }
 
-/* An op whose race is about kernels times only them, unless scopes are requested. */
-static uint32_t scopes_of(const planner *p) {
-    return p->op->is_resident && !p->o->scopes ? IRON_BIT(IRON_SCOPE_KERNEL) : p->scopes;
-}
-
 /* Adds a parameter; NULL if there are too many, which the ops' tests would find. */
 static iron__param *add_param(iron__params *params, const char *name, bool is_axis) {
     iron__param *p = &params->list[params->count];
@@ -1139,7 +1110,9 @@ static iron_status add_case(planner *p, const chosen_size *size, const iron__cas
     IRON_FAIL_IF(plan->case_count == CASES_MAX, err, IRON_E_ARG,
                  "more than %u cases; use fewer sizes or values", CASES_MAX);
     added = &cases[plan->case_count++];
-    *added = (iron__race_plan_case){.c = *c, .scopes = scopes_of(p), .params = params_of(c)};
+    *added = (iron__race_plan_case){.c = *c, .scopes = p->scopes, .params = params_of(c)};
+    if (p->op->is_resident && !p->o->scopes) /* its race is about kernels */
+        added->scopes = IRON_BIT(IRON_SCOPE_KERNEL);
     memcpy(added->size_name, size->name, sizeof added->size_name);
     iron__size_text(p->op, size->rows, size->cols, added->size, sizeof added->size);
     added->axes = iron__params_text(&added->params, true);
@@ -1229,34 +1202,20 @@ static bool chooses_op(const planner *p) {
     return is_any;
 }
 
-/* Lists the axes of the chosen ops. */
-static void list_axes(planner *p, char *text, size_t size) {
-    text[0] = '\0';
-    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++)
-        for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
-            iron__append(text, size, "%s%s (%s)", text[0] ? ", " : "", p->op->axes[a].name,
-                         p->op->name);
-}
+/* No chosen op has the requested sizes or types. */
+static iron_status refuse_cases(planner *p, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    char types[160] = ""; /* of the chosen ops */
 
-/* Lists the element types of the chosen ops. */
-static void list_types(planner *p, char *text, size_t size) {
-    text[0] = '\0';
     for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
         if (!chooses_op(p))
             continue;
         for (iron__element e = 0; e < IRON_ELEMENTS; e++)
             if (p->op->elements & IRON_BIT(e))
-                iron__append(text, size, "%s%s", text[0] ? " " : "", iron__element_name(e));
-        iron__append(text, size, " (%s)", p->op->name);
+                iron__append(types, sizeof types, "%s%s", types[0] ? " " : "",
+                             iron__element_name(e));
+        iron__append(types, sizeof types, " (%s)", p->op->name);
     }
-}
-
-/* No chosen op has the requested sizes or types. */
-static iron_status refuse_cases(planner *p, iron_error *err) {
-    const iron_arena_options *o = p->o;
-    char types[160];
-
-    list_types(p, types, sizeof types);
     IRON_FAIL(err, IRON_E_ARG,
               "no chosen op has %s%.40s%s%s%.10s; iron arena --list shows sizes, types are %s",
               o->sizes ? "size " : "", o->sizes ? o->sizes : "",
@@ -1266,7 +1225,7 @@ static iron_status refuse_cases(planner *p, iron_error *err) {
 
 static iron_status check_used(planner *p, iron_error *err) {
     const iron_arena_options *o = p->o;
-    char names[160];
+    char names[160] = ""; /* the axes of the chosen ops */
 
     for (size_t k = 0; k < o->glob_count; k++)
         IRON_FAIL_IF(!p->is_used[k], err, IRON_E_ARG,
@@ -1274,7 +1233,10 @@ static iron_status check_used(planner *p, iron_error *err) {
     for (size_t k = 0; k < o->param_count; k++) {
         if (p->is_known[k])
             continue;
-        list_axes(p, names, sizeof names);
+        for (size_t n = 0; (p->op = p->plan->op_at(n)); n++)
+            for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
+                iron__append(names, sizeof names, "%s%s (%s)", names[0] ? ", " : "",
+                             p->op->axes[a].name, p->op->name);
         IRON_FAIL(err, IRON_E_ARG, "no chosen op has the parameter '%.*s'; they have %s",
                   (int)(strcspn(o->params[k], "=") < 40 ? strcspn(o->params[k], "=") : 40),
                   o->params[k], names[0] ? names : "none");
@@ -1303,7 +1265,23 @@ static iron_status add_ops(planner *p, iron_error *err) {
     return IRON_OK;
 }
 
-static void add_remarks(iron__race_plan *plan) {
+static iron_status fill_plan(planner *p, iron_error *err) {
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+    iron__race_plan *plan = p->plan;
+
+    IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
+    IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
+    IRON_FAIL_IF(p->o->dtype && iron__element_find(p->o->dtype) == IRON_ELEMENTS, err, IRON_E_ARG,
+                 "dtype '%.20s' is unknown; use f32, f64, u8, u16 or u32", p->o->dtype);
+    IRON_TRY(check_params(p->o->params, p->o->param_count, err));
+    IRON_TRY(peers_open(&plan->peers, err));
+    plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);
+    IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory: a plan");
+    plan->device_count = find_devices(p->o, plan->devices);
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        plan->host_bytes = cpu.memory_bytes;
+    IRON_TRY(add_ops(p, err));
+    skip_slow_rows(p);
     for (size_t k = 0; k < plan->device_count; k++)
         if (!plan->devices[k].is_available)
             add_remark(plan, plan->devices[k].backend, plan->devices[k].reason);
@@ -1313,25 +1291,6 @@ static void add_remarks(iron__race_plan *plan) {
         if (!peer->list)
             add_remark(plan, peer->path[0] ? peer->path : "peers", peer->reason);
     }
-}
-
-static iron_status fill_plan(planner *p, iron_error *err) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-
-    IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
-    IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
-    IRON_FAIL_IF(p->o->dtype && iron__element_find(p->o->dtype) == IRON_ELEMENTS, err, IRON_E_ARG,
-                 "dtype '%.20s' is unknown; use f32, f64, u8, u16 or u32", p->o->dtype);
-    IRON_TRY(check_params(p->o->params, p->o->param_count, err));
-    IRON_TRY(peers_open(&p->plan->peers, err));
-    p->plan->remarks = calloc(REMARKS_MAX, sizeof p->plan->remarks[0]);
-    IRON_FAIL_IF(!p->plan->remarks, err, IRON_E_NOMEM, "out of memory: a plan");
-    p->plan->device_count = find_devices(p->o, p->plan->devices);
-    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
-        p->plan->host_bytes = cpu.memory_bytes;
-    IRON_TRY(add_ops(p, err));
-    skip_slow_rows(p);
-    add_remarks(p->plan);
     return IRON_OK;
 }
 

@@ -195,26 +195,19 @@ static bool read_status(const iron__json *row, iron__row_status *status) {
     return false;
 }
 
-static bool are_samples(const iron__json *samples) {
-    double ms = 0;
-
-    if (samples->kind != IRON_JSON_ARRAY || samples->count > IRON_SAMPLES_MAX)
-        return false;
-    for (uint32_t k = 0; k < samples->count; k++)
-        if (!iron__json_get_number(&samples->items[k], &ms) || ms < 0)
-            return false;
-    return true;
-}
-
 static bool read_samples(const iron__json *row, old_row *out) {
     const iron__json *scopes = iron__json_member(row, "scopes");
+    double ms = 0;
 
     for (int k = 0; k < IRON_SCOPES; k++) {
         const iron__json *scope = iron__json_member(scopes, iron__scope_name((iron__scope)k));
         const iron__json *samples = iron__json_member(scope, "samples");
 
-        if (samples && !are_samples(samples))
+        if (samples && (samples->kind != IRON_JSON_ARRAY || samples->count > IRON_SAMPLES_MAX))
             return false;
+        for (size_t n = 0; n < iron__json_length(samples); n++)
+            if (!iron__json_get_number(&samples->items[n], &ms) || ms < 0)
+                return false;
         out->samples[k] = iron__json_length(samples) > 0 ? samples : NULL;
     }
     return true;
@@ -343,8 +336,6 @@ static iron_status old_report_read(const char *path, old_report *out, iron_error
     return status;
 }
 
-static const iron__scope compared[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
-
 typedef struct span {
     size_t count;
     double median, low, high;
@@ -451,25 +442,22 @@ static iron_status compare_scope(comparison *out, const row_key *key, iron__scop
     return add_change(out, &row, err);
 }
 
-static iron_status compare_scopes(comparison *out, const row_key *key, const old_row *old,
-                                  const iron__report_row *now, iron_error *err) {
-    for (size_t k = 0; k < sizeof compared / sizeof compared[0]; k++) {
+/* A row that is not ok in both reports is compared as a whole; one that is ok in neither is
+ * ignored. */
+static iron_status compare_row(comparison *out, const row_key *key, const old_row *old,
+                               const iron__report_row *now, iron_error *err) {
+    static const iron__scope compared[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
+    bool is_broken = now->status == IRON_ROW_WRONG || now->status == IRON_ROW_FAILED;
+    bool is_ok = old->status == IRON_ROW_OK && now->status == IRON_ROW_OK;
+
+    for (size_t k = 0; is_ok && k < sizeof compared / sizeof compared[0]; k++) {
         const iron__report_scope *scope = &now->scopes[compared[k]];
 
         IRON_TRY(compare_scope(out, key, compared[k], old->samples[compared[k]],
                                scope->is_measured ? scope->samples : NULL, err));
     }
-    return IRON_OK;
-}
-
-/* A row that is not ok in both reports is compared as a whole; one that is ok in neither is
- * ignored. */
-static iron_status compare_row(comparison *out, const row_key *key, const old_row *old,
-                               const iron__report_row *now, iron_error *err) {
-    bool is_broken = now->status == IRON_ROW_WRONG || now->status == IRON_ROW_FAILED;
-
-    if (old->status == IRON_ROW_OK && now->status == IRON_ROW_OK)
-        return compare_scopes(out, key, old, now, err);
+    if (is_ok)
+        return IRON_OK;
     if (old->status == IRON_ROW_OK)
         return add_whole(out, key, is_broken ? CHANGE_BROKEN : CHANGE_GONE,
                          status_prefix(now->status), now->reason, err);
@@ -580,23 +568,20 @@ static void print_key(const row_key *key, FILE *to) {
         fprintf(to, " on %s", key->device);
 }
 
-static void print_times(const comparison_row *row, FILE *to) {
-    fprintf(to, ", %s:", iron__scope_name(row->scope));
-    if (row->change == CHANGE_NEW)
-        fprintf(to, " %.4g ms", row->new_ms);
-    else if (row->change == CHANGE_GONE)
-        fprintf(to, " was %.4g ms", row->old_ms);
-    else
-        fprintf(to, " %.4g ms -> %.4g ms", row->old_ms, row->new_ms);
-    if (row->ratio > 0)
-        fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
-}
-
 static void print_row(const comparison_row *row, FILE *to) {
     fprintf(to, "%-8s ", change_name(row->change));
     print_key(&row->key, to);
-    if (row->scope != IRON_SCOPES)
-        print_times(row, to);
+    if (row->scope != IRON_SCOPES) {
+        fprintf(to, ", %s:", iron__scope_name(row->scope));
+        if (row->change == CHANGE_NEW)
+            fprintf(to, " %.4g ms", row->new_ms);
+        else if (row->change == CHANGE_GONE)
+            fprintf(to, " was %.4g ms", row->old_ms);
+        else
+            fprintf(to, " %.4g ms -> %.4g ms", row->old_ms, row->new_ms);
+        if (row->ratio > 0)
+            fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
+    }
     if (row->reason[0])
         fprintf(to, ": %s", row->reason);
     fputc('\n', to);
