@@ -369,44 +369,31 @@ iron_status iron__state_parse(const char *name, const unsigned char *data, size_
     return create_engine(name, &header, &mark, data, run, out, err);
 }
 
-/* One byte more than the file may have, so that a file that is too large is noticed. */
-static size_t read_limit(FILE *file) {
+iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
+                             iron_error *err) {
+    const iron_allocator *allocator =
+        run && run->allocator ? run->allocator : iron__allocator_default();
+    size_t room = STATE_BYTES_MAX + 1, bytes; /* so that a file that is too large is noticed */
+    iron_status status = IRON_E_NOMEM;
+    FILE *file = fopen(path, "rbe");
+    unsigned char *data;
     struct stat info;
 
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) ||
-        (uint64_t)info.st_size > STATE_BYTES_MAX)
-        return STATE_BYTES_MAX + 1;
-    return (size_t)info.st_size + 1;
-}
-
-static iron_status load_file(const char *path, FILE *file, const iron_allocator *allocator,
-                             const iron_config *run, iron_engine **out, iron_error *err) {
-    size_t room = read_limit(file), bytes;
-    unsigned char *data = iron__allocate(allocator, 1, room, "a state file", err);
-    iron_status status;
-
+    *out = NULL;
+    if (!file)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    if (fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size < room)
+        room = (size_t)info.st_size + 1;
+    data = iron__allocate(allocator, 1, room, "a state file", err);
     if (!data)
-        return IRON_E_NOMEM;
+        goto done;
     bytes = fread(data, 1, room, file);
     if (ferror(file))
         status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
     else
         status = iron__state_parse(path, data, bytes, run, out, err);
     iron__release(allocator, data);
-    return status;
-}
-
-iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
-                             iron_error *err) {
-    const iron_allocator *allocator =
-        run && run->allocator ? run->allocator : iron__allocator_default();
-    FILE *file = fopen(path, "rbe");
-    iron_status status;
-
-    *out = NULL;
-    if (!file)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    status = load_file(path, file, allocator, run, out, err);
+done:
     fclose(file);
     return status;
 }
