@@ -122,23 +122,6 @@ static void gather(const iron_engine *e, const iron__feed_mark *mark, saved_stat
         s->checksum = iron__fnv(s->checksum, s->parts[k].data, s->parts[k].bytes);
 }
 
-static iron_status save(const iron_engine *e, const iron__feed_mark *mark, const char *path,
-                        iron_error *err) {
-    iron_output *output = NULL;
-    iron_status status;
-    saved_state s;
-
-    IRON_TRY(iron_output_open(path, &output, err));
-    gather(e, mark, &s);
-    status = IRON_OK;
-    for (size_t k = 0; status == IRON_OK && k < PARTS; k++)
-        status = iron_output_write(output, s.parts[k].data, s.parts[k].bytes, err);
-    if (status == IRON_OK)
-        return iron_output_commit(output, err);
-    iron_output_abandon(output);
-    return status;
-}
-
 iron_status iron_state_path_check(const char *path, iron_error *err) {
     iron_output *probe = NULL;
     struct stat info;
@@ -155,14 +138,23 @@ iron_status iron_state_path_check(const char *path, iron_error *err) {
 
 static iron_status save_complete(iron_engine *engine, const iron__feed_mark *mark, const char *path,
                                  iron_error *err) {
-    sigset_t before;
+    iron_output *output = NULL;
     iron_status status;
+    sigset_t before;
+    saved_state s;
 
     IRON_TRY(iron__engine_check_complete(engine, err));
     IRON_TRY(iron_state_path_check(path, err));
     IRON_TRY(iron__engine_sync(engine, err));
+    gather(engine, mark, &s);
     iron__signals_block(&before);
-    status = save(engine, mark, path, err);
+    status = iron_output_open(path, &output, err);
+    for (size_t k = 0; status == IRON_OK && k < PARTS; k++)
+        status = iron_output_write(output, s.parts[k].data, s.parts[k].bytes, err);
+    if (status == IRON_OK)
+        status = iron_output_commit(output, err);
+    else
+        iron_output_abandon(output);
     iron__signals_restore(&before);
     return status;
 }
@@ -445,27 +437,22 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
 
 /* Checkpoints in the middle of a feed. */
 
-/* What identifies the files of a source: their lengths, and samples of their bytes. */
-static iron_status sample_source(const iron_source *source, uint64_t *sample, iron_error *err) {
-    *sample = IRON_FNV_START;
-    for (size_t k = 0; k < iron_source_file_count(source); k++) {
-        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
-        bool is_there;
-
-        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
-        *sample = iron__fnv(*sample, words, sizeof words);
-    }
-    return IRON_OK;
-}
-
 /* Continues the source that the engine's mark describes, or begins it. */
 static iron_status make_mark(const iron_engine *engine, const iron_source *source,
                              iron__feed_mark *mark, iron_error *err) {
     const iron__feed_mark *saved = &engine->mark;
 
     *mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
-                              .tokens = iron_source_tokens(source)};
-    IRON_TRY(sample_source(source, &mark->sample, err));
+                              .tokens = iron_source_tokens(source),
+                              .sample = IRON_FNV_START};
+    /* what identifies the files: their lengths, and samples of their bytes */
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
+        bool is_there;
+
+        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
+        mark->sample = iron__fnv(mark->sample, words, sizeof words);
+    }
     IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
                  IRON_E_STATE,
                  "other tokens were fed since the checkpoint was loaded; load it again");

@@ -256,29 +256,23 @@ static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) 
     }
 }
 
-/* The function has a newer and an older name. */
-static int get_reasons(const nvml_functions *nvml, iron__nvml_device *card,
-                       unsigned long long *reasons) {
-    if (nvml->nvmlDeviceGetCurrentClocksEventReasons)
-        return nvml->nvmlDeviceGetCurrentClocksEventReasons(card, reasons);
-    if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons)
-        return nvml->nvmlDeviceGetCurrentClocksThrottleReasons(card, reasons);
-    return IRON_NVML_ERROR_NOT_SUPPORTED;
-}
-
 static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
     const nvml_functions *nvml = NULL;
     unsigned long long reasons = 0;
     unsigned core = 0, memory = 0, value = 0;
-    int core_code, memory_code, reasons_code;
+    int core_code, memory_code, reasons_code = IRON_NVML_ERROR_NOT_SUPPORTED;
 
     memset(out, 0, sizeof *out);
     IRON_TRY(get_nvml(&nvml, err));
     IRON_TRY(find_card(nvml, d, err));
     core_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &core);
     memory_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_MEMORY, &memory);
-    reasons_code = get_reasons(nvml, d->nvml, &reasons);
+    /* the function has a newer and an older name */
+    if (nvml->nvmlDeviceGetCurrentClocksEventReasons)
+        reasons_code = nvml->nvmlDeviceGetCurrentClocksEventReasons(d->nvml, &reasons);
+    else if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons)
+        reasons_code = nvml->nvmlDeviceGetCurrentClocksThrottleReasons(d->nvml, &reasons);
     if (core_code && memory_code && reasons_code)
         return nvml_fail(nvml, "nvmlDeviceGetClockInfo", core_code, err);
     out->core_mhz = core_code ? 0 : core;
@@ -553,18 +547,19 @@ static iron_status reserve(iron__cuda_device *d, size_t bytes, iron_error *err) 
     return IRON_OK;
 }
 
-static iron_status end_reservation(iron__cuda_device *d, iron_error *err) {
-    IRON_TRY(IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0));
-    d->reserved_bytes = 0;
-    return IRON_CU(d, err, cuCtxResetPersistingL2Cache);
-}
-
 static iron_status cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
+    iron_status status;
 
     IRON_TRY(iron__cuda_enter(d, err));
-    return iron__cuda_leave(d, bytes ? reserve(d, (size_t)bytes, err) : end_reservation(d, err),
-                            err);
+    if (bytes)
+        return iron__cuda_leave(d, reserve(d, (size_t)bytes, err), err);
+    status = IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
+    if (status == IRON_OK) {
+        d->reserved_bytes = 0;
+        status = IRON_CU(d, err, cuCtxResetPersistingL2Cache);
+    }
+    return iron__cuda_leave(d, status, err);
 }
 
 static void device_close(iron__gpu_device *device) {

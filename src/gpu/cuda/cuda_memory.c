@@ -125,27 +125,11 @@ typedef struct origin {
     size_t bytes;
 } origin;
 
-/* Returns the result of the first query, CUDA_ERROR_INVALID_VALUE for ordinary memory. */
-static iron__cu_result query_origin(const iron__cuda_device *d, uintptr_t address, origin *o) {
+static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t bytes, origin *o,
+                                iron_error *err) {
     const iron__cuda_driver *driver = d->driver;
     iron__cu_result code =
         driver->cuPointerGetAttribute(&o->type, IRON_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
-
-    if (code != IRON_CUDA_SUCCESS)
-        return code;
-    driver->cuPointerGetAttribute(&o->is_managed, IRON_CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
-    driver->cuPointerGetAttribute(&o->ordinal, IRON_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-    if (driver->cuPointerGetAttribute(&o->start, IRON_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                      address) != IRON_CUDA_SUCCESS ||
-        driver->cuPointerGetAttribute(&o->bytes, IRON_CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) !=
-            IRON_CUDA_SUCCESS)
-        o->bytes = 0;
-    return code;
-}
-
-static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t bytes, origin *o,
-                                iron_error *err) {
-    iron__cu_result code = query_origin(d, address, o);
 
     if (code == IRON_CUDA_ERROR_INVALID_VALUE)
         return iron__fail(err, IRON_E_ARG, code,
@@ -153,6 +137,13 @@ static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t 
                           "pass device memory",
                           (size_t)address);
     IRON_TRY(iron__cuda_check(d, err, "cuPointerGetAttribute", code));
+    driver->cuPointerGetAttribute(&o->is_managed, IRON_CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
+    driver->cuPointerGetAttribute(&o->ordinal, IRON_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    if (driver->cuPointerGetAttribute(&o->start, IRON_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                      address) != IRON_CUDA_SUCCESS ||
+        driver->cuPointerGetAttribute(&o->bytes, IRON_CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) !=
+            IRON_CUDA_SUCCESS)
+        o->bytes = 0;
     if (o->is_managed == 0) {
         IRON_FAIL_IF(o->type != IRON_CU_MEMORYTYPE_DEVICE, err, IRON_E_ARG,
                      "cuda: 0x%zx is host memory; pass device memory", (size_t)address);
