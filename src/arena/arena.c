@@ -1119,28 +1119,8 @@ static iron_status add_case(planner *p, const chosen_size *size, const iron__cas
     return add_case_rows(p, plan->case_count - 1, err);
 }
 
-/* Values that some case was planned with. */
-typedef struct planned_values {
-    bool is_any, values[IRON_OP_AXES][AXIS_VALUES_MAX];
-} planned_values;
-
 /* There must be a case, and every value that was requested by name must be in one. If not, the op
  * says why. */
-static iron_status check_planned(const planned_values *s, const grid *g, iron__case c,
-                                 iron_error *err) {
-    set_values(g, 0, &c);
-    if (!s->is_any)
-        return c.op->accept(&c, err);
-    for (size_t k = 0; k < c.op->axis_count; k++)
-        for (size_t v = 0; g->axes[k].is_asked && v < g->axes[k].count; v++) {
-            if (s->values[k][v])
-                continue;
-            c.at[k] = g->axes[k].at[v];
-            return c.op->accept(&c, err);
-        }
-    return IRON_OK;
-}
-
 static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
                             iron__element element, iron_error *err) {
     iron__case c = {.op = p->op,
@@ -1148,7 +1128,7 @@ static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
                     .cols = size->cols,
                     .element = element,
                     .seed = p->o->seed};
-    planned_values s = {.is_any = false};
+    bool is_any = false, is_planned[IRON_OP_AXES][AXIS_VALUES_MAX] = {{false}};
     iron_error why;
 
     if (p->op->vocab_usual && element == IRON_U32)
@@ -1158,11 +1138,21 @@ static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
         if (p->op->accept(&c, &why) != IRON_OK)
             continue;
         IRON_TRY(add_case(p, size, &c, err));
-        s.is_any = true;
+        is_any = true;
         for (size_t axis = p->op->axis_count, index = k; axis-- > 0;)
-            s.values[axis][take_last(&g->axes[axis], &index)] = true;
+            is_planned[axis][take_last(&g->axes[axis], &index)] = true;
     }
-    return check_planned(&s, g, c, err);
+    set_values(g, 0, &c);
+    if (!is_any)
+        return p->op->accept(&c, err);
+    for (size_t k = 0; k < p->op->axis_count; k++)
+        for (size_t v = 0; g->axes[k].is_asked && v < g->axes[k].count; v++) {
+            if (is_planned[k][v])
+                continue;
+            c.at[k] = g->axes[k].at[v];
+            return p->op->accept(&c, err);
+        }
+    return IRON_OK;
 }
 
 /* Adds the cases of the current op, each with its rows. */

@@ -93,49 +93,44 @@ typedef struct old_report {
     size_t row_count;
 } old_report;
 
-static iron_status read_open_file(const char *path, FILE *file, char **text, size_t *length,
-                                  iron_error *err) {
-    struct stat info;
-
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        IRON_FAIL(err, IRON_E_IO, "%s is not a regular file; " WHAT_TO_DO, path);
-    IRON_FAIL_IF((uint64_t)info.st_size > IRON_JSON_BYTES_MAX, err, IRON_E_FORMAT,
-                 "%s has %lld bytes; a report may have at most %zu; " WHAT_TO_DO, path,
-                 (long long)info.st_size, IRON_JSON_BYTES_MAX);
-    *text = malloc((size_t)info.st_size + 1);
-    IRON_FAIL_IF(!*text, err, IRON_E_NOMEM, "out of memory: %s has %lld bytes", path,
-                 (long long)info.st_size);
-    *length = fread(*text, 1, (size_t)info.st_size, file);
-    if (ferror(file))
-        return iron__fail(err, IRON_E_IO, errno, "%s cannot be read: %s", path, strerror(errno));
-    return IRON_OK;
-}
-
-/* The caller frees *text, also on failure. */
-static iron_status read_file(const char *path, char **text, size_t *length, iron_error *err) {
+static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
     FILE *file = fopen(path, "rb");
+    iron_error why = {0};
     iron_status status;
+    char *text = NULL;
+    struct stat info;
+    size_t length;
 
     if (!file)
         return iron__fail(err, IRON_E_IO, errno, "%s cannot be opened: %s; " WHAT_TO_DO, path,
                           strerror(errno));
-    status = read_open_file(path, file, text, length, err);
-    fclose(file);
-    return status;
-}
-
-static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    iron_error why = {0};
-    iron_status status = read_file(path, &text, &length, err);
-
-    if (status == IRON_OK) {
-        status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
-        if (status != IRON_OK)
-            iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
+        status = iron__fail(err, IRON_E_IO, 0, "%s is not a regular file; " WHAT_TO_DO, path);
+        goto done;
     }
+    if ((uint64_t)info.st_size > IRON_JSON_BYTES_MAX) {
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%s has %lld bytes; a report may have at most %zu; " WHAT_TO_DO, path,
+                            (long long)info.st_size, IRON_JSON_BYTES_MAX);
+        goto done;
+    }
+    text = malloc((size_t)info.st_size + 1);
+    if (!text) {
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %s has %lld bytes", path,
+                            (long long)info.st_size);
+        goto done;
+    }
+    length = fread(text, 1, (size_t)info.st_size, file);
+    if (ferror(file)) {
+        status = iron__fail(err, IRON_E_IO, errno, "%s cannot be read: %s", path, strerror(errno));
+        goto done;
+    }
+    status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
+    if (status != IRON_OK)
+        iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
+done:
     free(text);
+    fclose(file);
     return status;
 }
 

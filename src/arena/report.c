@@ -1239,9 +1239,6 @@ static void put_md_machine(const iron__report *report, FILE *to) {
             marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
             marked(host->date).text);
     fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
-}
-
-static void put_md_devices(const iron__report *report, FILE *to) {
     for (size_t k = 0; k < report->device_count; k++) {
         const iron__report_device *d = &report->devices[k];
 
@@ -1256,9 +1253,6 @@ static void put_md_devices(const iron__report *report, FILE *to) {
             fprintf(to, ", %u to %u MHz", d->clock_min, d->clock_max);
         fprintf(to, "%s%s\n", d->throttle[0] ? ", throttled: " : "", marked(d->throttle).text);
     }
-}
-
-static void put_md_ceilings(const iron__report *report, FILE *to) {
     if (report->ceiling_count == 0)
         return;
     fputs("\n## Ceilings\n\n| device | ceiling | GB/s | noise | how |\n|---|---|---:|---:|---|\n",
@@ -1363,8 +1357,6 @@ static void print_markdown(const iron__report *report, FILE *to) {
     for (column_id k = 0; k < COLUMN_REGISTERS; k++)
         l.is_shown[k] = k != COLUMN_BAR;
     put_md_machine(report, to);
-    put_md_devices(report, to);
-    put_md_ceilings(report, to);
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
 

@@ -234,26 +234,10 @@ static void cache_program(const iron__opencl_device *d, iron__cl_program *progra
     free(binary);
 }
 
-/* The start of the build log in one line: runs of white space become one blank. */
-static void shorten_log(const char *log, char *line, size_t size) {
-    size_t length = 0;
-
-    for (; *log && length + 1 < size; log++) {
-        bool is_blank = (unsigned char)*log <= ' ';
-
-        if (!is_blank)
-            line[length++] = *log;
-        else if (length > 0 && line[length - 1] != ' ')
-            line[length++] = ' ';
-    }
-    length -= length > 0 && line[length - 1] == ' ';
-    line[length] = '\0';
-}
-
 static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *program, int32_t code,
                               const char *name, iron_error *err) {
     char line[sizeof err->text] = "no build log; update the driver";
-    size_t bytes = 0;
+    size_t bytes = 0, length = 0;
     char *log = NULL;
 
     if (d->api->clGetProgramBuildInfo(program, d->entry->id, IRON_CL_PROGRAM_BUILD_LOG, 0, NULL,
@@ -262,8 +246,17 @@ static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *pr
     if (log &&
         d->api->clGetProgramBuildInfo(program, d->entry->id, IRON_CL_PROGRAM_BUILD_LOG, bytes, log,
                                       NULL) == IRON_CL_SUCCESS &&
-        log[strspn(log, " \t\r\n")] != '\0')
-        shorten_log(log, line, sizeof line);
+        log[strspn(log, " \t\r\n")] != '\0') {
+        /* its start in one line: runs of white space become one blank */
+        for (const char *at = log; *at && length + 1 < sizeof line; at++) {
+            if ((unsigned char)*at > ' ')
+                line[length++] = *at;
+            else if (length > 0 && line[length - 1] != ' ')
+                line[length++] = ' ';
+        }
+        length -= length > 0 && line[length - 1] == ' ';
+        line[length] = '\0';
+    }
     free(log);
     return iron__fail(err, IRON_OPENCL_DRIVER_STATUS, code,
                       "opencl: clBuildProgram failed: %s; correct '%s': %s",
@@ -458,66 +451,53 @@ static iron_status set_buffer(iron__opencl_device *d, iron__opencl_kernel *kerne
     return iron__opencl_check(&d->base, code, "clSetKernelArg", err);
 }
 
-/* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument changes
- * from SVM to a buffer. A new kernel object avoids that. */
-static iron_status leave_svm(iron__opencl_device *d, const iron__gpu_launch *launch,
-                             iron_error *err) {
-    iron__opencl_kernel *kernel = kernel_of(launch->kernel);
-
-    for (uint32_t k = 0; k < launch->arg_count; k++) {
-        const iron__gpu_buffer *buffer = launch->args[k].buffer;
-
-        if (buffer && buffer->memory != IRON_GPU_MEMORY_MANAGED && kernel->svm_args >> k & 1)
-            return create_native(d, kernel, err);
-    }
-    return IRON_OK;
-}
-
-/* Dynamic local memory is the last parameter, after all arguments. */
-static iron_status set_local(iron__opencl_device *d, const iron__gpu_launch *launch,
-                             iron_error *err) {
-    iron__opencl_kernel *kernel = kernel_of(launch->kernel);
-    uint64_t most = d->base.info.local_bytes_max;
-    uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
-
-    if (launch->local_bytes == 0)
-        return IRON_OK;
-    IRON_FAIL_IF(
-        launch->local_bytes > most || own > most - launch->local_bytes, err, IRON_E_UNSUPPORTED,
-        "opencl: %s: %zu bytes of local memory per group plus %llu static bytes; the "
-        "device has %llu",
-        kernel->base.name, launch->local_bytes, (unsigned long long)own, (unsigned long long)most);
-    return iron__opencl_check(&d->base,
-                              d->api->clSetKernelArg(kernel->native, (uint32_t)launch->arg_count,
-                                                     launch->local_bytes, NULL),
-                              "clSetKernelArg", err);
-}
-
 /* Too few arguments are refused: OpenCL would reuse those of the previous launch. */
 static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *launch,
                             iron_error *err) {
     iron__opencl_kernel *kernel = kernel_of(launch->kernel);
+    const char *name = launch->kernel->name;
     size_t given = launch->arg_count + (launch->local_bytes > 0);
+    uint64_t most = d->base.info.local_bytes_max;
+    uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
+    bool leaves_svm = false;
+    int32_t code;
 
     IRON_FAIL_IF(given > ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
-                 "opencl: %s: %zu arguments for %u parameters; the maximum is %u",
-                 kernel->base.name, given, kernel->arg_count, ARGS_MAX);
-    IRON_TRY(leave_svm(d, launch, err));
+                 "opencl: %s: %zu arguments for %u parameters; the maximum is %u", name, given,
+                 kernel->arg_count, ARGS_MAX);
+    /* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument
+     * changes from SVM to a buffer. A new kernel object avoids that. */
+    for (uint32_t k = 0; k < launch->arg_count; k++) {
+        const iron__gpu_buffer *buffer = launch->args[k].buffer;
+
+        leaves_svm |=
+            buffer && buffer->memory != IRON_GPU_MEMORY_MANAGED && kernel->svm_args >> k & 1;
+    }
+    if (leaves_svm)
+        IRON_TRY(create_native(d, kernel, err));
     for (uint32_t k = 0; k < launch->arg_count; k++) {
         const iron__gpu_arg *arg = &launch->args[k];
-        int32_t code;
 
         if (arg->buffer) {
             IRON_TRY(set_buffer(d, kernel, k, arg->buffer, err));
             continue;
         }
         IRON_FAIL_IF(!arg->value || arg->bytes == 0, err, IRON_E_ARG,
-                     "opencl: %s: argument %u is neither a buffer nor a value; pass one",
-                     kernel->base.name, k);
+                     "opencl: %s: argument %u is neither a buffer nor a value; pass one", name, k);
         code = d->api->clSetKernelArg(kernel->native, k, arg->bytes, arg->value);
         IRON_TRY(iron__opencl_check(&d->base, code, "clSetKernelArg", err));
     }
-    return set_local(d, launch, err);
+    if (launch->local_bytes == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(launch->local_bytes > most || own > most - launch->local_bytes, err,
+                 IRON_E_UNSUPPORTED,
+                 "opencl: %s: %zu bytes of local memory per group plus %llu static bytes; the "
+                 "device has %llu",
+                 name, launch->local_bytes, (unsigned long long)own, (unsigned long long)most);
+    /* dynamic local memory is the last parameter, after all arguments */
+    code = d->api->clSetKernelArg(kernel->native, (uint32_t)launch->arg_count, launch->local_bytes,
+                                  NULL);
+    return iron__opencl_check(&d->base, code, "clSetKernelArg", err);
 }
 
 /* launch->persisting has no effect: OpenCL has no cache control. */
