@@ -116,19 +116,6 @@ static const iron_peer *peers_at(const iron__peers *peers, size_t index,
     return NULL;
 }
 
-/* Fills the reason and returns false. */
-static bool refuse(char *reason, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static bool refuse(char *reason, size_t size, const char *format, ...) {
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(reason, size, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 /* Length of the name's next part: lower-case letters, digits, - and _. */
 static size_t part_length(const char *name) {
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
@@ -152,69 +139,55 @@ static bool is_name(const char *name) {
     return name[0] && name[part_length(name)] == '\0';
 }
 
-static bool is_row_valid(const iron_peer *row, size_t index, char *reason, size_t size) {
-    if (row->struct_size != sizeof *row)
-        return refuse(reason, size, "row %zu has struct_size %u, this iron's is %zu; rebuild it",
-                      index, (unsigned)row->struct_size, sizeof *row);
-    if (!row->name || !is_name(row->name))
-        return refuse(reason, size,
-                      "row %zu is named '%.60s', which is not op.backend.library with a backend of "
-                      "cpu, cuda, opencl",
-                      index, row->name ? row->name : "(null)");
-    if (!row->idea || !row->dtypes || !row->open || !row->run || !row->close)
-        return refuse(reason, size,
-                      "row %.60s is incomplete: it needs idea, dtypes, open, run, "
-                      "close",
-                      row->name);
-    return true;
-}
+/* Does the list keep to the contract? If not, err says what is wrong. */
+static iron_status check_list(const iron_peer_list *list, iron_error *err) {
+    IRON_FAIL_IF(!list, err, IRON_E_FORMAT, ENTRY " returned NULL");
+    IRON_FAIL_IF(list->abi != IRON_PEER_ABI, err, IRON_E_FORMAT,
+                 "it has abi %u, this iron has %u; rebuild it", (unsigned)list->abi, IRON_PEER_ABI);
+    IRON_FAIL_IF(!list->library || !list->version || !list->rows || list->count == 0, err,
+                 IRON_E_FORMAT, "its list has no library, no version or no rows");
+    for (size_t k = 0; k < list->count; k++) {
+        const iron_peer *row = &list->rows[k];
 
-/* Does the list keep to the contract? If not, reason says what is wrong. */
-static bool is_list_valid(const iron_peer_list *list, char *reason, size_t size) {
-    if (!list)
-        return refuse(reason, size, ENTRY " returned NULL");
-    if (list->abi != IRON_PEER_ABI)
-        return refuse(reason, size, "it has abi %u, this iron has %u; rebuild it",
-                      (unsigned)list->abi, IRON_PEER_ABI);
-    if (!list->library || !list->version || !list->rows || list->count == 0)
-        return refuse(reason, size, "its list has no library, no version or no rows");
-    for (size_t k = 0; k < list->count; k++)
-        if (!is_row_valid(&list->rows[k], k, reason, size))
-            return false;
-    return true;
+        IRON_FAIL_IF(row->struct_size != sizeof *row, err, IRON_E_FORMAT,
+                     "row %zu has struct_size %u, this iron's is %zu; rebuild it", k,
+                     (unsigned)row->struct_size, sizeof *row);
+        IRON_FAIL_IF(!row->name || !is_name(row->name), err, IRON_E_FORMAT,
+                     "row %zu is named '%.60s', which is not op.backend.library with a backend of "
+                     "cpu, cuda, opencl",
+                     k, row->name ? row->name : "(null)");
+        IRON_FAIL_IF(!row->idea || !row->dtypes || !row->open || !row->run || !row->close, err,
+                     IRON_E_FORMAT,
+                     "row %.60s is incomplete: it needs idea, dtypes, open, run, close", row->name);
+    }
+    return IRON_OK;
 }
 
 #if IRON_WITH_PEERS
 
 static const char *const cannot_load = NULL;
 
-static void copy_fault(char *reason, size_t size) {
-    const char *fault = dlerror();
-
-    snprintf(reason, size, "%s", fault ? fault : "it cannot be loaded");
-}
-
 /* The rows of a plug-in, which stay as long as the process; or NULL with the reason. */
 static const iron_peer_list *load_library(const char *path, char *reason, size_t size) {
     const iron_peer_list *(*get)(void) = NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library ? dlsym(library, ENTRY) : NULL;
     const iron_peer_list *list;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *symbol;
+    iron_error why = {0};
 
-    if (!library) {
-        copy_fault(reason, size);
-        return NULL;
+    if (symbol) {
+        memcpy(&get, &symbol, sizeof get); /* ISO C has no cast from object to function pointer */
+        list = get();
+        if (check_list(list, &why) == IRON_OK)
+            return list;
+        snprintf(reason, size, "%s", why.text);
+    } else {
+        const char *fault = dlerror();
+
+        snprintf(reason, size, "%s", fault ? fault : "it cannot be loaded");
     }
-    symbol = dlsym(library, ENTRY);
-    if (!symbol) {
-        copy_fault(reason, size);
+    if (library)
         dlclose(library);
-        return NULL;
-    }
-    memcpy(&get, &symbol, sizeof get); /* ISO C has no cast from object to function pointer */
-    list = get();
-    if (is_list_valid(list, reason, size))
-        return list;
-    dlclose(library);
     return NULL;
 }
 
@@ -892,23 +865,6 @@ static bool is_suited(const planner *p, const iron__contender *row, size_t case_
     return p->o->is_listing || !row->suits || row->suits(row, &p->plan->cases[case_index].c);
 }
 
-static uint32_t elements_of(const char *dtypes) {
-    uint32_t bits = 0;
-
-    for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
-        if (strstr(dtypes, iron__element_name((iron__element)k)))
-            bits |= IRON_BIT(k);
-    return bits;
-}
-
-/* Is it a peer for this op on this backend? */
-static bool is_peer_of(const iron_peer *peer, const iron__op *op, const iron__race_plan_device *d) {
-    char lead[40];
-
-    snprintf(lead, sizeof lead, "%s.%s.", op->name, d->backend);
-    return strncmp(peer->name, lead, strlen(lead)) == 0;
-}
-
 /* The candidates of an op for a device: its contenders, then its peers. */
 typedef struct candidates {
     size_t contender, peer; /* the next ones */
@@ -919,7 +875,9 @@ typedef struct candidates {
 static bool next_candidate(const planner *p, const iron__race_plan_device *d, candidates *c) {
     iron__race_plan_row *row = &c->row;
     const iron_peer *peer;
+    char lead[40]; /* of the names of the op's peers on this backend */
 
+    snprintf(lead, sizeof lead, "%s.%s.", p->op->name, d->backend);
     while (p->op->contender_at(c->contender, &row->contender)) {
         c->contender++;
         if (!(row->contender.backends & d->on))
@@ -930,14 +888,17 @@ static bool next_candidate(const planner *p, const iron__race_plan_device *d, ca
     }
     while ((peer = peers_at(&p->plan->peers, c->peer, NULL))) {
         c->peer++;
-        if (!is_peer_of(peer, p->op, d))
+        if (strncmp(peer->name, lead, strlen(lead)) != 0)
             continue;
         row->peer = peer;
         snprintf(row->name, sizeof row->name, "%s", peer->name);
-        row->contender = (iron__contender){.name = strchr(strchr(peer->name, '.') + 1, '.') + 1,
+        row->contender = (iron__contender){.name = peer->name + strlen(lead),
                                            .idea = peer->idea,
                                            .passes = peer->passes,
-                                           .elements = elements_of(peer->dtypes) | NO_ELEMENT};
+                                           .elements = NO_ELEMENT};
+        for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
+            if (strstr(peer->dtypes, iron__element_name((iron__element)k)))
+                row->contender.elements |= IRON_BIT(k);
         return true;
     }
     return false;

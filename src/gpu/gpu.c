@@ -56,6 +56,7 @@ iron__gpu_strategy iron__gpu_strategy_find(const char *name) {
     return k;
 }
 
+#if IRON_WITH_CUDA || IRON_WITH_OPENCL /* a statically linked command has no loader */
 iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
                                          const iron__gpu_symbol *symbols, size_t count,
                                          void *table) {
@@ -82,6 +83,7 @@ iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual
     }
     return l;
 }
+#endif
 
 size_t iron__gpu_backend_count(void) { return BACKEND_COUNT; }
 

@@ -88,28 +88,6 @@ static bool has_flag(const iron__opencl_api *cl, iron__cl_device *id, uint32_t w
     return cl->clGetDeviceInfo(id, what, sizeof flag, &flag, NULL) == IRON_CL_SUCCESS && flag;
 }
 
-static uint32_t device_version(const iron__opencl_api *cl, iron__cl_device *id) {
-    char text[1024] = "";
-
-    if (cl->clGetDeviceInfo(id, IRON_CL_DEVICE_VERSION, sizeof text, text, NULL) != IRON_CL_SUCCESS)
-        return 0;
-    text[sizeof text - 1] = '\0';
-    return parse_version(text);
-}
-
-static bool is_usable(const iron__opencl_api *cl, iron__cl_device *id, uint32_t version) {
-    return version >= 120 && has_flag(cl, id, IRON_CL_DEVICE_AVAILABLE) &&
-           has_flag(cl, id, IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
-           has_flag(cl, id, IRON_CL_DEVICE_ENDIAN_LITTLE);
-}
-
-static bool is_listed(const iron__opencl_library *library, const iron__cl_device *id) {
-    for (size_t k = 0; k < library->count; k++)
-        if (library->entries[k].id == id)
-            return true;
-    return false;
-}
-
 static iron_status no_memory(iron_error *err) {
     return iron__fail(err, IRON_E_NOMEM, 0, "out of memory while listing OpenCL devices");
 }
@@ -134,11 +112,23 @@ static iron_status list_devices(iron__opencl_library *library, iron__cl_platform
     }
     if (cl->clGetDeviceIDs(platform, kind, count, ids, NULL) != IRON_CL_SUCCESS)
         count = 0;
+    *seen += count;
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t version = device_version(cl, ids[k]);
+        char text[1024] = "";
+        uint32_t version = 0;
+        size_t listed = 0;
 
-        ++*seen;
-        if (is_usable(cl, ids[k], version) && !is_listed(library, ids[k]))
+        if (cl->clGetDeviceInfo(ids[k], IRON_CL_DEVICE_VERSION, sizeof text, text, NULL) ==
+            IRON_CL_SUCCESS) {
+            text[sizeof text - 1] = '\0';
+            version = parse_version(text);
+        }
+        while (listed < library->count && entries[listed].id != ids[k])
+            listed++;
+        if (listed == library->count && version >= 120 &&
+            has_flag(cl, ids[k], IRON_CL_DEVICE_AVAILABLE) &&
+            has_flag(cl, ids[k], IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
+            has_flag(cl, ids[k], IRON_CL_DEVICE_ENDIAN_LITTLE))
             entries[library->count++] = (iron__opencl_entry){
                 .platform = platform,
                 .id = ids[k],
