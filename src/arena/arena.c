@@ -344,24 +344,41 @@ static iron_status peers_open(iron__peers *out, iron_error *err) {
     return status;
 }
 
-/* "reach=grid": the case's values on the axes of its op, and other facts that the op states. */
-static void write_params(const iron__case *c, char *text, size_t size) {
-    const char *name;
-    double value;
+/* Adds a parameter; NULL if there are too many, which the ops' tests would find. */
+static iron__param *add_param(iron__params *params, const char *name, bool is_axis) {
+    iron__param *p = &params->list[params->count];
 
-    text[0] = '\0';
+    if (params->count == IRON_PARAMS_MAX)
+        return NULL;
+    params->count++;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->is_axis = is_axis;
+    return p;
+}
+
+/* The case's value on each axis of its op, then the other facts that the op states. */
+static iron__params params_of(const iron__case *c) {
+    iron__params all = {.count = 0};
+    const char *name = "";
+    double value = 0;
+
     for (size_t k = 0; k < c->op->axis_count; k++) {
         const iron__axis *axis = &c->op->axes[k];
+        iron__param *p = add_param(&all, axis->name, true);
 
-        if (axis->words)
-            iron__append(text, size, " %s=%s", axis->name, axis->words[(size_t)c->at[k]]);
-        else
-            iron__append(text, size, " %s=%.15g", axis->name, c->at[k]);
+        if (p && axis->words)
+            snprintf(p->word, sizeof p->word, "%s", axis->words[(size_t)c->at[k]]);
+        else if (p)
+            p->number = c->at[k];
     }
-    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++)
-        iron__append(text, size, " %s=%.15g", name, value);
-    if (text[0])
-        memmove(text, text + 1, strlen(text)); /* drops the first blank */
+    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
+        iron__param *p = add_param(&all, name, false);
+
+        if (!p)
+            break;
+        p->number = value;
+    }
+    return all;
 }
 
 iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, uint32_t threads) {
@@ -374,12 +391,20 @@ iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, ui
                         .input_count = (uint32_t)problem->input_count,
                         .output = output,
                         .output_bytes = problem->output_bytes};
+    iron__params params;
 
     for (size_t k = 0; k < problem->input_count; k++) {
         c.inputs[k] = problem->inputs[k].data;
         c.input_bytes[k] = problem->inputs[k].bytes;
     }
-    write_params(&problem->c, c.params, sizeof c.params);
+    params = params_of(&problem->c); /* "reach=grid bins=256" */
+    for (const iron__param *p = params.list; p < params.list + params.count; p++) {
+        iron__append(c.params, sizeof c.params, "%s%s=", p > params.list ? " " : "", p->name);
+        if (p->word[0])
+            iron__append(c.params, sizeof c.params, "%s", p->word);
+        else
+            iron__append(c.params, sizeof c.params, "%.15g", p->number);
+    }
     return c;
 }
 
@@ -637,19 +662,17 @@ void iron__axis_accepts(const iron__axis *axis, char *text, size_t size) {
                      axis->words[k]);
 }
 
-static bool parse_word(const iron__axis *axis, const char *value, double *at) {
-    for (size_t k = 0; k < axis->count; k++)
-        if (strcmp(axis->words[k], value) == 0) {
-            *at = (double)k;
-            return true;
-        }
-    return false;
-}
-
-/* Decimal notation only: strtod would also accept hexadecimal, "inf" and blanks. */
-static bool parse_number(const iron__axis *axis, const char *value, double *at) {
+/* A word of the axis, or a number in decimal notation only: strtod would also accept hexadecimal,
+ * "inf" and blanks. */
+static bool parse_value(const iron__axis *axis, const char *value, double *at) {
     char *end = NULL;
+    size_t word = 0;
 
+    while (axis->words && word < axis->count && strcmp(axis->words[word], value) != 0)
+        word++;
+    *at = (double)word;
+    if (axis->words)
+        return word < axis->count;
     if (strspn(value, "+-.0123456789eE") != strlen(value) || !strpbrk(value, "0123456789"))
         return false;
     errno = 0;
@@ -665,9 +688,8 @@ static iron_status add_value(const iron__op *op, const iron__axis *axis, const c
     char accepts[200];
 
     iron__axis_accepts(axis, accepts, sizeof accepts);
-    IRON_FAIL_IF(!(axis->words ? parse_word(axis, value, &at) : parse_number(axis, value, &at)),
-                 err, IRON_E_ARG, "%s: %s is '%.60s'; it must be %s", op->name, axis->name, value,
-                 accepts);
+    IRON_FAIL_IF(!parse_value(axis, value, &at), err, IRON_E_ARG,
+                 "%s: %s is '%.60s'; it must be %s", op->name, axis->name, value, accepts);
     for (size_t k = 0; k < out->count; k++)
         if (!(out->at[k] < at || out->at[k] > at))
             return IRON_OK; /* named before */
@@ -860,11 +882,6 @@ static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory
     return IRON_OK;
 }
 
-/* A list shows every contender, whatever the case. */
-static bool is_suited(const planner *p, const iron__contender *row, size_t case_index) {
-    return p->o->is_listing || !row->suits || row->suits(row, &p->plan->cases[case_index].c);
-}
-
 /* The candidates of an op for a device: its contenders, then its peers. */
 typedef struct candidates {
     size_t contender, peer; /* the next ones */
@@ -915,10 +932,15 @@ static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err)
         const iron__race_plan_device *d = &p->plan->devices[device];
         candidates c = {.row = {.case_index = case_index, .device_index = device}};
 
-        while (next_candidate(p, d, &c))
-            if (is_suited(p, &c.row.contender, case_index) && is_chosen(p, c.row.name) &&
-                is_shown(p, d))
+        while (next_candidate(p, d, &c)) {
+            const iron__contender *row = &c.row.contender;
+
+            /* a list shows every contender, whatever the case */
+            if ((p->o->is_listing || !row->suits ||
+                 row->suits(row, &p->plan->cases[case_index].c)) &&
+                is_chosen(p, c.row.name) && is_shown(p, d))
                 IRON_TRY(add_rows(p, c.row, c.row.peer ? peer_memory : memory, err));
+        }
     }
     return IRON_OK;
 }
@@ -1019,43 +1041,6 @@ static size_t take_last(const axis_values *axis, size_t *index) {
 static void set_values(const grid *g, size_t index, iron__case *c) {
     for (size_t k = c->op->axis_count; k-- > 0;)
         c->at[k] = g->axes[k].at[take_last(&g->axes[k], &index)];
-}
-
-/* Adds a parameter; NULL if there are too many, which the ops' tests would find. */
-static iron__param *add_param(iron__params *params, const char *name, bool is_axis) {
-    iron__param *p = &params->list[params->count];
-
-    if (params->count == IRON_PARAMS_MAX)
-        return NULL;
-    params->count++;
-    snprintf(p->name, sizeof p->name, "%s", name);
-    p->is_axis = is_axis;
-    return p;
-}
-
-/* The case's value on each axis of its op, then the other facts that the op states. */
-static iron__params params_of(const iron__case *c) {
-    iron__params all = {.count = 0};
-    const char *name = "";
-    double value = 0;
-
-    for (size_t k = 0; k < c->op->axis_count; k++) {
-        const iron__axis *axis = &c->op->axes[k];
-        iron__param *p = add_param(&all, axis->name, true);
-
-        if (p && axis->words)
-            snprintf(p->word, sizeof p->word, "%s", axis->words[(size_t)c->at[k]]);
-        else if (p)
-            p->number = c->at[k];
-    }
-    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
-        iron__param *p = add_param(&all, name, false);
-
-        if (!p)
-            break;
-        p->number = value;
-    }
-    return all;
 }
 
 static iron_status add_case(planner *p, const chosen_size *size, const iron__case *c,

@@ -469,17 +469,6 @@ static void put_row(iron_json_writer *j, const iron__report_row *row) {
     iron_json_close(j, '}');
 }
 
-static void put_ceiling(iron_json_writer *j, const iron__report_ceiling *ceiling) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "backend", ceiling->backend);
-    iron_json_text(j, "device", ceiling->device);
-    iron_json_text(j, "name", ceiling->name);
-    iron_json_text(j, "shape", ceiling->shape);
-    iron_json_number(j, "bytes", ceiling->bytes);
-    put_figures(j, &ceiling->figures);
-    iron_json_close(j, '}');
-}
-
 static void put_device(iron_json_writer *j, const iron__report_device *device) {
     iron_json_open(j, NULL, '{');
     iron_json_text(j, "backend", device->backend);
@@ -530,8 +519,17 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
         put_device(j, &report->devices[k]);
     iron_json_close(j, ']');
     iron_json_open(j, "ceilings", '[');
-    for (size_t k = 0; k < report->ceiling_count; k++)
-        put_ceiling(j, &report->ceilings[k]);
+    for (const iron__report_ceiling *c = report->ceilings;
+         c < report->ceilings + report->ceiling_count; c++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "backend", c->backend);
+        iron_json_text(j, "device", c->device);
+        iron_json_text(j, "name", c->name);
+        iron_json_text(j, "shape", c->shape);
+        iron_json_number(j, "bytes", c->bytes);
+        put_figures(j, &c->figures);
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_open(j, "results", '[');
     for (size_t k = 0; k < report->row_count; k++)
