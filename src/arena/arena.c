@@ -419,8 +419,6 @@ iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, ui
 /* A run that is expected to take longer than this part of a case's time is not started. */
 #define RUNS_PER_CASE 8.0
 
-#define NO_GPU "%s has no GPU here, only %s; name %s in a glob to race on that"
-
 /* Marks the elements of a peer as known: a peer with no matching dtype knows no type, while a
  * contender with no elements knows all. */
 #define NO_ELEMENT IRON_BIT(IRON_ELEMENTS)
@@ -733,46 +731,34 @@ static bool is_named(const iron_arena_options *o, const char *backend) {
     return false;
 }
 
-/* Finds the first GPU; the first device of any kind if the backend is named. */
-static bool find_device(iron__race_plan_device *d, size_t count, iron_error *err) {
-    for (int wants_gpu = 1; wants_gpu >= 0; wants_gpu--) {
-        for (uint32_t k = 0; k < count; k++) {
-            if (iron__gpu_describe(d->gpu_backend, k, &d->info, err) != IRON_OK)
-                continue;
-            d->index = k;
-            if (d->info.is_gpu || (!wants_gpu && d->is_named))
-                return true;
-        }
-    }
-    return false;
-}
-
+/* Takes the requested device, else the first GPU; one that is not a GPU only if the backend is
+ * named. */
 static void choose_device(iron__race_plan_device *d, const iron_arena_options *o) {
     iron_error err = {IRON_OK, 0, ""};
+    bool is_described = false;
     size_t count = 0;
 
     if (iron__gpu_probe(d->gpu_backend, &count, &err) != IRON_OK) {
         snprintf(d->reason, sizeof d->reason, "%s", err.text);
         return;
     }
-    if (o->has_device) {
-        d->index = o->device;
-        bool is_known = d->index < count &&
-                        iron__gpu_describe(d->gpu_backend, d->index, &d->info, &err) == IRON_OK;
-
-        d->is_available = is_known && (d->info.is_gpu || d->is_named);
-        if (is_known)
-            snprintf(d->reason, sizeof d->reason, NO_GPU, d->backend, d->info.name, d->backend);
-        else
-            snprintf(d->reason, sizeof d->reason, "%s has no device %u; it has %zu", d->backend,
-                     o->device, count);
-    } else {
-        d->is_available = find_device(d, count, &err);
-        snprintf(d->reason, sizeof d->reason, NO_GPU, d->backend,
+    d->index = o->has_device ? o->device : 0;
+    for (int wants_gpu = 1; wants_gpu >= 0 && !d->is_available; wants_gpu--)
+        for (uint32_t k = 0; k < count && !d->is_available; k++) {
+            if ((o->has_device && k != o->device) ||
+                iron__gpu_describe(d->gpu_backend, k, &d->info, &err) != IRON_OK)
+                continue;
+            is_described = true;
+            d->index = k;
+            d->is_available = d->info.is_gpu || (!wants_gpu && d->is_named);
+        }
+    if (o->has_device && !is_described)
+        snprintf(d->reason, sizeof d->reason, "%s has no device %u; it has %zu", d->backend,
+                 o->device, count);
+    else if (!d->is_available)
+        snprintf(d->reason, sizeof d->reason,
+                 "%s has no GPU here, only %s; name %s in a glob to race on that", d->backend,
                  d->info.name[0] ? d->info.name : "nothing", d->backend);
-    }
-    if (d->is_available)
-        d->reason[0] = '\0';
     d->cache_bytes = d->info.cache_bytes;
 }
 

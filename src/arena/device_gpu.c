@@ -120,20 +120,6 @@ static void pass_shape_name(pass_shape shape, char *text, size_t size) {
              orders[shape.order]);
 }
 
-static iron_status load_kernels(pass_kernels *p, iron_error *err) {
-    iron__gpu_device *d = p->device;
-
-    IRON_FAIL_IF(d->info.group_threads_max < GROUP_THREADS, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; its ceilings are measured with %u",
-                 d->info.name, d->info.group_threads_max, GROUP_THREADS);
-    IRON_TRY(iron__gpu_program_load(d, &image, &p->program, err));
-    for (size_t k = 0; k < PASS_KINDS; k++) {
-        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].kernel, &p->kernels[k], err));
-        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].per_thread, &p->per_thread[k], err));
-    }
-    return iron__gpu_buffer_create(d, IRON_GPU_MEMORY_DEVICE, sizeof(uint32_t), &p->result, err);
-}
-
 /* Takes a struct of zeros, too. */
 static void pass_kernels_deinit(pass_kernels *p) {
     if (!p->device)
@@ -143,15 +129,18 @@ static void pass_kernels_deinit(pass_kernels *p) {
     *p = (pass_kernels){.device = NULL};
 }
 
-/* On failure nothing is left behind. */
-static iron_status pass_kernels_init(pass_kernels *p, iron__gpu_device *device, iron_error *err) {
-    iron_status status;
-
-    *p = (pass_kernels){.device = device};
-    status = load_kernels(p, err);
-    if (status != IRON_OK)
-        pass_kernels_deinit(p);
-    return status;
+/* To be deinitialised also after a failure. */
+static iron_status pass_kernels_init(pass_kernels *p, iron__gpu_device *d, iron_error *err) {
+    *p = (pass_kernels){.device = d};
+    IRON_FAIL_IF(d->info.group_threads_max < GROUP_THREADS, err, IRON_E_UNSUPPORTED,
+                 "%s has groups of %u threads at most; its ceilings are measured with %u",
+                 d->info.name, d->info.group_threads_max, GROUP_THREADS);
+    IRON_TRY(iron__gpu_program_load(d, &image, &p->program, err));
+    for (size_t k = 0; k < PASS_KINDS; k++) {
+        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].kernel, &p->kernels[k], err));
+        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].per_thread, &p->per_thread[k], err));
+    }
+    return iron__gpu_buffer_create(d, IRON_GPU_MEMORY_DEVICE, sizeof(uint32_t), &p->result, err);
 }
 
 /* Puts a pass over the buffer's first `quads` quads into the queue; `value` is for writing. */
@@ -739,19 +728,6 @@ static void gpu_setup_close(gpu_setup *s) {
     *s = (gpu_setup){.device = NULL};
 }
 
-/* On failure nothing is left behind. */
-static iron_status gpu_setup_open(gpu_setup *setup, iron__gpu_device *device,
-                                  const iron__op_problem *problem, uint32_t streams,
-                                  iron_error *err) {
-    iron_status status;
-
-    *setup = (gpu_setup){.device = device, .problem = problem, .streams = streams ? streams : 1};
-    status = fill_setup(setup, err);
-    if (status != IRON_OK)
-        gpu_setup_close(setup);
-    return status;
-}
-
 /* Copies the inputs to device memory, or writes them where the host sees the buffer: pages that had
  * moved come back. */
 static iron_status write_inputs(gpu_setup *s, iron__gpu_memory memory, iron_error *err) {
@@ -1240,7 +1216,9 @@ static iron_status begin_problem(iron__race_device *base, const iron__op_problem
     if (!base->gpu)
         IRON_TRY(
             iron__gpu_device_open(g->planned->gpu_backend, g->planned->index, &base->gpu, err));
-    return gpu_setup_open(&g->setup, base->gpu, problem, g->streams, err);
+    g->setup = (gpu_setup){
+        .device = base->gpu, .problem = problem, .streams = g->streams ? g->streams : 1};
+    return fill_setup(&g->setup, err); /* end_problem closes it, also after a failure */
 }
 
 /* A device that its driver marked as failed is opened again for the next problem. */

@@ -838,36 +838,30 @@ static iron_status race_cases(run *r, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status set_up(run *r, iron_error *err) {
-    const iron__race_plan *plan = &r->arena->plan;
-    uint32_t threads = r->arena->options.threads, streams = r->arena->options.streams;
-
-    IRON_TRY(iron__thread_pool_create(threads ? threads : iron__cpu_threads(),
-                                      iron__allocator_default(), &r->pool, err));
-    for (size_t k = 0; k < plan->device_count; k++)
-        IRON_TRY(ops_of(&plan->devices[k])
-                     ->open(plan, k, streams ? streams : IRON_STREAMS_DEFAULT, r->pool,
-                            &r->devices[k], err));
-    return IRON_OK;
-}
-
 static iron_status run_all(iron_arena *arena, iron_error *err) {
+    const iron__race_plan *plan = &arena->plan;
+    uint32_t threads = arena->options.threads, streams = arena->options.streams;
     run r = {.arena = arena};
     uint64_t start = iron__clock_ns();
     iron_status status;
 
-    for (size_t k = 0; k < arena->plan.row_count; k++)
+    for (size_t k = 0; k < plan->row_count; k++)
         if (!does_race(&r, k))
             skip_row(&r, k);
-    r.rows_total = count_racing(&r, 0, arena->plan.row_count);
-    status = set_up(&r, err);
+    r.rows_total = count_racing(&r, 0, plan->row_count);
+    status = iron__thread_pool_create(threads ? threads : iron__cpu_threads(),
+                                      iron__allocator_default(), &r.pool, err);
+    for (size_t k = 0; status == IRON_OK && k < plan->device_count; k++)
+        status = ops_of(&plan->devices[k])
+                     ->open(plan, k, streams ? streams : IRON_STREAMS_DEFAULT, r.pool,
+                            &r.devices[k], err);
     if (status == IRON_OK && r.rows_total > 0)
         status = measure_ceilings(&r, err);
     if (status == IRON_OK)
         status = race_cases(&r, err);
-    for (size_t k = 0; status == IRON_OK && k < arena->plan.device_count; k++)
-        if (arena->plan.devices[k].is_cpu && takes_part(&r, k))
-            status = measure_device(&r, &arena->plan.devices[k], err);
+    for (size_t k = 0; status == IRON_OK && k < plan->device_count; k++)
+        if (plan->devices[k].is_cpu && takes_part(&r, k))
+            status = measure_device(&r, &plan->devices[k], err);
     for (size_t k = 0; k < IRON_PLAN_DEVICES; k++)
         if (r.devices[k])
             r.devices[k]->ops->close(r.devices[k]);
