@@ -200,7 +200,7 @@ static bool read_samples(const iron__json *row, old_row *out) {
 
         if (samples && (samples->kind != IRON_JSON_ARRAY || samples->count > IRON_SAMPLES_MAX))
             return false;
-        for (size_t n = 0; n < iron__json_length(samples); n++)
+        for (size_t n = 0; samples && n < samples->count; n++)
             if (!iron__json_get_number(&samples->items[n], &ms) || ms < 0)
                 return false;
         out->samples[k] = iron__json_length(samples) > 0 ? samples : NULL;

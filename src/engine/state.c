@@ -391,18 +391,6 @@ done:
     return status;
 }
 
-static iron_status write_array(const char *directory, const char *name, const char *descr,
-                               const void *data, size_t count, iron_output **out, iron_error *err) {
-    char *path = NULL;
-    iron_status status;
-
-    if (asprintf(&path, "%s/%s.npy", directory, name) < 0)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory");
-    status = iron__npy_write(path, descr, data, count, sizeof(uint32_t), out, err);
-    free(path);
-    return status;
-}
-
 #define ARRAYS 3
 
 /* All files are written before the first of them appears under its name. */
@@ -423,9 +411,17 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
                           strerror(errno));
     IRON_TRY(iron__engine_sync(engine, err));
     iron__signals_block(&before);
-    for (int k = 0; k < ARRAYS && status == IRON_OK; k++)
-        status = write_array(directory, arrays[k].name, arrays[k].descr, arrays[k].data, n->count,
-                             &outputs[k], err);
+    for (int k = 0; k < ARRAYS && status == IRON_OK; k++) {
+        char *path = NULL;
+
+        if (asprintf(&path, "%s/%s.npy", directory, arrays[k].name) < 0) {
+            status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory");
+            break;
+        }
+        status = iron__npy_write(path, arrays[k].descr, arrays[k].data, n->count, sizeof(uint32_t),
+                                 &outputs[k], err);
+        free(path);
+    }
     for (int k = 0; k < ARRAYS; k++) {
         if (status == IRON_OK)
             status = iron_output_commit(outputs[k], err);
