@@ -43,6 +43,15 @@
 #include <dlfcn.h>
 #endif
 
+void iron__append(char *text, size_t size, const char *format, ...) {
+    size_t used = strlen(text);
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text + used, size - used, format, list);
+    va_end(list);
+}
+
 iron__param_value iron__param_text(const iron__param *param) {
     iron__param_value v;
 
@@ -73,16 +82,13 @@ bool iron__params_are_same(const iron__params *a, const iron__params *b) {
 
 iron__params_line iron__params_text(const iron__params *params, bool is_axis) {
     iron__params_line line = {""};
-    size_t used = 0;
 
     for (size_t k = 0; k < params->count; k++) {
         const iron__param *p = &params->list[k];
 
-        if (p->is_axis != is_axis)
-            continue;
-        snprintf(line.text + used, sizeof line.text - used, "%s%s %s", used > 0 ? ", " : "",
-                 p->name, iron__param_text(p).text);
-        used = strlen(line.text);
+        if (p->is_axis == is_axis)
+            iron__append(line.text, sizeof line.text, "%s%s %s", line.text[0] ? ", " : "", p->name,
+                         iron__param_text(p).text);
     }
     return line;
 }
@@ -110,19 +116,6 @@ static const iron_peer *peers_at(const iron__peers *peers, size_t index,
     return NULL;
 }
 
-/* Fills the reason and returns false. */
-static bool refuse(char *reason, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static bool refuse(char *reason, size_t size, const char *format, ...) {
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(reason, size, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 /* Length of the name's next part: lower-case letters, digits, - and _. */
 static size_t part_length(const char *name) {
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
@@ -146,69 +139,55 @@ static bool is_name(const char *name) {
     return name[0] && name[part_length(name)] == '\0';
 }
 
-static bool is_row_valid(const iron_peer *row, size_t index, char *reason, size_t size) {
-    if (row->struct_size != sizeof *row)
-        return refuse(reason, size, "row %zu has struct_size %u, this iron's is %zu; rebuild it",
-                      index, (unsigned)row->struct_size, sizeof *row);
-    if (!row->name || !is_name(row->name))
-        return refuse(reason, size,
-                      "row %zu is named '%.60s', which is not op.backend.library with a backend of "
-                      "cpu, cuda, opencl",
-                      index, row->name ? row->name : "(null)");
-    if (!row->idea || !row->dtypes || !row->open || !row->run || !row->close)
-        return refuse(reason, size,
-                      "row %.60s is incomplete: it needs idea, dtypes, open, run, "
-                      "close",
-                      row->name);
-    return true;
-}
+/* Does the list keep to the contract? If not, err says what is wrong. */
+static iron_status check_list(const iron_peer_list *list, iron_error *err) {
+    IRON_FAIL_IF(!list, err, IRON_E_FORMAT, ENTRY " returned NULL");
+    IRON_FAIL_IF(list->abi != IRON_PEER_ABI, err, IRON_E_FORMAT,
+                 "it has abi %u, this iron has %u; rebuild it", (unsigned)list->abi, IRON_PEER_ABI);
+    IRON_FAIL_IF(!list->library || !list->version || !list->rows || list->count == 0, err,
+                 IRON_E_FORMAT, "its list has no library, no version or no rows");
+    for (size_t k = 0; k < list->count; k++) {
+        const iron_peer *row = &list->rows[k];
 
-/* Does the list keep to the contract? If not, reason says what is wrong. */
-static bool is_list_valid(const iron_peer_list *list, char *reason, size_t size) {
-    if (!list)
-        return refuse(reason, size, ENTRY " returned NULL");
-    if (list->abi != IRON_PEER_ABI)
-        return refuse(reason, size, "it has abi %u, this iron has %u; rebuild it",
-                      (unsigned)list->abi, IRON_PEER_ABI);
-    if (!list->library || !list->version || !list->rows || list->count == 0)
-        return refuse(reason, size, "its list has no library, no version or no rows");
-    for (size_t k = 0; k < list->count; k++)
-        if (!is_row_valid(&list->rows[k], k, reason, size))
-            return false;
-    return true;
+        IRON_FAIL_IF(row->struct_size != sizeof *row, err, IRON_E_FORMAT,
+                     "row %zu has struct_size %u, this iron's is %zu; rebuild it", k,
+                     (unsigned)row->struct_size, sizeof *row);
+        IRON_FAIL_IF(!row->name || !is_name(row->name), err, IRON_E_FORMAT,
+                     "row %zu is named '%.60s', which is not op.backend.library with a backend of "
+                     "cpu, cuda, opencl",
+                     k, row->name ? row->name : "(null)");
+        IRON_FAIL_IF(!row->idea || !row->dtypes || !row->open || !row->run || !row->close, err,
+                     IRON_E_FORMAT,
+                     "row %.60s is incomplete: it needs idea, dtypes, open, run, close", row->name);
+    }
+    return IRON_OK;
 }
 
 #if IRON_WITH_PEERS
 
 static const char *const cannot_load = NULL;
 
-static void copy_fault(char *reason, size_t size) {
-    const char *fault = dlerror();
-
-    snprintf(reason, size, "%s", fault ? fault : "it cannot be loaded");
-}
-
 /* The rows of a plug-in, which stay as long as the process; or NULL with the reason. */
 static const iron_peer_list *load_library(const char *path, char *reason, size_t size) {
     const iron_peer_list *(*get)(void) = NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library ? dlsym(library, ENTRY) : NULL;
     const iron_peer_list *list;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *symbol;
+    iron_error why = {0};
 
-    if (!library) {
-        copy_fault(reason, size);
-        return NULL;
+    if (symbol) {
+        memcpy(&get, &symbol, sizeof get); /* ISO C has no cast from object to function pointer */
+        list = get();
+        if (check_list(list, &why) == IRON_OK)
+            return list;
+        snprintf(reason, size, "%s", why.text);
+    } else {
+        const char *fault = dlerror();
+
+        snprintf(reason, size, "%s", fault ? fault : "it cannot be loaded");
     }
-    symbol = dlsym(library, ENTRY);
-    if (!symbol) {
-        copy_fault(reason, size);
+    if (library)
         dlclose(library);
-        return NULL;
-    }
-    memcpy(&get, &symbol, sizeof get); /* ISO C has no cast from object to function pointer */
-    list = get();
-    if (is_list_valid(list, reason, size))
-        return list;
-    dlclose(library);
     return NULL;
 }
 
@@ -320,21 +299,15 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
     return status;
 }
 
-/* The folder of the running program; "" if the system does not say. */
-static void find_own_folder(char *path, size_t size) {
-    ssize_t length = readlink("/proc/self/exe", path, size - 1);
-    char *slash;
-
-    path[length > 0 ? length : 0] = '\0';
-    slash = strrchr(path, '/');
-    if (slash)
-        *slash = '\0';
-}
-
 static iron_status search_default_folders(iron__peers *p, iron_error *err) {
     char own[PATH_MAX_BYTES], installed[PATH_MAX_BYTES + sizeof IRON_PEERS_FROM_COMMAND];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    char *slash;
 
-    find_own_folder(own, sizeof own);
+    own[length > 0 ? length : 0] = '\0'; /* of the running program, if the system says it */
+    slash = strrchr(own, '/');
+    if (slash)
+        *slash = '\0';
     if (own[0]) {
         snprintf(installed, sizeof installed, "%s/%s", own, IRON_PEERS_FROM_COMMAND);
         IRON_TRY(search(p, own, false, err));
@@ -371,28 +344,41 @@ static iron_status peers_open(iron__peers *out, iron_error *err) {
     return status;
 }
 
-/* "reach=grid": the case's values on the axes of its op, and other facts that the op states. */
-static void write_params(const iron__case *c, char *text, size_t size) {
-    const char *name;
-    double value;
-    size_t used = 0;
+/* Adds a parameter; NULL if there are too many, which the ops' tests would find. */
+static iron__param *add_param(iron__params *params, const char *name, bool is_axis) {
+    iron__param *p = &params->list[params->count];
 
-    text[0] = '\0';
+    if (params->count == IRON_PARAMS_MAX)
+        return NULL;
+    params->count++;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->is_axis = is_axis;
+    return p;
+}
+
+/* The case's value on each axis of its op, then the other facts that the op states. */
+static iron__params params_of(const iron__case *c) {
+    iron__params all = {.count = 0};
+    const char *name = "";
+    double value = 0;
+
     for (size_t k = 0; k < c->op->axis_count; k++) {
         const iron__axis *axis = &c->op->axes[k];
+        iron__param *p = add_param(&all, axis->name, true);
 
-        if (axis->words)
-            snprintf(text + used, size - used, " %s=%s", axis->name, axis->words[(size_t)c->at[k]]);
-        else
-            snprintf(text + used, size - used, " %s=%.15g", axis->name, c->at[k]);
-        used = strlen(text);
+        if (p && axis->words)
+            snprintf(p->word, sizeof p->word, "%s", axis->words[(size_t)c->at[k]]);
+        else if (p)
+            p->number = c->at[k];
     }
     for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
-        snprintf(text + used, size - used, " %s=%.15g", name, value);
-        used = strlen(text);
+        iron__param *p = add_param(&all, name, false);
+
+        if (!p)
+            break;
+        p->number = value;
     }
-    if (used > 0)
-        memmove(text, text + 1, used); /* drops the first blank */
+    return all;
 }
 
 iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, uint32_t threads) {
@@ -405,12 +391,20 @@ iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, ui
                         .input_count = (uint32_t)problem->input_count,
                         .output = output,
                         .output_bytes = problem->output_bytes};
+    iron__params params;
 
     for (size_t k = 0; k < problem->input_count; k++) {
         c.inputs[k] = problem->inputs[k].data;
         c.input_bytes[k] = problem->inputs[k].bytes;
     }
-    write_params(&problem->c, c.params, sizeof c.params);
+    params = params_of(&problem->c); /* "reach=grid bins=256" */
+    for (const iron__param *p = params.list; p < params.list + params.count; p++) {
+        iron__append(c.params, sizeof c.params, "%s%s=", p > params.list ? " " : "", p->name);
+        if (p->word[0])
+            iron__append(c.params, sizeof c.params, "%s", p->word);
+        else
+            iron__append(c.params, sizeof c.params, "%.15g", p->number);
+    }
     return c;
 }
 
@@ -424,8 +418,6 @@ iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, ui
 
 /* A run that is expected to take longer than this part of a case's time is not started. */
 #define RUNS_PER_CASE 8.0
-
-#define NO_GPU "%s has no GPU here, only %s; name %s in a glob to race on that"
 
 /* Marks the elements of a peer as known: a peer with no matching dtype knows no type, while a
  * contender with no elements knows all. */
@@ -582,14 +574,6 @@ static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size
     return IRON_OK;
 }
 
-static iron__scope scope_named(const char *name) {
-    uint32_t k = IRON_SCOPE_KERNEL; /* prepare is always timed */
-
-    while (k < IRON_SCOPES && strcmp(iron__scope_name((iron__scope)k), name) != 0)
-        k++;
-    return (iron__scope)k;
-}
-
 /* A list of scopes, as bits of iron__scope; NULL: all. */
 static iron_status parse_scopes(const char *list, uint32_t *bits, iron_error *err) {
     char word[WORD_ROOM];
@@ -600,8 +584,10 @@ static iron_status parse_scopes(const char *list, uint32_t *bits, iron_error *er
     *bits = IRON_BIT(IRON_SCOPE_KERNEL);
     IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no scope; use kernel, transfer or end_to_end");
     while (next_word(&list, word)) {
-        iron__scope scope = scope_named(word);
+        iron__scope scope = IRON_SCOPE_KERNEL; /* prepare is always timed */
 
+        while (scope < IRON_SCOPES && strcmp(iron__scope_name(scope), word) != 0)
+            scope++;
         IRON_FAIL_IF(scope == IRON_SCOPES, err, IRON_E_ARG,
                      "scope '%s' is unknown; use kernel, transfer or end_to_end", word);
         *bits |= IRON_BIT(scope);
@@ -666,27 +652,25 @@ void iron__axis_accepts(const iron__axis *axis, char *text, size_t size) {
                  iron__param_number(axis->least).text, iron__param_number(axis->most).text);
         return;
     }
-    for (size_t k = 0; k < axis->count; k++) {
-        const char *before = k == 0 ? "" : k + 1 == axis->count ? " or " : ", ";
-        size_t used = strlen(text);
-
-        snprintf(text + used, size - used, "%s%s", before, axis->words[k]);
-    }
-}
-
-static bool parse_word(const iron__axis *axis, const char *value, double *at) {
     for (size_t k = 0; k < axis->count; k++)
-        if (strcmp(axis->words[k], value) == 0) {
-            *at = (double)k;
-            return true;
-        }
-    return false;
+        iron__append(text, size, "%s%s",
+                     k == 0                 ? ""
+                     : k + 1 == axis->count ? " or "
+                                            : ", ",
+                     axis->words[k]);
 }
 
-/* Decimal notation only: strtod would also accept hexadecimal, "inf" and blanks. */
-static bool parse_number(const iron__axis *axis, const char *value, double *at) {
+/* A word of the axis, or a number in decimal notation only: strtod would also accept hexadecimal,
+ * "inf" and blanks. */
+static bool parse_value(const iron__axis *axis, const char *value, double *at) {
     char *end = NULL;
+    size_t word = 0;
 
+    while (axis->words && word < axis->count && strcmp(axis->words[word], value) != 0)
+        word++;
+    *at = (double)word;
+    if (axis->words)
+        return word < axis->count;
     if (strspn(value, "+-.0123456789eE") != strlen(value) || !strpbrk(value, "0123456789"))
         return false;
     errno = 0;
@@ -702,9 +686,8 @@ static iron_status add_value(const iron__op *op, const iron__axis *axis, const c
     char accepts[200];
 
     iron__axis_accepts(axis, accepts, sizeof accepts);
-    IRON_FAIL_IF(!(axis->words ? parse_word(axis, value, &at) : parse_number(axis, value, &at)),
-                 err, IRON_E_ARG, "%s: %s is '%.60s'; it must be %s", op->name, axis->name, value,
-                 accepts);
+    IRON_FAIL_IF(!parse_value(axis, value, &at), err, IRON_E_ARG,
+                 "%s: %s is '%.60s'; it must be %s", op->name, axis->name, value, accepts);
     for (size_t k = 0; k < out->count; k++)
         if (!(out->at[k] < at || out->at[k] > at))
             return IRON_OK; /* named before */
@@ -748,53 +731,34 @@ static bool is_named(const iron_arena_options *o, const char *backend) {
     return false;
 }
 
-static void describe_cpu(iron__race_plan_device *d) {
-    *d = (iron__race_plan_device){.on = IRON_ON_CPU, .is_cpu = true, .is_available = true};
-    snprintf(d->backend, sizeof d->backend, "cpu");
-    iron__cpu_name(d->info.name, sizeof d->info.name);
-    d->cache_bytes = d->info.cache_bytes = iron__cpu_last_cache_bytes();
-}
-
-/* Finds the first GPU; the first device of any kind if the backend is named. */
-static bool find_device(iron__race_plan_device *d, size_t count, iron_error *err) {
-    for (int wants_gpu = 1; wants_gpu >= 0; wants_gpu--) {
-        for (uint32_t k = 0; k < count; k++) {
-            if (iron__gpu_describe(d->gpu_backend, k, &d->info, err) != IRON_OK)
-                continue;
-            d->index = k;
-            if (d->info.is_gpu || (!wants_gpu && d->is_named))
-                return true;
-        }
-    }
-    return false;
-}
-
+/* Takes the requested device, else the first GPU; one that is not a GPU only if the backend is
+ * named. */
 static void choose_device(iron__race_plan_device *d, const iron_arena_options *o) {
     iron_error err = {IRON_OK, 0, ""};
+    bool is_described = false;
     size_t count = 0;
 
     if (iron__gpu_probe(d->gpu_backend, &count, &err) != IRON_OK) {
         snprintf(d->reason, sizeof d->reason, "%s", err.text);
         return;
     }
-    if (o->has_device) {
-        d->index = o->device;
-        bool is_known = d->index < count &&
-                        iron__gpu_describe(d->gpu_backend, d->index, &d->info, &err) == IRON_OK;
-
-        d->is_available = is_known && (d->info.is_gpu || d->is_named);
-        if (is_known)
-            snprintf(d->reason, sizeof d->reason, NO_GPU, d->backend, d->info.name, d->backend);
-        else
-            snprintf(d->reason, sizeof d->reason, "%s has no device %u; it has %zu", d->backend,
-                     o->device, count);
-    } else {
-        d->is_available = find_device(d, count, &err);
-        snprintf(d->reason, sizeof d->reason, NO_GPU, d->backend,
+    d->index = o->has_device ? o->device : 0;
+    for (int wants_gpu = 1; wants_gpu >= 0 && !d->is_available; wants_gpu--)
+        for (uint32_t k = 0; k < count && !d->is_available; k++) {
+            if ((o->has_device && k != o->device) ||
+                iron__gpu_describe(d->gpu_backend, k, &d->info, &err) != IRON_OK)
+                continue;
+            is_described = true;
+            d->index = k;
+            d->is_available = d->info.is_gpu || (!wants_gpu && d->is_named);
+        }
+    if (o->has_device && !is_described)
+        snprintf(d->reason, sizeof d->reason, "%s has no device %u; it has %zu", d->backend,
+                 o->device, count);
+    else if (!d->is_available)
+        snprintf(d->reason, sizeof d->reason,
+                 "%s has no GPU here, only %s; name %s in a glob to race on that", d->backend,
                  d->info.name[0] ? d->info.name : "nothing", d->backend);
-    }
-    if (d->is_available)
-        d->reason[0] = '\0';
     d->cache_bytes = d->info.cache_bytes;
 }
 
@@ -802,12 +766,15 @@ static void choose_device(iron__race_plan_device *d, const iron_arena_options *o
  * can be used or not. */
 static size_t find_devices(const iron_arena_options *o,
                            iron__race_plan_device devices[IRON_PLAN_DEVICES]) {
+    iron__race_plan_device *d = &devices[0];
     size_t count = 1;
 
-    describe_cpu(&devices[0]);
+    *d = (iron__race_plan_device){
+        .backend = "cpu", .on = IRON_ON_CPU, .is_cpu = true, .is_available = true};
+    iron__cpu_name(d->info.name, sizeof d->info.name);
+    d->cache_bytes = d->info.cache_bytes = iron__cpu_last_cache_bytes();
     for (size_t k = 0; k < iron__gpu_backend_count() && count < IRON_PLAN_DEVICES; k++) {
-        iron__race_plan_device *d = &devices[count++];
-
+        d = &devices[count++];
         *d = (iron__race_plan_device){.on = (uint32_t)IRON_ON_CUDA << k, .gpu_backend = k};
         snprintf(d->backend, sizeof d->backend, "%s", iron__gpu_backend_name(k));
         d->is_named = is_named(o, d->backend);
@@ -843,18 +810,6 @@ static void *grow(void *array, size_t count, size_t *room, size_t size, iron_err
     }
     *room = more;
     return grown;
-}
-
-static iron_status add_row(planner *p, const iron__race_plan_row *row, iron_error *err) {
-    iron__race_plan *plan = p->plan;
-    iron__race_plan_row *rows =
-        grow(plan->rows, plan->row_count, &plan->row_room, sizeof *rows, err);
-
-    if (!rows)
-        return IRON_E_NOMEM;
-    plan->rows = rows;
-    rows[plan->row_count++] = *row;
-    return IRON_OK;
 }
 
 /* Sets the reason why the row cannot race, if it cannot. Every problem is made in the host's memory
@@ -894,87 +849,84 @@ static bool is_shown(planner *p, const iron__race_plan_device *d) {
 
 /* Adds one row per strategy on GPUs, one on the CPU. */
 static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory, iron_error *err) {
-    bool is_cpu = p->plan->devices[row.device_index].is_cpu;
+    iron__race_plan *plan = p->plan;
+    bool is_cpu = plan->devices[row.device_index].is_cpu;
 
     for (uint32_t k = 0; k < IRON_GPU_STRATEGIES; k++) {
+        iron__race_plan_row *rows;
+
         if (is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
             continue;
+        rows = grow(plan->rows, plan->row_count, &plan->row_room, sizeof *rows, err);
+        if (!rows)
+            return IRON_E_NOMEM;
+        plan->rows = rows;
         row.memory = is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
         find_reason(p, &row);
-        IRON_TRY(add_row(p, &row, err));
+        rows[plan->row_count++] = row;
     }
     return IRON_OK;
 }
 
-/* An op whose race is about kernels uses pageable memory, unless strategies are requested. */
-static uint32_t memory_of(const planner *p) {
-    return p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
-}
+/* The candidates of an op for a device: its contenders, then its peers. */
+typedef struct candidates {
+    size_t contender, peer; /* the next ones */
+    iron__race_plan_row row;
+} candidates;
 
-/* A list shows every contender, whatever the case. */
-static bool is_suited(const planner *p, const iron__contender *row, size_t case_index) {
-    return p->o->is_listing || !row->suits || row->suits(row, &p->plan->cases[case_index].c);
-}
-
-static iron_status add_contenders(planner *p, size_t case_index, size_t device, iron_error *err) {
-    const iron__race_plan_device *d = &p->plan->devices[device];
-    iron__race_plan_row row = {.case_index = case_index, .device_index = device};
-
-    for (size_t k = 0; p->op->contender_at(k, &row.contender); k++) {
-        if (!(row.contender.backends & d->on) || !is_suited(p, &row.contender, case_index))
-            continue;
-        snprintf(row.name, sizeof row.name, "%s.%s.%s", p->op->name, d->backend,
-                 row.contender.name);
-        if (is_chosen(p, row.name) && is_shown(p, d))
-            IRON_TRY(add_rows(p, row, memory_of(p), err));
-    }
-    return IRON_OK;
-}
-
-static uint32_t elements_of(const char *dtypes) {
-    uint32_t bits = 0;
-
-    for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
-        if (strstr(dtypes, iron__element_name((iron__element)k)))
-            bits |= IRON_BIT(k);
-    return bits;
-}
-
-/* Is it a peer for this op on this backend? */
-static bool is_peer_of(const iron_peer *peer, const iron__op *op, const iron__race_plan_device *d) {
-    char lead[40];
-
-    snprintf(lead, sizeof lead, "%s.%s.", op->name, d->backend);
-    return strncmp(peer->name, lead, strlen(lead)) == 0;
-}
-
-static iron_status add_peers(planner *p, size_t case_index, size_t device, iron_error *err) {
-    const iron__race_plan_device *d = &p->plan->devices[device];
-    /* a peer only computes, in device memory: two ways to copy the inputs are enough */
-    uint32_t memory = IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED);
+/* Fills the row with the next candidate of the current op; false past the last. */
+static bool next_candidate(const planner *p, const iron__race_plan_device *d, candidates *c) {
+    iron__race_plan_row *row = &c->row;
     const iron_peer *peer;
+    char lead[40]; /* of the names of the op's peers on this backend */
 
-    for (size_t k = 0; (peer = peers_at(&p->plan->peers, k, NULL)); k++) {
-        iron__race_plan_row row = {.case_index = case_index, .device_index = device, .peer = peer};
-
-        if (!is_peer_of(peer, p->op, d))
+    snprintf(lead, sizeof lead, "%s.%s.", p->op->name, d->backend);
+    while (p->op->contender_at(c->contender, &row->contender)) {
+        c->contender++;
+        if (!(row->contender.backends & d->on))
             continue;
-        snprintf(row.name, sizeof row.name, "%s", peer->name);
-        row.contender.name = strchr(strchr(peer->name, '.') + 1, '.') + 1;
-        row.contender.idea = peer->idea;
-        row.contender.passes = peer->passes;
-        row.contender.elements = elements_of(peer->dtypes) | NO_ELEMENT;
-        if (is_chosen(p, row.name) && is_shown(p, d))
-            IRON_TRY(add_rows(p, row, memory & memory_of(p), err));
+        snprintf(row->name, sizeof row->name, "%s.%s.%s", p->op->name, d->backend,
+                 row->contender.name);
+        return true;
     }
-    return IRON_OK;
+    while ((peer = peers_at(&p->plan->peers, c->peer, NULL))) {
+        c->peer++;
+        if (strncmp(peer->name, lead, strlen(lead)) != 0)
+            continue;
+        row->peer = peer;
+        snprintf(row->name, sizeof row->name, "%s", peer->name);
+        row->contender = (iron__contender){.name = peer->name + strlen(lead),
+                                           .idea = peer->idea,
+                                           .passes = peer->passes,
+                                           .elements = NO_ELEMENT};
+        for (uint32_t k = 0; k < IRON_ELEMENTS; k++)
+            if (strstr(peer->dtypes, iron__element_name((iron__element)k)))
+                row->contender.elements |= IRON_BIT(k);
+        return true;
+    }
+    return false;
 }
 
 /* Adds the rows of a case: contenders and peers, on all devices. */
 static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err) {
-    for (size_t d = 0; d < p->plan->device_count; d++) {
-        IRON_TRY(add_contenders(p, case_index, d, err));
-        IRON_TRY(add_peers(p, case_index, d, err));
+    /* an op whose race is about kernels uses pageable memory, unless strategies are requested */
+    uint32_t memory = p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
+    /* a peer only computes, in device memory: two ways to copy the inputs are enough */
+    uint32_t peer_memory = memory & (IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED));
+
+    for (size_t device = 0; device < p->plan->device_count; device++) {
+        const iron__race_plan_device *d = &p->plan->devices[device];
+        candidates c = {.row = {.case_index = case_index, .device_index = device}};
+
+        while (next_candidate(p, d, &c)) {
+            const iron__contender *row = &c.row.contender;
+
+            /* a list shows every contender, whatever the case */
+            if ((p->o->is_listing || !row->suits ||
+                 row->suits(row, &p->plan->cases[case_index].c)) &&
+                is_chosen(p, c.row.name) && is_shown(p, d))
+                IRON_TRY(add_rows(p, c.row, c.row.peer ? peer_memory : memory, err));
+        }
     }
     return IRON_OK;
 }
@@ -1008,20 +960,11 @@ static void skip_slow_rows(planner *p) {
 
 /* Does any glob choose something of the current op on that device? */
 static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
-    iron__contender c;
-    const iron_peer *peer;
+    candidates c = {.contender = 0};
     bool is_any = false;
-    char name[80];
 
-    for (size_t k = 0; p->op->contender_at(k, &c); k++) {
-        if (!(c.backends & d->on))
-            continue;
-        snprintf(name, sizeof name, "%s.%s.%s", p->op->name, d->backend, c.name);
-        is_any = is_chosen(p, name) || is_any;
-    }
-    for (size_t k = 0; (peer = peers_at(&p->plan->peers, k, NULL)); k++)
-        if (is_peer_of(peer, p->op, d))
-            is_any = is_chosen(p, peer->name) || is_any;
+    while (next_candidate(p, d, &c))
+        is_any = is_chosen(p, c.row.name) || is_any;
     return is_any;
 }
 
@@ -1086,48 +1029,6 @@ static void set_values(const grid *g, size_t index, iron__case *c) {
         c->at[k] = g->axes[k].at[take_last(&g->axes[k], &index)];
 }
 
-/* An op whose race is about kernels times only them, unless scopes are requested. */
-static uint32_t scopes_of(const planner *p) {
-    return p->op->is_resident && !p->o->scopes ? IRON_BIT(IRON_SCOPE_KERNEL) : p->scopes;
-}
-
-/* Adds a parameter; NULL if there are too many, which the ops' tests would find. */
-static iron__param *add_param(iron__params *params, const char *name, bool is_axis) {
-    iron__param *p = &params->list[params->count];
-
-    if (params->count == IRON_PARAMS_MAX)
-        return NULL;
-    params->count++;
-    snprintf(p->name, sizeof p->name, "%s", name);
-    p->is_axis = is_axis;
-    return p;
-}
-
-/* The case's value on each axis of its op, then the other facts that the op states. */
-static iron__params params_of(const iron__case *c) {
-    iron__params all = {.count = 0};
-    const char *name = "";
-    double value = 0;
-
-    for (size_t k = 0; k < c->op->axis_count; k++) {
-        const iron__axis *axis = &c->op->axes[k];
-        iron__param *p = add_param(&all, axis->name, true);
-
-        if (p && axis->words)
-            snprintf(p->word, sizeof p->word, "%s", axis->words[(size_t)c->at[k]]);
-        else if (p)
-            p->number = c->at[k];
-    }
-    for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
-        iron__param *p = add_param(&all, name, false);
-
-        if (!p)
-            break;
-        p->number = value;
-    }
-    return all;
-}
-
 static iron_status add_case(planner *p, const chosen_size *size, const iron__case *c,
                             iron_error *err) {
     iron__race_plan *plan = p->plan;
@@ -1141,35 +1042,17 @@ static iron_status add_case(planner *p, const chosen_size *size, const iron__cas
     IRON_FAIL_IF(plan->case_count == CASES_MAX, err, IRON_E_ARG,
                  "more than %u cases; use fewer sizes or values", CASES_MAX);
     added = &cases[plan->case_count++];
-    *added = (iron__race_plan_case){.c = *c, .scopes = scopes_of(p), .params = params_of(c)};
+    *added = (iron__race_plan_case){.c = *c, .scopes = p->scopes, .params = params_of(c)};
+    if (p->op->is_resident && !p->o->scopes) /* its race is about kernels */
+        added->scopes = IRON_BIT(IRON_SCOPE_KERNEL);
     memcpy(added->size_name, size->name, sizeof added->size_name);
     iron__size_text(p->op, size->rows, size->cols, added->size, sizeof added->size);
     added->axes = iron__params_text(&added->params, true);
     return add_case_rows(p, plan->case_count - 1, err);
 }
 
-/* Values that some case was planned with. */
-typedef struct planned_values {
-    bool is_any, values[IRON_OP_AXES][AXIS_VALUES_MAX];
-} planned_values;
-
 /* There must be a case, and every value that was requested by name must be in one. If not, the op
  * says why. */
-static iron_status check_planned(const planned_values *s, const grid *g, iron__case c,
-                                 iron_error *err) {
-    set_values(g, 0, &c);
-    if (!s->is_any)
-        return c.op->accept(&c, err);
-    for (size_t k = 0; k < c.op->axis_count; k++)
-        for (size_t v = 0; g->axes[k].is_asked && v < g->axes[k].count; v++) {
-            if (s->values[k][v])
-                continue;
-            c.at[k] = g->axes[k].at[v];
-            return c.op->accept(&c, err);
-        }
-    return IRON_OK;
-}
-
 static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
                             iron__element element, iron_error *err) {
     iron__case c = {.op = p->op,
@@ -1177,7 +1060,7 @@ static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
                     .cols = size->cols,
                     .element = element,
                     .seed = p->o->seed};
-    planned_values s = {.is_any = false};
+    bool is_any = false, is_planned[IRON_OP_AXES][AXIS_VALUES_MAX] = {{false}};
     iron_error why;
 
     if (p->op->vocab_usual && element == IRON_U32)
@@ -1187,11 +1070,21 @@ static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
         if (p->op->accept(&c, &why) != IRON_OK)
             continue;
         IRON_TRY(add_case(p, size, &c, err));
-        s.is_any = true;
+        is_any = true;
         for (size_t axis = p->op->axis_count, index = k; axis-- > 0;)
-            s.values[axis][take_last(&g->axes[axis], &index)] = true;
+            is_planned[axis][take_last(&g->axes[axis], &index)] = true;
     }
-    return check_planned(&s, g, c, err);
+    set_values(g, 0, &c);
+    if (!is_any)
+        return p->op->accept(&c, err);
+    for (size_t k = 0; k < p->op->axis_count; k++)
+        for (size_t v = 0; g->axes[k].is_asked && v < g->axes[k].count; v++) {
+            if (is_planned[k][v])
+                continue;
+            c.at[k] = g->axes[k].at[v];
+            return p->op->accept(&c, err);
+        }
+    return IRON_OK;
 }
 
 /* Adds the cases of the current op, each with its rows. */
@@ -1231,41 +1124,20 @@ static bool chooses_op(const planner *p) {
     return is_any;
 }
 
-/* Lists the axes of the chosen ops. */
-static void list_axes(planner *p, char *text, size_t size) {
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++)
-        for (size_t a = 0; chooses_op(p) && a < p->op->axis_count && used < size; a++)
-            used += (size_t)snprintf(text + used, size - used, "%s%s (%s)", used > 0 ? ", " : "",
-                                     p->op->axes[a].name, p->op->name);
-}
-
-/* Lists the element types of the chosen ops. */
-static void list_types(planner *p, char *text, size_t size) {
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
-        if (!chooses_op(p))
-            continue;
-        for (iron__element e = 0; e < IRON_ELEMENTS && used < size; e++)
-            if (p->op->elements & IRON_BIT(e))
-                used += (size_t)snprintf(text + used, size - used, "%s ", iron__element_name(e));
-        if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "(%s) ", p->op->name);
-    }
-    if (used > 0 && used < size)
-        text[used - 1] = '\0';
-}
-
 /* No chosen op has the requested sizes or types. */
 static iron_status refuse_cases(planner *p, iron_error *err) {
     const iron_arena_options *o = p->o;
-    char types[160];
+    char types[160] = ""; /* of the chosen ops */
 
-    list_types(p, types, sizeof types);
+    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
+        if (!chooses_op(p))
+            continue;
+        for (iron__element e = 0; e < IRON_ELEMENTS; e++)
+            if (p->op->elements & IRON_BIT(e))
+                iron__append(types, sizeof types, "%s%s", types[0] ? " " : "",
+                             iron__element_name(e));
+        iron__append(types, sizeof types, " (%s)", p->op->name);
+    }
     IRON_FAIL(err, IRON_E_ARG,
               "no chosen op has %s%.40s%s%s%.10s; iron arena --list shows sizes, types are %s",
               o->sizes ? "size " : "", o->sizes ? o->sizes : "",
@@ -1275,7 +1147,7 @@ static iron_status refuse_cases(planner *p, iron_error *err) {
 
 static iron_status check_used(planner *p, iron_error *err) {
     const iron_arena_options *o = p->o;
-    char names[160];
+    char names[160] = ""; /* the axes of the chosen ops */
 
     for (size_t k = 0; k < o->glob_count; k++)
         IRON_FAIL_IF(!p->is_used[k], err, IRON_E_ARG,
@@ -1283,7 +1155,10 @@ static iron_status check_used(planner *p, iron_error *err) {
     for (size_t k = 0; k < o->param_count; k++) {
         if (p->is_known[k])
             continue;
-        list_axes(p, names, sizeof names);
+        for (size_t n = 0; (p->op = p->plan->op_at(n)); n++)
+            for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
+                iron__append(names, sizeof names, "%s%s (%s)", names[0] ? ", " : "",
+                             p->op->axes[a].name, p->op->name);
         IRON_FAIL(err, IRON_E_ARG, "no chosen op has the parameter '%.*s'; they have %s",
                   (int)(strcspn(o->params[k], "=") < 40 ? strcspn(o->params[k], "=") : 40),
                   o->params[k], names[0] ? names : "none");
@@ -1312,7 +1187,23 @@ static iron_status add_ops(planner *p, iron_error *err) {
     return IRON_OK;
 }
 
-static void add_remarks(iron__race_plan *plan) {
+static iron_status fill_plan(planner *p, iron_error *err) {
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+    iron__race_plan *plan = p->plan;
+
+    IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
+    IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
+    IRON_FAIL_IF(p->o->dtype && iron__element_find(p->o->dtype) == IRON_ELEMENTS, err, IRON_E_ARG,
+                 "dtype '%.20s' is unknown; use f32, f64, u8, u16 or u32", p->o->dtype);
+    IRON_TRY(check_params(p->o->params, p->o->param_count, err));
+    IRON_TRY(peers_open(&plan->peers, err));
+    plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);
+    IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory: a plan");
+    plan->device_count = find_devices(p->o, plan->devices);
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        plan->host_bytes = cpu.memory_bytes;
+    IRON_TRY(add_ops(p, err));
+    skip_slow_rows(p);
     for (size_t k = 0; k < plan->device_count; k++)
         if (!plan->devices[k].is_available)
             add_remark(plan, plan->devices[k].backend, plan->devices[k].reason);
@@ -1322,25 +1213,6 @@ static void add_remarks(iron__race_plan *plan) {
         if (!peer->list)
             add_remark(plan, peer->path[0] ? peer->path : "peers", peer->reason);
     }
-}
-
-static iron_status fill_plan(planner *p, iron_error *err) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-
-    IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
-    IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
-    IRON_FAIL_IF(p->o->dtype && iron__element_find(p->o->dtype) == IRON_ELEMENTS, err, IRON_E_ARG,
-                 "dtype '%.20s' is unknown; use f32, f64, u8, u16 or u32", p->o->dtype);
-    IRON_TRY(check_params(p->o->params, p->o->param_count, err));
-    IRON_TRY(peers_open(&p->plan->peers, err));
-    p->plan->remarks = calloc(REMARKS_MAX, sizeof p->plan->remarks[0]);
-    IRON_FAIL_IF(!p->plan->remarks, err, IRON_E_NOMEM, "out of memory: a plan");
-    p->plan->device_count = find_devices(p->o, p->plan->devices);
-    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
-        p->plan->host_bytes = cpu.memory_bytes;
-    IRON_TRY(add_ops(p, err));
-    skip_slow_rows(p);
-    add_remarks(p->plan);
     return IRON_OK;
 }
 
@@ -1375,47 +1247,34 @@ void iron_arena_options_init(iron_arena_options *options) {
     *options = (iron_arena_options){.struct_size = sizeof *options, .seed = 1};
 }
 
-/* Appends to a text. */
-static void add_word(char *command, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add_word(char *command, size_t size, const char *format, ...) {
-    size_t used = strlen(command);
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(command + used, size - used, format, list);
-    va_end(list);
-}
-
 /* The command that repeats the race. */
 static void write_command(const iron_arena_options *o, char *command, size_t size) {
     snprintf(command, size, "iron arena");
     for (size_t k = 0; k < o->glob_count; k++)
-        add_word(command, size, " '%s'", o->globs[k]);
+        iron__append(command, size, " '%s'", o->globs[k]);
     if (o->sizes)
-        add_word(command, size, " --size '%s'", o->sizes);
+        iron__append(command, size, " --size '%s'", o->sizes);
     if (o->dtype)
-        add_word(command, size, " --dtype %s", o->dtype);
+        iron__append(command, size, " --dtype %s", o->dtype);
     for (size_t k = 0; k < o->param_count; k++)
-        add_word(command, size, " --param '%s'", o->params[k]);
+        iron__append(command, size, " --param '%s'", o->params[k]);
     if (o->memory)
-        add_word(command, size, " --memory %s", o->memory);
+        iron__append(command, size, " --memory %s", o->memory);
     if (o->scopes)
-        add_word(command, size, " --scope %s", o->scopes);
+        iron__append(command, size, " --scope %s", o->scopes);
     if (o->vocab)
-        add_word(command, size, " --vocab %u", o->vocab);
+        iron__append(command, size, " --vocab %u", o->vocab);
     if (o->has_device)
-        add_word(command, size, " --device %u", o->device);
+        iron__append(command, size, " --device %u", o->device);
     if (o->threads)
-        add_word(command, size, " --threads %u", o->threads);
+        iron__append(command, size, " --threads %u", o->threads);
     if (o->streams)
-        add_word(command, size, " --streams %u", o->streams);
-    add_word(command, size, " --seed %" PRIu64, o->seed);
+        iron__append(command, size, " --streams %u", o->streams);
+    iron__append(command, size, " --seed %" PRIu64, o->seed);
     if (o->runs)
-        add_word(command, size, " --runs %u", o->runs);
+        iron__append(command, size, " --runs %u", o->runs);
     else if (o->seconds > 0)
-        add_word(command, size, " --time %g", o->seconds);
+        iron__append(command, size, " --time %g", o->seconds);
 }
 
 static iron_status check_options(const iron_arena_options *o, iron_error *err) {

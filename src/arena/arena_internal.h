@@ -27,6 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Appends to a text in `size` bytes; what does not fit is cut. */
+void iron__append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* The race: contenders are verified, timed in interleaved rounds, and verified again (run.c). It
  * knows nothing about ops, devices or memory. A contender is something that can be timed in some
  * scopes and whose answer can be checked. */

@@ -93,49 +93,44 @@ typedef struct old_report {
     size_t row_count;
 } old_report;
 
-static iron_status read_open_file(const char *path, FILE *file, char **text, size_t *length,
-                                  iron_error *err) {
-    struct stat info;
-
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        IRON_FAIL(err, IRON_E_IO, "%s is not a regular file; " WHAT_TO_DO, path);
-    IRON_FAIL_IF((uint64_t)info.st_size > IRON_JSON_BYTES_MAX, err, IRON_E_FORMAT,
-                 "%s has %lld bytes; a report may have at most %zu; " WHAT_TO_DO, path,
-                 (long long)info.st_size, IRON_JSON_BYTES_MAX);
-    *text = malloc((size_t)info.st_size + 1);
-    IRON_FAIL_IF(!*text, err, IRON_E_NOMEM, "out of memory: %s has %lld bytes", path,
-                 (long long)info.st_size);
-    *length = fread(*text, 1, (size_t)info.st_size, file);
-    if (ferror(file))
-        return iron__fail(err, IRON_E_IO, errno, "%s cannot be read: %s", path, strerror(errno));
-    return IRON_OK;
-}
-
-/* The caller frees *text, also on failure. */
-static iron_status read_file(const char *path, char **text, size_t *length, iron_error *err) {
+static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
     FILE *file = fopen(path, "rb");
+    iron_error why = {0};
     iron_status status;
+    char *text = NULL;
+    struct stat info;
+    size_t length;
 
     if (!file)
         return iron__fail(err, IRON_E_IO, errno, "%s cannot be opened: %s; " WHAT_TO_DO, path,
                           strerror(errno));
-    status = read_open_file(path, file, text, length, err);
-    fclose(file);
-    return status;
-}
-
-static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    iron_error why = {0};
-    iron_status status = read_file(path, &text, &length, err);
-
-    if (status == IRON_OK) {
-        status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
-        if (status != IRON_OK)
-            iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
+        status = iron__fail(err, IRON_E_IO, 0, "%s is not a regular file; " WHAT_TO_DO, path);
+        goto done;
     }
+    if ((uint64_t)info.st_size > IRON_JSON_BYTES_MAX) {
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%s has %lld bytes; a report may have at most %zu; " WHAT_TO_DO, path,
+                            (long long)info.st_size, IRON_JSON_BYTES_MAX);
+        goto done;
+    }
+    text = malloc((size_t)info.st_size + 1);
+    if (!text) {
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %s has %lld bytes", path,
+                            (long long)info.st_size);
+        goto done;
+    }
+    length = fread(text, 1, (size_t)info.st_size, file);
+    if (ferror(file)) {
+        status = iron__fail(err, IRON_E_IO, errno, "%s cannot be read: %s", path, strerror(errno));
+        goto done;
+    }
+    status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
+    if (status != IRON_OK)
+        iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
+done:
     free(text);
+    fclose(file);
     return status;
 }
 
@@ -147,14 +142,18 @@ static void copy_text(char *to, size_t size, const char *from) {
             *to = '?';
 }
 
+/* The texts of a key. */
 typedef struct key_field {
     const char *name;
-    size_t offset, size;
+    size_t offset, row_offset, size; /* in row_key, and the same text in iron__report_row */
     bool is_needed;
 } key_field;
 
 #define KEY_FIELD(name, is_needed)                                                                 \
-    { #name, offsetof(row_key, name), sizeof((row_key *)0)->name, is_needed }
+    {                                                                                              \
+#name, offsetof(row_key, name), offsetof(iron__report_row, name),                          \
+            sizeof((row_key *)0)->name, is_needed                                                  \
+    }
 
 static const key_field key_fields[] = {
     KEY_FIELD(op, true),      KEY_FIELD(contender, true), KEY_FIELD(backend, true),
@@ -162,9 +161,11 @@ static const key_field key_fields[] = {
     KEY_FIELD(dtype, false),
 };
 
+#define KEY_FIELDS (sizeof key_fields / sizeof key_fields[0])
+
 /* Returns the member that is missing or invalid, or NULL. Optional texts may be absent or null. */
 static const char *read_key(const iron__json *row, row_key *key) {
-    for (size_t k = 0; k < sizeof key_fields / sizeof key_fields[0]; k++) {
+    for (size_t k = 0; k < KEY_FIELDS; k++) {
         const key_field *f = &key_fields[k];
         const iron__json *value = iron__json_member(row, f->name);
         const char *text = iron__json_get_text(value);
@@ -189,26 +190,19 @@ static bool read_status(const iron__json *row, iron__row_status *status) {
     return false;
 }
 
-static bool are_samples(const iron__json *samples) {
-    double ms = 0;
-
-    if (samples->kind != IRON_JSON_ARRAY || samples->count > IRON_SAMPLES_MAX)
-        return false;
-    for (uint32_t k = 0; k < samples->count; k++)
-        if (!iron__json_get_number(&samples->items[k], &ms) || ms < 0)
-            return false;
-    return true;
-}
-
 static bool read_samples(const iron__json *row, old_row *out) {
     const iron__json *scopes = iron__json_member(row, "scopes");
+    double ms = 0;
 
     for (int k = 0; k < IRON_SCOPES; k++) {
         const iron__json *scope = iron__json_member(scopes, iron__scope_name((iron__scope)k));
         const iron__json *samples = iron__json_member(scope, "samples");
 
-        if (samples && !are_samples(samples))
+        if (samples && (samples->kind != IRON_JSON_ARRAY || samples->count > IRON_SAMPLES_MAX))
             return false;
+        for (size_t n = 0; samples && n < samples->count; n++)
+            if (!iron__json_get_number(&samples->items[n], &ms) || ms < 0)
+                return false;
         out->samples[k] = iron__json_length(samples) > 0 ? samples : NULL;
     }
     return true;
@@ -337,8 +331,6 @@ static iron_status old_report_read(const char *path, old_report *out, iron_error
     return status;
 }
 
-static const iron__scope compared[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
-
 typedef struct span {
     size_t count;
     double median, low, high;
@@ -445,25 +437,22 @@ static iron_status compare_scope(comparison *out, const row_key *key, iron__scop
     return add_change(out, &row, err);
 }
 
-static iron_status compare_scopes(comparison *out, const row_key *key, const old_row *old,
-                                  const iron__report_row *now, iron_error *err) {
-    for (size_t k = 0; k < sizeof compared / sizeof compared[0]; k++) {
+/* A row that is not ok in both reports is compared as a whole; one that is ok in neither is
+ * ignored. */
+static iron_status compare_row(comparison *out, const row_key *key, const old_row *old,
+                               const iron__report_row *now, iron_error *err) {
+    static const iron__scope compared[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
+    bool is_broken = now->status == IRON_ROW_WRONG || now->status == IRON_ROW_FAILED;
+    bool is_ok = old->status == IRON_ROW_OK && now->status == IRON_ROW_OK;
+
+    for (size_t k = 0; is_ok && k < sizeof compared / sizeof compared[0]; k++) {
         const iron__report_scope *scope = &now->scopes[compared[k]];
 
         IRON_TRY(compare_scope(out, key, compared[k], old->samples[compared[k]],
                                scope->is_measured ? scope->samples : NULL, err));
     }
-    return IRON_OK;
-}
-
-/* A row that is not ok in both reports is compared as a whole; one that is ok in neither is
- * ignored. */
-static iron_status compare_row(comparison *out, const row_key *key, const old_row *old,
-                               const iron__report_row *now, iron_error *err) {
-    bool is_broken = now->status == IRON_ROW_WRONG || now->status == IRON_ROW_FAILED;
-
-    if (old->status == IRON_ROW_OK && now->status == IRON_ROW_OK)
-        return compare_scopes(out, key, old, now, err);
+    if (is_ok)
+        return IRON_OK;
     if (old->status == IRON_ROW_OK)
         return add_whole(out, key, is_broken ? CHANGE_BROKEN : CHANGE_GONE,
                          status_prefix(now->status), now->reason, err);
@@ -475,22 +464,16 @@ static iron_status compare_row(comparison *out, const row_key *key, const old_ro
 static row_key key_of(const iron__report_row *row) {
     row_key key = {.vocab = row->vocab, .params = row->params};
 
-    memcpy(key.op, row->op, sizeof key.op);
-    memcpy(key.contender, row->contender, sizeof key.contender);
-    memcpy(key.backend, row->backend, sizeof key.backend);
-    memcpy(key.memory, row->memory, sizeof key.memory);
-    memcpy(key.device, row->device, sizeof key.device);
-    memcpy(key.size, row->size, sizeof key.size);
-    memcpy(key.dtype, row->dtype, sizeof key.dtype);
+    for (const key_field *f = key_fields; f < key_fields + KEY_FIELDS; f++)
+        memcpy((char *)&key + f->offset, (const char *)row + f->row_offset, f->size);
     return key;
 }
 
 static bool is_same_key(const row_key *a, const row_key *b) {
-    return strcmp(a->contender, b->contender) == 0 && strcmp(a->op, b->op) == 0 &&
-           strcmp(a->backend, b->backend) == 0 && strcmp(a->memory, b->memory) == 0 &&
-           strcmp(a->device, b->device) == 0 && strcmp(a->size, b->size) == 0 &&
-           strcmp(a->dtype, b->dtype) == 0 && a->vocab == b->vocab &&
-           iron__params_are_same(&a->params, &b->params);
+    for (const key_field *f = key_fields; f < key_fields + KEY_FIELDS; f++)
+        if (strcmp((const char *)a + f->offset, (const char *)b + f->offset) != 0)
+            return false;
+    return a->vocab == b->vocab && iron__params_are_same(&a->params, &b->params);
 }
 
 static bool is_same_or_unknown(uint64_t then, uint32_t now) {
@@ -580,23 +563,20 @@ static void print_key(const row_key *key, FILE *to) {
         fprintf(to, " on %s", key->device);
 }
 
-static void print_times(const comparison_row *row, FILE *to) {
-    fprintf(to, ", %s:", iron__scope_name(row->scope));
-    if (row->change == CHANGE_NEW)
-        fprintf(to, " %.4g ms", row->new_ms);
-    else if (row->change == CHANGE_GONE)
-        fprintf(to, " was %.4g ms", row->old_ms);
-    else
-        fprintf(to, " %.4g ms -> %.4g ms", row->old_ms, row->new_ms);
-    if (row->ratio > 0)
-        fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
-}
-
 static void print_row(const comparison_row *row, FILE *to) {
     fprintf(to, "%-8s ", change_name(row->change));
     print_key(&row->key, to);
-    if (row->scope != IRON_SCOPES)
-        print_times(row, to);
+    if (row->scope != IRON_SCOPES) {
+        fprintf(to, ", %s:", iron__scope_name(row->scope));
+        if (row->change == CHANGE_NEW)
+            fprintf(to, " %.4g ms", row->new_ms);
+        else if (row->change == CHANGE_GONE)
+            fprintf(to, " was %.4g ms", row->old_ms);
+        else
+            fprintf(to, " %.4g ms -> %.4g ms", row->old_ms, row->new_ms);
+        if (row->ratio > 0)
+            fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
+    }
     if (row->reason[0])
         fprintf(to, ": %s", row->reason);
     fputc('\n', to);

@@ -121,19 +121,6 @@ static void copy_piece(void *context, size_t index) {
     }
 }
 
-/* Milliseconds of each pass of a task over all pieces, after one that is not counted. */
-static void time_task(iron__thread_pool *pool, iron__task task, work *w, double ms[PASSES]) {
-    size_t pieces = w->bytes / PIECE_BYTES;
-
-    iron__thread_pool_run(pool, task, w, pieces);
-    for (unsigned k = 0; k < PASSES; k++) {
-        uint64_t start = iron__clock_ns();
-
-        iron__thread_pool_run(pool, task, w, pieces);
-        ms[k] = (double)(iron__clock_ns() - start) * 1e-6;
-    }
-}
-
 static uint64_t choose_bytes(const iron_measure_options *options) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
     uint64_t bytes = options->buffer_bytes;
@@ -157,17 +144,9 @@ typedef struct measurement {
     unsigned done;
 } measurement;
 
-static iron_status show_progress(measurement *m, iron_error *err) {
-    const iron_measure_options *o = m->options;
-
-    m->done++;
-    IRON_FAIL_IF(o->progress && o->progress(o->context, m->done, m->sink.add ? 3 : 6), err,
-                 IRON_E_CANCELLED, "cancelled while measuring");
-    return IRON_OK;
-}
-
 static iron_status measure(measurement *m, const char *name, iron__task task, iron_ceiling *out,
                            iron_error *err) {
+    const iron_measure_options *o = m->options;
     bool is_copy = task == copy_piece;
     double *rates[2] = {&out->one_thread_gb_s, &out->all_threads_gb_s};
     size_t half = m->bytes / 2, bytes = is_copy ? half : m->bytes;
@@ -177,12 +156,20 @@ static iron_status measure(measurement *m, const char *name, iron__task task, ir
         work w = {m->buffer, m->buffer + half, bytes, 0};
         double ms[PASSES];
 
-        time_task(m->pools[k], task, &w, ms);
+        iron__thread_pool_run(m->pools[k], task, &w, bytes / PIECE_BYTES); /* is not counted */
+        for (unsigned pass = 0; pass < PASSES; pass++) {
+            uint64_t start = iron__clock_ns();
+
+            iron__thread_pool_run(m->pools[k], task, &w, bytes / PIECE_BYTES);
+            ms[pass] = (double)(iron__clock_ns() - start) * 1e-6;
+        }
         *rates[k] = samples.bytes / iron__statistics_of(ms, PASSES).median * 1e-6;
         samples.ms = ms;
         if (m->sink.add)
             m->sink.add(m->sink.context, &samples);
-        IRON_TRY(show_progress(m, err));
+        m->done++;
+        IRON_FAIL_IF(o->progress && o->progress(o->context, m->done, m->sink.add ? 3 : 6), err,
+                     IRON_E_CANCELLED, "cancelled while measuring");
     }
     return IRON_OK;
 }

@@ -120,20 +120,6 @@ static void pass_shape_name(pass_shape shape, char *text, size_t size) {
              orders[shape.order]);
 }
 
-static iron_status load_kernels(pass_kernels *p, iron_error *err) {
-    iron__gpu_device *d = p->device;
-
-    IRON_FAIL_IF(d->info.group_threads_max < GROUP_THREADS, err, IRON_E_UNSUPPORTED,
-                 "%s has groups of %u threads at most; its ceilings are measured with %u",
-                 d->info.name, d->info.group_threads_max, GROUP_THREADS);
-    IRON_TRY(iron__gpu_program_load(d, &image, &p->program, err));
-    for (size_t k = 0; k < PASS_KINDS; k++) {
-        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].kernel, &p->kernels[k], err));
-        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].per_thread, &p->per_thread[k], err));
-    }
-    return iron__gpu_buffer_create(d, IRON_GPU_MEMORY_DEVICE, sizeof(uint32_t), &p->result, err);
-}
-
 /* Takes a struct of zeros, too. */
 static void pass_kernels_deinit(pass_kernels *p) {
     if (!p->device)
@@ -143,15 +129,18 @@ static void pass_kernels_deinit(pass_kernels *p) {
     *p = (pass_kernels){.device = NULL};
 }
 
-/* On failure nothing is left behind. */
-static iron_status pass_kernels_init(pass_kernels *p, iron__gpu_device *device, iron_error *err) {
-    iron_status status;
-
-    *p = (pass_kernels){.device = device};
-    status = load_kernels(p, err);
-    if (status != IRON_OK)
-        pass_kernels_deinit(p);
-    return status;
+/* To be deinitialised also after a failure. */
+static iron_status pass_kernels_init(pass_kernels *p, iron__gpu_device *d, iron_error *err) {
+    *p = (pass_kernels){.device = d};
+    IRON_FAIL_IF(d->info.group_threads_max < GROUP_THREADS, err, IRON_E_UNSUPPORTED,
+                 "%s has groups of %u threads at most; its ceilings are measured with %u",
+                 d->info.name, d->info.group_threads_max, GROUP_THREADS);
+    IRON_TRY(iron__gpu_program_load(d, &image, &p->program, err));
+    for (size_t k = 0; k < PASS_KINDS; k++) {
+        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].kernel, &p->kernels[k], err));
+        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].per_thread, &p->per_thread[k], err));
+    }
+    return iron__gpu_buffer_create(d, IRON_GPU_MEMORY_DEVICE, sizeof(uint32_t), &p->result, err);
 }
 
 /* Puts a pass over the buffer's first `quads` quads into the queue; `value` is for writing. */
@@ -227,6 +216,7 @@ struct pass {
     pass_shape shape;
     iron__gpu_buffer *buffer; /* the host's side of a transfer, or what a kernel works on */
     char *memory;             /* the host's side in ordinary memory */
+    bool is_back;             /* a transfer from the device */
     size_t bytes;
     double counted; /* bytes that the rate counts for each byte */
 };
@@ -242,7 +232,7 @@ static iron_status show_progress(measurement *b, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status put_passes(measurement *b, const pass *p, iron_error *err) {
+static iron_status time_by_events(measurement *b, const pass *p, double *ms, iron_error *err) {
     for (size_t k = 0; k < PASSES; k++) {
         if (p->prepare)
             IRON_TRY(p->prepare(b, p, err));
@@ -250,11 +240,7 @@ static iron_status put_passes(measurement *b, const pass *p, iron_error *err) {
         IRON_TRY(p->enqueue(b, p, err));
         IRON_TRY(iron__gpu_event_record(b->queue, b->end[k], err));
     }
-    return iron__gpu_event_wait(b->device, b->end[PASSES - 1], err);
-}
-
-static iron_status time_by_events(measurement *b, const pass *p, double *ms, iron_error *err) {
-    IRON_TRY(put_passes(b, p, err));
+    IRON_TRY(iron__gpu_event_wait(b->device, b->end[PASSES - 1], err));
     for (size_t k = 0; k < PASSES; k++) {
         IRON_TRY(iron__gpu_event_elapsed(b->device, b->begin[k], b->end[k], &ms[k], err));
         IRON_FAIL_IF(!(ms[k] > 0), err, IRON_E_UNSUPPORTED,
@@ -296,16 +282,6 @@ static iron_status measure(measurement *b, const pass *p, double *gb_s, iron_err
 
 /* Piece k of any memory holds the numbers from this offset on. */
 static size_t lead_of(size_t piece) { return piece * PASS_QUAD_BYTES; }
-
-static iron_status generate(measurement *b, iron_error *err) {
-    size_t bytes = at_most(PIECE_BYTES, b->data->bytes) + lead_of(b->data->bytes / PIECE_BYTES);
-
-    b->numbers = malloc(bytes);
-    if (!b->numbers)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %zu bytes to measure with", bytes);
-    return iron_generate(1, UINT64_C(1) << 32, 0, (uint32_t *)(void *)b->numbers,
-                         bytes / sizeof(uint32_t), err);
-}
 
 /* The XOR of all 32-bit words of memory that was filled with the numbers. */
 static uint32_t xor_of(const measurement *b, size_t bytes) {
@@ -423,28 +399,20 @@ static iron_status measure_shapes(measurement *b, pass *p, const char *what, bes
     return IRON_OK;
 }
 
-/* An idle card takes a while to reach its full clock. */
-static iron_status warm_up(measurement *b, pass *p, iron_error *err) {
-    uint64_t start = iron__clock_ns();
-
-    p->shape = *pass_shape_for(&b->device->info, 0);
-    do {
-        IRON_TRY(put_kernel(b, p, err));
-        IRON_TRY(iron__gpu_queue_wait(b->queue, err));
-    } while (iron__clock_ns() - start < WARM_UP_NS);
-    return IRON_OK;
-}
-
 static iron_status measure_device(measurement *b, iron_device_ceilings *out, iron_error *err) {
     size_t bytes = b->data->bytes;
     pass read = {.enqueue = put_kernel, .kind = PASS_READ, .bytes = bytes, .counted = 1};
     pass copy = {.enqueue = put_kernel, .kind = PASS_COPY, .bytes = bytes / 2, .counted = 2};
     pass write = {.enqueue = put_kernel, .kind = PASS_WRITE, .bytes = bytes, .counted = 1};
-
+    uint64_t start = iron__clock_ns();
     best_way best;
 
     read.buffer = copy.buffer = write.buffer = b->data;
-    IRON_TRY(warm_up(b, &read, err));
+    read.shape = *pass_shape_for(&b->device->info, 0);
+    do { /* an idle card takes a while to reach its full clock */
+        IRON_TRY(put_kernel(b, &read, err));
+        IRON_TRY(iron__gpu_queue_wait(b->queue, err));
+    } while (iron__clock_ns() - start < WARM_UP_NS);
     IRON_TRY(measure_shapes(b, &read, "read", &best, err));
     out->read_gb_s = best.gb_s;
     snprintf(out->read_shape, sizeof out->read_shape, "%.39s", best.name);
@@ -457,25 +425,17 @@ static iron_status measure_device(measurement *b, iron_device_ceilings *out, iro
     return IRON_OK;
 }
 
-static iron_status put_transfer(measurement *b, const pass *p, bool is_back, iron_error *err) {
+static iron_status put_transfer(measurement *b, const pass *p, iron_error *err) {
     for (size_t at = 0; at < p->bytes; at += PIECE_BYTES) {
         iron__gpu_copy copy = {
             .from_offset = at, .to_offset = at, .bytes = at_most(p->bytes - at, PIECE_BYTES)};
 
-        copy.from = is_back ? b->data : p->buffer;
-        copy.to = is_back ? p->buffer : b->data;
-        copy.from_host = is_back ? NULL : p->memory;
+        copy.from = p->is_back ? b->data : p->buffer;
+        copy.to = p->is_back ? p->buffer : b->data;
+        copy.from_host = p->memory;
         IRON_TRY(iron__gpu_copy_bytes(b->queue, &copy, err));
     }
     return IRON_OK;
-}
-
-static iron_status put_to_device(measurement *b, const pass *p, iron_error *err) {
-    return put_transfer(b, p, false, err);
-}
-
-static iron_status put_from_device(measurement *b, const pass *p, iron_error *err) {
-    return put_transfer(b, p, true, err);
 }
 
 static iron_status measure_transfer(measurement *b, const pass *p, const char *what, double *gb_s,
@@ -498,7 +458,7 @@ static iron_status allocate(measurement *b, iron__gpu_memory memory, size_t byte
 }
 
 static iron_status measure_pageable(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.enqueue = put_to_device, .bytes = b->transfer_bytes, .counted = 1};
+    pass p = {.enqueue = put_transfer, .bytes = b->transfer_bytes, .counted = 1};
     iron_status status;
 
     p.memory = malloc(p.bytes);
@@ -513,15 +473,14 @@ static iron_status measure_pageable(measurement *b, iron_device_ceilings *out, i
 }
 
 static iron_status measure_pinned(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.counted = 1};
+    pass p = {.enqueue = put_transfer, .counted = 1};
     iron_status status;
 
     IRON_TRY(allocate(b, IRON_GPU_MEMORY_PINNED, b->transfer_bytes, LEAST_BYTES, &p.buffer, err));
     p.bytes = p.buffer->bytes;
     fill_host(b, p.buffer->host, p.bytes);
-    p.enqueue = put_to_device;
     status = measure_transfer(b, &p, "to_device_pinned", &out->to_device_pinned_gb_s, err);
-    p.enqueue = put_from_device;
+    p.is_back = true;
     if (status == IRON_OK)
         status = measure_transfer(b, &p, "from_device_pinned", &out->from_device_pinned_gb_s, err);
     (void)iron__gpu_queue_wait(b->queue, NULL);
@@ -581,21 +540,17 @@ static iron_status allocate_working_set(measurement *b, iron_error *err) {
                     &b->data, err);
 }
 
-static iron_status create_events(measurement *b, iron_error *err) {
-    for (size_t k = 0; k < PASSES; k++) {
-        IRON_TRY(iron__gpu_event_create(b->device, &b->begin[k], err));
-        IRON_TRY(iron__gpu_event_create(b->device, &b->end[k], err));
-    }
-    return IRON_OK;
-}
-
 static iron_status set_up(measurement *b, size_t backend, uint32_t device, iron_error *err) {
     iron_cpu_info host = {.struct_size = sizeof host};
+    size_t bytes;
 
     IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
     IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
     IRON_TRY(pass_kernels_init(&b->passes, b->device, err));
-    IRON_TRY(create_events(b, err));
+    for (size_t k = 0; k < PASSES; k++) {
+        IRON_TRY(iron__gpu_event_create(b->device, &b->begin[k], err));
+        IRON_TRY(iron__gpu_event_create(b->device, &b->end[k], err));
+    }
     IRON_TRY(allocate_working_set(b, err));
     IRON_TRY(iron_cpu_describe(&host, err));
     b->transfer_bytes = at_most(TRANSFER_BYTES, b->data->bytes);
@@ -603,7 +558,11 @@ static iron_status set_up(measurement *b, size_t backend, uint32_t device, iron_
     b->steps = 5; /* four between host and device, and the driver's copy */
     for (size_t k = 0; pass_shape_for(&b->device->info, k); k++)
         b->steps += 3;
-    IRON_TRY(generate(b, err));
+    bytes = at_most(PIECE_BYTES, b->data->bytes) + lead_of(b->data->bytes / PIECE_BYTES);
+    b->numbers = malloc(bytes);
+    IRON_FAIL_IF(!b->numbers, err, IRON_E_NOMEM, "out of memory: %zu bytes to measure with", bytes);
+    IRON_TRY(iron_generate(1, UINT64_C(1) << 32, 0, (uint32_t *)(void *)b->numbers,
+                           bytes / sizeof(uint32_t), err));
     return fill_device(b, err);
 }
 
@@ -769,19 +728,6 @@ static void gpu_setup_close(gpu_setup *s) {
     *s = (gpu_setup){.device = NULL};
 }
 
-/* On failure nothing is left behind. */
-static iron_status gpu_setup_open(gpu_setup *setup, iron__gpu_device *device,
-                                  const iron__op_problem *problem, uint32_t streams,
-                                  iron_error *err) {
-    iron_status status;
-
-    *setup = (gpu_setup){.device = device, .problem = problem, .streams = streams ? streams : 1};
-    status = fill_setup(setup, err);
-    if (status != IRON_OK)
-        gpu_setup_close(setup);
-    return status;
-}
-
 /* Copies the inputs to device memory, or writes them where the host sees the buffer: pages that had
  * moved come back. */
 static iron_status write_inputs(gpu_setup *s, iron__gpu_memory memory, iron_error *err) {
@@ -839,16 +785,6 @@ static iron_status get_inputs(gpu_setup *s, iron__gpu_memory memory, const input
     if (status != IRON_OK)
         destroy_inputs(&s->memories[memory]);
     return status;
-}
-
-/* Clears the inputs in device memory: a contender that needs them has to copy them again. */
-static iron_status clear_inputs(gpu_setup *s, iron_error *err) {
-    const input_buffers *b = &s->memories[IRON_GPU_MEMORY_DEVICE];
-
-    for (size_t k = 0; k < s->problem->input_count; k++)
-        IRON_TRY(
-            iron__gpu_clear(s->queues[0], b->inputs[k], 0, b->inputs[k]->bytes & ~(size_t)3, err));
-    return iron__gpu_queue_wait(s->queues[0], err);
 }
 
 /* A peer that works on device memory, as functions of op.h: it gets the addresses of the buffers
@@ -1073,40 +1009,30 @@ static iron_status time_once(gpu_contender *c, iron__scope scope, double *ms, ir
     return IRON_OK;
 }
 
-static iron_status time_runs_by_clock(gpu_contender *c, uint32_t passes, double *ms,
-                                      iron_error *err) {
-    uint64_t start;
-
-    IRON_TRY(iron__gpu_queue_wait(main_queue(c), err));
-    start = iron__clock_ns();
-    for (uint32_t k = 0; k < passes; k++)
-        IRON_TRY(put_run(c, err));
-    IRON_TRY(iron__gpu_queue_wait(main_queue(c), err));
-    *ms = (double)(iron__clock_ns() - start) * 1e-6;
-    return IRON_OK;
-}
-
-static iron_status time_runs_by_events(gpu_contender *c, uint32_t passes, double *ms,
-                                       iron_error *err) {
-    gpu_setup *s = c->setup;
-
-    IRON_TRY(iron__gpu_event_record(s->queues[0], s->begin, err));
-    for (uint32_t k = 0; k < passes; k++)
-        IRON_TRY(put_run(c, err));
-    IRON_TRY(iron__gpu_event_record(s->queues[0], s->end, err));
-    IRON_TRY(iron__gpu_event_wait(s->device, s->end, err));
-    return iron__gpu_event_elapsed(s->device, s->begin, s->end, ms, err);
-}
-
 static iron_status time_passes(iron__race_contender *base, iron__scope scope, bool is_cold,
                                uint32_t passes, double *ms, iron_error *err) {
     gpu_contender *c = (gpu_contender *)base;
+    gpu_setup *s = c->setup;
+    uint64_t start;
 
     if (scope != IRON_SCOPE_KERNEL)
         return time_once(c, scope, ms, err);
-    IRON_TRY(is_cold ? flush_caches(c->setup, err) : put_run(c, err));
-    IRON_TRY(c->setup->has_event_times ? time_runs_by_events(c, passes, ms, err)
-                                       : time_runs_by_clock(c, passes, ms, err));
+    IRON_TRY(is_cold ? flush_caches(s, err) : put_run(c, err));
+    if (s->has_event_times)
+        IRON_TRY(iron__gpu_event_record(s->queues[0], s->begin, err));
+    else
+        IRON_TRY(iron__gpu_queue_wait(s->queues[0], err));
+    start = iron__clock_ns();
+    for (uint32_t k = 0; k < passes; k++)
+        IRON_TRY(put_run(c, err));
+    if (s->has_event_times) {
+        IRON_TRY(iron__gpu_event_record(s->queues[0], s->end, err));
+        IRON_TRY(iron__gpu_event_wait(s->device, s->end, err));
+        IRON_TRY(iron__gpu_event_elapsed(s->device, s->begin, s->end, ms, err));
+    } else {
+        IRON_TRY(iron__gpu_queue_wait(s->queues[0], err));
+        *ms = (double)(iron__clock_ns() - start) * 1e-6;
+    }
     *ms /= passes;
     return IRON_OK;
 }
@@ -1126,14 +1052,19 @@ static iron_status poison(gpu_contender *c, iron_error *err) {
 
 static iron_status compute_answer(gpu_contender *c, iron__scope scope, void *output,
                                   iron_error *err) {
+    const input_buffers *b = &c->setup->memories[IRON_GPU_MEMORY_DEVICE];
+
     IRON_TRY(poison(c, err));
     if (scope != IRON_SCOPE_END_TO_END) {
         IRON_TRY(put_run(c, err));
         return fetch(c, output, err);
     }
     IRON_TRY(return_to_host(c, err));
-    if (is_copied(c)) /* so that inputs which are not copied again make the answer wrong */
-        IRON_TRY(clear_inputs(c->setup, err));
+    /* cleared, so that inputs which are not copied again make the answer wrong */
+    for (size_t k = 0; is_copied(c) && k < c->setup->problem->input_count; k++)
+        IRON_TRY(
+            iron__gpu_clear(main_queue(c), b->inputs[k], 0, b->inputs[k]->bytes & ~(size_t)3, err));
+    IRON_TRY(iron__gpu_queue_wait(main_queue(c), err));
     IRON_TRY(put_whole(c, err));
     return fetch(c, output, err);
 }
@@ -1285,7 +1216,9 @@ static iron_status begin_problem(iron__race_device *base, const iron__op_problem
     if (!base->gpu)
         IRON_TRY(
             iron__gpu_device_open(g->planned->gpu_backend, g->planned->index, &base->gpu, err));
-    return gpu_setup_open(&g->setup, base->gpu, problem, g->streams, err);
+    g->setup = (gpu_setup){
+        .device = base->gpu, .problem = problem, .streams = g->streams ? g->streams : 1};
+    return fill_setup(&g->setup, err); /* end_problem closes it, also after a failure */
 }
 
 /* A device that its driver marked as failed is opened again for the next problem. */

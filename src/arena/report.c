@@ -25,6 +25,7 @@
 #include "arena/arena_internal.h"
 #include "core/fail.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,21 +73,10 @@ const char *iron_arena_note_title(iron_note note) {
 }
 
 static const char *op_note(const iron__op *op, iron_note note) {
-    switch (note) {
-    case IRON_NOTE_CONTRACT:
-        return op->contract;
-    case IRON_NOTE_WHY:
-        return op->why;
-    case IRON_NOTE_TRAFFIC:
-        return op->traffic;
-    case IRON_NOTE_UNLESS:
-        return op->unless;
-    case IRON_NOTE_USED:
-        return op->used;
-    case IRON_NOTE_MEASURED:
-        return iron__op_measured(op->name);
-    }
-    return NULL;
+    const char *const notes[] = {op->contract, op->why,  op->traffic,
+                                 op->unless,   op->used, iron__op_measured(op->name)};
+
+    return note < sizeof notes / sizeof notes[0] ? notes[note] : NULL;
 }
 
 const char *iron_arena_note(const char *op, iron_note note) {
@@ -98,12 +88,9 @@ const char *iron_arena_note(const char *op, iron_note note) {
 /* The op's own values of an axis: "uniform, zipf, sorted", "1, 2, 4". */
 static void list_values(const iron__axis *axis, char *text, size_t size) {
     text[0] = '\0';
-    for (size_t k = 0; k < axis->count; k++) {
-        size_t used = strlen(text);
-
-        snprintf(text + used, size - used, "%s%s", k > 0 ? ", " : "",
-                 axis->words ? axis->words[k] : iron__param_number(axis->numbers[k]).text);
-    }
+    for (size_t k = 0; k < axis->count; k++)
+        iron__append(text, size, "%s%s", k > 0 ? ", " : "",
+                     axis->words ? axis->words[k] : iron__param_number(axis->numbers[k]).text);
 }
 
 static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) {
@@ -122,13 +109,15 @@ int iron_arena_axis_at(const char *op, size_t index, iron_arena_axis *axis) {
     return o && op_axis_at(o, index, axis);
 }
 
+static const struct {
+    uint32_t bit;
+    const char *name;
+} backends[] = {{IRON_ON_CPU, "cpu"}, {IRON_ON_CUDA, "cuda"}, {IRON_ON_OPENCL, "opencl"}};
+
+#define BACKENDS (sizeof backends / sizeof backends[0])
+
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
-    static const struct {
-        uint32_t bit;
-        const char *name;
-    } backends[] = {{IRON_ON_CPU, "cpu"}, {IRON_ON_CUDA, "cuda"}, {IRON_ON_OPENCL, "opencl"}};
     iron__contender row;
-    size_t used = 0;
 
     if (contender->struct_size != sizeof *contender || !op->contender_at(index, &row))
         return false;
@@ -136,10 +125,10 @@ static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contend
     contender->idea = row.idea;
     contender->beats = row.beats ? row.beats : "";
     contender->backends[0] = '\0';
-    for (size_t k = 0; k < sizeof backends / sizeof backends[0]; k++)
+    for (size_t k = 0; k < BACKENDS; k++)
         if (row.backends & backends[k].bit)
-            used += (size_t)snprintf(contender->backends + used, sizeof contender->backends - used,
-                                     "%s%s", used > 0 ? ", " : "", backends[k].name);
+            iron__append(contender->backends, sizeof contender->backends, "%s%s",
+                         contender->backends[0] ? ", " : "", backends[k].name);
     return true;
 }
 
@@ -152,7 +141,6 @@ int iron_arena_contender_at(const char *op, size_t index, iron_arena_contender *
 void iron_arena_sizes(const char *op, char *text, size_t size) {
     const iron__op *o = iron__op_find(op);
     const char *set = "";
-    size_t used = 0;
     char shape[40];
 
     text[0] = '\0';
@@ -160,94 +148,53 @@ void iron_arena_sizes(const char *op, char *text, size_t size) {
         const iron__size *s = &o->sizes[k];
 
         if (strcmp(set, s->set) != 0)
-            snprintf(text + used, size - used, "%s%s:", k > 0 ? "\n" : "", s->set);
-        used = strlen(text);
+            iron__append(text, size, "%s%s:", k > 0 ? "\n" : "", s->set);
         set = s->set;
         iron__size_text(o, s->rows, s->cols, shape, sizeof shape);
-        snprintf(text + used, size - used, " %s (%s)", s->name, shape);
-        used = strlen(text);
+        iron__append(text, size, " %s (%s)", s->name, shape);
     }
-}
-
-static void put_notes(iron_json_writer *j, const iron__op *op) {
-    iron_json_open(j, "notes", '[');
-    for (iron_note note = 0; iron_arena_note_title(note); note++) {
-        if (!op_note(op, note))
-            continue;
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "title", iron_arena_note_title(note));
-        iron_json_text(j, "text", op_note(op, note));
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
-static void put_axes(iron_json_writer *j, const iron__op *op) {
-    iron_arena_axis axis = {.struct_size = sizeof axis};
-
-    iron_json_open(j, "axes", '[');
-    for (size_t k = 0; op_axis_at(op, k, &axis); k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", axis.name);
-        iron_json_text(j, "about", axis.about);
-        iron_json_text(j, "values", axis.values);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
-static void put_contenders(iron_json_writer *j, const iron__op *op) {
-    iron_arena_contender row = {.struct_size = sizeof row};
-
-    iron_json_open(j, "contenders", '[');
-    for (size_t k = 0; op_contender_at(op, k, &row); k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", row.name);
-        iron_json_text(j, "backends", row.backends);
-        iron_json_text(j, "idea", row.idea);
-        iron_json_text(j, "beats", row.beats);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
 }
 
 /* The ops of a report as a JSON array, for the page that shows it. */
 static void put_ops(iron_json_writer *j, const iron__op *const *ops, size_t count) {
+    iron_arena_axis axis = {.struct_size = sizeof axis};
+    iron_arena_contender row = {.struct_size = sizeof row};
+
     iron_json_open(j, NULL, '[');
     for (size_t k = 0; k < count; k++) {
         iron_json_open(j, NULL, '{');
         iron_json_text(j, "op", ops[k]->name);
-        put_notes(j, ops[k]);
-        put_axes(j, ops[k]);
-        put_contenders(j, ops[k]);
+        iron_json_open(j, "notes", '[');
+        for (iron_note note = 0; iron_arena_note_title(note); note++) {
+            if (!op_note(ops[k], note))
+                continue;
+            iron_json_open(j, NULL, '{');
+            iron_json_text(j, "title", iron_arena_note_title(note));
+            iron_json_text(j, "text", op_note(ops[k], note));
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        iron_json_open(j, "axes", '[');
+        for (size_t a = 0; op_axis_at(ops[k], a, &axis); a++) {
+            iron_json_open(j, NULL, '{');
+            iron_json_text(j, "name", axis.name);
+            iron_json_text(j, "about", axis.about);
+            iron_json_text(j, "values", axis.values);
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        iron_json_open(j, "contenders", '[');
+        for (size_t c = 0; op_contender_at(ops[k], c, &row); c++) {
+            iron_json_open(j, NULL, '{');
+            iron_json_text(j, "name", row.name);
+            iron_json_text(j, "backends", row.backends);
+            iron_json_text(j, "idea", row.idea);
+            iron_json_text(j, "beats", row.beats);
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
         iron_json_close(j, '}');
     }
-    iron_json_close(j, ']');
-}
-
-static void put_registry_axis(iron_json_writer *j, const iron__axis *axis) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", axis->name);
-    iron_json_text(j, "about", axis->about);
-    iron_json_open(j, "values", '[');
-    for (size_t k = 0; k < axis->count; k++) {
-        if (axis->words)
-            iron_json_text(j, NULL, axis->words[k]);
-        else
-            iron_json_real(j, NULL, axis->numbers[k]);
-    }
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
-}
-
-static void put_backends(iron_json_writer *j, uint32_t on) {
-    iron_json_open(j, "backends", '[');
-    if (on & IRON_ON_CPU)
-        iron_json_text(j, NULL, "cpu");
-    if (on & IRON_ON_CUDA)
-        iron_json_text(j, NULL, "cuda");
-    if (on & IRON_ON_OPENCL)
-        iron_json_text(j, NULL, "opencl");
     iron_json_close(j, ']');
 }
 
@@ -257,17 +204,6 @@ static void put_elements(iron_json_writer *j, uint32_t elements) {
         if (elements & IRON_BIT(k))
             iron_json_text(j, NULL, iron__element_name((iron__element)k));
     iron_json_close(j, ']');
-}
-
-static void put_registry_contender(iron_json_writer *j, const iron__op *op,
-                                   const iron__contender *row) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", row->name);
-    iron_json_text(j, "idea", row->idea);
-    iron_json_text(j, "beats", row->beats);
-    put_backends(j, row->backends);
-    put_elements(j, row->elements ? row->elements : op->elements);
-    iron_json_close(j, '}');
 }
 
 static void put_registry_op(iron_json_writer *j, const iron__op *op) {
@@ -289,12 +225,35 @@ static void put_registry_op(iron_json_writer *j, const iron__op *op) {
     iron_json_text(j, "gpu", op->baselines[1]);
     iron_json_close(j, '}');
     iron_json_open(j, "axes", '[');
-    for (size_t k = 0; k < op->axis_count; k++)
-        put_registry_axis(j, &op->axes[k]);
+    for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", axis->name);
+        iron_json_text(j, "about", axis->about);
+        iron_json_open(j, "values", '[');
+        for (size_t k = 0; k < axis->count; k++) {
+            if (axis->words)
+                iron_json_text(j, NULL, axis->words[k]);
+            else
+                iron_json_real(j, NULL, axis->numbers[k]);
+        }
+        iron_json_close(j, ']');
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_open(j, "contenders", '[');
-    for (size_t k = 0; op->contender_at(k, &row); k++)
-        put_registry_contender(j, op, &row);
+    for (size_t c = 0; op->contender_at(c, &row); c++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", row.name);
+        iron_json_text(j, "idea", row.idea);
+        iron_json_text(j, "beats", row.beats);
+        iron_json_open(j, "backends", '[');
+        for (size_t k = 0; k < BACKENDS; k++)
+            if (row.backends & backends[k].bit)
+                iron_json_text(j, NULL, backends[k].name);
+        iron_json_close(j, ']');
+        put_elements(j, row.elements ? row.elements : op->elements);
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_close(j, '}');
 }
@@ -374,59 +333,38 @@ static void put_known(iron_json_writer *j, const char *name, double value) {
         iron_json_null(j, name);
 }
 
-static void put_samples(iron_json_writer *j, const iron__samples *samples) {
+/* The figures of the warm samples. */
+static void put_figures(iron_json_writer *j, const iron__report_scope *scope) {
+    const iron__statistics *times = &scope->warm;
+    const iron__samples *s = scope->samples;
+
+    iron_json_real(j, "median_ms", times->median);
+    iron_json_real(j, "mean_ms", times->mean);
+    iron_json_real(j, "min_ms", times->min);
+    iron_json_real(j, "p95_ms", times->p95);
+    iron_json_real(j, "noise_percent", times->noise_percent);
+    put_known(j, "gb_s", scope->gb_s);
+    put_known(j, "percent_of_ceiling", scope->percent_of_ceiling);
     iron_json_open(j, "samples", '[');
-    for (uint32_t k = 0; samples && k < samples->count; k++)
-        iron_json_real(j, NULL, samples->ms[k]);
+    for (uint32_t k = 0; s && k < s->count; k++)
+        iron_json_real(j, NULL, s->ms[k]);
     iron_json_close(j, ']');
-}
-
-typedef struct figures {
-    const iron__statistics *times;
-    const iron__samples *samples;
-    double gb_s, percent, speedup;
-} figures;
-
-static void put_figures(iron_json_writer *j, const figures *f) {
-    const iron__samples *s = f->samples;
-
-    iron_json_real(j, "median_ms", f->times->median);
-    iron_json_real(j, "mean_ms", f->times->mean);
-    iron_json_real(j, "min_ms", f->times->min);
-    iron_json_real(j, "p95_ms", f->times->p95);
-    iron_json_real(j, "noise_percent", f->times->noise_percent);
-    put_known(j, "gb_s", f->gb_s);
-    put_known(j, "percent_of_ceiling", f->percent);
-    put_samples(j, s);
-    iron_json_real(j, "low_ms", f->times->low);
-    iron_json_real(j, "high_ms", f->times->high);
+    iron_json_real(j, "low_ms", times->low);
+    iron_json_real(j, "high_ms", times->high);
     iron_json_text(j, "stopped_by", s ? stop_name(s->stop) : "");
     iron_json_number(j, "passes", s ? s->passes : 0);
     iron_json_number(j, "dropped", s ? s->dropped : 0);
-    put_known(j, "speedup", f->speedup);
+    put_known(j, "speedup", scope->speedup);
 }
 
-static void put_warm(iron_json_writer *j, const iron__report_scope *scope) {
-    put_figures(j, &(figures){.times = &scope->warm,
-                              .samples = scope->samples,
-                              .gb_s = scope->gb_s,
-                              .percent = scope->percent_of_ceiling,
-                              .speedup = scope->speedup});
-}
-
-static void put_cold(iron_json_writer *j, const iron__report_scope *scope) {
-    /* cold and warm have the same useful bytes and the same ceiling */
-    double percent =
-        scope->gb_s > 0 ? scope->percent_of_ceiling * scope->cold_gb_s / scope->gb_s : 0;
-
-    if (scope->cold.count == 0)
-        return;
-    iron_json_open(j, "cold", '{');
-    put_figures(j, &(figures){.times = &scope->cold,
-                              .samples = scope->cold_samples,
-                              .gb_s = scope->cold_gb_s,
-                              .percent = percent});
-    iron_json_close(j, '}');
+/* Cold samples in place of the warm ones: both have the same useful bytes and the same ceiling. */
+static iron__report_scope cold_of(const iron__report_scope *scope) {
+    return (iron__report_scope){
+        .warm = scope->cold,
+        .samples = scope->cold_samples,
+        .gb_s = scope->cold_gb_s,
+        .percent_of_ceiling =
+            scope->gb_s > 0 ? scope->percent_of_ceiling * scope->cold_gb_s / scope->gb_s : 0};
 }
 
 static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
@@ -437,8 +375,14 @@ static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
         if (!scope)
             continue;
         iron_json_open(j, iron__scope_name(k), '{');
-        put_warm(j, scope);
-        put_cold(j, scope);
+        put_figures(j, scope);
+        if (scope->cold.count > 0) {
+            iron__report_scope cold = cold_of(scope);
+
+            iron_json_open(j, "cold", '{');
+            put_figures(j, &cold);
+            iron_json_close(j, '}');
+        }
         iron_json_close(j, '}');
     }
     iron_json_close(j, '}');
@@ -449,20 +393,17 @@ static void put_param(iron_json_writer *j, const char *name, uint32_t value) {
         iron_json_number(j, name, value);
 }
 
-static void put_case_param(iron_json_writer *j, const iron__param *param) {
-    if (param->word[0])
-        iron_json_text(j, param->name, param->word);
-    else if (param->number >= 0 && iron__number_is_whole(param->number))
-        iron_json_number(j, param->name, (uint64_t)param->number);
-    else
-        iron_json_real(j, param->name, param->number);
-}
-
 static void put_params(iron_json_writer *j, const iron__report_row *row) {
     iron_json_open(j, "params", '{');
     put_param(j, "vocab", row->vocab);
-    for (size_t k = 0; k < row->params.count; k++)
-        put_case_param(j, &row->params.list[k]);
+    for (const iron__param *p = row->params.list; p < row->params.list + row->params.count; p++) {
+        if (p->word[0])
+            iron_json_text(j, p->name, p->word);
+        else if (p->number >= 0 && iron__number_is_whole(p->number))
+            iron_json_number(j, p->name, (uint64_t)p->number);
+        else
+            iron_json_real(j, p->name, p->number);
+    }
     put_param(j, "nodes", row->nodes);
     put_param(j, "streams", row->streams);
     put_param(j, "threads", row->threads);
@@ -528,17 +469,6 @@ static void put_row(iron_json_writer *j, const iron__report_row *row) {
     iron_json_close(j, '}');
 }
 
-static void put_ceiling(iron_json_writer *j, const iron__report_ceiling *ceiling) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "backend", ceiling->backend);
-    iron_json_text(j, "device", ceiling->device);
-    iron_json_text(j, "name", ceiling->name);
-    iron_json_text(j, "shape", ceiling->shape);
-    iron_json_number(j, "bytes", ceiling->bytes);
-    put_warm(j, &ceiling->figures);
-    iron_json_close(j, '}');
-}
-
 static void put_device(iron_json_writer *j, const iron__report_device *device) {
     iron_json_open(j, NULL, '{');
     iron_json_text(j, "backend", device->backend);
@@ -589,8 +519,17 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
         put_device(j, &report->devices[k]);
     iron_json_close(j, ']');
     iron_json_open(j, "ceilings", '[');
-    for (size_t k = 0; k < report->ceiling_count; k++)
-        put_ceiling(j, &report->ceilings[k]);
+    for (const iron__report_ceiling *c = report->ceilings;
+         c < report->ceilings + report->ceiling_count; c++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "backend", c->backend);
+        iron_json_text(j, "device", c->device);
+        iron_json_text(j, "name", c->name);
+        iron_json_text(j, "shape", c->shape);
+        iron_json_number(j, "bytes", c->bytes);
+        put_figures(j, &c->figures);
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_open(j, "results", '[');
     for (size_t k = 0; k < report->row_count; k++)
@@ -637,28 +576,20 @@ typedef struct short_text {
     char text[512];
 } short_text;
 
-/* Bytes of the control character at `at`; 0 if there is none. U+0080 to U+009F are two bytes. */
-static size_t control_bytes(const char *at) {
-    const unsigned char *c = (const unsigned char *)at;
-
-    if (c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0)
-        return 2;
-    return c[0] < 0x20 || c[0] == 0x7F;
-}
-
-/* The text with blanks for control characters, and a backslash before each character that is in
- * `escape`. */
+/* The text with blanks for control characters (U+0080 to U+009F are two bytes), and a backslash
+ * before each character that is in `escape`. */
 static short_text plain(const char *text, const char *escape) {
+    const unsigned char *c = (const unsigned char *)text;
     short_text w;
     size_t used = 0;
 
-    while (*text && used + 3 < sizeof w.text) {
-        size_t control = control_bytes(text);
+    while (*c && used + 3 < sizeof w.text) {
+        bool is_wide = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
 
-        if (strchr(escape, *text))
+        if (strchr(escape, *c))
             w.text[used++] = '\\';
-        w.text[used++] = control ? ' ' : *text;
-        text += control ? control : 1;
+        w.text[used++] = is_wide || *c < 0x20 || *c == 0x7F ? ' ' : (char)*c;
+        c += is_wide ? 2 : 1;
     }
     w.text[used] = '\0';
     return w;
@@ -823,28 +754,30 @@ typedef struct line {
     const iron__report_scope *scopes[IRON_SCOPES]; /* NULL where one does not apply */
 } line;
 
-/* Titles and least widths, with the blank before each. */
+/* Titles and least widths, with the blank before each; titles in Markdown, where there are no
+ * bars. */
 static const struct {
     const char *title;
     int width;
+    const char *markdown;
 } table_columns[COLUMNS] = {
-    [COLUMN_RANK] = {"", 5},
-    [COLUMN_NAME] = {"contender", 0}, /* as wide as the longest */
-    [COLUMN_KERNEL] = {"kernel ms", 10},
-    [COLUMN_RATE] = {"GB/s", 7},
-    [COLUMN_BAR] = {"ceiling", BAR_CELLS + 1},
-    [COLUMN_PERCENT] = {"%", 6},
-    [COLUMN_COLD] = {"cold", 7},
-    [COLUMN_END_TO_END] = {"end ms", 8},
-    [COLUMN_TRANSFER] = {"copy ms", 8},
-    [COLUMN_PREPARE] = {"prep ms", 8},
-    [COLUMN_SPEEDUP] = {"speedup", 8},
-    [COLUMN_NOISE] = {"noise", 6},
-    [COLUMN_SAMPLES] = {"runs", 6},
-    [COLUMN_REGISTERS] = {"regs", 5},
-    [COLUMN_LOCAL] = {"local", 6},
-    [COLUMN_SPILL] = {"spill", 6},
-    [COLUMN_OCCUPANCY] = {"occ", 4},
+    [COLUMN_RANK] = {"", 5, "#"},
+    [COLUMN_NAME] = {"contender", 0, "contender"}, /* as wide as the longest */
+    [COLUMN_KERNEL] = {"kernel ms", 10, "kernel ms"},
+    [COLUMN_RATE] = {"GB/s", 7, "GB/s"},
+    [COLUMN_BAR] = {"ceiling", BAR_CELLS + 1, NULL},
+    [COLUMN_PERCENT] = {"%", 6, "of ceiling"},
+    [COLUMN_COLD] = {"cold", 7, "cold GB/s"},
+    [COLUMN_END_TO_END] = {"end ms", 8, "end to end ms"},
+    [COLUMN_TRANSFER] = {"copy ms", 8, "transfer ms"},
+    [COLUMN_PREPARE] = {"prep ms", 8, "prepare ms"},
+    [COLUMN_SPEEDUP] = {"speedup", 8, "speedup"},
+    [COLUMN_NOISE] = {"noise", 6, "noise"},
+    [COLUMN_SAMPLES] = {"runs", 6, "samples"},
+    [COLUMN_REGISTERS] = {"regs", 5, "registers"},
+    [COLUMN_LOCAL] = {"local", 6, "local bytes"},
+    [COLUMN_SPILL] = {"spill", 6, "spill bytes"},
+    [COLUMN_OCCUPANCY] = {"occ", 4, "occupancy"},
 };
 
 static short_text milliseconds(const iron__report_scope *scope) {
@@ -954,11 +887,11 @@ static line line_of_ceiling(const iron__report_ceiling *ceiling) {
 }
 
 /* Widens the columns for the line, and shows those that it fills. */
-static void fit_line(layout *l, const line *of) {
-    int name = columns_of(of->name.text);
+static void fit_line(layout *l, line of) {
+    int name = columns_of(of.name.text);
 
     for (column_id k = 0; k < COLUMNS; k++) {
-        int wide = columns_of(cell(of, k).text);
+        int wide = columns_of(cell(&of, k).text);
 
         l->is_shown[k] |= wide > 0;
         if (k != COLUMN_NAME && wide + 1 > l->widths[k])
@@ -984,15 +917,11 @@ static layout make_layout(const iron__report *report, FILE *to, bool is_terminal
 
     for (column_id k = 0; k < COLUMNS; k++)
         l.widths[k] = table_columns[k].width;
-    for (size_t k = 0; k < report->ceiling_count; k++) {
-        line of = line_of_ceiling(&report->ceilings[k]);
-        fit_line(&l, &of);
-    }
-    for (size_t k = 0; k < report->row_count; k++) {
-        line of = line_of_row(&report->rows[k]);
+    for (size_t k = 0; k < report->ceiling_count; k++)
+        fit_line(&l, line_of_ceiling(&report->ceilings[k]));
+    for (size_t k = 0; k < report->row_count; k++)
         if (report->rows[k].status == IRON_ROW_OK)
-            fit_line(&l, &of);
-    }
+            fit_line(&l, line_of_row(&report->rows[k]));
     l.is_shown[COLUMN_BAR] &= is_terminal;
     while (line_width(&l) > width && spare < sizeof drop_order / sizeof drop_order[0])
         l.is_shown[drop_order[spare++]] = false;
@@ -1046,43 +975,20 @@ static void put_cell(const layout *l, column_id k, const char *text) {
     put_blanks(l, k == COLUMN_BAR ? room : 0);
 }
 
-/* Up to the last cell that has something in it. */
-static void put_line(const layout *l, const line *of) {
+/* Up to the last cell that has something in it; the best row in bold, ceilings dim. */
+static void put_line(const layout *l, line of) {
+    bool is_best = of.row && of.row->rank == 1, is_ceiling = !of.row;
     column_id end = COLUMNS;
 
-    while (end > 0 && (!l->is_shown[end - 1] || !cell(of, end - 1).text[0]))
+    if (is_best || is_ceiling)
+        begin_colour(l, is_best ? COLOUR_BOLD : COLOUR_DIM);
+    while (end > 0 && (!l->is_shown[end - 1] || !cell(&of, end - 1).text[0]))
         end--;
     for (column_id k = 0; k < end; k++)
         if (l->is_shown[k])
-            put_cell(l, k, cell(of, k).text);
-}
-
-static void put_column_titles(const layout *l) {
-    begin_colour(l, COLOUR_DIM);
-    for (column_id k = 0; k < COLUMNS; k++)
-        if (l->is_shown[k])
-            put_cell(l, k, table_columns[k].title);
-    end_colour(l);
-    fputc('\n', l->to);
-}
-
-static void put_table_row(const layout *l, const iron__report_row *row) {
-    line of = line_of_row(row);
-
-    if (row->rank == 1)
-        begin_colour(l, COLOUR_BOLD);
-    put_line(l, &of);
-    if (row->rank == 1)
+            put_cell(l, k, cell(&of, k).text);
+    if (is_best || is_ceiling)
         end_colour(l);
-    fputc('\n', l->to);
-}
-
-static void put_table_ceiling(const layout *l, const iron__report_ceiling *ceiling) {
-    line of = line_of_ceiling(ceiling);
-
-    begin_colour(l, COLOUR_DIM);
-    put_line(l, &of);
-    end_colour(l);
     fputc('\n', l->to);
 }
 
@@ -1117,22 +1023,6 @@ static void put_sentence(const layout *l, const char *text) {
     fputc('\n', l->to);
 }
 
-static void put_table_device(const layout *l, const iron__report_device *device) {
-    short_text w, clocks = {""};
-
-    if (device->clock_max)
-        snprintf(clocks.text, sizeof clocks.text, ", %u to %u MHz%s%s", device->clock_min,
-                 device->clock_max, device->throttle[0] ? ", throttled: " : "", device->throttle);
-    if (device->is_available)
-        snprintf(w.text, sizeof w.text, "%s %u: %s, %s%s%u units, %.16s%.140s", device->backend,
-                 device->index, device->name, device->driver, device->driver[0] ? ", " : "",
-                 device->units, bytes_text(device->memory_bytes).text, clocks.text);
-    else
-        snprintf(w.text, sizeof w.text, "%s %u: not raced: %s", device->backend, device->index,
-                 device->reason);
-    put_sentence(l, w.text);
-}
-
 static void put_table_machine(const layout *l, const iron__report *report) {
     const iron__report_host *host = &report->host;
     short_text w;
@@ -1140,8 +1030,22 @@ static void put_table_machine(const layout *l, const iron__report *report) {
     snprintf(w.text, sizeof w.text, "iron %s on %s: %s, %u threads, %.16s; %s", report->version,
              host->name, host->cpu, host->threads, bytes_text(host->memory_bytes).text, host->date);
     put_sentence(l, w.text);
-    for (size_t k = 0; k < report->device_count; k++)
-        put_table_device(l, &report->devices[k]);
+    for (size_t k = 0; k < report->device_count; k++) {
+        const iron__report_device *d = &report->devices[k];
+        short_text clocks = {""};
+
+        if (d->clock_max)
+            snprintf(clocks.text, sizeof clocks.text, ", %u to %u MHz%s%s", d->clock_min,
+                     d->clock_max, d->throttle[0] ? ", throttled: " : "", d->throttle);
+        if (d->is_available)
+            snprintf(w.text, sizeof w.text, "%s %u: %s, %s%s%u units, %.16s%.140s", d->backend,
+                     d->index, d->name, d->driver, d->driver[0] ? ", " : "", d->units,
+                     bytes_text(d->memory_bytes).text, clocks.text);
+        else
+            snprintf(w.text, sizeof w.text, "%s %u: not raced: %s", d->backend, d->index,
+                     d->reason);
+        put_sentence(l, w.text);
+    }
 }
 
 /* A row without figures: name, status, reason. */
@@ -1158,40 +1062,38 @@ static void put_verdict(const layout *l, const iron__report_row *row) {
     fputc('\n', l->to);
 }
 
-static void put_group_title(const layout *l, const iron__report_row *row) {
+/* A group without a line is not shown: its rows were all skipped. */
+static void put_table_group(const layout *l, const iron__report *report, size_t first, size_t end) {
+    const iron__report_row *rows = report->rows;
+    size_t shown = first;
     short_text w;
     int at = 0;
 
-    snprintf(w.text, sizeof w.text, "%.400s: %.100s", group_title(row).text, group_facts(row).text);
+    while (shown < end && rows[shown].status == IRON_ROW_SKIPPED)
+        shown++;
+    if (shown == end)
+        return;
+    snprintf(w.text, sizeof w.text, "%.400s: %.100s", group_title(&rows[first]).text,
+             group_facts(&rows[first]).text);
     fputc('\n', l->to);
     begin_colour(l, COLOUR_BOLD);
     put_text(l, w.text, 2, &at);
     end_colour(l);
     fputc('\n', l->to);
-}
-
-static bool has_lines(const iron__report *report, size_t first, size_t end) {
-    for (size_t k = first; k < end; k++)
-        if (report->rows[k].status != IRON_ROW_SKIPPED)
-            return true;
-    return false;
-}
-
-static void put_table_group(const layout *l, const iron__report *report, size_t first, size_t end) {
-    if (!has_lines(report, first, end))
-        return;
-    put_group_title(l, &report->rows[first]);
-    put_column_titles(l);
+    begin_colour(l, COLOUR_DIM);
+    for (column_id k = 0; k < COLUMNS; k++)
+        if (l->is_shown[k])
+            put_cell(l, k, table_columns[k].title);
+    end_colour(l);
+    fputc('\n', l->to);
     for (size_t k = 0; k < report->ceiling_count; k++)
         if (group_has_ceiling(report, first, end, &report->ceilings[k]))
-            put_table_ceiling(l, &report->ceilings[k]);
+            put_line(l, line_of_ceiling(&report->ceilings[k]));
     for (size_t k = first; k < end; k++) {
-        const iron__report_row *row = &report->rows[k];
-
-        if (row->status == IRON_ROW_OK)
-            put_table_row(l, row);
-        else if (row->status != IRON_ROW_SKIPPED)
-            put_verdict(l, row);
+        if (rows[k].status == IRON_ROW_OK)
+            put_line(l, line_of_row(&rows[k]));
+        else if (rows[k].status != IRON_ROW_SKIPPED)
+            put_verdict(l, &rows[k]);
     }
 }
 
@@ -1244,6 +1146,17 @@ static void put_skipped(const layout *l, const iron__report *report) {
 }
 
 static void put_legend(const layout *l, const iron__report *report) {
+    static const struct {
+        column_id column;
+        const char *text;
+    } columns[] = {
+        {COLUMN_COLD, "cold: GB/s with empty caches."},
+        {COLUMN_SAMPLES, "runs: stopped by p precision, t time, r number of runs."},
+        {COLUMN_SPEEDUP, "speedup: over the op's baseline, same backend."},
+        {COLUMN_OCCUPANCY, "occ: percent of the threads that a unit can hold."},
+        {COLUMN_REGISTERS, "regs, spill: registers and spilled bytes per thread."},
+        {COLUMN_LOCAL, "local: bytes of local memory per group."},
+    };
     bool has_peers = false, has_residents = false;
     int at = 0;
 
@@ -1257,18 +1170,9 @@ static void put_legend(const layout *l, const iron__report *report) {
         put_text(l, "* a peer: another library.", 0, &at);
     if (has_residents)
         put_text(l, "~ cache-resident: the data fit into the cache.", 0, &at);
-    if (l->is_shown[COLUMN_COLD])
-        put_text(l, "cold: GB/s with empty caches.", 0, &at);
-    if (l->is_shown[COLUMN_SAMPLES])
-        put_text(l, "runs: stopped by p precision, t time, r number of runs.", 0, &at);
-    if (l->is_shown[COLUMN_SPEEDUP])
-        put_text(l, "speedup: over the op's baseline, same backend.", 0, &at);
-    if (l->is_shown[COLUMN_OCCUPANCY])
-        put_text(l, "occ: percent of the threads that a unit can hold.", 0, &at);
-    if (l->is_shown[COLUMN_REGISTERS])
-        put_text(l, "regs, spill: registers and spilled bytes per thread.", 0, &at);
-    if (l->is_shown[COLUMN_LOCAL])
-        put_text(l, "local: bytes of local memory per group.", 0, &at);
+    for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++)
+        if (l->is_shown[columns[k].column])
+            put_text(l, columns[k].text, 0, &at);
     end_colour(l);
     fputc('\n', l->to);
 }
@@ -1333,9 +1237,6 @@ static void put_md_machine(const iron__report *report, FILE *to) {
             marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
             marked(host->date).text);
     fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
-}
-
-static void put_md_devices(const iron__report *report, FILE *to) {
     for (size_t k = 0; k < report->device_count; k++) {
         const iron__report_device *d = &report->devices[k];
 
@@ -1350,9 +1251,6 @@ static void put_md_devices(const iron__report *report, FILE *to) {
             fprintf(to, ", %u to %u MHz", d->clock_min, d->clock_max);
         fprintf(to, "%s%s\n", d->throttle[0] ? ", throttled: " : "", marked(d->throttle).text);
     }
-}
-
-static void put_md_ceilings(const iron__report *report, FILE *to) {
     if (report->ceiling_count == 0)
         return;
     fputs("\n## Ceilings\n\n| device | ceiling | GB/s | noise | how |\n|---|---|---:|---:|---|\n",
@@ -1366,130 +1264,101 @@ static void put_md_ceilings(const iron__report *report, FILE *to) {
     }
 }
 
-static const char *median_of(const iron__report_row *row, iron__scope which, short_text *w) {
-    const iron__report_scope *scope = iron__row_scope(row, which);
+/* What a line has in a column of Markdown. */
+static short_text md_cell(const line *of, column_id column) {
+    const iron__report_scope *s = of->scopes[IRON_SCOPE_KERNEL];
+    const iron__report_row *row = of->row;
+    short_text w = {""};
 
-    *w = figure(scope ? scope->warm.median : 0);
-    return w->text;
-}
-
-/* Columns about the main kernel, and which of them are shown. */
-#define KERNEL_COLUMNS 4u
-
-static const char *const kernel_titles[KERNEL_COLUMNS] = {"registers", "local bytes", "spill bytes",
-                                                          "occupancy"};
-
-typedef struct kernel_columns {
-    bool is_shown[KERNEL_COLUMNS];
-} kernel_columns;
-
-static double kernel_figure(const iron__report_row *row, size_t column) {
-    kernel_figures f = kernel_figures_of(main_kernel(row->kernels));
-
-    return (const double[]){f.registers, f.local_bytes, f.spill_bytes, f.occupancy_percent}[column];
-}
-
-static kernel_columns kernel_columns_of(const iron__report *report) {
-    kernel_columns c = {{false}};
-
-    for (size_t k = 0; k < report->row_count; k++)
-        for (size_t n = 0; n < KERNEL_COLUMNS && report->rows[k].status == IRON_ROW_OK; n++)
-            c.is_shown[n] = c.is_shown[n] || kernel_figure(&report->rows[k], n) >= 0;
-    return c;
-}
-
-/* Ends a line of a table; row: NULL for a ceiling, which has no kernel. */
-static void put_md_kernel(const kernel_columns *c, const iron__report_row *row, FILE *to) {
-    for (size_t n = 0; n < KERNEL_COLUMNS; n++) {
-        double figure = row ? kernel_figure(row, n) : -1;
-
-        if (!c->is_shown[n])
-            continue;
-        if (figure >= 0)
-            fprintf(to, " %.0f%s |", figure, n + 1 == KERNEL_COLUMNS ? " %" : "");
-        else
-            fputs(" |", to);
+    switch (column) {
+    case COLUMN_RANK:
+        if (row)
+            snprintf(w.text, sizeof w.text, "%u", row->rank);
+        return w;
+    case COLUMN_NAME:
+        snprintf(w.text, sizeof w.text, row ? "%.440s%s%s" : "*%.440s*%s%s",
+                 marked(of->name.text).text, row && row->is_peer ? " (peer)" : "",
+                 row && row->is_cache_resident ? " (cache-resident)" : "");
+        return w;
+    case COLUMN_PERCENT:
+        return figure_of(s ? s->percent_of_ceiling : 0, 1, " %");
+    case COLUMN_SPEEDUP:
+        return figure_of(row ? row->speedup : 0, 2, "×");
+    case COLUMN_NOISE:
+        return figure_of(s ? s->warm.noise_percent : 0, 1, " %");
+    case COLUMN_SAMPLES:
+        snprintf(w.text, sizeof w.text, "%zu, %s", s ? s->warm.count : 0,
+                 s && s->samples ? stop_name(s->samples->stop) : "");
+        return w;
+    case COLUMN_OCCUPANCY:
+        w = cell(of, column);
+        if (w.text[0])
+            iron__append(w.text, sizeof w.text, " %%");
+        return w;
+    default:
+        return cell(of, column);
     }
-    fputc('\n', to);
 }
 
-static void put_md_row(const iron__report_row *row, const kernel_columns *columns, FILE *to) {
-    const iron__report_scope *kernel = &row->scopes[IRON_SCOPE_KERNEL];
-    short_text w[4];
+static void put_md_line(const layout *l, line of) {
+    fputc('|', l->to);
+    for (column_id k = 0; k < COLUMNS; k++) {
+        short_text w = md_cell(&of, k);
+        bool is_wide = w.text[0] || (of.row && k < COLUMN_REGISTERS);
 
-    fprintf(
-        to, "| %u | %s%s%s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %zu, %s |", row->rank,
-        marked(row_name(row).text).text, row->is_peer ? " (peer)" : "",
-        row->is_cache_resident ? " (cache-resident)" : "", median_of(row, IRON_SCOPE_KERNEL, &w[0]),
-        figure(kernel->gb_s).text, figure_of(kernel->percent_of_ceiling, 1, " %").text,
-        figure(kernel->cold_gb_s).text, median_of(row, IRON_SCOPE_END_TO_END, &w[1]),
-        median_of(row, IRON_SCOPE_TRANSFER, &w[2]), median_of(row, IRON_SCOPE_PREPARE, &w[3]),
-        figure_of(row->speedup, 2, "×").text, figure_of(kernel->warm.noise_percent, 1, " %").text,
-        kernel->warm.count, kernel->samples ? stop_name(kernel->samples->stop) : "");
-    put_md_kernel(columns, row, to);
-}
-
-/* A ceiling in the columns of the contenders. */
-static void put_md_ceiling(const iron__report_ceiling *c, const kernel_columns *columns, FILE *to) {
-    fprintf(to, "| | *%s ceiling: %s* | %s | %s | 100.0 %% | | | | | | %s | %zu, runs |",
-            marked(c->backend).text, marked(c->name).text, figure(c->figures.warm.median).text,
-            figure(c->figures.gb_s).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
-            c->figures.warm.count);
-    put_md_kernel(columns, NULL, to);
-}
-
-static void put_md_titles(const iron__report *report, const kernel_columns *columns, size_t first,
-                          size_t end, FILE *to) {
-    fputs("\n| # | contender | kernel ms | GB/s | of ceiling | cold GB/s | end to end ms | "
-          "transfer ms | prepare ms | speedup | noise | samples |",
-          to);
-    for (size_t n = 0; n < KERNEL_COLUMNS; n++)
-        if (columns->is_shown[n])
-            fprintf(to, " %s |", kernel_titles[n]);
-    fputs("\n|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|", to);
-    for (size_t n = 0; n < KERNEL_COLUMNS; n++)
-        fputs(columns->is_shown[n] ? "---:|" : "", to);
-    fputc('\n', to);
-    for (size_t k = 0; k < report->ceiling_count; k++)
-        if (group_has_ceiling(report, first, end, &report->ceilings[k]))
-            put_md_ceiling(&report->ceilings[k], columns, to);
-}
-
-static void put_md_group(const iron__report *report, const kernel_columns *columns, size_t first,
-                         size_t end, FILE *to) {
-    const iron__report_row *row = &report->rows[first];
-    bool has_titles = false;
-
-    fprintf(to, "\n## %s\n\n%s.\n", marked(group_title(row).text).text,
-            marked(group_facts(row).text).text);
-    for (; first < end && report->rows[first].status == IRON_ROW_OK; first++) {
-        if (!has_titles)
-            put_md_titles(report, columns, first, end, to);
-        has_titles = true;
-        put_md_row(&report->rows[first], columns, to);
+        if (l->is_shown[k])
+            fprintf(l->to, " %s%s|", w.text, is_wide ? " " : "");
     }
+    fputc('\n', l->to);
+}
+
+static void put_md_titles(const layout *l) {
+    fputs("\n|", l->to);
+    for (column_id k = 0; k < COLUMNS; k++)
+        if (l->is_shown[k])
+            fprintf(l->to, " %s |", table_columns[k].markdown);
+    fputs("\n|", l->to);
+    for (column_id k = 0; k < COLUMNS; k++)
+        if (l->is_shown[k])
+            fputs(k == COLUMN_NAME || k == COLUMN_SAMPLES ? "---|" : "---:|", l->to);
+    fputc('\n', l->to);
+}
+
+static void put_md_group(const layout *l, const iron__report *report, size_t first, size_t end) {
+    const iron__report_row *rows = report->rows;
+    FILE *to = l->to;
+
+    fprintf(to, "\n## %s\n\n%s.\n", marked(group_title(&rows[first]).text).text,
+            marked(group_facts(&rows[first]).text).text);
+    if (rows[first].status == IRON_ROW_OK) {
+        put_md_titles(l);
+        for (size_t k = 0; k < report->ceiling_count; k++)
+            if (group_has_ceiling(report, first, end, &report->ceilings[k]))
+                put_md_line(l, line_of_ceiling(&report->ceilings[k]));
+    }
+    for (; first < end && rows[first].status == IRON_ROW_OK; first++)
+        put_md_line(l, line_of_row(&rows[first]));
     if (first < end)
         fputc('\n', to);
     for (; first < end; first++) {
-        const iron__report_row *out = &report->rows[first];
+        bool is_wrong = rows[first].status == IRON_ROW_WRONG;
 
-        fprintf(to, "- %s%s%s %s: %s\n", out->status == IRON_ROW_WRONG ? "**" : "",
-                out->status == IRON_ROW_WRONG ? "WRONG" : iron__row_status_name(out->status),
-                out->status == IRON_ROW_WRONG ? "**" : "", marked(row_name(out).text).text,
-                marked(out->reason).text);
+        fprintf(to, "- %s %s: %s\n",
+                is_wrong ? "**WRONG**" : iron__row_status_name(rows[first].status),
+                marked(row_name(&rows[first]).text).text, marked(rows[first].reason).text);
     }
 }
 
 static void print_markdown(const iron__report *report, FILE *to) {
-    kernel_columns columns = kernel_columns_of(report);
+    layout l = make_layout(report, to, false, INT_MAX);
 
+    for (column_id k = 0; k < COLUMN_REGISTERS; k++)
+        l.is_shown[k] = k != COLUMN_BAR;
     put_md_machine(report, to);
-    put_md_devices(report, to);
-    put_md_ceilings(report, to);
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
 
-        put_md_group(report, &columns, k, end, to);
+        put_md_group(&l, report, k, end);
         k = end;
     }
     fprintf(to, "\nMedians; every row verified before and after it was timed; %.1f s in all.\n",
@@ -1539,9 +1408,42 @@ static void csv_real(FILE *to, double value) {
     fputc(',', to);
 }
 
-static void csv_bool(FILE *to, bool value) { fputs(value ? "true," : "false,", to); }
+/* Of a kernel 0 is a figure; unknown is negative. These fields end a record: the comma comes
+ * first. */
+static void csv_reported(FILE *to, double value) {
+    fputc(',', to);
+    if (value >= 0)
+        fprintf(to, "%.9g", value);
+}
 
-static void csv_row(FILE *to, const iron__report_row *row) {
+/* The names of all parameters of a report, each once. */
+typedef struct param_names {
+    const char *list[64];
+    size_t count;
+} param_names;
+
+static param_names param_names_of(const iron__report *report) {
+    param_names all = {.count = 0};
+
+    for (size_t k = 0; k < report->row_count; k++)
+        for (size_t p = 0; p < report->rows[k].params.count; p++) {
+            const char *name = report->rows[k].params.list[p].name;
+            size_t at = 0;
+
+            while (at < all.count && strcmp(all.list[at], name) != 0)
+                at++;
+            if (at == all.count && at < sizeof all.list / sizeof all.list[0])
+                all.list[all.count++] = name;
+        }
+    return all;
+}
+
+/* A record; scope: NULL where the row has no figures. */
+static void csv_line(FILE *to, const param_names *all, const iron__report_row *row,
+                     iron__scope which, const iron__report_scope *scope) {
+    const iron__gpu_launch_record *kernel = main_kernel(row->kernels);
+    kernel_figures f = kernel_figures_of(kernel);
+
     csv_text(to, row->op);
     csv_text(to, row->contender);
     csv_text(to, row->backend);
@@ -1554,102 +1456,53 @@ static void csv_row(FILE *to, const iron__report_row *row) {
     csv_whole(to, row->nodes);
     csv_whole(to, row->streams);
     csv_whole(to, row->threads);
-    csv_bool(to, row->is_peer);
+    csv_text(to, row->is_peer ? "true" : "false");
     csv_whole(to, row->useful_bytes);
-    csv_bool(to, row->is_cache_resident);
+    csv_text(to, row->is_cache_resident ? "true" : "false");
     csv_text(to, iron__row_status_name(row->status));
     csv_text(to, row->reason);
-    csv_bool(to, row->is_verified);
+    csv_text(to, row->is_verified ? "true" : "false");
     csv_text(to, row->baseline);
     csv_whole(to, row->rank);
     csv_real(to, row->operations);
     csv_real(to, row->passes);
-}
-
-static void csv_scope(FILE *to, iron__scope which, const iron__report_scope *scope) {
-    csv_text(to, iron__scope_name(which));
-    csv_real(to, scope->warm.median);
-    csv_real(to, scope->warm.mean);
-    csv_real(to, scope->warm.min);
-    csv_real(to, scope->warm.p95);
-    csv_real(to, scope->warm.low);
-    csv_real(to, scope->warm.high);
-    fprintf(to, "%.9g,", scope->warm.noise_percent);
-    csv_real(to, scope->gb_s);
-    csv_real(to, scope->percent_of_ceiling);
-    csv_real(to, scope->speedup);
-    csv_whole(to, scope->warm.count);
-    csv_text(to, scope->samples ? stop_name(scope->samples->stop) : "");
-    fprintf(to, "%u,", scope->samples ? scope->samples->dropped : 0);
-    csv_real(to, scope->cold.median);
-    csv_real(to, scope->cold_gb_s);
-    csv_whole(to, scope->cold.count);
-}
-
-/* Of a kernel 0 is a figure; unknown is negative. */
-static void csv_reported(FILE *to, double value) {
-    if (value >= 0)
-        fprintf(to, "%.9g", value);
-    fputc(',', to);
-}
-
-static void csv_kernel(FILE *to, const iron__gpu_launch_record *kernel) {
-    kernel_figures f = kernel_figures_of(kernel);
-
+    if (scope) {
+        csv_text(to, iron__scope_name(which));
+        csv_real(to, scope->warm.median);
+        csv_real(to, scope->warm.mean);
+        csv_real(to, scope->warm.min);
+        csv_real(to, scope->warm.p95);
+        csv_real(to, scope->warm.low);
+        csv_real(to, scope->warm.high);
+        fprintf(to, "%.9g,", scope->warm.noise_percent);
+        csv_real(to, scope->gb_s);
+        csv_real(to, scope->percent_of_ceiling);
+        csv_real(to, scope->speedup);
+        csv_whole(to, scope->warm.count);
+        csv_text(to, scope->samples ? stop_name(scope->samples->stop) : "");
+        fprintf(to, "%u,", scope->samples ? scope->samples->dropped : 0);
+        csv_real(to, scope->cold.median);
+        csv_real(to, scope->cold_gb_s);
+        csv_whole(to, scope->cold.count);
+    } else {
+        fputs(",,,,,,,,,,,,,,,,,", to);
+    }
     csv_text(to, kernel ? kernel->kernel : "");
     csv_whole(to, kernel ? kernel->groups : 0);
-    csv_whole(to, kernel ? kernel->threads : 0);
+    if (kernel && kernel->threads)
+        fprintf(to, "%u", kernel->threads);
     csv_reported(to, f.registers);
     csv_reported(to, f.local_bytes);
     csv_reported(to, f.spill_bytes);
     csv_reported(to, f.groups_per_unit);
-    if (f.occupancy_percent >= 0)
-        fprintf(to, "%.9g", f.occupancy_percent);
-}
-
-/* The names of all parameters of a report, each once. */
-typedef struct param_names {
-    const char *list[64];
-    size_t count;
-} param_names;
-
-static void add_name(param_names *all, const char *name) {
-    for (size_t k = 0; k < all->count; k++)
-        if (strcmp(all->list[k], name) == 0)
-            return;
-    if (all->count < sizeof all->list / sizeof all->list[0])
-        all->list[all->count++] = name;
-}
-
-static param_names param_names_of(const iron__report *report) {
-    param_names all = {.count = 0};
-
-    for (size_t k = 0; k < report->row_count; k++)
-        for (size_t p = 0; p < report->rows[k].params.count; p++)
-            add_name(&all, report->rows[k].params.list[p].name);
-    return all;
-}
-
-/* With a comma before each: they follow the last field and end the line. */
-static void csv_params(FILE *to, const param_names *all, const iron__params *params) {
+    csv_reported(to, f.occupancy_percent);
     for (size_t k = 0; k < all->count; k++) {
         fputc(',', to);
-        for (size_t p = 0; p < params->count; p++)
-            if (strcmp(params->list[p].name, all->list[k]) == 0)
-                fputs(iron__param_text(&params->list[p]).text, to);
+        for (size_t p = 0; p < row->params.count; p++)
+            if (strcmp(row->params.list[p].name, all->list[k]) == 0)
+                fputs(iron__param_text(&row->params.list[p]).text, to);
     }
     fputs("\r\n", to);
-}
-
-static void csv_line(FILE *to, const param_names *all, const iron__report_row *row,
-                     iron__scope which, const iron__report_scope *scope) {
-    csv_row(to, row);
-    if (scope)
-        csv_scope(to, which, scope);
-    else
-        fputs(",,,,,,,,,,,,,,,,,", to);
-    csv_kernel(to, main_kernel(row->kernels));
-    csv_params(to, all, &row->params);
 }
 
 static void print_csv(const iron__report *report, FILE *to) {

@@ -603,15 +603,6 @@ static iron_status measure_ceilings(run *r, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status measure_cpu_again(run *r, iron_error *err) {
-    const iron__race_plan *plan = &r->arena->plan;
-
-    for (size_t k = 0; k < plan->device_count; k++)
-        if (plan->devices[k].is_cpu && takes_part(r, k))
-            IRON_TRY(measure_device(r, &plan->devices[k], err));
-    return IRON_OK;
-}
-
 static void note_clocks(iron__report_device *seen, const iron__gpu_clocks *clocks) {
     if (clocks->core_mhz && (!seen->clock_min || clocks->core_mhz < seen->clock_min))
         seen->clock_min = clocks->core_mhz;
@@ -847,35 +838,30 @@ static iron_status race_cases(run *r, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status set_up(run *r, iron_error *err) {
-    const iron__race_plan *plan = &r->arena->plan;
-    uint32_t threads = r->arena->options.threads, streams = r->arena->options.streams;
-
-    IRON_TRY(iron__thread_pool_create(threads ? threads : iron__cpu_threads(),
-                                      iron__allocator_default(), &r->pool, err));
-    for (size_t k = 0; k < plan->device_count; k++)
-        IRON_TRY(ops_of(&plan->devices[k])
-                     ->open(plan, k, streams ? streams : IRON_STREAMS_DEFAULT, r->pool,
-                            &r->devices[k], err));
-    return IRON_OK;
-}
-
 static iron_status run_all(iron_arena *arena, iron_error *err) {
+    const iron__race_plan *plan = &arena->plan;
+    uint32_t threads = arena->options.threads, streams = arena->options.streams;
     run r = {.arena = arena};
     uint64_t start = iron__clock_ns();
     iron_status status;
 
-    for (size_t k = 0; k < arena->plan.row_count; k++)
+    for (size_t k = 0; k < plan->row_count; k++)
         if (!does_race(&r, k))
             skip_row(&r, k);
-    r.rows_total = count_racing(&r, 0, arena->plan.row_count);
-    status = set_up(&r, err);
+    r.rows_total = count_racing(&r, 0, plan->row_count);
+    status = iron__thread_pool_create(threads ? threads : iron__cpu_threads(),
+                                      iron__allocator_default(), &r.pool, err);
+    for (size_t k = 0; status == IRON_OK && k < plan->device_count; k++)
+        status = ops_of(&plan->devices[k])
+                     ->open(plan, k, streams ? streams : IRON_STREAMS_DEFAULT, r.pool,
+                            &r.devices[k], err);
     if (status == IRON_OK && r.rows_total > 0)
         status = measure_ceilings(&r, err);
     if (status == IRON_OK)
         status = race_cases(&r, err);
-    if (status == IRON_OK && r.rows_total > 0)
-        status = measure_cpu_again(&r, err);
+    for (size_t k = 0; status == IRON_OK && k < plan->device_count; k++)
+        if (plan->devices[k].is_cpu && takes_part(&r, k))
+            status = measure_device(&r, &plan->devices[k], err);
     for (size_t k = 0; k < IRON_PLAN_DEVICES; k++)
         if (r.devices[k])
             r.devices[k]->ops->close(r.devices[k]);
@@ -956,25 +942,6 @@ static iron__report_scope scope_of(const iron__samples *warm, const iron__sample
     return s;
 }
 
-static void fill_names(const iron_arena *a, const iron__race_plan_row *p, iron__report_row *r) {
-    const iron__race_plan_case *c = &a->plan.cases[p->case_index];
-    const iron__race_plan_device *d = &a->plan.devices[p->device_index];
-
-    snprintf(r->op, sizeof r->op, "%s", c->c.op->name);
-    snprintf(r->contender, sizeof r->contender, "%s", p->contender.name);
-    snprintf(r->backend, sizeof r->backend, "%s", d->backend);
-    snprintf(r->memory, sizeof r->memory, "%s", iron__race_plan_memory(p));
-    snprintf(r->device, sizeof r->device, "%s", d->info.name);
-    snprintf(r->size, sizeof r->size, "%s", c->size);
-    snprintf(r->size_name, sizeof r->size_name, "%s", c->size_name);
-    snprintf(r->dtype, sizeof r->dtype, "%s", iron__element_name(c->c.element));
-}
-
-/* Could part of the problem stay in the last-level cache from one pass to the next? */
-static bool is_cache_resident(const iron__race_plan_device *d, uint64_t bytes) {
-    return d->cache_bytes > 0 && bytes < 4 * d->cache_bytes;
-}
-
 /* The op's own baseline; where that does not suit the case, the first contender that does and
  * improves on no other. */
 static const char *baseline_of(const iron__case *c, const iron__race_plan_device *d) {
@@ -995,13 +962,21 @@ static const char *baseline_of(const iron__case *c, const iron__race_plan_device
 static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
     const iron__race_plan_row *p = &a->plan.rows[index];
     const iron__race_row *raced = &a->race_rows[index];
-    const iron__case *c = &a->plan.cases[p->case_index].c;
+    const iron__race_plan_case *planned = &a->plan.cases[p->case_index];
+    const iron__case *c = &planned->c;
     const iron__race_plan_device *d = &a->plan.devices[p->device_index];
     const iron__kernels *seen = &a->kernels[index];
 
-    fill_names(a, p, r);
+    snprintf(r->op, sizeof r->op, "%s", c->op->name);
+    snprintf(r->contender, sizeof r->contender, "%s", p->contender.name);
+    snprintf(r->backend, sizeof r->backend, "%s", d->backend);
+    snprintf(r->memory, sizeof r->memory, "%s", iron__race_plan_memory(p));
+    snprintf(r->device, sizeof r->device, "%s", d->info.name);
+    snprintf(r->size, sizeof r->size, "%s", planned->size);
+    snprintf(r->size_name, sizeof r->size_name, "%s", planned->size_name);
+    snprintf(r->dtype, sizeof r->dtype, "%s", iron__element_name(c->element));
     r->vocab = c->vocab;
-    r->params = a->plan.cases[p->case_index].params;
+    r->params = planned->params;
     r->kernels = seen->answer.count + seen->prepare.count > 0 ? seen : NULL;
     if (p->memory == IRON_GPU_STREAMS)
         r->streams = a->options.streams ? a->options.streams : IRON_STREAMS_DEFAULT;
@@ -1011,7 +986,8 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
     r->idea = p->contender.idea;
     r->is_peer = p->peer != NULL;
     r->useful_bytes = c->op->useful_bytes(c);
-    r->is_cache_resident = is_cache_resident(d, r->useful_bytes);
+    /* could part of the problem stay in the last-level cache from one pass to the next? */
+    r->is_cache_resident = d->cache_bytes > 0 && r->useful_bytes < 4 * d->cache_bytes;
     r->is_verified = raced->is_verified;
     r->operations = c->op->operations(c);
     r->passes = p->contender.passes > 0 ? p->contender.passes : 1;
@@ -1094,18 +1070,6 @@ static void fill_devices(iron_arena *a) {
     a->report.device_count = a->plan.device_count;
 }
 
-/* Rows of one op are consecutive. */
-static void fill_ops(iron_arena *a) {
-    iron__report *r = &a->report;
-
-    for (size_t k = 0; k < a->plan.row_count; k++) {
-        const iron__op *op = a->plan.cases[a->plan.rows[k].case_index].c.op;
-
-        if (r->op_count < IRON_REPORT_OPS && (r->op_count == 0 || r->ops[r->op_count - 1] != op))
-            r->ops[r->op_count++] = op;
-    }
-}
-
 /* Fills the report's rows and figures from the samples. */
 static void conclude(iron_arena *arena) {
     iron__report *r = &arena->report;
@@ -1116,9 +1080,14 @@ static void conclude(iron_arena *arena) {
         r->host.threads = arena->options.threads;
     fill_devices(arena);
     r->row_count = arena->plan.row_count;
-    for (size_t k = 0; k < r->row_count; k++)
+    for (size_t k = 0; k < r->row_count; k++) {
+        const iron__op *op = arena->plan.cases[arena->plan.rows[k].case_index].c.op;
+
         fill_row(arena, k, &r->rows[k]);
-    fill_ops(arena);
+        /* rows of one op are consecutive */
+        if (r->op_count < IRON_REPORT_OPS && (r->op_count == 0 || r->ops[r->op_count - 1] != op))
+            r->ops[r->op_count++] = op;
+    }
     fill_speedups(r);
     for (size_t first = 0, last; first < r->row_count; first = last) {
         last = iron__report_group_end(r, first);

@@ -62,9 +62,8 @@ static iron_status cpu_create(iron_engine *e, iron_error *err) {
     e->cpu = c;
     c->divisor = iron__divisor_make((uint32_t)e->config.vocab);
     c->queue = iron__allocate(a, IRON_QUEUE_BATCHES, sizeof *c->queue, "the batch queue", err);
-    if (!c->queue)
-        return IRON_E_NOMEM;
-    c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
+    if (c->queue)
+        c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
     if (!c->runs)
         return IRON_E_NOMEM;
     if (e->config.with_seal) {
@@ -74,9 +73,9 @@ static iron_status cpu_create(iron_engine *e, iron_error *err) {
     }
     if (e->choice.variant->per_node) {
         c->node_xors = iron__allocate(a, e->nodes.count, sizeof(uint32_t), "XORs of nodes", err);
-        if (!c->node_xors)
-            return IRON_E_NOMEM;
-        c->node_sums = iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
+        if (c->node_xors)
+            c->node_sums =
+                iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
         if (!c->node_sums)
             return IRON_E_NOMEM;
     }
@@ -121,17 +120,6 @@ static iron_status cpu_restart(iron_engine *e, iron_error *err) {
     return IRON_OK;
 }
 
-/* Every node applies the batch that it reduced by itself. */
-static void apply_node_runs(iron_engine *e, uint64_t tokens, iron_batch_effect effect) {
-    for (uint32_t j = 0; j < e->nodes.count; j++) {
-        iron__contribution c = {tokens, e->cpu->node_sums[j], e->cpu->node_xors[j]};
-
-        iron__nodes_apply_to(&e->nodes, j, iron__batch_effect_of(e, c));
-    }
-    if (e->range.is_begun)
-        iron__batches_compose(e->lattice, &effect, 1, e->range.map);
-}
-
 /* Closes the open batch, which must not be empty. */
 static void close_batch(iron_engine *e) {
     iron__contribution batch = e->open;
@@ -144,7 +132,14 @@ static void close_batch(iron_engine *e) {
     if (e->range.record) {
         e->range.record[e->range.recorded++] = effect;
     } else if (e->choice.variant->per_node) {
-        apply_node_runs(e, batch.count, effect);
+        /* every node applies the batch that it reduced by itself */
+        for (uint32_t j = 0; j < e->nodes.count; j++) {
+            iron__contribution own = {batch.count, c->node_sums[j], c->node_xors[j]};
+
+            iron__nodes_apply_to(&e->nodes, j, iron__batch_effect_of(e, own));
+        }
+        if (e->range.is_begun)
+            iron__batches_compose(e->lattice, &effect, 1, e->range.map);
     } else {
         c->queue[c->queued++] = effect;
         if (c->queued == IRON_QUEUE_BATCHES)

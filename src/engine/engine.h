@@ -13,8 +13,8 @@
  *   backend_gpu.c  the same on a GPU, through feed/gpu_feed.h
  *   modes.c        chooses backend and mode, lists them, and measures the modes of a GPU
  *   effect.c       what a range of batches does to any lattice, for streams split over processes
- *   checkpoint.c   checkpoints, forks and replay, for the store (checkpoint.h)
- *   state.c        saved states: write, read, export
+ *   state.c        saved states: write, read, export; checkpoints, forks and replay, for the store
+ *                  (checkpoint.h)
  */
 #ifndef IRON_ENGINE_ENGINE_H
 #define IRON_ENGINE_ENGINE_H

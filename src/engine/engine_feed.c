@@ -148,13 +148,6 @@ static void count_task(void *context, size_t task) {
     iron__engine_count_vocab(w->engine, &piece, w->position + task * CHECK_TOKENS);
 }
 
-static void count_on_all_threads(iron_engine *e, const iron__tokens_view *view) {
-    vocab_work work = {e, view, e->closed.count + e->open.count};
-
-    iron__thread_pool_run(e->pool, count_task, &work,
-                          (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
-}
-
 void iron_engine_count_out_of_vocab(iron_engine *engine) { engine->outside.is_on = true; }
 
 uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position, uint32_t *value) {
@@ -192,12 +185,14 @@ static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iro
 iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
                                 size_t count, iron_error *err) {
     iron__tokens_view view = {dtype, tokens, count};
+    vocab_work work = {engine, &view, engine->closed.count + engine->open.count};
 
     if (count == 0)
         return IRON_OK;
     IRON_TRY(check_feed(engine, &view, err));
     if (engine->outside.is_on && !engine->backend->counts_vocab)
-        count_on_all_threads(engine, &view);
+        iron__thread_pool_run(engine->pool, count_task, &work,
+                              (count + CHECK_TOKENS - 1) / CHECK_TOKENS);
     return engine->backend->feed(engine, &view, err);
 }
 

@@ -71,19 +71,10 @@ size_t iron_device_count(const char *backend) {
     return count;
 }
 
-static void list_strategies(const iron__gpu_info *gpu, char *text, size_t size) {
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES && used < size; k++)
-        if (!gpu->lacks[k][0])
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "",
-                                     iron__gpu_strategy_name(k));
-}
-
 iron_status iron_device_at(const char *backend, size_t index, iron_device_info *info,
                            iron_error *err) {
     iron__gpu_info gpu;
+    size_t used = 0;
 
     IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
                  "iron_device_info.struct_size is not %zu; set it to sizeof", sizeof *info);
@@ -98,7 +89,10 @@ iron_status iron_device_at(const char *backend, size_t index, iron_device_info *
                                .cache_bytes = gpu.cache_bytes};
     memcpy(info->name, gpu.name, sizeof info->name);
     memcpy(info->driver, gpu.driver, sizeof info->driver);
-    list_strategies(&gpu, info->memory, sizeof info->memory);
+    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES && used < sizeof info->memory; k++)
+        if (!gpu.lacks[k][0])
+            used += (size_t)snprintf(info->memory + used, sizeof info->memory - used, "%s%s",
+                                     used ? " " : "", iron__gpu_strategy_name(k));
     return IRON_OK;
 }
 
@@ -111,68 +105,55 @@ size_t iron_mode_count(const char *backend) {
     return count;
 }
 
-static void describe_row(const iron__tokens_variant *row, iron_mode_info *info) {
-    info->is_available = iron__tokens_variant_runs_here(row);
-    info->name = row->mode;
-    info->variant = row->name;
-    info->idea = row->idea;
-}
-
-static void describe_gpu_row(const char *backend, size_t index, iron_mode_info *info) {
-    const iron__tokens_gpu_row *row = iron__tokens_gpu_row_at(index);
-
-    info->is_available = iron_device_count(backend) > 0;
-    info->name = row->mode;
-    info->variant = row->names[iron__gpu_backend_find(backend)];
-    info->idea = row->idea;
-}
-
-static iron_status check_mode_info(const iron_mode_info *info, iron_error *err) {
-    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
-                 "iron_mode_info.struct_size is not %zu; set it to sizeof", sizeof *info);
-    return IRON_OK;
-}
-
-iron_status iron_mode_at(const char *backend, size_t index, iron_mode_info *info, iron_error *err) {
-    IRON_TRY(check_mode_info(info, err));
-    IRON_FAIL_IF(index >= iron_mode_count(backend), err, IRON_E_ARG,
-                 "mode %zu of backend %.20s does not exist", index, backend ? backend : "NULL");
-    if (is_cpu(backend))
-        describe_row(iron__tokens_variant_find(iron__tokens_mode_at(index)), info);
-    else
-        describe_gpu_row(backend, index, info);
-    return IRON_OK;
-}
-
 size_t iron_variant_count(const char *backend) {
     return is_cpu(backend) ? iron__tokens_variant_count() : iron_mode_count(backend);
 }
 
-iron_status iron_variant_at(const char *backend, size_t index, iron_mode_info *info,
-                            iron_error *err) {
-    IRON_TRY(check_mode_info(info, err));
-    IRON_FAIL_IF(index >= iron_variant_count(backend), err, IRON_E_ARG,
-                 "variant %zu of backend %.20s does not exist", index, backend ? backend : "NULL");
-    if (is_cpu(backend))
-        describe_row(iron__tokens_variant_at(index), info);
-    else
-        describe_gpu_row(backend, index, info);
+/* On a GPU every mode has one variant. */
+static iron_status describe_mode(const char *backend, size_t index, bool is_variant,
+                                 iron_mode_info *info, iron_error *err) {
+    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
+                 "iron_mode_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_FAIL_IF(index >= (is_variant ? iron_variant_count(backend) : iron_mode_count(backend)),
+                 err, IRON_E_ARG, "%s %zu of backend %.20s does not exist",
+                 is_variant ? "variant" : "mode", index, backend ? backend : "NULL");
+    if (is_cpu(backend)) {
+        const iron__tokens_variant *row =
+            is_variant ? iron__tokens_variant_at(index)
+                       : iron__tokens_variant_find(iron__tokens_mode_at(index));
+
+        info->is_available = iron__tokens_variant_runs_here(row);
+        info->name = row->mode;
+        info->variant = row->name;
+        info->idea = row->idea;
+    } else {
+        const iron__tokens_gpu_row *row = iron__tokens_gpu_row_at(index);
+
+        info->is_available = iron_device_count(backend) > 0;
+        info->name = row->mode;
+        info->variant = row->names[iron__gpu_backend_find(backend)];
+        info->idea = row->idea;
+    }
     return IRON_OK;
 }
 
-static void list_modes(const char *backend, char *text, size_t size) {
-    size_t used = (size_t)snprintf(text, size, "auto");
+iron_status iron_mode_at(const char *backend, size_t index, iron_mode_info *info, iron_error *err) {
+    return describe_mode(backend, index, false, info, err);
+}
 
-    for (size_t k = 0; k < iron_mode_count(backend) && used < size; k++)
-        used += (size_t)snprintf(text + used, size - used, " %s",
-                                 is_cpu(backend) ? iron__tokens_mode_at(k)
-                                                 : iron__tokens_gpu_row_at(k)->mode);
+iron_status iron_variant_at(const char *backend, size_t index, iron_mode_info *info,
+                            iron_error *err) {
+    return describe_mode(backend, index, true, info, err);
 }
 
 static iron_status no_such_mode(const char *backend, const char *mode, iron_error *err) {
-    char modes[160];
+    char modes[160] = "auto";
+    size_t used = strlen(modes);
 
-    list_modes(backend, modes, sizeof modes);
+    for (size_t k = 0; k < iron_mode_count(backend) && used < sizeof modes; k++)
+        used += (size_t)snprintf(modes + used, sizeof modes - used, " %s",
+                                 is_cpu(backend) ? iron__tokens_mode_at(k)
+                                                 : iron__tokens_gpu_row_at(k)->mode);
     IRON_FAIL(err, IRON_E_ARG, "backend %s has no mode '%.40s'; use one of: %s", backend, mode,
               modes);
 }
@@ -210,13 +191,6 @@ static void write_modes(char *line, size_t size) {
 
     for (size_t k = 0; iron__tokens_gpu_row_at(k) && used < size; k++)
         used += (size_t)snprintf(line + used, size - used, " %s", iron__tokens_gpu_row_at(k)->mode);
-}
-
-static void write_case(const calibration_case *c, char *line, size_t size) {
-    size_t used = (size_t)snprintf(line, size, "%" PRIu64 " %" PRIu64, c->batch, c->nodes);
-
-    for (size_t k = 0; k < CALIBRATED_MODES && used < size; k++)
-        used += (size_t)snprintf(line + used, size - used, " %.1f", c->ns[k]);
 }
 
 static bool parse_case(const char *line, calibration_case *c) {
@@ -291,8 +265,12 @@ static iron_status write_lines(iron_output *output, const char *key, const calib
     write_modes(modes, sizeof modes);
     snprintf(text, sizeof text, "iron calibration 1\nkey %.250s\n%s\n", key, modes);
     IRON_TRY(iron_output_write(output, text, strlen(text), err));
-    for (size_t k = 0; k < c->count; k++) {
-        write_case(&c->cases[k], line, sizeof line);
+    for (const calibration_case *at = c->cases; at < c->cases + c->count; at++) {
+        size_t used =
+            (size_t)snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64, at->batch, at->nodes);
+
+        for (size_t k = 0; k < CALIBRATED_MODES && used < sizeof line; k++)
+            used += (size_t)snprintf(line + used, sizeof line - used, " %.1f", at->ns[k]);
         IRON_TRY(iron_output_write(output, line, strlen(line), err));
         IRON_TRY(iron_output_write(output, "\n", 1, err));
     }
@@ -375,42 +353,25 @@ static bool look_up(const iron_config *config, size_t backend, iron__mode_choice
     return true;
 }
 
-static void choose_calibrated(const iron_config *config, size_t backend,
-                              iron__mode_choice *choice) {
-    if (look_up(config, backend, choice))
-        return;
-    choice->gpu_row = iron__tokens_gpu_row_find("champion");
-    snprintf(choice->reason, sizeof choice->reason,
-             "auto: %s; the device is not calibrated: iron info --measure does it",
-             choice->gpu_row->names[backend]);
-}
-
-/* On the CPU the vector code on all allowed threads is always the fastest. */
-static void choose_fastest_on_cpu(const iron_config *config, iron__mode_choice *choice) {
-    uint32_t threads = config->threads ? config->threads : iron__cpu_threads();
-    const char *mode = threads > 1 ? "champion" : "vector";
-
-    choice->variant = iron__tokens_variant_find(mode);
-    snprintf(choice->reason, sizeof choice->reason,
-             "auto: %s, the fastest code for this processor, on %u thread%s", choice->variant->name,
-             threads, threads > 1 ? "s" : "");
-}
-
-static iron_status check_cpu_memory(const char *memory, iron_error *err) {
-    if (iron__gpu_is_auto(memory) || strcmp(memory, "pageable") == 0)
-        return IRON_OK;
-    IRON_FAIL_IF(iron__gpu_strategy_find(memory) < IRON_GPU_STRATEGIES, err, IRON_E_ARG,
-                 "memory strategy %s is for GPUs; backend cpu has auto and pageable", memory);
-    IRON_FAIL(err, IRON_E_ARG, "unknown memory strategy '%.40s'; use auto or pageable", memory);
-}
-
 static iron_status choose_on_cpu(const iron_config *config, iron__mode_choice *choice,
                                  iron_error *err) {
     IRON_FAIL_IF(config->device != 0, err, IRON_E_ARG,
                  "device %u does not exist; backend cpu has only device 0", config->device);
-    IRON_TRY(check_cpu_memory(config->memory, err));
+    if (!iron__gpu_is_auto(config->memory) && strcmp(config->memory, "pageable") != 0) {
+        IRON_FAIL_IF(iron__gpu_strategy_find(config->memory) < IRON_GPU_STRATEGIES, err, IRON_E_ARG,
+                     "memory strategy %s is for GPUs; backend cpu has auto and pageable",
+                     config->memory);
+        IRON_FAIL(err, IRON_E_ARG, "unknown memory strategy '%.40s'; use auto or pageable",
+                  config->memory);
+    }
     if (iron__gpu_is_auto(config->mode)) {
-        choose_fastest_on_cpu(config, choice);
+        uint32_t threads = config->threads ? config->threads : iron__cpu_threads();
+
+        /* the vector code on all allowed threads is always the fastest */
+        choice->variant = iron__tokens_variant_find(threads > 1 ? "champion" : "vector");
+        snprintf(choice->reason, sizeof choice->reason,
+                 "auto: %s, the fastest code for this processor, on %u thread%s",
+                 choice->variant->name, threads, threads > 1 ? "s" : "");
         return IRON_OK;
     }
     choice->variant = iron__tokens_variant_find(config->mode);
@@ -424,7 +385,12 @@ static iron_status choose_on_gpu(const iron_config *config, size_t backend,
                                  iron__mode_choice *choice, iron_error *err) {
     choice->gpu_backend = backend;
     if (iron__gpu_is_auto(config->mode)) {
-        choose_calibrated(config, backend, choice);
+        if (look_up(config, backend, choice))
+            return IRON_OK;
+        choice->gpu_row = iron__tokens_gpu_row_find("champion");
+        snprintf(choice->reason, sizeof choice->reason,
+                 "auto: %s; the device is not calibrated: iron info --measure does it",
+                 choice->gpu_row->names[backend]);
         return IRON_OK;
     }
     choice->gpu_row = iron__tokens_gpu_row_for(backend, config->mode);
@@ -433,12 +399,6 @@ static iron_status choose_on_gpu(const iron_config *config, size_t backend,
     snprintf(choice->reason, sizeof choice->reason, "asked for: %s",
              choice->gpu_row->names[backend]);
     return IRON_OK;
-}
-
-/* Whether the backend has a GPU of that number and the mode. */
-static bool is_for_auto(const iron_config *config, size_t backend) {
-    return (iron__gpu_is_auto(config->mode) || iron__tokens_gpu_row_for(backend, config->mode)) &&
-           iron__gpu_is_for_auto(backend, config->device);
 }
 
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,
@@ -453,7 +413,8 @@ iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choi
         return choose_on_gpu(config, backend, choice, err);
     }
     for (backend = 0; backend < iron__gpu_backend_count(); backend++)
-        if (is_for_auto(config, backend))
+        if ((iron__gpu_is_auto(config->mode) || iron__tokens_gpu_row_for(backend, config->mode)) &&
+            iron__gpu_is_for_auto(backend, config->device))
             return choose_on_gpu(config, backend, choice, err);
     return choose_on_cpu(config, choice, err);
 }
@@ -536,26 +497,19 @@ static iron_status measure_mode(bench *b, const iron__tokens_gpu_row *row, uint6
     return status;
 }
 
-static iron_status measure_case(bench *b, calibration_case *c, iron_error *err) {
-    uint64_t per_node_limit = b->device->info.units * PAIRS / c->nodes;
-
-    for (size_t k = 0; iron__tokens_gpu_row_at(k); k++) {
-        const iron__tokens_gpu_row *row = iron__tokens_gpu_row_at(k);
-
-        if (c->batch <= b->tokens_max && (!row->per_node || c->batch <= per_node_limit))
-            IRON_TRY(measure_mode(b, row, c->batch, c->nodes, &c->ns[k], err));
-    }
-    return IRON_OK;
-}
-
 static iron_status measure_all(bench *b, calibration *out, iron_progress progress, void *context,
                                iron_error *err) {
+    const iron__tokens_gpu_row *row;
+
     for (size_t k = 0; k < CALIBRATED_CASES; k++) {
         calibration_case *c = &out->cases[out->count];
 
         *c = (calibration_case){.batch = calibrated_batches[k / COUNT(calibrated_nodes)],
                                 .nodes = calibrated_nodes[k % COUNT(calibrated_nodes)]};
-        IRON_TRY(measure_case(b, c, err));
+        for (size_t m = 0; (row = iron__tokens_gpu_row_at(m)); m++)
+            if (c->batch <= b->tokens_max &&
+                (!row->per_node || c->batch <= b->device->info.units * PAIRS / c->nodes))
+                IRON_TRY(measure_mode(b, row, c->batch, c->nodes, &c->ns[m], err));
         if (fastest_mode(c) < CALIBRATED_MODES)
             out->count++;
         IRON_FAIL_IF(progress && progress(context, k + 1, CALIBRATED_CASES), err, IRON_E_CANCELLED,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * state.c: saved states: written to a file or to memory, read back, exported as NumPy arrays.
+ * state.c: saved states: written to a file or to memory, read back, exported as NumPy arrays; and
+ * the store's checkpoints, forks and replay (checkpoint.h).
  *
  * A saved state, little-endian:
  *
@@ -122,23 +123,6 @@ static void gather(const iron_engine *e, const iron__feed_mark *mark, saved_stat
         s->checksum = iron__fnv(s->checksum, s->parts[k].data, s->parts[k].bytes);
 }
 
-static iron_status save(const iron_engine *e, const iron__feed_mark *mark, const char *path,
-                        iron_error *err) {
-    iron_output *output = NULL;
-    iron_status status;
-    saved_state s;
-
-    IRON_TRY(iron_output_open(path, &output, err));
-    gather(e, mark, &s);
-    status = IRON_OK;
-    for (size_t k = 0; status == IRON_OK && k < PARTS; k++)
-        status = iron_output_write(output, s.parts[k].data, s.parts[k].bytes, err);
-    if (status == IRON_OK)
-        return iron_output_commit(output, err);
-    iron_output_abandon(output);
-    return status;
-}
-
 iron_status iron_state_path_check(const char *path, iron_error *err) {
     iron_output *probe = NULL;
     struct stat info;
@@ -155,14 +139,23 @@ iron_status iron_state_path_check(const char *path, iron_error *err) {
 
 static iron_status save_complete(iron_engine *engine, const iron__feed_mark *mark, const char *path,
                                  iron_error *err) {
-    sigset_t before;
+    iron_output *output = NULL;
     iron_status status;
+    sigset_t before;
+    saved_state s;
 
     IRON_TRY(iron__engine_check_complete(engine, err));
     IRON_TRY(iron_state_path_check(path, err));
     IRON_TRY(iron__engine_sync(engine, err));
+    gather(engine, mark, &s);
     iron__signals_block(&before);
-    status = save(engine, mark, path, err);
+    status = iron_output_open(path, &output, err);
+    for (size_t k = 0; status == IRON_OK && k < PARTS; k++)
+        status = iron_output_write(output, s.parts[k].data, s.parts[k].bytes, err);
+    if (status == IRON_OK)
+        status = iron_output_commit(output, err);
+    else
+        iron_output_abandon(output);
     iron__signals_restore(&before);
     return status;
 }
@@ -369,57 +362,32 @@ iron_status iron__state_parse(const char *name, const unsigned char *data, size_
     return create_engine(name, &header, &mark, data, run, out, err);
 }
 
-/* One byte more than the file may have, so that a file that is too large is noticed. */
-static size_t read_limit(FILE *file) {
+iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
+                             iron_error *err) {
+    const iron_allocator *allocator =
+        run && run->allocator ? run->allocator : iron__allocator_default();
+    size_t room = STATE_BYTES_MAX + 1, bytes; /* so that a file that is too large is noticed */
+    iron_status status = IRON_E_NOMEM;
+    FILE *file = fopen(path, "rbe");
+    unsigned char *data;
     struct stat info;
 
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) ||
-        (uint64_t)info.st_size > STATE_BYTES_MAX)
-        return STATE_BYTES_MAX + 1;
-    return (size_t)info.st_size + 1;
-}
-
-static iron_status load_file(const char *path, FILE *file, const iron_allocator *allocator,
-                             const iron_config *run, iron_engine **out, iron_error *err) {
-    size_t room = read_limit(file), bytes;
-    unsigned char *data = iron__allocate(allocator, 1, room, "a state file", err);
-    iron_status status;
-
+    *out = NULL;
+    if (!file)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+    if (fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size < room)
+        room = (size_t)info.st_size + 1;
+    data = iron__allocate(allocator, 1, room, "a state file", err);
     if (!data)
-        return IRON_E_NOMEM;
+        goto done;
     bytes = fread(data, 1, room, file);
     if (ferror(file))
         status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
     else
         status = iron__state_parse(path, data, bytes, run, out, err);
     iron__release(allocator, data);
-    return status;
-}
-
-iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
-                             iron_error *err) {
-    const iron_allocator *allocator =
-        run && run->allocator ? run->allocator : iron__allocator_default();
-    FILE *file = fopen(path, "rbe");
-    iron_status status;
-
-    *out = NULL;
-    if (!file)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
-    status = load_file(path, file, allocator, run, out, err);
+done:
     fclose(file);
-    return status;
-}
-
-static iron_status write_array(const char *directory, const char *name, const char *descr,
-                               const void *data, size_t count, iron_output **out, iron_error *err) {
-    char *path = NULL;
-    iron_status status;
-
-    if (asprintf(&path, "%s/%s.npy", directory, name) < 0)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory");
-    status = iron__npy_write(path, descr, data, count, sizeof(uint32_t), out, err);
-    free(path);
     return status;
 }
 
@@ -443,9 +411,17 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
                           strerror(errno));
     IRON_TRY(iron__engine_sync(engine, err));
     iron__signals_block(&before);
-    for (int k = 0; k < ARRAYS && status == IRON_OK; k++)
-        status = write_array(directory, arrays[k].name, arrays[k].descr, arrays[k].data, n->count,
-                             &outputs[k], err);
+    for (int k = 0; k < ARRAYS && status == IRON_OK; k++) {
+        char *path = NULL;
+
+        if (asprintf(&path, "%s/%s.npy", directory, arrays[k].name) < 0) {
+            status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory");
+            break;
+        }
+        status = iron__npy_write(path, arrays[k].descr, arrays[k].data, n->count, sizeof(uint32_t),
+                                 &outputs[k], err);
+        free(path);
+    }
     for (int k = 0; k < ARRAYS; k++) {
         if (status == IRON_OK)
             status = iron_output_commit(outputs[k], err);
@@ -456,20 +432,93 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
     return status;
 }
 
-/* Checkpoints in the middle of a feed. */
+/* Checkpoints, restoring them in another engine, and replaying batches. Restore and replay end
+ * exactly where feeding would have ended: a checkpoint and the nodes are all that feeding leaves
+ * behind, and a batch acts on the nodes through its contribution alone, in whatever mode it was
+ * reduced. */
 
-/* What identifies the files of a source: their lengths, and samples of their bytes. */
-static iron_status sample_source(const iron_source *source, uint64_t *sample, iron_error *err) {
-    *sample = IRON_FNV_START;
-    for (size_t k = 0; k < iron_source_file_count(source); k++) {
-        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
-        bool is_there;
-
-        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
-        *sample = iron__fnv(*sample, words, sizeof words);
-    }
+iron_status iron__engine_checkpoint(iron_engine *engine, iron__checkpoint *checkpoint,
+                                    iron_error *err) {
+    IRON_TRY(iron__engine_check_complete(engine, err));
+    IRON_TRY(iron__engine_sync(engine, err));
+    *checkpoint = (iron__checkpoint){engine->closed, engine->batches, engine->seal};
+    /* stale tokens of the carry would make equal checkpoints differ */
+    for (uint32_t k = checkpoint->seal.carried; k < 3; k++)
+        checkpoint->seal.carry[k] = 0;
     return IRON_OK;
 }
+
+/* An engine without a seal ignores that of the other. */
+static void set_seal(iron_engine *e, const iron__seal *seal) {
+    e->seal = e->config.with_seal ? *seal : (iron__seal){.carried = 0};
+}
+
+iron_status iron__engine_restore(iron_engine *engine, const iron__checkpoint *checkpoint,
+                                 const uint32_t *xor_accumulators, const float *potentials,
+                                 iron_error *err) {
+    size_t bytes = engine->nodes.count * sizeof(uint32_t);
+
+    IRON_TRY(iron__engine_check_failure(engine, err));
+    memcpy(engine->nodes.xor_accumulators, xor_accumulators, bytes);
+    memcpy(engine->nodes.potentials, potentials, bytes);
+    engine->open = iron__contribution_neutral();
+    engine->closed = checkpoint->closed;
+    engine->batches = checkpoint->batches;
+    set_seal(engine, &checkpoint->seal);
+    engine->range = (iron__range){.is_begun = false};
+    return engine->backend->restart(engine, err);
+}
+
+/* Fails unless these can be the engine's next batches and the seal that of the stream after them.
+ */
+static iron_status check_replay(const iron_engine *e, const iron__contribution *batches,
+                                size_t count, const iron__seal *seal, iron_error *err) {
+    uint64_t tokens = e->closed.count;
+
+    for (size_t k = 0; k < count; k++) {
+        IRON_FAIL_IF(batches[k].count < 1 || batches[k].count > e->config.batch, err, IRON_E_FORMAT,
+                     "batch %" PRIu64 " claims %" PRIu64 " tokens; it must have 1 to %" PRIu64,
+                     e->batches + k, batches[k].count, e->config.batch);
+        IRON_FAIL_IF(batches[k].count > UINT64_MAX - tokens, err, IRON_E_FORMAT,
+                     "batch %" PRIu64 " would pass 2^64 tokens", e->batches + k);
+        tokens += batches[k].count;
+    }
+    IRON_FAIL_IF(e->config.with_seal &&
+                     (!seal || seal->carried > 3 || seal->words.count + seal->carried != tokens),
+                 err, IRON_E_FORMAT,
+                 "the seal after the batches is not that of a stream of %" PRIu64 " tokens",
+                 tokens);
+    return IRON_OK;
+}
+
+iron_status iron__engine_replay(iron_engine *engine, const iron__contribution *batches,
+                                size_t count, const iron__seal *seal, iron_error *err) {
+    iron_batch_effect effects[IRON_QUEUE_BATCHES];
+
+    IRON_TRY(iron__engine_check_complete(engine, err));
+    IRON_TRY(iron__engine_sync(engine, err));
+    IRON_TRY(check_replay(engine, batches, count, seal, err));
+    for (size_t done = 0; done < count;) {
+        size_t taken = 0;
+
+        for (; taken < IRON_QUEUE_BATCHES && done < count; taken++, done++) {
+            effects[taken] = iron__batch_effect_of(engine, batches[done]);
+            engine->closed = iron__contribution_merge(engine->closed, batches[done]);
+        }
+        iron__engine_apply_effects(engine, effects, taken);
+    }
+    engine->batches += count;
+    if (seal)
+        set_seal(engine, seal);
+    return engine->backend->restart(engine, err);
+}
+
+void iron__engine_on_batch(iron_engine *engine, iron__batch_callback callback, void *context) {
+    engine->on_batch = callback;
+    engine->on_batch_context = context;
+}
+
+/* Checkpoints in the middle of a feed. */
 
 /* Continues the source that the engine's mark describes, or begins it. */
 static iron_status make_mark(const iron_engine *engine, const iron_source *source,
@@ -477,8 +526,16 @@ static iron_status make_mark(const iron_engine *engine, const iron_source *sourc
     const iron__feed_mark *saved = &engine->mark;
 
     *mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
-                              .tokens = iron_source_tokens(source)};
-    IRON_TRY(sample_source(source, &mark->sample, err));
+                              .tokens = iron_source_tokens(source),
+                              .sample = IRON_FNV_START};
+    /* what identifies the files: their lengths, and samples of their bytes */
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
+        bool is_there;
+
+        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
+        mark->sample = iron__fnv(mark->sample, words, sizeof words);
+    }
     IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
                  IRON_E_STATE,
                  "other tokens were fed since the checkpoint was loaded; load it again");

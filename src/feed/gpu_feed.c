@@ -140,12 +140,6 @@ static iron__gpu_queue *sender_of(const iron__gpu_feed *f, size_t index) {
                                            : iron__gpu_feed_queue(f);
 }
 
-static iron__gpu_memory slot_memory(const iron__gpu_feed *f) {
-    return is_copied(f)                        ? IRON_GPU_MEMORY_PINNED
-           : f->strategy == IRON_GPU_ZERO_COPY ? IRON_GPU_MEMORY_MAPPED
-                                               : IRON_GPU_MEMORY_MANAGED;
-}
-
 /* Creates a buffer when it is first needed. */
 static iron_status ensure(iron__gpu_feed *f, iron__gpu_memory memory, size_t bytes,
                           iron__gpu_buffer **buffer, iron_error *err) {
@@ -153,7 +147,11 @@ static iron_status ensure(iron__gpu_feed *f, iron__gpu_memory memory, size_t byt
 }
 
 static iron_status ensure_slot(iron__gpu_feed *f, size_t slot, iron_error *err) {
-    return ensure(f, slot_memory(f), f->shape.slot_bytes, &f->slots[slot], err);
+    iron__gpu_memory memory = is_copied(f)                        ? IRON_GPU_MEMORY_PINNED
+                              : f->strategy == IRON_GPU_ZERO_COPY ? IRON_GPU_MEMORY_MAPPED
+                                                                  : IRON_GPU_MEMORY_MANAGED;
+
+    return ensure(f, memory, f->shape.slot_bytes, &f->slots[slot], err);
 }
 
 static iron_status ensure_device_buffer(iron__gpu_feed *f, iron__feed_buffer *b, iron_error *err) {
@@ -465,33 +463,27 @@ static void unwrap(resident *c) {
     iron__gpu_buffer_destroy(c->buffer);
 }
 
-/* Tokens of other widths, a device buffer's worth at a time. */
-static iron_status feed_widened(iron__gpu_feed *f, const resident *c, uint64_t count,
-                                iron_error *err) {
-    iron__gpu_buffer **wide = &f->buffers[0].wide;
-    uint64_t most = DEVICE_BUFFER_BYTES / sizeof(uint32_t);
-
-    IRON_TRY(ensure(f, IRON_GPU_MEMORY_DEVICE, DEVICE_BUFFER_BYTES, wide, err));
-    for (uint64_t done = 0; done < count;) {
-        uint64_t some = count - done < most ? count - done : most;
-
-        IRON_TRY(iron__tokens_gpu_widen(f->tokens, c->queue, iron_dtype_bytes(c->dtype), c->buffer,
-                                        c->begin + done, *wide, some, err));
-        IRON_TRY(iron__tokens_gpu_feed(f->tokens, c->queue, *wide, 0, some, err));
-        done += some;
-    }
-    return IRON_OK;
-}
-
 /* Runs the kernels in the caller's queue, which first waits for ours; then ours waits for it. */
 static iron_status feed_resident(iron__gpu_feed *f, const resident *c, uint64_t count,
                                  iron_error *err) {
+    size_t width = iron_dtype_bytes(c->dtype);
+    uint64_t most = DEVICE_BUFFER_BYTES / sizeof(uint32_t);
+    iron__gpu_buffer **wide = &f->buffers[0].wide;
+
     IRON_TRY(iron__gpu_event_record(iron__gpu_feed_queue(f), f->order, err));
     IRON_TRY(iron__gpu_queue_wait_event(c->queue, f->order, err));
-    if (iron_dtype_bytes(c->dtype) == sizeof(uint32_t))
+    if (width == sizeof(uint32_t)) {
         IRON_TRY(iron__tokens_gpu_feed(f->tokens, c->queue, c->buffer, c->begin, count, err));
-    else
-        IRON_TRY(feed_widened(f, c, count, err));
+    } else { /* a device buffer's worth at a time */
+        IRON_TRY(ensure(f, IRON_GPU_MEMORY_DEVICE, DEVICE_BUFFER_BYTES, wide, err));
+        for (uint64_t done = 0; done < count; done += most) {
+            uint64_t some = count - done < most ? count - done : most;
+
+            IRON_TRY(iron__tokens_gpu_widen(f->tokens, c->queue, width, c->buffer, c->begin + done,
+                                            *wide, some, err));
+            IRON_TRY(iron__tokens_gpu_feed(f->tokens, c->queue, *wide, 0, some, err));
+        }
+    }
     IRON_TRY(iron__gpu_event_record(c->queue, f->order, err));
     return iron__gpu_queue_wait_event(iron__gpu_feed_queue(f), f->order, err);
 }

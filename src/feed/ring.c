@@ -144,27 +144,22 @@ void iron__ring_set_shape(iron__ring_options *options, const iron__feed_shape *s
     options->direct = shape->direct;
 }
 
-/* Cuts slots into pieces of the size asked for, but at most PIECES_MAX of them. */
-static void cut_slots(iron__ring *r, size_t piece_bytes) {
-    size_t least = (r->capacity + PIECES_MAX - 1) / PIECES_MAX;
-
-    r->piece_tokens = piece_bytes / r->width;
-    if (piece_bytes == 0 || r->piece_tokens > r->capacity)
-        r->piece_tokens = r->capacity;
-    if (r->piece_tokens < least)
-        r->piece_tokens = least;
-    r->slot_pieces = (r->capacity + r->piece_tokens - 1) / r->piece_tokens;
-}
-
-/* Files are cut into pieces beforehand; a pipe is read in order until it ends. */
+/* Files are cut into pieces beforehand: slots into pieces of the size asked for, but at most
+ * PIECES_MAX of them. A pipe is read in order until it ends. */
 static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_error *err) {
+    size_t least = (r->capacity + PIECES_MAX - 1) / PIECES_MAX;
     uint64_t count;
 
     iron__pieces_init(&r->pieces, UINT64_MAX);
     r->slot_pieces = 1;
     if (!iron__source_is_seekable(r->source))
         return IRON_OK;
-    cut_slots(r, o->piece_bytes);
+    r->piece_tokens = o->piece_bytes / r->width;
+    if (o->piece_bytes == 0 || r->piece_tokens > r->capacity)
+        r->piece_tokens = r->capacity;
+    if (r->piece_tokens < least)
+        r->piece_tokens = least;
+    r->slot_pieces = (r->capacity + r->piece_tokens - 1) / r->piece_tokens;
     IRON_TRY(iron__parallel_source_open(r->source, r->allocator, &r->at, err));
     r->begin = iron__source_position(r->source);
     r->tokens = iron__parallel_source_tokens(r->at);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu.c: the list of backends, the choice of one by name, and the functions of gpu.h, which call
- * the backend's table unless an earlier driver error marked the device as failed.
+ * gpu.c: the list of backends, the choice of one by name, the drivers' libraries, and the functions
+ * of gpu.h, which call the backend's table unless an earlier driver error marked the device as
+ * failed.
  *
  * The CUDA backend is part of every build, but its kernels only of builds with nvcc. Without them,
  * probing the backend returns that reason.
@@ -9,9 +10,12 @@
 #include "gpu/gpu.h"
 
 #include "core/fail.h"
+#include "core/memory.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In the order in which --backend auto looks for a GPU. */
@@ -51,6 +55,35 @@ iron__gpu_strategy iron__gpu_strategy_find(const char *name) {
         k++;
     return k;
 }
+
+#if IRON_WITH_CUDA || IRON_WITH_OPENCL /* a statically linked command has no loader */
+iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
+                                         const iron__gpu_symbol *symbols, size_t count,
+                                         void *table) {
+    /* secure_getenv: ignored by programs that run with elevated privileges. */
+    const char *named = secure_getenv(variable);
+    iron__gpu_library l = {.is_named = named && named[0]};
+
+    l.path = l.is_named ? named : usual;
+    l.handle = dlopen(l.path, RTLD_NOW | RTLD_LOCAL);
+    if (!l.handle) {
+        const char *fault = dlerror();
+
+        l.fault = fault ? fault : l.path;
+        return l;
+    }
+    for (size_t k = 0; k < count; k++) {
+        void *address = dlsym(l.handle, symbols[k].name);
+
+        /* ISO C cannot convert an object pointer to a function pointer; POSIX guarantees the same
+         * representation. */
+        memcpy((char *)table + symbols[k].offset, &address, sizeof address);
+        if (!address && symbols[k].is_required && !l.missing)
+            l.missing = symbols[k].name;
+    }
+    return l;
+}
+#endif
 
 size_t iron__gpu_backend_count(void) { return BACKEND_COUNT; }
 
@@ -170,33 +203,83 @@ iron_status iron__gpu_cache_reserve(iron__gpu_device *device, uint64_t bytes, ir
     return IRON_OK;
 }
 
+/* Allocates zeroed memory for an object, unless the device has failed. */
+static iron_status new_object(const iron__gpu_device *device, size_t bytes, const char *what,
+                              void **out, iron_error *err) {
+    IRON_TRY(iron__gpu_device_check(device, err));
+    *out = iron__allocate(iron__allocator_default(), 1, bytes, what, err);
+    return *out ? IRON_OK : IRON_E_NOMEM;
+}
+
+static void free_object(void *object) { iron__release(iron__allocator_default(), object); }
+
 iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                    iron__gpu_program **out, iron_error *err) {
+    iron__gpu_program *program;
+    iron_status status;
+    void *object;
+
     *out = NULL;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->program->load(device, image, out, err);
+    IRON_TRY(new_object(device, sizeof *program, "a program", &object, err));
+    program = object;
+    *program = (iron__gpu_program){.device = device, .name = image->name};
+    status = device->ops->program->load(program, image, err);
+    if (status == IRON_OK)
+        *out = program;
+    else
+        iron__gpu_program_unload(device, program);
+    return status;
+}
+
+static void release_kernel(iron__gpu_program *program, iron__gpu_kernel *kernel) {
+    const iron__gpu_program_ops *ops = program->device->ops->program;
+
+    if (ops->kernel_release)
+        ops->kernel_release(program, kernel);
+    free_object(kernel);
 }
 
 void iron__gpu_program_unload(iron__gpu_device *device, iron__gpu_program *program) {
-    if (program)
+    if (!program)
+        return;
+    while (program->kernels) {
+        iron__gpu_kernel *kernel = program->kernels;
+
+        program->kernels = kernel->next;
+        release_kernel(program, kernel);
+    }
+    if (program->native)
         device->ops->program->unload(program);
+    free_object(program);
 }
 
-iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
-                                    const char *name, size_t bytes, iron__gpu_buffer **out,
-                                    iron_error *err) {
-    *out = NULL;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    IRON_FAIL_IF(!device->ops->memory->constant_find, err, IRON_E_UNSUPPORTED,
-                 "%s has no constant memory; use ordinary memory", device->ops->name);
-    return device->ops->memory->constant_find(program, name, bytes, out, err);
-}
-
+/* Looking up a name twice returns the same kernel. */
 iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *program,
                                   const char *name, iron__gpu_kernel **out, iron_error *err) {
+    size_t bytes = device->ops->program->kernel_bytes, name_bytes = strlen(name) + 1;
+    iron__gpu_kernel *kernel = program->kernels;
+    iron_status status;
+    void *object;
+
     *out = NULL;
     IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->program->kernel_find(program, name, out, err);
+    while (kernel && strcmp(kernel->name, name) != 0)
+        kernel = kernel->next;
+    *out = kernel;
+    if (kernel)
+        return IRON_OK;
+    IRON_TRY(new_object(device, bytes + name_bytes, "a kernel", &object, err));
+    kernel = object;
+    kernel->name = memcpy((char *)object + bytes, name, name_bytes);
+    status = device->ops->program->kernel_find(program, kernel, err);
+    if (status != IRON_OK) {
+        release_kernel(program, kernel);
+        return status;
+    }
+    kernel->next = program->kernels;
+    program->kernels = kernel;
+    *out = kernel;
+    return IRON_OK;
 }
 
 iron_status iron__gpu_kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *kernel,
@@ -241,16 +324,54 @@ iron_status iron__gpu_run(iron__gpu_queue *queue, const iron__gpu_launch *launch
     return IRON_OK;
 }
 
+static iron_status new_buffer(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
+                              iron__gpu_buffer **out, iron_error *err) {
+    void *object;
+
+    *out = NULL;
+    IRON_TRY(new_object(device, sizeof **out, "a buffer", &object, err));
+    *out = object;
+    **out = (iron__gpu_buffer){.device = device, .memory = memory, .bytes = bytes};
+    return IRON_OK;
+}
+
+/* Destroys the buffer if its backend could not make it. */
+static iron_status finish_buffer(iron__gpu_buffer **buffer, iron_status status) {
+    if (status != IRON_OK) {
+        iron__gpu_buffer_destroy(*buffer);
+        *buffer = NULL;
+    }
+    return status;
+}
+
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                     iron__gpu_buffer **out, iron_error *err) {
+    IRON_TRY(new_buffer(device, memory, bytes, out, err));
+    return finish_buffer(out, device->ops->memory->buffer_create(*out, err));
+}
+
+iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
+                                  iron__gpu_buffer **out, iron_error *err) {
+    IRON_TRY(new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, out, err));
+    (*out)->is_borrowed = true;
+    return finish_buffer(out, device->ops->memory->buffer_wrap(*out, native, err));
+}
+
+iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
+                                    const char *name, size_t bytes, iron__gpu_buffer **out,
+                                    iron_error *err) {
     *out = NULL;
     IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->memory->buffer_create(device, memory, bytes, out, err);
+    IRON_FAIL_IF(!device->ops->memory->constant_find, err, IRON_E_UNSUPPORTED,
+                 "%s has no constant memory; use ordinary memory", device->ops->name);
+    IRON_TRY(new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, out, err));
+    return finish_buffer(out, device->ops->memory->constant_find(program, name, *out, err));
 }
 
 void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer) {
     if (buffer)
         buffer->device->ops->memory->buffer_destroy(buffer);
+    free_object(buffer);
 }
 
 iron_status iron__gpu_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
@@ -283,16 +404,46 @@ void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle) {
         device->ops->memory->texture_destroy(device, handle);
 }
 
+static iron_status new_queue(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err) {
+    void *object;
+
+    *out = NULL;
+    IRON_TRY(new_object(device, sizeof **out, "a queue", &object, err));
+    *out = object;
+    (*out)->device = device;
+    return IRON_OK;
+}
+
+/* Destroys the queue if its backend could not make it. */
+static iron_status finish_queue(iron__gpu_queue **queue, iron_status status) {
+    if (status != IRON_OK) {
+        iron__gpu_queue_destroy(*queue);
+        *queue = NULL;
+    }
+    return status;
+}
+
 iron_status iron__gpu_queue_create(iron__gpu_device *device, iron__gpu_queue **out,
                                    iron_error *err) {
-    *out = NULL;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->queue->create(device, out, err);
+    IRON_TRY(new_queue(device, out, err));
+    return finish_queue(out, device->ops->queue->create(*out, err));
+}
+
+iron_status iron__gpu_queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
+                                 iron_error *err) {
+    const iron__gpu_queue_ops *ops = device->ops->queue;
+
+    IRON_TRY(new_queue(device, out, err));
+    IRON_TRY(finish_queue(out, ops->wrap ? ops->wrap(device, native, err) : IRON_OK));
+    (*out)->native = native;
+    (*out)->is_borrowed = true;
+    return IRON_OK;
 }
 
 void iron__gpu_queue_destroy(iron__gpu_queue *queue) {
-    if (queue)
+    if (queue && queue->native)
         queue->device->ops->queue->destroy(queue);
+    free_object(queue);
 }
 
 iron_status iron__gpu_queue_wait(iron__gpu_queue *queue, iron_error *err) {
@@ -340,14 +491,27 @@ iron_status iron__gpu_prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
 
 iron_status iron__gpu_event_create(iron__gpu_device *device, iron__gpu_event **out,
                                    iron_error *err) {
+    const iron__gpu_queue_ops *ops = device->ops->queue;
+    iron__gpu_event *event;
+    iron_status status;
+    void *object;
+
     *out = NULL;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->queue->event_create(device, out, err);
+    IRON_TRY(new_object(device, sizeof *event, "an event", &object, err));
+    event = object;
+    event->device = device;
+    status = ops->event_create ? ops->event_create(event, err) : IRON_OK;
+    if (status == IRON_OK)
+        *out = event;
+    else
+        iron__gpu_event_destroy(device, event);
+    return status;
 }
 
 void iron__gpu_event_destroy(iron__gpu_device *device, iron__gpu_event *event) {
-    if (event)
+    if (event && event->native)
         device->ops->queue->event_destroy(event);
+    free_object(event);
 }
 
 iron_status iron__gpu_event_record(iron__gpu_queue *queue, iron__gpu_event *event,

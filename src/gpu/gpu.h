@@ -106,8 +106,9 @@ typedef struct iron__gpu_image {
             iron__##program##_kernels_code_end, registers                                          \
     }
 
-/* Objects. A backend's own structs start with these, so a pointer to one is a pointer to the
- * other. */
+/* Objects. gpu.c allocates, lists and frees them; a backend fills `native` and releases it, and
+ * never sees an object that could not be made. A backend's own structs of devices and kernels start
+ * with these, so a pointer to one is a pointer to the other. */
 
 typedef struct iron__gpu_device {
     const struct iron__gpu_ops *ops;
@@ -120,13 +121,17 @@ typedef struct iron__gpu_device {
     bool has_persisting_lines;
 } iron__gpu_device;
 
-typedef struct iron__gpu_program {
-    iron__gpu_device *device;
-} iron__gpu_program;
-
 typedef struct iron__gpu_kernel { /* belongs to its program */
     const char *name;
+    struct iron__gpu_kernel *next; /* of its program */
 } iron__gpu_kernel;
+
+typedef struct iron__gpu_program {
+    iron__gpu_device *device;
+    const char *name;          /* of the image */
+    void *native;              /* CUmodule, cl_program */
+    iron__gpu_kernel *kernels; /* found so far */
+} iron__gpu_program;
 
 typedef struct iron__gpu_buffer {
     iron__gpu_device *device;
@@ -135,6 +140,7 @@ typedef struct iron__gpu_buffer {
     void *host;           /* host address; NULL for device memory */
     uintptr_t native;     /* CUdeviceptr, cl_mem, or an SVM pointer */
     size_t native_offset; /* a wrapped buffer starts this many bytes after native */
+    void *allocation;     /* an SVM pointer as allocated: native is aligned in it */
     bool is_borrowed;     /* wraps memory of the caller; destroy does not free it */
 } iron__gpu_buffer;
 
@@ -146,10 +152,12 @@ typedef struct iron__gpu_queue {
 
 typedef struct iron__gpu_event {
     iron__gpu_device *device;
+    void *native; /* CUevent, or the cl_event of the last record */
 } iron__gpu_event;
 
 typedef struct iron__gpu_graph {
     iron__gpu_device *device;
+    void *native; /* CUgraphExec */
 } iron__gpu_graph;
 
 /* Copies bytes from `from` at from_offset to `to` at to_offset. A side without a buffer is host
@@ -222,14 +230,17 @@ typedef struct iron__gpu_launch_log {
 } iron__gpu_launch_log;
 
 /* A backend. The functions have the contract of the iron__gpu_ functions below that call them.
- * Entries marked (optional) may be NULL. */
+ * Those that make an object get it zeroed, but for its device and what the caller asked for; if
+ * they fail, the function that releases the object is called next. Entries marked (optional) may be
+ * NULL. */
 
 typedef struct iron__gpu_program_ops {
-    iron_status (*load)(iron__gpu_device *device, const iron__gpu_image *image,
-                        iron__gpu_program **out, iron_error *err);
-    void (*unload)(iron__gpu_program *program);
-    iron_status (*kernel_find)(iron__gpu_program *program, const char *name, iron__gpu_kernel **out,
+    iron_status (*load)(iron__gpu_program *program, const iron__gpu_image *image, iron_error *err);
+    void (*unload)(iron__gpu_program *program); /* after its kernels were released */
+    size_t kernel_bytes;                        /* of the backend's own struct */
+    iron_status (*kernel_find)(iron__gpu_program *program, iron__gpu_kernel *kernel,
                                iron_error *err);
+    void (*kernel_release)(iron__gpu_program *program, iron__gpu_kernel *kernel); /* (optional) */
     iron_status (*kernel_resources)(iron__gpu_device *device, const iron__gpu_kernel *kernel,
                                     uint32_t threads, size_t local_bytes, iron__gpu_resources *out,
                                     iron_error *err); /* (optional) */
@@ -237,14 +248,12 @@ typedef struct iron__gpu_program_ops {
 } iron__gpu_program_ops;
 
 typedef struct iron__gpu_memory_ops {
-    iron_status (*buffer_create)(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
-                                 iron__gpu_buffer **out, iron_error *err);
-    iron_status (*buffer_wrap)(iron__gpu_device *device, uintptr_t native, size_t bytes,
-                               iron__gpu_buffer **out, iron_error *err);
+    iron_status (*buffer_create)(iron__gpu_buffer *buffer, iron_error *err);
+    iron_status (*buffer_wrap)(iron__gpu_buffer *buffer, uintptr_t native, iron_error *err);
     void (*buffer_destroy)(iron__gpu_buffer *buffer);
     /* The rest is (optional). */
-    iron_status (*constant_find)(iron__gpu_program *program, const char *name, size_t bytes,
-                                 iron__gpu_buffer **out, iron_error *err);
+    iron_status (*constant_find)(iron__gpu_program *program, const char *name,
+                                 iron__gpu_buffer *buffer, iron_error *err);
     iron_status (*host_begin)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err);
     iron_status (*host_end)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err);
     bool (*is_pinned)(iron__gpu_device *device, const void *memory, size_t bytes);
@@ -254,19 +263,19 @@ typedef struct iron__gpu_memory_ops {
 } iron__gpu_memory_ops;
 
 typedef struct iron__gpu_queue_ops {
-    iron_status (*create)(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err);
-    iron_status (*wrap)(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
-                        iron_error *err);
-    void (*destroy)(iron__gpu_queue *queue);
+    iron_status (*create)(iron__gpu_queue *queue, iron_error *err);
+    /* (optional) Checks and retains the caller's queue, which gpu.c then sets. */
+    iron_status (*wrap)(iron__gpu_device *device, uintptr_t native, iron_error *err);
+    void (*destroy)(iron__gpu_queue *queue); /* with a native queue */
     iron_status (*wait)(iron__gpu_queue *queue, iron_error *err);
     iron_status (*wait_event)(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err);
     iron_status (*clear)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
                          size_t bytes, iron_error *err);
     iron_status (*copy)(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err);
     iron_status (*prefetch)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
-                            iron_error *err); /* (optional) */
-    iron_status (*event_create)(iron__gpu_device *device, iron__gpu_event **out, iron_error *err);
-    void (*event_destroy)(iron__gpu_event *event);
+                            iron_error *err);                             /* (optional) */
+    iron_status (*event_create)(iron__gpu_event *event, iron_error *err); /* (optional) */
+    void (*event_destroy)(iron__gpu_event *event);                        /* with a native event */
     iron_status (*event_record)(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err);
     iron_status (*event_wait)(iron__gpu_event *event, iron_error *err);
     iron_status (*event_elapsed)(iron__gpu_event *from, iron__gpu_event *to, double *ms,
@@ -296,6 +305,25 @@ typedef struct iron__gpu_ops {
     const iron__gpu_memory_ops *memory;
     const iron__gpu_queue_ops *queue;
 } iron__gpu_ops;
+
+/* For backends: a driver's library, loaded at run time and never linked. Opens the file that the
+ * environment variable names, else `usual`, and fills a table of function pointers from it. */
+typedef struct iron__gpu_symbol {
+    const char *name;
+    size_t offset; /* of the function pointer in the table */
+    bool is_required;
+} iron__gpu_symbol;
+
+typedef struct iron__gpu_library {
+    void *handle; /* NULL: it could not be opened, for the reason in fault */
+    const char *path, *fault;
+    const char *missing; /* the first required function that it does not have; NULL: none */
+    bool is_named;       /* by the variable */
+} iron__gpu_library;
+
+iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
+                                         const iron__gpu_symbol *symbols, size_t count,
+                                         void *table);
 
 /* Each is defined if its backend is part of the build. */
 extern const iron__gpu_ops iron__cuda_ops, iron__opencl_ops;
@@ -359,13 +387,8 @@ iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory m
                                     iron__gpu_buffer **out, iron_error *err);
 /* Wraps device memory of the caller, which must be aligned to 4 bytes. If info.has_addresses,
  * native is rounded down to 16 bytes and native_offset holds the difference. */
-static inline iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native,
-                                                size_t bytes, iron__gpu_buffer **out,
-                                                iron_error *err) {
-    *out = NULL;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->memory->buffer_wrap(device, native, bytes, out, err);
-}
+iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
+                                  iron__gpu_buffer **out, iron_error *err);
 void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer);
 /* Bracket the host's writes to a managed or mapped buffer. */
 iron_status iron__gpu_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err);
@@ -386,12 +409,8 @@ iron_status iron__gpu_queue_create(iron__gpu_device *device, iron__gpu_queue **o
                                    iron_error *err);
 /* Wraps the caller's queue or stream (0: CUDA's default stream). Destroying the wrapper does not
  * wait for its commands. */
-static inline iron_status iron__gpu_queue_wrap(iron__gpu_device *device, uintptr_t native,
-                                               iron__gpu_queue **out, iron_error *err) {
-    *out = NULL;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->queue->wrap(device, native, out, err);
-}
+iron_status iron__gpu_queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
+                                 iron_error *err);
 void iron__gpu_queue_destroy(iron__gpu_queue *queue);
 /* The host waits for all commands in the queue. */
 iron_status iron__gpu_queue_wait(iron__gpu_queue *queue, iron_error *err);

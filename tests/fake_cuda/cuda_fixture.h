@@ -95,15 +95,15 @@ static inline iron_status make_memory(fixture *s, iron_error *err) {
 
     for (int k = 0; k < 4; k++) {
         iron_status status =
-            ops->memory->buffer_create(s->device, (iron__gpu_memory)k, BYTES, &s->buffers[k], err);
+            iron__gpu_buffer_create(s->device, (iron__gpu_memory)k, BYTES, &s->buffers[k], err);
 
         assert_true((status == IRON_OK) == (s->buffers[k] != NULL));
         if (status != IRON_OK)
             return status;
     }
     failed = fake->failed;
-    if (ops->memory->buffer_wrap(s->device, s->buffers[0]->native + 260, BYTES - 260, &s->wrapped,
-                                 err))
+    if (iron__gpu_buffer_wrap(s->device, s->buffers[0]->native + 260, BYTES - 260, &s->wrapped,
+                              err))
         return err->status;
     ops->memory->is_pinned(s->device, s->buffers[IRON_GPU_MEMORY_PINNED]->host, BYTES);
     s->failed_silently = fake->failed != failed; /* only the first query of a wrap must succeed */
@@ -133,15 +133,15 @@ static inline iron_status make_objects(fixture *s, iron_error *err) {
     size_t count;
 
     if (ops->probe(&count, err) || ops->device_open(0, &s->device, err) ||
-        ops->program->load(s->device, &image, &s->program, err) ||
-        ops->program->kernel_find(s->program, "count", &s->kernel, err) ||
-        ops->memory->constant_find(s->program, FAKE_CONSTANT, FAKE_CONSTANT_BYTES, &s->constant,
-                                   err) ||
+        iron__gpu_program_load(s->device, &image, &s->program, err) ||
+        iron__gpu_kernel_find(s->program->device, s->program, "count", &s->kernel, err) ||
+        iron__gpu_constant_find(s->program->device, s->program, FAKE_CONSTANT, FAKE_CONSTANT_BYTES,
+                                &s->constant, err) ||
         make_memory(s, err) || make_extras(s, err) ||
-        ops->queue->create(s->device, &s->queue, err) ||
-        ops->queue->wrap(s->device, 0, &s->default_queue, err) ||
-        ops->queue->event_create(s->device, &s->events[0], err) ||
-        ops->queue->event_create(s->device, &s->events[1], err))
+        iron__gpu_queue_create(s->device, &s->queue, err) ||
+        iron__gpu_queue_wrap(s->device, 0, &s->default_queue, err) ||
+        iron__gpu_event_create(s->device, &s->events[0], err) ||
+        iron__gpu_event_create(s->device, &s->events[1], err))
         return err->status;
     return IRON_OK;
 }
@@ -223,16 +223,16 @@ static inline iron_status run_commands(fixture *s, unsigned char *host, iron_err
 static inline void clean_up(fixture *s) {
     ops->queue->graph_destroy(s->graph);
     for (int k = 0; k < 2; k++)
-        ops->queue->event_destroy(s->events[k]);
-    ops->queue->destroy(s->default_queue);
-    ops->queue->destroy(s->queue);
-    ops->memory->buffer_destroy(s->wrapped);
-    ops->memory->buffer_destroy(s->constant);
+        iron__gpu_event_destroy(s->device, s->events[k]);
+    iron__gpu_queue_destroy(s->default_queue);
+    iron__gpu_queue_destroy(s->queue);
+    iron__gpu_buffer_destroy(s->wrapped);
+    iron__gpu_buffer_destroy(s->constant);
     if (s->texture)
         ops->memory->texture_destroy(s->device, s->texture);
     for (int k = 0; k < 4; k++)
-        ops->memory->buffer_destroy(s->buffers[k]);
-    ops->program->unload(s->program);
+        iron__gpu_buffer_destroy(s->buffers[k]);
+    iron__gpu_program_unload(s->device, s->program);
     ops->device_close(s->device);
 }
 

@@ -21,7 +21,7 @@
  */
 #include "fake_cuda.h"
 
-#include "gpu/cuda/cuda_driver.h"
+#include "gpu/cuda/cuda_abi.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -86,9 +86,9 @@ static inline uint32_t result_of(iron__gpu_device *on, iron__gpu_program *progra
     iron__gpu_buffer *b = NULL;
     uint32_t got = 0;
 
-    if (OPS->queue->create(on, &queue, err) == IRON_OK &&
-        OPS->memory->buffer_create(on, IRON_GPU_MEMORY_DEVICE, 4, &b, err) == IRON_OK &&
-        OPS->program->kernel_find(program, "one", &launch.kernel, err) == IRON_OK) {
+    if (iron__gpu_queue_create(on, &queue, err) == IRON_OK &&
+        iron__gpu_buffer_create(on, IRON_GPU_MEMORY_DEVICE, 4, &b, err) == IRON_OK &&
+        iron__gpu_kernel_find(program->device, program, "one", &launch.kernel, err) == IRON_OK) {
         iron__gpu_arg arg = IRON_GPU_BUFFER(b);
         iron__gpu_copy copy = {.from = b, .to_host = &got, .bytes = 4};
 
@@ -98,8 +98,8 @@ static inline uint32_t result_of(iron__gpu_device *on, iron__gpu_program *progra
             OPS->queue->wait(queue, err) != IRON_OK)
             got = 0;
     }
-    OPS->memory->buffer_destroy(b);
-    OPS->queue->destroy(queue);
+    iron__gpu_buffer_destroy(b);
+    iron__gpu_queue_destroy(queue);
     return got;
 }
 

@@ -295,7 +295,7 @@ static void invalid_launches(void **state) {
     (void)state;
     for (int k = 0; k < 17; k++)
         args[k] = IRON_GPU_BUFFER(s.buffers[0]);
-    assert_ok(ops->program->kernel_find(s.program, "wide", &l.kernel, &err), &err);
+    assert_ok(iron__gpu_kernel_find(s.program->device, s.program, "wide", &l.kernel, &err), &err);
     l.arg_count = 16;
     assert_ok(ops->program->launch(s.queue, &l, &err), &err);
     assert_int_equal(fake->last.argument_bytes, 16 * 8);
@@ -339,26 +339,25 @@ static void memory_runs_out(void **state) {
     for (int k = 0; k < 4; k++) {
         iron__gpu_memory memory = (iron__gpu_memory)k;
 
-        assert_refused(ops->memory->buffer_create(s.device, memory, 0, &buffer, &err), IRON_E_ARG,
+        assert_refused(iron__gpu_buffer_create(s.device, memory, 0, &buffer, &err), IRON_E_ARG,
                        &err);
-        assert_refused(
-            ops->memory->buffer_create(s.device, memory, (size_t)65 << 20, &buffer, &err),
-            IRON_E_NOMEM, &err);
+        assert_refused(iron__gpu_buffer_create(s.device, memory, (size_t)65 << 20, &buffer, &err),
+                       IRON_E_NOMEM, &err);
         assert_null(buffer);
         assert_says(&err, "68157440 bytes");
         assert_int_equal(s.device->failure.status, IRON_OK);
     }
     assert_int_equal(
-        ops->memory->buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, free_bytes + 1, &buffer, &err),
+        iron__gpu_buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, free_bytes + 1, &buffer, &err),
         IRON_E_NOMEM);
     snprintf(text, sizeof text, "%zu free on the device", free_bytes);
     assert_says(&err, text);
-    assert_refused(ops->memory->buffer_create(s.device, IRON_GPU_MEMORY_MANAGED, free_bytes / 2 + 1,
-                                              &buffer, &err),
+    assert_refused(iron__gpu_buffer_create(s.device, IRON_GPU_MEMORY_MANAGED, free_bytes / 2 + 1,
+                                           &buffer, &err),
                    IRON_E_NOMEM, &err);
     assert_says(&err, "more than half");
     fake->misalignment = 128;
-    assert_refused(ops->memory->buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, 64, &buffer, &err),
+    assert_refused(iron__gpu_buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, 64, &buffer, &err),
                    IRON_E_UNSUPPORTED, &err);
     assert_says(&err, "not a multiple of 256");
     clean_up(&s);
@@ -376,7 +375,7 @@ static void wrapped_memory_is_checked(void **state) {
     (void)state;
 #define REFUSED(device, native, bytes, word)                                                       \
     do {                                                                                           \
-        assert_refused(ops->memory->buffer_wrap(device, native, bytes, &buffer, &err), IRON_E_ARG, \
+        assert_refused(iron__gpu_buffer_wrap(device, native, bytes, &buffer, &err), IRON_E_ARG,    \
                        &err);                                                                      \
         assert_says(&err, word);                                                                   \
     } while (0)
@@ -390,11 +389,11 @@ static void wrapped_memory_is_checked(void **state) {
     REFUSED(other.device, address, BYTES, "belongs to device 0, not to device 1");
 #undef REFUSED
     assert_int_equal(s.device->failure.status, IRON_OK);
-    assert_ok(ops->memory->buffer_wrap(other.device, s.buffers[IRON_GPU_MEMORY_MANAGED]->native,
-                                       BYTES, &buffer, &err),
+    assert_ok(iron__gpu_buffer_wrap(other.device, s.buffers[IRON_GPU_MEMORY_MANAGED]->native, BYTES,
+                                    &buffer, &err),
               &err);
     assert_true(buffer->memory == IRON_GPU_MEMORY_MANAGED && buffer->host && buffer->is_borrowed);
-    ops->memory->buffer_destroy(buffer);
+    iron__gpu_buffer_destroy(buffer);
     assert_false(ops->memory->is_pinned(s.device, ordinary, sizeof ordinary));
     assert_false(
         ops->memory->is_pinned(s.device, s.buffers[IRON_GPU_MEMORY_PINNED]->host, BYTES + 1));
@@ -451,20 +450,24 @@ static void invalid_programs(void **state) {
     iron_error err;
 
     (void)state;
-    assert_refused(ops->program->load(s.device, &none, &program, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(iron__gpu_program_load(s.device, &none, &program, &err), IRON_E_UNSUPPORTED,
+                   &err);
     assert_says(&err, "nvcc");
-    assert_refused(ops->program->load(s.device, &old, &program, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(iron__gpu_program_load(s.device, &old, &program, &err), IRON_E_UNSUPPORTED,
+                   &err);
     assert_says(&err, "CUDA_ERROR_NO_BINARY_FOR_GPU");
     assert_says(&err, "for sm_90; rebuild with IRON_CUDA_ARCHS=90");
-    assert_refused(ops->program->kernel_find(s.program, "absent", &kernel, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_kernel_find(s.program->device, s.program, "absent", &kernel, &err),
+                   IRON_E_ARG, &err);
     assert_says(&err, "no kernel 'absent'");
     assert_null(kernel);
     assert_true(s.constant->is_borrowed && s.constant->native != 0);
-    assert_refused(ops->memory->constant_find(s.program, "absent", 1, &constant, &err), IRON_E_ARG,
-                   &err);
+    assert_refused(
+        iron__gpu_constant_find(s.program->device, s.program, "absent", 1, &constant, &err),
+        IRON_E_ARG, &err);
     assert_says(&err, "no constant memory 'absent'");
-    assert_refused(ops->memory->constant_find(s.program, FAKE_CONSTANT, FAKE_CONSTANT_BYTES + 1,
-                                              &constant, &err),
+    assert_refused(iron__gpu_constant_find(s.program->device, s.program, FAKE_CONSTANT,
+                                           FAKE_CONSTANT_BYTES + 1, &constant, &err),
                    IRON_E_ARG, &err);
     assert_null(constant);
     assert_int_equal(s.device->failure.status, IRON_OK);
@@ -523,9 +526,8 @@ static void managed_memory_on_older_cards(void **state) {
     memset(&s, 0, sizeof s);
     assert_ok(ops->device_open(0, &s.device, &err), &err);
     for (int k = IRON_GPU_MEMORY_MANAGED; k <= IRON_GPU_MEMORY_MAPPED; k++)
-        assert_refused(
-            ops->memory->buffer_create(s.device, (iron__gpu_memory)k, 4, &s.wrapped, &err),
-            IRON_E_UNSUPPORTED, &err);
+        assert_refused(iron__gpu_buffer_create(s.device, (iron__gpu_memory)k, 4, &s.wrapped, &err),
+                       IRON_E_UNSUPPORTED, &err);
     clean_up(&s);
 }
 
@@ -663,9 +665,11 @@ static void dynamic_local_memory(void **state) {
     assert_ok(launch_local(&s, 150 << 10, &err), &err);
     assert_int_equal(atomic_load(&fake->calls), before + 3);
     /* found again it is the same kernel, with the same limit */
-    assert_ok(ops->program->kernel_find(s.program, "count", &again.kernel, &err), &err);
+    assert_ok(iron__gpu_kernel_find(s.program->device, s.program, "count", &again.kernel, &err),
+              &err);
     assert_ptr_equal(again.kernel, s.kernel);
-    assert_ok(ops->program->kernel_find(s.program, "wide", &again.kernel, &err), &err);
+    assert_ok(iron__gpu_kernel_find(s.program->device, s.program, "wide", &again.kernel, &err),
+              &err);
     assert_ptr_not_equal(again.kernel, s.kernel);
     assert_ok(launch_local(&s, FAKE_LOCAL_BYTES - 1024, &err), &err);
     assert_refused(launch_local(&s, FAKE_LOCAL_BYTES - 1023, &err), IRON_E_UNSUPPORTED, &err);
@@ -714,7 +718,7 @@ static void access_windows(void **state) {
     iron_error err;
 
     (void)state;
-    assert_ok(ops->memory->buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, 60 << 20, &large, &err),
+    assert_ok(iron__gpu_buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, 60 << 20, &large, &err),
               &err);
     assert_ok(launch_persisting(&s, large, 4 << 20, 0, &err), &err);
     assert_true(last->is_extended && !last->may_overlap && !last->is_cooperative);
@@ -742,7 +746,7 @@ static void access_windows(void **state) {
               &err); /* without a reservation there is no window */
     assert_ok(launch_persisting(&s, large, 4096, 0, &err), &err);
     assert_true(!last->is_extended && !last->window);
-    ops->memory->buffer_destroy(large);
+    iron__gpu_buffer_destroy(large);
     clean_up(&s);
     assert_nothing_lives();
 }
@@ -797,28 +801,28 @@ static void textures(void **state) {
     assert_int_equal(fake->live[FAKE_TEXTURE], 1);
     assert_int_equal(fake->texture_bytes, BYTES);
     assert_ok(
-        ops->memory->buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, (4 << 20) + 3, &buffer, &err),
+        iron__gpu_buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, (4 << 20) + 3, &buffer, &err),
         &err);
     assert_ok(ops->memory->texture_create(buffer, &handle, &err), &err); /* whole elements only */
     assert_int_equal(fake->texture_bytes, 4 << 20);
     ops->memory->texture_destroy(s.device, handle);
     ops->memory->texture_destroy(s.device, 0);
-    ops->memory->buffer_destroy(buffer);
+    iron__gpu_buffer_destroy(buffer);
     assert_ok(
-        ops->memory->buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, (4 << 20) + 4, &buffer, &err),
+        iron__gpu_buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, (4 << 20) + 4, &buffer, &err),
         &err);
     assert_refused(ops->memory->texture_create(buffer, &handle, &err), IRON_E_UNSUPPORTED, &err);
     assert_says(&err, "a texture of 1048577 elements; the device supports at most 1048576");
     assert_true(handle == 0);
-    ops->memory->buffer_destroy(buffer);
+    iron__gpu_buffer_destroy(buffer);
     assert_refused(ops->memory->texture_create(s.wrapped, &handle, &err), IRON_E_ARG, &err);
     assert_says(&err, "not a multiple of 512");
     assert_refused(ops->memory->texture_create(s.buffers[IRON_GPU_MEMORY_PINNED], &handle, &err),
                    IRON_E_ARG, &err);
-    assert_ok(ops->memory->buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, 3, &buffer, &err), &err);
+    assert_ok(iron__gpu_buffer_create(s.device, IRON_GPU_MEMORY_DEVICE, 3, &buffer, &err), &err);
     assert_refused(ops->memory->texture_create(buffer, &handle, &err), IRON_E_ARG, &err);
     assert_says(&err, "a texture of 3 bytes");
-    ops->memory->buffer_destroy(buffer);
+    iron__gpu_buffer_destroy(buffer);
     assert_int_equal(s.device->failure.status, IRON_OK);
     clean_up(&s);
     assert_nothing_lives();
@@ -889,7 +893,8 @@ static void launches_are_logged(void **state) {
     iron_error err;
 
     (void)state;
-    assert_ok(ops->program->kernel_find(s.program, "nothing", &s.kernel, &err), &err);
+    assert_ok(iron__gpu_kernel_find(s.program->device, s.program, "nothing", &s.kernel, &err),
+              &err);
     s.device->launch_log = &log;
     assert_refused(iron__gpu_run(s.queue, &bad, &err), IRON_E_ARG, &err);
     assert_int_equal(log.count, 0);

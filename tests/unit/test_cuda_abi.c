@@ -6,7 +6,7 @@
  */
 #include "support.h"
 
-#include "gpu/cuda/cuda_driver.h"
+#include "gpu/cuda/cuda_abi.h"
 
 #if defined(__has_include)
 #if __has_include(<cuda.h>)

@@ -25,62 +25,34 @@ typedef struct fake_graph {
     size_t count;
 } fake_graph;
 
-typedef struct fake_program {
-    iron__gpu_program base;
-    iron__gpu_kernel kernels[LAUNCHES];
-    char names[LAUNCHES][64];
-    size_t count;
-} fake_program;
-
 /* Current state and counters of the device. */
 static struct {
     fake_graph *recording;
     size_t begun, ended, replayed, graphs, fail_at, launches;
 } fake;
 
-static iron_status load(iron__gpu_device *device, const iron__gpu_image *image,
-                        iron__gpu_program **out, iron_error *err) {
-    fake_program *program = calloc(1, sizeof *program);
-
-    (void)device;
+static iron_status load(iron__gpu_program *program, const iron__gpu_image *image, iron_error *err) {
+    (void)program;
     (void)image;
     (void)err;
-    assert_non_null(program);
-    *out = &program->base;
     return IRON_OK;
 }
 
-static void unload(iron__gpu_program *program) { free(program); }
-
-static iron_status find(iron__gpu_program *base, const char *name, iron__gpu_kernel **out,
-                        iron_error *err) {
-    fake_program *program = (fake_program *)base;
-    size_t k = program->count++;
-
+static iron_status find(iron__gpu_program *program, iron__gpu_kernel *kernel, iron_error *err) {
+    (void)program;
+    (void)kernel;
     (void)err;
-    assert_true(k < LAUNCHES);
-    snprintf(program->names[k], sizeof program->names[k], "%s", name);
-    program->kernels[k].name = program->names[k];
-    *out = &program->kernels[k];
     return IRON_OK;
 }
 
-static iron_status take(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
-                        iron__gpu_buffer **out, iron_error *err) {
-    iron__gpu_buffer *b = grab(sizeof *b);
-
+static iron_status take(iron__gpu_buffer *buffer, iron_error *err) {
     (void)err;
-    *b = (iron__gpu_buffer){.device = device, .memory = memory, .bytes = bytes};
-    b->native = (uintptr_t)grab(bytes);
-    memset((void *)b->native, 0xFF, bytes);
-    *out = b;
+    buffer->native = (uintptr_t)grab(buffer->bytes);
+    memset((void *)buffer->native, 0xFF, buffer->bytes);
     return IRON_OK;
 }
 
-static void give_back(iron__gpu_buffer *buffer) {
-    free((void *)buffer->native);
-    free(buffer);
-}
+static void give_back(iron__gpu_buffer *buffer) { free((void *)buffer->native); }
 
 /* Launches are recorded; this row must not launch outside of a recording. */
 static iron_status put(iron__gpu_queue *queue, const iron__gpu_launch *launch, iron_error *err) {
@@ -161,7 +133,7 @@ static void forget(iron__gpu_graph *graph) {
 }
 
 static const iron__gpu_program_ops program_ops = {
-    .load = load, .unload = unload, .kernel_find = find, .launch = put};
+    .load = load, .kernel_bytes = sizeof(iron__gpu_kernel), .kernel_find = find, .launch = put};
 static const iron__gpu_memory_ops memory_ops = {.buffer_create = take, .buffer_destroy = give_back};
 static const iron__gpu_queue_ops queue_ops = {
     .graph_begin = begin, .graph_end = end, .graph_replay = replay, .graph_destroy = forget};
@@ -201,8 +173,12 @@ static void set_up(bench *b, double chain) {
     for (size_t k = 0; k < 2; k++) {
         size_t bytes = b->problem.output_bytes;
 
-        assert_ok(take(&b->device, IRON_GPU_MEMORY_DEVICE, bytes, &b->inputs[k], &err), &err);
-        assert_ok(take(&b->device, IRON_GPU_MEMORY_DEVICE, bytes, &b->outputs[k], &err), &err);
+        assert_ok(
+            iron__gpu_buffer_create(&b->device, IRON_GPU_MEMORY_DEVICE, bytes, &b->inputs[k], &err),
+            &err);
+        assert_ok(iron__gpu_buffer_create(&b->device, IRON_GPU_MEMORY_DEVICE, bytes, &b->outputs[k],
+                                          &err),
+                  &err);
         memcpy((void *)b->inputs[k]->native, b->problem.inputs[k].data, bytes);
     }
     assert_ok(b->row.gpu->create(&b->device, &b->row, &b->problem, 1, &b->work, &err), &err);
@@ -211,8 +187,8 @@ static void set_up(bench *b, double chain) {
 static void tear_down(bench *b) {
     b->row.gpu->destroy(b->work);
     for (size_t k = 0; k < 2; k++) {
-        give_back(b->inputs[k]);
-        give_back(b->outputs[k]);
+        iron__gpu_buffer_destroy(b->inputs[k]);
+        iron__gpu_buffer_destroy(b->outputs[k]);
     }
     iron__op_fusion.unmake(&b->problem);
     iron__thread_pool_destroy(b->pool);

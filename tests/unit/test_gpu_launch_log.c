@@ -55,7 +55,7 @@ static int set_up(void **state) {
 }
 
 static void run(fixture *s, const char *name, uint32_t x, uint32_t y) {
-    iron__gpu_kernel kernel = {name};
+    iron__gpu_kernel kernel = {.name = name};
     const iron__gpu_launch l = {
         .kernel = &kernel, .groups = {x, y}, .threads = {64}, .local_bytes = x};
 
@@ -126,7 +126,7 @@ static void long_names(void **state) {
 
 static void launches_not_logged(void **state) {
     fixture *s = *state;
-    iron__gpu_kernel kernel = {"a"};
+    iron__gpu_kernel kernel = {.name = "a"};
     const iron__gpu_launch refused = {.kernel = &kernel, .groups = {1}, .threads = {1}, .flags = 1};
 
     assert_int_equal(iron__gpu_run(&s->queue, &refused, NULL), IRON_E_UNSUPPORTED);

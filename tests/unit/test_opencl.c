@@ -59,8 +59,8 @@ static int open_all(void **state) {
     setenv("IRON_CACHE_DIR", name_in(&place, "cache").path, 1);
     if (OPS->device_open(0, &device, &reason) != IRON_OK)
         return 0;
-    if (OPS->queue->create(device, &queue, &reason) != IRON_OK ||
-        OPS->program->load(device, &image, &program, &reason) != IRON_OK) {
+    if (iron__gpu_queue_create(device, &queue, &reason) != IRON_OK ||
+        iron__gpu_program_load(device, &image, &program, &reason) != IRON_OK) {
         print_error("%s\n", reason.text);
         return -1;
     }
@@ -72,8 +72,8 @@ static int close_all(void **state) {
     if (device)
         assert_int_equal(device->failure.status, IRON_OK);
     if (device) {
-        OPS->program->unload(program);
-        OPS->queue->destroy(queue);
+        iron__gpu_program_unload(program->device, program);
+        iron__gpu_queue_destroy(queue);
         OPS->device_close(device);
     }
     opencl_forget();
@@ -85,7 +85,7 @@ static iron__gpu_buffer *buffer_of(iron__gpu_memory memory, size_t bytes) {
     iron__gpu_buffer *buffer = NULL;
     iron_error err;
 
-    assert_ok(OPS->memory->buffer_create(device, memory, bytes, &buffer, &err), &err);
+    assert_ok(iron__gpu_buffer_create(device, memory, bytes, &buffer, &err), &err);
     assert_ptr_equal(buffer->device, device);
     assert_int_equal(buffer->memory, memory);
     assert_int_equal(buffer->bytes, bytes);
@@ -97,7 +97,7 @@ static iron__gpu_kernel *kernel_of(const char *name) {
     iron__gpu_kernel *kernel = NULL;
     iron_error err;
 
-    assert_ok(OPS->program->kernel_find(program, name, &kernel, &err), &err);
+    assert_ok(iron__gpu_kernel_find(program->device, program, name, &kernel, &err), &err);
     return kernel;
 }
 
@@ -196,7 +196,7 @@ static void value_and_struct_arguments(void **state) {
     copy_out(to, 0, got, sizeof got);
     for (uint64_t k = 0; k < N; k++)
         assert_int_equal(got[k], UINT64_C(0x123456789ABCDEF0) + k * 1000003 + 3);
-    OPS->memory->buffer_destroy(to);
+    iron__gpu_buffer_destroy(to);
 }
 
 static void two_dimensions(void **state) {
@@ -221,7 +221,7 @@ static void two_dimensions(void **state) {
     for (uint32_t y = 0; y < 6; y++)
         for (uint32_t x = 0; x < 8; x++)
             assert_int_equal(got[y][x], y / 2 * 1000 + y % 2 * 100 + x);
-    OPS->memory->buffer_destroy(to);
+    iron__gpu_buffer_destroy(to);
 }
 
 static void invalid_launches(void **state) {
@@ -260,8 +260,8 @@ static void invalid_launches(void **state) {
                    IRON_E_ARG, &err);
     assert_refused(OPS->program->launch(queue, &together, &err), IRON_E_UNSUPPORTED, &err);
     assert_int_equal(launch_on(queue, "total", 0, 1, good, 4, NULL), IRON_E_ARG);
-    OPS->memory->buffer_destroy(b);
-    OPS->memory->buffer_destroy(pinned);
+    iron__gpu_buffer_destroy(b);
+    iron__gpu_buffer_destroy(pinned);
 }
 
 static uint32_t after_busy(uint32_t value, uint32_t turns) {
@@ -286,8 +286,8 @@ static void queues_wait_for_events(void **state) {
     assert_ok(OPS->queue->clear(queue, b, 0, sizeof got, &err), &err);
     assert_ok(OPS->queue->wait(queue, &err), &err);
     for (int k = 0; k < 2; k++) {
-        assert_ok(OPS->queue->create(device, &queues[k], &err), &err);
-        assert_ok(OPS->queue->event_create(device, &events[k], &err), &err);
+        assert_ok(iron__gpu_queue_create(device, &queues[k], &err), &err);
+        assert_ok(iron__gpu_event_create(device, &events[k], &err), &err);
         assert_ok(OPS->queue->wait_event(queues[k], events[k], &err),
                   &err); /* never recorded: returns at once */
         assert_ok(OPS->queue->event_wait(events[k], &err), &err);
@@ -302,10 +302,10 @@ static void queues_wait_for_events(void **state) {
     for (size_t k = 0; k < N; k++)
         assert_int_equal(got[k], after_busy(0, 2 * ROUNDS * turns));
     for (int k = 0; k < 2; k++) {
-        OPS->queue->event_destroy(events[k]);
-        OPS->queue->destroy(queues[k]);
+        iron__gpu_event_destroy(device, events[k]);
+        iron__gpu_queue_destroy(queues[k]);
     }
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 }
 
 /* Times a kernel with events, and with the host's clock around them. */
@@ -335,8 +335,8 @@ static void event_times(void **state) {
     NEED_DEVICE();
     b = buffer_of(IRON_GPU_MEMORY_DEVICE, 64 * 4);
     iron__gpu_arg args[] = {IRON_GPU_BUFFER(b), IRON_GPU_VALUE(turns)};
-    assert_ok(OPS->queue->event_create(device, &from, &err), &err);
-    assert_ok(OPS->queue->event_create(device, &to, &err), &err);
+    assert_ok(iron__gpu_event_create(device, &from, &err), &err);
+    assert_ok(iron__gpu_event_create(device, &to, &err), &err);
     assert_refused(OPS->queue->event_elapsed(from, to, &ms, &err), IRON_E_STATE, &err);
     assert_ok(OPS->queue->clear(queue, b, 0, 64 * 4, &err), &err);
     assert_ok(launch_on(queue, "busy", 1, 64, args, 2, &err), &err); /* PoCL builds it here */
@@ -352,9 +352,9 @@ static void event_times(void **state) {
         print_message("%.3f ms by events, %.3f ms by the host's clock\n", ms, wall);
         assert_true(ms > 0.1 * wall);
     }
-    OPS->queue->event_destroy(from);
-    OPS->queue->event_destroy(to);
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_event_destroy(device, from);
+    iron__gpu_event_destroy(device, to);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void wrapped_queues(void **state) {
@@ -368,12 +368,12 @@ static void wrapped_queues(void **state) {
     (void)state;
     NEED_DEVICE();
     assert_ok(get_library(&library, &err), &err);
-    assert_refused(OPS->queue->wrap(device, 0, &q, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_queue_wrap(device, 0, &q, &err), IRON_E_ARG, &err);
     assert_null(q);
     context = (iron__cl_context *)OPS->context(device);
     native = library->api.clCreateCommandQueue(context, library->entries[0].id, 0, &code);
     assert_int_equal(code, 0);
-    assert_ok(OPS->queue->wrap(device, (uintptr_t)native, &q, &err), &err);
+    assert_ok(iron__gpu_queue_wrap(device, (uintptr_t)native, &q, &err), &err);
     assert_true(q->is_borrowed && q->native == (uintptr_t)native && q->device == device);
     library->api.clReleaseCommandQueue(native); /* the wrapper retains it */
     assert_ok(OPS->queue->wait(q, &err), &err);
@@ -381,18 +381,18 @@ static void wrapped_queues(void **state) {
         iron__gpu_event *event;
         double ms;
 
-        assert_ok(OPS->queue->event_create(device, &event, &err), &err);
+        assert_ok(iron__gpu_event_create(device, &event, &err), &err);
         assert_ok(OPS->queue->event_record(q, event, &err), &err);
         assert_ok(OPS->queue->event_wait(event, &err), &err);
         assert_refused(OPS->queue->event_elapsed(event, event, &ms, &err), IRON_E_UNSUPPORTED,
                        &err);
-        OPS->queue->event_destroy(event);
+        iron__gpu_event_destroy(device, event);
     }
-    OPS->queue->destroy(q);
+    iron__gpu_queue_destroy(q);
     native = library->api.clCreateCommandQueue(context, library->entries[0].id,
                                                IRON_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
     if (code == 0) { /* not every device has out-of-order queues */
-        assert_refused(OPS->queue->wrap(device, (uintptr_t)native, &q, &err), IRON_E_ARG, &err);
+        assert_refused(iron__gpu_queue_wrap(device, (uintptr_t)native, &q, &err), IRON_E_ARG, &err);
         library->api.clReleaseCommandQueue(native);
     }
     const intptr_t properties[] = {IRON_CL_CONTEXT_PLATFORM, (intptr_t)library->entries[0].platform,
@@ -402,7 +402,7 @@ static void wrapped_queues(void **state) {
     assert_int_equal(code, 0);
     native = library->api.clCreateCommandQueue(foreign, library->entries[0].id, 0, &code);
     assert_int_equal(code, 0);
-    assert_refused(OPS->queue->wrap(device, (uintptr_t)native, &q, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_queue_wrap(device, (uintptr_t)native, &q, &err), IRON_E_ARG, &err);
     assert_says(&err, "iron_engine_native_context");
     assert_null(q);
     library->api.clReleaseCommandQueue(native);
@@ -417,7 +417,8 @@ static void kernel_lookup(void **state) {
     NEED_DEVICE();
     assert_ptr_equal(kernel_of("total"), kernel_of("total"));
     assert_ptr_not_equal(kernel_of("total"), kernel_of("put"));
-    assert_refused(OPS->program->kernel_find(program, "absent", &kernel, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_kernel_find(program->device, program, "absent", &kernel, &err),
+                   IRON_E_ARG, &err);
     assert_null(kernel);
     assert_says(&err, "CL_INVALID_KERNEL_NAME");
     assert_says(&err, "absent");
@@ -440,7 +441,7 @@ static iron__gpu_kernel *kernel_without_local_bytes(iron__gpu_program *of) {
     iron_error err;
 
     api->clGetKernelWorkGroupInfo = fail_work_group_info;
-    assert_ok(OPS->program->kernel_find(of, "twice", &kernel, &err), &err);
+    assert_ok(iron__gpu_kernel_find(of->device, of, "twice", &kernel, &err), &err);
     *api = real;
     return kernel;
 }
@@ -455,7 +456,7 @@ static void kernel_resources(void **state) {
     (void)state;
     NEED_DEVICE();
     b = buffer_of(IRON_GPU_MEMORY_DEVICE, 4);
-    assert_ok(OPS->program->load(device, &image, &other, &err), &err);
+    assert_ok(iron__gpu_program_load(device, &image, &other, &err), &err);
     iron__gpu_kernel *kernels[] = {kernel_of("twice"), kernel_without_local_bytes(other)};
     for (int k = 0; k < 4; k++) { /* before and after a launch */
         const iron__gpu_arg args[] = {IRON_GPU_BUFFER(b)};
@@ -479,8 +480,8 @@ static void kernel_resources(void **state) {
         assert_int_equal(got, 42);
     }
     assert_int_equal(device->failure.status, IRON_OK);
-    OPS->memory->buffer_destroy(b);
-    OPS->program->unload(other);
+    iron__gpu_buffer_destroy(b);
+    iron__gpu_program_unload(other->device, other);
 }
 
 static void build_errors(void **state) {
@@ -491,7 +492,7 @@ static void build_errors(void **state) {
 
     (void)state;
     NEED_DEVICE();
-    assert_refused(OPS->program->load(device, &bad, &none, &err), IRON_E_IO, &err);
+    assert_refused(iron__gpu_program_load(device, &bad, &none, &err), IRON_E_IO, &err);
     assert_null(none);
     print_message("%s\n", err.text);
     assert_says(&err, "opencl: clBuildProgram failed: CL_BUILD_PROGRAM_FAILURE; ");
@@ -500,15 +501,15 @@ static void build_errors(void **state) {
     assert_null(strchr(err.text, '\n'));
     assert_int_equal(err.native, -11);
     bad.source = NULL;
-    assert_refused(OPS->program->load(device, &bad, &none, &err), IRON_E_UNSUPPORTED, &err);
-    assert_int_equal(OPS->program->load(device, &bad, &none, NULL), IRON_E_UNSUPPORTED);
+    assert_refused(iron__gpu_program_load(device, &bad, &none, &err), IRON_E_UNSUPPORTED, &err);
+    assert_int_equal(iron__gpu_program_load(device, &bad, &none, NULL), IRON_E_UNSUPPORTED);
     assert_null(none);
 }
 
 static iron_status launch_total(const iron__gpu_arg *args, uint32_t groups, iron_error *err) {
     iron__gpu_launch launch = {.groups = {groups}, .threads = {64}, .args = args, .arg_count = 4};
 
-    assert_ok(OPS->program->kernel_find(program, "total", &launch.kernel, err), err);
+    assert_ok(iron__gpu_kernel_find(program->device, program, "total", &launch.kernel, err), err);
     return OPS->program->launch(queue, &launch, err);
 }
 
@@ -534,7 +535,7 @@ static uint32_t total_of(const iron__gpu_buffer *from, uint64_t first, uint64_t 
     assert_ok(OPS->queue->clear(queue, sum, 0, 4, &err), &err);
     assert_ok(launch_total(args, (uint32_t)(count + 63) / 64, &err), &err);
     copy_out(sum, 0, &got, sizeof got);
-    OPS->memory->buffer_destroy(sum);
+    iron__gpu_buffer_destroy(sum);
     return got;
 }
 
@@ -573,8 +574,8 @@ static void copies_at_offsets(void **state) {
         copy_out(b, 0, out, N);
         assert_memory_equal(out, want, N);
     }
-    OPS->memory->buffer_destroy(a);
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(a);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void clears(void **state) {
@@ -594,7 +595,7 @@ static void clears(void **state) {
     assert_refused(OPS->queue->clear(queue, b, 4, 32, &err), IRON_E_ARG, &err);
     copy_out(b, 0, out, sizeof out);
     assert_memory_equal(out, want, sizeof out);
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void invalid_copies(void **state) {
@@ -620,7 +621,7 @@ static void invalid_copies(void **state) {
     for (size_t k = 0; k < COUNT(bad); k++)
         assert_refused(OPS->queue->copy(queue, &bad[k], &err), IRON_E_ARG, &err);
     assert_says(&err, "CL_MEM_COPY_OVERLAP");
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void invalid_buffers(void **state) {
@@ -630,19 +631,18 @@ static void invalid_buffers(void **state) {
     (void)state;
     NEED_DEVICE();
     for (int kind = IRON_GPU_MEMORY_DEVICE; kind <= IRON_GPU_MEMORY_MAPPED; kind++) {
-        assert_refused(OPS->memory->buffer_create(device, (iron__gpu_memory)kind, 0, &b, &err),
+        assert_refused(iron__gpu_buffer_create(device, (iron__gpu_memory)kind, 0, &b, &err),
                        IRON_E_ARG, &err);
         assert_null(b);
-        assert_refused(
-            OPS->memory->buffer_create(device, (iron__gpu_memory)kind, SIZE_MAX, &b, &err),
-            IRON_E_NOMEM, &err);
+        assert_refused(iron__gpu_buffer_create(device, (iron__gpu_memory)kind, SIZE_MAX, &b, &err),
+                       IRON_E_NOMEM, &err);
         assert_says(&err, "18446744073709551615");
         assert_null(b);
     }
-    OPS->memory->buffer_destroy(NULL);
-    OPS->queue->destroy(NULL);
-    OPS->queue->event_destroy(NULL);
-    OPS->program->unload(NULL);
+    iron__gpu_buffer_destroy(NULL);
+    iron__gpu_queue_destroy(NULL);
+    iron__gpu_event_destroy(device, NULL);
+    iron__gpu_program_unload(device, NULL);
     OPS->device_close(NULL);
 }
 
@@ -673,8 +673,8 @@ static void pinned_memory(void **state) {
     for (uint32_t k = 0; k + 1 < N; k++)
         assert_int_equal(tokens[k], (k + 1) * 2654435761u);
     assert_refused(OPS->queue->clear(queue, pinned, 0, 4, &err), IRON_E_ARG, &err);
-    OPS->memory->buffer_destroy(pinned);
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(pinned);
+    iron__gpu_buffer_destroy(b);
 }
 
 /* For managed and mapped memory: host and kernels use the buffer alternately. */
@@ -727,10 +727,10 @@ static void alternate_host_and_kernel(iron__gpu_memory memory) {
     copy = (iron__gpu_copy){.from = shared, .to = shared, .to_offset = 4000, .bytes = 16};
     assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
     assert_int_equal(total_of(shared, 1000, 4), total_of(shared, 0, 4));
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
     /* destroyed while the host has access */
     assert_ok(OPS->memory->host_begin(queue, shared, &err), &err);
-    OPS->memory->buffer_destroy(shared);
+    iron__gpu_buffer_destroy(shared);
 }
 
 static void mapped_memory(void **state) {
@@ -744,7 +744,7 @@ static void mapped_memory(void **state) {
     assert_refused(OPS->memory->host_begin(queue, b, &err), IRON_E_ARG, &err);
     assert_refused(OPS->memory->host_end(queue, b, &err), IRON_E_ARG, &err);
     assert_refused(OPS->queue->prefetch(queue, b, 64, &err), IRON_E_ARG, &err);
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void managed_memory(void **state) {
@@ -756,15 +756,15 @@ static void managed_memory(void **state) {
     NEED_DEVICE();
     lack = device->info.lacks[IRON_GPU_UVM];
     if (lack[0]) {
-        assert_refused(OPS->memory->buffer_create(device, IRON_GPU_MEMORY_MANAGED, 64, &b, &err),
+        assert_refused(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_MANAGED, 64, &b, &err),
                        IRON_E_UNSUPPORTED, &err);
         assert_says(&err, lack);
         assert_null(b);
         return;
     }
     alternate_host_and_kernel(IRON_GPU_MEMORY_MANAGED);
-    assert_refused(OPS->memory->buffer_create(device, IRON_GPU_MEMORY_MANAGED,
-                                              (size_t)device->info.memory_bytes / 2 + 1, &b, &err),
+    assert_refused(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_MANAGED,
+                                           (size_t)device->info.memory_bytes / 2 + 1, &b, &err),
                    IRON_E_NOMEM, &err);
     b = buffer_of(IRON_GPU_MEMORY_MANAGED, 4096);
     if (!device->info.lacks[IRON_GPU_UVM_PREFETCH][0]) {
@@ -773,7 +773,7 @@ static void managed_memory(void **state) {
         assert_refused(OPS->queue->prefetch(queue, b, 4097, &err), IRON_E_ARG, &err);
         assert_ok(OPS->queue->wait(queue, &err), &err);
     }
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void wrapped_buffers(void **state) {
@@ -791,18 +791,17 @@ static void wrapped_buffers(void **state) {
     memory = library->api.clCreateBuffer((iron__cl_context *)OPS->context(device),
                                          IRON_CL_MEM_READ_WRITE, 16, NULL, &code);
     assert_int_equal(code, 0);
-    assert_refused(OPS->memory->buffer_wrap(device, (uintptr_t)memory, 17, &b, &err), IRON_E_ARG,
+    assert_refused(iron__gpu_buffer_wrap(device, (uintptr_t)memory, 17, &b, &err), IRON_E_ARG,
                    &err);
-    assert_refused(OPS->memory->buffer_wrap(device, (uintptr_t)memory, 0, &b, &err), IRON_E_ARG,
-                   &err);
-    assert_refused(OPS->memory->buffer_wrap(device, 0, 16, &b, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_buffer_wrap(device, (uintptr_t)memory, 0, &b, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_buffer_wrap(device, 0, 16, &b, &err), IRON_E_ARG, &err);
     assert_null(b);
-    assert_ok(OPS->memory->buffer_wrap(device, (uintptr_t)memory, 16, &b, &err), &err);
+    assert_ok(iron__gpu_buffer_wrap(device, (uintptr_t)memory, 16, &b, &err), &err);
     assert_true(b->is_borrowed && b->native == (uintptr_t)memory && !b->host);
     library->api.clReleaseMemObject(memory); /* the wrapper retains it */
     copy_in(in, b, 0, sizeof in);
     assert_int_equal(total_of(b, 1, 3), 4320);
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 
     const intptr_t properties[] = {IRON_CL_CONTEXT_PLATFORM, (intptr_t)library->entries[0].platform,
                                    0};
@@ -811,7 +810,7 @@ static void wrapped_buffers(void **state) {
     assert_int_equal(code, 0);
     memory = library->api.clCreateBuffer(foreign, IRON_CL_MEM_READ_WRITE, 16, NULL, &code);
     assert_int_equal(code, 0);
-    assert_refused(OPS->memory->buffer_wrap(device, (uintptr_t)memory, 16, &b, &err), IRON_E_ARG,
+    assert_refused(iron__gpu_buffer_wrap(device, (uintptr_t)memory, 16, &b, &err), IRON_E_ARG,
                    &err);
     assert_says(&err, "iron_engine_native_context");
     assert_null(b);

@@ -98,9 +98,9 @@ static void load_and_run(const char *source) {
     iron_error err;
 
     reopen();
-    assert_ok(OPS->program->load(device, &image, &program, &err), &err);
+    assert_ok(iron__gpu_program_load(device, &image, &program, &err), &err);
     assert_int_equal(result_of(device, program, &err), source == source_1 ? 1 : 2);
-    OPS->program->unload(program);
+    iron__gpu_program_unload(program->device, program);
 }
 
 /* The only file in the cache. */

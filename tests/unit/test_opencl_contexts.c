@@ -129,7 +129,7 @@ static iron__gpu_program *load(iron__gpu_device *device, const char *text) {
     iron__gpu_program *program = NULL;
     iron_error err;
 
-    assert_ok(OPS->program->load(device, &image, &program, &err), &err);
+    assert_ok(iron__gpu_program_load(device, &image, &program, &err), &err);
     return program;
 }
 
@@ -143,15 +143,13 @@ static void assert_result(iron__gpu_device *device, iron__gpu_program *program, 
 
 /* Makes a wait fail as after a crashed kernel. */
 static void crash(iron__gpu_device *device) {
-    iron__gpu_queue *queue = NULL;
     iron_error err;
 
-    assert_ok(OPS->queue->create(device, &queue, &err), &err);
     api->clFinish = fail_finish;
-    assert_refused(OPS->queue->wait(queue, &err), IRON_E_IO, &err);
+    assert_refused(OPS->queue->wait(iron__opencl_device_of(device)->memory_queue, &err), IRON_E_IO,
+                   &err);
     api->clFinish = real.clFinish;
     assert_int_equal(device->failure.status, IRON_E_IO);
-    OPS->queue->destroy(queue);
 }
 
 static void handles_share_the_context(void **state) {
@@ -169,16 +167,16 @@ static void handles_share_the_context(void **state) {
     assert_int_equal(OPS->context(a), OPS->context(b));
     assert_int_equal(contexts_made, 1);
     /* objects of one handle can be used through the other */
-    assert_ok(OPS->memory->buffer_create(a, IRON_GPU_MEMORY_DEVICE, 64, &ours, &err), &err);
-    assert_ok(OPS->memory->buffer_wrap(b, ours->native, 64, &theirs, &err), &err);
-    OPS->memory->buffer_destroy(theirs);
-    OPS->memory->buffer_destroy(ours);
+    assert_ok(iron__gpu_buffer_create(a, IRON_GPU_MEMORY_DEVICE, 64, &ours, &err), &err);
+    assert_ok(iron__gpu_buffer_wrap(b, ours->native, 64, &theirs, &err), &err);
+    iron__gpu_buffer_destroy(theirs);
+    iron__gpu_buffer_destroy(ours);
     /* closing the first handle leaves the second its context */
     OPS->device_close(a);
     assert_int_equal(contexts_released, 0);
     program = load(b, source_1);
     assert_result(b, program, 1);
-    OPS->program->unload(program);
+    iron__gpu_program_unload(program->device, program);
     OPS->device_close(b);
 }
 
@@ -191,7 +189,7 @@ static void last_close_releases_the_context(void **state) {
         for (size_t k = 0; k < COUNT(devices); k++)
             devices[k] = open_device();
         assert_int_equal(contexts_made, round);
-        OPS->program->unload(load(devices[1], source_1));
+        iron__gpu_program_unload(devices[1], load(devices[1], source_1));
         assert_int_equal(builds, round); /* programs were released with the context */
         for (size_t k = 0; k < COUNT(devices); k++) {
             assert_int_equal(contexts_released, round - 1);
@@ -217,16 +215,16 @@ static void programs_are_shared(void **state) {
     assert_int_equal(builds, 1);
     assert_true(first != again && again != others && first != others);
     assert_result(a, first, 1);
-    OPS->program->unload(first); /* the others stay loaded */
+    iron__gpu_program_unload(first->device, first); /* the others stay loaded */
     assert_result(a, again, 1);
     assert_result(b, others, 1);
-    OPS->program->unload(again);
-    OPS->program->unload(others);
+    iron__gpu_program_unload(again->device, again);
+    iron__gpu_program_unload(others->device, others);
     OPS->device_close(a); /* the handle that built it */
     others = load(b, source_1);
     assert_int_equal(builds, 1);
     assert_result(b, others, 1);
-    OPS->program->unload(others);
+    iron__gpu_program_unload(others->device, others);
     OPS->device_close(b);
 }
 
@@ -249,8 +247,8 @@ static void different_sources(void **state) {
     assert_result(b, ones[1], 1);
     assert_result(a, twos[1], 2);
     for (size_t k = 0; k < 2; k++) {
-        OPS->program->unload(ones[k]);
-        OPS->program->unload(twos[k]);
+        iron__gpu_program_unload(ones[k]->device, ones[k]);
+        iron__gpu_program_unload(twos[k]->device, twos[k]);
     }
     OPS->device_close(a);
     OPS->device_close(b);
@@ -266,7 +264,7 @@ static void failed_builds_are_not_shared(void **state) {
     NEED_DEVICE();
     device = open_device();
     for (size_t round = 1; round <= 2; round++) {
-        assert_refused(OPS->program->load(device, &bad, &program, &err), IRON_E_IO, &err);
+        assert_refused(iron__gpu_program_load(device, &bad, &program, &err), IRON_E_IO, &err);
         assert_says(&err, "no_such_word");
         assert_null(program);
         assert_int_equal(builds, round);
@@ -277,12 +275,12 @@ static void failed_builds_are_not_shared(void **state) {
         program = load(device, source_1);
         assert_int_equal(builds, round);
         assert_result(device, program, 1);
-        OPS->program->unload(program);
+        iron__gpu_program_unload(program->device, program);
     }
     api->clRetainProgram = count_retain;
-    OPS->program->unload(load(device, source_1));
+    iron__gpu_program_unload(device, load(device, source_1));
     api->clRetainProgram = fail_retain;
-    OPS->program->unload(load(device, source_1)); /* shared, but cannot be retained */
+    iron__gpu_program_unload(device, load(device, source_1)); /* shared, but cannot be retained */
     assert_int_equal(builds, 6);
     OPS->device_close(device);
 }
@@ -297,7 +295,7 @@ static void lost_context_is_not_shared(void **state) {
     dead = open_device();
     beside = open_device();
     old = OPS->context(dead);
-    OPS->program->unload(load(beside, source_1));
+    iron__gpu_program_unload(beside, load(beside, source_1));
     crash(dead);
     assert_int_equal(beside->failure.status, IRON_OK); /* it has not noticed yet */
     fresh = open_device();
@@ -307,7 +305,7 @@ static void lost_context_is_not_shared(void **state) {
     program = load(fresh, source_1); /* not the one of the old context */
     assert_int_equal(builds, 2);
     assert_result(fresh, program, 1);
-    OPS->program->unload(program);
+    iron__gpu_program_unload(program->device, program);
     crash(beside); /* in the old context: the new one stays */
     more = open_device();
     assert_int_equal(OPS->context(more), OPS->context(fresh));
@@ -386,9 +384,9 @@ static void *open_load_run_close(void *argument) {
 
         if (OPS->device_open(0, &device, &err) != IRON_OK)
             return argument;
-        is_right = OPS->program->load(device, &image, &program, &err) == IRON_OK &&
+        is_right = iron__gpu_program_load(device, &image, &program, &err) == IRON_OK &&
                    (round % 5 || result_of(device, program, &err) == (text == source_2 ? 2 : 1));
-        OPS->program->unload(program);
+        iron__gpu_program_unload(program->device, program);
         OPS->device_close(device);
         if (!is_right)
             return argument;
@@ -461,11 +459,11 @@ static void register_limit(void **state) {
 
         iron__opencl_device_of(device)->has_register_limit = k >= 2;
         options_seen[0] = '\0';
-        assert_ok(OPS->program->load(device, &image, &program, &err), &err);
+        assert_ok(iron__gpu_program_load(device, &image, &program, &err), &err);
         assert_int_equal(strstr(options_seen, "-cl-nv-maxrregcount=64") != NULL, k == 3);
         assert_int_equal(options_seen[0] != '\0', k == 0 || k == 3);
         assert_int_equal(result_of(device, program, &err), 1);
-        OPS->program->unload(program);
+        iron__gpu_program_unload(program->device, program);
     }
     OPS->device_close(device);
 }

@@ -120,7 +120,7 @@ static int set_up(void **state) {
         return 0;
     api = writable_api();
     real = *api;
-    assert_ok(OPS->queue->create(device, &queue, &reason), &reason);
+    assert_ok(iron__gpu_queue_create(device, &queue, &reason), &reason);
     api->clCreateBuffer = counted_create;
     api->clReleaseMemObject = counted_release;
     return 0;
@@ -131,7 +131,7 @@ static int tear_down(void **state) {
     if (device) {
         assert_int_equal(memory_held, 0);
         *api = real;
-        OPS->queue->destroy(queue);
+        iron__gpu_queue_destroy(queue);
         OPS->device_close(device);
     }
     opencl_forget();
@@ -172,7 +172,7 @@ static void codes_that_mark_the_device(void **state) {
 
     (void)state;
     NEED_DEVICE();
-    assert_ok(OPS->memory->buffer_create(device, IRON_GPU_MEMORY_DEVICE, 64, &b, &err), &err);
+    assert_ok(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_DEVICE, 64, &b, &err), &err);
     for (size_t k = 0; k < COUNT(rows); k++) {
         fail_code = rows[k].code;
         api->clFinish = fail_finish;
@@ -193,7 +193,7 @@ static void codes_that_mark_the_device(void **state) {
             assert_marked(&err);
         assert_unmarked();
     }
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void first_error_stays(void **state) {
@@ -216,7 +216,7 @@ static void event_errors(void **state) {
 
     (void)state;
     NEED_DEVICE();
-    assert_ok(OPS->queue->event_create(device, &event, &err), &err);
+    assert_ok(iron__gpu_event_create(device, &event, &err), &err);
     api->clFlush = fail_finish;
     assert_refused(OPS->queue->event_record(queue, event, &err), IRON_E_IO, &err);
     assert_unmarked();
@@ -235,14 +235,14 @@ static void event_errors(void **state) {
     fail_code = IRON_CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
     assert_refused(OPS->queue->event_wait(event, &err), IRON_E_IO, &err);
     assert_marked(&err);
-    OPS->queue->event_destroy(event);
+    iron__gpu_event_destroy(device, event);
 }
 
 static void assert_no_buffer(iron__gpu_memory memory, iron_status expected, const char *word) {
     iron__gpu_buffer *b = (iron__gpu_buffer *)&place;
     iron_error err;
 
-    assert_refused(OPS->memory->buffer_create(device, memory, 12345, &b, &err), expected, &err);
+    assert_refused(iron__gpu_buffer_create(device, memory, 12345, &b, &err), expected, &err);
     assert_null(b);
     assert_says(&err, word);
     if (expected == IRON_E_NOMEM)
@@ -292,7 +292,7 @@ static void host_access_errors(void **state) {
 
     (void)state;
     NEED_DEVICE();
-    assert_ok(OPS->memory->buffer_create(device, IRON_GPU_MEMORY_MAPPED, 64, &b, &err), &err);
+    assert_ok(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_MAPPED, 64, &b, &err), &err);
     fail_code = IRON_CL_MAP_FAILURE;
     api->clEnqueueMapBuffer = fail_map;
     assert_refused(OPS->memory->host_begin(queue, b, &err), IRON_E_NOMEM, &err);
@@ -302,7 +302,7 @@ static void host_access_errors(void **state) {
     assert_refused(OPS->memory->host_begin(queue, b, &err), IRON_E_IO, &err);
     assert_null(b->host);
     assert_marked(&err);
-    OPS->memory->buffer_destroy(b);
+    iron__gpu_buffer_destroy(b);
 }
 
 static void missing_svm(void **state) {
@@ -323,7 +323,7 @@ static void missing_svm(void **state) {
         assert_no_buffer(IRON_GPU_MEMORY_MANAGED, IRON_E_NOMEM, "clSVMAlloc");
     }
     device->info = info;
-    assert_refused(OPS->memory->buffer_create(device, IRON_GPU_MEMORY_MANAGED, 64, &b, &err),
+    assert_refused(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_MANAGED, 64, &b, &err),
                    IRON_E_UNSUPPORTED, &err);
     assert_says(&err, "the device has no shared virtual memory");
     assert_null(b);
@@ -337,7 +337,7 @@ static void device_and_queue_errors(void **state) {
 
     (void)state;
     NEED_DEVICE();
-    OPS->queue->destroy(queue); /* while the device is open, it has a context */
+    iron__gpu_queue_destroy(queue); /* while the device is open, it has a context */
     OPS->device_close(device);
     fail_code = IRON_CL_OUT_OF_HOST_MEMORY;
     api->clCreateContext = fail_context;
@@ -349,21 +349,21 @@ static void device_and_queue_errors(void **state) {
     assert_null(other);
     api->clCreateContext = real.clCreateContext;
     assert_ok(OPS->device_open(0, &device, &err), &err);
-    assert_ok(OPS->queue->create(device, &queue, &err), &err);
+    assert_ok(iron__gpu_queue_create(device, &queue, &err), &err);
     if (real.clCreateCommandQueueWithProperties && device->info.version >= 200) {
         fail_code = IRON_CL_DEVICE_NOT_AVAILABLE;
         api->clCreateCommandQueueWithProperties = fail_create_queue;
         assert_refused(OPS->device_open(0, &other, &err), IRON_E_IO, &err);
         assert_null(other);
         assert_unmarked();
-        assert_refused(OPS->queue->create(device, &q, &err), IRON_E_IO, &err);
+        assert_refused(iron__gpu_queue_create(device, &q, &err), IRON_E_IO, &err);
         assert_null(q);
         assert_marked(&err);
     }
     api->clCreateCommandQueueWithProperties = NULL; /* the older function works too */
-    assert_ok(OPS->queue->create(device, &q, &err), &err);
+    assert_ok(iron__gpu_queue_create(device, &q, &err), &err);
     assert_ok(OPS->queue->wait(q, &err), &err);
-    OPS->queue->destroy(q);
+    iron__gpu_queue_destroy(q);
 }
 
 #define FAULT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

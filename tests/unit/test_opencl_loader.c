@@ -3,9 +3,9 @@
  * test_opencl_loader.c: the loader with fake libraries: missing, without a function, without a
  * platform, without a device, with unusable devices, with many usable ones.
  *
- * The loader's source is included with dlopen and dlsym replaced, so this test needs no OpenCL and
- * gives the same result everywhere. The fake library has two platforms; their devices are rows of a
- * table that each test fills.
+ * The loader's sources are included with dlopen and dlsym replaced, so this test needs no OpenCL
+ * and gives the same result everywhere. The fake library has two platforms; their devices are rows
+ * of a table that each test fills.
  */
 #include <dlfcn.h>
 
@@ -14,10 +14,13 @@ static void *fake_dlsym(void *handle, const char *name);
 static int fake_dlclose(void *handle);
 static char *fake_dlerror(void);
 
-#define dlopen  fake_dlopen
-#define dlsym   fake_dlsym
-#define dlclose fake_dlclose
-#define dlerror fake_dlerror
+#define dlopen           fake_dlopen
+#define dlsym            fake_dlsym
+#define dlclose          fake_dlclose
+#define dlerror          fake_dlerror
+#define IRON_WITH_CUDA   0
+#define IRON_WITH_OPENCL 1
+#include "gpu/gpu.c"
 #include "opencl_support.h" /* includes opencl_device.c */
 #undef dlopen
 #undef dlsym

@@ -42,13 +42,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct cuda_symbol {
-    const char *name;
-    size_t offset; /* of the function pointer in its table */
-    bool is_required;
-} cuda_symbol;
-
-static const cuda_symbol driver_symbols[] = {
+static const iron__gpu_symbol driver_symbols[] = {
 #define MUST(name, parameters) {#name, offsetof(iron__cuda_driver, name), true},
 #define MAY(name, parameters)  {#name, offsetof(iron__cuda_driver, name), false},
     IRON_CUDA_FUNCTIONS(MUST, MAY)
@@ -75,24 +69,6 @@ void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code
     if (driver->cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
         description = "no text";
     snprintf(text, size, "%s (%.80s)", name, description);
-}
-
-/* Fills a table of function pointers from a library. Returns the name of the first required symbol
- * that is missing; NULL if all are there. */
-static const char *find_symbols(void *library, const cuda_symbol *symbols, size_t count,
-                                void *table) {
-    const char *missing = NULL;
-
-    for (size_t k = 0; k < count; k++) {
-        void *address = dlsym(library, symbols[k].name);
-
-        /* ISO C cannot convert an object pointer to a function pointer; POSIX guarantees the same
-         * representation. */
-        memcpy((char *)table + symbols[k].offset, &address, sizeof address);
-        if (!address && symbols[k].is_required && !missing)
-            missing = symbols[k].name;
-    }
-    return missing;
 }
 
 static iron_status fail_at(const iron__cuda_driver *driver, const char *function,
@@ -127,29 +103,21 @@ static iron_status check_version(iron__cuda_driver *driver, const char *missing,
 }
 
 static iron_status load_driver(iron__cuda_driver *driver, void **library, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv("IRON_CUDA_LIBRARY");
-    const char *path = named && named[0] ? named : "libcuda.so.1";
-    const char *missing;
+    iron__gpu_library l =
+        iron__gpu_library_open("IRON_CUDA_LIBRARY", "libcuda.so.1", driver_symbols,
+                               sizeof driver_symbols / sizeof driver_symbols[0], driver);
     iron__cu_result code;
     iron_status status;
 
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*library) {
-        const char *reason = dlerror();
-
-        return iron__fail(
-            err, IRON_E_UNSUPPORTED, 0, "cuda: no driver: %.150s; install the NVIDIA driver%s",
-            reason ? reason : path, path == named ? " or unset IRON_CUDA_LIBRARY" : "");
-    }
-    missing = find_symbols(*library, driver_symbols,
-                           sizeof driver_symbols / sizeof driver_symbols[0], driver);
-    status = check_version(driver, missing, err);
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
+                 "cuda: no driver: %.150s; install the NVIDIA driver%s", l.fault,
+                 l.is_named ? " or unset IRON_CUDA_LIBRARY" : "");
+    status = check_version(driver, l.missing, err);
     if (status != IRON_OK) {
-        dlclose(*library);
-        *library = NULL;
+        dlclose(l.handle);
         return status;
     }
+    *library = l.handle;
     code = driver->cuInit(0);
     return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at(driver, "cuInit", code, err);
 }
@@ -180,7 +148,7 @@ typedef struct nvml_functions {
 #undef FIELD
 } nvml_functions;
 
-static const cuda_symbol nvml_symbols[] = {
+static const iron__gpu_symbol nvml_symbols[] = {
 #define MUST(result, name, parameters) {#name, offsetof(nvml_functions, name), true},
 #define MAY(result, name, parameters)  {#name, offsetof(nvml_functions, name), false},
     IRON_NVML_FUNCTIONS(MUST, MAY)
@@ -222,26 +190,18 @@ static iron_status nvml_fail(const nvml_functions *nvml, const char *function, i
 }
 
 static iron_status load_nvml(nvml_functions *nvml, void **library, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv("IRON_NVML_LIBRARY");
-    const char *path = named && named[0] ? named : "libnvidia-ml.so.1", *missing;
+    iron__gpu_library l =
+        iron__gpu_library_open("IRON_NVML_LIBRARY", "libnvidia-ml.so.1", nvml_symbols,
+                               sizeof nvml_symbols / sizeof nvml_symbols[0], nvml);
     int code;
 
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*library) {
-        const char *reason = dlerror();
-
-        return iron__fail(err, IRON_E_UNSUPPORTED, 0, "nvml: no library: %.150s",
-                          reason ? reason : path);
-    }
-    missing =
-        find_symbols(*library, nvml_symbols, sizeof nvml_symbols / sizeof nvml_symbols[0], nvml);
-    if (missing) {
-        dlclose(*library);
-        *library = NULL;
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED, "nvml: no library: %.150s", l.fault);
+    if (l.missing) {
+        dlclose(l.handle);
         return iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                          "nvml: %.120s has no %s; update the NVIDIA driver", path, missing);
+                          "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
     }
+    *library = l.handle;
     code = nvml->nvmlInit_v2();
     return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail(nvml, "nvmlInit_v2", code, err);
 }
@@ -296,29 +256,23 @@ static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) 
     }
 }
 
-/* The function has a newer and an older name. */
-static int get_reasons(const nvml_functions *nvml, iron__nvml_device *card,
-                       unsigned long long *reasons) {
-    if (nvml->nvmlDeviceGetCurrentClocksEventReasons)
-        return nvml->nvmlDeviceGetCurrentClocksEventReasons(card, reasons);
-    if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons)
-        return nvml->nvmlDeviceGetCurrentClocksThrottleReasons(card, reasons);
-    return IRON_NVML_ERROR_NOT_SUPPORTED;
-}
-
 static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
     const nvml_functions *nvml = NULL;
     unsigned long long reasons = 0;
     unsigned core = 0, memory = 0, value = 0;
-    int core_code, memory_code, reasons_code;
+    int core_code, memory_code, reasons_code = IRON_NVML_ERROR_NOT_SUPPORTED;
 
     memset(out, 0, sizeof *out);
     IRON_TRY(get_nvml(&nvml, err));
     IRON_TRY(find_card(nvml, d, err));
     core_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &core);
     memory_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_MEMORY, &memory);
-    reasons_code = get_reasons(nvml, d->nvml, &reasons);
+    /* the function has a newer and an older name */
+    if (nvml->nvmlDeviceGetCurrentClocksEventReasons)
+        reasons_code = nvml->nvmlDeviceGetCurrentClocksEventReasons(d->nvml, &reasons);
+    else if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons)
+        reasons_code = nvml->nvmlDeviceGetCurrentClocksThrottleReasons(d->nvml, &reasons);
     if (core_code && memory_code && reasons_code)
         return nvml_fail(nvml, "nvmlDeviceGetClockInfo", core_code, err);
     out->core_mhz = core_code ? 0 : core;
@@ -593,18 +547,19 @@ static iron_status reserve(iron__cuda_device *d, size_t bytes, iron_error *err) 
     return IRON_OK;
 }
 
-static iron_status end_reservation(iron__cuda_device *d, iron_error *err) {
-    IRON_TRY(IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0));
-    d->reserved_bytes = 0;
-    return IRON_CU(d, err, cuCtxResetPersistingL2Cache);
-}
-
 static iron_status cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
+    iron_status status;
 
     IRON_TRY(iron__cuda_enter(d, err));
-    return iron__cuda_leave(d, bytes ? reserve(d, (size_t)bytes, err) : end_reservation(d, err),
-                            err);
+    if (bytes)
+        return iron__cuda_leave(d, reserve(d, (size_t)bytes, err), err);
+    status = IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
+    if (status == IRON_OK) {
+        d->reserved_bytes = 0;
+        status = IRON_CU(d, err, cuCtxResetPersistingL2Cache);
+    }
+    return iron__cuda_leave(d, status, err);
 }
 
 static void device_close(iron__gpu_device *device) {

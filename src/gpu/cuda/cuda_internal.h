@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_internal.h: what the files of the CUDA backend share: the structs behind iron__gpu_device
- * and iron__gpu_program, and the way driver functions are called.
+ * cuda_internal.h: what the files of the CUDA backend share: the struct behind iron__gpu_device,
+ * and the way driver functions are called.
  *
  * Every entry of the backend runs in the device's primary context, which the process shares with
  * the CUDA runtime, so that pointers and streams of other libraries can be wrapped. The context is
@@ -9,14 +9,11 @@
  *
  *     IRON_TRY(iron__cuda_enter(device, err));
  *     return iron__cuda_leave(device, IRON_CU(device, err, cuStreamSynchronize, stream), err);
- *
- * Objects are created in two steps, host memory first, then the driver's handle. The destroy
- * functions accept objects without a handle, so every failure path uses them.
  */
 #ifndef IRON_GPU_CUDA_INTERNAL_H
 #define IRON_GPU_CUDA_INTERNAL_H
 
-#include "gpu/cuda/cuda_driver.h"
+#include "gpu/cuda/cuda_abi.h"
 #include "gpu/gpu.h"
 
 typedef struct iron__cuda_device {
@@ -29,19 +26,8 @@ typedef struct iron__cuda_device {
     size_t window_bytes_max;        /* largest access window of a launch */
 } iron__cuda_device;
 
-typedef struct iron__cuda_program {
-    iron__gpu_program base;
-    const char *name; /* of the image */
-    iron__cu_module *module;
-    struct iron__cuda_kernel *kernels; /* found so far */
-} iron__cuda_program;
-
 static inline iron__cuda_device *iron__cuda_device_of(iron__gpu_device *device) {
     return (iron__cuda_device *)device;
-}
-
-static inline iron__cuda_program *iron__cuda_program_of(iron__gpu_program *program) {
-    return (iron__cuda_program *)program;
 }
 
 static inline iron__cu_stream *iron__cuda_stream_of(const iron__gpu_queue *queue) {
@@ -53,6 +39,10 @@ static inline iron__cu_pointer iron__cuda_address_of(const iron__gpu_buffer *buf
                                                      size_t offset) {
     return buffer->native + buffer->native_offset + offset;
 }
+
+/* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)". */
+void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code, char *text,
+                           size_t size);
 
 /* Converts a result code to a status. On failure err is "cuda: FUNCTION failed: NAME (text);
  * advice", and an error that outlasts the call marks the device as failed. */

@@ -18,7 +18,6 @@
 #include "gpu/cuda/cuda_internal.h"
 
 #include "core/fail.h"
-#include "core/memory.h"
 
 #include <unistd.h>
 
@@ -85,10 +84,12 @@ static iron_status allocate_host(iron__cuda_device *d, iron__gpu_buffer *buffer,
     return IRON_CU(d, err, cuMemHostGetDevicePointer_v2, &buffer->native, buffer->host, 0);
 }
 
-/* Fills buffer->native and buffer->host. */
-static iron_status allocate(iron__cuda_device *d, iron__gpu_buffer *buffer, iron_error *err) {
+static iron_status buffer_create(iron__gpu_buffer *buffer, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(buffer->device);
     iron_status status;
 
+    IRON_FAIL_IF(buffer->bytes == 0, err, IRON_E_ARG,
+                 "cuda: a buffer of 0 bytes was requested; request at least 1");
     IRON_TRY(iron__cuda_enter(d, err));
     if (is_host_memory(buffer->memory))
         status = allocate_host(d, buffer, err);
@@ -105,51 +106,15 @@ static iron_status allocate(iron__cuda_device *d, iron__gpu_buffer *buffer, iron
     return IRON_OK;
 }
 
-static iron__gpu_buffer *new_buffer(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
-                                    iron_error *err) {
-    iron__gpu_buffer *buffer =
-        iron__allocate(iron__allocator_default(), 1, sizeof *buffer, "a buffer", err);
-
-    if (buffer) {
-        buffer->device = device;
-        buffer->memory = memory;
-        buffer->bytes = bytes;
-    }
-    return buffer;
-}
-
 static void buffer_destroy(iron__gpu_buffer *buffer) {
-    if (!buffer)
+    iron__cuda_device *d = iron__cuda_device_of(buffer->device);
+
+    if (buffer->is_borrowed)
         return;
-    if (!buffer->is_borrowed) {
-        iron__cuda_device *d = iron__cuda_device_of(buffer->device);
-
-        if (is_host_memory(buffer->memory) && buffer->host)
-            IRON_CU_RELEASE(d, cuMemFreeHost, buffer->host);
-        else if (buffer->native)
-            IRON_CU_RELEASE(d, cuMemFree_v2, buffer->native);
-    }
-    iron__release(iron__allocator_default(), buffer);
-}
-
-static iron_status buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
-                                 iron__gpu_buffer **out, iron_error *err) {
-    iron__gpu_buffer *buffer;
-    iron_status status;
-
-    *out = NULL;
-    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
-                 "cuda: a buffer of 0 bytes was requested; request at least 1");
-    buffer = new_buffer(device, memory, bytes, err);
-    if (!buffer)
-        return IRON_E_NOMEM;
-    status = allocate(iron__cuda_device_of(device), buffer, err);
-    if (status != IRON_OK) {
-        buffer_destroy(buffer);
-        return status;
-    }
-    *out = buffer;
-    return IRON_OK;
+    if (is_host_memory(buffer->memory) && buffer->host)
+        IRON_CU_RELEASE(d, cuMemFreeHost, buffer->host);
+    else if (buffer->native)
+        IRON_CU_RELEASE(d, cuMemFree_v2, buffer->native);
 }
 
 /* What the driver knows about an address. Unknown values stay as they were. */
@@ -160,27 +125,11 @@ typedef struct origin {
     size_t bytes;
 } origin;
 
-/* Returns the result of the first query, CUDA_ERROR_INVALID_VALUE for ordinary memory. */
-static iron__cu_result query_origin(const iron__cuda_device *d, uintptr_t address, origin *o) {
+static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t bytes, origin *o,
+                                iron_error *err) {
     const iron__cuda_driver *driver = d->driver;
     iron__cu_result code =
         driver->cuPointerGetAttribute(&o->type, IRON_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
-
-    if (code != IRON_CUDA_SUCCESS)
-        return code;
-    driver->cuPointerGetAttribute(&o->is_managed, IRON_CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
-    driver->cuPointerGetAttribute(&o->ordinal, IRON_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-    if (driver->cuPointerGetAttribute(&o->start, IRON_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                      address) != IRON_CUDA_SUCCESS ||
-        driver->cuPointerGetAttribute(&o->bytes, IRON_CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) !=
-            IRON_CUDA_SUCCESS)
-        o->bytes = 0;
-    return code;
-}
-
-static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t bytes, origin *o,
-                                iron_error *err) {
-    iron__cu_result code = query_origin(d, address, o);
 
     if (code == IRON_CUDA_ERROR_INVALID_VALUE)
         return iron__fail(err, IRON_E_ARG, code,
@@ -188,6 +137,13 @@ static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t 
                           "pass device memory",
                           (size_t)address);
     IRON_TRY(iron__cuda_check(d, err, "cuPointerGetAttribute", code));
+    driver->cuPointerGetAttribute(&o->is_managed, IRON_CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
+    driver->cuPointerGetAttribute(&o->ordinal, IRON_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    if (driver->cuPointerGetAttribute(&o->start, IRON_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                      address) != IRON_CUDA_SUCCESS ||
+        driver->cuPointerGetAttribute(&o->bytes, IRON_CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) !=
+            IRON_CUDA_SUCCESS)
+        o->bytes = 0;
     if (o->is_managed == 0) {
         IRON_FAIL_IF(o->type != IRON_CU_MEMORYTYPE_DEVICE, err, IRON_E_ARG,
                      "cuda: 0x%zx is host memory; pass device memory", (size_t)address);
@@ -201,13 +157,11 @@ static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t 
     return IRON_OK;
 }
 
-static iron_status buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
-                               iron__gpu_buffer **out, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(device);
+static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(buffer->device);
+    size_t bytes = buffer->bytes;
     origin o = {.ordinal = d->ordinal};
-    iron__gpu_buffer *buffer;
 
-    *out = NULL;
     IRON_FAIL_IF(native == 0 || bytes == 0, err, IRON_E_ARG,
                  "cuda: %zu bytes at 0x%zx are not a buffer; pass device memory", bytes,
                  (size_t)native);
@@ -215,38 +169,27 @@ static iron_status buffer_wrap(iron__gpu_device *device, uintptr_t native, size_
                  "cuda: the address 0x%zx is not a multiple of 4; align it", (size_t)native);
     IRON_TRY(iron__cuda_enter(d, err));
     IRON_TRY(iron__cuda_leave(d, check_origin(d, native, bytes, &o, err), err));
-    buffer = new_buffer(device, o.is_managed ? IRON_GPU_MEMORY_MANAGED : IRON_GPU_MEMORY_DEVICE,
-                        bytes, err);
-    if (!buffer)
-        return IRON_E_NOMEM;
     /* Kernels load 16 bytes at a time; allocations start at multiples of 16. */
     buffer->native_offset = native % 16;
     buffer->native = native - buffer->native_offset;
-    buffer->host = o.is_managed ? (void *)native : NULL;
-    buffer->is_borrowed = true;
-    *out = buffer;
+    if (o.is_managed) {
+        buffer->memory = IRON_GPU_MEMORY_MANAGED;
+        buffer->host = (void *)native;
+    }
     return IRON_OK;
 }
 
 /* The buffer points into the module, so destroying it frees nothing. */
-static iron_status constant_find(iron__gpu_program *base, const char *name, size_t bytes,
-                                 iron__gpu_buffer **out, iron_error *err) {
-    iron__cuda_program *program = iron__cuda_program_of(base);
-    iron__cuda_device *d = iron__cuda_device_of(base->device);
-    iron__gpu_buffer *buffer;
+static iron_status constant_find(iron__gpu_program *program, const char *name,
+                                 iron__gpu_buffer *buffer, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(program->device);
     size_t block_bytes = 0;
     iron__cu_result code;
     iron_status status;
 
-    *out = NULL;
-    buffer = new_buffer(base->device, IRON_GPU_MEMORY_DEVICE, bytes, err);
-    if (!buffer)
-        return IRON_E_NOMEM;
     buffer->is_borrowed = true;
-    status = iron__cuda_enter(d, err);
-    if (status != IRON_OK)
-        goto done;
-    code = d->driver->cuModuleGetGlobal_v2(&buffer->native, &block_bytes, program->module, name);
+    IRON_TRY(iron__cuda_enter(d, err));
+    code = d->driver->cuModuleGetGlobal_v2(&buffer->native, &block_bytes, program->native, name);
     if (code == IRON_CUDA_ERROR_NOT_FOUND)
         status = iron__fail(err, IRON_E_ARG, code,
                             "cuda: program '%s' has no constant memory '%.60s' "
@@ -254,17 +197,11 @@ static iron_status constant_find(iron__gpu_program *base, const char *name, size
                             program->name, name);
     else
         status = iron__cuda_check(d, err, "cuModuleGetGlobal_v2", code);
-    status = iron__cuda_leave(d, status, err);
-    if (status == IRON_OK && block_bytes < bytes)
-        status =
-            iron__fail(err, IRON_E_ARG, 0, "cuda: '%.60s' of program '%s' has %zu bytes, not %zu",
-                       name, program->name, block_bytes, bytes);
-done:
-    if (status == IRON_OK)
-        *out = buffer;
-    else
-        buffer_destroy(buffer);
-    return status;
+    IRON_TRY(iron__cuda_leave(d, status, err));
+    IRON_FAIL_IF(block_bytes < buffer->bytes, err, IRON_E_ARG,
+                 "cuda: '%.60s' of program '%s' has %zu bytes, not %zu", name, program->name,
+                 block_bytes, buffer->bytes);
+    return IRON_OK;
 }
 
 /* Where host and device cannot use managed memory at the same time, the process crashes if the host

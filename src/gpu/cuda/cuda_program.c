@@ -5,8 +5,8 @@
  * A fatbin holds machine code for some cards and PTX for newer ones, which the driver compiles
  * while loading. A card with neither gets IRON_E_UNSUPPORTED and the architecture to build for; the
  * device stays usable. A driver may defer loading until a kernel is looked up, so that can fail in
- * the same way. Looking up a name twice returns the same kernel object: the driver's limit on
- * dynamic local memory is state of the kernel, so all callers must share its record of that limit.
+ * the same way. The driver's limit on dynamic local memory is state of the kernel, so all callers
+ * share one kernel object with its record of that limit.
  *
  * The driver copies the arguments during the call, so a launch is built on the stack and allocates
  * nothing. A plain launch uses cuLaunchKernel. Attributes of cuLaunchKernelEx implement
@@ -22,7 +22,6 @@
 #include "gpu/cuda/cuda_internal.h"
 
 #include "core/fail.h"
-#include "core/memory.h"
 
 #include <stdio.h>
 
@@ -30,112 +29,59 @@
 
 typedef struct iron__cuda_kernel {
     iron__gpu_kernel base;
-    struct iron__cuda_kernel *next; /* of its program */
     iron__cu_function *function;
     size_t dynamic_bytes; /* of local memory that launches may request so far */
-    char name[64];
 } iron__cuda_kernel;
 
 static iron__cuda_kernel *kernel_of(const iron__gpu_kernel *kernel) {
     return (iron__cuda_kernel *)kernel;
 }
 
-static void unload(iron__gpu_program *base) {
-    iron__cuda_program *program = iron__cuda_program_of(base);
-
-    if (!program)
-        return;
-    if (program->module)
-        IRON_CU_RELEASE(iron__cuda_device_of(base->device), cuModuleUnload, program->module);
-    while (program->kernels) {
-        iron__cuda_kernel *kernel = program->kernels;
-
-        program->kernels = kernel->next;
-        iron__release(iron__allocator_default(), kernel);
-    }
-    iron__release(iron__allocator_default(), program);
+static void unload(iron__gpu_program *program) {
+    IRON_CU_RELEASE(iron__cuda_device_of(program->device), cuModuleUnload, program->native);
 }
 
 /* Converts the result of a function that may load code, naming the program in the message. */
-static iron_status check_load(iron__cuda_program *program, const char *function,
+static iron_status check_load(const iron__gpu_program *program, const char *function,
                               iron__cu_result code, iron_error *err) {
     char what[64];
 
     snprintf(what, sizeof what, "%s of '%.20s'", function, program->name);
-    return iron__cuda_check(iron__cuda_device_of(program->base.device), err, what, code);
+    return iron__cuda_check(iron__cuda_device_of(program->device), err, what, code);
 }
 
-static iron_status load(iron__gpu_device *device, const iron__gpu_image *image,
-                        iron__gpu_program **out, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(device);
-    iron__cuda_program *program;
+static iron_status load(iron__gpu_program *program, const iron__gpu_image *image, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(program->device);
+    iron__cu_module *module = NULL;
     iron_status status;
 
-    *out = NULL;
     IRON_FAIL_IF(!image->machine_code || image->machine_code == image->machine_code_end, err,
                  IRON_E_UNSUPPORTED,
                  "cuda: this build has no CUDA kernels of '%s'; rebuild where nvcc is installed",
                  image->name);
-    program = iron__allocate(iron__allocator_default(), 1, sizeof *program, "a program", err);
-    if (!program)
-        return IRON_E_NOMEM;
-    program->base.device = device;
-    program->name = image->name;
-    status = iron__cuda_enter(d, err);
-    if (status == IRON_OK) {
-        status =
-            check_load(program, "cuModuleLoadData",
-                       d->driver->cuModuleLoadData(&program->module, image->machine_code), err);
-        status = iron__cuda_leave(d, status, err);
-    }
-    if (status != IRON_OK) {
-        unload(&program->base);
-        return status;
-    }
-    *out = &program->base;
-    return IRON_OK;
+    IRON_TRY(iron__cuda_enter(d, err));
+    status = check_load(program, "cuModuleLoadData",
+                        d->driver->cuModuleLoadData(&module, image->machine_code), err);
+    program->native = module;
+    return iron__cuda_leave(d, status, err);
 }
 
-static iron_status find_function(iron__cuda_program *program, const char *name,
-                                 iron__cu_function **function, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(program->base.device);
+static iron_status kernel_find(iron__gpu_program *program, iron__gpu_kernel *kernel,
+                               iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(program->device);
     iron__cu_result code;
     iron_status status;
 
     IRON_TRY(iron__cuda_enter(d, err));
-    code = d->driver->cuModuleGetFunction(function, program->module, name);
+    code =
+        d->driver->cuModuleGetFunction(&kernel_of(kernel)->function, program->native, kernel->name);
     if (code == IRON_CUDA_ERROR_NOT_FOUND)
         status = iron__fail(err, IRON_E_ARG, code,
                             "cuda: program '%s' has no kernel '%.60s' (CUDA_ERROR_NOT_FOUND)",
-                            program->name, name);
+                            program->name, kernel->name);
     else
         status = check_load(program, "cuModuleGetFunction", code, err);
     return iron__cuda_leave(d, status, err);
-}
-
-static iron_status kernel_find(iron__gpu_program *base, const char *name, iron__gpu_kernel **out,
-                               iron_error *err) {
-    iron__cuda_program *program = iron__cuda_program_of(base);
-    iron__cu_function *function = NULL;
-    iron__cuda_kernel *kernel;
-
-    *out = NULL;
-    IRON_TRY(find_function(program, name, &function, err));
-    for (kernel = program->kernels; kernel; kernel = kernel->next)
-        if (kernel->function == function) {
-            *out = &kernel->base;
-            return IRON_OK;
-        }
-    kernel = iron__allocate(iron__allocator_default(), 1, sizeof *kernel, "a kernel", err);
-    if (!kernel)
-        return IRON_E_NOMEM;
-    kernel->base.name = kernel->name;
-    kernel->function = function;
-    snprintf(kernel->name, sizeof kernel->name, "%s", name);
-    kernel->next = program->kernels;
-    program->kernels = kernel;
-    *out = &kernel->base;
-    return IRON_OK;
 }
 
 /* Raises the kernel's limit on dynamic local memory. Needed before a launch uses more than what
@@ -320,7 +266,7 @@ static iron_status fill_local(iron__cuda_device *d, const iron__gpu_launch *laun
 
     IRON_FAIL_IF(bytes > d->base.info.local_bytes_max, err, IRON_E_UNSUPPORTED,
                  "cuda: kernel '%s' with %zu bytes of local memory per group; the device has %llu",
-                 kernel->name, bytes, (unsigned long long)d->base.info.local_bytes_max);
+                 kernel->base.name, bytes, (unsigned long long)d->base.info.local_bytes_max);
     config->shared_bytes = (unsigned)bytes;
     code = allow_local(d, kernel, bytes);
     if (code != IRON_CUDA_ERROR_INVALID_VALUE ||
@@ -329,7 +275,7 @@ static iron_status fill_local(iron__cuda_device *d, const iron__gpu_launch *laun
     return iron__fail(err, IRON_E_UNSUPPORTED, code,
                       "cuda: kernel '%s' with %zu bytes of local memory per group plus %u static "
                       "bytes (CUDA_ERROR_INVALID_VALUE); the device has %llu",
-                      kernel->name, bytes, static_bytes,
+                      kernel->base.name, bytes, static_bytes,
                       (unsigned long long)d->base.info.local_bytes_max);
 }
 
@@ -347,7 +293,7 @@ static iron_status fail_cooperative(iron__cuda_device *d, const iron__cuda_kerne
     return iron__fail(err, IRON_E_UNSUPPORTED, code,
                       "cuda: kernel '%s': %llu groups of %u threads do not fit on the device at "
                       "once (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE); launch at most %llu",
-                      kernel->name, groups, threads, fit);
+                      kernel->base.name, groups, threads, fit);
 }
 
 static iron_status submit(iron__cuda_device *d, const iron__cuda_kernel *kernel, request *r,
@@ -368,7 +314,7 @@ static iron_status submit(iron__cuda_device *d, const iron__cuda_kernel *kernel,
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
     snprintf(what, sizeof what, "%s of '%.40s'", is_plain ? "cuLaunchKernel" : "cuLaunchKernelEx",
-             kernel->name);
+             kernel->base.name);
     return iron__cuda_check(d, err, what, code);
 }
 
@@ -391,6 +337,7 @@ static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch 
 const iron__gpu_program_ops iron__cuda_program_ops = {
     .load = load,
     .unload = unload,
+    .kernel_bytes = sizeof(iron__cuda_kernel),
     .kernel_find = kernel_find,
     .kernel_resources = kernel_resources,
     .launch = launch_kernel,

@@ -19,59 +19,22 @@
 #include "core/fail.h"
 #include "core/memory.h"
 
-static iron__gpu_queue *new_queue(iron__gpu_device *device, iron_error *err) {
-    iron__gpu_queue *queue =
-        iron__allocate(iron__allocator_default(), 1, sizeof *queue, "a queue", err);
-
-    if (queue)
-        queue->device = device;
-    return queue;
-}
-
 /* Commands in the stream still complete; the driver frees it after them. */
 static void queue_destroy(iron__gpu_queue *queue) {
-    if (!queue)
-        return;
-    if (!queue->is_borrowed && queue->native)
+    if (!queue->is_borrowed)
         IRON_CU_RELEASE(iron__cuda_device_of(queue->device), cuStreamDestroy_v2,
                         iron__cuda_stream_of(queue));
-    iron__release(iron__allocator_default(), queue);
 }
 
-static iron_status queue_create(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(device);
+static iron_status queue_create(iron__gpu_queue *queue, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(queue->device);
     iron__cu_stream *stream = NULL;
-    iron__gpu_queue *queue;
     iron_status status;
 
-    *out = NULL;
-    queue = new_queue(device, err);
-    if (!queue)
-        return IRON_E_NOMEM;
-    status = iron__cuda_enter(d, err);
-    if (status == IRON_OK) {
-        status = IRON_CU(d, err, cuStreamCreate, &stream, IRON_CU_STREAM_NON_BLOCKING);
-        queue->native = (uintptr_t)stream;
-        status = iron__cuda_leave(d, status, err);
-    }
-    if (status != IRON_OK) {
-        queue_destroy(queue);
-        return status;
-    }
-    *out = queue;
-    return IRON_OK;
-}
-
-static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
-                              iron_error *err) {
-    iron__gpu_queue *queue = new_queue(device, err);
-
-    *out = queue;
-    if (!queue)
-        return IRON_E_NOMEM;
-    queue->native = native;
-    queue->is_borrowed = true;
-    return IRON_OK;
+    IRON_TRY(iron__cuda_enter(d, err));
+    status = IRON_CU(d, err, cuStreamCreate, &stream, IRON_CU_STREAM_NON_BLOCKING);
+    queue->native = (uintptr_t)stream;
+    return iron__cuda_leave(d, status, err);
 }
 
 static iron_status queue_wait(iron__gpu_queue *queue, iron_error *err) {
@@ -177,44 +140,19 @@ static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, si
     return iron__cuda_leave(d, status, err);
 }
 
-typedef struct iron__cuda_event {
-    iron__gpu_event base;
-    iron__cu_event *native;
-} iron__cuda_event;
-
-static iron__cu_event *native_event(const iron__gpu_event *event) {
-    return ((const iron__cuda_event *)event)->native;
-}
-
 static void event_destroy(iron__gpu_event *event) {
-    if (!event)
-        return;
-    if (native_event(event))
-        IRON_CU_RELEASE(iron__cuda_device_of(event->device), cuEventDestroy_v2,
-                        native_event(event));
-    iron__release(iron__allocator_default(), event);
+    IRON_CU_RELEASE(iron__cuda_device_of(event->device), cuEventDestroy_v2, event->native);
 }
 
-static iron_status event_create(iron__gpu_device *device, iron__gpu_event **out, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(device);
-    iron__cuda_event *event;
+static iron_status event_create(iron__gpu_event *event, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(event->device);
+    iron__cu_event *native = NULL;
     iron_status status;
 
-    *out = NULL;
-    event = iron__allocate(iron__allocator_default(), 1, sizeof *event, "an event", err);
-    if (!event)
-        return IRON_E_NOMEM;
-    event->base.device = device;
-    status = iron__cuda_enter(d, err);
-    if (status == IRON_OK)
-        status = iron__cuda_leave(
-            d, IRON_CU(d, err, cuEventCreate, &event->native, IRON_CU_EVENT_DEFAULT), err);
-    if (status != IRON_OK) {
-        event_destroy(&event->base);
-        return status;
-    }
-    *out = &event->base;
-    return IRON_OK;
+    IRON_TRY(iron__cuda_enter(d, err));
+    status = IRON_CU(d, err, cuEventCreate, &native, IRON_CU_EVENT_DEFAULT);
+    event->native = native;
+    return iron__cuda_leave(d, status, err);
 }
 
 static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err) {
@@ -222,7 +160,7 @@ static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, 
 
     IRON_TRY(iron__cuda_enter(d, err));
     return iron__cuda_leave(
-        d, IRON_CU(d, err, cuEventRecord, native_event(event), iron__cuda_stream_of(queue)), err);
+        d, IRON_CU(d, err, cuEventRecord, event->native, iron__cuda_stream_of(queue)), err);
 }
 
 static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
@@ -232,7 +170,7 @@ static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *eve
     IRON_TRY(iron__cuda_enter(d, err));
     return iron__cuda_leave(d,
                             IRON_CU(d, err, cuStreamWaitEvent, iron__cuda_stream_of(queue),
-                                    native_event(event), IRON_CU_EVENT_WAIT_DEFAULT),
+                                    event->native, IRON_CU_EVENT_WAIT_DEFAULT),
                             err);
 }
 
@@ -240,7 +178,7 @@ static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(event->device);
 
     IRON_TRY(iron__cuda_enter(d, err));
-    return iron__cuda_leave(d, IRON_CU(d, err, cuEventSynchronize, native_event(event)), err);
+    return iron__cuda_leave(d, IRON_CU(d, err, cuEventSynchronize, event->native), err);
 }
 
 static iron_status event_elapsed(iron__gpu_event *from, iron__gpu_event *to, double *ms,
@@ -251,19 +189,10 @@ static iron_status event_elapsed(iron__gpu_event *from, iron__gpu_event *to, dou
 
     *ms = 0;
     IRON_TRY(iron__cuda_enter(d, err));
-    status = IRON_CU(d, err, cuEventElapsedTime, &elapsed, native_event(from), native_event(to));
+    status = IRON_CU(d, err, cuEventElapsedTime, &elapsed, from->native, to->native);
     IRON_TRY(iron__cuda_leave(d, status, err));
     *ms = (double)elapsed;
     return IRON_OK;
-}
-
-typedef struct iron__cuda_graph {
-    iron__gpu_graph base;
-    iron__cu_graph_exec *exec;
-} iron__cuda_graph;
-
-static iron__cu_graph_exec *exec_of(const iron__gpu_graph *graph) {
-    return ((const iron__cuda_graph *)graph)->exec;
 }
 
 /* Ends and discards a recording, if there is one. */
@@ -299,14 +228,15 @@ static iron_status graph_begin(iron__gpu_queue *queue, iron_error *err) {
 static void graph_destroy(iron__gpu_graph *graph) {
     if (!graph)
         return;
-    if (exec_of(graph))
-        IRON_CU_RELEASE(iron__cuda_device_of(graph->device), cuGraphExecDestroy, exec_of(graph));
+    if (graph->native)
+        IRON_CU_RELEASE(iron__cuda_device_of(graph->device), cuGraphExecDestroy, graph->native);
     iron__release(iron__allocator_default(), graph);
 }
 
 /* Ends the recording and makes it executable. On failure the stream no longer records. */
 static iron_status instantiate(iron__cuda_device *d, iron__cu_stream *stream,
-                               iron__cu_graph_exec **exec, iron_error *err) {
+                               iron__gpu_graph *graph, iron_error *err) {
+    iron__cu_graph_exec *exec = NULL;
     iron__cu_graph *recorded = NULL;
     iron_status status = IRON_CU(d, err, cuStreamEndCapture, stream, &recorded), destroyed;
 
@@ -316,7 +246,8 @@ static iron_status instantiate(iron__cuda_device *d, iron__cu_stream *stream,
         abandon(d, stream);
         return status;
     }
-    status = IRON_CU(d, err, cuGraphInstantiateWithFlags, exec, recorded, 0);
+    status = IRON_CU(d, err, cuGraphInstantiateWithFlags, &exec, recorded, 0);
+    graph->native = exec;
     destroyed = IRON_CU(d, status == IRON_OK ? err : NULL, cuGraphDestroy, recorded);
     return status == IRON_OK ? destroyed : status;
 }
@@ -324,7 +255,7 @@ static iron_status instantiate(iron__cuda_device *d, iron__cu_stream *stream,
 static iron_status graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(queue->device);
     iron__cu_stream *stream = iron__cuda_stream_of(queue);
-    iron__cuda_graph *graph;
+    iron__gpu_graph *graph;
     iron_status status;
 
     *out = NULL;
@@ -334,14 +265,13 @@ static iron_status graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron
         abandon(d, stream);
         return iron__cuda_leave(d, IRON_E_NOMEM, err);
     }
-    graph->base.device = queue->device;
-    status = iron__cuda_leave(d, instantiate(d, stream, &graph->exec, err), err);
-    if (status != IRON_OK) {
-        graph_destroy(&graph->base);
-        return status;
-    }
-    *out = &graph->base;
-    return IRON_OK;
+    graph->device = queue->device;
+    status = iron__cuda_leave(d, instantiate(d, stream, graph, err), err);
+    if (status == IRON_OK)
+        *out = graph;
+    else
+        graph_destroy(graph);
+    return status;
 }
 
 static iron_status graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue, iron_error *err) {
@@ -349,12 +279,11 @@ static iron_status graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue, 
 
     IRON_TRY(iron__cuda_enter(d, err));
     return iron__cuda_leave(
-        d, IRON_CU(d, err, cuGraphLaunch, exec_of(graph), iron__cuda_stream_of(queue)), err);
+        d, IRON_CU(d, err, cuGraphLaunch, graph->native, iron__cuda_stream_of(queue)), err);
 }
 
 const iron__gpu_queue_ops iron__cuda_queue_ops = {
     .create = queue_create,
-    .wrap = queue_wrap,
     .destroy = queue_destroy,
     .wait = queue_wait,
     .wait_event = queue_wait_event,

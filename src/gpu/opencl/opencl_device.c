@@ -46,47 +46,25 @@ static struct {
     iron__opencl_library library;
 } loader = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static const struct {
-    const char *name;
-    size_t offset; /* in iron__opencl_api */
-    bool is_required;
-} symbols[] = {
+static const iron__gpu_symbol symbols[] = {
 #define IRON_CL_REQUIRED(result, name, parameters) {#name, offsetof(iron__opencl_api, name), true},
 #define IRON_CL_OPTIONAL(result, name, parameters) {#name, offsetof(iron__opencl_api, name), false},
 #include "gpu/opencl/opencl_symbols.def"
 };
 
-static iron_status load_symbols(void *handle, const char *library, iron__opencl_api *api,
-                                iron_error *err) {
-    for (size_t k = 0; k < sizeof symbols / sizeof symbols[0]; k++) {
-        void *address = dlsym(handle, symbols[k].name);
-
-        IRON_FAIL_IF(!address && symbols[k].is_required, err, IRON_E_UNSUPPORTED,
-                     "opencl: %.120s has no %s; install a library for OpenCL 1.2 or later", library,
-                     symbols[k].name);
-        memcpy((char *)api + symbols[k].offset, &address, sizeof address);
-    }
-    return IRON_OK;
-}
-
 static iron_status load_library(iron__opencl_api *api, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv(LIBRARY_VARIABLE);
-    const char *name = named && named[0] ? named : "libOpenCL.so.1";
-    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    iron_status status;
+    iron__gpu_library l = iron__gpu_library_open(LIBRARY_VARIABLE, "libOpenCL.so.1", symbols,
+                                                 sizeof symbols / sizeof symbols[0], api);
 
-    if (!handle) {
-        const char *reason = dlerror();
-
-        IRON_FAIL(err, IRON_E_UNSUPPORTED,
-                  "opencl: no library: %.130s; install an OpenCL loader, or set " LIBRARY_VARIABLE,
-                  reason ? reason : name);
-    }
-    status = load_symbols(handle, name, api, err);
-    if (status != IRON_OK)
-        dlclose(handle); /* none of its code has run yet */
-    return status;
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
+                 "opencl: no library: %.130s; install an OpenCL loader, or set " LIBRARY_VARIABLE,
+                 l.fault);
+    if (l.missing)
+        dlclose(l.handle); /* none of its code has run yet */
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
+                 "opencl: %.120s has no %s; install a library for OpenCL 1.2 or later", l.path,
+                 l.missing);
+    return IRON_OK;
 }
 
 /* "OpenCL 3.0 PoCL ..." is 300; 0 for anything else. */
@@ -108,28 +86,6 @@ static bool has_flag(const iron__opencl_api *cl, iron__cl_device *id, uint32_t w
     uint32_t flag = 0;
 
     return cl->clGetDeviceInfo(id, what, sizeof flag, &flag, NULL) == IRON_CL_SUCCESS && flag;
-}
-
-static uint32_t device_version(const iron__opencl_api *cl, iron__cl_device *id) {
-    char text[1024] = "";
-
-    if (cl->clGetDeviceInfo(id, IRON_CL_DEVICE_VERSION, sizeof text, text, NULL) != IRON_CL_SUCCESS)
-        return 0;
-    text[sizeof text - 1] = '\0';
-    return parse_version(text);
-}
-
-static bool is_usable(const iron__opencl_api *cl, iron__cl_device *id, uint32_t version) {
-    return version >= 120 && has_flag(cl, id, IRON_CL_DEVICE_AVAILABLE) &&
-           has_flag(cl, id, IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
-           has_flag(cl, id, IRON_CL_DEVICE_ENDIAN_LITTLE);
-}
-
-static bool is_listed(const iron__opencl_library *library, const iron__cl_device *id) {
-    for (size_t k = 0; k < library->count; k++)
-        if (library->entries[k].id == id)
-            return true;
-    return false;
 }
 
 static iron_status no_memory(iron_error *err) {
@@ -156,11 +112,23 @@ static iron_status list_devices(iron__opencl_library *library, iron__cl_platform
     }
     if (cl->clGetDeviceIDs(platform, kind, count, ids, NULL) != IRON_CL_SUCCESS)
         count = 0;
+    *seen += count;
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t version = device_version(cl, ids[k]);
+        char text[1024] = "";
+        uint32_t version = 0;
+        size_t listed = 0;
 
-        ++*seen;
-        if (is_usable(cl, ids[k], version) && !is_listed(library, ids[k]))
+        if (cl->clGetDeviceInfo(ids[k], IRON_CL_DEVICE_VERSION, sizeof text, text, NULL) ==
+            IRON_CL_SUCCESS) {
+            text[sizeof text - 1] = '\0';
+            version = parse_version(text);
+        }
+        while (listed < library->count && entries[listed].id != ids[k])
+            listed++;
+        if (listed == library->count && version >= 120 &&
+            has_flag(cl, ids[k], IRON_CL_DEVICE_AVAILABLE) &&
+            has_flag(cl, ids[k], IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
+            has_flag(cl, ids[k], IRON_CL_DEVICE_ENDIAN_LITTLE))
             entries[library->count++] = (iron__opencl_entry){
                 .platform = platform,
                 .id = ids[k],
@@ -637,8 +605,7 @@ static void device_close(iron__gpu_device *base) {
     if (!base)
         return;
     d = iron__opencl_device_of(base);
-    if (d->memory_queue)
-        iron__opencl_queue_ops.destroy(d->memory_queue);
+    iron__gpu_queue_destroy(d->memory_queue);
     release_context(d);
     free(d->identity);
     iron__release(iron__allocator_default(), d);
@@ -665,7 +632,7 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
     d->has_register_limit = has_extension(d->api, entry, "cl_nv_compiler_options");
     status = acquire_context(d, err);
     if (status == IRON_OK) {
-        status = iron__opencl_queue_ops.create(&d->base, &d->memory_queue, err);
+        status = iron__gpu_queue_create(&d->base, &d->memory_queue, err);
         if (status != IRON_OK)
             retire_context(d); /* it may be dead; the next handle tries a new one */
     }

@@ -19,17 +19,11 @@
 #include "gpu/opencl/opencl_internal.h"
 
 #include "core/fail.h"
-#include "core/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define BLOCKING 1u
-
-typedef struct iron__opencl_buffer {
-    iron__gpu_buffer base;
-    void *allocation; /* SVM as allocated; base.native is aligned in it */
-} iron__opencl_buffer;
 
 /* The queue for operations without a queue of the caller. */
 static iron__cl_queue *own_queue(const iron__opencl_device *d) {
@@ -87,15 +81,15 @@ static iron_status check_size(const iron__opencl_device *d, iron__gpu_memory mem
     return IRON_OK;
 }
 
-static iron_status create_memory(iron__opencl_device *d, iron__opencl_buffer *b, uint64_t flags,
+static iron_status create_memory(iron__opencl_device *d, iron__gpu_buffer *b, uint64_t flags,
                                  iron_error *err) {
     int32_t code = IRON_CL_SUCCESS;
-    size_t bytes = b->base.bytes;
+    size_t bytes = b->bytes;
 
-    b->base.native = (uintptr_t)d->api->clCreateBuffer(d->context, IRON_CL_MEM_READ_WRITE | flags,
-                                                       bytes, NULL, &code);
+    b->native = (uintptr_t)d->api->clCreateBuffer(d->context, IRON_CL_MEM_READ_WRITE | flags, bytes,
+                                                  NULL, &code);
     IRON_TRY(check_memory(d, code, "clCreateBuffer", bytes, err));
-    code = touch(d, iron__opencl_memory_of(&b->base));
+    code = touch(d, iron__opencl_memory_of(b));
     return check_memory(d, code, "clEnqueueFillBuffer", bytes, err);
 }
 
@@ -107,33 +101,33 @@ static int32_t unmap(const iron__opencl_device *d, iron__cl_queue *queue,
                                            NULL);
 }
 
-static iron_status create_pinned(iron__opencl_device *d, iron__opencl_buffer *b, iron_error *err) {
+static iron_status create_pinned(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
     int32_t code = IRON_CL_SUCCESS;
-    size_t bytes = b->base.bytes;
+    size_t bytes = b->bytes;
 
     IRON_TRY(create_memory(d, b, IRON_CL_MEM_ALLOC_HOST_PTR, err));
-    b->base.host = d->api->clEnqueueMapBuffer(own_queue(d), iron__opencl_memory_of(&b->base),
-                                              BLOCKING, IRON_CL_MAP_READ | IRON_CL_MAP_WRITE, 0,
-                                              bytes, 0, NULL, NULL, &code);
+    b->host = d->api->clEnqueueMapBuffer(own_queue(d), iron__opencl_memory_of(b), BLOCKING,
+                                         IRON_CL_MAP_READ | IRON_CL_MAP_WRITE, 0, bytes, 0, NULL,
+                                         NULL, &code);
     return check_memory(d, code, "clEnqueueMapBuffer", bytes, err);
 }
 
 /* Maps once, because the first map may allocate the host memory: 100 ms for 256 MiB on an H200. */
-static iron_status create_mapped(iron__opencl_device *d, iron__opencl_buffer *b, iron_error *err) {
+static iron_status create_mapped(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
     int32_t code;
 
     IRON_TRY(create_pinned(d, b, err));
-    code = unmap(d, own_queue(d), &b->base);
+    code = unmap(d, own_queue(d), b);
     if (code == IRON_CL_SUCCESS)
         code = d->api->clFinish(own_queue(d));
-    b->base.host = NULL;
-    return check_memory(d, code, "clEnqueueUnmapMemObject", b->base.bytes, err);
+    b->host = NULL;
+    return check_memory(d, code, "clEnqueueUnmapMemObject", b->bytes, err);
 }
 
 /* The maximum alignment argument is not known, so allocate more and round up. */
-static iron_status create_svm(iron__opencl_device *d, iron__opencl_buffer *b, iron_error *err) {
+static iron_status create_svm(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
     static const unsigned char zero = 0;
-    size_t bytes = b->base.bytes;
+    size_t bytes = b->bytes;
     uintptr_t mask = IRON_GPU_ALIGNMENT - 1;
     int32_t code;
 
@@ -142,16 +136,18 @@ static iron_status create_svm(iron__opencl_device *d, iron__opencl_buffer *b, ir
                  "opencl: clSVMAlloc failed for %zu bytes (the device has %" PRIu64
                  "); free device memory or request less",
                  bytes, d->base.info.memory_bytes);
-    b->base.native = ((uintptr_t)b->allocation + mask) & ~mask;
-    code = d->api->clEnqueueSVMMemFill(own_queue(d), (void *)b->base.native, &zero, 1, 1, 0, NULL,
-                                       NULL);
+    b->native = ((uintptr_t)b->allocation + mask) & ~mask;
+    code = d->api->clEnqueueSVMMemFill(own_queue(d), (void *)b->native, &zero, 1, 1, 0, NULL, NULL);
     if (code == IRON_CL_SUCCESS)
         code = d->api->clFinish(own_queue(d));
     return check_memory(d, code, "clEnqueueSVMMemFill", bytes, err);
 }
 
-static iron_status create(iron__opencl_device *d, iron__opencl_buffer *b, iron_error *err) {
-    switch (b->base.memory) {
+static iron_status buffer_create(iron__gpu_buffer *b, iron_error *err) {
+    iron__opencl_device *d = iron__opencl_device_of(b->device);
+
+    IRON_TRY(check_size(d, b->memory, b->bytes, err));
+    switch (b->memory) {
     case IRON_GPU_MEMORY_DEVICE:
         return create_memory(d, b, 0, err);
     case IRON_GPU_MEMORY_PINNED:
@@ -161,56 +157,21 @@ static iron_status create(iron__opencl_device *d, iron__opencl_buffer *b, iron_e
     case IRON_GPU_MEMORY_MAPPED:
         return create_mapped(d, b, err);
     default:
-        IRON_FAIL(err, IRON_E_ARG, "opencl: unknown kind of memory %d", (int)b->base.memory);
+        IRON_FAIL(err, IRON_E_ARG, "opencl: unknown kind of memory %d", (int)b->memory);
     }
 }
 
-static iron__opencl_buffer *new_buffer(iron__gpu_device *device, iron__gpu_memory memory,
-                                       size_t bytes, iron_error *err) {
-    iron__opencl_buffer *b =
-        iron__allocate(iron__allocator_default(), 1, sizeof *b, "an OpenCL buffer", err);
-
-    if (b)
-        b->base = (iron__gpu_buffer){.device = device, .memory = memory, .bytes = bytes};
-    return b;
-}
-
 static void buffer_destroy(iron__gpu_buffer *buffer) {
-    iron__opencl_buffer *b = (iron__opencl_buffer *)buffer;
-    iron__opencl_device *d;
+    iron__opencl_device *d = iron__opencl_device_of(buffer->device);
 
-    if (!b)
-        return;
-    d = iron__opencl_device_of(buffer->device);
     if (buffer->host) {
         unmap(d, own_queue(d), buffer);
         d->api->clFinish(own_queue(d));
     }
-    if (b->allocation)
-        d->api->clSVMFree(d->context, b->allocation);
+    if (buffer->allocation)
+        d->api->clSVMFree(d->context, buffer->allocation);
     else if (buffer->native)
         d->api->clReleaseMemObject(iron__opencl_memory_of(buffer));
-    iron__release(iron__allocator_default(), b);
-}
-
-static iron_status buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
-                                 iron__gpu_buffer **out, iron_error *err) {
-    iron__opencl_device *d = iron__opencl_device_of(device);
-    iron__opencl_buffer *b;
-    iron_status status;
-
-    *out = NULL;
-    IRON_TRY(check_size(d, memory, bytes, err));
-    b = new_buffer(device, memory, bytes, err);
-    if (!b)
-        return IRON_E_NOMEM;
-    status = create(d, b, err);
-    if (status != IRON_OK) {
-        buffer_destroy(&b->base);
-        return status;
-    }
-    *out = &b->base;
-    return IRON_OK;
 }
 
 static iron_status check_foreign(const iron__opencl_device *d, iron__cl_memory *memory,
@@ -239,28 +200,17 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_memory *
     return IRON_OK;
 }
 
-static iron_status buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
-                               iron__gpu_buffer **out, iron_error *err) {
-    iron__opencl_device *d = iron__opencl_device_of(device);
+static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_error *err) {
+    iron__opencl_device *d = iron__opencl_device_of(buffer->device);
     iron__cl_memory *memory = (iron__cl_memory *)native;
-    iron__opencl_buffer *b;
-    int32_t code;
 
-    *out = NULL;
     IRON_FAIL_IF(!native, err, IRON_E_ARG, "opencl: the buffer is 0; pass a cl_mem");
-    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG, "opencl: a buffer of 0 bytes; pass at least 1");
-    IRON_TRY(check_foreign(d, memory, bytes, err));
-    b = new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, err);
-    if (!b)
-        return IRON_E_NOMEM;
-    code = d->api->clRetainMemObject(memory);
-    if (code != IRON_CL_SUCCESS) {
-        iron__release(iron__allocator_default(), b);
-        return iron__opencl_check(device, code, "clRetainMemObject", err);
-    }
-    b->base.native = native;
-    b->base.is_borrowed = true;
-    *out = &b->base;
+    IRON_FAIL_IF(buffer->bytes == 0, err, IRON_E_ARG,
+                 "opencl: a buffer of 0 bytes; pass at least 1");
+    IRON_TRY(check_foreign(d, memory, buffer->bytes, err));
+    IRON_TRY(
+        iron__opencl_check(&d->base, d->api->clRetainMemObject(memory), "clRetainMemObject", err));
+    buffer->native = native;
     return IRON_OK;
 }
 
@@ -314,10 +264,11 @@ static iron_status host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer, ir
 
 /* OpenCL has no constant memory of a program that the host could write: kernels get a buffer and
  * read it as constant. */
-static iron_status constant_find(iron__gpu_program *program, const char *name, size_t bytes,
-                                 iron__gpu_buffer **out, iron_error *err) {
+static iron_status constant_find(iron__gpu_program *program, const char *name,
+                                 iron__gpu_buffer *buffer, iron_error *err) {
+    (void)program;
     (void)name;
-    return buffer_create(program->device, IRON_GPU_MEMORY_DEVICE, bytes, out, err);
+    return buffer_create(buffer, err);
 }
 
 const iron__gpu_memory_ops iron__opencl_memory_ops = {

@@ -52,26 +52,13 @@
 
 typedef struct iron__opencl_kernel {
     iron__gpu_kernel base;
-    struct iron__opencl_kernel *next; /* of its program */
     iron__cl_program *program;
     iron__cl_kernel *native;
     uint32_t arg_count;
     uint32_t svm_args;    /* bit k: argument k was SVM since native was created */
     bool has_local_bytes; /* the driver reported local_bytes */
     uint64_t local_bytes; /* static local memory per group */
-    char name[];
 } iron__opencl_kernel;
-
-typedef struct iron__opencl_program {
-    iron__gpu_program base;
-    iron__cl_program *native;
-    iron__opencl_kernel *kernels; /* found so far */
-    char name[64];
-} iron__opencl_program;
-
-static iron__opencl_program *program_of(iron__gpu_program *program) {
-    return (iron__opencl_program *)program;
-}
 
 static iron__opencl_kernel *kernel_of(const iron__gpu_kernel *kernel) {
     return (iron__opencl_kernel *)kernel;
@@ -247,26 +234,10 @@ static void cache_program(const iron__opencl_device *d, iron__cl_program *progra
     free(binary);
 }
 
-/* The start of the build log in one line: runs of white space become one blank. */
-static void shorten_log(const char *log, char *line, size_t size) {
-    size_t length = 0;
-
-    for (; *log && length + 1 < size; log++) {
-        bool is_blank = (unsigned char)*log <= ' ';
-
-        if (!is_blank)
-            line[length++] = *log;
-        else if (length > 0 && line[length - 1] != ' ')
-            line[length++] = ' ';
-    }
-    length -= length > 0 && line[length - 1] == ' ';
-    line[length] = '\0';
-}
-
 static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *program, int32_t code,
                               const char *name, iron_error *err) {
     char line[sizeof err->text] = "no build log; update the driver";
-    size_t bytes = 0;
+    size_t bytes = 0, length = 0;
     char *log = NULL;
 
     if (d->api->clGetProgramBuildInfo(program, d->entry->id, IRON_CL_PROGRAM_BUILD_LOG, 0, NULL,
@@ -275,8 +246,17 @@ static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *pr
     if (log &&
         d->api->clGetProgramBuildInfo(program, d->entry->id, IRON_CL_PROGRAM_BUILD_LOG, bytes, log,
                                       NULL) == IRON_CL_SUCCESS &&
-        log[strspn(log, " \t\r\n")] != '\0')
-        shorten_log(log, line, sizeof line);
+        log[strspn(log, " \t\r\n")] != '\0') {
+        /* its start in one line: runs of white space become one blank */
+        for (const char *at = log; *at && length + 1 < sizeof line; at++) {
+            if ((unsigned char)*at > ' ')
+                line[length++] = *at;
+            else if (length > 0 && line[length - 1] != ' ')
+                line[length++] = ' ';
+        }
+        length -= length > 0 && line[length - 1] == ' ';
+        line[length] = '\0';
+    }
     free(log);
     return iron__fail(err, IRON_OPENCL_DRIVER_STATUS, code,
                       "opencl: clBuildProgram failed: %s; correct '%s': %s",
@@ -358,7 +338,6 @@ static iron_status build_program(iron__opencl_device *d, const iron__gpu_image *
     char *key = NULL;
     iron_status status = IRON_OK;
 
-    *out = NULL;
     if (!d->identity || asprintf(&key, KEY_START "\noptions %s\n%s%s", options_for(d, image).text,
                                  d->identity, image->source) < 0)
         return build_source(d, image, out, err); /* out of memory: works without caches */
@@ -377,51 +356,23 @@ done:
     return status;
 }
 
-static iron_status load(iron__gpu_device *device, const iron__gpu_image *image,
-                        iron__gpu_program **out, iron_error *err) {
-    iron__opencl_device *d = iron__opencl_device_of(device);
-    iron__opencl_program *program;
-    iron_status status;
+static iron_status load(iron__gpu_program *program, const iron__gpu_image *image, iron_error *err) {
+    iron__cl_program *native = NULL;
 
-    *out = NULL;
     IRON_FAIL_IF(!image->source, err, IRON_E_UNSUPPORTED,
                  "opencl: this build has no OpenCL source of '%s'; build with OpenCL", image->name);
-    program =
-        iron__allocate(iron__allocator_default(), 1, sizeof *program, "an OpenCL program", err);
-    if (!program)
-        return IRON_E_NOMEM;
-    program->base.device = device;
-    snprintf(program->name, sizeof program->name, "%s", image->name);
-    status = build_program(d, image, &program->native, err);
-    if (status != IRON_OK) {
-        iron__release(iron__allocator_default(), program);
-        return status;
-    }
-    *out = &program->base;
+    IRON_TRY(build_program(iron__opencl_device_of(program->device), image, &native, err));
+    program->native = native;
     return IRON_OK;
 }
 
-static void destroy_kernel(const iron__opencl_api *cl, iron__opencl_kernel *kernel) {
-    if (kernel->native)
-        cl->clReleaseKernel(kernel->native);
-    iron__release(iron__allocator_default(), kernel);
+static void unload(iron__gpu_program *program) {
+    iron__opencl_device_of(program->device)->api->clReleaseProgram(program->native);
 }
 
-static void unload(iron__gpu_program *base) {
-    iron__opencl_program *program = program_of(base);
-    const iron__opencl_api *cl;
-
-    if (!program)
-        return;
-    cl = iron__opencl_device_of(base->device)->api;
-    while (program->kernels) {
-        iron__opencl_kernel *kernel = program->kernels;
-
-        program->kernels = kernel->next;
-        destroy_kernel(cl, kernel);
-    }
-    cl->clReleaseProgram(program->native);
-    iron__release(iron__allocator_default(), program);
+static void kernel_release(iron__gpu_program *program, iron__gpu_kernel *kernel) {
+    if (kernel_of(kernel)->native)
+        iron__opencl_device_of(program->device)->api->clReleaseKernel(kernel_of(kernel)->native);
 }
 
 /* Creates the native kernel, or replaces it by one without arguments. */
@@ -429,7 +380,7 @@ static iron_status create_native(iron__opencl_device *d, iron__opencl_kernel *ke
                                  iron_error *err) {
     const iron__opencl_api *cl = d->api;
     int32_t code = IRON_CL_SUCCESS;
-    iron__cl_kernel *native = cl->clCreateKernel(kernel->program, kernel->name, &code);
+    iron__cl_kernel *native = cl->clCreateKernel(kernel->program, kernel->base.name, &code);
     uint64_t bytes = 0;
 
     IRON_TRY(iron__opencl_check(&d->base, code, "clCreateKernel", err));
@@ -448,41 +399,17 @@ static iron_status create_native(iron__opencl_device *d, iron__opencl_kernel *ke
     return iron__opencl_check(&d->base, code, "clGetKernelInfo", err);
 }
 
-/* Looking up a name twice returns the same kernel. */
-static iron_status kernel_find(iron__gpu_program *base, const char *name, iron__gpu_kernel **out,
+static iron_status kernel_find(iron__gpu_program *program, iron__gpu_kernel *kernel,
                                iron_error *err) {
-    iron__opencl_program *program = program_of(base);
-    iron__opencl_device *d = iron__opencl_device_of(base->device);
-    size_t name_bytes = strlen(name) + 1;
-    iron__opencl_kernel *kernel;
     iron_status status;
 
-    *out = NULL;
-    for (kernel = program->kernels; kernel; kernel = kernel->next)
-        if (strcmp(kernel->name, name) == 0) {
-            *out = &kernel->base;
-            return IRON_OK;
-        }
-    kernel = iron__allocate(iron__allocator_default(), 1, sizeof *kernel + name_bytes,
-                            "an OpenCL kernel", err);
-    if (!kernel)
-        return IRON_E_NOMEM;
-    kernel->base.name = kernel->name;
-    kernel->program = program->native;
-    memcpy(kernel->name, name, name_bytes);
-    status = create_native(d, kernel, err);
-    if (status == IRON_OK) {
-        kernel->next = program->kernels;
-        program->kernels = kernel;
-        *out = &kernel->base;
-        return IRON_OK;
-    }
-    destroy_kernel(d->api, kernel);
+    kernel_of(kernel)->program = program->native;
+    status = create_native(iron__opencl_device_of(program->device), kernel_of(kernel), err);
     if (status == IRON_E_ARG)
         return iron__fail(err, IRON_E_ARG, IRON_CL_INVALID_KERNEL_NAME,
                           "opencl: clCreateKernel failed: CL_INVALID_KERNEL_NAME; '%s' has no "
                           "kernel '%.80s'",
-                          program->name, name);
+                          program->name, kernel->name);
     return status;
 }
 
@@ -508,12 +435,12 @@ static iron_status set_buffer(iron__opencl_device *d, iron__opencl_kernel *kerne
     int32_t code;
 
     IRON_FAIL_IF(buffer->memory == IRON_GPU_MEMORY_PINNED, err, IRON_E_ARG,
-                 "opencl: %s: argument %u is page-locked memory; pass mapped memory", kernel->name,
-                 index);
+                 "opencl: %s: argument %u is page-locked memory; pass mapped memory",
+                 kernel->base.name, index);
     IRON_FAIL_IF(
         iron__opencl_is_open(buffer), err, IRON_E_STATE,
         "opencl: %s: the host has access to the buffer of argument %u; call host_end first",
-        kernel->name, index);
+        kernel->base.name, index);
     if (buffer->memory == IRON_GPU_MEMORY_MANAGED) {
         code = d->api->clSetKernelArgSVMPointer(kernel->native, index, (void *)buffer->native);
         kernel->svm_args |= UINT32_C(1) << index;
@@ -524,66 +451,53 @@ static iron_status set_buffer(iron__opencl_device *d, iron__opencl_kernel *kerne
     return iron__opencl_check(&d->base, code, "clSetKernelArg", err);
 }
 
-/* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument changes
- * from SVM to a buffer. A new kernel object avoids that. */
-static iron_status leave_svm(iron__opencl_device *d, const iron__gpu_launch *launch,
-                             iron_error *err) {
-    iron__opencl_kernel *kernel = kernel_of(launch->kernel);
-
-    for (uint32_t k = 0; k < launch->arg_count; k++) {
-        const iron__gpu_buffer *buffer = launch->args[k].buffer;
-
-        if (buffer && buffer->memory != IRON_GPU_MEMORY_MANAGED && kernel->svm_args >> k & 1)
-            return create_native(d, kernel, err);
-    }
-    return IRON_OK;
-}
-
-/* Dynamic local memory is the last parameter, after all arguments. */
-static iron_status set_local(iron__opencl_device *d, const iron__gpu_launch *launch,
-                             iron_error *err) {
-    iron__opencl_kernel *kernel = kernel_of(launch->kernel);
-    uint64_t most = d->base.info.local_bytes_max;
-    uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
-
-    if (launch->local_bytes == 0)
-        return IRON_OK;
-    IRON_FAIL_IF(
-        launch->local_bytes > most || own > most - launch->local_bytes, err, IRON_E_UNSUPPORTED,
-        "opencl: %s: %zu bytes of local memory per group plus %llu static bytes; the "
-        "device has %llu",
-        kernel->name, launch->local_bytes, (unsigned long long)own, (unsigned long long)most);
-    return iron__opencl_check(&d->base,
-                              d->api->clSetKernelArg(kernel->native, (uint32_t)launch->arg_count,
-                                                     launch->local_bytes, NULL),
-                              "clSetKernelArg", err);
-}
-
 /* Too few arguments are refused: OpenCL would reuse those of the previous launch. */
 static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *launch,
                             iron_error *err) {
     iron__opencl_kernel *kernel = kernel_of(launch->kernel);
+    const char *name = launch->kernel->name;
     size_t given = launch->arg_count + (launch->local_bytes > 0);
+    uint64_t most = d->base.info.local_bytes_max;
+    uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
+    bool leaves_svm = false;
+    int32_t code;
 
     IRON_FAIL_IF(given > ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
-                 "opencl: %s: %zu arguments for %u parameters; the maximum is %u", kernel->name,
-                 given, kernel->arg_count, ARGS_MAX);
-    IRON_TRY(leave_svm(d, launch, err));
+                 "opencl: %s: %zu arguments for %u parameters; the maximum is %u", name, given,
+                 kernel->arg_count, ARGS_MAX);
+    /* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument
+     * changes from SVM to a buffer. A new kernel object avoids that. */
+    for (uint32_t k = 0; k < launch->arg_count; k++) {
+        const iron__gpu_buffer *buffer = launch->args[k].buffer;
+
+        leaves_svm |=
+            buffer && buffer->memory != IRON_GPU_MEMORY_MANAGED && kernel->svm_args >> k & 1;
+    }
+    if (leaves_svm)
+        IRON_TRY(create_native(d, kernel, err));
     for (uint32_t k = 0; k < launch->arg_count; k++) {
         const iron__gpu_arg *arg = &launch->args[k];
-        int32_t code;
 
         if (arg->buffer) {
             IRON_TRY(set_buffer(d, kernel, k, arg->buffer, err));
             continue;
         }
         IRON_FAIL_IF(!arg->value || arg->bytes == 0, err, IRON_E_ARG,
-                     "opencl: %s: argument %u is neither a buffer nor a value; pass one",
-                     kernel->name, k);
+                     "opencl: %s: argument %u is neither a buffer nor a value; pass one", name, k);
         code = d->api->clSetKernelArg(kernel->native, k, arg->bytes, arg->value);
         IRON_TRY(iron__opencl_check(&d->base, code, "clSetKernelArg", err));
     }
-    return set_local(d, launch, err);
+    if (launch->local_bytes == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(launch->local_bytes > most || own > most - launch->local_bytes, err,
+                 IRON_E_UNSUPPORTED,
+                 "opencl: %s: %zu bytes of local memory per group plus %llu static bytes; the "
+                 "device has %llu",
+                 name, launch->local_bytes, (unsigned long long)own, (unsigned long long)most);
+    /* dynamic local memory is the last parameter, after all arguments */
+    code = d->api->clSetKernelArg(kernel->native, (uint32_t)launch->arg_count, launch->local_bytes,
+                                  NULL);
+    return iron__opencl_check(&d->base, code, "clSetKernelArg", err);
 }
 
 /* launch->persisting has no effect: OpenCL has no cache control. */
@@ -615,7 +529,9 @@ static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch 
 const iron__gpu_program_ops iron__opencl_program_ops = {
     .load = load,
     .unload = unload,
+    .kernel_bytes = sizeof(iron__opencl_kernel),
     .kernel_find = kernel_find,
+    .kernel_release = kernel_release,
     .kernel_resources = kernel_resources,
     .launch = launch_kernel,
 };

@@ -22,45 +22,27 @@
 #include "gpu/opencl/opencl_internal.h"
 
 #include "core/fail.h"
-#include "core/memory.h"
 
 static const iron__opencl_api *api_of(const iron__gpu_queue *queue) {
     return iron__opencl_device_of(queue->device)->api;
 }
 
-static iron__gpu_queue *new_queue(iron__gpu_device *device, iron_error *err) {
-    iron__gpu_queue *queue =
-        iron__allocate(iron__allocator_default(), 1, sizeof *queue, "an OpenCL queue", err);
-
-    if (queue)
-        queue->device = device;
-    return queue;
-}
-
 /* The OpenCL 2.0 function needs a 2.0 driver too: the loader alone may have it. */
-static iron_status queue_create(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err) {
+static iron_status queue_create(iron__gpu_queue *queue, iron_error *err) {
     static const uint64_t properties[] = {IRON_CL_QUEUE_PROPERTIES, IRON_CL_QUEUE_PROFILING_ENABLE,
                                           0};
-    iron__opencl_device *d = iron__opencl_device_of(device);
-    iron__gpu_queue *queue = new_queue(device, err);
+    iron__opencl_device *d = iron__opencl_device_of(queue->device);
     int32_t code = IRON_CL_SUCCESS;
     iron__cl_queue *native;
 
-    *out = NULL;
-    if (!queue)
-        return IRON_E_NOMEM;
     if (d->api->clCreateCommandQueueWithProperties && d->entry->version >= 200)
         native =
             d->api->clCreateCommandQueueWithProperties(d->context, d->entry->id, properties, &code);
     else
         native = d->api->clCreateCommandQueue(d->context, d->entry->id,
                                               IRON_CL_QUEUE_PROFILING_ENABLE, &code);
-    if (code != IRON_CL_SUCCESS) {
-        iron__release(iron__allocator_default(), queue);
-        return iron__opencl_check(device, code, "clCreateCommandQueue", err);
-    }
+    IRON_TRY(iron__opencl_check(queue->device, code, "clCreateCommandQueue", err));
     queue->native = (uintptr_t)native;
-    *out = queue;
     return IRON_OK;
 }
 
@@ -91,39 +73,22 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *q
     return IRON_OK;
 }
 
-static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
-                              iron_error *err) {
+static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(device);
     iron__cl_queue *theirs = (iron__cl_queue *)native;
-    iron__gpu_queue *queue;
-    int32_t code;
 
-    *out = NULL;
     IRON_FAIL_IF(!native, err, IRON_E_ARG,
                  "opencl: the queue is 0, and OpenCL has no default queue; pass a "
                  "cl_command_queue");
     IRON_TRY(check_foreign(d, theirs, err));
-    queue = new_queue(device, err);
-    if (!queue)
-        return IRON_E_NOMEM;
-    code = d->api->clRetainCommandQueue(theirs);
-    if (code != IRON_CL_SUCCESS) {
-        iron__release(iron__allocator_default(), queue);
-        return iron__opencl_check(device, code, "clRetainCommandQueue", err);
-    }
-    queue->native = native;
-    queue->is_borrowed = true;
-    *out = queue;
-    return IRON_OK;
+    return iron__opencl_check(device, d->api->clRetainCommandQueue(theirs), "clRetainCommandQueue",
+                              err);
 }
 
 static void queue_destroy(iron__gpu_queue *queue) {
-    if (!queue)
-        return;
     if (!queue->is_borrowed)
         api_of(queue)->clFinish(iron__opencl_queue_of(queue));
     api_of(queue)->clReleaseCommandQueue(iron__opencl_queue_of(queue));
-    iron__release(iron__allocator_default(), queue);
 }
 
 static iron_status queue_wait(iron__gpu_queue *queue, iron_error *err) {
@@ -296,75 +261,56 @@ static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, si
     return iron__opencl_flush(queue, err);
 }
 
-typedef struct iron__opencl_event {
-    iron__gpu_event base;
-    iron__cl_event *marker; /* NULL: never recorded */
-} iron__opencl_event;
-
-static iron__opencl_event *event_of(iron__gpu_event *event) { return (iron__opencl_event *)event; }
-
-static iron_status event_create(iron__gpu_device *device, iron__gpu_event **out, iron_error *err) {
-    iron__opencl_event *event =
-        iron__allocate(iron__allocator_default(), 1, sizeof *event, "an OpenCL event", err);
-
-    *out = NULL;
-    if (!event)
-        return IRON_E_NOMEM;
-    event->base.device = device;
-    *out = &event->base;
-    return IRON_OK;
-}
+/* The marker of the last record; NULL: never recorded. */
+static iron__cl_event *marker_of(const iron__gpu_event *event) { return event->native; }
 
 static void event_destroy(iron__gpu_event *event) {
-    if (!event)
-        return;
-    if (event_of(event)->marker)
-        iron__opencl_device_of(event->device)->api->clReleaseEvent(event_of(event)->marker);
-    iron__release(iron__allocator_default(), event);
+    iron__opencl_device_of(event->device)->api->clReleaseEvent(marker_of(event));
 }
 
-static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *base, iron_error *err) {
-    iron__opencl_event *event = event_of(base);
+static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err) {
     iron__cl_event *marker = NULL;
     int32_t code =
         api_of(queue)->clEnqueueMarkerWithWaitList(iron__opencl_queue_of(queue), 0, NULL, &marker);
 
     IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueMarkerWithWaitList", err));
-    if (event->marker)
-        api_of(queue)->clReleaseEvent(event->marker);
-    event->marker = marker;
+    if (event->native)
+        event_destroy(event);
+    event->native = marker;
     return iron__opencl_flush(queue, err); /* other queues may wait for it */
 }
 
 static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                     iron_error *err) {
+    iron__cl_event *marker = marker_of(event);
     int32_t code;
 
-    if (!event_of(event)->marker)
+    if (!marker)
         return IRON_OK;
-    code = api_of(queue)->clEnqueueBarrierWithWaitList(iron__opencl_queue_of(queue), 1,
-                                                       &event_of(event)->marker, NULL);
+    code =
+        api_of(queue)->clEnqueueBarrierWithWaitList(iron__opencl_queue_of(queue), 1, &marker, NULL);
     return iron__opencl_check(queue->device, code, "clEnqueueBarrierWithWaitList", err);
 }
 
 static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
+    iron__cl_event *marker = marker_of(event);
     int32_t code;
 
-    if (!event_of(event)->marker)
+    if (!marker)
         return IRON_OK;
-    code = iron__opencl_device_of(event->device)->api->clWaitForEvents(1, &event_of(event)->marker);
+    code = iron__opencl_device_of(event->device)->api->clWaitForEvents(1, &marker);
     return iron__opencl_check_wait(event->device, code, "clWaitForEvents", err);
 }
 
 static iron_status end_ns(iron__gpu_event *event, uint64_t *ns, iron_error *err) {
     int32_t code;
 
-    IRON_FAIL_IF(!event_of(event)->marker, err, IRON_E_STATE,
+    IRON_FAIL_IF(!event->native, err, IRON_E_STATE,
                  "opencl: the event was never recorded; record it before reading its time");
     *ns = 0;
     code = iron__opencl_device_of(event->device)
-               ->api->clGetEventProfilingInfo(event_of(event)->marker,
-                                              IRON_CL_PROFILING_COMMAND_END, sizeof *ns, ns, NULL);
+               ->api->clGetEventProfilingInfo(marker_of(event), IRON_CL_PROFILING_COMMAND_END,
+                                              sizeof *ns, ns, NULL);
     if (code == IRON_CL_SUCCESS && *ns == 0)
         code = IRON_CL_PROFILING_INFO_NOT_AVAILABLE; /* the driver records no times of markers */
     return iron__opencl_check(event->device, code, "clGetEventProfilingInfo", err);
@@ -390,7 +336,6 @@ const iron__gpu_queue_ops iron__opencl_queue_ops = {
     .clear = clear,
     .copy = copy_bytes,
     .prefetch = prefetch,
-    .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_wait = event_wait,
