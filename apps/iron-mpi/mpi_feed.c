@@ -242,30 +242,24 @@ static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    feed_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    feed_options *o = options;
     feed_plan plan = {0};
-    ranks r = ranks_here();
-    rank_feed f = {.ranks = &r};
-    rank_view view = rank_view_begin(mpi_command_feed.name, argc, argv);
+    ranks *r = ranks_here();
+    rank_feed f = {.ranks = r};
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = ranks_parse(&r, &mpi_command_feed, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    if (!o.reading.backend)
-        o.reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
-    o.reading.wants_seekable = true;
-    status = feed_plan_make(&o, &plan, err);
+    if (!o->reading.backend)
+        o->reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
+    o->reading.wants_seekable = true;
+    status = feed_plan_make(o, &plan, err);
     if (status == IRON_OK)
-        status = open_feed(&o, &plan, &a, &f, err);
+        status = open_feed(o, &plan, a, &f, err);
     if (status == IRON_OK)
-        status = rank_view_add(&view, f.source, err);
-    status = ranks_same_view(&r, status, &view, err);
+        status = ranks_note_files(r, f.source, err);
+    status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK)
-        status = feed(&o, &f, err);
+        status = feed(o, &f, err);
     iron_source_close(f.source);
     iron_engine_destroy(f.mine);
     iron_engine_destroy(f.whole);
@@ -284,5 +278,6 @@ const command mpi_command_feed = {
         "is given, and all CPUs it may use unless --threads is given.",
     .groups = {FEED_GROUPS},
     .examples = "mpirun -n 16 iron-mpi feed shards/ --dtype u16 --state run.state",
+    .options_bytes = sizeof(feed_options),
     .run = run,
 };

@@ -97,15 +97,14 @@ static iron_status append(sum_streams *s, char *name, const iron_source *source,
     return IRON_OK;
 }
 
-static iron_status add_file(sum_streams *s, const reading *r, const char *path, rank_view *view,
-                            iron_error *err) {
+static iron_status add_file(sum_streams *s, const reading *r, const char *path, iron_error *err) {
     iron_source *source = NULL;
     char *name = strdup(path);
     iron_status status =
         name ? reading_open(r, &path, 1, &source, err) : no_memory(err, s->count + 1);
 
     if (status == IRON_OK)
-        status = rank_view_add(view, source, err);
+        status = ranks_note_files(ranks_here(), source, err);
     if (status == IRON_OK)
         status = append(s, name, source, err);
     else
@@ -114,34 +113,33 @@ static iron_status add_file(sum_streams *s, const reading *r, const char *path, 
     return status;
 }
 
-static iron_status add_argument(sum_streams *s, const reading *r, const char *path, rank_view *view,
+static iron_status add_argument(sum_streams *s, const reading *r, const char *path,
                                 iron_error *err) {
     iron_input_files *files = NULL;
     iron_status status = reading_list(r, path, &files, err);
 
     for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
-        status = add_file(s, r, iron_input_files_at(files, k), view, err);
+        status = add_file(s, r, iron_input_files_at(files, k), err);
     iron_input_files_destroy(files);
     return status;
 }
 
-static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, rank_view *view,
-                               iron_error *err) {
+static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, iron_error *err) {
     const char *const *paths = (const char *const *)a->values;
     char *name;
     iron_status status = reading_open(r, paths, a->value_count, &s->source, err);
 
     if (status == IRON_OK)
-        status = rank_view_add(view, s->source, err);
+        status = ranks_note_files(ranks_here(), s->source, err);
     if (status != IRON_OK)
         return status;
     name = join_names(paths, a->value_count, err);
     return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
 }
 
-/* Lists the streams and adds them to the view. Close them, also after a failure. */
+/* Lists the streams and notes them. Close them, also after a failure. */
 static iron_status open_streams(sum_streams *s, const sum_options *o, const args *a,
-                                rank_view *view, iron_error *err) {
+                                iron_error *err) {
     iron_status status = IRON_OK;
 
     s->is_checkable = !o->wants_stream || a->value_count == 1;
@@ -149,9 +147,9 @@ static iron_status open_streams(sum_streams *s, const sum_options *o, const args
     if (a->value_count == 0)
         return usage(err, "no input; name files");
     if (o->wants_stream)
-        return open_as_one(s, &o->reading, a, view, err);
+        return open_as_one(s, &o->reading, a, err);
     for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
-        status = add_argument(s, &o->reading, a->values[k], view, err);
+        status = add_argument(s, &o->reading, a->values[k], err);
     return status;
 }
 
@@ -305,27 +303,20 @@ static iron_status sum_all(sum_work *w, iron_error *err) {
     return status;
 }
 
-static iron_status run_sum(int argc, char **argv, iron_error *err) {
-    sum_options o = {.vocab = 50257};
-    ranks r = ranks_here();
-    rank_view view = rank_view_begin(mpi_command_sum.name, argc, argv);
+static iron_status run_sum(void *options, args *a, iron_error *err) {
+    sum_options *o = options;
+    const ranks *r = ranks_here();
     sum_streams streams = {0};
-    iron_status status;
-    args a;
-    bool is_done;
+    iron_status status = reading_check(&o->reading, err);
 
-    status = ranks_parse(&r, &mpi_command_sum, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    o.reading.wants_seekable = true;
-    status = reading_check(&o.reading, err);
+    o->reading.wants_seekable = true;
     if (status == IRON_OK)
-        status = bag_check(&o.bag, err);
+        status = bag_check(&o->bag, err);
     if (status == IRON_OK)
-        status = open_streams(&streams, &o, &a, &view, err);
-    status = ranks_same_view(&r, status, &view, err);
+        status = open_streams(&streams, o, a, err);
+    status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK)
-        status = sum_all(&(sum_work){.ranks = &r, .options = &o, .streams = &streams}, err);
+        status = sum_all(&(sum_work){.ranks = r, .options = o, .streams = &streams}, err);
     close_streams(&streams);
     return status;
 }
@@ -342,6 +333,8 @@ const command mpi_command_sum = {
         "uses the CPU unless --backend is given.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},
     .examples = "mpirun -n 16 iron-mpi sum shards/ --dtype u16 --stream",
+    .options_bytes = sizeof(sum_options),
+    .defaults = &(const sum_options){.vocab = 50257},
     .run = run_sum,
 };
 
@@ -359,36 +352,30 @@ static iron_status stat_range(const ranks *r, const stat_options *o, iron_source
     return ranks_agree(r, status, err);
 }
 
-static iron_status run_stat(int argc, char **argv, iron_error *err) {
-    stat_options o = {0};
-    ranks r = ranks_here();
-    rank_view view = rank_view_begin(mpi_command_stat.name, argc, argv);
+static iron_status run_stat(void *options, args *a, iron_error *err) {
+    stat_options *o = options;
+    ranks *r = ranks_here();
     iron_source *source = NULL;
     iron_stat *stat = NULL;
     double started;
     iron_status status;
     progress p;
-    args a;
-    bool is_done;
 
-    status = ranks_parse(&r, &mpi_command_stat, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    o.reading.wants_seekable = true;
-    status = stat_source_open(&o, &a, &source, err);
+    o->reading.wants_seekable = true;
+    status = stat_source_open(o, a, &source, err);
     if (status == IRON_OK)
-        status = rank_view_add(&view, source, err);
-    status = ranks_same_view(&r, status, &view, err);
+        status = ranks_note_files(r, source, err);
+    status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK) {
         p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
-        p.is_shown = p.is_shown && r.rank == 0;
+        p.is_shown = p.is_shown && r->rank == 0;
         started = seconds_now();
-        status = stat_range(&r, &o, source, &p, &stat, err);
+        status = stat_range(r, o, source, &p, &stat, err);
         if (status == IRON_OK)
-            status = ranks_append_stats(&r, &stat, err);
+            status = ranks_append_stats(r, &stat, err);
         progress_clear(&p);
-        if (status == IRON_OK && r.rank == 0)
-            status = stat_print(&o, stat, source, seconds_now() - started, (uint64_t)r.count, err);
+        if (status == IRON_OK && r->rank == 0)
+            status = stat_print(o, stat, source, seconds_now() - started, (uint64_t)r->count, err);
     }
     iron_stat_destroy(stat);
     iron_source_close(source);
@@ -403,5 +390,6 @@ const command mpi_command_stat = {
                    "Every rank reads its own part of the stream; rank 0 prints. " STAT_CPU_ONLY,
     .groups = {STAT_GROUPS},
     .examples = "mpirun -n 16 iron-mpi stat shards/ --dtype u16 --vocab 50257 --eos 50256 --hist",
+    .options_bytes = sizeof(stat_options),
     .run = run_stat,
 };

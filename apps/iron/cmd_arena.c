@@ -330,39 +330,35 @@ static iron_status check_request(const request *r, iron_error *err) {
     return status == IRON_OK ? check_reports(r, err) : status;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    request r = {.threshold = 5};
+static iron_status run(void *options, args *a, iron_error *err) {
+    request *r = options;
     iron_arena *arena = NULL;
     iron_status status;
     progress p;
-    args a;
-    bool is_done;
 
-    iron_arena_options_init(&r.options);
-    status = command_parse(&command_arena, &r, &a, argc, argv, &is_done, err);
-    if (is_done || (status = check_request(&r, err)) != IRON_OK)
+    if ((status = check_request(r, err)) != IRON_OK)
         return status;
-    if (r.explained)
-        return explain(r.explained, err);
+    if (r->explained)
+        return explain(r->explained, err);
     p = progress_start(0);
-    r.options.globs = (const char *const *)a.values;
-    r.options.glob_count = a.value_count;
-    r.options.params = r.params.texts;
-    r.options.param_count = r.params.count;
-    r.options.has_device = r.has_device;
-    r.options.is_listing = r.wants_list;
-    r.options.progress = progress_update;
-    r.options.context = &p;
-    if ((status = iron_arena_open(&r.options, &arena, err)) != IRON_OK)
+    r->options.globs = (const char *const *)a->values;
+    r->options.glob_count = a->value_count;
+    r->options.params = r->params.texts;
+    r->options.param_count = r->params.count;
+    r->options.has_device = r->has_device;
+    r->options.is_listing = r->wants_list;
+    r->options.progress = progress_update;
+    r->options.context = &p;
+    if ((status = iron_arena_open(&r->options, &arena, err)) != IRON_OK)
         return status;
-    if (r.wants_list && r.reports[IRON_REPORT_JSON])
-        status = iron_arena_registry(r.reports[IRON_REPORT_JSON], err);
-    else if (r.wants_list)
+    if (r->wants_list && r->reports[IRON_REPORT_JSON])
+        status = iron_arena_registry(r->reports[IRON_REPORT_JSON], err);
+    else if (r->wants_list)
         print_list(arena);
-    else if (r.wants_plan)
+    else if (r->wants_plan)
         print_plan(arena);
     else
-        status = race(&r, arena, err);
+        status = race(r, arena, err);
     iron_arena_close(arena);
     return status;
 }
@@ -391,5 +387,8 @@ const command command_arena = {
                 "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --json race.json\n"
                 "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --compare race.json "
                 "--threshold 50",
+    .options_bytes = sizeof(request),
+    .defaults = &(const request){.options = {.struct_size = sizeof(iron_arena_options), .seed = 1},
+                                 .threshold = 5},
     .run = run,
 };

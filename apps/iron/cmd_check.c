@@ -474,26 +474,16 @@ static iron_status check_each(const check_options *o, const args *a, iron_error 
     return result;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    static char standard_input[] = "-";
-    char *input = standard_input;
-    check_options o = {0};
-    iron_status status;
-    args a;
-    bool is_done;
+static iron_status run(void *options, args *a, iron_error *err) {
+    check_options *o = options;
+    iron_status status = command_default_input(
+        a, "no list; name lists or manifests, or give a list on standard input", err);
 
-    status = command_parse(&command_check, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
+    if (status != IRON_OK || (status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
-    if (a.value_count == 0 && isatty(STDIN_FILENO))
-        return usage(err, "no list; name lists or manifests, or give a list on standard input");
-    if (a.value_count == 0)
-        a = (args){.values = &input, .value_count = 1};
-    if ((status = reading_check(&o.reading, err)) != IRON_OK)
-        return status;
-    o.reading.is_for_raw = true;
-    o.reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
-    return check_each(&o, &a, err);
+    o->reading.is_for_raw = true;
+    o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
+    return check_each(o, a, err);
 }
 
 const command command_check = {
@@ -514,5 +504,6 @@ const command command_check = {
     .environment = DRIVER_VARIABLES,
     .examples = "iron check corpus.manifest\n"
                 "iron sum shards/ --dtype u16 | iron check",
+    .options_bytes = sizeof(check_options),
     .run = run,
 };

@@ -481,23 +481,19 @@ static iron_status compare(const diff_options *o, const diff_input inputs[2], ir
     return status;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    diff_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    diff_options *o = options;
     diff_input inputs[2] = {{0}};
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_diff, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    o.bag.wants_bag = o.bag.has_sample || o.bag.has_eos;
-    status = check(&o, &a, err);
+    o->bag.wants_bag = o->bag.has_sample || o->bag.has_eos;
+    status = check(o, a, err);
     if (status == IRON_OK)
-        status = bag_check(&o.bag, err);
+        status = bag_check(&o->bag, err);
     if (status == IRON_OK)
-        status = open_inputs(&o, &a, inputs, err);
+        status = open_inputs(o, a, inputs, err);
     if (status == IRON_OK)
-        status = compare(&o, inputs, err);
+        status = compare(o, inputs, err);
     close_input(&inputs[0]);
     close_input(&inputs[1]);
     return status;
@@ -524,5 +520,6 @@ const command command_diff = {
     .exit_status = "0: the streams are equal; 1: they differ; 2: error.",
     .environment = DRIVER_VARIABLES,
     .examples = "iron diff corpus.manifest shards/",
+    .options_bytes = sizeof(diff_options),
     .run = run,
 };

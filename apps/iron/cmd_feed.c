@@ -107,9 +107,9 @@ static iron_status check_state(feed_command *c, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    feed_command c = {0};
-    feed_options *o = &c.feed;
+static iron_status run(void *options, args *a, iron_error *err) {
+    feed_command *c = options;
+    feed_options *o = &c->feed;
     feed_plan plan = {0};
     feed_result result = {.report.struct_size = sizeof result.report};
     iron_report before = {.struct_size = sizeof before};
@@ -119,16 +119,11 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     double opened, started;
     progress p;
     size_t width;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_feed, &c, &a, argc, argv, &is_done, err);
-
-    if (is_done)
-        return status;
+    iron_status status;
 
     /* the engine, new or resumed, and the input */
-    o->reading.wants_seekable = c.has_every || c.wants_continue;
-    if ((status = check_state(&c, err)) != IRON_OK)
+    o->reading.wants_seekable = c->has_every || c->wants_continue;
+    if ((status = check_state(c, err)) != IRON_OK)
         return status;
     if ((status = feed_plan_make(o, &plan, err)) != IRON_OK)
         goto done;
@@ -141,7 +136,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     }
     if (o->state && (status = iron_state_path_check(o->state, err)) != IRON_OK)
         goto done;
-    if ((status = feed_source_open(o, &a, &source, err)) != IRON_OK)
+    if ((status = feed_source_open(o, a, &source, err)) != IRON_OK)
         goto done;
     if ((status = iron_engine_report(engine, &before, err)) != IRON_OK)
         goto done;
@@ -156,9 +151,9 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     width = iron_dtype_bytes(iron_source_dtype(source));
     p = progress_start(width);
     started = seconds_now();
-    if (c.has_every || c.wants_continue)
+    if (c->has_every || c->wants_continue)
         status = iron_engine_feed_saving(engine, source, o->state,
-                                         c.has_every ? c.every : IRON_COUNT_UNKNOWN,
+                                         c->has_every ? c->every : IRON_COUNT_UNKNOWN,
                                          progress_update, &p, err);
     else
         status = iron_engine_feed_source(engine, source, progress_update, &p, err);
@@ -179,7 +174,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     result.gb_per_s =
         (double)(result.report.tokens - before.tokens) * (double)width / result.seconds * 1e-9;
     feed_print(&result, o->wants_json);
-    status = warn_of_vocab(o, &a, engine, result.report.tokens - before.tokens, err);
+    status = warn_of_vocab(o, a, engine, result.report.tokens - before.tokens, err);
 done:
     iron_source_close(source);
     iron_engine_destroy(engine);
@@ -206,5 +201,6 @@ const command command_feed = {
     .examples = "iron feed tokens.bin --dtype u16 --vocab 50257 --state run.state\n"
                 "iron feed shards/ --dtype u16 --state run.state --every 10G --continue\n"
                 "zstdcat tokens.zst | iron feed - --dtype u16",
+    .options_bytes = sizeof(feed_command),
     .run = run,
 };

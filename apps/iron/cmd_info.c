@@ -669,29 +669,25 @@ static iron_status check_device(const info_options *o, const info_backend *b, ir
     return IRON_OK;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    info_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    info_options *o = options;
     inventory v;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_info, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if (a.value_count > 0)
-        return usage(err, "info takes no argument '%.60s'", a.values[0]);
-    if (o.backend && strcmp(o.backend, "auto") == 0)
-        o.backend = NULL;
-    if (o.has_device && !o.backend)
+    if (a->value_count > 0)
+        return usage(err, "info takes no argument '%.60s'", a->values[0]);
+    if (o->backend && strcmp(o->backend, "auto") == 0)
+        o->backend = NULL;
+    if (o->has_device && !o->backend)
         return usage(err, "--device %" PRIu32 " needs a backend; add --backend cuda or opencl",
-                     o.device);
-    status = inventory_init(&v, o.backend, err);
+                     o->device);
+    status = inventory_init(&v, o->backend, err);
     if (status == IRON_OK)
-        status = check_device(&o, &v.backends[0], err);
-    if (status == IRON_OK && o.wants_measure)
-        status = inventory_measure(&v, o.backend, o.device, o.threads, err);
+        status = check_device(o, &v.backends[0], err);
+    if (status == IRON_OK && o->wants_measure)
+        status = inventory_measure(&v, o->backend, o->device, o->threads, err);
     if (status == IRON_OK)
-        (o.wants_json ? print_json : print_inventory)(&v);
+        (o->wants_json ? print_json : print_inventory)(&v);
     inventory_deinit(&v);
     return status;
 }
@@ -708,5 +704,6 @@ const command command_info = {
     .groups = {{NULL, info_table, COUNT(info_table), 0}},
     .environment = DRIVER_VARIABLES,
     .examples = "iron info --measure",
+    .options_bytes = sizeof(info_options),
     .run = run,
 };

@@ -1117,22 +1117,20 @@ static iron_status check_options(lint_options *o, const args *a, iron_error *err
     return reading_check(&o->reading, err);
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    lint_options o = {0};
-    lint_run r = {.options = &o};
+static iron_status run(void *options, args *a, iron_error *err) {
+    lint_options *o = options;
+    lint_run r = {.options = o};
     finding_list found = {0};
     uint64_t tokens = 0;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_lint, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done || (status = check_options(&o, &a, err)) != IRON_OK)
+    if ((status = check_options(o, a, err)) != IRON_OK)
         return status;
-    for (size_t k = 0; status == IRON_OK && k < a.value_count; k++)
-        status = add_argument(&r.shards, &o.reading, a.values[k], err);
+    for (size_t k = 0; status == IRON_OK && k < a->value_count; k++)
+        status = add_argument(&r.shards, &o->reading, a->values[k], err);
     if (status != IRON_OK)
         goto done;
-    o.reading.is_for_raw = r.shards.count > 1;
+    o->reading.is_for_raw = r.shards.count > 1;
     read_all(&r);
     status = conclude(&r, &found, err);
     if (status == IRON_E_ARG || status == IRON_E_NOMEM)
@@ -1141,7 +1139,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         tokens += r.shards.items[k].is_read ? r.shards.items[k].digest.tokens : 0;
     if (status == IRON_OK && found.count > 0)
         status = IRON_E_MISMATCH;
-    if (o.wants_json)
+    if (o->wants_json)
         print_json(&found, r.shards.count, tokens);
     else if (found.count > 0)
         print_findings(&found);
@@ -1176,5 +1174,6 @@ const command command_lint = {
                    "checked.",
     .examples = "iron lint shards/ --dtype u16 --vocab 50257 --eos 50256\n"
                 "iron lint corpus_text_document",
+    .options_bytes = sizeof(lint_options),
     .run = run,
 };

@@ -259,27 +259,23 @@ static const option man_table[] = {
            "write all pages into DIR instead: iron.1, iron-feed.1, ...", .letter = 'o'),
 };
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    man_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    man_options *o = options;
     const command *page = &command_iron;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_man, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if (a.value_count > (o.folder ? 0u : 1u))
+    if (a->value_count > (o->folder ? 0u : 1u))
         return usage(err, "man takes no argument '%.60s'; see iron man --help",
-                     a.values[a.value_count - 1]);
-    if (o.folder) {
-        status = write_page(o.folder, &command_iron, err);
+                     a->values[a->value_count - 1]);
+    if (o->folder) {
+        status = write_page(o->folder, &command_iron, err);
         for (size_t k = 0; status == IRON_OK && command_at(k); k++)
-            status = write_page(o.folder, command_at(k), err);
+            status = write_page(o->folder, command_at(k), err);
         return status;
     }
-    if (a.value_count > 0 && !(page = find_page(a.values[0])))
+    if (a->value_count > 0 && !(page = find_page(a->values[0])))
         return usage(err, "no manual page for '%.60s'; iron --help lists the commands",
-                     a.values[0]);
+                     a->values[0]);
     put_page(stdout, page);
     return IRON_OK;
 }
@@ -292,5 +288,6 @@ const command command_man = {
                    "man(7). An installed iron has all pages: man iron, man iron-feed.",
     .groups = {{NULL, man_table, COUNT(man_table), 0}},
     .examples = "iron man feed | man -l -",
+    .options_bytes = sizeof(man_options),
     .run = run,
 };

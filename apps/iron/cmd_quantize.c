@@ -148,32 +148,27 @@ static void print_json(const quantizer *q) {
     iron_json_end(&j);
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    quantize_options o = {.kind = "real"};
+static iron_status run(void *options, args *a, iron_error *err) {
+    quantize_options *o = options;
     quantizer q = {0};
     uint32_t points[LATTICE_ROOM], count = 0;
     iron_lattice *lattice = NULL;
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = command_parse(&command_quantize, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    if (a.value_count == 0)
+    if (a->value_count == 0)
         return usage(err, "no values; give some, or - to read them from standard input");
-    if (o.lattice && (status = parse_lattice(o.lattice, points, &count, err)) != IRON_OK)
+    if (o->lattice && (status = parse_lattice(o->lattice, points, &count, err)) != IRON_OK)
         return status;
-    status = iron_lattice_create(o.lattice ? points : NULL, count, &lattice, err);
+    status = iron_lattice_create(o->lattice ? points : NULL, count, &lattice, err);
     if (status != IRON_OK)
         return status;
     q.lattice = lattice;
-    q.is_xor = strcmp(o.kind, "xor") == 0;
-    q.wants_json = o.wants_json;
-    if (a.value_count == 1 && strcmp(a.values[0], "-") == 0)
+    q.is_xor = strcmp(o->kind, "xor") == 0;
+    q.wants_json = o->wants_json;
+    if (a->value_count == 1 && strcmp(a->values[0], "-") == 0)
         status = take_stdin(&q, err);
     else
-        status = take_arguments(&q, &a, err);
+        status = take_arguments(&q, a, err);
     if (status == IRON_OK && q.wants_json)
         print_json(&q);
     free(q.values);
@@ -190,5 +185,7 @@ const command command_quantize = {
                    "read from standard input, separated by blanks or line breaks.",
     .groups = {{NULL, quantize_table, COUNT(quantize_table), 0}},
     .examples = "iron quantize -11.5 446.9 1e9",
+    .options_bytes = sizeof(quantize_options),
+    .defaults = &(const quantize_options){.kind = "real"},
     .run = run,
 };

@@ -132,32 +132,29 @@ static void finish_json(selftest *t, const iron_selftest_result *result) {
     iron_json_end(j);
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    selftest t = {.j = JSON_OUTPUT};
-    iron_selftest_options wanted = {.line = report_check, .context = &t};
+static iron_status run(void *options, args *a, iron_error *err) {
+    selftest *t = options;
+    iron_selftest_options wanted = {.line = report_check, .context = t};
     iron_selftest_result result = {0};
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_selftest, &t, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if (a.value_count > 0)
-        return usage(err, "selftest takes no argument '%.60s'", a.values[0]);
-    if (t.wants_json) {
-        iron_json_open(&t.j, NULL, '{');
-        iron_json_open(&t.j, "failures", '[');
+    if (a->value_count > 0)
+        return usage(err, "selftest takes no argument '%.60s'", a->values[0]);
+    t->j = (iron_json_writer)JSON_OUTPUT;
+    if (t->wants_json) {
+        iron_json_open(&t->j, NULL, '{');
+        iron_json_open(&t->j, "failures", '[');
     }
-    t.p = progress_start(0);
-    wanted.is_quick = t.is_quick;
-    wanted.only = t.only;
+    t->p = progress_start(0);
+    wanted.is_quick = t->is_quick;
+    wanted.only = t->only;
     status = iron_selftest(&wanted, &result, err);
-    progress_clear(&t.p);
-    if (t.wants_json)
-        finish_json(&t, &result);
+    progress_clear(&t->p);
+    if (t->wants_json)
+        finish_json(t, &result);
     else
-        print_end(&t, &result);
-    free_skips(&t);
+        print_end(t, &result);
+    free_skips(t);
     return status;
 }
 
@@ -174,5 +171,6 @@ const command command_selftest = {
     .exit_status = "0: all checks passed; 1: a result differs or a device failed; 2: error.",
     .environment = DRIVER_VARIABLES,
     .examples = "iron selftest --quick",
+    .options_bytes = sizeof(selftest),
     .run = run,
 };

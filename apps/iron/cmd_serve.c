@@ -142,22 +142,17 @@ static iron_status check(const serve_options *o, const args *a, iron_error *err)
     return IRON_OK;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    serve_options o = {.server.struct_size = sizeof o.server};
+static iron_status run(void *options, args *a, iron_error *err) {
+    serve_options *o = options;
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = command_parse(&command_serve, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    o.server.hosts = o.hosts.texts;
-    o.server.host_count = o.hosts.count;
-    status = check(&o, &a, err);
+    o->server.hosts = o->hosts.texts;
+    o->server.host_count = o->hosts.count;
+    status = check(o, a, err);
     if (status == IRON_OK)
-        status = serve(&o, err);
+        status = serve(o, err);
     if (status != IRON_OK)
-        log_error(&o, err);
+        log_error(o, err);
     return status;
 }
 
@@ -181,5 +176,7 @@ const command command_serve = {
                 "curl -d '{\"name\": \"corpus\"}' -H 'Content-Type: application/json' \\\n"
                 "    http://127.0.0.1:8080/v1/engines\n"
                 "iron push tokens.bin http://127.0.0.1:8080/v1/engines/corpus --dtype u16",
+    .options_bytes = sizeof(serve_options),
+    .defaults = &(const serve_options){.server.struct_size = sizeof(iron_server_options)},
     .run = run,
 };

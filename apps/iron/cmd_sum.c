@@ -259,8 +259,7 @@ static iron_status sum_each(const sum_options *o, const args *a, sum_printer *to
     return last.status;
 }
 
-/* Removes -c and --check from the command line, whose other words are then for check. */
-static bool take_check_flag(int *argc, char **argv) {
+bool sum_takes_check(int *argc, char **argv) {
     int count = 0;
     bool has_ended = false;
 
@@ -275,45 +274,39 @@ static bool take_check_flag(int *argc, char **argv) {
     return true;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    static char standard_input[] = "-";
-    char *input = standard_input;
-    sum_options o = {.vocab = 50257, .chunk = IRON_CHUNK_TOKENS};
+static iron_status run(void *options, args *a, iron_error *err) {
+    sum_options *o = options;
     sum_printer to = {0};
     iron_status status;
-    args a;
-    bool is_done, is_stream, is_chosen;
+    bool is_stream, is_chosen;
     iron_bag_cut cut;
 
-    if (take_check_flag(&argc, argv))
-        return command_check.run(argc, argv, err);
-    status = command_parse(&command_sum, &o, &a, argc, argv, &is_done, err);
-    if (is_done || (status = reading_check(&o.reading, err)) != IRON_OK)
+    if ((status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
-    o.reading.wants_seekable = o.part_text != NULL;
-    if (a.value_count == 0 && isatty(STDIN_FILENO))
-        return usage(err, "no input; name files, or give tokens on standard input");
-    if (a.value_count == 0)
-        a = (args){.values = &input, .value_count = 1};
-    if (o.is_tagged && o.wants_json)
+    o->reading.wants_seekable = o->part_text != NULL;
+    status =
+        command_default_input(a, "no input; name files, or give tokens on standard input", err);
+    if (status != IRON_OK)
+        return status;
+    if (o->is_tagged && o->wants_json)
         return usage(err, "--tag is for lines; leave it out with --json");
-    if (o.part_text && (status = parse_part(&o, err)) != IRON_OK)
+    if (o->part_text && (status = parse_part(o, err)) != IRON_OK)
         return status;
-    if ((status = check_outputs(&o, err)) != IRON_OK)
+    if ((status = check_outputs(o, err)) != IRON_OK)
         return status;
     to = (sum_printer){
-        .is_json = o.wants_json, .is_tagged = o.is_tagged, .ends_with_zero = o.ends_with_zero};
-    is_stream = o.wants_stream || o.manifest || o.part_text;
-    o.reading.is_for_raw = !is_stream && a.value_count > 1;
-    status = (is_stream ? sum_stream : sum_each)(&o, &a, &to, err);
+        .is_json = o->wants_json, .is_tagged = o->is_tagged, .ends_with_zero = o->ends_with_zero};
+    is_stream = o->wants_stream || o->manifest || o->part_text;
+    o->reading.is_for_raw = !is_stream && a->value_count > 1;
+    status = (is_stream ? sum_stream : sum_each)(o, a, &to, err);
     /* check can verify all lines but those of a pipe, and of one stream of several arguments or of
      * a directory's chosen files */
-    is_chosen = o.reading.is_recursive || o.reading.include.count || o.reading.exclude.count;
-    cut = bag_cut_of(&o.bag);
-    if (!o.part_text && !(is_stream && (is_chosen || a.value_count > 1)) &&
-        !(a.value_count == 1 && strcmp(a.values[0], "-") == 0))
-        sum_print_options(&to, o.reading.dtype, o.reading.format, o.reading.column,
-                          o.bag.wants_bag ? &cut : NULL);
+    is_chosen = o->reading.is_recursive || o->reading.include.count || o->reading.exclude.count;
+    cut = bag_cut_of(&o->bag);
+    if (!o->part_text && !(is_stream && (is_chosen || a->value_count > 1)) &&
+        !(a->value_count == 1 && strcmp(a->values[0], "-") == 0))
+        sum_print_options(&to, o->reading.dtype, o->reading.format, o->reading.column,
+                          o->bag.wants_bag ? &cut : NULL);
     sum_print_end(&to);
     return status;
 }
@@ -338,5 +331,7 @@ const command command_sum = {
     .examples = "iron sum shards/ --dtype u16 > seals.txt && iron check seals.txt\n"
                 "iron sum shards/ --dtype u16 --manifest corpus.manifest\n"
                 "iron sum --bag --sample 2048 --stream shards/ --dtype u16",
+    .options_bytes = sizeof(sum_options),
+    .defaults = &(const sum_options){.vocab = 50257, .chunk = IRON_CHUNK_TOKENS},
     .run = run,
 };

@@ -336,6 +336,17 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
     return IRON_OK;
 }
 
+iron_status command_parse(const command *c, void **options, args *a, int argc, char **argv,
+                          iron_error *err) {
+    *a = (args){.values = argv};
+    *options = calloc(1, c->options_bytes + 1);
+    if (!*options)
+        return usage(err, "out of memory for the options");
+    if (c->defaults)
+        memcpy(*options, c->defaults, c->options_bytes);
+    return options_parse(c->groups, *options, a, argc, argv, err);
+}
+
 const command *command_find(const command *const *commands, size_t count, const char *name) {
     for (size_t k = 0; k < count; k++)
         if (strcmp(commands[k]->name, name) == 0)
