@@ -72,9 +72,11 @@ typedef struct diff_run {
     char note[160];                   /* what the sentence must say besides */
 } diff_run;
 
+static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
+
 /* The tokens of the shorter and of the longer stream. */
 static uint64_t common_tokens(const iron_diff_report *report) {
-    return report->tokens[0] < report->tokens[1] ? report->tokens[0] : report->tokens[1];
+    return smaller(report->tokens[0], report->tokens[1]);
 }
 
 static uint64_t longer_tokens(const iron_diff_report *report) {
@@ -415,13 +417,21 @@ static size_t common_end(const iron__tokens_view *a, const iron__tokens_view *b)
  * not read at all, once a difference before them is known: two unrelated streams are done after one
  * window per chunk. (Not so for i32 and i64, where every value must be checked.)
  *
- * Pieces run in rounds, between which progress is reported and a search for the first difference
- * ends. Traffic: both texts once; nothing written. */
+ * A search for the first difference ends with the round in which it is found. Traffic: both texts
+ * once; nothing written. */
 
 /* Two windows of 128 KiB leave space in a second-level cache of half a megabyte. */
 #define WINDOW_BYTES  ((size_t)128 * 1024)
 #define PIECE_WINDOWS 8u
 #define ROUND_PIECES  512u
+
+/* Pieces run on all threads in rounds, between which progress is reported. */
+typedef struct rounds {
+    uint64_t pieces;      /* in all */
+    uint64_t round;       /* pieces of a round */
+    uint64_t next;        /* the first piece of this round */
+    atomic_bool is_ended; /* no other round is needed */
+} rounds;
 
 /* Compares `count` tokens of two texts, from these positions on or, backwards, up to them. With one
  * text NULL the other is only read and checked. */
@@ -433,25 +443,24 @@ typedef struct text_pair {
     bool is_backward;
 } text_pair;
 
-typedef struct windows {
-    void *of[2];
-} windows;
-
 typedef struct job {
+    rounds rounds;
     const text_pair *pair;
-    windows *workers; /* one per thread */
+    char *windows; /* two per thread */
     size_t window_tokens;
-    uint64_t round_first;   /* the first token of the round */
     _Atomic uint64_t first; /* the first difference so far */
     bool must_read_all;
 } job;
 
-static void lower(_Atomic uint64_t *value, uint64_t to) {
-    uint64_t now = atomic_load_explicit(value, memory_order_relaxed);
+/* There is a difference after `same` tokens that agree. */
+static void note_difference(job *j, uint64_t same) {
+    uint64_t now = atomic_load_explicit(&j->first, memory_order_relaxed);
 
-    while (to < now && !atomic_compare_exchange_weak_explicit(value, &now, to, memory_order_relaxed,
-                                                              memory_order_relaxed))
+    while (same < now && !atomic_compare_exchange_weak_explicit(
+                             &j->first, &now, same, memory_order_relaxed, memory_order_relaxed))
         ;
+    if (!j->pair->bits)
+        atomic_store(&j->rounds.is_ended, true);
 }
 
 /* Can nothing new be learned from these tokens? */
@@ -485,7 +494,7 @@ static void compare_window(job *j, uint64_t at, iron__tokens_view a, iron__token
         if (same < some) {
             if (bits)
                 bits_set(bits, (from + at) / bits->chunk_tokens);
-            lower(&j->first, at + same);
+            note_difference(j, at + same);
         }
         a = iron__view_rest(&a, some);
         b = iron__view_rest(&b, some);
@@ -499,15 +508,14 @@ static void compare_window_end(job *j, uint64_t at, const iron__tokens_view *a,
     size_t same = common_end(a, b);
 
     if (same < a->count)
-        lower(&j->first, at + same);
+        note_difference(j, at + same);
 }
 
 static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
                                  const atomic_bool *stop, iron_error *err) {
     job *j = context;
     const text_pair *pair = j->pair;
-    const windows *own = &j->workers[worker];
-    uint64_t at = j->round_first + index * PIECE_WINDOWS * j->window_tokens;
+    uint64_t at = (j->rounds.next + index) * PIECE_WINDOWS * j->window_tokens;
 
     (void)stop;
     for (uint32_t k = 0; k < PIECE_WINDOWS && at < pair->count; k++) {
@@ -518,14 +526,14 @@ static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
         if (j->must_read_all || !is_known(j, at, count)) {
             for (int side = 0; side < 2; side++) {
                 const diff_text *text = pair->text[side];
-
+                char *window = j->windows + (2 * (size_t)worker + (size_t)side) * WINDOW_BYTES;
                 uint64_t from = pair->from[side];
 
                 if (!text)
                     continue;
                 from = pair->is_backward ? from - at - count : from + at;
-                IRON_TRY(read_stored(text, from, own->of[side], count, err));
-                views[side] = (iron__tokens_view){text->dtype, own->of[side], count};
+                IRON_TRY(read_stored(text, from, window, count, err));
+                views[side] = (iron__tokens_view){text->dtype, window, count};
             }
             if (pair->is_backward)
                 compare_window_end(j, at, &views[0], &views[1]);
@@ -545,22 +553,22 @@ static iron_status report_progress(const diff_run *run, uint64_t done, uint64_t 
     return IRON_OK;
 }
 
-static iron_status run_rounds(diff_run *run, job *j, iron_error *err) {
-    uint64_t piece_tokens = (uint64_t)PIECE_WINDOWS * j->window_tokens, count = j->pair->count;
-
-    while (j->round_first < count) {
-        iron__ordered_run round = {.count = chunks_of(count - j->round_first, piece_tokens),
-                                   .piece = compare_piece,
-                                   .context = j};
-
-        round.count = round.count < ROUND_PIECES ? round.count : ROUND_PIECES;
-        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &round, err));
-        j->round_first += round.count * piece_tokens;
-        IRON_TRY(report_progress(run, j->round_first < count ? j->round_first : count, count, err));
-        if (!j->pair->bits && !j->must_read_all && atomic_load(&j->first) < count)
-            break;
+/* `all` is the work, of `tokens` in pieces of so many; its count is that of a round. */
+static iron_status run_rounds(diff_run *run, rounds *r, iron__ordered_run all,
+                              uint64_t piece_tokens, uint64_t tokens, iron_error *err) {
+    while (r->next < r->pieces && !atomic_load(&r->is_ended)) {
+        all.count = smaller(r->pieces - r->next, r->round);
+        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &all, err));
+        r->next += all.count;
+        IRON_TRY(report_progress(run, smaller(r->next * piece_tokens, tokens), tokens, err));
     }
     return IRON_OK;
+}
+
+/* So many windows for each thread. */
+static char *make_windows(const diff_run *run, size_t count, iron_error *err) {
+    return iron__allocate(iron__allocator_default(), count * iron__thread_pool_threads(run->pool),
+                          WINDOW_BYTES, "windows of tokens", err);
 }
 
 static size_t widest(const text_pair *pair) {
@@ -576,28 +584,21 @@ static size_t widest(const text_pair *pair) {
  * all do. */
 static iron_status compare_texts(diff_run *run, const text_pair *pair, uint64_t *first,
                                  iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    uint32_t threads = iron__thread_pool_threads(run->pool);
-    job j = {.pair = pair, .window_tokens = WINDOW_BYTES / widest(pair)};
-    iron_status status = IRON_OK;
+    size_t window_tokens = WINDOW_BYTES / widest(pair);
+    uint64_t piece_tokens = (uint64_t)PIECE_WINDOWS * window_tokens;
+    job j = {.rounds = {.pieces = chunks_of(pair->count, piece_tokens), .round = ROUND_PIECES},
+             .pair = pair,
+             .windows = make_windows(run, 2, err),
+             .window_tokens = window_tokens};
+    const iron__ordered_run all = {.piece = compare_piece, .context = &j};
+    iron_status status = IRON_E_NOMEM;
 
     atomic_init(&j.first, pair->count);
     for (int side = 0; side < 2 && pair->bits; side++)
         j.must_read_all |= pair->text[side] && can_be_bad(pair->text[side]);
-    j.workers = iron__allocate(memory, threads, sizeof *j.workers, "buffers", err);
-    if (!j.workers)
-        status = IRON_E_NOMEM;
-    for (uint32_t k = 0; k < 2 * threads && status == IRON_OK; k++) {
-        void *window = iron__allocate(memory, 1, WINDOW_BYTES, "a window of tokens", err);
-
-        j.workers[k / 2].of[k % 2] = window;
-        status = window ? IRON_OK : IRON_E_NOMEM;
-    }
-    if (status == IRON_OK)
-        status = run_rounds(run, &j, err);
-    for (uint32_t k = 0; k < 2 * threads && j.workers; k++)
-        iron__release(memory, j.workers[k / 2].of[k % 2]);
-    iron__release(memory, j.workers);
+    if (j.windows)
+        status = run_rounds(run, &j.rounds, all, piece_tokens, pair->count, err);
+    iron__release(iron__allocator_default(), j.windows);
     *first = atomic_load(&j.first);
     return status;
 }
@@ -945,8 +946,6 @@ typedef struct text_gap {
     uint64_t end[2]; /* where it ends in each */
 } text_gap;
 
-static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
-
 /* How many tokens agree from these places on, of at most `most`, which both must have. */
 static iron_status agree_from(diff_run *run, uint64_t a, uint64_t b, uint64_t most, uint64_t *same,
                               iron_error *err) {
@@ -1068,14 +1067,14 @@ typedef struct seed_hit {
 } seed_hit;
 
 typedef struct seed_scan {
+    rounds rounds;
     const diff_text *text;
     uint64_t first, end; /* the range that is searched */
     const seeds *needles;
     size_t needle_count;
-    uint64_t stride;       /* from one place that is looked at to the next */
-    uint64_t places, next; /* in the range; the first of the round */
-    uint64_t piece_places;
-    void **windows; /* one per thread; NULL: places are far apart and read one by one */
+    uint64_t stride;               /* from one place that is looked at to the next */
+    uint64_t places, piece_places; /* in the range, and in a piece of it */
+    char *windows; /* one per thread; NULL: places are far apart and read one by one */
     atomic_size_t hit_count;
     seed_hit hits[HITS_MAX];
 } seed_scan;
@@ -1095,12 +1094,12 @@ static void look_at(seed_scan *scan, uint64_t at, const uint32_t *seed) {
 static iron_status scan_piece(void *context, uint32_t worker, uint64_t index,
                               const atomic_bool *stop, iron_error *err) {
     seed_scan *scan = context;
-    uint64_t place = scan->next + index * scan->piece_places;
+    uint64_t place = (scan->rounds.next + index) * scan->piece_places;
     uint64_t count = smaller(scan->places - place, scan->piece_places);
     uint64_t first = scan->first + place * scan->stride;
     size_t width = iron_dtype_bytes(scan->text->dtype);
     uint32_t seed[IRON_WIDEN_TOKENS];
-    char *window = scan->windows ? scan->windows[worker] : NULL;
+    char *window = scan->windows ? scan->windows + worker * WINDOW_BYTES : NULL;
 
     (void)stop;
     if (window)
@@ -1127,35 +1126,15 @@ static int by_place(const void *x, const void *y) {
     return (a->at > b->at) - (a->at < b->at);
 }
 
-static iron_status run_scan(diff_run *run, seed_scan *scan, iron_error *err) {
-    while (scan->next < scan->places) {
-        iron__ordered_run round = {.count =
-                                       chunks_of(scan->places - scan->next, scan->piece_places),
-                                   .piece = scan_piece,
-                                   .context = scan};
-
-        round.count = smaller(round.count, (uint64_t)ROUND_PIECES * PIECE_WINDOWS);
-        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &round, err));
-        scan->next += round.count * scan->piece_places;
-        IRON_TRY(report_progress(run, smaller(scan->next, scan->places) * scan->stride,
-                                 scan->end - scan->first, err));
-    }
-    if (atomic_load(&scan->hit_count) > HITS_MAX)
-        atomic_store(&scan->hit_count, HITS_MAX);
-    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_place);
-    return IRON_OK;
-}
-
 /* Up to this distance of places all of the text is read, window by window: on many threads, that is
  * faster than many small reads. */
 #define READ_ALL_BYTES (WINDOW_BYTES / 2)
 
 /* Searches positions first ... end-1 of a side for needles of one length. The hits are in order. */
 static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    uint32_t threads = iron__thread_pool_threads(run->pool);
+    const iron__ordered_run all = {.piece = scan_piece, .context = scan};
     size_t width = iron_dtype_bytes(scan->text->dtype);
-    iron_status status = IRON_OK;
+    iron_status status;
 
     scan->stride = scan->needles[0].count - SEED_TOKENS + 1;
     scan->piece_places = 64;
@@ -1164,18 +1143,35 @@ static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
     scan->places = (scan->end - scan->first - SEED_TOKENS) / scan->stride + 1;
     if (scan->stride * width <= READ_ALL_BYTES) {
         scan->piece_places = (WINDOW_BYTES / width - SEED_TOKENS) / scan->stride;
-        scan->windows = iron__allocate(memory, threads, sizeof *scan->windows, "buffers", err);
-        status = scan->windows ? IRON_OK : IRON_E_NOMEM;
-        for (uint32_t k = 0; k < threads && status == IRON_OK; k++) {
-            scan->windows[k] = iron__allocate(memory, 1, WINDOW_BYTES, "a window of tokens", err);
-            status = scan->windows[k] ? IRON_OK : IRON_E_NOMEM;
-        }
+        scan->windows = make_windows(run, 1, err);
+        if (!scan->windows)
+            return IRON_E_NOMEM;
     }
-    if (status == IRON_OK)
-        status = run_scan(run, scan, err);
-    for (uint32_t k = 0; k < threads && scan->windows; k++)
-        iron__release(memory, scan->windows[k]);
-    iron__release(memory, scan->windows);
+    scan->rounds.pieces = chunks_of(scan->places, scan->piece_places);
+    scan->rounds.round = (uint64_t)ROUND_PIECES * PIECE_WINDOWS;
+    status = run_rounds(run, &scan->rounds, all, scan->piece_places * scan->stride,
+                        scan->end - scan->first, err);
+    iron__release(iron__allocator_default(), scan->windows);
+    if (atomic_load(&scan->hit_count) > HITS_MAX)
+        atomic_store(&scan->hit_count, HITS_MAX);
+    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_place);
+    return status;
+}
+
+/* Searches positions first ... end-1 of a side for `length` tokens of the other from `at` on. */
+static iron_status find_needle(diff_run *run, int side, uint64_t first, uint64_t end, uint64_t at,
+                               size_t length, seed_scan *scan, iron_error *err) {
+    seeds needle;
+    iron_status status;
+
+    *scan = (seed_scan){.text = &run->text[side],
+                        .first = first,
+                        .end = end,
+                        .needles = &needle,
+                        .needle_count = 1};
+    IRON_TRY(load_needle(&needle, &run->text[!side], at, length, err));
+    status = scan_text(run, scan, err);
+    free_seeds(&needle);
     return status;
 }
 
@@ -1205,10 +1201,8 @@ static iron_status try_source(diff_run *run, edit *e, uint64_t slide, const seed
 
 /* Is the new block of an edit a copy of one in the first? */
 static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
-    seed_scan scan = {.text = &run->text[0], .end = run->text[0].tokens, .needle_count = 1};
     uint64_t length = e->count[1], slide = 0;
-    seeds needle;
-    iron_status status;
+    seed_scan scan;
 
     if (length < (e->count[0] ? APART_MIN : SEED_TOKENS))
         return IRON_OK;
@@ -1223,17 +1217,11 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
     /* what every placement has, unless that is too little */
     if (length - slide >= SEED_TOKENS)
         length -= slide;
-    IRON_TRY(
-        load_needle(&needle, &run->text[1], e->at[1], (size_t)smaller(length, NEEDLE_MAX), err));
-    scan.needles = &needle;
-    status = scan_text(run, &scan, err);
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
-        status = try_source(run, e, slide, &scan.hits[k], err);
-        if (e->kind == IRON_DIFF_REPEATED)
-            break;
-    }
-    free_seeds(&needle);
-    return status;
+    IRON_TRY(find_needle(run, 0, 0, run->text[0].tokens, e->at[1],
+                         (size_t)smaller(length, NEEDLE_MAX), &scan, err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count) && e->kind != IRON_DIFF_REPEATED; k++)
+        IRON_TRY(try_source(run, e, slide, &scan.hits[k], err));
+    return IRON_OK;
 }
 
 /* One edit: blocks that changed places.
@@ -1421,28 +1409,22 @@ static int by_place_in_first(const void *x, const void *y) {
  * this length. */
 static iron_status find_block(diff_run *run, const text_gap *g, size_t length, block *b,
                               iron_error *err) {
-    seed_scan scan = {
-        .text = &run->text[0], .first = g->first, .end = g->end[0], .needle_count = 1};
-    seeds needle;
-    iron_status status;
+    seed_scan scan;
 
-    IRON_TRY(load_needle(&needle, &run->text[1], b->at[1], length, err));
-    scan.needles = &needle;
-    status = scan_text(run, &scan, err);
-    free_seeds(&needle);
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
+    IRON_TRY(find_needle(run, 0, g->first, g->end[0], b->at[1], length, &scan, err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count); k++) {
         uint64_t at = scan.hits[k].at - scan.hits[k].offset, same;
 
         if (scan.hits[k].at < scan.hits[k].offset + g->first)
             continue;
-        status = agree_from(run, at, b->at[1], smaller(g->end[0] - at, g->end[1] - b->at[1]), &same,
-                            err);
-        if (status == IRON_OK && same > b->length) {
+        IRON_TRY(agree_from(run, at, b->at[1], smaller(g->end[0] - at, g->end[1] - b->at[1]), &same,
+                            err));
+        if (same > b->length) {
             b->at[0] = at;
             b->length = same;
         }
     }
-    return status;
+    return IRON_OK;
 }
 
 /* Tokens by which two blocks overlap in the first agree by chance: they belong to the block that
@@ -1603,30 +1585,22 @@ static iron_status find_near(walk *w, uint64_t most, resync *best, iron_error *e
 /* Searches a side, from where both differ to the end, for the other's next tokens. */
 static iron_status find_far(walk *w, int side, resync *best, iron_error *err) {
     diff_run *run = w->run;
-    seed_scan scan = {.text = &run->text[side],
-                      .first = w->at[side],
-                      .end = run->text[side].tokens,
-                      .needle_count = 1};
-    seeds needle;
-    iron_status status;
+    seed_scan scan;
 
     if (run->text[!side].tokens - w->at[!side] < NEEDLE_MAX)
         return IRON_OK;
-    IRON_TRY(load_needle(&needle, &run->text[!side], w->at[!side], NEEDLE_MAX, err));
-    scan.needles = &needle;
-    status = scan_text(run, &scan, err);
-    free_seeds(&needle);
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
+    IRON_TRY(find_needle(run, side, w->at[side], run->text[side].tokens, w->at[!side], NEEDLE_MAX,
+                         &scan, err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count); k++) {
         uint64_t skip[2], back;
 
         skip[side] = scan.hits[k].at - w->at[side];
         skip[!side] = scan.hits[k].offset;
-        status = agree_before(run, w->at[0] + skip[0], w->at[1] + skip[1],
-                              smaller(skip[0], skip[1]), &back, err);
-        if (status == IRON_OK)
-            keep_nearer(best, skip[0] - back, skip[1] - back);
+        IRON_TRY(agree_before(run, w->at[0] + skip[0], w->at[1] + skip[1],
+                              smaller(skip[0], skip[1]), &back, err));
+        keep_nearer(best, skip[0] - back, skip[1] - back);
     }
-    return status;
+    return IRON_OK;
 }
 
 /* The place where both agree to their ends is known; it may be the nearest. */
@@ -2180,27 +2154,27 @@ static iron_status find_moves(const iron_manifest *a, const iron_manifest *b, ch
 #define ROUND_CHUNKS 128u
 
 typedef struct verification {
+    rounds rounds; /* of chunks; ended: one is wrong */
     const iron_manifest *known;
     const diff_text *text;
-    uint64_t by, next; /* the shift; the first chunk of the round */
-    atomic_bool is_wrong;
+    uint64_t by; /* the shift */
 } verification;
 
 static iron_status verify_chunk(void *context, uint32_t worker, uint64_t index,
                                 const atomic_bool *stop, iron_error *err) {
     verification *v = context;
-    uint64_t chunk = v->next + index;
+    uint64_t chunk = v->rounds.next + index;
     const iron__chunk *c = &v->known->chunks[chunk];
     iron__seal_words words;
 
     (void)worker;
     (void)stop;
-    if (atomic_load_explicit(&v->is_wrong, memory_order_relaxed))
+    if (atomic_load_explicit(&v->rounds.is_ended, memory_order_relaxed))
         return IRON_OK;
     IRON_TRY(words_at(v->text, chunk * v->known->chunk_tokens + v->by,
                       iron__manifest_chunk_tokens(v->known, (size_t)chunk), &words, err));
     if (!chunk_has_words(c, &words))
-        atomic_store(&v->is_wrong, true);
+        atomic_store(&v->rounds.is_ended, true);
     return IRON_OK;
 }
 
@@ -2211,21 +2185,18 @@ static iron_status verify_chunks(diff_run *run, int known, uint64_t chunk, uint6
                                  bool *all_found, iron_error *err) {
     const iron_manifest *m = run->manifest[known];
     const diff_text *text = &run->text[!known];
-    verification v = {.known = m, .text = text, .by = by, .next = chunk};
+    verification v = {.rounds = {.pieces = m->chunk_count, .round = ROUND_CHUNKS, .next = chunk},
+                      .known = m,
+                      .text = text,
+                      .by = by};
+    const iron__ordered_run all = {.piece = verify_chunk, .context = &v};
 
     *all_found = chunk < m->chunk_count && chunk * m->chunk_tokens + by <= text->tokens &&
                  m->tokens + by <= text->tokens;
-    while (v.next < m->chunk_count && *all_found) {
-        uint64_t left = m->chunk_count - v.next;
-        iron__ordered_run round = {.count = left < ROUND_CHUNKS ? left : ROUND_CHUNKS,
-                                   .piece = verify_chunk,
-                                   .context = &v};
-
-        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &round, err));
-        *all_found = !atomic_load(&v.is_wrong);
-        v.next += round.count;
-        IRON_TRY(report_progress(run, v.next * m->chunk_tokens, m->tokens, err));
-    }
+    if (!*all_found)
+        return IRON_OK;
+    IRON_TRY(run_rounds(run, &v.rounds, all, m->chunk_tokens, m->tokens, err));
+    *all_found = !atomic_load(&v.rounds.is_ended);
     return IRON_OK;
 }
 
