@@ -429,37 +429,56 @@ void iron__bag_add(iron__bag_cutter *c, const iron__tokens_view *view) {
 
 /* A bag of files, or of a range of them. */
 
-static const uint64_t *file_starts_of(const iron_source *source, iron_error *err) {
+uint64_t *iron__file_starts(const iron_source *source, iron_error *err) {
     size_t count = iron_source_file_count(source);
     uint64_t *starts = calloc(count + 1, sizeof *starts);
 
-    if (!starts) {
+    if (!starts)
         iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu files", count);
-        return NULL;
-    }
-    for (size_t k = 0; k < count; k++)
+    for (size_t k = 0; starts && k < count; k++)
         starts[k + 1] = starts[k] + iron_source_file_tokens(source, k);
     return starts;
 }
 
-/* Documents of files without tokens are all empty. They belong to the range in which such a file
- * is, or which ends the stream with it. */
-static void count_files_without_tokens(iron__bag_job *job, uint32_t part) {
-    /* of the parts of an empty stream, the first */
-    bool is_last = job->end == job->stream_tokens &&
-                   (job->stream_tokens > 0 ? job->end > job->first : part <= 1);
+uint64_t iron__documents_without_tokens(const iron_source *source, const uint64_t *starts,
+                                        uint64_t first, uint64_t end, bool is_last) {
+    uint64_t documents = 0;
 
-    for (size_t k = 0; k < iron_source_file_count(job->source); k++) {
-        uint64_t at = job->file_starts[k];
+    for (size_t k = 0; k < iron_source_file_count(source); k++)
+        if (starts[k] == starts[k + 1] && starts[k] >= first &&
+            (starts[k] < end || (starts[k] == end && is_last)))
+            documents += iron__source_layout(source, k)->documents;
+    return documents;
+}
 
-        if (job->file_starts[k + 1] == at &&
-            ((at >= job->first && at < job->end) || (at == job->end && is_last)))
-            add_empty(&job->sums, iron__source_layout(job->source, k)->documents);
+iron_status iron__document_walk_range(iron__document_walk *w, const iron_source *source,
+                                      const uint64_t *starts, uint64_t first, uint64_t end,
+                                      iron__document_use use, void *context,
+                                      const atomic_bool *stop, iron_error *err) {
+    size_t count = iron_source_file_count(source);
+
+    for (size_t k = iron__file_at(starts, count, first); k < count && starts[k] < end; k++) {
+        uint64_t stop_at = starts[k + 1] < end ? starts[k + 1] : end;
+
+        if (starts[k] == starts[k + 1])
+            continue;
+        if (!w->documents || w->file != k) {
+            iron_documents_close(w->documents);
+            *w = (iron__document_walk){.file = k, .base = starts[k]};
+            IRON_TRY(iron_documents_open(source, k, &w->documents, err));
+        }
+        IRON_FAIL_IF(!w->documents, err, IRON_E_FORMAT, "%.120s changed while being read",
+                     iron_source_file(source, k));
+        IRON_TRY(iron__documents_each(w->documents, first > w->base ? first - w->base : 0,
+                                      stop_at - w->base, use, context, stop, err));
     }
+    return IRON_OK;
 }
 
 iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag_cut cut,
                                const iron__bag_range *range, iron_error *err) {
+    bool is_last;
+
     *job = (iron__bag_job){.source = source, .cut = cut};
     pthread_mutex_init(&job->mutex, NULL);
     IRON_TRY(iron_bag_cut_resolve(source, &job->cut, err));
@@ -475,11 +494,16 @@ iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag
     job->first = range->first;
     job->end = range->first + range->count;
     job->stream_tokens = iron_source_tokens(source);
-    job->file_starts = job->has_starts ? file_starts_of(source, err) : NULL;
-    if (job->has_starts && !job->file_starts)
+    if (!job->has_starts)
+        return IRON_OK;
+    job->file_starts = iron__file_starts(source, err);
+    if (!job->file_starts)
         return IRON_E_NOMEM;
-    if (job->has_starts)
-        count_files_without_tokens(job, range->part);
+    /* of the parts of an empty stream, the first is the last */
+    is_last = job->end == job->stream_tokens &&
+              (job->stream_tokens > 0 ? job->end > job->first : range->part <= 1);
+    add_empty(&job->sums, iron__documents_without_tokens(source, job->file_starts, job->first,
+                                                         job->end, is_last));
     return IRON_OK;
 }
 
@@ -493,75 +517,24 @@ void iron__bag_cutter_init(iron__bag_cutter *c, const iron__bag_job *job, uint32
     *c = (iron__bag_cutter){.cut = job->cut,
                             .row = iron__seal_variant_find("champion"),
                             .wide = wide,
-                            .file = SIZE_MAX,
                             .is_after_eos = true, /* of a pipe: the first token begins a sample */
                             .end = NO_START};
 }
 
 void iron__bag_cutter_deinit(iron__bag_cutter *c) {
-    iron_documents_close(c->documents);
+    iron_documents_close(c->walk.documents);
     iron__block_clear(&c->starts);
 }
 
-/* The file with a position. */
-static size_t file_with(const iron__bag_job *job, uint64_t position) {
-    size_t low = 0, high = iron_source_file_count(job->source);
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (job->file_starts[middle] <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* A document of the file that is open, whose first token is at `base` of the stream. */
-typedef struct file_starts {
-    iron__bag_cutter *c;
-    uint64_t base;
-} file_starts;
-
 static iron_status take_document(void *context, uint64_t first, uint64_t end, iron_error *err) {
-    file_starts *f = context;
+    iron__bag_cutter *c = context;
 
     if (first == end) {
-        add_empty(&f->c->sums, 1);
+        add_empty(&c->sums, 1);
         return IRON_OK;
     }
-    f->c->after = f->base + end;
-    return iron__block_add_place(&f->c->starts, f->base + first, err);
-}
-
-/* Takes where the samples of a file begin that belong to the piece, and where the last of them
- * ends. */
-static iron_status take_file_starts(const iron__bag_job *job, iron__bag_cutter *c, size_t file,
-                                    const atomic_bool *stop, iron_error *err) {
-    file_starts f = {c, job->file_starts[file]};
-    uint64_t end = job->file_starts[file + 1] < c->end ? job->file_starts[file + 1] : c->end;
-
-    if (c->file != file) {
-        iron_documents_close(c->documents);
-        c->documents = NULL;
-        c->file = file;
-        IRON_TRY(iron_documents_open(job->source, file, &c->documents, err));
-    }
-    IRON_FAIL_IF(!c->documents, err, IRON_E_FORMAT, "%.120s changed while being read",
-                 iron_source_file(job->source, file));
-    return iron__documents_each(c->documents, c->position > f.base ? c->position - f.base : 0,
-                                end - f.base, take_document, &f, stop, err);
-}
-
-static iron_status take_starts(const iron__bag_job *job, iron__bag_cutter *c,
-                               const atomic_bool *stop, iron_error *err) {
-    c->starts.place_count = c->next = 0;
-    for (size_t k = file_with(job, c->position);
-         k < iron_source_file_count(job->source) && job->file_starts[k] < c->end; k++)
-        if (job->file_starts[k + 1] > job->file_starts[k])
-            IRON_TRY(take_file_starts(job, c, k, stop, err));
-    return IRON_OK;
+    c->after = c->walk.base + end;
+    return iron__block_add_place(&c->starts, c->walk.base + first, err);
 }
 
 iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *c,
@@ -586,7 +559,9 @@ iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *c,
         }
         return IRON_OK;
     default:
-        return take_starts(job, c, stop, err);
+        c->starts.place_count = c->next = 0;
+        return iron__document_walk_range(&c->walk, job->source, job->file_starts, first, c->end,
+                                         take_document, c, stop, err);
     }
 }
 

@@ -12,9 +12,6 @@
 
 #include "digest/digest_internal.h"
 
-#include "formats/format.h"
-#include "formats/source.h"
-
 /* A sample that is too long for the thread that found it. */
 typedef struct iron__bag_long {
     uint64_t first, end; /* end: UINT64_MAX if it is not known */
@@ -50,8 +47,7 @@ typedef struct iron__bag_cutter {
     iron__block starts;   /* rows, documents: where samples begin that have tokens */
     size_t next;          /* of them */
     uint64_t after;       /* where the last of them ends */
-    size_t file;          /* whose documents are open */
-    iron_documents *documents;
+    iron__document_walk walk;
     bool has_pending; /* of a pipe: the last row that began, which may be empty */
     uint64_t pending;
     iron_bag sums;

@@ -380,33 +380,6 @@ static bool coverage_meets(const sorted_array *a, const sorted_array *b, span *b
     return false;
 }
 
-/* Initialises *out with all of a and b, which do not overlap. On failure *out holds nothing. */
-static iron_status coverage_join(const sorted_array *a, const sorted_array *b, sorted_array *out,
-                                 iron_error *err) {
-    sorted_place in_a, in_b;
-    const span *x = sorted_first(a, &in_a);
-    const span *y = sorted_first(b, &in_b);
-    iron_status status;
-
-    *out = sorted_make(sizeof(span), a->allocator);
-    status = sorted_reserve_append(out, a->count + b->count, err);
-    if (status != IRON_OK) {
-        sorted_deinit(out);
-        return status;
-    }
-    while (x || y) {
-        if (x && (!y || x->first < y->first)) {
-            coverage_add(out, *x);
-            x = sorted_next(a, &in_a);
-        } else {
-            coverage_add(out, *y);
-            y = sorted_next(b, &in_b);
-        }
-    }
-    sorted_trim(out, 2);
-    return IRON_OK;
-}
-
 /* The first gap; its end is UINT64_MAX if nothing was seen after it. */
 static span coverage_gap(const sorted_array *c) {
     span gap = {0, UINT64_MAX};
@@ -458,27 +431,38 @@ static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal
     sorted_remove(open, place);
 }
 
+/* How an entry is added to an array of spans or of open quads. */
+typedef void (*entry_add)(sorted_array *to, const void *entry, iron__seal_words *words);
+
+static void add_span(sorted_array *to, const void *entry, iron__seal_words *words) {
+    (void)words;
+    coverage_add(to, *(const span *)entry);
+}
+
+static void add_open_quad(sorted_array *to, const void *entry, iron__seal_words *words) {
+    open_quads_add(to, entry, words);
+}
+
 /* Initialises *out with all of a and b, which have no token in common; quads that become complete
  * are added to the words. On failure *out holds nothing, and the words have not changed. */
-static iron_status open_quads_join(const sorted_array *a, const sorted_array *b, sorted_array *out,
-                                   iron__seal_words *words, iron_error *err) {
+static iron_status join_arrays(const sorted_array *a, const sorted_array *b, sorted_array *out,
+                               entry_add add, iron__seal_words *words, iron_error *err) {
     sorted_place in_a, in_b;
-    const open_quad *x = sorted_first(a, &in_a);
-    const open_quad *y = sorted_first(b, &in_b);
+    const void *x = sorted_first(a, &in_a), *y = sorted_first(b, &in_b);
     iron_status status;
 
-    *out = sorted_make(sizeof(open_quad), a->allocator);
+    *out = sorted_make(a->entry_bytes, a->allocator);
     status = sorted_reserve_append(out, a->count + b->count, err);
     if (status != IRON_OK) {
         sorted_deinit(out);
         return status;
     }
     while (x || y) {
-        if (x && (!y || x->quad < y->quad)) {
-            open_quads_add(out, x, words);
+        if (x && (!y || key_of(x) < key_of(y))) {
+            add(out, x, words);
             x = sorted_next(a, &in_a);
         } else {
-            open_quads_add(out, y, words);
+            add(out, y, words);
             y = sorted_next(b, &in_b);
         }
     }
@@ -1016,8 +1000,8 @@ static iron_status join(digest_data *d, const digest_data *other, iron_error *er
     sorted_array seen, open;
     iron_status status;
 
-    IRON_TRY(coverage_join(&d->seen, &other->seen, &seen, err));
-    status = open_quads_join(&d->open, &other->open, &open, &words, err);
+    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, add_span, &words, err));
+    status = join_arrays(&d->open, &other->open, &open, add_open_quad, &words, err);
     if (status != IRON_OK) {
         sorted_deinit(&seen);
         return status;
@@ -1079,23 +1063,32 @@ iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *res
     if (last)
         iron__seal_quads(&w, last->tokens, last->quad, 1); /* its missing tokens are zeros */
     w.count = gap.first;
+    iron__digest_result_set(result, w, &d->stats, d->vocab);
+    return IRON_OK;
+}
+
+void iron__digest_result_set(iron_digest_result *result, iron__seal_words words,
+                             const iron__token_stats *stats, uint64_t vocab) {
     *result = (iron_digest_result){.struct_size = sizeof *result,
                                    .seal_version = IRON_SEAL_VERSION,
-                                   .words = {w.count, w.t, w.a, w.b},
-                                   .tokens = gap.first,
-                                   .vocab = d->vocab,
-                                   .out_of_vocab = d->stats.out_of_vocab,
-                                   .first_out_position = d->stats.first_position,
-                                   .first_out_value = d->stats.first_value,
-                                   .min = d->stats.min,
-                                   .max = d->stats.max};
-    iron__seal_text(w, result->seal);
-    return IRON_OK;
+                                   .words = {words.count, words.t, words.a, words.b},
+                                   .tokens = words.count,
+                                   .vocab = vocab,
+                                   .out_of_vocab = stats->out_of_vocab,
+                                   .first_out_position = stats->first_position,
+                                   .first_out_value = stats->first_value,
+                                   .min = stats->min,
+                                   .max = stats->max};
+    iron__seal_text(words, result->seal);
 }
 
 static iron__token_stats stats_of(const iron_digest_result *r) {
     return (iron__token_stats){r->out_of_vocab, r->first_out_position, r->first_out_value, r->min,
                                r->max};
+}
+
+static iron__seal_words words_of(const iron_digest_result *r) {
+    return (iron__seal_words){r->words[0], r->words[1], r->words[2], r->words[3]};
 }
 
 static iron_status check_result(const iron_digest_result *r, iron_error *err) {
@@ -1119,17 +1112,8 @@ iron_status iron_digest_result_add(iron_digest_result *result, const iron_digest
                  "results for vocabularies of %" PRIu64 " and %" PRIu64 "; parts must have one",
                  result->vocab, other->vocab);
     s = iron__token_stats_merge(stats_of(result), stats_of(other));
-    for (size_t k = 0; k < 4; k++)
-        result->words[k] += other->words[k];
-    result->tokens += other->tokens;
-    result->out_of_vocab = s.out_of_vocab;
-    result->first_out_position = s.first_position;
-    result->first_out_value = s.first_value;
-    result->min = s.min;
-    result->max = s.max;
-    iron__seal_text(
-        (iron__seal_words){result->words[0], result->words[1], result->words[2], result->words[3]},
-        result->seal);
+    iron__digest_result_set(result, iron__seal_merge(words_of(result), words_of(other)), &s,
+                            result->vocab);
     return IRON_OK;
 }
 

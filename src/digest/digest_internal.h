@@ -20,6 +20,8 @@
 #include "core/thread_pool.h"
 #include "feed/gpu_feed.h"
 #include "formats/dtype.h"
+#include "formats/format.h"
+#include "formats/source.h"
 #include "ops/tokens/tokens.h"
 
 #include <iron/iron_digest.h>
@@ -167,6 +169,10 @@ static inline bool iron__words_equal(const iron__seal_words *x, const iron__seal
     return x->count == y->count && x->t == y->t && x->a == y->a && x->b == y->b;
 }
 
+/* Fills a result; its struct_size was checked. */
+void iron__digest_result_set(iron_digest_result *result, iron__seal_words words,
+                             const iron__token_stats *stats, uint64_t vocab);
+
 /* A chunk without tokens; and adding a piece of the same chunk to it. */
 static inline iron__chunk iron__chunk_empty(void) { return (iron__chunk){.mark = IRON_MARK_NONE}; }
 void iron__chunk_add(iron__chunk *chunk, const iron__chunk *piece);
@@ -186,6 +192,45 @@ iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_
 /* iron_scan for the bag alone: the manifest has neither seals nor statistics. */
 iron_status iron__scan_bag(iron_source *source, const iron_scan_options *options,
                            iron_manifest **out, iron_error *err);
+
+/* Files of a seekable source, and their rows or documents (bag.c). */
+
+/* Where each file begins, and the end of the last; free() it. NULL: err is filled. */
+uint64_t *iron__file_starts(const iron_source *source, iron_error *err);
+
+/* The first file that ends after a position; `count` if none does. */
+static inline size_t iron__file_at(const uint64_t *starts, size_t count, uint64_t position) {
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (starts[middle + 1] <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The documents of the file that a thread is at. */
+typedef struct iron__document_walk {
+    iron_documents *documents; /* NULL: none yet */
+    size_t file;
+    uint64_t base; /* where the file begins */
+} iron__document_walk;
+
+/* Calls `use` for the documents that begin at positions first ... end-1, one file after another.
+ * It gets tokens of the file that begins at walk->base. Files without tokens are left out. */
+iron_status iron__document_walk_range(iron__document_walk *walk, const iron_source *source,
+                                      const uint64_t *starts, uint64_t first, uint64_t end,
+                                      iron__document_use use, void *context,
+                                      const atomic_bool *stop, iron_error *err);
+
+/* How many documents, all empty, there are in files without tokens that lie in the range, or at its
+ * end if it is the last. */
+uint64_t iron__documents_without_tokens(const iron_source *source, const uint64_t *starts,
+                                        uint64_t first, uint64_t end, bool is_last);
 
 /* Refuses the first value of the view that is not a token. The message names its position, if the
  * view begins at `position`, and, unless source is NULL, the file and byte: position 0 is token

@@ -109,22 +109,9 @@ iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
 
 iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_result *result,
                                  iron_error *err) {
-    const iron__token_stats *s = &manifest->stats;
-
     IRON_FAIL_IF(result->struct_size != sizeof *result, err, IRON_E_ARG,
                  "iron_digest_result.struct_size is not %zu; set it to sizeof", sizeof *result);
-    *result = (iron_digest_result){
-        .struct_size = sizeof *result,
-        .seal_version = IRON_SEAL_VERSION,
-        .words = {manifest->words.count, manifest->words.t, manifest->words.a, manifest->words.b},
-        .tokens = manifest->tokens,
-        .vocab = manifest->vocab,
-        .out_of_vocab = s->out_of_vocab,
-        .first_out_position = s->first_position,
-        .first_out_value = s->first_value,
-        .min = s->min,
-        .max = s->max};
-    iron__seal_text(manifest->words, result->seal);
+    iron__digest_result_set(result, manifest->words, &manifest->stats, manifest->vocab);
     return IRON_OK;
 }
 

@@ -494,21 +494,6 @@ static iron__seal_words seal_range(const scan_job *scan, const iron__tokens_view
     return words;
 }
 
-/* The first file that ends after a position, as far as is known. */
-static size_t file_at(const file_seals *files, uint64_t position) {
-    size_t low = 0, high = files->known;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (files->starts[middle + 1] <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Adds the quads of files that begin in the piece; the piece's `ahead` completes the last. */
 static void add_files(scan_job *scan, const piece *p, worker *w) {
     const file_seals *files = &scan->files;
@@ -516,7 +501,7 @@ static void add_files(scan_job *scan, const piece *p, worker *w) {
     iron__tokens_view view = p->view;
 
     view.count += p->ahead;
-    for (size_t k = file_at(files, p->first);
+    for (size_t k = iron__file_at(files->starts, files->known, p->first);
          k < files->count && k <= files->known && files->starts[k] < end; k++) {
         uint64_t first = files->starts[k];
         uint64_t tokens = k < files->known ? files->starts[k + 1] - first : readable - first;
