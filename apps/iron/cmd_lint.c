@@ -25,6 +25,7 @@
 #define PIECE_BYTES ((size_t)1 << 20) /* read at once by each thread */
 #define ENDS_ROOM   512u              /* ends of documents read at once */
 #define WORKERS_MAX 256u
+#define KINDS_MAX   256u /* more than there are formats times dtypes */
 
 typedef struct lint_options {
     reading reading;
@@ -62,6 +63,8 @@ static void add_finding(finding_list *list, const char *kind, const char *file, 
                         uint64_t count, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
+#define NO_PLACE IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN /* of a finding about a whole file */
+
 /* A file, and what reading it showed. */
 typedef struct shard {
     char *path;
@@ -86,6 +89,17 @@ typedef struct shard_list {
     size_t count, capacity;
 } shard_list;
 
+/* Makes a list larger, unless memory is short: then its capacity stays. */
+static void grow(void **items, size_t *capacity, size_t item_bytes) {
+    size_t more = *capacity ? 2 * *capacity : 16;
+    void *larger = realloc(*items, more * item_bytes);
+
+    if (larger) {
+        *items = larger;
+        *capacity = more;
+    }
+}
+
 /* Findings. */
 
 static void add_finding(finding_list *list, const char *kind, const char *file, uint64_t position,
@@ -99,15 +113,8 @@ static void add_finding(finding_list *list, const char *kind, const char *file, 
     va_end(arguments);
     for (char *at = f.text; at && *at; at++) /* a file name may have line breaks */
         *at = iscntrl((unsigned char)*at) ? '?' : *at;
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        finding *items = realloc(list->items, capacity * sizeof *items);
-
-        if (items) {
-            list->items = items;
-            list->capacity = capacity;
-        }
-    }
+    if (list->count == list->capacity)
+        grow((void **)&list->items, &list->capacity, sizeof *list->items);
     if (!f.file || !f.text || list->count == list->capacity) {
         free(f.file);
         free(f.text);
@@ -145,15 +152,8 @@ static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_e
     struct stat info;
     bool is_there = path && stat(path, &info) == 0;
 
-    if (path && list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        shard *items = realloc(list->items, capacity * sizeof *items);
-
-        if (items) {
-            list->items = items;
-            list->capacity = capacity;
-        }
-    }
+    if (path && list->count == list->capacity)
+        grow((void **)&list->items, &list->capacity, sizeof *list->items);
     if (!path || list->count == list->capacity) {
         free(path);
         return no_memory(err);
@@ -539,12 +539,12 @@ static void report_shard(const lint_options *o, const shard *s, finding_list *fo
     const iron_digest_result *r = &s->digest;
 
     if (s->problem_kind)
-        add_finding(found, s->problem_kind, s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN, "%s",
+        add_finding(found, s->problem_kind, s->path, NO_PLACE, "%s",
                     s->problem ? s->problem : "out of memory");
     if (!s->is_read)
         return;
     if (r->tokens == 0)
-        add_finding(found, "empty-file", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN, "%s",
+        add_finding(found, "empty-file", s->path, NO_PLACE, "%s",
                     s->bytes == 0 ? "has 0 bytes" : "has a header, but no tokens");
     if (r->out_of_vocab > 0)
         add_finding(found, "ids", s->path, r->first_out_position, r->out_of_vocab,
@@ -600,14 +600,14 @@ static bool report_no_index(const lint_options *o, const shard_list *list, const
 
     is_raw = is_raw && !is_forced;
     if (is_raw && has_index)
-        add_finding(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        add_finding(found, "index", s->path, NO_PLACE,
                     "%.*s beside it is not a Megatron index: it does not begin with MMIDIDX",
                     NAME_CHARS, index);
     else if (is_raw && index && has_format(list, "megatron"))
-        add_finding(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        add_finding(found, "index", s->path, NO_PLACE,
                     "%.*s is missing; other files here have an index", NAME_CHARS, index);
     else if (is_raw && ends_with(s->path, ".ds") && has_format(list, "ds"))
-        add_finding(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        add_finding(found, "index", s->path, NO_PLACE,
                     "has neither .index nor .metadata beside it; other files here have them");
     else
         is_reported = false;
@@ -617,30 +617,11 @@ static bool report_no_index(const lint_options *o, const shard_list *list, const
 
 /* Files with equal tokens, and files of different kinds. */
 
-typedef struct shard_ref {
-    const shard *file;
-} shard_ref;
-
 static int by_seal(const void *left, const void *right) {
-    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
+    const shard *a = *(const shard *const *)left, *b = *(const shard *const *)right;
     int order = strcmp(a->digest.seal, b->digest.seal);
 
     return order ? order : (a > b) - (a < b);
-}
-
-static int by_kind(const void *left, const void *right) {
-    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
-    int order = (a->dtype > b->dtype) - (a->dtype < b->dtype);
-
-    if (order == 0)
-        order = strcmp(a->format, b->format);
-    return order ? order : (a > b) - (a < b);
-}
-
-static int by_place(const void *left, const void *right) {
-    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
-
-    return (a > b) - (a < b);
 }
 
 static bool is_same_kind(const shard *a, const shard *b) {
@@ -648,26 +629,29 @@ static bool is_same_kind(const shard *a, const shard *b) {
 }
 
 /* The first file of the most frequent kind; of two equally frequent ones, of the first. */
-static const shard *usual_kind(shard_ref *files, size_t count, size_t *usual) {
-    const shard *best = NULL;
+static const shard *usual_kind(const shard *const *files, size_t count, size_t *usual) {
+    const shard *kinds[KINDS_MAX];
+    size_t counts[KINDS_MAX] = {0}, kind_count = 0, best = 0;
 
-    *usual = 0;
-    qsort(files, count, sizeof *files, by_kind);
-    for (size_t begin = 0, end; begin < count; begin = end) {
-        for (end = begin + 1; end < count && is_same_kind(files[begin].file, files[end].file);
-             end++)
-            ;
-        if (end - begin > *usual || (end - begin == *usual && files[begin].file < best)) {
-            *usual = end - begin;
-            best = files[begin].file;
-        }
+    for (size_t k = 0; k < count; k++) {
+        size_t kind = 0;
+
+        while (kind < kind_count && !is_same_kind(kinds[kind], files[k]))
+            kind++;
+        if (kind == KINDS_MAX)
+            continue;
+        if (kind == kind_count)
+            kinds[kind_count++] = files[k];
+        counts[kind]++;
     }
-    qsort(files, count, sizeof *files, by_place);
-    return best;
+    for (size_t k = 1; k < kind_count; k++)
+        best = counts[k] > counts[best] ? k : best;
+    *usual = counts[best];
+    return kind_count ? kinds[best] : NULL;
 }
 
 static iron_status compare_shards(const shard_list *list, finding_list *found, iron_error *err) {
-    shard_ref *files = calloc(list->count + 1, sizeof *files);
+    const shard **files = calloc(list->count + 1, sizeof(void *));
     size_t count = 0, usual;
     const shard *like;
 
@@ -675,23 +659,23 @@ static iron_status compare_shards(const shard_list *list, finding_list *found, i
         return no_memory(err);
     for (size_t k = 0; k < list->count; k++)
         if (list->items[k].is_read && list->items[k].digest.tokens > 0)
-            files[count++].file = &list->items[k];
+            files[count++] = &list->items[k];
     like = usual_kind(files, count, &usual);
     for (size_t k = 0; k < count; k++)
-        if (!is_same_kind(files[k].file, like))
-            add_finding(found, "mixed", files[k].file->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        if (!is_same_kind(files[k], like))
+            add_finding(found, "mixed", files[k]->path, NO_PLACE,
                         "is a %s file of %s tokens; %zu of %zu files, such as %.*s, are %s files "
                         "of %s tokens",
-                        files[k].file->format, iron_dtype_name(files[k].file->dtype), usual, count,
+                        files[k]->format, iron_dtype_name(files[k]->dtype), usual, count,
                         NAME_CHARS, like->path, like->format, iron_dtype_name(like->dtype));
-    qsort(files, count, sizeof *files, by_seal);
+    qsort(files, count, sizeof(void *), by_seal);
     for (size_t k = 1, first = 0; k < count; k++) {
-        if (strcmp(files[k].file->digest.seal, files[first].file->digest.seal) != 0)
+        if (strcmp(files[k]->digest.seal, files[first]->digest.seal) != 0)
             first = k;
         else
-            add_finding(found, "repeated", files[k].file->path, IRON_COUNT_UNKNOWN,
-                        files[k].file->digest.tokens, "has the same %" PRIu64 " tokens as %.*s",
-                        files[k].file->digest.tokens, NAME_CHARS, files[first].file->path);
+            add_finding(found, "repeated", files[k]->path, IRON_COUNT_UNKNOWN,
+                        files[k]->digest.tokens, "has the same %" PRIu64 " tokens as %.*s",
+                        files[k]->digest.tokens, NAME_CHARS, files[first]->path);
     }
     free(files);
     return IRON_OK;
@@ -916,8 +900,8 @@ static void check_series(const name_group *g, finding_list *found) {
         const numbered_name *n = &g->names[k];
 
         if (part_of(g, n) == part_of(g, n - 1))
-            add_finding(found, "order", n->file->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
-                        "has the same number as %.*s", NAME_CHARS, (n - 1)->base);
+            add_finding(found, "order", n->file->path, NO_PLACE, "has the same number as %.*s",
+                        NAME_CHARS, (n - 1)->base);
         else
             missing += part_of(g, n) - part_of(g, n - 1) - 1;
     }
@@ -946,8 +930,7 @@ static void check_series(const name_group *g, finding_list *found) {
         report_missing(g, last, NULL, high + 1, end, found);
     for (size_t k = 0; k < g->count; k++)
         if (part_of(g, &g->names[k]) > end)
-            add_finding(found, "order", g->names[k].file->path, IRON_COUNT_UNKNOWN,
-                        IRON_COUNT_UNKNOWN,
+            add_finding(found, "order", g->names[k].file->path, NO_PLACE,
                         "its number is not among the %" PRIu64 " that its name announces",
                         first->numbers[g->total].value);
     report_sizes(g, found);
@@ -977,8 +960,7 @@ static void check_group(name_group *g, finding_list *found) {
         }
     for (size_t k = 1; k < g->count; k++)
         if (strcmp(g->names[k - 1].base, g->names[k].base) > 0) {
-            add_finding(found, "order", g->names[k].file->path, IRON_COUNT_UNKNOWN,
-                        IRON_COUNT_UNKNOWN,
+            add_finding(found, "order", g->names[k].file->path, NO_PLACE,
                         "follows %.*s by number, but sorted() and ls put it before: a loader that "
                         "sorts names as text reads another order than iron; write all numbers with "
                         "equally many digits",
@@ -987,8 +969,7 @@ static void check_group(name_group *g, finding_list *found) {
         }
     for (size_t k = 1; g->has_total && k < g->count; k++)
         if (compare_values(first, &g->names[k], g->total) != 0) {
-            add_finding(found, "mixed", g->names[k].file->path, IRON_COUNT_UNKNOWN,
-                        IRON_COUNT_UNKNOWN,
+            add_finding(found, "mixed", g->names[k].file->path, NO_PLACE,
                         "its name announces %" PRIu64 " files, that of %.*s %" PRIu64,
                         g->names[k].numbers[g->total].value, NAME_CHARS, first->base,
                         first->numbers[g->total].value);
@@ -1099,8 +1080,6 @@ static iron_status conclude(lint_run *run, finding_list *found, iron_error *err)
 }
 
 static iron_status check_options(lint_options *o, const args *a, iron_error *err) {
-    const reading *r = &o->reading;
-
     if (a->value_count == 0)
         return usage(err, "no dataset; name a directory, files or a Megatron prefix");
     for (size_t k = 0; k < a->value_count; k++)
@@ -1108,12 +1087,8 @@ static iron_status check_options(lint_options *o, const args *a, iron_error *err
             return usage(err, "- is standard input; lint needs files: name a directory or files");
     if (o->has_eos && o->has_vocab && o->eos >= o->vocab)
         return usage(err, "--eos %" PRIu32 " is not below --vocab %" PRIu64, o->eos, o->vocab);
-    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
-        return usage(err, "--backend %.40s: lint runs on the CPU; leave the option out",
-                     r->backend);
-    if (r->device != 0)
-        return usage(err, "device %" PRIu32 " does not exist: lint runs on the CPU, device 0",
-                     r->device);
+    if (reading_cpu_only(&o->reading, "lint runs", err) != IRON_OK)
+        return err->status;
     return reading_check(&o->reading, err);
 }
 

@@ -7,6 +7,7 @@
 
 #include "output.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -139,6 +140,31 @@ iron_status reading_list(const reading *r, const char *path, iron_input_files **
     iron_source_options options = source_options(r, &path, 1);
 
     return iron_input_files_list(&options, out, err);
+}
+
+const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset) {
+    size_t files = iron_source_file_count(source);
+
+    for (size_t k = 0; k < files; k++) {
+        uint64_t tokens = iron_source_file_tokens(source, k);
+
+        *offset = position;
+        if (tokens == IRON_COUNT_UNKNOWN)
+            return k + 1 == files ? iron_source_file(source, k) : NULL;
+        if (position < tokens)
+            return iron_source_file(source, k);
+        position -= tokens;
+    }
+    return NULL;
+}
+
+iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err) {
+    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
+        return usage(err, "--backend %.40s: %s on the CPU; leave the option out", r->backend, what);
+    if (r->device != 0)
+        return usage(err, "device %" PRIu32 " does not exist: %s on the CPU, device 0", r->device,
+                     what);
+    return IRON_OK;
 }
 
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,

@@ -44,6 +44,13 @@ iron_status reading_list(const reading *r, const char *path, iron_input_files **
  * if there were any and --strict was given, otherwise `status`. */
 iron_status reading_finish(const char *name, iron_status status);
 
+/* The file that contains a position, and the offset in it; NULL if the length of a pipe before it
+ * is unknown. */
+const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset);
+
+/* Refuses --backend and --device unless they are the CPU; `what` runs there. */
+iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err);
+
 /* Refuses an output path that is one of the input files. `path` may be NULL. */
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,
                           iron_error *err);

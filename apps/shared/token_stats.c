@@ -44,13 +44,8 @@ iron_status stat_source_open(stat_options *o, const args *a, iron_source **sourc
         return usage(err, "--vocab is missing; give the size of the vocabulary, such as 50257");
     if (o->has_top && !o->wants_histogram)
         return usage(err, "--top needs --hist, which counts the ids");
-    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
-        return usage(err, "--backend %.40s: statistics run on the CPU; leave the option out",
-                     r->backend);
-    if (r->device != 0)
-        return usage(err, "device %" PRIu32 " does not exist: statistics run on the CPU, device 0",
-                     r->device);
-    if ((status = reading_check(&o->reading, err)) != IRON_OK)
+    if ((status = reading_cpu_only(r, "statistics run", err)) != IRON_OK ||
+        (status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
     return reading_open(r, (const char *const *)a->values, a->value_count, source, err);
 }
@@ -113,26 +108,6 @@ static void find_ids(stat_result *f, const uint64_t *counts, uint64_t ids, uint6
     }
 }
 
-/* The file that contains a position, and the offset in it; false if the length of a pipe before it
- * is unknown. */
-static bool find_file(const iron_source *source, uint64_t position, size_t *file,
-                      uint64_t *offset) {
-    size_t files = iron_source_file_count(source);
-
-    *offset = position;
-    for (*file = 0; *file < files; (*file)++) {
-        uint64_t tokens = iron_source_file_tokens(source, *file);
-
-        *offset = position;
-        if (tokens == IRON_COUNT_UNKNOWN)
-            return *file + 1 == files;
-        if (position < tokens)
-            return true;
-        position -= tokens;
-    }
-    return false;
-}
-
 static double share(uint64_t part, uint64_t all) {
     return all ? 100 * (double)part / (double)all : 0;
 }
@@ -148,11 +123,11 @@ static void print_places(const stat_result *f) {
     for (size_t k = 0; k < r->place_count; k++) {
         const iron_stat_place *p = &r->places[k];
         uint64_t offset;
-        size_t file;
+        const char *file = reading_find_file(f->source, p->position, &offset);
 
         printf("%-13s position %" PRIu64 ": %" PRIu32, "", p->position, p->value);
-        if (find_file(f->source, p->position, &file, &offset))
-            printf(", in %s at %" PRIu64, iron_source_file(f->source, file), offset);
+        if (file)
+            printf(", in %s at %" PRIu64, file, offset);
         putchar('\n');
     }
     if (r->out_of_vocab > r->place_count)
@@ -237,14 +212,13 @@ static void put_places(iron_json_writer *j, const stat_result *f) {
     for (size_t k = 0; k < f->report.place_count; k++) {
         const iron_stat_place *p = &f->report.places[k];
         uint64_t offset;
-        size_t file;
-        bool is_found = find_file(f->source, p->position, &file, &offset);
+        const char *file = reading_find_file(f->source, p->position, &offset);
 
         iron_json_open(j, NULL, '{');
         iron_json_number(j, "position", p->position);
         iron_json_number(j, "value", p->value);
-        iron_json_text(j, "file", is_found ? iron_source_file(f->source, file) : NULL);
-        json_number_or_null(j, "offset", is_found, offset);
+        iron_json_text(j, "file", file);
+        json_number_or_null(j, "offset", file, offset);
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');

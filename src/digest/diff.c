@@ -101,19 +101,6 @@ static const iron_manifest *manifest_of(const diff_run *run, int side) {
     return run->side[side]->manifest;
 }
 
-static iron_status check_side(const diff_run *run, int side, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-
-    IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
-                 "%.100s has neither a manifest nor files", side_name(run, side));
-    IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
-                 IRON_E_FORMAT,
-                 "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
-                 "; join all parts first, with iron merge",
-                 side_name(run, side), m->part, m->parts);
-    return IRON_OK;
-}
-
 static void close_text(diff_text *text) {
     iron__parallel_source_close(text->at);
     text->at = NULL;
@@ -184,12 +171,6 @@ static bool has_words(const diff_run *run, int side) {
            manifest_of(run, side)->chunk_tokens == run->diff->bits.chunk_tokens;
 }
 
-static bool have_same_seal(const diff_run *run) {
-    const iron_manifest *a = manifest_of(run, 0), *b = manifest_of(run, 1);
-
-    return a && b && iron__words_equal(&a->words, &b->words);
-}
-
 static iron_status refuse(const diff_run *run, int side, iron_error *err) {
     const iron_manifest *m = manifest_of(run, side);
 
@@ -207,9 +188,11 @@ static iron_status refuse(const diff_run *run, int side, iron_error *err) {
 /* Sees to it that there are either tokens of both, or words of chunks of one size of both (or
  * neither, with has_same_seal). */
 static iron_status choose_way(diff_run *run, iron_error *err) {
+    const iron_manifest *a = manifest_of(run, 0), *b = manifest_of(run, 1);
     bool words[2] = {has_words(run, 0), has_words(run, 1)};
 
-    run->has_same_seal = have_same_seal(run) && !(words[0] && words[1]);
+    run->has_same_seal =
+        a && b && iron__words_equal(&a->words, &b->words) && !(words[0] && words[1]);
     if (run->has_same_seal)
         return IRON_OK;
     for (int side = 0; side < 2; side++)
@@ -226,8 +209,17 @@ static iron_status choose_way(diff_run *run, iron_error *err) {
 
 /* chunk_tokens: 0, or what the caller wants. */
 static iron_status open_sides(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(check_side(run, side, err));
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = manifest_of(run, side);
+
+        IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
+                     "%.100s has neither a manifest nor files", side_name(run, side));
+        IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
+                     IRON_E_FORMAT,
+                     "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
+                     "; join all parts first, with iron merge",
+                     side_name(run, side), m->part, m->parts);
+    }
     IRON_FAIL_IF(run->side[0]->source && run->side[0]->source == run->side[1]->source, err,
                  IRON_E_ARG, "both sides are the same source; open it twice");
     for (int side = 0; side < 2; side++)
@@ -338,21 +330,18 @@ static iron_status text_read(const diff_text *text, uint64_t first, uint32_t *to
     return IRON_OK;
 }
 
-/* Where bytes that are known to differ do so first. */
-static size_t first_other_byte(const char *a, const char *b, size_t bytes) {
-    size_t k = 0;
-
-    while (bytes - k > 256 && memcmp(a + k, b + k, 256) == 0)
-        k += 256;
-    while (a[k] == b[k])
-        k++;
-    return k;
-}
-
+/* How many elements agree at the beginning. */
 static size_t compare_bytes(const void *a, const void *b, size_t count, size_t width) {
-    if (memcmp(a, b, count * width) == 0)
+    const char *x = a, *y = b;
+    size_t k = 0, bytes = count * width;
+
+    if (memcmp(a, b, bytes) == 0)
         return count;
-    return first_other_byte(a, b, count * width) / width;
+    while (bytes - k > 256 && memcmp(x + k, y + k, 256) == 0)
+        k += 256;
+    while (x[k] == y[k])
+        k++;
+    return k / width;
 }
 
 /* How many elements agree at the end. */
@@ -502,15 +491,6 @@ static void compare_window(job *j, uint64_t at, iron__tokens_view a, iron__token
     }
 }
 
-/* Backwards, where `at` counts from the end. */
-static void compare_window_end(job *j, uint64_t at, const iron__tokens_view *a,
-                               const iron__tokens_view *b) {
-    size_t same = common_end(a, b);
-
-    if (same < a->count)
-        note_difference(j, at + same);
-}
-
 static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
                                  const atomic_bool *stop, iron_error *err) {
     job *j = context;
@@ -535,10 +515,14 @@ static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
                 IRON_TRY(read_stored(text, from, window, count, err));
                 views[side] = (iron__tokens_view){text->dtype, window, count};
             }
-            if (pair->is_backward)
-                compare_window_end(j, at, &views[0], &views[1]);
-            else if (pair->text[0] && pair->text[1])
+            if (!pair->is_backward && pair->text[0] && pair->text[1])
                 compare_window(j, at, views[0], views[1]);
+            if (pair->is_backward) { /* then `at` counts from the end */
+                size_t same = common_end(&views[0], &views[1]);
+
+                if (same < count)
+                    note_difference(j, at + same);
+            }
         }
         at += count;
     }
@@ -656,16 +640,6 @@ static iron_status stream_read(stream *p, uint64_t position, iron_error *err) {
     return check_view(&p->view, p->name, position, err);
 }
 
-/* Reads a stream that continues alone to its end: its tokens must be counted. */
-static iron_status count_rest(diff_run *run, stream *p, uint64_t *tokens, iron_error *err) {
-    do {
-        IRON_TRY(stream_read(p, *tokens, err));
-        *tokens += p->view.count;
-        IRON_TRY(report_progress(run, *tokens, IRON_COUNT_UNKNOWN, err));
-    } while (p->view.count > 0);
-    return IRON_OK;
-}
-
 static void note_first(iron_diff_report *r, const stream p[2], uint64_t position, size_t index) {
     if (r->first != IRON_COUNT_UNKNOWN)
         return;
@@ -719,9 +693,16 @@ static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) 
         IRON_TRY(report_progress(run, position, IRON_COUNT_UNKNOWN, err));
     }
     for (int side = 0; side < 2; side++) {
-        d->report.tokens[side] = position + p[side].view.count;
-        if (p[side].view.count == PIECE_TOKENS)
-            IRON_TRY(count_rest(run, &p[side], &d->report.tokens[side], err));
+        uint64_t *tokens = &d->report.tokens[side];
+
+        *tokens = position + p[side].view.count;
+        if (p[side].view.count < PIECE_TOKENS)
+            continue;
+        do { /* a stream that continues alone is read to its end: its tokens must be counted */
+            IRON_TRY(stream_read(&p[side], *tokens, err));
+            *tokens += p[side].view.count;
+            IRON_TRY(report_progress(run, *tokens, IRON_COUNT_UNKNOWN, err));
+        } while (p[side].view.count > 0);
     }
     IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
     bits_set_tokens(&d->bits, common_tokens(&d->report), longer_tokens(&d->report));
@@ -758,25 +739,13 @@ static bool chunks_equal(const iron_manifest *a, uint64_t i, const iron_manifest
            x->t == y->t && x->a == y->a && x->b == y->b;
 }
 
-static uint64_t tokens_of_chunk(const iron_manifest *m, uint64_t k) {
-    return k < m->chunk_count ? iron__manifest_chunk_tokens(m, (size_t)k) : 0;
-}
-
 /* Are these the words of the chunk? The count is not compared. */
 static bool chunk_has_words(const iron__chunk *c, const iron__seal_words *words) {
     return c->t == words->t && c->a == words->a && c->b == words->b;
 }
 
-/* Adds tokens at positions of a stream of their own; the last quad is padded with zeros. */
-static void add_words(iron__seal_words *words, uint32_t *tokens, size_t count, uint64_t first) {
-    size_t padded = (count + 3) / 4 * 4;
-    const iron__quads_run quads = {tokens, padded / 4, first / 4, 1};
-
-    memset(tokens + count, 0, (padded - count) * sizeof *tokens);
-    iron__seal_variant_find("champion")->take(&quads, words, NULL);
-}
-
-/* The words of `count` tokens from `first` on as a stream of their own. */
+/* The words of `count` tokens from `first` on as a stream of their own; the last quad is padded
+ * with zeros. */
 static iron_status words_at(const diff_text *text, uint64_t first, uint64_t count,
                             iron__seal_words *words, iron_error *err) {
     uint32_t *block = iron__allocate(iron__allocator_default(), BLOCK_TOKENS, sizeof *block,
@@ -785,11 +754,12 @@ static iron_status words_at(const diff_text *text, uint64_t first, uint64_t coun
 
     *words = (iron__seal_words){0};
     for (uint64_t done = 0; done < count && status == IRON_OK;) {
-        size_t some = count - done < BLOCK_TOKENS ? (size_t)(count - done) : BLOCK_TOKENS;
+        size_t some = (size_t)smaller(count - done, BLOCK_TOKENS), padded = (some + 3) / 4 * 4;
+        const iron__quads_run quads = {block, padded / 4, done / 4, 1};
 
         status = text_read(text, first + done, block, some, err);
-        if (status == IRON_OK)
-            add_words(words, block, some, done);
+        memset(block + some, 0, (padded - some) * sizeof *block);
+        iron__seal_variant_find("champion")->take(&quads, words, NULL);
         done += some;
     }
     iron__release(iron__allocator_default(), block);
@@ -807,8 +777,8 @@ static iron_status check_against_manifest(diff_run *run, int side, uint64_t chun
 
     if (!run->text[side].at || m == run->made[side] || chunk >= m->chunk_count)
         return IRON_OK;
-    IRON_TRY(words_at(&run->text[side], chunk * m->chunk_tokens, tokens_of_chunk(m, chunk), &words,
-                      err));
+    IRON_TRY(words_at(&run->text[side], chunk * m->chunk_tokens,
+                      iron__manifest_chunk_tokens(m, (size_t)chunk), &words, err));
     if (!chunk_has_words(c, &words))
         drop_text(run, side);
     return IRON_OK;
@@ -992,9 +962,6 @@ static bool are_equal(const uint32_t *a, const uint32_t *b, size_t count) {
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* One token over and over: such a seed is found anywhere and says nothing. */
-static bool is_flat(const uint32_t *seed) { return are_equal(seed, seed + 1, SEED_TOKENS - 1); }
-
 /* The slot of a seed with these tokens, or the free one where it belongs. */
 static uint32_t *seed_slot(const seeds *s, const uint32_t *seed, uint64_t hash) {
     size_t k = (size_t)(hash >> (64 - s->bits)), mask = ((size_t)1 << s->bits) - 1;
@@ -1037,7 +1004,8 @@ static void enter_seeds(seeds *s) {
         const uint32_t *seed = s->tokens + k;
 
         hash = k ? hash * HASH_FACTOR + seed[SEED_TOKENS - 1] - seed[-1] * weight : seed_hash(seed);
-        if (k % s->step == 0 && !is_flat(seed)) {
+        /* one token over and over is found anywhere and says nothing */
+        if (k % s->step == 0 && !are_equal(seed, seed + 1, SEED_TOKENS - 1)) {
             uint32_t *slot = seed_slot(s, seed, hash);
 
             *slot = *slot ? *slot : (uint32_t)k + 1;
@@ -1289,14 +1257,6 @@ static iron_status try_swap(diff_run *run, const text_gap *g, exchange x, edit *
     return IRON_OK;
 }
 
-static iron_status try_exchange(diff_run *run, const text_gap *g, exchange x, edit *e,
-                                iron_error *err) {
-    IRON_TRY(try_move(run, g, x, e, err));
-    if (e->kind == IRON_DIFF_CHANGED)
-        IRON_TRY(try_swap(run, g, x, e, err));
-    return IRON_OK;
-}
-
 /* Distances at which tokens of the second's gap were found in the first. */
 typedef struct distances {
     uint64_t ahead[HITS_MAX], behind[HITS_MAX];
@@ -1331,8 +1291,13 @@ static iron_status try_distances(diff_run *run, const text_gap *g, const distanc
     uint64_t gap = g->end[0] - g->first;
 
     for (size_t i = 0; i < d->ahead_count; i++)
-        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++)
-            IRON_TRY(try_exchange(run, g, (exchange){d->ahead[i], d->behind[k]}, e, err));
+        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++) {
+            exchange x = {d->ahead[i], d->behind[k]};
+
+            IRON_TRY(try_move(run, g, x, e, err));
+            if (e->kind == IRON_DIFF_CHANGED)
+                IRON_TRY(try_swap(run, g, x, e, err));
+        }
     /* one block is too short for a seed: its distance follows from the other's */
     for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++) {
         for (size_t k = 0; k < d->ahead_count && e->kind == IRON_DIFF_CHANGED; k++)
@@ -2090,26 +2055,6 @@ static void find_moved_chunks(const group *g, const iron_manifest *a, const iron
     }
 }
 
-static void count_group(const group *g, const iron_manifest *a, const iron_manifest *b,
-                        chunk_moves *moves) {
-    if (g->count[0] > g->count[1])
-        moves->missing += g->count[0] - g->count[1];
-    if (g->count[1] > g->count[0])
-        moves->excess += g->count[1] - g->count[0];
-    if (g->count[0] == 0)
-        moves->foreign += g->count[1];
-    if (g->count[0] > 0 && g->count[1] > 0)
-        find_moved_chunks(g, a, b, moves);
-}
-
-static size_t group_length(const placed_chunk *chunks, size_t left, const placed_chunk *like) {
-    size_t count = 0;
-
-    while (count < left && by_words(&chunks[count], like) == 0)
-        count++;
-    return count;
-}
-
 static void compare_sorted(const iron_manifest *a, const iron_manifest *b,
                            const placed_chunk *sorted[2], chunk_moves *moves) {
     size_t left[2] = {a->chunk_count, b->chunk_count};
@@ -2118,15 +2063,21 @@ static void compare_sorted(const iron_manifest *a, const iron_manifest *b,
     while (left[0] > 0 || left[1] > 0) {
         bool takes_a = left[1] == 0 || (left[0] > 0 && by_words(next[0], next[1]) <= 0);
         const placed_chunk *like = takes_a ? next[0] : next[1];
-        group g;
+        group g = {.chunks = {next[0], next[1]}};
 
-        for (int side = 0; side < 2; side++) {
-            g.chunks[side] = next[side];
-            g.count[side] = group_length(next[side], left[side], like);
-            next[side] += g.count[side];
-            left[side] -= g.count[side];
-        }
-        count_group(&g, a, b, moves);
+        for (int side = 0; side < 2; side++)
+            for (; left[side] > 0 && by_words(next[side], like) == 0; left[side]--) {
+                next[side]++;
+                g.count[side]++;
+            }
+        if (g.count[0] > g.count[1])
+            moves->missing += g.count[0] - g.count[1];
+        else
+            moves->excess += g.count[1] - g.count[0];
+        if (g.count[0] == 0)
+            moves->foreign += g.count[1];
+        else if (g.count[1] > 0)
+            find_moved_chunks(&g, a, b, moves);
     }
 }
 
@@ -2477,13 +2428,6 @@ static iron_status find_beginning(diff_run *run, bool *is_beginning, bool *is_ve
     return text_read(&run->text[longer], common, &r->value[longer], 1, err);
 }
 
-/* Are both at the same places again at their ends? */
-static bool is_in_place_again(const diff_run *run) {
-    const iron_diff_report *r = &run->diff->report;
-
-    return r->tokens[0] == r->tokens[1] && !bits_has(&run->diff->bits, r->chunks - 1);
-}
-
 /* Did two adjacent runs of chunks change places, first ... middle-1 and middle ... end-1? */
 static bool is_exchange(const diff_run *run, uint64_t first, uint64_t middle, uint64_t end) {
     const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
@@ -2521,15 +2465,14 @@ static bool report_moved(diff_run *run) {
 }
 
 static bool report_moves(diff_run *run, const chunk_moves *moves) {
-    if (moves->excess == 0 && moves->missing == 0 && report_moved(run))
-        return true;
-    if (moves->excess == 0 && moves->missing == 0)
+    bool is_same = moves->excess == 0 && moves->missing == 0;
+    bool is_repeated = moves->excess > 0 && moves->foreign == 0;
+
+    if (is_same && !report_moved(run))
         report_reordered(run, moves);
-    else if (moves->excess > 0 && moves->foreign == 0)
+    else if (is_repeated)
         report_repeated(run, moves);
-    else
-        return false;
-    return true;
+    return is_same || is_repeated;
 }
 
 static iron_status explain_texts(diff_run *run, iron_error *err) {
@@ -2567,7 +2510,8 @@ static iron_status verify_marks_by_words(diff_run *run, const marks_shift *marks
 
 static iron_status explain_words(diff_run *run, iron_error *err) {
     const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
-    uint64_t chunk = run->diff->report.first / run->diff->bits.chunk_tokens;
+    const iron_diff_report *r = &run->diff->report;
+    uint64_t chunk = r->first / run->diff->bits.chunk_tokens;
     marks_shift marks;
     chunk_moves moves;
     bool is_verified;
@@ -2578,8 +2522,8 @@ static iron_status explain_words(diff_run *run, iron_error *err) {
     IRON_TRY(find_marks_shift(a, b, chunk, &marks, err));
     if (!marks.is_found) {
         report_changed(run, &moves);
-    } else if (is_in_place_again(run)) {
-        report_moved_range(run, marks.at);
+    } else if (r->tokens[0] == r->tokens[1] && !bits_has(&run->diff->bits, r->chunks - 1)) {
+        report_moved_range(run, marks.at); /* at their ends both are at the same places again */
     } else {
         IRON_TRY(verify_marks_by_words(run, &marks, &is_verified, err));
         report_marks(run, &marks, is_verified);
@@ -2631,16 +2575,6 @@ static iron_status explain(diff_run *run, iron_error *err) {
  * Two streams of the same length whose bags agree have the same samples in another order. A single
  * edit that is known exactly says more, so bags are compared only if no such edit was found.
  * The bag of a side is its manifest's, or made from its tokens. */
-
-/* An edit that is named exactly stays named. A range that merely contains all differences is not
- * such an edit. */
-static bool may_be_shuffled(const diff_run *run) {
-    const iron_diff_report *r = &run->diff->report;
-    bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&
-                    r->kind != IRON_DIFF_REORDERED;
-
-    return r->kind != IRON_DIFF_EQUAL && r->tokens[0] == r->tokens[1] && !is_exact;
-}
 
 static bool is_own_cut(iron_bag_cut cut) {
     return cut.kind == IRON_BAG_CUT_ROWS || cut.kind == IRON_BAG_CUT_DOCUMENTS ||
@@ -2723,10 +2657,15 @@ static iron_status report_shuffled(diff_run *run, const iron_bag_result *bag, ir
 }
 
 static iron_status explain_by_bags(diff_run *run, iron_error *err) {
+    const iron_diff_report *r = &run->diff->report;
+    /* an edit that is named exactly stays named; a range that merely contains all differences is
+     * not such an edit */
+    bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&
+                    r->kind != IRON_DIFF_REORDERED;
     iron_bag_result bags[2];
     iron_bag_cut cut;
 
-    if (!may_be_shuffled(run))
+    if (r->kind == IRON_DIFF_EQUAL || r->tokens[0] != r->tokens[1] || is_exact)
         return IRON_OK;
     IRON_TRY(choose_cut(run, &cut, err));
     if (cut.kind == IRON_BAG_CUT_NONE)
