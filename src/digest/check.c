@@ -81,12 +81,16 @@ static size_t common_folder(const iron_manifest *m) {
     return length;
 }
 
-/* Searches beside the manifest: there a name may lack folders that all names begin with, since
- * those may be where the manifest is now. The longest name wins. NULL: not found. */
-static char *find_beside(const iron_check *c, const char *path) {
+/* Searches for a file under its name, then beside the manifest: there a name may lack folders that
+ * all names begin with, since those may be where the manifest is now. The longest name wins. NULL:
+ * not found. A file that may not be accessed is there. */
+static char *find_file(const iron_check *c, const char *path) {
     const char *origin = c->manifest->origin, *slash = origin ? strrchr(origin, '/') : NULL;
     int length = slash ? (int)(slash - origin) + 1 : 0;
 
+    if (is_stdin(path) || iron_path_is_remote(path) || access(path, F_OK) == 0 ||
+        (errno != ENOENT && errno != ENOTDIR))
+        return strdup(path);
     if (!origin)
         return NULL;
     for (size_t skip = 0; skip <= c->common_folder;) {
@@ -100,15 +104,6 @@ static char *find_beside(const iron_check *c, const char *path) {
         skip += strcspn(path + skip, "/") + 1;
     }
     return NULL;
-}
-
-/* Under its name or beside the manifest; NULL: not found. A file that may not be accessed is
- * there. */
-static char *find_file(const iron_check *c, const char *path) {
-    if (is_stdin(path) || iron_path_is_remote(path) || access(path, F_OK) == 0 ||
-        (errno != ENOENT && errno != ENOTDIR))
-        return strdup(path);
-    return find_beside(c, path);
 }
 
 static void set_state(entry *e, iron_check_state state, const char *format, ...)

@@ -308,15 +308,11 @@ static uint64_t window_hash(const uint32_t tokens[IRON_MARK_TOKENS]) {
     return iron__mix64(sum) >> 1;
 }
 
-/* In a long run of one token each window equals the one before, which precedes it. */
-static inline bool repeats(const uint32_t *tokens, size_t at) {
-    return at > 0 && memcmp(tokens + at, tokens + at - 1, IRON_MARK_TOKENS * sizeof *tokens) == 0;
-}
-
 static void add_candidate(const uint32_t *tokens, size_t at, uint64_t offset, iron__chunk *chunk) {
     uint64_t hash;
 
-    if (repeats(tokens, at))
+    /* in a long run of one token each window equals the one before, which precedes it */
+    if (at > 0 && memcmp(tokens + at, tokens + at - 1, IRON_MARK_TOKENS * sizeof *tokens) == 0)
         return;
     hash = window_hash(tokens + at);
     if (hash < chunk->mark || (hash == chunk->mark && offset + at < chunk->mark_at)) {
@@ -400,23 +396,27 @@ static void add_tokens(const scan_job *scan, const uint32_t *tokens, size_t coun
         add_last_quad(scan, tokens + 4 * run.quads, count % 4, first + 4 * run.quads, words, stats);
 }
 
-/* Whole quads of 16-bit tokens as they are stored, if the row reads them; how many tokens. */
-static size_t add_narrow(const scan_job *scan, const piece *p, worker *w) {
-    iron__quads_run_u16 run = {p->view.data, p->view.count / 4, p->first / 4, scan->options.vocab};
+/* Adds tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a stream;
+ * only at its end their number may be no multiple of 4. Whole quads of 16-bit tokens are added as
+ * they are stored, if the row reads them. */
+static void add_range(const scan_job *scan, const iron__tokens_view *view, size_t begin, size_t end,
+                      uint64_t offset, worker *w, iron__seal_words *words,
+                      iron__token_stats *stats) {
+    if (view->dtype == IRON_DTYPE_U16 && scan->row->take_u16 && end - begin >= 4) {
+        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
+                                   offset / 4, scan->options.vocab};
 
-    if (p->view.dtype != IRON_DTYPE_U16 || !scan->row->take_u16 || run.quads == 0)
-        return 0;
-    scan->row->take_u16(&run, &w->words, &w->stats);
-    return 4 * run.quads;
-}
+        scan->row->take_u16(&run, words, stats);
+        begin += 4 * run.quads;
+        offset += 4 * run.quads;
+    }
+    while (begin < end) {
+        size_t count = end - begin;
+        const uint32_t *tokens = iron__view_tokens(view, begin, &count, w->wide);
 
-static void add_plain(const scan_job *scan, const piece *p, worker *w) {
-    for (size_t begin = add_narrow(scan, p, w); begin < p->view.count;) {
-        size_t count = p->view.count - begin;
-        const uint32_t *tokens = iron__view_tokens(&p->view, begin, &count, w->wide);
-
-        add_tokens(scan, tokens, count, p->first + begin, &w->words, &w->stats);
+        add_tokens(scan, tokens, count, offset, words, stats);
         begin += count;
+        offset += count;
     }
 }
 
@@ -469,31 +469,6 @@ static void add_chunks(scan_job *scan, const piece *p, worker *w) {
     }
 }
 
-/* The words of tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a
- * stream; only at its end their number may be no multiple of 4. */
-static iron__seal_words seal_range(const scan_job *scan, const iron__tokens_view *view,
-                                   size_t begin, size_t end, uint64_t offset, worker *w) {
-    iron__seal_words words = {0, 0, 0, 0};
-
-    if (view->dtype == IRON_DTYPE_U16 && scan->row->take_u16 && end - begin >= 4) {
-        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
-                                   offset / 4, scan->options.vocab};
-
-        scan->row->take_u16(&run, &words, NULL);
-        begin += 4 * run.quads;
-        offset += 4 * run.quads;
-    }
-    while (begin < end) {
-        size_t count = end - begin;
-        const uint32_t *tokens = iron__view_tokens(view, begin, &count, w->wide);
-
-        add_tokens(scan, tokens, count, offset, &words, NULL);
-        begin += count;
-        offset += count;
-    }
-    return words;
-}
-
 /* Adds the quads of files that begin in the piece; the piece's `ahead` completes the last. */
 static void add_files(scan_job *scan, const piece *p, worker *w) {
     const file_seals *files = &scan->files;
@@ -507,12 +482,12 @@ static void add_files(scan_job *scan, const piece *p, worker *w) {
         uint64_t tokens = k < files->known ? files->starts[k + 1] - first : readable - first;
         uint64_t from = iron__file_tokens_before(first, tokens, p->first);
         uint64_t to = iron__file_tokens_before(first, tokens, end);
-        iron__seal_words words;
+        iron__seal_words words = {0, 0, 0, 0};
 
         if (from >= to)
             continue;
-        words = seal_range(scan, &view, (size_t)(first + from - p->first),
-                           (size_t)(first + to - p->first), from, w);
+        add_range(scan, &view, (size_t)(first + from - p->first), (size_t)(first + to - p->first),
+                  from, w, &words, NULL);
         if (to - from == tokens && k < files->known) {
             files->words[k] = words; /* no other piece has a part of it */
             continue;
@@ -574,7 +549,7 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
     if (scan->options.chunk_tokens)
         add_chunks(scan, &p, r->w);
     else if (!scan->is_bag_only)
-        add_plain(scan, &p, r->w);
+        add_range(scan, &p.view, 0, count, p.first, r->w, &r->w->words, &r->w->stats);
     if (scan->files.words)
         add_files(scan, &p, r->w);
     if (scan->has_bag && scan->is_seekable)
@@ -639,17 +614,6 @@ static iron__bag_cutter *bag_cutter(void *context, uint32_t index) {
     return &((const workers *)context)->each[index].cutter;
 }
 
-/* The same with the bag of the samples that begin in the piece. */
-static iron_status scan_files_samples(const workers *all, uint32_t index, piece_rest *r,
-                                      const atomic_bool *stop, iron_error *err) {
-    iron__bag_buffer buffer = bag_buffer((void *)all, index);
-    iron__bag_cutter *cutter = &r->w->cutter;
-
-    IRON_TRY(iron__bag_begin(&all->scan->bag, cutter, all->at, r->first, r->count, stop, err));
-    IRON_TRY(scan_files_piece(all->at, r, stop, err));
-    return iron__bag_end(&all->scan->bag, cutter, all->at, &buffer, stop, err);
-}
-
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
                               const atomic_bool *stop, iron_error *err) {
     const workers *all = context;
@@ -659,21 +623,20 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                     .first = all->first + offset,
                     .count = smaller(all->piece_tokens, left),
                     .readable = left + all->ahead};
+    iron__bag_buffer buffer = bag_buffer(context, index);
+    iron__bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
 
-    if (all->at && all->scan->has_bag)
-        return scan_files_samples(all, index, &r, stop, err);
-    if (all->at)
-        return scan_files_piece(all->at, &r, stop, err);
-    return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count, err);
+    if (!all->at)
+        return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count,
+                        err);
+    /* with the bag of the samples that begin in the piece */
+    if (bag)
+        IRON_TRY(iron__bag_begin(bag, &r.w->cutter, all->at, r.first, r.count, stop, err));
+    IRON_TRY(scan_files_piece(all->at, &r, stop, err));
+    return bag ? iron__bag_end(bag, &r.w->cutter, all->at, &buffer, stop, err) : IRON_OK;
 }
 
 /* The threads. */
-
-static size_t piece_tokens_of(const scan_job *scan, uint64_t tokens, bool reads_files) {
-    size_t some = buffer_tokens(scan->dtype), large = some * LARGE_PIECE_BUFFERS;
-
-    return reads_files && tokens / scan->threads >= LARGE_PIECES * large ? large : some;
-}
 
 static void workers_deinit(workers *all) {
     for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
@@ -688,10 +651,12 @@ static void workers_deinit(workers *all) {
 static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     size_t buffer_bytes = reads_files ? PIECE_BYTES + AHEAD_BYTES : 0;
+    size_t some = buffer_tokens(all->scan->dtype), large = some * LARGE_PIECE_BUFFERS;
+    bool has_large = reads_files && tokens / all->scan->threads >= LARGE_PIECES * large;
     uint64_t pieces;
     uint32_t threads;
 
-    all->piece_tokens = piece_tokens_of(all->scan, tokens, reads_files);
+    all->piece_tokens = has_large ? large : some;
     pieces = tokens / all->piece_tokens + 1;
     threads = pieces < all->scan->threads ? (uint32_t)pieces : all->scan->threads;
     IRON_TRY(iron__thread_pool_create(threads, memory, &all->pool, err));
@@ -747,16 +712,6 @@ static void workers_finish(const workers *all) {
     }
 }
 
-static iron_status finish_bag(workers *all, iron_error *err) {
-    iron__bag_threads threads = {.pool = all->pool,
-                                 .at = all->at,
-                                 .cutter = bag_cutter,
-                                 .buffer = bag_buffer,
-                                 .context = all};
-
-    return all->scan->has_bag ? iron__bag_finish(&all->scan->bag, &threads, err) : IRON_OK;
-}
-
 static iron_status scan_files(scan_job *scan, iron_error *err) {
     uint64_t before = iron__source_position(scan->source);
     workers all = {.scan = scan,
@@ -774,8 +729,14 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
         status = workers_init(&all, scan->count, true, err);
     if (status == IRON_OK)
         status = workers_run(&all, err);
-    if (status == IRON_OK)
-        status = finish_bag(&all, err);
+    if (status == IRON_OK && scan->has_bag)
+        status = iron__bag_finish(&scan->bag,
+                                  &(iron__bag_threads){.pool = all.pool,
+                                                       .at = all.at,
+                                                       .cutter = bag_cutter,
+                                                       .buffer = bag_buffer,
+                                                       .context = &all},
+                                  err);
     if (status == IRON_OK)
         workers_finish(&all);
     workers_deinit(&all);
@@ -806,11 +767,14 @@ typedef struct pipe_scan {
     iron_error starts_error;
 } pipe_scan;
 
-/* Called by the reader: only here the source can be asked about its files. */
-static void note_file_ends(pipe_scan *p, const iron__ring_piece *read) {
+/* Called by the reader: only here the source can be asked about its files, and about where the rows
+ * begin that were just read. */
+static void note_slot(void *context, const iron__ring_piece *read) {
+    pipe_scan *p = context;
     file_seals *files = &p->scan->files;
+    iron__block *starts = &p->slot_starts[read->count > 0 ? read->slot : SLOTS];
 
-    while (p->files_known < files->count) {
+    while (files->words && p->files_known < files->count) {
         uint64_t tokens = iron_source_file_tokens(p->scan->source, p->files_known);
 
         if (tokens == IRON_COUNT_UNKNOWN)
@@ -819,24 +783,9 @@ static void note_file_ends(pipe_scan *p, const iron__ring_piece *read) {
         p->files_known++;
     }
     p->slot_files_known[read->slot] = p->files_known;
-}
-
-/* Called by the reader, too: where the rows begin that were just read. */
-static void note_starts(pipe_scan *p, const iron__ring_piece *read) {
-    iron__block *starts = &p->slot_starts[read->count > 0 ? read->slot : SLOTS];
-
     starts->place_count = 0;
-    if (p->starts_status == IRON_OK)
+    if (p->scan->has_bag && p->scan->bag.has_starts && p->starts_status == IRON_OK)
         p->starts_status = iron__source_take_starts(p->scan->source, starts, &p->starts_error);
-}
-
-static void note_slot(void *context, const iron__ring_piece *read) {
-    pipe_scan *p = context;
-
-    if (p->scan->files.words)
-        note_file_ends(p, read);
-    if (p->scan->has_bag && p->scan->bag.has_starts)
-        note_starts(p, read);
 }
 
 static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
@@ -1011,29 +960,6 @@ static iron_status scan_gpu(scan_job *scan, iron_error *err) {
 
 /* The manifest. */
 
-static iron_status note_sample(const scan_job *s, size_t index, iron__manifest_entry *f,
-                               iron_error *err) {
-    bool has_sample = false;
-    uint64_t sample = 0;
-
-    IRON_TRY(iron__source_sample(s->source, index, &sample, &has_sample, err));
-    if (has_sample)
-        snprintf(f->sample, sizeof f->sample, "%016" PRIx64, sample);
-    return IRON_OK;
-}
-
-static iron_status note_container(const scan_job *s, size_t index, iron__manifest_entry *f,
-                                  iron_error *err) {
-    const char *column = iron_source_file_column(s->source, index);
-    const char *compression = iron_source_file_compression(s->source, index);
-
-    if (compression)
-        snprintf(f->compression, sizeof f->compression, "%s", compression);
-    if (column && !(f->column = strdup(column)))
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-    return IRON_OK;
-}
-
 /* Prepares the seals of files; for one file nothing is needed. */
 static iron_status file_seals_init(scan_job *s, iron_error *err) {
     file_seals *files = &s->files;
@@ -1054,11 +980,6 @@ static iron_status file_seals_init(scan_job *s, iron_error *err) {
     return IRON_OK;
 }
 
-static void file_seals_deinit(file_seals *files) {
-    free(files->starts);
-    free(files->words);
-}
-
 /* After the scan: only then the files of a pipe are known. */
 static iron_status list_files(const scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
@@ -1068,24 +989,30 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
     m->files = calloc(count ? count : 1, sizeof *m->files);
     if (!m->files)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-    while (m->file_count < count) {
-        iron__manifest_entry *f = &m->files[m->file_count];
-        iron_dtype dtype = iron__source_layout(s->source, m->file_count)->dtype;
+    for (size_t k = 0; k < count; k++) {
+        iron__manifest_entry *f = &m->files[m->file_count++];
+        iron_dtype dtype = iron__source_layout(s->source, k)->dtype;
+        const char *column = iron_source_file_column(s->source, k);
+        const char *compression = iron_source_file_compression(s->source, k);
+        bool has_sample = false;
+        uint64_t sample = 0;
 
-        f->path = strdup(iron_source_file(s->source, m->file_count));
-        if (!f->path)
+        f->path = strdup(iron_source_file(s->source, k));
+        f->column = column ? strdup(column) : NULL;
+        if (!f->path || (column && !f->column))
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-        strncpy(f->format, iron_source_file_format(s->source, m->file_count), sizeof f->format - 1);
-        IRON_TRY(note_container(s, m->file_count, f, err));
+        strncpy(f->format, iron_source_file_format(s->source, k), sizeof f->format - 1);
+        snprintf(f->compression, sizeof f->compression, "%s", compression ? compression : "");
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
         f->first = next_first;
-        f->tokens = iron_source_file_tokens(s->source, m->file_count);
+        f->tokens = iron_source_file_tokens(s->source, k);
         if (s->seals_files)
-            f->words = s->files.words ? s->files.words[m->file_count] : m->words;
+            f->words = s->files.words ? s->files.words[k] : m->words;
         next_first += f->tokens;
-        m->file_count++;
         if (s->samples_files)
-            IRON_TRY(note_sample(s, m->file_count - 1, f, err));
+            IRON_TRY(iron__source_sample(s->source, k, &sample, &has_sample, err));
+        if (has_sample)
+            snprintf(f->sample, sizeof f->sample, "%016" PRIx64, sample);
     }
     m->has_file_seals = s->seals_files;
     return IRON_OK;
@@ -1150,7 +1077,8 @@ static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_op
     if (s->has_bag)
         iron__bag_job_deinit(&s->bag);
     pthread_mutex_destroy(&s->mutex);
-    file_seals_deinit(&s->files);
+    free(s->files.starts);
+    free(s->files.words);
     if (status == IRON_OK)
         *out = s->manifest;
     else

@@ -404,26 +404,20 @@ const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids) {
 
 /* The report. */
 
-/* The range's first and last document, which are in no table; how many there are. */
-static size_t open_documents(const stat_range *r, uint64_t lengths[2]) {
-    size_t count = 0;
-
-    if (r->ends > 0)
-        lengths[count++] = r->document_head;
-    if (r->document_tail > 0)
-        lengths[count++] = r->document_tail;
-    return count;
-}
-
 static void describe_documents(const iron_stat *stat, iron_stat_report *report) {
     const stat_range *r = &stat->range;
     uint64_t low = lengths_min(stat->lengths);
     uint64_t high = lengths_max(stat->lengths);
     uint64_t n = r->ends + (r->document_tail > 0), p95 = n - n / 20, open[2];
-    size_t opens = open_documents(r, open);
+    size_t opens = 0;
 
     if (n == 0)
         return;
+    /* the range's first and last document are in no table */
+    if (r->ends > 0)
+        open[opens++] = r->document_head;
+    if (r->document_tail > 0)
+        open[opens++] = r->document_tail;
     for (size_t k = 0; k < opens; k++) {
         low = low == 0 || open[k] < low ? open[k] : low;
         high = open[k] > high ? open[k] : high;
@@ -460,14 +454,6 @@ static void describe_own(const iron_stat *stat, iron_stat_report *report) {
     report->empty_documents = t->counts[0];
 }
 
-static void describe_histogram(const iron_stat *stat, iron_stat_report *report) {
-    for (size_t k = 0; k < stat->rule.vocab; k++)
-        report->used_ids += stat->histogram[k] > 0;
-    report->unused_ids = stat->rule.vocab - report->used_ids;
-    report->entropy_bits = entropy_bits(stat->histogram, (size_t)stat->rule.vocab);
-    report->entropy_limit_bits = log2_of((double)stat->rule.vocab);
-}
-
 iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, iron_error *err) {
     const stat_range *r = &stat->range;
 
@@ -493,8 +479,13 @@ iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, 
         report->document_cut.kind = stat->own_cut;
         describe_own(stat, report);
     }
-    if (stat->histogram)
-        describe_histogram(stat, report);
+    if (stat->histogram) {
+        for (size_t k = 0; k < stat->rule.vocab; k++)
+            report->used_ids += stat->histogram[k] > 0;
+        report->unused_ids = stat->rule.vocab - report->used_ids;
+        report->entropy_bits = entropy_bits(stat->histogram, (size_t)stat->rule.vocab);
+        report->entropy_limit_bits = log2_of((double)stat->rule.vocab);
+    }
     return IRON_OK;
 }
 
@@ -795,23 +786,18 @@ static iron_status make_worker(worker **out, const workers *all, bool reads_file
     return IRON_OK;
 }
 
-/* No more threads than there are pieces, or than may have a histogram. */
-static size_t useful_workers(const workers *all, uint32_t threads) {
-    uint64_t count = threads ? threads : iron__cpu_threads();
-    uint64_t pieces = all->total / PIECE_TOKENS + 1;
-    uint64_t histograms = COUNTERS_MAX / (2 * all->stat->rule.vocab) + 1;
-
-    count = count < IRON_THREADS_MAX ? count : IRON_THREADS_MAX;
-    count = count < pieces ? count : pieces;
-    return (size_t)(all->stat->histogram && histograms < count ? histograms : count);
-}
-
 /* Starts threads and allocates memory for workers whose first fields are set. To be deinitialised
  * whatever this returns. threads 0: every CPU. */
 static iron_status workers_init(workers *all, uint32_t threads, bool reads_files, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
-    size_t count = useful_workers(all, threads);
+    uint64_t pieces = all->total / PIECE_TOKENS + 1;
+    uint64_t histograms = COUNTERS_MAX / (2 * all->stat->rule.vocab) + 1;
+    size_t count = threads ? threads : iron__cpu_threads();
 
+    /* no more threads than there are pieces, or than may have a histogram */
+    count = count < IRON_THREADS_MAX ? count : IRON_THREADS_MAX;
+    count = count < pieces ? count : (size_t)pieces;
+    count = all->stat->histogram && histograms < count ? (size_t)histograms : count;
     all->piece_capacity = count * ROUND_PIECES;
     if (all->piece_capacity > ROUND_PIECES_MAX)
         all->piece_capacity = ROUND_PIECES_MAX;
@@ -933,14 +919,6 @@ static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *e
     return IRON_OK;
 }
 
-static iron_status end_rows(const workers *all, pipe_rows *rows, iron_error *err) {
-    if (rows->lengths && rows->status == IRON_OK && rows->has_last)
-        lengths_add(rows->lengths, all->done - rows->last, 1);
-    if (rows->status != IRON_OK && err)
-        *err = rows->error;
-    return rows->status;
-}
-
 static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     char *slots = iron__allocate(memory, SLOTS, SLOT_BYTES, "the reading ring", err);
@@ -965,8 +943,13 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
     if (status == IRON_OK)
         status = stat_slots(all, ring, slots, err);
     iron__ring_destroy(ring);
-    if (status == IRON_OK)
-        status = end_rows(all, &rows, err);
+    if (status == IRON_OK && rows.status != IRON_OK) {
+        status = rows.status;
+        if (err)
+            *err = rows.error;
+    }
+    if (status == IRON_OK && rows.has_last)
+        lengths_add(rows.lengths, all->done - rows.last, 1);
     iron__block_clear(&rows.starts);
     iron__release(memory, slots);
     return status;
@@ -1275,18 +1258,17 @@ static bool are_places_valid(const stat_range *r, uint64_t vocab) {
     return true;
 }
 
-static bool is_run_valid(const stat_range *r, const stat_run *run) {
-    return run->length > 0 && run->length <= r->tokens && run->position >= r->first &&
-           run->position - r->first <= r->tokens - run->length && run->value >= r->min &&
-           run->value <= r->max;
-}
-
 static bool are_runs_valid(const stat_range *r) {
     const stat_run *runs[] = {&r->head, &r->tail, &r->longest};
 
-    for (size_t k = 0; k < sizeof runs / sizeof runs[0]; k++)
-        if (!is_run_valid(r, runs[k]) || runs[k]->length > r->longest.length)
+    for (size_t k = 0; k < sizeof runs / sizeof runs[0]; k++) {
+        const stat_run *run = runs[k];
+
+        if (run->length == 0 || run->length > r->tokens || run->position < r->first ||
+            run->position - r->first > r->tokens - run->length || run->value < r->min ||
+            run->value > r->max || run->length > r->longest.length)
             return false;
+    }
     return r->head.position == r->first &&
            r->tail.position - r->first == r->tokens - r->tail.length;
 }
@@ -1316,16 +1298,6 @@ static bool is_range_valid(const stat_range *r, uint64_t vocab, bool has_eos) {
            are_places_valid(r, vocab) && are_runs_valid(r) && are_documents_valid(r, has_eos);
 }
 
-/* Documents fill the range: those inside, the first and the last. */
-static bool are_lengths_valid(const stat_lengths *t, const stat_range *range) {
-    uint64_t inside = range->tokens - range->document_head - range->document_tail;
-    uint64_t tokens = lengths_tokens(t);
-
-    if (t->longer_max == 0)
-        return t->longer_min == 0 && tokens == inside;
-    return t->longer_min > LENGTHS_EXACT && t->longer_min <= t->longer_max && tokens <= inside;
-}
-
 /* Reads counters from `lowest` on; returns how many documents there are. */
 static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
     uint64_t used = get(r), documents = 0, next = lowest;
@@ -1342,15 +1314,20 @@ static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
     }
     t->longer_min = get(r);
     t->longer_max = get(r);
-    r->is_valid = r->is_valid && (next > LENGTHS_EXACT + 1) == (t->longer_max > 0);
+    r->is_valid = r->is_valid && (next > LENGTHS_EXACT + 1) == (t->longer_max > 0) &&
+                  t->longer_min <= t->longer_max &&
+                  (t->longer_max == 0 || t->longer_min > LENGTHS_EXACT);
     return documents;
 }
 
+/* Documents fill the range: those inside, the first and the last. */
 static void get_lengths(word_list *r, stat_lengths *t, const stat_range *range) {
     uint64_t documents = get_table(r, t, 1);
+    uint64_t inside = range->tokens - range->document_head - range->document_tail;
+    uint64_t tokens = lengths_tokens(t); /* at least */
 
     r->is_valid = r->is_valid && documents == (range->ends ? range->ends - 1 : 0) &&
-                  are_lengths_valid(t, range);
+                  (t->longer_max == 0 ? tokens == inside : tokens <= inside);
 }
 
 /* Rows or documents of files: where they end is not known here, so their lengths may add up to
@@ -1364,8 +1341,6 @@ static iron_status get_own(word_list *r, iron_stat *stat, iron_error *err) {
         return IRON_E_NOMEM;
     stat->own_cut = r->given[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS;
     get_table(r, t, 0);
-    r->is_valid = r->is_valid && t->longer_min <= t->longer_max &&
-                  (t->longer_max == 0 ? t->longer_min == 0 : t->longer_min > LENGTHS_EXACT);
     return IRON_OK;
 }
 
