@@ -70,17 +70,17 @@ static bool parse_count(const char *text, uint64_t *out) {
     return true;
 }
 
+/* 16 lowercase hex digits. */
 static bool parse_half(const char *text, uint64_t *out) {
+    static const char digits[] = "0123456789abcdef";
+
     *out = 0;
     for (size_t k = 0; k < 16; k++) {
-        char c = text[k];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                : 16;
+        const char *digit = memchr(digits, text[k], 16);
 
-        if (digit > 15)
+        if (!digit)
             return false;
-        *out = *out << 4 | digit;
+        *out = *out << 4 | (uint64_t)(digit - digits);
     }
     return true;
 }
@@ -359,8 +359,8 @@ static size_t sample_end(iron__bag_cutter *c, const iron__tokens_view *view, siz
     return *is_end ? (size_t)(c->stop - c->position) : view->count;
 }
 
-static void close_sample(iron__bag_cutter *c) {
-    add_words(&c->sums, iron__seal_total(&c->seal), 1);
+static void close_sample(iron__bag_cutter *c, iron__seal_words words) {
+    add_words(&c->sums, words, 1);
     c->is_open = false;
     c->start = c->stop;
 }
@@ -372,14 +372,12 @@ static inline void add_to_sample(iron__bag_cutter *c, const iron__tokens_view *v
         size_t count = end - at;
         const uint32_t *tokens = iron__view_tokens(view, at, &count, c->wide);
 
-        add_words(&c->sums, seal_short(tokens, count), 1);
-        c->is_open = false;
-        c->start = c->stop;
+        close_sample(c, seal_short(tokens, count));
         return;
     }
     seal_tokens(c->row, view, at, end, c->wide, &c->seal);
     if (is_end)
-        close_sample(c);
+        close_sample(c, iron__seal_total(&c->seal));
 }
 
 /* Short samples of one length that are all in the view: their tokens are widened together. Returns
@@ -614,7 +612,7 @@ iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__paralle
         want *= 4;
     }
     if (c->is_open)
-        close_sample(c);
+        close_sample(c, iron__seal_total(&c->seal));
     return IRON_OK;
 }
 
@@ -625,6 +623,7 @@ typedef struct long_run {
     iron__bag_threads *threads;
     const iron__bag_long *sample;
     uint64_t first, end;
+    iron__tokens_use use;     /* what is done with their tokens */
     atomic_uint_fast64_t eos; /* position of the first one found */
 } long_run;
 
@@ -665,8 +664,9 @@ static iron_status search_long_piece(void *context, const void *tokens, iron_err
     return iron__fail(err, IRON_E_CANCELLED, 0, "found");
 }
 
-static iron_status use_long_piece(long_run *run, uint32_t worker, uint64_t index,
-                                  iron__tokens_use use, const atomic_bool *stop, iron_error *err) {
+static iron_status use_long_piece(void *context, uint32_t worker, uint64_t index,
+                                  const atomic_bool *stop, iron_error *err) {
+    long_run *run = context;
     const iron__bag_threads *t = run->threads;
     iron__bag_buffer buffer = t->buffer(t->context, worker);
     uint64_t first = run->first + index * (buffer.tokens / 4 * 4), left = run->end - first;
@@ -674,35 +674,25 @@ static iron_status use_long_piece(long_run *run, uint32_t worker, uint64_t index
     bool is_used = false;
 
     p.count = p.count < left ? p.count : (size_t)left;
-    IRON_TRY(iron__parallel_source_use(t->at, p.first, p.count, use, &p, &is_used, err));
+    IRON_TRY(iron__parallel_source_use(t->at, p.first, p.count, run->use, &p, &is_used, err));
     if (is_used)
         return IRON_OK;
     IRON_TRY(iron__parallel_source_read(t->at, p.first, buffer.memory, p.count, stop, err));
-    return use(&p, buffer.memory, err);
+    return run->use(&p, buffer.memory, err);
 }
 
-static iron_status seal_long(void *context, uint32_t worker, uint64_t index,
-                             const atomic_bool *stop, iron_error *err) {
-    return use_long_piece(context, worker, index, seal_long_piece, stop, err);
-}
-
-static iron_status search_long(void *context, uint32_t worker, uint64_t index,
-                               const atomic_bool *stop, iron_error *err) {
-    return use_long_piece(context, worker, index, search_long_piece, stop, err);
-}
-
-static iron_status run_long(long_run *run, uint64_t first, uint64_t end,
-                            iron_status (*piece)(void *, uint32_t, uint64_t, const atomic_bool *,
-                                                 iron_error *),
+/* Positions first ... end-1 by all threads. */
+static iron_status run_long(long_run *run, uint64_t first, uint64_t end, iron__tokens_use use,
                             iron_error *err) {
     iron__bag_threads *t = run->threads;
     size_t tokens = t->buffer(t->context, 0).tokens / 4 * 4;
     iron__ordered_run ordered = {.count = (end - first) / tokens + ((end - first) % tokens != 0),
-                                 .piece = piece,
+                                 .piece = use_long_piece,
                                  .context = run};
 
     run->first = first;
     run->end = end;
+    run->use = use;
     return iron__thread_pool_run_ordered(t->pool, &ordered, err);
 }
 
@@ -716,13 +706,13 @@ static iron_status add_long(iron__bag_job *job, iron__bag_threads *t, const iron
         iron_status status;
 
         atomic_init(&run.eos, NO_START);
-        status = run_long(&run, sample->searched, job->stream_tokens, search_long, err);
+        status = run_long(&run, sample->searched, job->stream_tokens, search_long_piece, err);
         if (status != IRON_OK && atomic_load(&run.eos) == NO_START)
             return status;
         end = atomic_load(&run.eos);
         end = end == NO_START ? job->stream_tokens : end + 1;
     }
-    IRON_TRY(run_long(&run, sample->first, end, seal_long, err));
+    IRON_TRY(run_long(&run, sample->first, end, seal_long_piece, err));
     for (uint32_t k = 0; k < iron__thread_pool_threads(t->pool); k++) {
         iron__bag_cutter *c = t->cutter(t->context, k);
 
@@ -774,7 +764,7 @@ iron_status iron__bag_add_pipe(iron__bag_cutter *c, const iron__tokens_view *vie
 
 void iron__bag_finish_pipe(iron__bag_job *job, iron__bag_cutter *c) {
     if (c->is_open)
-        close_sample(c);
+        close_sample(c, iron__seal_total(&c->seal));
     if (c->has_pending && c->pending == c->position)
         add_empty(&c->sums, 1);
     iron_bag_merge(&job->sums, &c->sums);

@@ -110,29 +110,21 @@ static void sorted_deinit(sorted_array *s) {
     *s = sorted_make(s->entry_bytes, s->allocator);
 }
 
-static iron_status grow_slots(sorted_array *s, size_t least, iron_error *err) {
-    size_t capacity = s->slot_capacity > 4 ? s->slot_capacity : 4;
-    sorted_slot *slots;
-
-    while (capacity < least)
-        capacity *= 2;
-    slots = iron__allocate(s->allocator, capacity, sizeof *slots, "the positions seen", err);
-    if (!slots)
-        return IRON_E_NOMEM;
-    if (s->slot_count)
-        memcpy(slots, s->slots, s->slot_count * sizeof *slots);
-    iron__release(s->allocator, s->slots);
-    s->slots = slots;
-    s->slot_capacity = capacity;
-    return IRON_OK;
-}
-
 static iron_status reserve_blocks(sorted_array *s, size_t blocks, iron_error *err) {
     if (s->slot_capacity - s->slot_count < blocks) {
-        iron_status status = grow_slots(s, s->slot_count + blocks, err);
+        size_t capacity = s->slot_capacity > 4 ? s->slot_capacity : 4;
+        sorted_slot *slots;
 
-        if (status != IRON_OK)
-            return status;
+        while (capacity < s->slot_count + blocks)
+            capacity *= 2;
+        slots = iron__allocate(s->allocator, capacity, sizeof *slots, "the positions seen", err);
+        if (!slots)
+            return IRON_E_NOMEM;
+        if (s->slot_count)
+            memcpy(slots, s->slots, s->slot_count * sizeof *slots);
+        iron__release(s->allocator, s->slots);
+        s->slots = slots;
+        s->slot_capacity = capacity;
     }
     while (s->spare_count < blocks) {
         void *block =
@@ -225,33 +217,26 @@ static void drop_slot(sorted_array *s, size_t at) {
     memmove(s->slots + at, s->slots + at + 1, (s->slot_count - at) * sizeof *s->slots);
 }
 
-/* The upper half of a full block becomes a block of its own. */
-static void split_block(sorted_array *s, size_t at) {
-    size_t half = SORTED_BLOCK / 2, moved = s->slots[at].count - half;
-
-    add_slot(s, at + 1);
-    memcpy(s->slots[at + 1].entries, entry_at(s, at, half), moved * s->entry_bytes);
-    s->slots[at].count = half;
-    s->slots[at + 1].count = moved;
-    s->slots[at + 1].key = key_of(s->slots[at + 1].entries);
-}
-
-/* Makes sure that the place is in a block that is not full. */
+/* Makes sure that the place is in a block that is not full: after the last block a new one is begun,
+ * elsewhere the upper half of a full block becomes a block of its own. */
 static void make_room(sorted_array *s, sorted_place *place) {
     size_t count = s->slot_count ? s->slots[place->slot].count : SORTED_BLOCK;
+    size_t half = SORTED_BLOCK / 2, at = place->slot;
 
     if (count < SORTED_BLOCK)
         return;
-    if (place->slot + 1 >= s->slot_count && (s->slot_count == 0 || place->index == count)) {
+    if (at + 1 >= s->slot_count && (s->slot_count == 0 || place->index == count)) {
         *place = (sorted_place){s->slot_count, 0};
         add_slot(s, place->slot);
         return;
     }
-    split_block(s, place->slot);
-    if (place->index > s->slots[place->slot].count) {
-        place->index -= s->slots[place->slot].count;
-        place->slot++;
-    }
+    add_slot(s, at + 1);
+    memcpy(s->slots[at + 1].entries, entry_at(s, at, half), (count - half) * s->entry_bytes);
+    s->slots[at].count = half;
+    s->slots[at + 1].count = count - half;
+    s->slots[at + 1].key = key_of(s->slots[at + 1].entries);
+    if (place->index > half)
+        *place = (sorted_place){at + 1, place->index - half};
 }
 
 /* To be called when the key of an entry was changed in place; it must still be between those of its
@@ -407,13 +392,6 @@ typedef struct open_quad {
     uint32_t mask;      /* bit k: the token at 4 * quad + k has come; never 0, never all */
 } open_quad;
 
-static void unite(open_quad *into, const open_quad *part) {
-    for (uint32_t k = 0; k < 4; k++)
-        if (part->mask & 1u << k)
-            into->tokens[k] = part->tokens[k];
-    into->mask |= part->mask;
-}
-
 /* Adds tokens that were not there yet; needs a reserved insertion. A quad that becomes complete is
  * removed, and added to the words. */
 static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal_words *words) {
@@ -424,7 +402,10 @@ static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal
         sorted_insert(open, part);
         return;
     }
-    unite(at, part);
+    for (uint32_t k = 0; k < 4; k++)
+        if (part->mask & 1u << k)
+            at->tokens[k] = part->tokens[k];
+    at->mask |= part->mask;
     if (at->mask != QUAD_WHOLE)
         return;
     iron__seal_quads(words, at->tokens, at->quad, 1);
@@ -628,13 +609,6 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
     return IRON_OK;
 }
 
-/* Ends the threads, if they are this process's. */
-static void drop_pool(digest_data *d) {
-    if (d->pool && d->pool_owner == getpid())
-        iron__thread_pool_destroy(d->pool);
-    d->pool = NULL; /* a forked process has no such threads to end */
-}
-
 /* Closes the GPU, if there is one, unless it is another process's. */
 static void close_device(digest_data *d) {
     if (d->gpu && d->gpu_owner == getpid()) {
@@ -652,7 +626,8 @@ void iron_digest_deinit(iron_digest *digest) {
         return;
     allocator = d->allocator;
     close_device(d);
-    drop_pool(d);
+    if (d->pool && d->pool_owner == getpid()) /* a forked process has no such threads to end */
+        iron__thread_pool_destroy(d->pool);
     sorted_deinit(&d->seen);
     sorted_deinit(&d->open);
     iron__release(allocator, d->sums);
@@ -1333,16 +1308,6 @@ static iron_status get_quads(reader *r, uint64_t count, digest_data *d, iron_err
  * them. The edges of what was seen say which quads are open; from these follows how many tokens the
  * words have; sums and statistics must be possible for so many tokens of such values. */
 
-static uint64_t total_seen(const sorted_array *c) {
-    sorted_place at;
-    const span *s = sorted_first(c, &at);
-    uint64_t total = 0;
-
-    for (; s; s = sorted_next(c, &at))
-        total += s->end - s->first;
-    return total;
-}
-
 /* Which of the four positions of a quad were seen: bit k is position 4 * quad + k. */
 static uint32_t seen_of_quad(const sorted_array *c, uint64_t quad) {
     uint32_t mask = 0;
@@ -1461,14 +1426,17 @@ static bool stats_are_possible(const digest_data *d, uint64_t total, uint64_t op
 }
 
 static iron_status check_state(const digest_data *d, iron_error *err) {
+    sorted_place at;
+    const span *s = sorted_first(&d->seen, &at);
     iron__token_stats open;
-    uint64_t total, open_tokens;
+    uint64_t total = 0, open_tokens;
 
     IRON_FAIL_IF(d->vocab < 1 || d->vocab > VOCAB_MAX, err, IRON_E_FORMAT,
                  "the digest's state is invalid: vocab is %" PRIu64 ", not 1 to 4294967296",
                  d->vocab);
     IRON_TRY(check_open(d, err));
-    total = total_seen(&d->seen);
+    for (; s; s = sorted_next(&d->seen, &at))
+        total += s->end - s->first;
     open = stats_of_open(d, &open_tokens);
     IRON_FAIL_IF(d->words.count != total - open_tokens, err, IRON_E_FORMAT,
                  "the digest's state is invalid: its words are of %" PRIu64 " tokens, and %" PRIu64
