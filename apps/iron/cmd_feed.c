@@ -46,23 +46,19 @@ static void warn_if_slow(const iron_engine *e, uint64_t tokens) {
 /* Only if the user told the size: most vocabularies differ from the default. */
 static iron_status warn_of_vocab(const feed_options *o, const args *a, const iron_engine *e,
                                  uint64_t tokens, iron_error *err) {
-    uint64_t position, count;
-    uint32_t value;
+    iron_stat_place first;
+    uint64_t count = iron_engine_out_of_vocab(e, &first.position, &first.value);
+    iron_status status;
     char *name;
 
-    count = iron_engine_out_of_vocab(e, &position, &value);
     if (!o->has_vocab || count == 0)
         return IRON_OK;
     name = join_names((const char *const *)a->values, a->value_count, err);
     if (!name)
         return IRON_E_NOMEM;
-    fprintf(stderr,
-            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
-            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
-            name, count, tokens, count == 1 ? "is" : "are", o->vocab, value, position);
+    status = reading_warn_of_vocab(&o->reading, name, &first, count, tokens, o->vocab, err);
     free(name);
-    err->text[0] = '\0';
-    return o->reading.is_strict ? IRON_E_MISMATCH : IRON_OK;
+    return status;
 }
 
 static iron_status refuse_checkpoint(const char *option_name, const char *path, uint64_t done,

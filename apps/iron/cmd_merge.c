@@ -73,18 +73,11 @@ static char *name_files(const iron_manifest *m, iron_error *err) {
     return all;
 }
 
-/* The line is the one that iron sum prints of the whole stream: parts with bags were made with
- * --bag. */
-static bool has_bag(const iron_manifest *m) {
-    iron_bag_result bag = {.struct_size = sizeof bag};
-
-    return iron_manifest_bag(m, &bag, NULL) == IRON_OK && bag.cut.kind != IRON_BAG_CUT_NONE;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     merge_options *o = options;
     iron_manifest **parts = NULL, *whole = NULL;
     sum_result result = {.is_stream = true};
+    iron_bag_result bag = {.struct_size = sizeof bag};
     sum_printer to = {0};
     char *name = NULL;
     iron_status status;
@@ -107,7 +100,10 @@ static iron_status run(void *options, args *a, iron_error *err) {
         goto done;
     result.name = name;
     result.manifest = whole;
-    result.wants_bag = has_bag(whole);
+    /* the line is the one that iron sum prints of the whole stream: parts with bags were made with
+     * --bag */
+    result.wants_bag =
+        iron_manifest_bag(whole, &bag, NULL) == IRON_OK && bag.cut.kind != IRON_BAG_CUT_NONE;
     to.is_json = o->wants_json;
     status = sum_print(&to, &result, err);
     sum_print_end(&to);

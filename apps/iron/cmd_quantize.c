@@ -117,20 +117,6 @@ static iron_status take_stdin(quantizer *q, iron_error *err) {
     return status;
 }
 
-/* Checks all arguments before it prints the first line. */
-static iron_status take_arguments(quantizer *q, const args *a, iron_error *err) {
-    iron_status status = IRON_OK;
-
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
-        double value, point;
-
-        status = quantize_one(q, a->values[k], &value, &point, err);
-    }
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
-        status = take_value(q, a->values[k], err);
-    return status;
-}
-
 static void print_json(const quantizer *q) {
     iron_json_writer j = JSON_OUTPUT;
 
@@ -153,6 +139,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
     quantizer q = {0};
     uint32_t points[LATTICE_ROOM], count = 0;
     iron_lattice *lattice = NULL;
+    double value, point;
     iron_status status;
 
     if (a->value_count == 0)
@@ -165,10 +152,14 @@ static iron_status run(void *options, args *a, iron_error *err) {
     q.lattice = lattice;
     q.is_xor = strcmp(o->kind, "xor") == 0;
     q.wants_json = o->wants_json;
-    if (a->value_count == 1 && strcmp(a->values[0], "-") == 0)
+    if (a->value_count == 1 && strcmp(a->values[0], "-") == 0) {
         status = take_stdin(&q, err);
-    else
-        status = take_arguments(&q, a, err);
+    } else { /* all arguments are checked before the first line is printed */
+        for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
+            status = quantize_one(&q, a->values[k], &value, &point, err);
+        for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
+            status = take_value(&q, a->values[k], err);
+    }
     if (status == IRON_OK && q.wants_json)
         print_json(&q);
     free(q.values);

@@ -56,14 +56,6 @@ static void keep_skip(selftest *t, const char *check, const char *reason) {
     free(s.reason);
 }
 
-static void free_skips(selftest *t) {
-    for (size_t k = 0; k < t->skip_count; k++) {
-        free(t->skips[k].check);
-        free(t->skips[k].reason);
-    }
-    free(t->skips);
-}
-
 /* Called by the library after each check. */
 static void report_check(void *context, iron_verdict verdict, const char *what, const char *text) {
     selftest *t = context;
@@ -106,13 +98,6 @@ static void print_reason(const selftest *t, size_t index) {
     printf(": %s\n", t->skips[index].reason);
 }
 
-static void print_end(const selftest *t, const iron_selftest_result *result) {
-    for (size_t k = 0; k < t->skip_count; k++)
-        print_reason(t, k);
-    printf("%" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64 " skipped\n", result->passed,
-           result->failed, result->skipped);
-}
-
 static void finish_json(selftest *t, const iron_selftest_result *result) {
     iron_json_writer *j = &t->j;
 
@@ -150,11 +135,18 @@ static iron_status run(void *options, args *a, iron_error *err) {
     wanted.only = t->only;
     status = iron_selftest(&wanted, &result, err);
     progress_clear(&t->p);
+    for (size_t k = 0; !t->wants_json && k < t->skip_count; k++)
+        print_reason(t, k);
     if (t->wants_json)
         finish_json(t, &result);
     else
-        print_end(t, &result);
-    free_skips(t);
+        printf("%" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64 " skipped\n", result.passed,
+               result.failed, result.skipped);
+    for (size_t k = 0; k < t->skip_count; k++) {
+        free(t->skips[k].check);
+        free(t->skips[k].reason);
+    }
+    free(t->skips);
     return status;
 }
 

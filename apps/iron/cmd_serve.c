@@ -133,23 +133,19 @@ static void log_error(const serve_options *o, iron_error *err) {
 
 #endif
 
-static iron_status check(const serve_options *o, const args *a, iron_error *err) {
-    if (a->value_count > 0)
-        return usage(err, "unexpected argument '%.60s'; iron serve takes only options, see --help",
-                     a->values[0]);
-    if (!o->server.tls_cert != !o->server.tls_key)
-        return usage(err, "--tls-cert and --tls-key belong together; give both or neither");
-    return IRON_OK;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     serve_options *o = options;
     iron_status status;
 
     o->server.hosts = o->hosts.texts;
     o->server.host_count = o->hosts.count;
-    status = check(o, a, err);
-    if (status == IRON_OK)
+    if (a->value_count > 0)
+        status =
+            usage(err, "unexpected argument '%.60s'; iron serve takes only options, see --help",
+                  a->values[0]);
+    else if (!o->server.tls_cert != !o->server.tls_key)
+        status = usage(err, "--tls-cert and --tls-key belong together; give both or neither");
+    else
         status = serve(o, err);
     if (status != IRON_OK)
         log_error(o, err);

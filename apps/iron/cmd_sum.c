@@ -119,40 +119,6 @@ static iron_status set_scan(const sum_options *o, const iron_source *source, iro
     return iron_part_range(tokens, o->part, o->parts, &s->first, &s->count, err);
 }
 
-/* Only if the user told the size: most vocabularies differ from the default. */
-static iron_status warn_of_vocab(const sum_options *o, const char *name, const iron_manifest *m,
-                                 iron_error *err) {
-    iron_digest_result r = {.struct_size = sizeof r};
-    iron_status status = iron_manifest_digest(m, &r, err);
-
-    if (status != IRON_OK || !o->has_vocab || r.out_of_vocab == 0)
-        return status;
-    fprintf(stderr,
-            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
-            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
-            name, r.out_of_vocab, r.tokens, r.out_of_vocab == 1 ? "is" : "are", o->vocab,
-            r.first_out_value, r.first_out_position);
-    err->text[0] = '\0';
-    return o->reading.is_strict ? IRON_E_MISMATCH : IRON_OK;
-}
-
-/* Lines of bags need no seal. */
-static bool shows_bag_only(const sum_options *o) {
-    return o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
-}
-
-static iron_status bag_alone(const iron_scan_options *s, iron_source *source, iron_bag_result *bag,
-                             iron_error *err) {
-    iron_bag_options b;
-
-    iron_bag_options_init(&b);
-    b.threads = s->threads;
-    b.cut = s->bag;
-    b.progress = s->progress;
-    b.context = s->context;
-    return iron_bag_source(source, &b, bag, err);
-}
-
 /* Scans a source and prints its seal. The manifest is written first, so that a printed result has
  * always been saved. */
 static iron_status sum_source(const sum_options *o, iron_source *source, const sum_result *named,
@@ -161,18 +127,25 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     progress p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
     double started = seconds_now();
     sum_result result = *named;
-    iron_digest_result no_digest = {.struct_size = sizeof no_digest};
+    iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
+    /* lines of bags need no seal */
+    bool is_bag_only =
+        o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
     iron_manifest *m = NULL;
     iron_scan_options s;
+    iron_bag_options b;
     iron_status status = set_scan(o, source, &s, err);
 
-    s.progress = progress_update;
-    s.context = &p;
-    if (status == IRON_OK && shows_bag_only(o)) {
-        status = bag_alone(&s, source, &bag, err);
+    iron_bag_options_init(&b);
+    b.threads = s.threads;
+    b.cut = s.bag;
+    b.progress = s.progress = progress_update;
+    b.context = s.context = &p;
+    if (status == IRON_OK && is_bag_only) {
+        status = iron_bag_source(source, &b, &bag, err);
         result.bag = &bag;
-        result.digest = &no_digest;
+        result.digest = &digest;
     } else if (status == IRON_OK) {
         status = iron_scan(source, &s, &m, err);
     }
@@ -185,7 +158,13 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     if (status == IRON_OK)
         status = sum_print(to, &result, err);
     if (status == IRON_OK && m)
-        status = warn_of_vocab(o, result.name, m, err);
+        status = iron_manifest_digest(m, &digest, err);
+    /* only if the user told the size: most vocabularies differ from the default */
+    if (status == IRON_OK && o->has_vocab && digest.out_of_vocab > 0)
+        status = reading_warn_of_vocab(
+            &o->reading, result.name,
+            &(iron_stat_place){digest.first_out_position, digest.first_out_value},
+            digest.out_of_vocab, digest.tokens, o->vocab, err);
     iron_manifest_destroy(m);
     return status;
 }

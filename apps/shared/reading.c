@@ -158,6 +158,17 @@ const char *reading_find_file(const iron_source *source, uint64_t position, uint
     return NULL;
 }
 
+iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron_stat_place *first,
+                                  uint64_t count, uint64_t tokens, uint64_t vocab,
+                                  iron_error *err) {
+    fprintf(stderr,
+            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
+            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
+            name, count, tokens, count == 1 ? "is" : "are", vocab, first->value, first->position);
+    err->text[0] = '\0';
+    return r->is_strict ? IRON_E_MISMATCH : IRON_OK;
+}
+
 iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err) {
     if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
         return usage(err, "--backend %.40s: %s on the CPU; leave the option out", r->backend, what);

@@ -48,6 +48,10 @@ iron_status reading_finish(const char *name, iron_status status);
  * is unknown. */
 const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset);
 
+/* Warns about tokens that are not below --vocab. IRON_E_MISMATCH under --strict. */
+iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron_stat_place *first,
+                                  uint64_t count, uint64_t tokens, uint64_t vocab, iron_error *err);
+
 /* Refuses --backend and --device unless they are the CPU; `what` runs there. */
 iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err);
 
