@@ -134,26 +134,21 @@ static iron_status feed_block(rounds *r, uint64_t index, iron_error *err) {
     return status == IRON_OK ? iron_engine_effect(f->mine, &r->effect, NULL, err) : status;
 }
 
-static iron_status apply_block(rounds *r, int from, iron_status status, iron_error *err) {
-    if (from != 0) {
-        ranks_receive(from, &r->effect, sizeof r->effect);
-        ranks_receive(from, r->batches, (size_t)r->effect.batches * sizeof *r->batches);
-    }
-    if (status != IRON_OK)
-        return status;
-    return iron_engine_apply_batches(r->feed->whole, &r->effect, r->batches, err);
-}
-
 /* Rank 0 applies the blocks of all ranks in order; the other ranks send theirs. */
 static iron_status apply_round(rounds *r, iron_error *err) {
     const ranks *all = r->feed->ranks;
     iron_status status = IRON_OK;
 
-    if (all->rank == 0) {
-        for (int from = 0; from < all->count; from++)
-            status = apply_block(r, from, status, err);
-        return status;
+    for (int from = 0; from < all->count && all->rank == 0; from++) {
+        if (from != 0) {
+            ranks_receive(from, &r->effect, sizeof r->effect);
+            ranks_receive(from, r->batches, (size_t)r->effect.batches * sizeof *r->batches);
+        }
+        if (status == IRON_OK)
+            status = iron_engine_apply_batches(r->feed->whole, &r->effect, r->batches, err);
     }
+    if (all->rank == 0)
+        return status;
     ranks_send(&r->effect, sizeof r->effect);
     ranks_send(r->batches, (size_t)r->effect.batches * sizeof *r->batches);
     return IRON_OK;

@@ -156,18 +156,6 @@ static const char *kind_name(iron_diff_kind kind) {
     return kind < COUNT(names) ? names[kind] : "unknown";
 }
 
-/* Prints the seal if a manifest has it. */
-static void print_seal(const diff_input inputs[2]) {
-    iron_digest_result result = {.struct_size = sizeof result};
-
-    for (int side = 0; side < 2; side++)
-        if (inputs[side].manifest &&
-            iron_manifest_digest(inputs[side].manifest, &result, NULL) == IRON_OK) {
-            printf(", seal %s", result.seal);
-            return;
-        }
-}
-
 static void print_value(const iron_diff_report *r, int side) {
     if (r->has_value[side])
         printf("%" PRIu32, r->value[side]);
@@ -220,8 +208,12 @@ static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
 
 static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
     if (r->kind == IRON_DIFF_EQUAL) {
+        iron_digest_result result = {.struct_size = sizeof result};
+        const iron_manifest *m = inputs[0].manifest ? inputs[0].manifest : inputs[1].manifest;
+
         printf("equal: %" PRIu64 " tokens", r->tokens[0]);
-        print_seal(inputs);
+        if (m && iron_manifest_digest(m, &result, NULL) == IRON_OK)
+            printf(", seal %s", result.seal);
         putchar('\n');
         return;
     }
@@ -252,22 +244,17 @@ static void put_first(iron_json_writer *j, const iron_diff_report *r) {
     iron_json_close(j, '}');
 }
 
-static void put_ranges(iron_json_writer *j, const iron_diff *d) {
-    uint64_t first, end;
-
-    iron_json_open(j, "ranges", '[');
-    for (size_t k = 0; iron_diff_range(d, k, &first, &end) == 0; k++) {
-        iron_json_open(j, NULL, '[');
-        iron_json_number(j, NULL, first);
-        iron_json_number(j, NULL, end);
-        iron_json_close(j, ']');
-    }
+static void put_pair(iron_json_writer *j, const char *name, uint64_t first, uint64_t second) {
+    iron_json_open(j, name, '[');
+    iron_json_number(j, NULL, first);
+    iron_json_number(j, NULL, second);
     iron_json_close(j, ']');
 }
 
 static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_writer j = JSON_OUTPUT;
     char cut[IRON_BAG_CUT_TEXT];
+    uint64_t first, end;
 
     iron_json_open(&j, NULL, '{');
     iron_json_bool(&j, "equal", r->kind == IRON_DIFF_EQUAL);
@@ -277,15 +264,15 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     put_count(&j, "source", r->source);
     put_count(&j, "edits", r->edits);
     iron_json_bool(&j, "more_edits", r->has_more_edits);
-    iron_json_open(&j, "tokens", '[');
-    iron_json_number(&j, NULL, r->tokens[0]);
-    iron_json_number(&j, NULL, r->tokens[1]);
-    iron_json_close(&j, ']');
+    put_pair(&j, "tokens", r->tokens[0], r->tokens[1]);
     put_first(&j, r);
     iron_json_number(&j, "chunk_tokens", r->chunk_tokens);
     iron_json_number(&j, "chunks", r->chunks);
     iron_json_number(&j, "differing_chunks", r->differing_chunks);
-    put_ranges(&j, d);
+    iron_json_open(&j, "ranges", '[');
+    for (size_t k = 0; iron_diff_range(d, k, &first, &end) == 0; k++)
+        put_pair(&j, NULL, first, end);
+    iron_json_close(&j, ']');
     iron_bag_cut_format(&r->bag_cut, cut);
     if (cut[0]) /* shuffled */
         iron_json_text(&j, "bag_cut", cut);

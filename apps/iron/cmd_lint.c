@@ -124,23 +124,7 @@ static void add_finding(finding_list *list, const char *kind, const char *file, 
     list->items[list->count++] = f;
 }
 
-static void free_findings(finding_list *list) {
-    for (size_t k = 0; k < list->count; k++) {
-        free(list->items[k].file);
-        free(list->items[k].text);
-    }
-    free(list->items);
-}
-
 /* Files. */
-
-static void free_shards(shard_list *list) {
-    for (size_t k = 0; k < list->count; k++) {
-        free(list->items[k].path);
-        free(list->items[k].problem);
-    }
-    free(list->items);
-}
 
 static iron_status no_memory(iron_error *err) {
     *err = (iron_error){IRON_E_NOMEM, 0, "out of memory for the list of files"};
@@ -332,13 +316,6 @@ static iron_status check_documents(const lint_options *o, shard *s, document_che
     }
 }
 
-static void note_progress(lint_run *run, uint64_t bytes) {
-    pthread_mutex_lock(&run->mutex);
-    run->bytes_done += bytes;
-    progress_update(&run->bar, run->bytes_done, run->bytes);
-    pthread_mutex_unlock(&run->mutex);
-}
-
 /* Reads a file to its end. A failure with *is_value set is a token that cannot be one. */
 static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iron_digest *digest,
                                document_check *d, void *buffer, bool *is_value, iron_error *err) {
@@ -363,7 +340,10 @@ static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iro
             s->begins_with_eos = token_at(s->dtype, buffer, 0) == o->eos;
         s->last = token_at(s->dtype, buffer, count - 1);
         position += count;
-        note_progress(run, count * width);
+        pthread_mutex_lock(&run->mutex);
+        run->bytes_done += count * width;
+        progress_update(&run->bar, run->bytes_done, run->bytes);
+        pthread_mutex_unlock(&run->mutex);
     }
     if (status == IRON_OK && d->list) /* an empty file may have empty documents */
         status = check_documents(o, s, d, buffer, position, 0, err);
@@ -428,13 +408,6 @@ static void set_problem(shard *s, const char *kind, iron_status status, const ir
     s->problem = strdup(kind ? without_name(why->text, s->path) : why->text);
 }
 
-static iron_status not_a_file(const shard *s, iron_error *err) {
-    *err = (iron_error){.status = IRON_E_IO};
-    snprintf(err->text, sizeof err->text, "%.120s is not a regular file; lint needs files",
-             s->path);
-    return IRON_E_IO;
-}
-
 /* A thread: takes files until none is left. */
 static void *work(void *context) {
     lint_run *run = context;
@@ -449,13 +422,15 @@ static void *work(void *context) {
 
         pthread_mutex_lock(&run->mutex);
         s = run->next < run->shards.count ? &run->shards.items[run->next++] : NULL;
-        if (s && s->is_pipe)
-            status = not_a_file(s, &err);
-        else if (s && buffer)
+        if (s && s->is_pipe) {
+            usage(&err, "%.120s is not a regular file; lint needs files", s->path);
+            status = err.status = IRON_E_IO;
+        } else if (s && buffer) {
             status = reading_open(&run->options->reading, (const char *const *)&s->path, 1, &source,
                                   &err);
-        else
+        } else {
             status = no_memory(&err);
+        }
         pthread_mutex_unlock(&run->mutex);
         if (!s)
             break;
@@ -476,19 +451,15 @@ static void *work(void *context) {
     return NULL;
 }
 
-static uint32_t thread_count(const lint_options *o) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-
-    if (o->reading.threads > 0)
-        return o->reading.threads;
-    return iron_cpu_describe(&cpu, NULL) == IRON_OK && cpu.threads > 0 ? cpu.threads : 1;
-}
-
 /* Reads all files. A thread that cannot be started is not missed: this one takes files too. */
 static void read_all(lint_run *run) {
     pthread_t threads[WORKERS_MAX];
-    uint32_t wanted = thread_count(run->options), started = 0, workers = wanted;
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+    uint32_t wanted = run->options->reading.threads, started = 0, workers;
 
+    if (wanted == 0)
+        wanted = iron_cpu_describe(&cpu, NULL) == IRON_OK && cpu.threads > 0 ? cpu.threads : 1;
+    workers = wanted;
     if (workers > run->shards.count)
         workers = (uint32_t)run->shards.count;
     if (workers > WORKERS_MAX)
@@ -564,15 +535,12 @@ static bool has_format(const shard_list *list, const char *format) {
     return false;
 }
 
-static bool is_last_file(const finding_list *found, const char *path) {
-    return found->count > 0 && strcmp(found->items[found->count - 1].file, path) == 0;
-}
-
 /* An index whose tokens are missing; the reader's message would call it a file without tokens. */
 static bool report_orphan(shard *s, finding_list *found) {
     static const struct {
         const char *suffix, *main_suffix;
     } kinds[] = {{".idx", ".bin"}, {".ds.index", ".ds"}, {".ds.metadata", ".ds"}};
+    const char *last = found->count ? found->items[found->count - 1].file : NULL;
     bool is_orphan = false;
 
     for (size_t k = 0; k < COUNT(kinds) && !s->is_read && !is_orphan; k++) {
@@ -581,7 +549,8 @@ static bool report_orphan(shard *s, finding_list *found) {
                               : NULL;
 
         is_orphan = main_path && access(main_path, F_OK) != 0;
-        if (is_orphan && !is_last_file(found, main_path)) /* .ds files have two sidecars */
+        /* .ds files have two sidecars */
+        if (is_orphan && (!last || strcmp(last, main_path) != 0))
             add_finding(found, "missing", main_path, IRON_COUNT_UNKNOWN, 1,
                         "there is no such file, but %.*s describes it", NAME_CHARS, s->path);
         free(main_path);
@@ -1016,15 +985,6 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
 
 /* Output. */
 
-static void print_findings(const finding_list *found) {
-    for (size_t k = 0; k < found->count; k++) {
-        const finding *f = &found->items[k];
-
-        seal_name_print(f->file);
-        printf(": %s: %s\n", f->kind, f->text);
-    }
-}
-
 static void print_json(const finding_list *found, size_t files, uint64_t tokens) {
     iron_json_writer j = JSON_OUTPUT;
 
@@ -1114,11 +1074,13 @@ static iron_status run(void *options, args *a, iron_error *err) {
         tokens += r.shards.items[k].is_read ? r.shards.items[k].digest.tokens : 0;
     if (status == IRON_OK && found.count > 0)
         status = IRON_E_MISMATCH;
+    for (size_t k = 0; k < found.count && !o->wants_json; k++) {
+        seal_name_print(found.items[k].file);
+        printf(": %s: %s\n", found.items[k].kind, found.items[k].text);
+    }
     if (o->wants_json)
         print_json(&found, r.shards.count, tokens);
-    else if (found.count > 0)
-        print_findings(&found);
-    else if (status == IRON_OK)
+    else if (found.count == 0 && status == IRON_OK)
         printf("no findings: %zu %s, %" PRIu64 " tokens\n", r.shards.count,
                plural(r.shards.count, "file", "files"), tokens);
     if (found.count > 0)
@@ -1126,8 +1088,16 @@ static iron_status run(void *options, args *a, iron_error *err) {
                  plural(found.count, "finding", "findings"), r.shards.count,
                  plural(r.shards.count, "file", "files"));
 done:
-    free_findings(&found);
-    free_shards(&r.shards);
+    for (size_t k = 0; k < found.count; k++) {
+        free(found.items[k].file);
+        free(found.items[k].text);
+    }
+    free(found.items);
+    for (size_t k = 0; k < r.shards.count; k++) {
+        free(r.shards.items[k].path);
+        free(r.shards.items[k].problem);
+    }
+    free(r.shards.items);
     return status;
 }
 

@@ -28,7 +28,9 @@ typedef struct quantizer {
     const iron_lattice *lattice;
     bool is_xor;
     bool wants_json;
-    double *values, *points; /* for JSON, which is printed at the end */
+    struct {
+        double value, point;
+    } * results; /* for JSON, which is printed at the end */
     size_t count, capacity;
 } quantizer;
 
@@ -53,21 +55,6 @@ static iron_status quantize_one(const quantizer *q, const char *text, double *va
     return IRON_OK;
 }
 
-static bool grow(quantizer *q) {
-    size_t capacity = q->capacity ? 2 * q->capacity : 64;
-    double *values = realloc(q->values, capacity * sizeof *values);
-    double *points;
-
-    if (values)
-        q->values = values;
-    points = values ? realloc(q->points, capacity * sizeof *points) : NULL;
-    if (!points)
-        return false;
-    q->points = points;
-    q->capacity = capacity;
-    return true;
-}
-
 /* Prints a line, or keeps the value for JSON. */
 static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
     double value = 0, point = 0;
@@ -79,10 +66,17 @@ static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
         printf("%.0f\n", point);
         return IRON_OK;
     }
-    if (q->count == q->capacity && !grow(q))
-        return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
-    q->values[q->count] = value;
-    q->points[q->count++] = point;
+    if (q->count == q->capacity) {
+        size_t capacity = q->capacity ? 2 * q->capacity : 64;
+        void *results = realloc(q->results, capacity * sizeof *q->results);
+
+        if (!results)
+            return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
+        q->results = results;
+        q->capacity = capacity;
+    }
+    q->results[q->count].value = value;
+    q->results[q->count++].point = point;
     return IRON_OK;
 }
 
@@ -124,11 +118,11 @@ static void print_json(const quantizer *q) {
     iron_json_text(&j, "kind", q->is_xor ? "xor" : "real");
     iron_json_open(&j, "values", '[');
     for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.17g", q->values[k]);
+        iron_json_real_format(&j, NULL, "%.17g", q->results[k].value);
     iron_json_close(&j, ']');
     iron_json_open(&j, "points", '[');
     for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.0f", q->points[k]);
+        iron_json_real_format(&j, NULL, "%.0f", q->results[k].point);
     iron_json_close(&j, ']');
     iron_json_close(&j, '}');
     iron_json_end(&j);
@@ -162,8 +156,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
     }
     if (status == IRON_OK && q.wants_json)
         print_json(&q);
-    free(q.values);
-    free(q.points);
+    free(q.results);
     iron_lattice_destroy(lattice);
     return status;
 }

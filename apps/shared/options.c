@@ -206,11 +206,6 @@ static iron_status unknown_option(const option_group *groups, const char *text, 
     return usage(err, "unknown option '%.60s'; --help lists the options", text);
 }
 
-/* Is this argument a value, and not an option? "-" and negative numbers are. */
-static bool is_value(const char *text) {
-    return text[0] != '-' || text[1] == '\0' || text[1] == '.' || isdigit((unsigned char)text[1]);
-}
-
 static iron_status store_number(const option *o, const char *value, char *field, iron_error *err) {
     uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
     uint64_t max = o->max ? o->max : widest;
@@ -255,19 +250,10 @@ bool has_word(const char *list, const char *word) {
     return false;
 }
 
-static iron_status check_choice(const option *o, const char *value, iron_error *err) {
-    char choices[128];
-
-    if (has_word(o->choices, value))
-        return IRON_OK;
-    join_choices(o, choices, sizeof choices);
-    return usage(err, "--%s '%.40s' is unknown; use one of: %s", o->name, value, choices);
-}
-
 /* `field` is where the value goes; `value` is NULL for a flag. */
 static iron_status store(const option *o, const char *value, char *field, iron_error *err) {
     text_list *list = (void *)field;
-    char what[64];
+    char what[64], choices[128];
 
     switch (o->kind) {
     case OPTION_FLAG:
@@ -284,9 +270,10 @@ static iron_status store(const option *o, const char *value, char *field, iron_e
         list->texts[list->count++] = value;
         return IRON_OK;
     case OPTION_CHOICE:
-        if (check_choice(o, value, err) != IRON_OK)
-            return err->status;
-        break;
+        if (has_word(o->choices, value))
+            break;
+        join_choices(o, choices, sizeof choices);
+        return usage(err, "--%s '%.40s' is unknown; use one of: %s", o->name, value, choices);
     case OPTION_TEXT:
         break;
     }
@@ -305,7 +292,9 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
         const option_group *group;
         const option *o;
 
-        if (has_ended || is_value(text)) {
+        /* "-" and negative numbers are values, too */
+        if (has_ended || text[0] != '-' || text[1] == '\0' || text[1] == '.' ||
+            isdigit((unsigned char)text[1])) {
             a->values[a->value_count++] = argv[k];
             continue;
         }

@@ -224,18 +224,6 @@ static void put_places(iron_json_writer *j, const stat_result *f) {
     iron_json_close(j, ']');
 }
 
-static void put_run(iron_json_writer *j, const iron_stat_report *r) {
-    if (r->run_length == 0) {
-        iron_json_null(j, "longest_run");
-        return;
-    }
-    iron_json_open(j, "longest_run", '{');
-    iron_json_number(j, "length", r->run_length);
-    iron_json_number(j, "position", r->run_position);
-    iron_json_number(j, "value", r->run_value);
-    iron_json_close(j, '}');
-}
-
 static void put_documents(iron_json_writer *j, const iron_stat_report *r) {
     bool has_some = r->documents > 0;
 
@@ -290,7 +278,15 @@ static void print_json(const stat_result *f) {
     iron_json_number(&j, "vocab", f->vocab);
     iron_json_number(&j, "out_of_vocab", r->out_of_vocab);
     put_places(&j, f);
-    put_run(&j, r);
+    if (r->run_length == 0) {
+        iron_json_null(&j, "longest_run");
+    } else {
+        iron_json_open(&j, "longest_run", '{');
+        iron_json_number(&j, "length", r->run_length);
+        iron_json_number(&j, "position", r->run_position);
+        iron_json_number(&j, "value", r->run_value);
+        iron_json_close(&j, '}');
+    }
     if (r->document_cut.kind != IRON_BAG_CUT_NONE) {
         char cut[IRON_BAG_CUT_TEXT];
 

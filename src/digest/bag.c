@@ -12,7 +12,7 @@
  * documents of the files do, which formats/documents.c finds. Empty rows and documents have no
  * tokens and are only counted.
  */
-#include "digest/bag.h"
+#include "digest/digest_internal.h"
 
 #include "core/fail.h"
 

@@ -555,31 +555,28 @@ static char *make_windows(const diff_run *run, size_t count, iron_error *err) {
                           WINDOW_BYTES, "windows of tokens", err);
 }
 
-static size_t widest(const text_pair *pair) {
-    size_t width = 1;
-
-    for (int side = 0; side < 2; side++)
-        if (pair->text[side] && iron_dtype_bytes(pair->text[side]->dtype) > width)
-            width = iron_dtype_bytes(pair->text[side]->dtype);
-    return width;
-}
-
 /* *first: how many tokens agree before the first that differs (backwards: after the last); count if
  * all do. */
 static iron_status compare_texts(diff_run *run, const text_pair *pair, uint64_t *first,
                                  iron_error *err) {
-    size_t window_tokens = WINDOW_BYTES / widest(pair);
-    uint64_t piece_tokens = (uint64_t)PIECE_WINDOWS * window_tokens;
-    job j = {.rounds = {.pieces = chunks_of(pair->count, piece_tokens), .round = ROUND_PIECES},
+    job j = {.rounds.round = ROUND_PIECES,
              .pair = pair,
              .windows = make_windows(run, 2, err),
-             .window_tokens = window_tokens};
+             .window_tokens = WINDOW_BYTES};
     const iron__ordered_run all = {.piece = compare_piece, .context = &j};
     iron_status status = IRON_E_NOMEM;
+    uint64_t piece_tokens;
 
     atomic_init(&j.first, pair->count);
-    for (int side = 0; side < 2 && pair->bits; side++)
-        j.must_read_all |= pair->text[side] && can_be_bad(pair->text[side]);
+    for (int side = 0; side < 2; side++)
+        if (pair->text[side]) {
+            size_t tokens = WINDOW_BYTES / iron_dtype_bytes(pair->text[side]->dtype);
+
+            j.window_tokens = tokens < j.window_tokens ? tokens : j.window_tokens;
+            j.must_read_all |= pair->bits && can_be_bad(pair->text[side]);
+        }
+    piece_tokens = (uint64_t)PIECE_WINDOWS * j.window_tokens;
+    j.rounds.pieces = chunks_of(pair->count, piece_tokens);
     if (j.windows)
         status = run_rounds(run, &j.rounds, all, piece_tokens, pair->count, err);
     iron__release(iron__allocator_default(), j.windows);
@@ -587,14 +584,14 @@ static iron_status compare_texts(diff_run *run, const text_pair *pair, uint64_t 
     return status;
 }
 
-/* Sets position and values of the first difference, from the texts of both. */
+/* Sets position and values of the first difference, as far as there are texts. */
 static iron_status set_first(diff_run *run, uint64_t first, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
 
     r->first = first;
     r->first_end = first + 1;
     for (int side = 0; side < 2; side++) {
-        r->has_value[side] = first < r->tokens[side];
+        r->has_value[side] = run->text[side].at && first < r->tokens[side];
         if (r->has_value[side])
             IRON_TRY(text_read(&run->text[side], first, &r->value[side], 1, err));
     }
@@ -625,14 +622,6 @@ typedef struct stream {
     void *data;
     iron__tokens_view view; /* what was read last */
 } stream;
-
-static iron_status stream_open(stream *p, const diff_run *run, int side, iron_error *err) {
-    p->source = run->source[side];
-    p->name = side_name(run, side);
-    p->data = iron__allocate(iron__allocator_default(), PIECE_TOKENS, sizeof(uint64_t),
-                             "a piece of a stream", err);
-    return p->data ? IRON_OK : IRON_E_NOMEM;
-}
 
 static iron_status stream_read(stream *p, uint64_t position, iron_error *err) {
     p->view = (iron__tokens_view){iron_source_dtype(p->source), p->data, 0};
@@ -710,15 +699,13 @@ static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) 
 }
 
 static iron_status compare_in_order(diff_run *run, iron_error *err) {
-    stream p[2] = {{0}};
-    iron_status status = stream_open(&p[0], run, 0, err);
+    uint64_t *data = iron__allocate(iron__allocator_default(), 2 * PIECE_TOKENS, sizeof *data,
+                                    "pieces of two streams", err);
+    stream p[2] = {{run->source[0], side_name(run, 0), data, {0}},
+                   {run->source[1], side_name(run, 1), data + PIECE_TOKENS, {0}}};
+    iron_status status = data ? compare_streams(run, p, err) : IRON_E_NOMEM;
 
-    if (status == IRON_OK)
-        status = stream_open(&p[1], run, 1, err);
-    if (status == IRON_OK)
-        status = compare_streams(run, p, err);
-    for (int side = 0; side < 2; side++)
-        iron__release(iron__allocator_default(), p[side].data);
+    iron__release(iron__allocator_default(), data);
     return status;
 }
 
@@ -796,15 +783,8 @@ static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err)
     r->first_end = end;
     for (int side = 0; side < 2; side++)
         IRON_TRY(check_against_manifest(run, side, chunk, err));
-    if (begin >= common) { /* one has ended exactly here */
-        r->first_end = begin + 1;
-        for (int side = 0; side < 2; side++) {
-            r->has_value[side] = run->text[side].at && begin < r->tokens[side];
-            if (r->has_value[side])
-                IRON_TRY(text_read(&run->text[side], begin, &r->value[side], 1, err));
-        }
-        return IRON_OK;
-    }
+    if (begin >= common) /* one has ended exactly here */
+        return set_first(run, begin, err);
     if (!has_texts(run))
         return IRON_OK;
     pair.count = (common < end ? common : end) - begin;
@@ -1441,27 +1421,23 @@ static iron_status find_blocks(diff_run *run, const text_gap *g, block *blocks, 
 }
 
 static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
-    block *blocks = iron__allocate(iron__allocator_default(), BLOCKS_MAX, sizeof *blocks,
-                                   "a list of blocks", err);
-    uint64_t end = g->first, source = 0;
-    size_t count = 0;
-    iron_status status = blocks ? IRON_OK : IRON_E_NOMEM;
+    block blocks[BLOCKS_MAX];
+    uint64_t end = g->first, source;
+    size_t count;
 
-    if (status == IRON_OK)
-        status = find_blocks(run, g, blocks, &count, err);
-    if (status == IRON_OK && count > 0) {
-        source = blocks[0].at[0];
-        qsort(blocks, count, sizeof *blocks, by_place_in_first);
-        status = trim_blocks(run, blocks, count, err);
-    }
+    IRON_TRY(find_blocks(run, g, blocks, &count, err));
+    if (count == 0)
+        return IRON_OK;
+    source = blocks[0].at[0];
+    qsort(blocks, count, sizeof *blocks, by_place_in_first);
+    IRON_TRY(trim_blocks(run, blocks, count, err));
     for (size_t k = 0; k < count && blocks[k].at[0] == end; k++)
         end += blocks[k].length;
-    if (status == IRON_OK && end == g->end[0]) {
+    if (end == g->end[0]) {
         e->kind = IRON_DIFF_REORDERED;
         e->source = source;
     }
-    iron__release(iron__allocator_default(), blocks);
-    return status;
+    return IRON_OK;
 }
 
 /* Several edits: from one place where both agree again to the next. */
@@ -1667,16 +1643,6 @@ static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
     }
 }
 
-/* Do a block of the first and one of the second have the same tokens? */
-static iron_status are_same_block(diff_run *run, uint64_t a, uint64_t b, uint64_t count, bool *yes,
-                                  iron_error *err) {
-    uint64_t same;
-
-    IRON_TRY(agree_from(run, a, b, count, &same, err));
-    *yes = same == count;
-    return IRON_OK;
-}
-
 /* The first edit took a block away or put one in, and a later one did the opposite with the same
  * block: one edit, which moved it. Two changes that exchanged their blocks reordered them. */
 static iron_status join_with_first(diff_run *run, edit_list *list, iron_error *err) {
@@ -1686,12 +1652,13 @@ static iron_status join_with_first(diff_run *run, edit_list *list, iron_error *e
         const edit *e = &list->edits[k];
         bool is_there = e->count[0] == first->count[1] && e->count[1] == first->count[0] &&
                         e->count[0] + e->count[1] >= SEED_TOKENS;
+        uint64_t same[2] = {0, 0};
 
         if (is_there && e->count[1])
-            IRON_TRY(are_same_block(run, first->at[0], e->at[1], e->count[1], &is_there, err));
-        if (is_there && e->count[0])
-            IRON_TRY(are_same_block(run, e->at[0], first->at[1], e->count[0], &is_there, err));
-        if (!is_there)
+            IRON_TRY(agree_from(run, first->at[0], e->at[1], e->count[1], &same[1], err));
+        if (is_there && e->count[0] && same[1] == e->count[1])
+            IRON_TRY(agree_from(run, e->at[0], first->at[1], e->count[0], &same[0], err));
+        if (!is_there || same[0] != e->count[0] || same[1] != e->count[1])
             continue;
         if (e->count[0] && e->count[1]) {
             first->kind = IRON_DIFF_REORDERED;
@@ -1734,19 +1701,6 @@ static iron_status find_gap(diff_run *run, text_gap *g, iron_error *err) {
     g->first = r->first;
     for (int side = 0; side < 2; side++)
         g->end[side] = r->tokens[side] - same;
-    return IRON_OK;
-}
-
-/* Values that are not tokens are errors wherever they are. What is outside the gap was read. */
-static iron_status check_gap(diff_run *run, const text_gap *g, iron_error *err) {
-    for (int side = 0; side < 2; side++) {
-        const diff_text *text = &run->text[side];
-        const text_pair pair = {{text, NULL}, {g->first, 0}, g->end[side] - g->first, NULL, false};
-        uint64_t first;
-
-        if (can_be_bad(text))
-            IRON_TRY(compare_texts(run, &pair, &first, err));
-    }
     return IRON_OK;
 }
 
@@ -1936,17 +1890,11 @@ static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_s
     }
 }
 
-/* Chunks between where they part and the first vote, not counting what was inserted. */
-static uint64_t chunks_between(const marks_shift *shift, uint64_t chunk_tokens) {
-    uint64_t at = shift->at[0] < shift->at[1] ? shift->at[0] : shift->at[1];
-
-    return at > shift->apart ? (at - shift->apart) / chunk_tokens : 0;
-}
-
 /* Searches chunks from `chunk` on. */
 static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest *b, uint64_t chunk,
                                     marks_shift *shift, iron_error *err) {
     pairing p = {0};
+    uint64_t at;
     iron_status status = list_marks(a, chunk, &p.marks[0], &p.count[0], err);
 
     *shift = (marks_shift){0};
@@ -1956,7 +1904,9 @@ static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest 
         status = pair_up(&p, err);
     if (status == IRON_OK)
         vote(&p, b->tokens - a->tokens, chunk * a->chunk_tokens, shift);
-    if (shift->is_found && shift->votes < chunks_between(shift, a->chunk_tokens))
+    /* chunks between where they part and the first vote, not counting what was inserted */
+    at = smaller(shift->at[0], shift->at[1]);
+    if (at > shift->apart && shift->votes < (at - shift->apart) / a->chunk_tokens)
         shift->is_found = false;
     free(p.marks[0]);
     free(p.marks[1]);
@@ -2280,16 +2230,6 @@ static void report_edits(diff_run *run, const edit_list *list) {
     finish(run, e->kind, true);
 }
 
-/* Where the run of differing chunks begins that holds a mark. */
-static uint64_t differing_begin(const diff_run *run, const uint64_t at[2]) {
-    const diff_bits *bits = &run->diff->bits;
-    uint64_t chunk = (at[0] < at[1] ? at[0] : at[1]) / bits->chunk_tokens;
-
-    while (chunk > 0 && bits_has(bits, chunk - 1))
-        chunk--;
-    return chunk * bits->chunk_tokens;
-}
-
 /* The chunk after the last one that differs. */
 static uint64_t differing_end(const diff_run *run) {
     uint64_t end = run->diff->report.chunks;
@@ -2301,10 +2241,14 @@ static uint64_t differing_end(const diff_run *run) {
 
 /* is_verified: the words of all chunks after the first difference were found at the shift. */
 static void report_marks(diff_run *run, const marks_shift *shift, bool is_verified) {
-    uint64_t place = differing_begin(run, shift->at);
+    const diff_bits *bits = &run->diff->bits;
+    uint64_t chunk = smaller(shift->at[0], shift->at[1]) / bits->chunk_tokens, place;
     bool is_more = shift->at[1] > shift->at[0];
     uint64_t by = is_more ? shift->at[1] - shift->at[0] : shift->at[0] - shift->at[1];
 
+    while (chunk > 0 && bits_has(bits, chunk - 1)) /* where the differing chunks begin */
+        chunk--;
+    place = chunk * bits->chunk_tokens;
     set_edit(run, place, by, IRON_COUNT_UNKNOWN);
     run->diff->report.has_more_edits = shift->has_more;
     say(run, "%" PRIu64 " token%s %s%s %s after position %" PRIu64, by, plural(by),
@@ -2464,48 +2408,25 @@ static bool report_moved(diff_run *run) {
     return true;
 }
 
-static bool report_moves(diff_run *run, const chunk_moves *moves) {
-    bool is_same = moves->excess == 0 && moves->missing == 0;
-    bool is_repeated = moves->excess > 0 && moves->foreign == 0;
-
-    if (is_same && !report_moved(run))
-        report_reordered(run, moves);
-    else if (is_repeated)
-        report_repeated(run, moves);
-    return is_same || is_repeated;
-}
-
 static iron_status explain_texts(diff_run *run, iron_error *err) {
-    edit_list *list = calloc(1, sizeof *list);
+    edit_list list = {.count = 0};
     text_gap gap;
-    iron_status status;
 
-    if (!list)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a list of edits");
-    status = find_gap(run, &gap, err);
-    if (status == IRON_OK)
-        status = check_gap(run, &gap, err);
-    if (status == IRON_OK)
-        status = list_edits(run, &gap, list, err);
-    if (status == IRON_OK)
-        status = compare_gap(run, &gap, list, err);
-    if (status == IRON_OK)
-        report_edits(run, list);
-    free(list);
-    return status;
-}
+    IRON_TRY(find_gap(run, &gap, err));
+    /* values that are not tokens are errors wherever they are; what is outside the gap was read */
+    for (int side = 0; side < 2; side++) {
+        const diff_text *text = &run->text[side];
+        const text_pair alone = {
+            {text, NULL}, {gap.first, 0}, gap.end[side] - gap.first, NULL, false};
+        uint64_t first;
 
-/* Verifies a shift of marks where one side's tokens are available: the other's chunks after the one
- * that holds the mark must all be found there. */
-static iron_status verify_marks_by_words(diff_run *run, const marks_shift *marks, bool *is_verified,
-                                         iron_error *err) {
-    int known = run->text[0].at ? 1 : 0;
-    uint64_t chunk = marks->at[known] / run->diff->bits.chunk_tokens + 1;
-
-    *is_verified = false;
-    if (marks->has_more || !run->text[!known].at)
-        return IRON_OK;
-    return verify_chunks(run, known, chunk, marks->at[!known] - marks->at[known], is_verified, err);
+        if (can_be_bad(text))
+            IRON_TRY(compare_texts(run, &alone, &first, err));
+    }
+    IRON_TRY(list_edits(run, &gap, &list, err));
+    IRON_TRY(compare_gap(run, &gap, &list, err));
+    report_edits(run, &list);
+    return IRON_OK;
 }
 
 static iron_status explain_words(diff_run *run, iron_error *err) {
@@ -2514,47 +2435,48 @@ static iron_status explain_words(diff_run *run, iron_error *err) {
     uint64_t chunk = r->first / run->diff->bits.chunk_tokens;
     marks_shift marks;
     chunk_moves moves;
-    bool is_verified;
+    bool is_verified = false;
+    int known = run->text[0].at ? 1 : 0;
 
     IRON_TRY(find_moves(a, b, &moves, err));
-    if (report_moves(run, &moves))
+    if (moves.excess == 0 && moves.missing == 0) {
+        if (!report_moved(run))
+            report_reordered(run, &moves);
         return IRON_OK;
+    }
+    if (moves.excess > 0 && moves.foreign == 0) {
+        report_repeated(run, &moves);
+        return IRON_OK;
+    }
     IRON_TRY(find_marks_shift(a, b, chunk, &marks, err));
     if (!marks.is_found) {
         report_changed(run, &moves);
     } else if (r->tokens[0] == r->tokens[1] && !bits_has(&run->diff->bits, r->chunks - 1)) {
         report_moved_range(run, marks.at); /* at their ends both are at the same places again */
     } else {
-        IRON_TRY(verify_marks_by_words(run, &marks, &is_verified, err));
+        /* where one side's tokens are available, the other's chunks after the one that holds the
+         * mark must all be found there */
+        if (!marks.has_more && run->text[!known].at)
+            IRON_TRY(verify_chunks(run, known, marks.at[known] / run->diff->bits.chunk_tokens + 1,
+                                   marks.at[!known] - marks.at[known], &is_verified, err));
         report_marks(run, &marks, is_verified);
     }
     return IRON_OK;
 }
 
-static iron_status explain_difference(diff_run *run, iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
-    bool is_small = r->differing_chunks == 1 && r->tokens[0] == r->tokens[1];
-
-    if (!is_small && run->manifest[0] && run->manifest[1])
-        return explain_words(run, err);
-    if (!is_small)
-        snprintf(run->note, sizeof run->note,
-                 "; moved tokens can be found in files, not in a pipe");
-    report_changed(run, NULL);
-    return IRON_OK;
-}
-
 /* Fills the report's kind, edit, is_verified and text. */
 static iron_status explain(diff_run *run, iron_error *err) {
+    iron_diff_report *r = &run->diff->report;
+    bool is_small = r->differing_chunks == 1 && r->tokens[0] == r->tokens[1];
     bool is_beginning, is_verified;
 
-    run->diff->report.edits = IRON_COUNT_UNKNOWN;
-    if (run->diff->report.first == IRON_COUNT_UNKNOWN) {
+    r->edits = IRON_COUNT_UNKNOWN;
+    if (r->first == IRON_COUNT_UNKNOWN) {
         report_equal(run);
         return IRON_OK;
     }
     /* a place that is not exact: files have changed since their words were made */
-    if (has_texts(run) && run->diff->report.first_end == run->diff->report.first + 1)
+    if (has_texts(run) && r->first_end == r->first + 1)
         return explain_texts(run, err);
     IRON_TRY(find_beginning(run, &is_beginning, &is_verified, err));
     if (!is_beginning && !is_verified) {
@@ -2564,9 +2486,16 @@ static iron_status explain(diff_run *run, iron_error *err) {
         snprintf(run->note + length, sizeof run->note - length,
                  "; only files can tell whether the shorter is the beginning of the longer");
     }
-    if (!is_beginning)
-        return explain_difference(run, err);
-    report_beginning(run, is_verified);
+    if (is_beginning) {
+        report_beginning(run, is_verified);
+        return IRON_OK;
+    }
+    if (!is_small && run->manifest[0] && run->manifest[1])
+        return explain_words(run, err);
+    if (!is_small)
+        snprintf(run->note, sizeof run->note,
+                 "; moved tokens can be found in files, not in a pipe");
+    report_changed(run, NULL);
     return IRON_OK;
 }
 
@@ -2680,16 +2609,6 @@ static iron_status explain_by_bags(diff_run *run, iron_error *err) {
 
 /* The comparison. */
 
-static iron_status check_options(const iron_diff_options *o, iron_error *err) {
-    if (!o)
-        return IRON_OK;
-    IRON_FAIL_IF(o->struct_size != sizeof *o, err, IRON_E_ARG,
-                 "iron_diff_options.struct_size is not %zu; set it to sizeof", sizeof *o);
-    IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
-                 "threads is %" PRIu32 "; it must be at most %u", o->threads, IRON_THREADS_MAX);
-    return iron__chunk_tokens_check(o->chunk_tokens, err);
-}
-
 /* Counts the ranges of neighbouring chunks that differ, and writes them if there is memory. */
 static size_t walk_ranges(const diff_bits *bits, uint64_t chunks, uint64_t *set,
                           diff_range *ranges) {
@@ -2770,7 +2689,12 @@ iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(check_options(options, err));
+    IRON_FAIL_IF(options && options->struct_size != sizeof *options, err, IRON_E_ARG,
+                 "iron_diff_options.struct_size is not %zu; set it to sizeof", sizeof *options);
+    IRON_FAIL_IF(options && options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
+                 "threads is %" PRIu32 "; it must be at most %u", options->threads,
+                 IRON_THREADS_MAX);
+    IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
     run.diff = calloc(1, sizeof *run.diff);
     if (!run.diff)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a comparison");

@@ -168,30 +168,22 @@ static uint64_t key_of(const void *entry) {
     return key;
 }
 
-/* The last slot whose key is not above `key`; there is one. */
-static size_t slot_upto(const sorted_array *s, uint64_t key) {
-    size_t low = 0, high = s->slot_count - 1;
-
-    if (s->slots[high].key <= key)
-        return high;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (s->slots[middle].key <= key)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* The last entry whose key is not above `key`, and its place; NULL: there is none. */
 static void *sorted_upto(const sorted_array *s, uint64_t key, sorted_place *place) {
-    size_t slot, low = 0, high;
+    size_t slot = 0, low = 0, high = s->slot_count;
 
     if (s->slot_count == 0 || s->slots[0].key > key)
         return NULL;
-    slot = slot_upto(s, key);
+    if (s->slots[high - 1].key <= key) /* as for streams in order */
+        slot = high - 1;
+    while (high - slot > 1) {
+        size_t middle = slot + (high - slot) / 2;
+
+        if (s->slots[middle].key <= key)
+            slot = middle;
+        else
+            high = middle;
+    }
     for (high = s->slots[slot].count; high - low > 1;) {
         size_t middle = low + (high - low) / 2;
 
@@ -217,7 +209,7 @@ static void drop_slot(sorted_array *s, size_t at) {
     memmove(s->slots + at, s->slots + at + 1, (s->slot_count - at) * sizeof *s->slots);
 }
 
-/* Makes sure that the place is in a block that is not full: after the last block a new one is begun,
+/* Makes sure that the place is in a block that is not full: after the last block a new one begins,
  * elsewhere the upper half of a full block becomes a block of its own. */
 static void make_room(sorted_array *s, sorted_place *place) {
     size_t count = s->slot_count ? s->slots[place->slot].count : SORTED_BLOCK;

@@ -9,7 +9,7 @@
  *
  * Writing is all or nothing, and deterministic: neither time, machine nor threads are in the file.
  */
-#include "digest/bag.h"
+#include "digest/digest_internal.h"
 
 #include "core/fail.h"
 #include "core/files.h"
@@ -908,22 +908,9 @@ static void write_chunks(iron_json_writer *j, const iron_manifest *m) {
     iron_json_close(j, ']');
 }
 
-static void write_bag(iron_json_writer *j, const iron_manifest *m) {
-    char cut[IRON_BAG_CUT_TEXT], text[IRON_BAG_TEXT];
-
-    if (m->bag_cut.kind == IRON_BAG_CUT_NONE)
-        return;
-    iron_bag_cut_format(&m->bag_cut, cut);
-    iron_bag_format(&m->bag, text);
-    iron_json_open(j, "bag", '{');
-    iron_json_text(j, "cut", cut);
-    iron_json_text(j, "bag", text);
-    iron_json_close(j, '}');
-}
-
 static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_writer j = {.to = to};
-    char schema[32];
+    char schema[32], cut[IRON_BAG_CUT_TEXT], bag[IRON_BAG_TEXT];
 
     snprintf(schema, sizeof schema, "%s%u", SCHEMA, m->has_file_seals ? VERSION : 1u);
     iron_json_open(&j, NULL, '{');
@@ -937,7 +924,14 @@ static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_number(&j, "part", m->part);
     iron_json_number(&j, "parts", m->parts);
     write_statistics(&j, m);
-    write_bag(&j, m);
+    if (m->bag_cut.kind != IRON_BAG_CUT_NONE) {
+        iron_bag_cut_format(&m->bag_cut, cut);
+        iron_bag_format(&m->bag, bag);
+        iron_json_open(&j, "bag", '{');
+        iron_json_text(&j, "cut", cut);
+        iron_json_text(&j, "bag", bag);
+        iron_json_close(&j, '}');
+    }
     write_files(&j, m);
     write_chunks(&j, m);
     iron_json_close(&j, '}');

@@ -20,7 +20,7 @@
  * the cache. The only file of a stream has the stream's seal. If a bag is wanted, the piece then
  * goes through the thread's cutter (bag.c).
  */
-#include "digest/bag.h"
+#include "digest/digest_internal.h"
 
 #include "core/cpu.h"
 #include "core/fail.h"

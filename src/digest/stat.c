@@ -302,7 +302,13 @@ static uint64_t range_append(stat_range *a, const stat_range *b) {
 
 /* The object. */
 
-static iron_status check_rule(const stat_rule *rule, bool wants_histogram, iron_error *err) {
+/* Checks the rule; statistics of no tokens at `first`. */
+static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint64_t first,
+                               iron_stat **out, iron_error *err) {
+    const iron_allocator *memory = iron__allocator_default();
+    iron_stat *s;
+
+    *out = NULL;
     IRON_FAIL_IF(rule->vocab < 1 || rule->vocab > UINT64_C(1) << 32, err, IRON_E_ARG,
                  "vocab is %" PRIu64 "; it must be 1 to 4294967296", rule->vocab);
     IRON_FAIL_IF(rule->eos > UINT32_MAX && rule->eos != IRON_COUNT_UNKNOWN, err, IRON_E_ARG,
@@ -311,17 +317,6 @@ static iron_status check_rule(const stat_rule *rule, bool wants_histogram, iron_
                  "a histogram of a vocabulary of %" PRIu64
                  " would take more than 512 MiB; the limit is 67108864: omit --hist",
                  rule->vocab);
-    return IRON_OK;
-}
-
-/* Checks the rule; statistics of no tokens at `first`. */
-static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint64_t first,
-                               iron_stat **out, iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    iron_stat *s;
-
-    *out = NULL;
-    IRON_TRY(check_rule(rule, wants_histogram, err));
     s = iron__allocate(memory, 1, sizeof *s, "statistics", err);
     if (!s)
         return IRON_E_NOMEM;
