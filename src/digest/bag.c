@@ -589,24 +589,22 @@ static iron_status leave_sample(iron__bag_job *job, iron__bag_cutter *c, iron_er
 }
 
 iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__parallel_source *at,
-                          const iron__bag_buffer *buffer, const atomic_bool *stop,
-                          iron_error *err) {
+                          const atomic_bool *stop, iron_error *err) {
     bool is_eos = job->cut.kind == IRON_BAG_CUT_EOS;
-    size_t want = is_eos ? FIRST_READ_TOKENS : buffer->tokens;
+    size_t want = is_eos ? FIRST_READ_TOKENS : c->buffer_tokens;
     uint64_t limit = c->position + LONG_TOKENS;
 
     if (c->is_open && (is_eos || c->stop > job->stream_tokens))
         c->stop = job->stream_tokens;
     while (c->is_open && c->position < c->stop) {
         uint64_t left = c->stop - c->position;
-        iron__tokens_view view = {iron_source_dtype(job->source), buffer->memory, 0};
+        iron__tokens_view view = {iron_source_dtype(job->source), c->buffer, 0};
 
         if (is_eos ? c->position >= limit : c->stop > limit)
             return leave_sample(job, c, err);
-        want = want < buffer->tokens ? want : buffer->tokens;
+        want = want < c->buffer_tokens ? want : c->buffer_tokens;
         view.count = want < left ? want : (size_t)left;
-        IRON_TRY(
-            iron__parallel_source_read(at, c->position, buffer->memory, view.count, stop, err));
+        IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
         IRON_TRY(iron__check_tokens(job->source, 0, &view, c->position, err));
         iron__bag_add(c, &view);
         want *= 4;
@@ -620,7 +618,9 @@ iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__paralle
 
 typedef struct long_run {
     iron__bag_job *job;
-    iron__bag_threads *threads;
+    iron__thread_pool *pool;
+    iron__bag_cutter *cutters; /* one per thread */
+    iron__parallel_source *at;
     const iron__bag_long *sample;
     uint64_t first, end;
     iron__tokens_use use;     /* what is done with their tokens */
@@ -667,25 +667,23 @@ static iron_status search_long_piece(void *context, const void *tokens, iron_err
 static iron_status use_long_piece(void *context, uint32_t worker, uint64_t index,
                                   const atomic_bool *stop, iron_error *err) {
     long_run *run = context;
-    const iron__bag_threads *t = run->threads;
-    iron__bag_buffer buffer = t->buffer(t->context, worker);
-    uint64_t first = run->first + index * (buffer.tokens / 4 * 4), left = run->end - first;
-    long_piece p = {run, t->cutter(t->context, worker), first, buffer.tokens / 4 * 4};
+    iron__bag_cutter *c = &run->cutters[worker];
+    size_t tokens = c->buffer_tokens / 4 * 4;
+    uint64_t first = run->first + index * tokens, left = run->end - first;
+    long_piece p = {run, c, first, tokens < left ? tokens : (size_t)left};
     bool is_used = false;
 
-    p.count = p.count < left ? p.count : (size_t)left;
-    IRON_TRY(iron__parallel_source_use(t->at, p.first, p.count, run->use, &p, &is_used, err));
+    IRON_TRY(iron__parallel_source_use(run->at, p.first, p.count, run->use, &p, &is_used, err));
     if (is_used)
         return IRON_OK;
-    IRON_TRY(iron__parallel_source_read(t->at, p.first, buffer.memory, p.count, stop, err));
-    return run->use(&p, buffer.memory, err);
+    IRON_TRY(iron__parallel_source_read(run->at, p.first, c->buffer, p.count, stop, err));
+    return run->use(&p, c->buffer, err);
 }
 
 /* Positions first ... end-1 by all threads. */
 static iron_status run_long(long_run *run, uint64_t first, uint64_t end, iron__tokens_use use,
                             iron_error *err) {
-    iron__bag_threads *t = run->threads;
-    size_t tokens = t->buffer(t->context, 0).tokens / 4 * 4;
+    size_t tokens = run->cutters[0].buffer_tokens / 4 * 4;
     iron__ordered_run ordered = {.count = (end - first) / tokens + ((end - first) % tokens != 0),
                                  .piece = use_long_piece,
                                  .context = run};
@@ -693,41 +691,43 @@ static iron_status run_long(long_run *run, uint64_t first, uint64_t end, iron__t
     run->first = first;
     run->end = end;
     run->use = use;
-    return iron__thread_pool_run_ordered(t->pool, &ordered, err);
+    return iron__thread_pool_run_ordered(run->pool, &ordered, err);
 }
 
-static iron_status add_long(iron__bag_job *job, iron__bag_threads *t, const iron__bag_long *sample,
-                            iron_error *err) {
+static iron_status add_long(long_run *run, iron_error *err) {
+    const iron__bag_long *sample = run->sample;
+    iron__bag_job *job = run->job;
     iron__seal_words words = {0, 0, 0, 0};
-    long_run run = {.job = job, .threads = t, .sample = sample};
     uint64_t end = sample->end;
 
     if (end == NO_START) {
         iron_status status;
 
-        atomic_init(&run.eos, NO_START);
-        status = run_long(&run, sample->searched, job->stream_tokens, search_long_piece, err);
-        if (status != IRON_OK && atomic_load(&run.eos) == NO_START)
+        atomic_init(&run->eos, NO_START);
+        status = run_long(run, sample->searched, job->stream_tokens, search_long_piece, err);
+        if (status != IRON_OK && atomic_load(&run->eos) == NO_START)
             return status;
-        end = atomic_load(&run.eos);
+        end = atomic_load(&run->eos);
         end = end == NO_START ? job->stream_tokens : end + 1;
     }
-    IRON_TRY(run_long(&run, sample->first, end, seal_long_piece, err));
-    for (uint32_t k = 0; k < iron__thread_pool_threads(t->pool); k++) {
-        iron__bag_cutter *c = t->cutter(t->context, k);
-
-        words = iron__seal_merge(words, c->long_words);
-        c->long_words = (iron__seal_words){0, 0, 0, 0};
+    IRON_TRY(run_long(run, sample->first, end, seal_long_piece, err));
+    for (uint32_t k = 0; k < iron__thread_pool_threads(run->pool); k++) {
+        words = iron__seal_merge(words, run->cutters[k].long_words);
+        run->cutters[k].long_words = (iron__seal_words){0, 0, 0, 0};
     }
     add_words(&job->sums, words, 1);
     return IRON_OK;
 }
 
-iron_status iron__bag_finish(iron__bag_job *job, iron__bag_threads *t, iron_error *err) {
-    for (uint32_t k = 0; k < iron__thread_pool_threads(t->pool); k++)
-        iron_bag_merge(&job->sums, &t->cutter(t->context, k)->sums);
+iron_status iron__bag_finish(iron__bag_job *job, iron__thread_pool *pool, iron__bag_cutter *cutters,
+                             iron__parallel_source *at, iron_error *err) {
+    for (uint32_t k = 0; k < iron__thread_pool_threads(pool); k++)
+        iron_bag_merge(&job->sums, &cutters[k].sums);
     for (size_t k = 0; k < job->long_count; k++)
-        IRON_TRY(add_long(job, t, &job->longs[k], err));
+        IRON_TRY(add_long(
+            &(long_run){
+                .job = job, .pool = pool, .cutters = cutters, .at = at, .sample = &job->longs[k]},
+            err));
     return IRON_OK;
 }
 

@@ -267,7 +267,9 @@ typedef struct iron__bag_job {
 
 /* What a thread has for itself. */
 typedef struct iron__bag_cutter {
-    iron_bag_cut cut;
+    _Alignas(IRON_CACHE_LINE) iron_bag_cut cut;
+    void *buffer; /* for tokens that the thread reads; of files */
+    size_t buffer_tokens;
     const iron__seal_variant *row;
     uint32_t *wide;       /* scratch memory: IRON_WIDEN_TOKENS, with IRON_PREFETCH_BYTES after */
     uint64_t position;    /* of the next token */
@@ -286,21 +288,6 @@ typedef struct iron__bag_cutter {
     iron_bag sums;
     iron__seal_words long_words;
 } iron__bag_cutter;
-
-/* Memory for tokens that a thread reads. */
-typedef struct iron__bag_buffer {
-    void *memory;
-    size_t tokens;
-} iron__bag_buffer;
-
-/* The threads, for iron__bag_finish. */
-typedef struct iron__bag_threads {
-    iron__thread_pool *pool;
-    iron__parallel_source *at;
-    iron__bag_cutter *(*cutter)(void *context, uint32_t worker);
-    iron__bag_buffer (*buffer)(void *context, uint32_t worker);
-    void *context;
-} iron__bag_threads;
 
 typedef struct iron__bag_range {
     uint64_t first, count;
@@ -324,9 +311,10 @@ iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *cutter,
 void iron__bag_add(iron__bag_cutter *cutter, const iron__tokens_view *view);
 /* Reads past the piece to finish its last sample. */
 iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *cutter, iron__parallel_source *at,
-                          const iron__bag_buffer *buffer, const atomic_bool *stop, iron_error *err);
-/* Adds what all threads found, and what they left, to job->sums. */
-iron_status iron__bag_finish(iron__bag_job *job, iron__bag_threads *threads, iron_error *err);
+                          const atomic_bool *stop, iron_error *err);
+/* Adds what all threads found, each with its cutter, and what they left, to job->sums. */
+iron_status iron__bag_finish(iron__bag_job *job, iron__thread_pool *pool, iron__bag_cutter *cutters,
+                             iron__parallel_source *at, iron_error *err);
 
 /* The next tokens of a pipe; `starts`: where rows begin that begin in them, or NULL. */
 iron_status iron__bag_add_pipe(iron__bag_cutter *cutter, const iron__tokens_view *view,

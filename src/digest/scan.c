@@ -102,9 +102,9 @@ typedef struct scan_job {
 typedef struct worker {
     _Alignas(IRON_CACHE_LINE) iron__seal_words words;
     iron__token_stats stats;
-    char *buffer;   /* of a piece read from files */
-    uint32_t *wide; /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
-    iron__bag_cutter cutter;
+    char *buffer;             /* of a piece read from files */
+    uint32_t *wide;           /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
+    iron__bag_cutter *cutter; /* NULL: no bag is wanted */
 } worker;
 
 /* The threads, and the tokens that they work on. */
@@ -112,6 +112,7 @@ typedef struct workers {
     scan_job *scan;
     iron__thread_pool *pool;
     worker *each;
+    iron__bag_cutter *cutters; /* of each */
     size_t piece_tokens;
     uint64_t first, count;     /* of the stream */
     uint64_t ahead;            /* how many more tokens can be read after these */
@@ -553,7 +554,7 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
     if (scan->files.words)
         add_files(scan, &p, r->w);
     if (scan->has_bag && scan->is_seekable)
-        iron__bag_add(&r->w->cutter, &p.view);
+        iron__bag_add(r->w->cutter, &p.view);
     r->first += count;
     r->count -= count;
     r->readable -= count;
@@ -604,16 +605,6 @@ static iron_status scan_files_piece(iron__parallel_source *at, piece_rest *r,
     return IRON_OK;
 }
 
-static iron__bag_buffer bag_buffer(void *context, uint32_t index) {
-    const workers *all = context;
-
-    return (iron__bag_buffer){all->each[index].buffer, buffer_tokens(all->scan->dtype)};
-}
-
-static iron__bag_cutter *bag_cutter(void *context, uint32_t index) {
-    return &((const workers *)context)->each[index].cutter;
-}
-
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
                               const atomic_bool *stop, iron_error *err) {
     const workers *all = context;
@@ -623,7 +614,6 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                     .first = all->first + offset,
                     .count = smaller(all->piece_tokens, left),
                     .readable = left + all->ahead};
-    iron__bag_buffer buffer = bag_buffer(context, index);
     iron__bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
 
     if (!all->at)
@@ -631,19 +621,21 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                         err);
     /* with the bag of the samples that begin in the piece */
     if (bag)
-        IRON_TRY(iron__bag_begin(bag, &r.w->cutter, all->at, r.first, r.count, stop, err));
+        IRON_TRY(iron__bag_begin(bag, r.w->cutter, all->at, r.first, r.count, stop, err));
     IRON_TRY(scan_files_piece(all->at, &r, stop, err));
-    return bag ? iron__bag_end(bag, &r.w->cutter, all->at, &buffer, stop, err) : IRON_OK;
+    return bag ? iron__bag_end(bag, r.w->cutter, all->at, stop, err) : IRON_OK;
 }
 
 /* The threads. */
 
 static void workers_deinit(workers *all) {
     for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
-        iron__bag_cutter_deinit(&all->each[k].cutter);
+        if (all->each[k].cutter)
+            iron__bag_cutter_deinit(all->each[k].cutter);
         iron__release(iron__allocator_default(), all->each[k].buffer);
     }
     iron__release(iron__allocator_default(), all->each);
+    iron__release(iron__allocator_default(), all->cutters);
     iron__thread_pool_destroy(all->pool);
 }
 
@@ -661,7 +653,9 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
     threads = pieces < all->scan->threads ? (uint32_t)pieces : all->scan->threads;
     IRON_TRY(iron__thread_pool_create(threads, memory, &all->pool, err));
     all->each = iron__allocate(memory, threads, sizeof *all->each, "the sums of threads", err);
-    if (!all->each)
+    if (all->each && all->scan->has_bag)
+        all->cutters = iron__allocate(memory, threads, sizeof *all->cutters, "cutters", err);
+    if (!all->each || (all->scan->has_bag && !all->cutters))
         return IRON_E_NOMEM;
     for (uint32_t k = 0; k < threads; k++) {
         worker *w = &all->each[k];
@@ -672,8 +666,12 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
         if (!w->buffer)
             return IRON_E_NOMEM;
         w->wide = (uint32_t *)(void *)(w->buffer + buffer_bytes);
-        if (all->scan->has_bag)
-            iron__bag_cutter_init(&w->cutter, &all->scan->bag, w->wide);
+        if (!all->scan->has_bag)
+            continue;
+        w->cutter = &all->cutters[k];
+        iron__bag_cutter_init(w->cutter, &all->scan->bag, w->wide);
+        w->cutter->buffer = w->buffer;
+        w->cutter->buffer_tokens = buffer_tokens(all->scan->dtype);
     }
     return IRON_OK;
 }
@@ -730,13 +728,7 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
     if (status == IRON_OK)
         status = workers_run(&all, err);
     if (status == IRON_OK && scan->has_bag)
-        status = iron__bag_finish(&scan->bag,
-                                  &(iron__bag_threads){.pool = all.pool,
-                                                       .at = all.at,
-                                                       .cutter = bag_cutter,
-                                                       .buffer = bag_buffer,
-                                                       .context = &all},
-                                  err);
+        status = iron__bag_finish(&scan->bag, all.pool, all.cutters, all.at, err);
     if (status == IRON_OK)
         workers_finish(&all);
     workers_deinit(&all);
@@ -808,7 +800,7 @@ static iron_status add_slot_samples(workers *all, const pipe_slot *slot, iron_er
 
     if (!all->scan->has_bag)
         return IRON_OK;
-    return iron__bag_add_pipe(&all->each[0].cutter, &view,
+    return iron__bag_add_pipe(all->each[0].cutter, &view,
                               all->scan->bag.has_starts ? slot->starts : NULL, err);
 }
 
@@ -833,7 +825,7 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
     }
     IRON_TRY(add_slot_samples(all, &now, err));
     if (all->scan->has_bag)
-        iron__bag_finish_pipe(&all->scan->bag, &all->each[0].cutter);
+        iron__bag_finish_pipe(&all->scan->bag, all->each[0].cutter);
     return IRON_OK;
 }
 
