@@ -54,28 +54,15 @@ static const struct variable {
 };
 
 static void put_character(FILE *to, char c) {
-    switch (c) {
-    case '\\':
-        fputs("\\e", to);
-        break;
-    case '-': /* a minus, which can be pasted into a shell; a bare - becomes a hyphen */
-        fputs("\\-", to);
-        break;
-    case '\'':
-        fputs("\\(aq", to);
-        break;
-    case '`':
-        fputs("\\(ga", to);
-        break;
-    case '^':
-        fputs("\\(ha", to);
-        break;
-    case '~':
-        fputs("\\(ti", to);
-        break;
-    default:
+    /* a bare - would become a hyphen, which cannot be pasted into a shell */
+    static const char special[] = "\\-'`^~";
+    static const char *const names[] = {"e", "-", "(aq", "(ga", "(ha", "(ti"};
+    const char *at = strchr(special, c);
+
+    if (at)
+        fprintf(to, "\\%s", names[at - special]);
+    else
         fputc(c, to);
-    }
 }
 
 static void put_text(FILE *to, const char *text, size_t length) {

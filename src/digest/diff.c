@@ -1803,24 +1803,11 @@ static int by_position(const void *x, const void *y) {
     return (a->at[0] > b->at[0]) - (a->at[0] < b->at[0]);
 }
 
-static void drop_repeated(placed_mark *marks, size_t *count) {
-    size_t count_left = 0;
-
-    for (size_t k = 0; k < *count;) {
-        size_t next = k + 1;
-
-        while (next < *count && marks[next].mark == marks[k].mark)
-            next++;
-        if (next == k + 1)
-            marks[count_left++] = marks[k];
-        k = next;
-    }
-    *count = count_left;
-}
-
 /* The manifest's marks from a chunk on that occur once, sorted. */
 static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mark **marks,
                               size_t *count, iron_error *err) {
+    size_t once = 0;
+
     *count = 0;
     *marks = calloc(m->chunk_count + 1, sizeof **marks);
     if (!*marks)
@@ -1830,7 +1817,13 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
             (*marks)[(*count)++] =
                 (placed_mark){m->chunks[k].mark, k * m->chunk_tokens + m->chunks[k].mark_at};
     qsort(*marks, *count, sizeof **marks, by_mark);
-    drop_repeated(*marks, count);
+    for (size_t k = 0, next; k < *count; k = next) {
+        for (next = k + 1; next < *count && (*marks)[next].mark == (*marks)[k].mark; next++)
+            ;
+        if (next == k + 1)
+            (*marks)[once++] = (*marks)[k];
+    }
+    *count = once;
     return IRON_OK;
 }
 
@@ -2609,47 +2602,32 @@ static iron_status explain_by_bags(diff_run *run, iron_error *err) {
 
 /* The comparison. */
 
-/* Counts the ranges of neighbouring chunks that differ, and writes them if there is memory. */
-static size_t walk_ranges(const diff_bits *bits, uint64_t chunks, uint64_t *set,
-                          diff_range *ranges) {
-    size_t count = 0;
-    bool was_set = false;
-
-    *set = 0;
-    for (uint64_t k = 0; k < chunks; k++) {
-        bool is_set = bits_has(bits, k);
-
-        *set += is_set;
-        if (is_set && !was_set && ranges)
-            ranges[count].first = k;
-        if (is_set && ranges)
-            ranges[count].end = k + 1;
-        count += !is_set && was_set;
-        was_set = is_set;
-    }
-    return count + was_set;
-}
-
 /* Which chunks differ is known: how many, and in which ranges of positions. */
 static iron_status find_ranges(iron_diff *d, iron_error *err) {
     iron_diff_report *r = &d->report;
+    const diff_bits *bits = &d->bits;
     uint64_t longer = longer_tokens(r);
+    size_t count = 0;
 
-    r->chunk_tokens = d->bits.chunk_tokens;
+    r->chunk_tokens = bits->chunk_tokens;
     r->chunks = chunks_of(longer, r->chunk_tokens);
-    r->range_count = walk_ranges(&d->bits, r->chunks, &r->differing_chunks, NULL);
+    r->differing_chunks = r->range_count = 0;
+    for (uint64_t k = 0; k < r->chunks; k++) {
+        r->differing_chunks += bits_has(bits, k);
+        r->range_count += bits_has(bits, k) && (k == 0 || !bits_has(bits, k - 1));
+    }
     free(d->ranges);
     d->ranges = calloc(r->range_count + 1, sizeof *d->ranges);
     if (!d->ranges)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM,
                           "out of memory for %zu ranges of chunks; give a larger --chunk",
                           r->range_count);
-    walk_ranges(&d->bits, r->chunks, &r->differing_chunks, d->ranges);
-    for (size_t k = 0; k < r->range_count; k++) { /* chunks become positions */
-        diff_range *range = &d->ranges[k];
-
-        range->end = range->end < r->chunks ? range->end * r->chunk_tokens : longer;
-        range->first *= r->chunk_tokens;
+    for (uint64_t k = 0; k < r->chunks; k++) {
+        if (!bits_has(bits, k))
+            continue;
+        if (k == 0 || !bits_has(bits, k - 1))
+            d->ranges[count++].first = k * r->chunk_tokens;
+        d->ranges[count - 1].end = k + 1 < r->chunks ? (k + 1) * r->chunk_tokens : longer;
     }
     return IRON_OK;
 }

@@ -399,20 +399,13 @@ const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids) {
 
 /* The report. */
 
-static void describe_documents(const iron_stat *stat, iron_stat_report *report) {
-    const stat_range *r = &stat->range;
-    uint64_t low = lengths_min(stat->lengths);
-    uint64_t high = lengths_max(stat->lengths);
-    uint64_t n = r->ends + (r->document_tail > 0), p95 = n - n / 20, open[2];
-    size_t opens = 0;
+/* `open` are lengths that are not in the table; `n` counts all documents. */
+static void describe_lengths(const stat_lengths *t, const uint64_t *open, size_t opens, uint64_t n,
+                             iron_stat_report *report) {
+    uint64_t low = t->counts[0] > 0 ? 0 : lengths_min(t), high = lengths_max(t);
 
     if (n == 0)
         return;
-    /* the range's first and last document are in no table */
-    if (r->ends > 0)
-        open[opens++] = r->document_head;
-    if (r->document_tail > 0)
-        open[opens++] = r->document_tail;
     for (size_t k = 0; k < opens; k++) {
         low = low == 0 || open[k] < low ? open[k] : low;
         high = open[k] > high ? open[k] : high;
@@ -420,33 +413,25 @@ static void describe_documents(const iron_stat *stat, iron_stat_report *report) 
     report->documents = n;
     report->document_min = low;
     report->document_max = high;
-    report->document_mean = (double)r->tokens / (double)n;
-    report->document_median = lengths_at(stat->lengths, open, opens, n - n / 2);
-    report->document_p95 = lengths_at(stat->lengths, open, opens, p95);
-    if (p95 == n) /* fewer than 20: the largest, which is known exactly */
-        report->document_p95 = high;
-    if (n == 1)
-        report->document_median = high;
-    report->empty_documents = stat->lengths->counts[1] + (r->document_head == 1);
-    report->is_last_open = r->document_tail > 0;
+    report->document_mean = (double)report->tokens / (double)n;
+    /* of one document, or of fewer than 20, that is the largest, which is known exactly */
+    report->document_median = n == 1 ? high : lengths_at(t, open, opens, n - n / 2);
+    report->document_p95 = n < 20 ? high : lengths_at(t, open, opens, n - n / 20);
 }
 
-/* Rows and documents of the files, which may be empty. */
-static void describe_own(const iron_stat *stat, iron_stat_report *report) {
-    const stat_lengths *t = stat->own;
-    uint64_t n = 0;
+static void describe_documents(const iron_stat *stat, iron_stat_report *report) {
+    const stat_range *r = &stat->range;
+    uint64_t open[2];
+    size_t opens = 0;
 
-    for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
-        n += t->counts[k];
-    if (n == 0)
-        return;
-    report->documents = n;
-    report->document_min = t->counts[0] > 0 ? 0 : lengths_min(t);
-    report->document_max = lengths_max(t);
-    report->document_mean = (double)stat->range.tokens / (double)n;
-    report->document_median = n == 1 ? report->document_max : lengths_at(t, NULL, 0, n - n / 2);
-    report->document_p95 = n / 20 == 0 ? report->document_max : lengths_at(t, NULL, 0, n - n / 20);
-    report->empty_documents = t->counts[0];
+    /* the range's first and last document are in no table */
+    if (r->ends > 0)
+        open[opens++] = r->document_head;
+    if (r->document_tail > 0)
+        open[opens++] = r->document_tail;
+    describe_lengths(stat->lengths, open, opens, r->ends + (r->document_tail > 0), report);
+    report->empty_documents = stat->lengths->counts[1] + (r->document_head == 1);
+    report->is_last_open = r->document_tail > 0;
 }
 
 iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, iron_error *err) {
@@ -470,9 +455,14 @@ iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, 
         report->document_cut = (iron_bag_cut){IRON_BAG_CUT_EOS, stat->rule.eos};
         describe_documents(stat, report);
     }
-    if (stat->own) {
+    if (stat->own) { /* rows and documents of the files, which may be empty */
+        uint64_t n = 0;
+
+        for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
+            n += stat->own->counts[k];
         report->document_cut.kind = stat->own_cut;
-        describe_own(stat, report);
+        describe_lengths(stat->own, NULL, 0, n, report);
+        report->empty_documents = stat->own->counts[0];
     }
     if (stat->histogram) {
         for (size_t k = 0; k < stat->rule.vocab; k++)
