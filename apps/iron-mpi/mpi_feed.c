@@ -23,7 +23,6 @@
  *
  * Ranges and blocks start at multiples of four batches, so that no quad of the seal is divided.
  */
-#include "output.h"
 #include "ranks.h"
 #include "reading.h"
 

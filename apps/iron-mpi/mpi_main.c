@@ -4,7 +4,6 @@
  * with the same results bit for bit. Rank 0 prints the result after all ranks have succeeded;
  * otherwise it prints one error line, and all ranks exit with that status.
  */
-#include "output.h"
 #include "ranks.h"
 #include "reading.h"
 

@@ -11,7 +11,6 @@
  *
  * stat: the statistics of neighbouring parts are appended in rank order.
  */
-#include "output.h"
 #include "ranks.h"
 #include "reading.h"
 
@@ -188,18 +187,14 @@ static iron_status my_range(const sum_work *w, size_t index, uint64_t *first, ui
 
 static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_scan_options *o,
                         iron_error *err) {
-    const reading *r = &w->options->reading;
     iron_bag_result bag = {.struct_size = sizeof bag};
     iron_manifest *m = NULL;
     iron_status status;
 
-    o->threads = r->threads;
-    o->device = r->device;
-    o->backend = r->backend ? r->backend : "cpu"; /* all ranks of a machine would share one GPU */
+    if (!o->backend)
+        o->backend = "cpu"; /* all ranks of a machine would share one GPU */
     o->vocab = w->options->vocab;
     o->bag = w->streams->list[index].cut;
-    o->progress = progress_update;
-    o->context = &w->progress;
     if (iron_source_tokens(source) != w->streams->list[index].tokens)
         return usage(err, "%.120s changed while it was read", w->streams->list[index].name);
     status = iron_scan(source, o, &m, err);
@@ -218,13 +213,11 @@ static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
     reading again = w->options->reading;
     double started = seconds_now();
     bool is_mine = false;
-    iron_scan_options o;
+    iron_scan_options o = reading_scan_options(&again, &w->progress);
     iron_status status;
 
     again.is_quiet = true; /* open_streams has warned */
-
     w->results[index] = empty_result(w->options->vocab);
-    iron_scan_options_init(&o);
     status = my_range(w, index, &o.first, &o.count, &is_mine, err);
     if (status == IRON_OK && is_mine && !source)
         status = reading_open(&again, &path, 1, &source, err);

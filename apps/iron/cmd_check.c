@@ -150,20 +150,17 @@ static iron_status seal_now(const check_options *o, const char *name, bool wants
     iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
     iron_bag_options b;
-    iron_scan_options scan;
     iron_source *source = NULL;
     iron_manifest *m = NULL;
     progress p = progress_start(0);
+    iron_scan_options scan = reading_scan_options(&o->reading, &p);
     iron_status status = reading_open(&o->reading, &name, 1, &source, err);
 
     iron_bag_options_init(&b);
     b.cut = o->cut;
-    iron_scan_options_init(&scan);
-    scan.device = o->reading.device;
-    scan.backend = o->reading.backend;
-    b.threads = scan.threads = o->reading.threads;
-    b.progress = scan.progress = progress_update;
-    b.context = scan.context = &p;
+    b.threads = scan.threads;
+    b.progress = scan.progress;
+    b.context = scan.context;
     if (status == IRON_OK && wants_bag)
         status = iron_bag_source(source, &b, &bag, err);
     else if (status == IRON_OK)

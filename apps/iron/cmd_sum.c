@@ -101,10 +101,6 @@ static iron_status set_scan(const sum_options *o, const iron_source *source, iro
                             iron_error *err) {
     uint64_t tokens = iron_source_tokens(source);
 
-    iron_scan_options_init(s);
-    s->threads = o->reading.threads;
-    s->device = o->reading.device;
-    s->backend = o->reading.backend;
     s->vocab = o->vocab;
     s->bag = bag_cut_of(&o->bag);
     if (o->manifest || o->parts)
@@ -133,15 +129,15 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     bool is_bag_only =
         o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
     iron_manifest *m = NULL;
-    iron_scan_options s;
+    iron_scan_options s = reading_scan_options(&o->reading, &p);
     iron_bag_options b;
     iron_status status = set_scan(o, source, &s, err);
 
     iron_bag_options_init(&b);
     b.threads = s.threads;
     b.cut = s.bag;
-    b.progress = s.progress = progress_update;
-    b.context = s.context = &p;
+    b.progress = s.progress;
+    b.context = s.context;
     if (status == IRON_OK && is_bag_only) {
         status = iron_bag_source(source, &b, &bag, err);
         result.bag = &bag;

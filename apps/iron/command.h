@@ -5,7 +5,6 @@
 #ifndef APPS_IRON_COMMAND_H
 #define APPS_IRON_COMMAND_H
 
-#include "output.h"
 #include "reading.h"
 
 extern const command command_info, command_gen, command_sniff, command_sum, command_check,

@@ -5,8 +5,6 @@
  */
 #include "reading.h"
 
-#include "output.h"
-
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
@@ -140,6 +138,18 @@ iron_status reading_list(const reading *r, const char *path, iron_input_files **
     iron_source_options options = source_options(r, &path, 1);
 
     return iron_input_files_list(&options, out, err);
+}
+
+iron_scan_options reading_scan_options(const reading *r, progress *p) {
+    iron_scan_options o;
+
+    iron_scan_options_init(&o);
+    o.threads = r->threads;
+    o.device = r->device;
+    o.backend = r->backend;
+    o.progress = progress_update;
+    o.context = p;
+    return o;
 }
 
 const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset) {

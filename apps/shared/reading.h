@@ -7,6 +7,7 @@
 #define APPS_SHARED_READING_H
 
 #include "options.h"
+#include "output.h"
 
 #include <iron/iron_digest.h>
 
@@ -36,6 +37,9 @@ iron_status reading_open(const reading *r, const char *const *paths, size_t coun
 /* The files that a path stands for. */
 iron_status reading_list(const reading *r, const char *path, iron_input_files **out,
                          iron_error *err);
+
+/* The library's options for a scan; `p` shows its progress. */
+iron_scan_options reading_scan_options(const reading *r, progress *p);
 
 /* Warnings about the files that were opened are collected, so that a command prints one line of
  * each kind, however many files it reads. main calls this when a command has ended without an

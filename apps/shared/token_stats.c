@@ -7,8 +7,6 @@
  */
 #include "reading.h"
 
-#include "output.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1467,32 +1467,25 @@ static void keep_nearer(resync *best, uint64_t a, uint64_t b) {
         *best = (resync){true, {a, b}};
 }
 
-/* The tokens before a seed that agree belong to what agrees. */
-static void keep_seed(const seeds *s, const uint32_t *ahead, size_t a, size_t b, resync *best) {
-    if (best->is_found && a - b == best->skip[0] - best->skip[1]) /* more of the same */
-        return;
-    while (a > 0 && b > 0 && s->tokens[a - 1] == ahead[b - 1]) {
-        a--;
-        b--;
-    }
-    keep_nearer(best, a, b);
-}
-
-/* Looks for seeds of the first's next tokens in the second's. */
+/* Looks for seeds of the first's next tokens in the second's. The tokens before a seed that agree
+ * belong to what agrees. */
 static void find_near_seeds(const seeds *s, const uint32_t *ahead, size_t count, resync *best) {
     const uint64_t weight = seed_weight();
     uint64_t hash = 0;
 
     for (size_t k = 0; k + SEED_TOKENS <= count; k++) {
         const uint32_t *seed = ahead + k;
-        uint32_t slot;
+        size_t a, b = k;
 
         if (best->is_found && k >= best->skip[0] + best->skip[1] + SEED_TOKENS)
             break;
         hash = k ? hash * HASH_FACTOR + seed[SEED_TOKENS - 1] - seed[-1] * weight : seed_hash(seed);
-        slot = *seed_slot(s, seed, hash);
-        if (slot)
-            keep_seed(s, ahead, slot - 1, k, best);
+        a = *seed_slot(s, seed, hash);
+        if (a-- == 0 || (best->is_found && a - b == best->skip[0] - best->skip[1]))
+            continue; /* none, or more of the same */
+        for (; a > 0 && b > 0 && s->tokens[a - 1] == ahead[b - 1]; a--)
+            b--;
+        keep_nearer(best, a, b);
     }
 }
 

@@ -897,10 +897,16 @@ static iron_status open_ring(gpu_scan *g, iron_error *err) {
     return iron__ring_create(&o, &g->ring, err);
 }
 
-static iron_status feed_slot(gpu_scan *g, size_t slot, size_t count, iron_error *err) {
-    iron__tokens_view view = {g->scan->dtype, g->slots[slot], count};
-    size_t released = 1;
+/* Feeds the next slot; *count is 0 at the end. */
+static iron_status feed_slot(gpu_scan *g, size_t *count, iron_error *err) {
+    iron__tokens_view view = {g->scan->dtype, NULL, 0};
+    size_t released = 1, slot;
 
+    IRON_TRY(iron__ring_next(g->ring, &slot, count, err));
+    if (*count == 0)
+        return IRON_OK;
+    view.data = g->slots[slot];
+    view.count = *count;
     IRON_TRY(iron__view_check(&view, g->done, err));
     if (g->memory)
         IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
@@ -909,7 +915,8 @@ static iron_status feed_slot(gpu_scan *g, size_t slot, size_t count, iron_error 
             iron__gpu_feed_send_slot(g->device.feed, slot, view.dtype, view.count, &released, err));
     for (size_t k = 0; k < released; k++)
         iron__ring_free(g->ring);
-    return IRON_OK;
+    g->done += *count;
+    return scan_progress(g->scan, g->done, err);
 }
 
 static iron_status scan_gpu(scan_job *scan, iron_error *err) {
@@ -928,18 +935,8 @@ static iron_status scan_gpu(scan_job *scan, iron_error *err) {
         status = iron__seal_device_begin(&g.device, 0, err);
     if (status == IRON_OK)
         status = open_ring(&g, err);
-    while (status == IRON_OK) {
-        size_t slot, count = 0;
-
-        status = iron__ring_next(g.ring, &slot, &count, err);
-        if (status != IRON_OK || count == 0)
-            break;
-        status = feed_slot(&g, slot, count, err);
-        if (status != IRON_OK)
-            break;
-        g.done += count;
-        status = scan_progress(scan, g.done, err);
-    }
+    for (size_t count = 1; status == IRON_OK && count > 0;)
+        status = feed_slot(&g, &count, err);
     if (status == IRON_OK)
         status = iron__seal_device_fetch(&g.device, &m->words, &m->stats, err);
     iron__ring_destroy(g.ring); /* its threads end before their slots are freed */
