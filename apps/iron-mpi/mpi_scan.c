@@ -136,7 +136,7 @@ static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, 
     return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
 }
 
-/* Lists the streams and notes them. Close them, also after a failure. */
+/* Lists the streams and notes them. */
 static iron_status open_streams(sum_streams *s, const sum_options *o, const args *a,
                                 iron_error *err) {
     iron_status status = IRON_OK;
@@ -150,13 +150,6 @@ static iron_status open_streams(sum_streams *s, const sum_options *o, const args
     for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
         status = add_argument(s, &o->reading, a->values[k], err);
     return status;
-}
-
-static void close_streams(sum_streams *s) {
-    for (size_t k = 0; k < s->count; k++)
-        free(s->list[k].name);
-    free(s->list);
-    iron_source_close(s->source);
 }
 
 static iron_digest_result empty_result(uint64_t vocab) {
@@ -310,7 +303,10 @@ static iron_status run_sum(void *options, args *a, iron_error *err) {
     status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK)
         status = sum_all(&(sum_work){.ranks = r, .options = o, .streams = &streams}, err);
-    close_streams(&streams);
+    for (size_t k = 0; k < streams.count; k++)
+        free(streams.list[k].name);
+    free(streams.list);
+    iron_source_close(streams.source);
     return status;
 }
 
@@ -331,25 +327,12 @@ const command mpi_command_sum = {
     .run = run_sum,
 };
 
-static iron_status stat_range(const ranks *r, const stat_options *o, iron_source *source,
-                              progress *p, iron_stat **stat, iron_error *err) {
-    iron_stat_options scan = stat_scan_options(o);
-    iron_status status = iron_part_range(iron_source_tokens(source), (uint32_t)r->rank + 1,
-                                         (uint32_t)r->count, &scan.first, &scan.count, err);
-
-    scan.progress = progress_update;
-    scan.context = p;
-    /* rank 0 always has statistics: those of the other ranks are appended to them */
-    if (status == IRON_OK && (scan.count > 0 || r->rank == 0))
-        status = iron_stat_source(source, &scan, stat, err);
-    return ranks_agree(r, status, err);
-}
-
 static iron_status run_stat(void *options, args *a, iron_error *err) {
     stat_options *o = options;
     ranks *r = ranks_here();
     iron_source *source = NULL;
     iron_stat *stat = NULL;
+    iron_stat_options scan;
     double started;
     iron_status status;
     progress p;
@@ -359,17 +342,26 @@ static iron_status run_stat(void *options, args *a, iron_error *err) {
     if (status == IRON_OK)
         status = ranks_note_files(r, source, err);
     status = ranks_work_on_same(r, status, err);
-    if (status == IRON_OK) {
-        p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
-        p.is_shown = p.is_shown && r->rank == 0;
-        started = seconds_now();
-        status = stat_range(r, o, source, &p, &stat, err);
-        if (status == IRON_OK)
-            status = ranks_append_stats(r, &stat, err);
-        progress_clear(&p);
-        if (status == IRON_OK && r->rank == 0)
-            status = stat_print(o, stat, source, seconds_now() - started, (uint64_t)r->count, err);
-    }
+    if (status != IRON_OK)
+        goto done;
+    p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
+    p.is_shown = p.is_shown && r->rank == 0;
+    scan = stat_scan_options(o);
+    scan.progress = progress_update;
+    scan.context = &p;
+    started = seconds_now();
+    status = iron_part_range(iron_source_tokens(source), (uint32_t)r->rank + 1, (uint32_t)r->count,
+                             &scan.first, &scan.count, err);
+    /* rank 0 always has statistics: those of the other ranks are appended to them */
+    if (status == IRON_OK && (scan.count > 0 || r->rank == 0))
+        status = iron_stat_source(source, &scan, &stat, err);
+    status = ranks_agree(r, status, err);
+    if (status == IRON_OK)
+        status = ranks_append_stats(r, &stat, err);
+    progress_clear(&p);
+    if (status == IRON_OK && r->rank == 0)
+        status = stat_print(o, stat, source, seconds_now() - started, (uint64_t)r->count, err);
+done:
     iron_stat_destroy(stat);
     iron_source_close(source);
     return status;

@@ -229,21 +229,6 @@ static void put_count(iron_json_writer *j, const char *name, uint64_t count) {
     json_number_or_null(j, name, count != IRON_COUNT_UNKNOWN, count);
 }
 
-static void put_first(iron_json_writer *j, const iron_diff_report *r) {
-    if (r->first == IRON_COUNT_UNKNOWN) {
-        iron_json_null(j, "first_difference");
-        return;
-    }
-    iron_json_open(j, "first_difference", '{');
-    iron_json_number(j, "position", r->first);
-    iron_json_number(j, "end", r->first_end);
-    iron_json_open(j, "values", '[');
-    for (int side = 0; side < 2; side++)
-        json_number_or_null(j, NULL, r->has_value[side], r->value[side]);
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
-}
-
 static void put_pair(iron_json_writer *j, const char *name, uint64_t first, uint64_t second) {
     iron_json_open(j, name, '[');
     iron_json_number(j, NULL, first);
@@ -265,7 +250,18 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     put_count(&j, "edits", r->edits);
     iron_json_bool(&j, "more_edits", r->has_more_edits);
     put_pair(&j, "tokens", r->tokens[0], r->tokens[1]);
-    put_first(&j, r);
+    if (r->first == IRON_COUNT_UNKNOWN) {
+        iron_json_null(&j, "first_difference");
+    } else {
+        iron_json_open(&j, "first_difference", '{');
+        iron_json_number(&j, "position", r->first);
+        iron_json_number(&j, "end", r->first_end);
+        iron_json_open(&j, "values", '[');
+        for (int side = 0; side < 2; side++)
+            json_number_or_null(&j, NULL, r->has_value[side], r->value[side]);
+        iron_json_close(&j, ']');
+        iron_json_close(&j, '}');
+    }
     iron_json_number(&j, "chunk_tokens", r->chunk_tokens);
     iron_json_number(&j, "chunks", r->chunks);
     iron_json_number(&j, "differing_chunks", r->differing_chunks);
@@ -318,17 +314,6 @@ static iron_status check(const diff_options *o, const args *a, iron_error *err) 
     return IRON_OK;
 }
 
-/* Without --dtype, headerless files have the type of those that the other side's manifest lists. */
-static void take_dtype(const diff_input *other, reading *r) {
-    iron_manifest_file first = {.struct_size = sizeof first};
-
-    if (r->dtype_name || !other->manifest ||
-        iron_manifest_file_at(other->manifest, 0, &first, NULL) != IRON_OK)
-        return;
-    r->dtype_name = iron_dtype_name(first.dtype);
-    r->dtype = first.dtype;
-}
-
 /* Manifests first, since they tell the type of the other side. */
 static iron_status open_inputs(const diff_options *o, const args *a, diff_input inputs[2],
                                iron_error *err) {
@@ -341,13 +326,19 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
             status = open_manifest(&inputs[side], err);
     }
     for (int side = 0; side < 2 && status == IRON_OK; side++) {
+        iron_manifest_file first = {.struct_size = sizeof first};
         char name[DTYPE_ROOM];
         reading r;
 
         status = side_reading(&o->reading, side, name, &r, err);
         if (status != IRON_OK || inputs[side].manifest)
             continue;
-        take_dtype(&inputs[!side], &r);
+        /* without --dtype, headerless files have the type that the other side's manifest lists */
+        if (!r.dtype_name && inputs[!side].manifest &&
+            iron_manifest_file_at(inputs[!side].manifest, 0, &first, NULL) == IRON_OK) {
+            r.dtype_name = iron_dtype_name(first.dtype);
+            r.dtype = first.dtype;
+        }
         r.wants_seekable = true;
         status = reading_open(&r, &inputs[side].path, 1, &inputs[side].source, err);
     }

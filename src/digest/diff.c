@@ -136,24 +136,6 @@ static iron_status open_text(diff_run *run, int side, iron_error *err) {
     return IRON_OK;
 }
 
-/* Words and marks of a side's chunks: its manifest's, or from another pass over its tokens. */
-static iron_status words_of(diff_run *run, int side, const iron_manifest **out, iron_error *err) {
-    iron_scan_options o;
-
-    *out = run->manifest[side] ? run->manifest[side] : run->made[side];
-    if (*out)
-        return IRON_OK;
-    iron_scan_options_init(&o);
-    o.threads = iron__thread_pool_threads(run->pool);
-    o.backend = "cpu";
-    o.chunk_tokens = run->diff->bits.chunk_tokens;
-    o.progress = run->progress;
-    o.context = run->context;
-    IRON_TRY(iron_scan(run->source[side], &o, &run->made[side], err));
-    *out = run->made[side];
-    return IRON_OK;
-}
-
 /* The chunk size of the comparison: what the caller wants, else that of a manifest whose tokens are
  * not available, else that of any manifest. */
 static uint64_t choose_chunks(const diff_run *run, uint64_t wanted) {
@@ -171,20 +153,6 @@ static bool has_words(const diff_run *run, int side) {
            manifest_of(run, side)->chunk_tokens == run->diff->bits.chunk_tokens;
 }
 
-static iron_status refuse(const diff_run *run, int side, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-
-    if (m->chunk_tokens == 0)
-        IRON_FAIL(err, IRON_E_FORMAT,
-                  "the manifest %.100s has no chunks to compare, and its files are not available; "
-                  "make it with --chunk %" PRIu64 "%s",
-                  side_name(run, side), run->diff->bits.chunk_tokens, run->note);
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "the manifest %.100s has chunks of %" PRIu64 " tokens, not %" PRIu64
-              ", and its files are not available; make both with one --chunk%s",
-              side_name(run, side), m->chunk_tokens, run->diff->bits.chunk_tokens, run->note);
-}
-
 /* Sees to it that there are either tokens of both, or words of chunks of one size of both (or
  * neither, with has_same_seal). */
 static iron_status choose_way(diff_run *run, iron_error *err) {
@@ -195,14 +163,34 @@ static iron_status choose_way(diff_run *run, iron_error *err) {
         a && b && iron__words_equal(&a->words, &b->words) && !(words[0] && words[1]);
     if (run->has_same_seal)
         return IRON_OK;
-    for (int side = 0; side < 2; side++)
-        if (!words[side] && !run->source[side])
-            return refuse(run, side, err);
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = manifest_of(run, side);
+
+        if (words[side] || run->source[side])
+            continue;
+        IRON_FAIL_IF(m->chunk_tokens == 0, err, IRON_E_FORMAT,
+                     "the manifest %.100s has no chunks to compare, and its files are not "
+                     "available; make it with --chunk %" PRIu64 "%s",
+                     side_name(run, side), run->diff->bits.chunk_tokens, run->note);
+        IRON_FAIL(err, IRON_E_FORMAT,
+                  "the manifest %.100s has chunks of %" PRIu64 " tokens, not %" PRIu64
+                  ", and its files are not available; make both with one --chunk%s",
+                  side_name(run, side), m->chunk_tokens, run->diff->bits.chunk_tokens, run->note);
+    }
     for (int side = 0; side < 2 && (words[0] || words[1]); side++) {
+        iron_scan_options o;
+
+        run->manifest[side] = manifest_of(run, side);
         if (words[side])
-            run->manifest[side] = manifest_of(run, side);
-        else
-            IRON_TRY(words_of(run, side, &run->manifest[side], err));
+            continue;
+        iron_scan_options_init(&o);
+        o.threads = iron__thread_pool_threads(run->pool);
+        o.backend = "cpu";
+        o.chunk_tokens = run->diff->bits.chunk_tokens;
+        o.progress = run->progress;
+        o.context = run->context;
+        IRON_TRY(iron_scan(run->source[side], &o, &run->made[side], err));
+        run->manifest[side] = run->made[side];
     }
     return IRON_OK;
 }
