@@ -80,16 +80,11 @@ static iron_status append(sum_streams *s, char *name, const iron_source *source,
         free(name);
         return err->status;
     }
+    if (s->count == s->room)
+        s->list = list_grow(s->list, &s->room, sizeof *s->list);
     if (s->count == s->room) {
-        size_t room = s->room ? 2 * s->room : 64;
-        sum_stream *list = realloc(s->list, room * sizeof *list);
-
-        if (!list) {
-            free(name);
-            return no_memory(err, room);
-        }
-        s->list = list;
-        s->room = room;
+        free(name);
+        return no_memory(err, s->count + 1);
     }
     s->list[s->count++] =
         (sum_stream){name, iron_source_dtype(source), iron_source_tokens(source), cut};

@@ -89,17 +89,6 @@ typedef struct shard_list {
     size_t count, capacity;
 } shard_list;
 
-/* Makes a list larger, unless memory is short: then its capacity stays. */
-static void grow(void **items, size_t *capacity, size_t item_bytes) {
-    size_t more = *capacity ? 2 * *capacity : 16;
-    void *larger = realloc(*items, more * item_bytes);
-
-    if (larger) {
-        *items = larger;
-        *capacity = more;
-    }
-}
-
 /* Findings. */
 
 static void add_finding(finding_list *list, const char *kind, const char *file, uint64_t position,
@@ -114,7 +103,7 @@ static void add_finding(finding_list *list, const char *kind, const char *file, 
     for (char *at = f.text; at && *at; at++) /* a file name may have line breaks */
         *at = iscntrl((unsigned char)*at) ? '?' : *at;
     if (list->count == list->capacity)
-        grow((void **)&list->items, &list->capacity, sizeof *list->items);
+        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
     if (!f.file || !f.text || list->count == list->capacity) {
         free(f.file);
         free(f.text);
@@ -137,7 +126,7 @@ static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_e
     bool is_there = path && stat(path, &info) == 0;
 
     if (path && list->count == list->capacity)
-        grow((void **)&list->items, &list->capacity, sizeof *list->items);
+        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
     if (!path || list->count == list->capacity) {
         free(path);
         return no_memory(err);

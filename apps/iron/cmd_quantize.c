@@ -66,15 +66,10 @@ static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
         printf("%.0f\n", point);
         return IRON_OK;
     }
-    if (q->count == q->capacity) {
-        size_t capacity = q->capacity ? 2 * q->capacity : 64;
-        void *results = realloc(q->results, capacity * sizeof *q->results);
-
-        if (!results)
-            return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
-        q->results = results;
-        q->capacity = capacity;
-    }
+    if (q->count == q->capacity)
+        q->results = list_grow(q->results, &q->capacity, sizeof *q->results);
+    if (q->count == q->capacity)
+        return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
     q->results[q->count].value = value;
     q->results[q->count++].point = point;
     return IRON_OK;

@@ -39,15 +39,8 @@ static const option selftest_table[] = {
 static void keep_skip(selftest *t, const char *check, const char *reason) {
     skip s = {strdup(check), strdup(reason)};
 
-    if (t->skip_count == t->skip_room) {
-        size_t room = t->skip_room ? 2 * t->skip_room : 64;
-        skip *more = realloc(t->skips, room * sizeof *more);
-
-        if (more) {
-            t->skips = more;
-            t->skip_room = room;
-        }
-    }
+    if (t->skip_count == t->skip_room)
+        t->skips = list_grow(t->skips, &t->skip_room, sizeof *t->skips);
     if (s.check && s.reason && t->skip_count < t->skip_room) {
         t->skips[t->skip_count++] = s;
         return;

@@ -29,6 +29,16 @@ iron_status usage(iron_error *err, const char *format, ...) {
     return IRON_E_ARG;
 }
 
+void *list_grow(void *items, size_t *capacity, size_t item_bytes) {
+    size_t more = *capacity ? 2 * *capacity : 64;
+    void *larger = realloc(items, more * item_bytes);
+
+    if (!larger)
+        return items;
+    *capacity = more;
+    return larger;
+}
+
 /* The factor of a unit such as k, MB or GiB; 1 for an empty text, 0 for an unknown unit. */
 static uint64_t unit_factor(const char *text) {
     static const char prefixes[] = "kMGT";

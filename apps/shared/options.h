@@ -140,6 +140,10 @@ typedef struct suggestion {
 void suggest_start(suggestion *s, const char *word);
 void suggest(suggestion *s, const char *candidate);
 
+/* Makes a list on the heap larger: returns it, at another address, and sets its new capacity.
+ * Without memory both stay as they are. */
+void *list_grow(void *items, size_t *capacity, size_t item_bytes);
+
 /* Fills an error and returns IRON_E_ARG: `return usage(err, "...", ...)`. */
 iron_status usage(iron_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
