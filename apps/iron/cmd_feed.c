@@ -32,17 +32,6 @@ static const option checkpoint_table[] = {
            "start at the beginning"),
 };
 
-/* The modes that read every token once per node can take hours: warn before they start. */
-static void warn_if_slow(const iron_engine *e, uint64_t tokens) {
-    double seconds = tokens == IRON_COUNT_UNKNOWN ? 0 : iron_engine_seconds_estimate(e, tokens);
-
-    if (seconds > 60)
-        fprintf(stderr,
-                "iron: note: mode %s reads every token once per node and will take about %.0f "
-                "minutes; --mode champion gives the same result in seconds\n",
-                iron_engine_mode(e), seconds / 60);
-}
-
 /* Only if the user told the size: most vocabularies differ from the default. */
 static iron_status warn_of_vocab(const feed_options *o, const args *a, const iron_engine *e,
                                  uint64_t tokens, iron_error *err) {
@@ -112,7 +101,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
     iron_engine *engine = NULL;
     iron_source *source = NULL;
     uint64_t fed, total;
-    double opened, started;
+    double opened, started, seconds;
     progress p;
     size_t width;
     iron_status status;
@@ -138,7 +127,14 @@ static iron_status run(void *options, args *a, iron_error *err) {
         goto done;
     if (o->has_vocab)
         iron_engine_count_out_of_vocab(engine);
-    warn_if_slow(engine, iron_source_tokens(source));
+    /* modes that read every token once per node can take hours: warn before they start */
+    total = iron_source_tokens(source);
+    seconds = total == IRON_COUNT_UNKNOWN ? 0 : iron_engine_seconds_estimate(engine, total);
+    if (seconds > 60)
+        fprintf(stderr,
+                "iron: note: mode %s reads every token once per node and will take about %.0f "
+                "minutes; --mode champion gives the same result in seconds\n",
+                iron_engine_mode(engine), seconds / 60);
     /* page-locked memory is allocated once however much is fed: not part of the measured time */
     if ((status = iron_engine_prepare(engine, err)) != IRON_OK)
         goto done;

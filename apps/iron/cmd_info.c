@@ -145,12 +145,6 @@ static iron_status inventory_init(inventory *v, const char *backend, iron_error 
     return backend ? find_one(v, backend, err) : find_all(v, err);
 }
 
-static void inventory_deinit(inventory *v) {
-    for (size_t k = 0; k < v->backend_count; k++)
-        free(v->backends[k].devices);
-    free(v->backends);
-}
-
 /* One line, even if the driver's message has several. */
 static void note(const char *what, const info_backend *b, size_t index, const char *why) {
     fprintf(stderr, "iron: note: %s %s device %zu: ", what, b->name, index);
@@ -464,21 +458,6 @@ static void put_measured(iron_json_writer *j, const inventory *v, const info_dev
     iron_json_close(j, '}');
 }
 
-/* The words of a list separated by blanks. */
-static void put_words(iron_json_writer *j, const char *name, const char *list) {
-    iron_json_open(j, name, '[');
-    for (const char *at = list; *at;) {
-        size_t length = strcspn(at, " ");
-        char word[64];
-
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (length > 0)
-            iron_json_text(j, NULL, word);
-        at += length + (at[length] == ' ');
-    }
-    iron_json_close(j, ']');
-}
-
 static void put_device(iron_json_writer *j, const inventory *v, const info_device *d,
                        size_t index) {
     const iron_device_info *i = &d->info;
@@ -494,7 +473,17 @@ static void put_device(iron_json_writer *j, const inventory *v, const info_devic
     iron_json_number(j, "memory_bytes", i->memory_bytes);
     iron_json_number(j, "cache_bytes", i->cache_bytes);
     iron_json_bool(j, "is_gpu", i->is_gpu);
-    put_words(j, "memory", i->memory);
+    iron_json_open(j, "memory", '[');
+    for (const char *at = i->memory; *at;) { /* words separated by blanks */
+        size_t length = strcspn(at, " ");
+        char word[64];
+
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (length > 0)
+            iron_json_text(j, NULL, word);
+        at += length + (at[length] == ' ');
+    }
+    iron_json_close(j, ']');
     if (d->is_measured)
         put_measured(j, v, d);
     iron_json_close(j, '}');
@@ -584,19 +573,9 @@ static void print_json(const inventory *v) {
     iron_json_end(&j);
 }
 
-/* An absent backend has no devices to compare with. */
-static iron_status check_device(const info_options *o, const info_backend *b, iron_error *err) {
-    if (o->has_device && o->device > 0 && is_cpu(b->name))
-        return usage(err, "device %" PRIu32 " does not exist; backend cpu has only device 0",
-                     o->device);
-    if (o->has_device && b->device_count > 0 && o->device >= b->device_count)
-        return usage(err, "device %" PRIu32 " does not exist; backend %s has %zu, counted from 0",
-                     o->device, b->name, b->device_count);
-    return IRON_OK;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     info_options *o = options;
+    const info_backend *b;
     inventory v;
     iron_status status;
 
@@ -608,13 +587,21 @@ static iron_status run(void *options, args *a, iron_error *err) {
         return usage(err, "--device %" PRIu32 " needs a backend; add --backend cuda or opencl",
                      o->device);
     status = inventory_init(&v, o->backend, err);
-    if (status == IRON_OK)
-        status = check_device(o, &v.backends[0], err);
+    b = v.backends;
+    if (status == IRON_OK && o->device > 0 && is_cpu(b->name))
+        status = usage(err, "device %" PRIu32 " does not exist; backend cpu has only device 0",
+                       o->device);
+    /* an absent backend has no devices to compare with */
+    if (status == IRON_OK && b->device_count > 0 && o->device >= b->device_count)
+        status = usage(err, "device %" PRIu32 " does not exist; backend %s has %zu, counted from 0",
+                       o->device, b->name, b->device_count);
     if (status == IRON_OK && o->wants_measure)
         status = inventory_measure(&v, o->backend, o->device, o->threads, err);
     if (status == IRON_OK)
         (o->wants_json ? print_json : print_inventory)(&v);
-    inventory_deinit(&v);
+    for (size_t k = 0; k < v.backend_count; k++)
+        free(v.backends[k].devices);
+    free(v.backends);
     return status;
 }
 

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HELP_WIDTH 80u
-#define TERM_WIDTH 22u /* a longer term has its text on the next line */
-#define TEXT_ROOM  1024u
+#define HELP_WIDTH  80u
+#define TEXT_COLUMN 24u /* a term that reaches it has its text on the next line */
+#define TEXT_ROOM   1024u
 
 iron_status usage(iron_error *err, const char *format, ...) {
     va_list list;
@@ -403,21 +403,9 @@ void print_wrapped(FILE *to, const char *text, size_t column, size_t indent, siz
     fputc('\n', to);
 }
 
-static void print_option(FILE *to, const option *o) {
-    char term[80], text[TEXT_ROOM];
-    size_t column = TERM_WIDTH + 2;
-
-    option_term(o, term, sizeof term);
-    option_text(o, text, sizeof text);
-    if (strlen(term) + 4 > column)
-        fprintf(to, "  %s\n%*s", term, (int)column, "");
-    else
-        fprintf(to, "  %-*s", (int)column - 2, term);
-    print_wrapped(to, text, column, column, HELP_WIDTH);
-}
-
 void command_help(FILE *to, const char *program, const command *c) {
     size_t column = strlen("usage: ") + strlen(program) + strlen(c->name) + 2;
+    char term[80], text[TEXT_ROOM];
 
     fprintf(to, "usage: %s %s%s", program, c->name, c->name[0] ? " " : "");
     print_wrapped(to, c->synopsis, column, column, HELP_WIDTH);
@@ -429,8 +417,15 @@ void command_help(FILE *to, const char *program, const command *c) {
         fprintf(to, "  %-10s %s\n", c->commands[k]->name, c->commands[k]->summary);
     for (const option_group *g = c->groups; g->options; g++) {
         fprintf(to, "\n%s:\n", g->heading ? g->heading : "Options");
-        for (size_t k = 0; k < g->count; k++)
-            print_option(to, &g->options[k]);
+        for (size_t k = 0; k < g->count; k++) {
+            option_term(&g->options[k], term, sizeof term);
+            option_text(&g->options[k], text, sizeof text);
+            if (strlen(term) + 4 > TEXT_COLUMN)
+                fprintf(to, "  %s\n%*s", term, (int)TEXT_COLUMN, "");
+            else
+                fprintf(to, "  %-*s", (int)TEXT_COLUMN - 2, term);
+            print_wrapped(to, text, TEXT_COLUMN, TEXT_COLUMN, HELP_WIDTH);
+        }
     }
     if (c->exit_status) {
         fputs("\nExit status: ", to);
