@@ -23,7 +23,6 @@
  *
  * Ranges and blocks start at multiples of four batches, so that no quad of the seal is divided.
  */
-#include "output.h"
 #include "ranks.h"
 #include "reading.h"
 
@@ -134,26 +133,21 @@ static iron_status feed_block(rounds *r, uint64_t index, iron_error *err) {
     return status == IRON_OK ? iron_engine_effect(f->mine, &r->effect, NULL, err) : status;
 }
 
-static iron_status apply_block(rounds *r, int from, iron_status status, iron_error *err) {
-    if (from != 0) {
-        ranks_receive(from, &r->effect, sizeof r->effect);
-        ranks_receive(from, r->batches, (size_t)r->effect.batches * sizeof *r->batches);
-    }
-    if (status != IRON_OK)
-        return status;
-    return iron_engine_apply_batches(r->feed->whole, &r->effect, r->batches, err);
-}
-
 /* Rank 0 applies the blocks of all ranks in order; the other ranks send theirs. */
 static iron_status apply_round(rounds *r, iron_error *err) {
     const ranks *all = r->feed->ranks;
     iron_status status = IRON_OK;
 
-    if (all->rank == 0) {
-        for (int from = 0; from < all->count; from++)
-            status = apply_block(r, from, status, err);
-        return status;
+    for (int from = 0; from < all->count && all->rank == 0; from++) {
+        if (from != 0) {
+            ranks_receive(from, &r->effect, sizeof r->effect);
+            ranks_receive(from, r->batches, (size_t)r->effect.batches * sizeof *r->batches);
+        }
+        if (status == IRON_OK)
+            status = iron_engine_apply_batches(r->feed->whole, &r->effect, r->batches, err);
     }
+    if (all->rank == 0)
+        return status;
     ranks_send(&r->effect, sizeof r->effect);
     ranks_send(r->batches, (size_t)r->effect.batches * sizeof *r->batches);
     return IRON_OK;
@@ -242,30 +236,24 @@ static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    feed_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    feed_options *o = options;
     feed_plan plan = {0};
-    ranks r = ranks_here();
-    rank_feed f = {.ranks = &r};
-    rank_view view = rank_view_begin(mpi_command_feed.name, argc, argv);
+    ranks *r = ranks_here();
+    rank_feed f = {.ranks = r};
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = ranks_parse(&r, &mpi_command_feed, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    if (!o.reading.backend)
-        o.reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
-    o.reading.wants_seekable = true;
-    status = feed_plan_make(&o, &plan, err);
+    if (!o->reading.backend)
+        o->reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
+    o->reading.wants_seekable = true;
+    status = feed_plan_make(o, &plan, err);
     if (status == IRON_OK)
-        status = open_feed(&o, &plan, &a, &f, err);
+        status = open_feed(o, &plan, a, &f, err);
     if (status == IRON_OK)
-        status = rank_view_add(&view, f.source, err);
-    status = ranks_same_view(&r, status, &view, err);
+        status = ranks_note_files(r, f.source, err);
+    status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK)
-        status = feed(&o, &f, err);
+        status = feed(o, &f, err);
     iron_source_close(f.source);
     iron_engine_destroy(f.mine);
     iron_engine_destroy(f.whole);
@@ -284,5 +272,6 @@ const command mpi_command_feed = {
         "is given, and all CPUs it may use unless --threads is given.",
     .groups = {FEED_GROUPS},
     .examples = "mpirun -n 16 iron-mpi feed shards/ --dtype u16 --state run.state",
+    .options_bytes = sizeof(feed_options),
     .run = run,
 };

@@ -4,10 +4,10 @@
  * with the same results bit for bit. Rank 0 prints the result after all ranks have succeeded;
  * otherwise it prints one error line, and all ranks exit with that status.
  */
-#include "output.h"
 #include "ranks.h"
 #include "reading.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const command *const commands[] = {&mpi_command_sum, &mpi_command_stat, &mpi_command_feed};
@@ -37,7 +37,23 @@ static bool answer(const ranks *r, const char *text) {
     return true;
 }
 
-static iron_status run(const ranks *r, int argc, char **argv, iron_error *err) {
+/* Parses the command line on all ranks; rank 0 prints --help. */
+static iron_status run_command(ranks *r, const command *c, int argc, char **argv, iron_error *err) {
+    void *options = NULL;
+    iron_status status;
+    args a;
+
+    ranks_note_command(r, c->name, argc, argv);
+    status = ranks_agree(r, command_parse(c, &options, &a, argc, argv, err), err);
+    if (status == IRON_OK && a.wants_help && r->rank == 0)
+        command_help(stdout, "mpirun -n RANKS iron-mpi", c);
+    if (status == IRON_OK && !a.wants_help)
+        status = c->run(options, &a, err);
+    free(options);
+    return status;
+}
+
+static iron_status run(ranks *r, int argc, char **argv, iron_error *err) {
     const command *c = NULL;
     iron_status status = IRON_OK;
 
@@ -48,26 +64,26 @@ static iron_status run(const ranks *r, int argc, char **argv, iron_error *err) {
     else if (!(c = command_find(commands, COUNT(commands), argv[1])))
         status = usage(err, "unknown command '%.60s'; iron-mpi --help lists the commands", argv[1]);
     status = ranks_agree(r, status, err);
-    return status == IRON_OK && c ? c->run(argc - 2, argv + 2, err) : status;
+    return status == IRON_OK && c ? run_command(r, c, argc - 2, argv + 2, err) : status;
 }
 
 int main(int argc, char **argv) {
     iron_error err = {IRON_OK, 0, ""};
     iron_status status;
     bool has_reader;
-    ranks r;
+    ranks *r;
 
     open_standard_streams();
     ranks_begin(&argc, &argv);
     r = ranks_here();
-    status = run(&r, argc, argv, &err);
+    status = run(r, argc, argv, &err);
     if (iron_status_exit_code(status) != 2)
-        status = reading_finish(r.rank == 0 ? "iron-mpi" : NULL, status);
+        status = reading_finish(r->rank == 0 ? "iron-mpi" : NULL, status);
     has_reader = finish_output(&status, &err);
     if (!has_reader && status == IRON_OK)
         status = IRON_E_IO;
-    status = ranks_agree(&r, status, &err);
-    if (has_reader && r.rank == 0 && status != IRON_OK && err.text[0])
+    status = ranks_agree(r, status, &err);
+    if (has_reader && r->rank == 0 && status != IRON_OK && err.text[0])
         report_error("iron-mpi", &err);
     ranks_end();
     return iron_status_exit_code(status);

@@ -11,7 +11,6 @@
  *
  * stat: the statistics of neighbouring parts are appended in rank order.
  */
-#include "output.h"
 #include "ranks.h"
 #include "reading.h"
 
@@ -81,31 +80,25 @@ static iron_status append(sum_streams *s, char *name, const iron_source *source,
         free(name);
         return err->status;
     }
+    if (s->count == s->room)
+        s->list = list_grow(s->list, &s->room, sizeof *s->list);
     if (s->count == s->room) {
-        size_t room = s->room ? 2 * s->room : 64;
-        sum_stream *list = realloc(s->list, room * sizeof *list);
-
-        if (!list) {
-            free(name);
-            return no_memory(err, room);
-        }
-        s->list = list;
-        s->room = room;
+        free(name);
+        return no_memory(err, s->count + 1);
     }
     s->list[s->count++] =
         (sum_stream){name, iron_source_dtype(source), iron_source_tokens(source), cut};
     return IRON_OK;
 }
 
-static iron_status add_file(sum_streams *s, const reading *r, const char *path, rank_view *view,
-                            iron_error *err) {
+static iron_status add_file(sum_streams *s, const reading *r, const char *path, iron_error *err) {
     iron_source *source = NULL;
     char *name = strdup(path);
     iron_status status =
         name ? reading_open(r, &path, 1, &source, err) : no_memory(err, s->count + 1);
 
     if (status == IRON_OK)
-        status = rank_view_add(view, source, err);
+        status = ranks_note_files(ranks_here(), source, err);
     if (status == IRON_OK)
         status = append(s, name, source, err);
     else
@@ -114,34 +107,33 @@ static iron_status add_file(sum_streams *s, const reading *r, const char *path, 
     return status;
 }
 
-static iron_status add_argument(sum_streams *s, const reading *r, const char *path, rank_view *view,
+static iron_status add_argument(sum_streams *s, const reading *r, const char *path,
                                 iron_error *err) {
     iron_input_files *files = NULL;
     iron_status status = reading_list(r, path, &files, err);
 
     for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
-        status = add_file(s, r, iron_input_files_at(files, k), view, err);
+        status = add_file(s, r, iron_input_files_at(files, k), err);
     iron_input_files_destroy(files);
     return status;
 }
 
-static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, rank_view *view,
-                               iron_error *err) {
+static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, iron_error *err) {
     const char *const *paths = (const char *const *)a->values;
     char *name;
     iron_status status = reading_open(r, paths, a->value_count, &s->source, err);
 
     if (status == IRON_OK)
-        status = rank_view_add(view, s->source, err);
+        status = ranks_note_files(ranks_here(), s->source, err);
     if (status != IRON_OK)
         return status;
     name = join_names(paths, a->value_count, err);
     return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
 }
 
-/* Lists the streams and adds them to the view. Close them, also after a failure. */
+/* Lists the streams and notes them. */
 static iron_status open_streams(sum_streams *s, const sum_options *o, const args *a,
-                                rank_view *view, iron_error *err) {
+                                iron_error *err) {
     iron_status status = IRON_OK;
 
     s->is_checkable = !o->wants_stream || a->value_count == 1;
@@ -149,17 +141,10 @@ static iron_status open_streams(sum_streams *s, const sum_options *o, const args
     if (a->value_count == 0)
         return usage(err, "no input; name files");
     if (o->wants_stream)
-        return open_as_one(s, &o->reading, a, view, err);
+        return open_as_one(s, &o->reading, a, err);
     for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
-        status = add_argument(s, &o->reading, a->values[k], view, err);
+        status = add_argument(s, &o->reading, a->values[k], err);
     return status;
-}
-
-static void close_streams(sum_streams *s) {
-    for (size_t k = 0; k < s->count; k++)
-        free(s->list[k].name);
-    free(s->list);
-    iron_source_close(s->source);
 }
 
 static iron_digest_result empty_result(uint64_t vocab) {
@@ -190,18 +175,14 @@ static iron_status my_range(const sum_work *w, size_t index, uint64_t *first, ui
 
 static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_scan_options *o,
                         iron_error *err) {
-    const reading *r = &w->options->reading;
     iron_bag_result bag = {.struct_size = sizeof bag};
     iron_manifest *m = NULL;
     iron_status status;
 
-    o->threads = r->threads;
-    o->device = r->device;
-    o->backend = r->backend ? r->backend : "cpu"; /* all ranks of a machine would share one GPU */
+    if (!o->backend)
+        o->backend = "cpu"; /* all ranks of a machine would share one GPU */
     o->vocab = w->options->vocab;
     o->bag = w->streams->list[index].cut;
-    o->progress = progress_update;
-    o->context = &w->progress;
     if (iron_source_tokens(source) != w->streams->list[index].tokens)
         return usage(err, "%.120s changed while it was read", w->streams->list[index].name);
     status = iron_scan(source, o, &m, err);
@@ -220,13 +201,11 @@ static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
     reading again = w->options->reading;
     double started = seconds_now();
     bool is_mine = false;
-    iron_scan_options o;
+    iron_scan_options o = reading_scan_options(&again, &w->progress);
     iron_status status;
 
     again.is_quiet = true; /* open_streams has warned */
-
     w->results[index] = empty_result(w->options->vocab);
-    iron_scan_options_init(&o);
     status = my_range(w, index, &o.first, &o.count, &is_mine, err);
     if (status == IRON_OK && is_mine && !source)
         status = reading_open(&again, &path, 1, &source, err);
@@ -305,28 +284,24 @@ static iron_status sum_all(sum_work *w, iron_error *err) {
     return status;
 }
 
-static iron_status run_sum(int argc, char **argv, iron_error *err) {
-    sum_options o = {.vocab = 50257};
-    ranks r = ranks_here();
-    rank_view view = rank_view_begin(mpi_command_sum.name, argc, argv);
+static iron_status run_sum(void *options, args *a, iron_error *err) {
+    sum_options *o = options;
+    const ranks *r = ranks_here();
     sum_streams streams = {0};
-    iron_status status;
-    args a;
-    bool is_done;
+    iron_status status = reading_check(&o->reading, err);
 
-    status = ranks_parse(&r, &mpi_command_sum, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    o.reading.wants_seekable = true;
-    status = reading_check(&o.reading, err);
+    o->reading.wants_seekable = true;
     if (status == IRON_OK)
-        status = bag_check(&o.bag, err);
+        status = bag_check(&o->bag, err);
     if (status == IRON_OK)
-        status = open_streams(&streams, &o, &a, &view, err);
-    status = ranks_same_view(&r, status, &view, err);
+        status = open_streams(&streams, o, a, err);
+    status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK)
-        status = sum_all(&(sum_work){.ranks = &r, .options = &o, .streams = &streams}, err);
-    close_streams(&streams);
+        status = sum_all(&(sum_work){.ranks = r, .options = o, .streams = &streams}, err);
+    for (size_t k = 0; k < streams.count; k++)
+        free(streams.list[k].name);
+    free(streams.list);
+    iron_source_close(streams.source);
     return status;
 }
 
@@ -342,54 +317,46 @@ const command mpi_command_sum = {
         "uses the CPU unless --backend is given.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},
     .examples = "mpirun -n 16 iron-mpi sum shards/ --dtype u16 --stream",
+    .options_bytes = sizeof(sum_options),
+    .defaults = &(const sum_options){.vocab = 50257},
     .run = run_sum,
 };
 
-static iron_status stat_range(const ranks *r, const stat_options *o, iron_source *source,
-                              progress *p, iron_stat **stat, iron_error *err) {
-    iron_stat_options scan = stat_scan_options(o);
-    iron_status status = iron_part_range(iron_source_tokens(source), (uint32_t)r->rank + 1,
-                                         (uint32_t)r->count, &scan.first, &scan.count, err);
-
-    scan.progress = progress_update;
-    scan.context = p;
-    /* rank 0 always has statistics: those of the other ranks are appended to them */
-    if (status == IRON_OK && (scan.count > 0 || r->rank == 0))
-        status = iron_stat_source(source, &scan, stat, err);
-    return ranks_agree(r, status, err);
-}
-
-static iron_status run_stat(int argc, char **argv, iron_error *err) {
-    stat_options o = {0};
-    ranks r = ranks_here();
-    rank_view view = rank_view_begin(mpi_command_stat.name, argc, argv);
+static iron_status run_stat(void *options, args *a, iron_error *err) {
+    stat_options *o = options;
+    ranks *r = ranks_here();
     iron_source *source = NULL;
     iron_stat *stat = NULL;
+    iron_stat_options scan;
     double started;
     iron_status status;
     progress p;
-    args a;
-    bool is_done;
 
-    status = ranks_parse(&r, &mpi_command_stat, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    o.reading.wants_seekable = true;
-    status = stat_source_open(&o, &a, &source, err);
+    o->reading.wants_seekable = true;
+    status = stat_source_open(o, a, &source, err);
     if (status == IRON_OK)
-        status = rank_view_add(&view, source, err);
-    status = ranks_same_view(&r, status, &view, err);
-    if (status == IRON_OK) {
-        p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
-        p.is_shown = p.is_shown && r.rank == 0;
-        started = seconds_now();
-        status = stat_range(&r, &o, source, &p, &stat, err);
-        if (status == IRON_OK)
-            status = ranks_append_stats(&r, &stat, err);
-        progress_clear(&p);
-        if (status == IRON_OK && r.rank == 0)
-            status = stat_print(&o, stat, source, seconds_now() - started, (uint64_t)r.count, err);
-    }
+        status = ranks_note_files(r, source, err);
+    status = ranks_work_on_same(r, status, err);
+    if (status != IRON_OK)
+        goto done;
+    p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
+    p.is_shown = p.is_shown && r->rank == 0;
+    scan = stat_scan_options(o);
+    scan.progress = progress_update;
+    scan.context = &p;
+    started = seconds_now();
+    status = iron_part_range(iron_source_tokens(source), (uint32_t)r->rank + 1, (uint32_t)r->count,
+                             &scan.first, &scan.count, err);
+    /* rank 0 always has statistics: those of the other ranks are appended to them */
+    if (status == IRON_OK && (scan.count > 0 || r->rank == 0))
+        status = iron_stat_source(source, &scan, &stat, err);
+    status = ranks_agree(r, status, err);
+    if (status == IRON_OK)
+        status = ranks_append_stats(r, &stat, err);
+    progress_clear(&p);
+    if (status == IRON_OK && r->rank == 0)
+        status = stat_print(o, stat, source, seconds_now() - started, (uint64_t)r->count, err);
+done:
     iron_stat_destroy(stat);
     iron_source_close(source);
     return status;
@@ -403,5 +370,6 @@ const command mpi_command_stat = {
                    "Every rank reads its own part of the stream; rank 0 prints. " STAT_CPU_ONLY,
     .groups = {STAT_GROUPS},
     .examples = "mpirun -n 16 iron-mpi stat shards/ --dtype u16 --vocab 50257 --eos 50256 --hist",
+    .options_bytes = sizeof(stat_options),
     .run = run_stat,
 };

@@ -23,22 +23,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static ranks here;
+
 void ranks_begin(int *argc, char ***argv) {
     int provided;
 
     /* the threads of the library never call MPI */
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &here.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &here.count);
 }
 
 void ranks_end(void) { MPI_Finalize(); }
 
-ranks ranks_here(void) {
-    ranks r;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &r.count);
-    return r;
-}
+ranks *ranks_here(void) { return &here; }
 
 iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err) {
     /* minimum over the ranks: the first rank that failed, and -1 if a rank did not fail */
@@ -56,16 +54,6 @@ iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err) {
     return first.status;
 }
 
-iron_status ranks_parse(const ranks *r, const command *c, void *into, args *a, int argc,
-                        char **argv, bool *is_done, iron_error *err) {
-    iron_status status = ranks_agree(r, options_parse(c->groups, into, a, argc, argv, err), err);
-
-    *is_done = status != IRON_OK || a->wants_help;
-    if (status == IRON_OK && a->wants_help && r->rank == 0)
-        command_help(stdout, "mpirun -n RANKS iron-mpi", c);
-    return status;
-}
-
 /* FNV-1a, including the zero at the end of each text. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
     do
@@ -81,18 +69,16 @@ static uint64_t hash_number(uint64_t hash, uint64_t number) {
     return hash_text(hash, digits);
 }
 
-rank_view rank_view_begin(const char *command_name, int argc, char **argv) {
-    rank_view v = {.hash = hash_text(UINT64_C(0xCBF29CE484222325), command_name)};
-
+void ranks_note_command(ranks *r, const char *command_name, int argc, char **argv) {
+    r->hash = hash_text(UINT64_C(0xCBF29CE484222325), command_name);
     for (int k = 0; k < argc; k++)
-        v.hash = hash_text(v.hash, argv[k]);
-    return v;
+        r->hash = hash_text(r->hash, argv[k]);
 }
 
-iron_status rank_view_add(rank_view *view, const iron_source *source, iron_error *err) {
+iron_status ranks_note_files(ranks *r, const iron_source *source, iron_error *err) {
     size_t pipes = 0;
 
-    view->hash = hash_number(view->hash, (uint64_t)iron_source_dtype(source));
+    r->hash = hash_number(r->hash, (uint64_t)iron_source_dtype(source));
     for (size_t k = 0; k < iron_source_file_count(source); k++) {
         const char *path = iron_source_file(source, k);
         bool is_pipe =
@@ -103,28 +89,27 @@ iron_status rank_view_add(rank_view *view, const iron_source *source, iron_error
                   "%.120s is not a regular file, and ranks read ranges of files; use iron for "
                   "pipes",
                   strcmp(path, "-") == 0 ? "standard input" : path);
-        view->hash = hash_text(view->hash, iron_source_file(source, k));
-        view->hash = hash_text(view->hash, iron_source_file_format(source, k));
-        view->hash = hash_number(view->hash, iron_source_file_tokens(source, k));
+        r->hash = hash_text(r->hash, iron_source_file(source, k));
+        r->hash = hash_text(r->hash, iron_source_file_format(source, k));
+        r->hash = hash_number(r->hash, iron_source_file_tokens(source, k));
     }
-    view->files += iron_source_file_count(source);
-    view->tokens += iron_source_tokens(source);
+    r->files += iron_source_file_count(source);
+    r->tokens += iron_source_tokens(source);
     return pipes ? IRON_E_ARG : IRON_OK;
 }
 
-iron_status ranks_same_view(const ranks *r, iron_status status, const rank_view *view,
-                            iron_error *err) {
-    rank_view first = *view;
+iron_status ranks_work_on_same(const ranks *r, iron_status status, iron_error *err) {
+    ranks first = *r;
 
-    status = ranks_agree(r, status, err); /* a rank that failed has no view to compare */
+    status = ranks_agree(r, status, err); /* a rank that failed has nothing to compare */
     if (status != IRON_OK)
         return status;
     MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (memcmp(view, &first, sizeof first) != 0)
+    if (r->hash != first.hash || r->files != first.files || r->tokens != first.tokens)
         status = usage(err,
                        "has other files or arguments than rank 0: %" PRIu64 " files with %" PRIu64
                        " tokens, rank 0 has %" PRIu64 " with %" PRIu64 "; give all ranks the same",
-                       view->files, view->tokens, first.files, first.tokens);
+                       r->files, r->tokens, first.files, first.tokens);
     return ranks_agree(r, status, err);
 }
 

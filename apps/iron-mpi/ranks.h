@@ -16,33 +16,26 @@
 
 extern const command mpi_command_sum, mpi_command_stat, mpi_command_feed;
 
+/* This rank, and what it works on: command, arguments, and names, formats and lengths of the
+ * files. */
 typedef struct ranks {
     int rank, count;
+    uint64_t hash, files, tokens;
 } ranks;
 
 void ranks_begin(int *argc, char ***argv);
 void ranks_end(void);
-ranks ranks_here(void);
+ranks *ranks_here(void);
 
 /* Every rank passes its status. Returns IRON_OK if all ranks pass that, otherwise the error of the
  * first rank that failed, as "rank 3: ..." (without the number if all ranks failed). */
 iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err);
 
-/* Parses the command line on all ranks; rank 0 prints --help. *is_done: nothing more to do. */
-iron_status ranks_parse(const ranks *r, const command *c, void *into, args *a, int argc,
-                        char **argv, bool *is_done, iron_error *err);
-
-/* What a rank works on: command, arguments, and names, formats and lengths of the files. */
-typedef struct rank_view {
-    uint64_t hash, files, tokens;
-} rank_view;
-
-rank_view rank_view_begin(const char *command_name, int argc, char **argv);
-/* Refuses files that are not regular: ranks read ranges. */
-iron_status rank_view_add(rank_view *view, const iron_source *source, iron_error *err);
-/* ranks_agree, and checks that all ranks have the same view. */
-iron_status ranks_same_view(const ranks *r, iron_status status, const rank_view *view,
-                            iron_error *err);
+/* What this rank works on. Refuses files that are not regular: ranks read ranges. */
+void ranks_note_command(ranks *r, const char *command_name, int argc, char **argv);
+iron_status ranks_note_files(ranks *r, const iron_source *source, iron_error *err);
+/* ranks_agree, and checks that all ranks work on the same. */
+iron_status ranks_work_on_same(const ranks *r, iron_status status, iron_error *err);
 
 /* Merges `count` results of all ranks; every rank gets them. */
 iron_status ranks_add_results(const ranks *r, iron_digest_result *results, size_t count,

@@ -109,40 +109,29 @@ static bool is_shown(const iron_arena *a, const char *name, size_t before) {
     return false;
 }
 
-static void print_sizes(void) {
+/* Prints each contender once with its idea, then sizes and parameters. */
+static void print_list(const iron_arena *a) {
+    iron_arena_axis axis = {.struct_size = sizeof axis};
+    iron_arena_row row;
+    bool is_first = true;
     char sizes[1024];
 
+    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++)
+        if (!is_shown(a, row.name, k))
+            printf("%-34s %s%s%s\n", row.name, row.is_peer ? "peer: " : "", row.idea,
+                   row.device[0] ? "" : " (unavailable)");
     printf("\nsizes\n");
     for (size_t k = 0; iron_arena_op_at(k); k++) {
         iron_arena_sizes(iron_arena_op_at(k), sizes, sizeof sizes);
         for (char *line = strtok(sizes, "\n"); line; line = strtok(NULL, "\n"))
             printf("%-10s %s\n", iron_arena_op_at(k), line);
     }
-}
-
-static void print_params(void) {
-    iron_arena_axis axis = {.struct_size = sizeof axis};
-    bool is_first = true;
-
     for (size_t k = 0; iron_arena_op_at(k); k++)
         for (size_t n = 0; iron_arena_axis_at(iron_arena_op_at(k), n, &axis); n++) {
-            if (is_first)
-                printf("\nparameters\n");
+            printf("%s%-10s %s: %s (%s)\n", is_first ? "\nparameters\n" : "", iron_arena_op_at(k),
+                   axis.name, axis.values, axis.about);
             is_first = false;
-            printf("%-10s %s: %s (%s)\n", iron_arena_op_at(k), axis.name, axis.values, axis.about);
         }
-}
-
-/* Prints each contender once with its idea, then sizes and parameters. */
-static void print_list(const iron_arena *a) {
-    iron_arena_row row;
-
-    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++)
-        if (!is_shown(a, row.name, k))
-            printf("%-34s %s%s%s\n", row.name, row.is_peer ? "peer: " : "", row.idea,
-                   row.device[0] ? "" : " (unavailable)");
-    print_sizes();
-    print_params();
     print_remarks(a);
 }
 
@@ -166,7 +155,11 @@ static void print_text(const char *text, int column, size_t indent) {
     print_wrapped(stdout, text, (size_t)column, indent, TEXT_COLUMNS);
 }
 
-static void explain_notes(const char *op) {
+static void explain_op(const char *op) {
+    iron_arena_axis axis = {.struct_size = sizeof axis};
+    iron_arena_contender row = {.struct_size = sizeof row};
+
+    print_text(iron_arena_note(op, IRON_NOTE_CONTRACT), printf("%s: ", op), 0);
     for (iron_note note = IRON_NOTE_WHY; iron_arena_note_title(note); note++) {
         const char *title = iron_arena_note_title(note), *text = iron_arena_note(op, note);
 
@@ -175,11 +168,6 @@ static void explain_notes(const char *op) {
         printf("\n");
         print_text(text, title[0] ? printf("%s: ", title) : 0, 0);
     }
-}
-
-static void explain_axes(const char *op) {
-    iron_arena_axis axis = {.struct_size = sizeof axis};
-
     for (size_t k = 0; iron_arena_axis_at(op, k, &axis); k++) {
         if (k == 0)
             printf("\nParameters (--param NAME=VALUE,...):\n");
@@ -188,11 +176,6 @@ static void explain_axes(const char *op) {
         if (strncmp(axis.takes, "numbers", 7) == 0 || strncmp(axis.takes, "whole", 5) == 0)
             print_text(axis.takes, printf("%15sor other ", ""), 15);
     }
-}
-
-static void explain_contenders(const char *op) {
-    iron_arena_contender row = {.struct_size = sizeof row};
-
     printf("\nContenders:\n");
     for (size_t k = 0; iron_arena_contender_at(op, k, &row); k++) {
         char text[400];
@@ -201,13 +184,6 @@ static void explain_contenders(const char *op) {
                  row.beats, row.beats[0] ? ")" : "");
         print_text(text, printf("  %-24s %-13s ", row.name, row.backends), 41);
     }
-}
-
-static void explain_op(const char *op) {
-    print_text(iron_arena_note(op, IRON_NOTE_CONTRACT), printf("%s: ", op), 0);
-    explain_notes(op);
-    explain_axes(op);
-    explain_contenders(op);
 }
 
 /* Explains the operations that match the glob. */
@@ -227,31 +203,11 @@ static iron_status explain(const char *glob, iron_error *err) {
     return IRON_OK;
 }
 
-static int terminal_columns(void) {
-    struct winsize size;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return FILE_COLUMNS;
-}
-
 static bool is_stdout_taken(const request *r) {
     for (size_t k = 0; k < COUNT(r->reports); k++)
         if (r->reports[k] && strcmp(r->reports[k], "-") == 0)
             return true;
     return false;
-}
-
-static iron_status write_reports(const request *r, const iron_arena *a, iron_error *err) {
-    for (size_t k = 0; k < COUNT(r->reports); k++) {
-        iron_status status = IRON_OK;
-
-        if (r->reports[k])
-            status = iron_arena_report(a, (iron_report_format)k, r->reports[k], err);
-        if (status != IRON_OK)
-            return status;
-    }
-    return IRON_OK;
 }
 
 /* Prints and writes everything before it returns the outcome. The old report is read before the new
@@ -261,12 +217,16 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
     bool is_terminal = isatty(STDOUT_FILENO) && !(no_color && no_color[0]);
     iron_status outcome = iron_arena_race(a, err), status;
     iron_error other = {IRON_OK, 0, ""};
+    struct winsize size;
 
     progress_clear(r->options.context);
     if (!iron_arena_has_raced(a))
         return outcome;
     if (!is_stdout_taken(r))
-        iron_arena_print(a, is_terminal, terminal_columns());
+        iron_arena_print(a, is_terminal,
+                         ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0
+                             ? size.ws_col
+                             : FILE_COLUMNS);
     if (r->compared) {
         status = iron_arena_compare(a, r->compared, r->threshold, &other);
         if (outcome == IRON_OK) {
@@ -274,11 +234,16 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
             *err = other;
         }
     }
-    status = write_reports(r, a, &other);
-    if (status == IRON_OK)
-        return outcome;
-    *err = other;
-    return status;
+    for (size_t k = 0; k < COUNT(r->reports); k++) {
+        status = IRON_OK;
+        if (r->reports[k])
+            status = iron_arena_report(a, (iron_report_format)k, r->reports[k], &other);
+        if (status != IRON_OK) {
+            *err = other;
+            return status;
+        }
+    }
+    return outcome;
 }
 
 /* Does not open pipes and devices: closing them would look like the end to their reader. */
@@ -296,22 +261,6 @@ static iron_status check_writable(const char *path, iron_error *err) {
     return status;
 }
 
-static iron_status check_reports(const request *r, iron_error *err) {
-    for (size_t k = 0; k < COUNT(r->reports); k++) {
-        iron_status status = IRON_OK;
-
-        for (size_t other = 0; r->reports[k] && other < k; other++)
-            if (r->reports[other] && strcmp(r->reports[k], r->reports[other]) == 0)
-                return usage(err, "two reports cannot both be written to %.120s; name another file",
-                             r->reports[k]);
-        if (r->reports[k])
-            status = check_writable(r->reports[k], err);
-        if (status != IRON_OK)
-            return status;
-    }
-    return IRON_OK;
-}
-
 static iron_status check_request(const request *r, iron_error *err) {
     iron_status status;
 
@@ -327,42 +276,46 @@ static iron_status check_request(const request *r, iron_error *err) {
     if (r->compared && is_stdout_taken(r))
         return usage(err, "--compare and the report - both use standard output; name a file");
     status = r->compared ? iron_arena_compare_check(r->compared, err) : IRON_OK;
-    return status == IRON_OK ? check_reports(r, err) : status;
+    for (size_t k = 0; k < COUNT(r->reports) && status == IRON_OK; k++) {
+        for (size_t other = 0; r->reports[k] && other < k; other++)
+            if (r->reports[other] && strcmp(r->reports[k], r->reports[other]) == 0)
+                return usage(err, "two reports cannot both be written to %.120s; name another file",
+                             r->reports[k]);
+        if (r->reports[k])
+            status = check_writable(r->reports[k], err);
+    }
+    return status;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    request r = {.threshold = 5};
+static iron_status run(void *options, args *a, iron_error *err) {
+    request *r = options;
     iron_arena *arena = NULL;
     iron_status status;
     progress p;
-    args a;
-    bool is_done;
 
-    iron_arena_options_init(&r.options);
-    status = command_parse(&command_arena, &r, &a, argc, argv, &is_done, err);
-    if (is_done || (status = check_request(&r, err)) != IRON_OK)
+    if ((status = check_request(r, err)) != IRON_OK)
         return status;
-    if (r.explained)
-        return explain(r.explained, err);
+    if (r->explained)
+        return explain(r->explained, err);
     p = progress_start(0);
-    r.options.globs = (const char *const *)a.values;
-    r.options.glob_count = a.value_count;
-    r.options.params = r.params.texts;
-    r.options.param_count = r.params.count;
-    r.options.has_device = r.has_device;
-    r.options.is_listing = r.wants_list;
-    r.options.progress = progress_update;
-    r.options.context = &p;
-    if ((status = iron_arena_open(&r.options, &arena, err)) != IRON_OK)
+    r->options.globs = (const char *const *)a->values;
+    r->options.glob_count = a->value_count;
+    r->options.params = r->params.texts;
+    r->options.param_count = r->params.count;
+    r->options.has_device = r->has_device;
+    r->options.is_listing = r->wants_list;
+    r->options.progress = progress_update;
+    r->options.context = &p;
+    if ((status = iron_arena_open(&r->options, &arena, err)) != IRON_OK)
         return status;
-    if (r.wants_list && r.reports[IRON_REPORT_JSON])
-        status = iron_arena_registry(r.reports[IRON_REPORT_JSON], err);
-    else if (r.wants_list)
+    if (r->wants_list && r->reports[IRON_REPORT_JSON])
+        status = iron_arena_registry(r->reports[IRON_REPORT_JSON], err);
+    else if (r->wants_list)
         print_list(arena);
-    else if (r.wants_plan)
+    else if (r->wants_plan)
         print_plan(arena);
     else
-        status = race(&r, arena, err);
+        status = race(r, arena, err);
     iron_arena_close(arena);
     return status;
 }
@@ -391,5 +344,8 @@ const command command_arena = {
                 "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --json race.json\n"
                 "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --compare race.json "
                 "--threshold 50",
+    .options_bytes = sizeof(request),
+    .defaults = &(const request){.options = {.struct_size = sizeof(iron_arena_options), .seed = 1},
+                                 .threshold = 5},
     .run = run,
 };

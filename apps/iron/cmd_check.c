@@ -45,16 +45,6 @@ typedef struct check_tally {
     iron_status error; /* the last error that is not about a file's content */
 } check_tally;
 
-static void count_file(check_tally *t, const iron_check_file *file, iron_status status) {
-    size_t *const counts[] = {&t->right,  &t->failed,    &t->missing,
-                              &t->unread, &t->unchecked, &t->partly};
-
-    ++*counts[file->state];
-    /* a damaged file is a result; a missing option, memory or device is an error */
-    if (status == IRON_E_ARG || status == IRON_E_NOMEM || status == IRON_E_UNSUPPORTED)
-        t->error = status;
-}
-
 static void print_json(check_tally *t, const iron_check_file *file) {
     static const char *const names[] = {"ok", "failed", "missing", "error", "unchecked", "partly"};
     iron_json_writer *j = &t->j;
@@ -94,8 +84,13 @@ static void print_line(const iron_check_file *file) {
 static void add_file(check_tally *t, const iron_check_file *file, bool hides_ok,
                      iron_status status) {
     const check_options *o = t->options;
+    size_t *const counts[] = {&t->right,  &t->failed,    &t->missing,
+                              &t->unread, &t->unchecked, &t->partly};
 
-    count_file(t, file, status);
+    ++*counts[file->state];
+    /* a damaged file is a result; a missing option, memory or device is an error */
+    if (status == IRON_E_ARG || status == IRON_E_NOMEM || status == IRON_E_UNSUPPORTED)
+        t->error = status;
     if ((o->ignores_missing && file->state == IRON_CHECK_MISSING) || o->is_silent)
         return;
     if (o->wants_json)
@@ -149,52 +144,32 @@ static bool read_line(FILE *from, char line[LINE_ROOM], size_t *length, bool *is
     return c != EOF || *length > 0 || !*is_whole;
 }
 
-/* The current bag of a file, cut as a list says. */
-static iron_status bag_now(const check_options *o, const char *name, char text[IRON_BAG_TEXT],
-                           iron_error *err) {
-    iron_bag_result r = {.struct_size = sizeof r};
+/* The current seal of a file, or its bag, cut as the list says. */
+static iron_status seal_now(const check_options *o, const char *name, bool wants_bag,
+                            char text[SEAL_ROOM], iron_error *err) {
+    iron_digest_result digest = {.struct_size = sizeof digest};
+    iron_bag_result bag = {.struct_size = sizeof bag};
     iron_bag_options b;
-    iron_source *source = NULL;
-    progress p = progress_start(0);
-    iron_status status = reading_open(&o->reading, &name, 1, &source, err);
-
-    iron_bag_options_init(&b);
-    b.threads = o->reading.threads;
-    b.cut = o->cut;
-    b.progress = progress_update;
-    b.context = &p;
-    if (status == IRON_OK)
-        status = iron_bag_source(source, &b, &r, err);
-    progress_clear(&p);
-    if (status == IRON_OK)
-        memcpy(text, r.text, sizeof r.text);
-    iron_source_close(source);
-    return status;
-}
-
-/* The current seal of a file. */
-static iron_status seal_now(const check_options *o, const char *name, char seal[33],
-                            iron_error *err) {
-    iron_digest_result r = {.struct_size = sizeof r};
-    iron_scan_options scan;
     iron_source *source = NULL;
     iron_manifest *m = NULL;
     progress p = progress_start(0);
+    iron_scan_options scan = reading_scan_options(&o->reading, &p);
     iron_status status = reading_open(&o->reading, &name, 1, &source, err);
 
-    iron_scan_options_init(&scan);
-    scan.threads = o->reading.threads;
-    scan.device = o->reading.device;
-    scan.backend = o->reading.backend;
-    scan.progress = progress_update;
-    scan.context = &p;
-    if (status == IRON_OK)
+    iron_bag_options_init(&b);
+    b.cut = o->cut;
+    b.threads = scan.threads;
+    b.progress = scan.progress;
+    b.context = scan.context;
+    if (status == IRON_OK && wants_bag)
+        status = iron_bag_source(source, &b, &bag, err);
+    else if (status == IRON_OK)
         status = iron_scan(source, &scan, &m, err);
     progress_clear(&p);
+    if (status == IRON_OK && m)
+        status = iron_manifest_digest(m, &digest, err);
     if (status == IRON_OK)
-        status = iron_manifest_digest(m, &r, err);
-    if (status == IRON_OK)
-        memcpy(seal, r.seal, sizeof r.seal);
+        snprintf(text, SEAL_ROOM, "%s", wants_bag ? bag.text : digest.seal);
     iron_manifest_destroy(m);
     iron_source_close(source);
     return status;
@@ -210,8 +185,8 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
         access(line->name, F_OK) != 0 && errno == ENOENT) {
         file.state = IRON_CHECK_MISSING;
         snprintf(file.reason, sizeof file.reason, "file not found");
-    } else if ((status = (strchr(line->seal, '-') ? bag_now : seal_now)(o, line->name, file.found,
-                                                                        &why)) != IRON_OK) {
+    } else if ((status = seal_now(o, line->name, strchr(line->seal, '-'), file.found, &why)) !=
+               IRON_OK) {
         file.state = IRON_CHECK_ERROR;
         memcpy(file.reason, why.text, sizeof file.reason);
     } else if (strcmp(file.found, file.expected) != 0) {
@@ -241,12 +216,6 @@ static iron_status use_options(const check_options *o, const seal_line *comment,
         return parse_number(comment->sample ? "--sample" : "--eos",
                             comment->sample ? comment->sample : comment->eos, &out->cut.value, err);
     return IRON_OK;
-}
-
-static void bad_line(check_tally *tally, const char *list, size_t number) {
-    tally->bad_lines++;
-    if (tally->options->warns && !tally->options->is_silent)
-        fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list, number);
 }
 
 /* A section of a list: the lines up to a comment with options, or to the end. */
@@ -288,7 +257,10 @@ static iron_status check_section(const check_options *o, FILE *from, const char 
         seal_line_kind kind = seal_line_read(line, length, &read);
 
         if (kind == SEAL_LINE_BAD || (kind == SEAL_LINE_GOOD && !is_whole)) {
-            bad_line(tally, list, s->first_line + k);
+            tally->bad_lines++;
+            if (o->warns && !o->is_silent)
+                fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list,
+                        s->first_line + k);
         } else if (kind == SEAL_LINE_GOOD) {
             ++*good;
             check_line(&options, &read, tally);
@@ -378,22 +350,6 @@ static iron_status check_flags(const check_options *o, const iron_manifest *m, i
     return IRON_OK;
 }
 
-static iron_status check_files(const check_options *o, const iron_manifest *m, iron_check **check,
-                               iron_error *err) {
-    progress p = progress_start(0);
-    iron_check_options options = {.struct_size = sizeof options,
-                                  .threads = o->reading.threads,
-                                  .device = o->reading.device,
-                                  .backend = o->reading.backend,
-                                  .takes_missing = o->ignores_missing,
-                                  .progress = progress_update,
-                                  .context = &p};
-    iron_status status = iron_check_run(m, &options, check, err);
-
-    progress_clear(&p);
-    return status;
-}
-
 /* The files that differ are always named. The others are, too, unless there are many: then one line
  * counts them, which also ends with OK. */
 static iron_status print_files(const check_options *o, const char *path, const iron_manifest *m,
@@ -424,6 +380,14 @@ static iron_status print_files(const check_options *o, const char *path, const i
 
 static iron_status check_manifest(const check_options *o, const char *path, check_tally *tally,
                                   iron_error *err) {
+    progress p = progress_start(0);
+    iron_check_options options = {.struct_size = sizeof options,
+                                  .threads = o->reading.threads,
+                                  .device = o->reading.device,
+                                  .backend = o->reading.backend,
+                                  .takes_missing = o->ignores_missing,
+                                  .progress = progress_update,
+                                  .context = &p};
     iron_manifest *m = NULL;
     iron_check *check = NULL;
     iron_status status = iron_manifest_read(path, &m, err);
@@ -431,7 +395,8 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
     if (status == IRON_OK)
         status = check_flags(o, m, err);
     if (status == IRON_OK)
-        status = check_files(o, m, &check, err);
+        status = iron_check_run(m, &options, &check, err);
+    progress_clear(&p);
     if (status == IRON_OK)
         status = print_files(o, path, m, check, tally, err);
     iron_check_destroy(check);
@@ -474,26 +439,16 @@ static iron_status check_each(const check_options *o, const args *a, iron_error 
     return result;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    static char standard_input[] = "-";
-    char *input = standard_input;
-    check_options o = {0};
-    iron_status status;
-    args a;
-    bool is_done;
+static iron_status run(void *options, args *a, iron_error *err) {
+    check_options *o = options;
+    iron_status status = command_default_input(
+        a, "no list; name lists or manifests, or give a list on standard input", err);
 
-    status = command_parse(&command_check, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
+    if (status != IRON_OK || (status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
-    if (a.value_count == 0 && isatty(STDIN_FILENO))
-        return usage(err, "no list; name lists or manifests, or give a list on standard input");
-    if (a.value_count == 0)
-        a = (args){.values = &input, .value_count = 1};
-    if ((status = reading_check(&o.reading, err)) != IRON_OK)
-        return status;
-    o.reading.is_for_raw = true;
-    o.reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
-    return check_each(&o, &a, err);
+    o->reading.is_for_raw = true;
+    o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
+    return check_each(o, a, err);
 }
 
 const command command_check = {
@@ -514,5 +469,6 @@ const command command_check = {
     .environment = DRIVER_VARIABLES,
     .examples = "iron check corpus.manifest\n"
                 "iron sum shards/ --dtype u16 | iron check",
+    .options_bytes = sizeof(check_options),
     .run = run,
 };

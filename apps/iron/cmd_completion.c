@@ -201,25 +201,21 @@ static void print_fish(FILE *to) {
     }
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
+static iron_status run(void *options, args *a, iron_error *err) {
     static const struct {
         const char *name;
         void (*print)(FILE *to);
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_completion, NULL, &a, argc, argv, &is_done, err);
 
-    if (is_done)
-        return status;
-    if (a.value_count != 1)
+    (void)options;
+    if (a->value_count != 1)
         return usage(err, "completion takes the name of one shell; give bash, zsh or fish");
     for (size_t k = 0; k < COUNT(shells); k++)
-        if (strcmp(shells[k].name, a.values[0]) == 0) {
+        if (strcmp(shells[k].name, a->values[0]) == 0) {
             shells[k].print(stdout);
             return IRON_OK;
         }
-    return usage(err, "no completion for the shell '%.60s'; give bash, zsh or fish", a.values[0]);
+    return usage(err, "no completion for the shell '%.60s'; give bash, zsh or fish", a->values[0]);
 }
 
 const command command_completion = {

@@ -43,105 +43,62 @@ typedef struct diff_input {
 /* Paths of the files of a manifest. */
 typedef struct file_names {
     char **paths;
-    size_t count;
+    size_t count, room;
 } file_names;
 
-static void free_names(file_names *n) {
-    for (size_t k = 0; k < n->count; k++)
-        free(n->paths[k]);
-    free(n->paths);
-    *n = (file_names){0};
-}
+/* Lists the paths of all files in some place: beside the first `length` bytes of the manifest's
+ * path, and without the first `skip` bytes of their names, which all have in common. False if one
+ * does not exist or is not a regular file, or if memory is short. *format is NULL if they have
+ * several, which are then detected. */
+static bool name_files(const diff_input *input, size_t length, size_t skip, file_names *n,
+                       const char **format) {
+    iron_manifest_file first = {.struct_size = sizeof first}, file = first;
 
-/* Joins the first `length` bytes of `folder`, which end with a slash, and a path. */
-static char *joined(const char *folder, size_t length, const char *path) {
-    size_t room = length + strlen(path) + 1;
-    char *name = malloc(room);
-
-    if (name)
-        snprintf(name, room, "%.*s%s", (int)length, folder, path);
-    return name;
-}
-
-/* Where files are looked for: in the folder that the first `length` bytes of a path name, and
- * without the first `skip` bytes of their names. */
-typedef struct file_place {
-    const char *path;
-    size_t length, skip;
-} file_place;
-
-/* Lists the paths of all files; false if one does not exist or is not a regular file, or if memory
- * is short. */
-static bool name_files(const iron_manifest *m, size_t count, const file_place *place,
-                       file_names *n) {
-    const char *first = NULL;
-
-    n->paths = calloc(count + 1, sizeof *n->paths);
-    for (size_t k = 0; k < count && n->paths; k++) {
-        iron_manifest_file file = {.struct_size = sizeof file};
-        struct stat info;
+    for (size_t k = 0; k < n->room; k++) {
         bool is_remote;
+        struct stat info;
         char *name;
 
-        if (iron_manifest_file_at(m, k, &file, NULL) != IRON_OK)
+        if (iron_manifest_file_at(input->manifest, k, &file, NULL) != IRON_OK)
             return false;
-        if (place->skip && strncmp(file.path, n->count ? first : file.path, place->skip) != 0)
+        first = k ? first : file;
+        *format = k && (!*format || strcmp(*format, file.format) != 0) ? NULL : file.format;
+        if (strncmp(file.path, first.path, skip) != 0)
             return false;
-        first = file.path;
         is_remote = iron_path_is_remote(file.path) != 0; /* it is where it is */
-        name = joined(place->path,
-                      is_remote || (file.path[0] == '/' && !place->skip) ? 0 : place->length,
-                      file.path + (is_remote ? 0 : place->skip));
-        if (!name)
+        if (asprintf(&name, "%.*s%s", is_remote || (file.path[0] == '/' && !skip) ? 0 : (int)length,
+                     input->path, file.path + (is_remote ? 0 : skip)) < 0)
             return false;
         n->paths[n->count++] = name;
-        if (is_remote)
-            continue;
-        if (strcmp(name, "-") == 0 || stat(name, &info) != 0 || !S_ISREG(info.st_mode))
+        if (!is_remote &&
+            (strcmp(name, "-") == 0 || stat(name, &info) != 0 || !S_ISREG(info.st_mode)))
             return false;
     }
-    return n->paths && count > 0;
-}
-
-/* The format of all files; NULL if they have several, which are then detected. */
-static const char *common_format(const iron_manifest *m, size_t count) {
-    iron_manifest_file first = {.struct_size = sizeof first}, next = first;
-
-    if (iron_manifest_file_at(m, 0, &first, NULL) != IRON_OK)
-        return NULL;
-    for (size_t k = 1; k < count; k++)
-        if (iron_manifest_file_at(m, k, &next, NULL) != IRON_OK ||
-            strcmp(first.format, next.format) != 0)
-            return NULL;
-    return first.format;
-}
-
-static iron_source *open_names(const iron_manifest *m, const file_names *n) {
-    iron_manifest_file first = {.struct_size = sizeof first};
-    iron_source_options o = {.struct_size = sizeof o};
-    iron_source *source = NULL;
-
-    if (iron_manifest_file_at(m, 0, &first, NULL) != IRON_OK)
-        return NULL;
-    o.dtype = first.dtype;
-    o.format = common_format(m, n->count);
-    o.column = first.column;
-    o.paths = (const char *const *)n->paths;
-    o.path_count = n->count;
-    return iron_source_open(&o, &source, NULL) == IRON_OK ? source : NULL;
+    return n->room > 0;
 }
 
 /* Opens the files in some place. They replace those opened before if they have the length that the
  * manifest says. */
 static void try_place(diff_input *input, const iron_manifest_info *info, size_t length,
                       size_t skip) {
-    file_place place = {input->path, length, skip};
-    file_names names = {0};
+    file_names names = {.paths = calloc(info->file_count + 1, sizeof(char *)),
+                        .room = info->file_count};
+    iron_manifest_file first = {.struct_size = sizeof first};
+    iron_source_options o = {.struct_size = sizeof o};
     iron_source *source = NULL;
 
-    if (name_files(input->manifest, info->file_count, &place, &names))
-        source = open_names(input->manifest, &names);
-    free_names(&names);
+    if (names.paths && name_files(input, length, skip, &names, &o.format) &&
+        iron_manifest_file_at(input->manifest, 0, &first, NULL) == IRON_OK) {
+        o.dtype = first.dtype;
+        o.column = first.column;
+        o.paths = (const char *const *)names.paths;
+        o.path_count = names.count;
+        if (iron_source_open(&o, &source, NULL) != IRON_OK)
+            source = NULL;
+    }
+    for (size_t k = 0; k < names.count; k++)
+        free(names.paths[k]);
+    free(names.paths);
     if (source && (!input->source || iron_source_tokens(source) == info->tokens)) {
         iron_source_close(input->source);
         input->source = source;
@@ -177,26 +134,12 @@ static void close_input(diff_input *input) {
     iron_manifest_destroy(input->manifest);
 }
 
-static const char *place_in_source(const iron_source *source, uint64_t position, uint64_t *token) {
-    for (size_t k = 0; k < iron_source_file_count(source); k++) {
-        uint64_t tokens = iron_source_file_tokens(source, k);
-
-        *token = position;
-        if (tokens == IRON_COUNT_UNKNOWN) /* a pipe: nothing is known about what follows it */
-            return k == 0 ? iron_source_file(source, k) : NULL;
-        if (position < tokens)
-            return iron_source_file(source, k);
-        position -= tokens;
-    }
-    return NULL;
-}
-
 /* The file that contains a position, and the index of the token in that file; NULL: unknown. */
 static const char *find_place(const diff_input *input, uint64_t position, uint64_t *token) {
     iron_manifest_file file = {.struct_size = sizeof file};
 
     if (!input->manifest)
-        return place_in_source(input->source, position, token);
+        return reading_find_file(input->source, position, token);
     for (size_t k = 0; iron_manifest_file_at(input->manifest, k, &file, NULL) == IRON_OK; k++) {
         *token = position - file.first;
         if (position >= file.first && *token < file.tokens)
@@ -206,41 +149,11 @@ static const char *find_place(const diff_input *input, uint64_t position, uint64
 }
 
 static const char *kind_name(iron_diff_kind kind) {
-    switch (kind) {
-    case IRON_DIFF_EQUAL:
-        return "equal";
-    case IRON_DIFF_CHANGED:
-        return "changed";
-    case IRON_DIFF_TRUNCATED:
-        return "truncated";
-    case IRON_DIFF_EXTENDED:
-        return "extended";
-    case IRON_DIFF_INSERTED:
-        return "inserted";
-    case IRON_DIFF_DELETED:
-        return "deleted";
-    case IRON_DIFF_REORDERED:
-        return "reordered";
-    case IRON_DIFF_REPEATED:
-        return "repeated";
-    case IRON_DIFF_MOVED:
-        return "moved";
-    case IRON_DIFF_SHUFFLED:
-        return "shuffled";
-    }
-    return "unknown";
-}
+    static const char *const names[] = {"equal",    "changed", "truncated", "extended",
+                                        "inserted", "deleted", "reordered", "repeated",
+                                        "moved",    "shuffled"};
 
-/* Prints the seal if a manifest has it. */
-static void print_seal(const diff_input inputs[2]) {
-    iron_digest_result result = {.struct_size = sizeof result};
-
-    for (int side = 0; side < 2; side++)
-        if (inputs[side].manifest &&
-            iron_manifest_digest(inputs[side].manifest, &result, NULL) == IRON_OK) {
-            printf(", seal %s", result.seal);
-            return;
-        }
+    return kind < COUNT(names) ? names[kind] : "unknown";
 }
 
 static void print_value(const iron_diff_report *r, int side) {
@@ -295,8 +208,12 @@ static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
 
 static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
     if (r->kind == IRON_DIFF_EQUAL) {
+        iron_digest_result result = {.struct_size = sizeof result};
+        const iron_manifest *m = inputs[0].manifest ? inputs[0].manifest : inputs[1].manifest;
+
         printf("equal: %" PRIu64 " tokens", r->tokens[0]);
-        print_seal(inputs);
+        if (m && iron_manifest_digest(m, &result, NULL) == IRON_OK)
+            printf(", seal %s", result.seal);
         putchar('\n');
         return;
     }
@@ -309,47 +226,20 @@ static void print_text(const iron_diff *d, const iron_diff_report *r, const diff
 
 /* null if the number is unknown or does not apply. */
 static void put_count(iron_json_writer *j, const char *name, uint64_t count) {
-    if (count == IRON_COUNT_UNKNOWN)
-        iron_json_null(j, name);
-    else
-        iron_json_number(j, name, count);
+    json_number_or_null(j, name, count != IRON_COUNT_UNKNOWN, count);
 }
 
-static void put_first(iron_json_writer *j, const iron_diff_report *r) {
-    if (r->first == IRON_COUNT_UNKNOWN) {
-        iron_json_null(j, "first_difference");
-        return;
-    }
-    iron_json_open(j, "first_difference", '{');
-    iron_json_number(j, "position", r->first);
-    iron_json_number(j, "end", r->first_end);
-    iron_json_open(j, "values", '[');
-    for (int side = 0; side < 2; side++) {
-        if (r->has_value[side])
-            iron_json_number(j, NULL, r->value[side]);
-        else
-            iron_json_null(j, NULL);
-    }
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
-}
-
-static void put_ranges(iron_json_writer *j, const iron_diff *d) {
-    uint64_t first, end;
-
-    iron_json_open(j, "ranges", '[');
-    for (size_t k = 0; iron_diff_range(d, k, &first, &end) == 0; k++) {
-        iron_json_open(j, NULL, '[');
-        iron_json_number(j, NULL, first);
-        iron_json_number(j, NULL, end);
-        iron_json_close(j, ']');
-    }
+static void put_pair(iron_json_writer *j, const char *name, uint64_t first, uint64_t second) {
+    iron_json_open(j, name, '[');
+    iron_json_number(j, NULL, first);
+    iron_json_number(j, NULL, second);
     iron_json_close(j, ']');
 }
 
 static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_writer j = JSON_OUTPUT;
     char cut[IRON_BAG_CUT_TEXT];
+    uint64_t first, end;
 
     iron_json_open(&j, NULL, '{');
     iron_json_bool(&j, "equal", r->kind == IRON_DIFF_EQUAL);
@@ -359,15 +249,26 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     put_count(&j, "source", r->source);
     put_count(&j, "edits", r->edits);
     iron_json_bool(&j, "more_edits", r->has_more_edits);
-    iron_json_open(&j, "tokens", '[');
-    iron_json_number(&j, NULL, r->tokens[0]);
-    iron_json_number(&j, NULL, r->tokens[1]);
-    iron_json_close(&j, ']');
-    put_first(&j, r);
+    put_pair(&j, "tokens", r->tokens[0], r->tokens[1]);
+    if (r->first == IRON_COUNT_UNKNOWN) {
+        iron_json_null(&j, "first_difference");
+    } else {
+        iron_json_open(&j, "first_difference", '{');
+        iron_json_number(&j, "position", r->first);
+        iron_json_number(&j, "end", r->first_end);
+        iron_json_open(&j, "values", '[');
+        for (int side = 0; side < 2; side++)
+            json_number_or_null(&j, NULL, r->has_value[side], r->value[side]);
+        iron_json_close(&j, ']');
+        iron_json_close(&j, '}');
+    }
     iron_json_number(&j, "chunk_tokens", r->chunk_tokens);
     iron_json_number(&j, "chunks", r->chunks);
     iron_json_number(&j, "differing_chunks", r->differing_chunks);
-    put_ranges(&j, d);
+    iron_json_open(&j, "ranges", '[');
+    for (size_t k = 0; iron_diff_range(d, k, &first, &end) == 0; k++)
+        put_pair(&j, NULL, first, end);
+    iron_json_close(&j, ']');
     iron_bag_cut_format(&r->bag_cut, cut);
     if (cut[0]) /* shuffled */
         iron_json_text(&j, "bag_cut", cut);
@@ -413,17 +314,6 @@ static iron_status check(const diff_options *o, const args *a, iron_error *err) 
     return IRON_OK;
 }
 
-/* Without --dtype, headerless files have the type of those that the other side's manifest lists. */
-static void take_dtype(const diff_input *other, reading *r) {
-    iron_manifest_file first = {.struct_size = sizeof first};
-
-    if (r->dtype_name || !other->manifest ||
-        iron_manifest_file_at(other->manifest, 0, &first, NULL) != IRON_OK)
-        return;
-    r->dtype_name = iron_dtype_name(first.dtype);
-    r->dtype = first.dtype;
-}
-
 /* Manifests first, since they tell the type of the other side. */
 static iron_status open_inputs(const diff_options *o, const args *a, diff_input inputs[2],
                                iron_error *err) {
@@ -436,13 +326,19 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
             status = open_manifest(&inputs[side], err);
     }
     for (int side = 0; side < 2 && status == IRON_OK; side++) {
+        iron_manifest_file first = {.struct_size = sizeof first};
         char name[DTYPE_ROOM];
         reading r;
 
         status = side_reading(&o->reading, side, name, &r, err);
         if (status != IRON_OK || inputs[side].manifest)
             continue;
-        take_dtype(&inputs[!side], &r);
+        /* without --dtype, headerless files have the type that the other side's manifest lists */
+        if (!r.dtype_name && inputs[!side].manifest &&
+            iron_manifest_file_at(inputs[!side].manifest, 0, &first, NULL) == IRON_OK) {
+            r.dtype_name = iron_dtype_name(first.dtype);
+            r.dtype = first.dtype;
+        }
         r.wants_seekable = true;
         status = reading_open(&r, &inputs[side].path, 1, &inputs[side].source, err);
     }
@@ -481,23 +377,19 @@ static iron_status compare(const diff_options *o, const diff_input inputs[2], ir
     return status;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    diff_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    diff_options *o = options;
     diff_input inputs[2] = {{0}};
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_diff, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    o.bag.wants_bag = o.bag.has_sample || o.bag.has_eos;
-    status = check(&o, &a, err);
+    o->bag.wants_bag = o->bag.has_sample || o->bag.has_eos;
+    status = check(o, a, err);
     if (status == IRON_OK)
-        status = bag_check(&o.bag, err);
+        status = bag_check(&o->bag, err);
     if (status == IRON_OK)
-        status = open_inputs(&o, &a, inputs, err);
+        status = open_inputs(o, a, inputs, err);
     if (status == IRON_OK)
-        status = compare(&o, inputs, err);
+        status = compare(o, inputs, err);
     close_input(&inputs[0]);
     close_input(&inputs[1]);
     return status;
@@ -524,5 +416,6 @@ const command command_diff = {
     .exit_status = "0: the streams are equal; 1: they differ; 2: error.",
     .environment = DRIVER_VARIABLES,
     .examples = "iron diff corpus.manifest shards/",
+    .options_bytes = sizeof(diff_options),
     .run = run,
 };

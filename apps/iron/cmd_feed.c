@@ -32,37 +32,22 @@ static const option checkpoint_table[] = {
            "start at the beginning"),
 };
 
-/* The modes that read every token once per node can take hours: warn before they start. */
-static void warn_if_slow(const iron_engine *e, uint64_t tokens) {
-    double seconds = tokens == IRON_COUNT_UNKNOWN ? 0 : iron_engine_seconds_estimate(e, tokens);
-
-    if (seconds > 60)
-        fprintf(stderr,
-                "iron: note: mode %s reads every token once per node and will take about %.0f "
-                "minutes; --mode champion gives the same result in seconds\n",
-                iron_engine_mode(e), seconds / 60);
-}
-
 /* Only if the user told the size: most vocabularies differ from the default. */
 static iron_status warn_of_vocab(const feed_options *o, const args *a, const iron_engine *e,
                                  uint64_t tokens, iron_error *err) {
-    uint64_t position, count;
-    uint32_t value;
+    iron_stat_place first;
+    uint64_t count = iron_engine_out_of_vocab(e, &first.position, &first.value);
+    iron_status status;
     char *name;
 
-    count = iron_engine_out_of_vocab(e, &position, &value);
     if (!o->has_vocab || count == 0)
         return IRON_OK;
     name = join_names((const char *const *)a->values, a->value_count, err);
     if (!name)
         return IRON_E_NOMEM;
-    fprintf(stderr,
-            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
-            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
-            name, count, tokens, count == 1 ? "is" : "are", o->vocab, value, position);
+    status = reading_warn_of_vocab(&o->reading, name, &first, count, tokens, o->vocab, err);
     free(name);
-    err->text[0] = '\0';
-    return o->reading.is_strict ? IRON_E_MISMATCH : IRON_OK;
+    return status;
 }
 
 static iron_status refuse_checkpoint(const char *option_name, const char *path, uint64_t done,
@@ -107,28 +92,23 @@ static iron_status check_state(feed_command *c, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    feed_command c = {0};
-    feed_options *o = &c.feed;
+static iron_status run(void *options, args *a, iron_error *err) {
+    feed_command *c = options;
+    feed_options *o = &c->feed;
     feed_plan plan = {0};
     feed_result result = {.report.struct_size = sizeof result.report};
     iron_report before = {.struct_size = sizeof before};
     iron_engine *engine = NULL;
     iron_source *source = NULL;
     uint64_t fed, total;
-    double opened, started;
+    double opened, started, seconds;
     progress p;
     size_t width;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_feed, &c, &a, argc, argv, &is_done, err);
-
-    if (is_done)
-        return status;
+    iron_status status;
 
     /* the engine, new or resumed, and the input */
-    o->reading.wants_seekable = c.has_every || c.wants_continue;
-    if ((status = check_state(&c, err)) != IRON_OK)
+    o->reading.wants_seekable = c->has_every || c->wants_continue;
+    if ((status = check_state(c, err)) != IRON_OK)
         return status;
     if ((status = feed_plan_make(o, &plan, err)) != IRON_OK)
         goto done;
@@ -141,13 +121,20 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     }
     if (o->state && (status = iron_state_path_check(o->state, err)) != IRON_OK)
         goto done;
-    if ((status = feed_source_open(o, &a, &source, err)) != IRON_OK)
+    if ((status = feed_source_open(o, a, &source, err)) != IRON_OK)
         goto done;
     if ((status = iron_engine_report(engine, &before, err)) != IRON_OK)
         goto done;
     if (o->has_vocab)
         iron_engine_count_out_of_vocab(engine);
-    warn_if_slow(engine, iron_source_tokens(source));
+    /* modes that read every token once per node can take hours: warn before they start */
+    total = iron_source_tokens(source);
+    seconds = total == IRON_COUNT_UNKNOWN ? 0 : iron_engine_seconds_estimate(engine, total);
+    if (seconds > 60)
+        fprintf(stderr,
+                "iron: note: mode %s reads every token once per node and will take about %.0f "
+                "minutes; --mode champion gives the same result in seconds\n",
+                iron_engine_mode(engine), seconds / 60);
     /* page-locked memory is allocated once however much is fed: not part of the measured time */
     if ((status = iron_engine_prepare(engine, err)) != IRON_OK)
         goto done;
@@ -156,9 +143,9 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     width = iron_dtype_bytes(iron_source_dtype(source));
     p = progress_start(width);
     started = seconds_now();
-    if (c.has_every || c.wants_continue)
+    if (c->has_every || c->wants_continue)
         status = iron_engine_feed_saving(engine, source, o->state,
-                                         c.has_every ? c.every : IRON_COUNT_UNKNOWN,
+                                         c->has_every ? c->every : IRON_COUNT_UNKNOWN,
                                          progress_update, &p, err);
     else
         status = iron_engine_feed_source(engine, source, progress_update, &p, err);
@@ -179,7 +166,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     result.gb_per_s =
         (double)(result.report.tokens - before.tokens) * (double)width / result.seconds * 1e-9;
     feed_print(&result, o->wants_json);
-    status = warn_of_vocab(o, &a, engine, result.report.tokens - before.tokens, err);
+    status = warn_of_vocab(o, a, engine, result.report.tokens - before.tokens, err);
 done:
     iron_source_close(source);
     iron_engine_destroy(engine);
@@ -206,5 +193,6 @@ const command command_feed = {
     .examples = "iron feed tokens.bin --dtype u16 --vocab 50257 --state run.state\n"
                 "iron feed shards/ --dtype u16 --state run.state --every 10G --continue\n"
                 "zstdcat tokens.zst | iron feed - --dtype u16",
+    .options_bytes = sizeof(feed_command),
     .run = run,
 };

@@ -59,34 +59,29 @@ static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_out
     return status;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    gen_options o = {.seed = 1, .count = 1000000, .limit = 50257, .dtype = "u32"};
+static iron_status run(void *options, args *a, iron_error *err) {
+    gen_options *o = options;
     iron_output *output = NULL;
     iron_dtype dtype = IRON_DTYPE_NONE;
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = command_parse(&command_gen, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    if (a.value_count > 0)
-        return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a.values[0]);
-    if ((status = iron_dtype_parse(o.dtype, &dtype, err)) != IRON_OK)
+    if (a->value_count > 0)
+        return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a->values[0]);
+    if ((status = iron_dtype_parse(o->dtype, &dtype, err)) != IRON_OK)
         return status;
     if (dtype != IRON_DTYPE_U16 && dtype != IRON_DTYPE_U32)
-        return usage(err, "--dtype '%.40s' is not written by gen; use u16 or u32", o.dtype);
-    if (!o.output && isatty(STDOUT_FILENO))
+        return usage(err, "--dtype '%.40s' is not written by gen; use u16 or u32", o->dtype);
+    if (!o->output && isatty(STDOUT_FILENO))
         return usage(err, "tokens are not text for a terminal; name a file with -o, or use a pipe");
-    if (!o.output)
-        o.output = "-";
-    if (dtype == IRON_DTYPE_U16 && o.limit > 65536)
+    if (!o->output)
+        o->output = "-";
+    if (dtype == IRON_DTYPE_U16 && o->limit > 65536)
         return usage(err, "--limit %" PRIu64 " is above 65536, the limit of u16; use --dtype u32",
-                     o.limit);
-    if ((status = iron_output_open(o.output, &output, err)) != IRON_OK)
+                     o->limit);
+    if ((status = iron_output_open(o->output, &output, err)) != IRON_OK)
         return status;
     command_guard_file(iron_output_temporary(output));
-    status = write_stream(&o, dtype, output, err);
+    status = write_stream(o, dtype, output, err);
     if (status == IRON_OK)
         status = iron_output_commit(output, err);
     else
@@ -105,5 +100,7 @@ const command command_gen = {
     .groups = {{NULL, gen_table, COUNT(gen_table), 0}},
     .examples = "iron gen --count 50M --dtype u16 -o tokens.bin\n"
                 "iron gen | iron sum --dtype u32",
+    .options_bytes = sizeof(gen_options),
+    .defaults = &(const gen_options){.seed = 1, .count = 1000000, .limit = 50257, .dtype = "u32"},
     .run = run,
 };

@@ -145,22 +145,6 @@ static iron_status inventory_init(inventory *v, const char *backend, iron_error 
     return backend ? find_one(v, backend, err) : find_all(v, err);
 }
 
-static void inventory_deinit(inventory *v) {
-    for (size_t k = 0; k < v->backend_count; k++)
-        free(v->backends[k].devices);
-    free(v->backends);
-}
-
-static iron_status measure_cpu(inventory *v, uint32_t threads, iron_error *err) {
-    progress p = progress_start(0);
-    iron_measure_options options = {.threads = threads, .progress = progress_update, .context = &p};
-    iron_status status = iron_measure_ceilings(&options, &v->ceilings, err);
-
-    progress_clear(&p);
-    v->is_cpu_measured = status == IRON_OK;
-    return status;
-}
-
 /* One line, even if the driver's message has several. */
 static void note(const char *what, const info_backend *b, size_t index, const char *why) {
     fprintf(stderr, "iron: note: %s %s device %zu: ", what, b->name, index);
@@ -205,39 +189,31 @@ static iron_status measure_device(const inventory *v, const info_backend *b, siz
     return status == IRON_OK ? calibrate(v, b, index, err) : status;
 }
 
-/* Measures real GPUs; one that cannot be measured does not stop the others. */
-static iron_status measure_gpus(const inventory *v, const info_backend *b, iron_error *err) {
-    for (size_t k = 0; k < b->device_count; k++) {
-        iron_status status = IRON_OK;
-
-        if (b->devices[k].info.is_gpu)
-            status = measure_device(v, b, k, err);
-        if (status == IRON_E_UNSUPPORTED)
-            note("cannot measure", b, k, err->text);
-        else if (status != IRON_OK)
-            return status;
-    }
-    return IRON_OK;
-}
-
-static iron_status measure_one(inventory *v, uint32_t device, iron_error *err) {
-    const info_backend *b = &v->backends[0];
-
-    if (!b->is_available || !b->devices)
-        return usage(err, "backend %s is absent: %.180s", b->name, b->reason);
-    return measure_device(v, b, device, err);
-}
-
-/* Measures the CPU (threads 0: all) and every GPU, or one device of the backend that is named. */
+/* Measures the CPU (threads 0: all) and every real GPU, or one device of the backend that is named.
+ * A GPU that cannot be measured does not stop the others. */
 static iron_status inventory_measure(inventory *v, const char *backend, uint32_t device,
                                      uint32_t threads, iron_error *err) {
-    iron_status status = IRON_OK;
+    const info_backend *b = &v->backends[0];
+    progress p = progress_start(0);
+    iron_measure_options options = {.threads = threads, .progress = progress_update, .context = &p};
+    iron_status status;
 
     if (backend && !is_cpu(backend))
-        return measure_one(v, device, err);
-    status = measure_cpu(v, threads, err);
-    for (size_t k = 0; k < v->backend_count && status == IRON_OK; k++)
-        status = measure_gpus(v, &v->backends[k], err);
+        return b->is_available && b->devices
+                   ? measure_device(v, b, device, err)
+                   : usage(err, "backend %s is absent: %.180s", b->name, b->reason);
+    status = iron_measure_ceilings(&options, &v->ceilings, err);
+    progress_clear(&p);
+    v->is_cpu_measured = status == IRON_OK;
+    for (; b < v->backends + v->backend_count; b++)
+        for (size_t k = 0; k < b->device_count && status == IRON_OK; k++) {
+            if (b->devices[k].info.is_gpu)
+                status = measure_device(v, b, k, err);
+            if (status == IRON_E_UNSUPPORTED) {
+                note("cannot measure", b, k, err->text);
+                status = IRON_OK;
+            }
+        }
     return status;
 }
 
@@ -290,32 +266,11 @@ static size_text cache_of(uint64_t bytes) {
     return bytes ? size_of(bytes) : (size_text){"unknown"};
 }
 
-static void print_cpu(const iron_cpu_info *cpu) {
-    char line[400];
-
-    snprintf(line, sizeof line, "%s, %u thread%s%s%s", cpu->name, cpu->threads,
-             cpu->threads == 1 ? "" : "s", cpu->features[0] ? ", " : "", cpu->features);
-    printf("  %-8s ", "cpu");
-    print_text(TEXT_COLUMN, TEXT_COLUMN, line);
-    snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s, memory %s", cache_of(cpu->l1d_bytes).text,
-             cache_of(cpu->l2_bytes).text, cache_of(cpu->l3_bytes).text,
-             size_of(cpu->memory_bytes).text);
-    print_line(line);
-}
-
-/* What the version number of a backend means. */
-static const char *version_word(const char *backend) {
-    static const struct {
-        const char *backend, *word;
-    } words[] = {{"cuda", "compute capability"}, {"opencl", "OpenCL"}};
-
-    for (size_t k = 0; k < COUNT(words); k++)
-        if (strcmp(backend, words[k].backend) == 0)
-            return words[k].word;
-    return "version";
-}
-
 static void print_device(const char *backend, const iron_device_info *d, size_t index) {
+    /* what the version number means */
+    const char *word = strcmp(backend, "cuda") == 0     ? "compute capability"
+                       : strcmp(backend, "opencl") == 0 ? "OpenCL"
+                                                        : "version";
     char line[400], cache[64] = "";
 
     snprintf(line, sizeof line, "%s%s", d->name,
@@ -325,8 +280,8 @@ static void print_device(const char *backend, const iron_device_info *d, size_t 
     print_line(d->driver);
     if (d->cache_bytes)
         snprintf(cache, sizeof cache, ", cache %s", size_of(d->cache_bytes).text);
-    snprintf(line, sizeof line, "%s %u.%u, %u unit%s%s, memory %s", version_word(backend),
-             d->version / 100, d->version / 10 % 10, d->units, d->units == 1 ? "" : "s", cache,
+    snprintf(line, sizeof line, "%s %u.%u, %u unit%s%s, memory %s", word, d->version / 100,
+             d->version / 10 % 10, d->units, d->units == 1 ? "" : "s", cache,
              size_of(d->memory_bytes).text);
     print_line(line);
     snprintf(line, sizeof line, "memory strategies: %s", d->memory);
@@ -334,47 +289,40 @@ static void print_device(const char *backend, const iron_device_info *d, size_t 
 }
 
 static void print_backend(const inventory *v, const info_backend *b) {
+    const iron_cpu_info *cpu = &v->cpu;
     const char *reason = b->reason;
     size_t length = strlen(b->name);
-    char line[300];
+    char line[400];
 
-    if (strcmp(b->name, "cpu") == 0) {
-        print_cpu(&v->cpu);
-        return;
-    }
     printf("  %-8s ", b->name);
-    if (!b->is_available) {
+    if (is_cpu(b->name)) {
+        snprintf(line, sizeof line, "%s, %u thread%s%s%s", cpu->name, cpu->threads,
+                 cpu->threads == 1 ? "" : "s", cpu->features[0] ? ", " : "", cpu->features);
+        print_text(TEXT_COLUMN, TEXT_COLUMN, line);
+        snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s, memory %s",
+                 cache_of(cpu->l1d_bytes).text, cache_of(cpu->l2_bytes).text,
+                 cache_of(cpu->l3_bytes).text, size_of(cpu->memory_bytes).text);
+        print_line(line);
+    } else if (!b->is_available) {
         if (strncmp(reason, b->name, length) == 0 && reason[length] == ':')
             reason += length + 1; /* the line already starts with the name */
         snprintf(line, sizeof line, "absent: %s", reason + strspn(reason, " "));
         print_text(TEXT_COLUMN, TEXT_COLUMN, line);
-        return;
-    }
-    printf("%zu device%s\n", b->device_count, b->device_count == 1 ? "" : "s");
-    for (size_t k = 0; k < b->device_count; k++)
-        print_device(b->name, &b->devices[k].info, k);
-}
-
-static void print_cpu_modes(void) {
-    printf("\nmodes of cpu\n");
-    for (size_t k = 0; k < iron_mode_count("cpu"); k++) {
-        iron_mode_info mode = {.struct_size = sizeof mode};
-
-        if (iron_mode_at("cpu", k, &mode, NULL) != IRON_OK)
-            continue;
-        printf("  %-9s %-27s ", mode.name, mode.variant);
-        print_text(40, 40, mode.idea);
+    } else {
+        printf("%zu device%s\n", b->device_count, b->device_count == 1 ? "" : "s");
+        for (size_t k = 0; k < b->device_count; k++)
+            print_device(b->name, &b->devices[k].info, k);
     }
 }
 
-/* All GPU backends have the same modes: print them once. */
-static void print_gpu_modes(const inventory *v) {
+/* All GPU backends have the same modes: they are printed once, under the names of all. */
+static void print_modes(const inventory *v, bool wants_cpu) {
     const char *first = NULL;
 
     for (size_t k = 0; k < v->backend_count; k++) {
         const info_backend *b = &v->backends[k];
 
-        if (!b->is_available || strcmp(b->name, "cpu") == 0)
+        if (!b->is_available || is_cpu(b->name) != wants_cpu)
             continue;
         printf(first ? " and %s" : "\nmodes of %s", b->name);
         first = first ? first : b->name;
@@ -383,11 +331,15 @@ static void print_gpu_modes(const inventory *v) {
         putchar('\n');
     for (size_t k = 0; first && k < iron_mode_count(first); k++) {
         iron_mode_info mode = {.struct_size = sizeof mode};
+        size_t column = wants_cpu ? 40 : 17;
 
         if (iron_mode_at(first, k, &mode, NULL) != IRON_OK)
             continue;
-        printf("  %-14s ", mode.name);
-        print_text(17, 17, mode.idea);
+        if (wants_cpu)
+            printf("  %-9s %-27s ", mode.name, mode.variant);
+        else
+            printf("  %-14s ", mode.name);
+        print_text(column, column, mode.idea);
     }
 }
 
@@ -405,7 +357,8 @@ static void print_cpu_ceilings(const iron_ceilings *c) {
                rows[k].ceiling->all_threads_gb_s);
 }
 
-static void print_device_ceilings(const char *backend, size_t index, const info_device *d) {
+static void print_device_ceilings(const inventory *v, const char *backend, size_t index,
+                                  const info_device *d) {
     const iron_device_ceilings *c = &d->ceilings;
     const struct {
         const char *name;
@@ -418,7 +371,7 @@ static void print_device_ceilings(const char *backend, size_t index, const info_
                 {"", c->to_device_pinned_gb_s, "from pinned memory"},
                 {"from the device", c->from_device_pinned_gb_s, "to pinned memory"},
                 {"zero-copy", c->zero_copy_gb_s, "kernels that read host memory"}};
-    char line[400];
+    char line[5000];
 
     snprintf(line, sizeof line, "ceilings of %s device %zu, %s: medians of %u passes over %s",
              backend, index, d->info.name, c->passes, size_of(c->buffer_bytes).text);
@@ -428,26 +381,12 @@ static void print_device_ceilings(const char *backend, size_t index, const info_
         if (rows[k].gb_s > 0)
             printf("  %-15s %7.1f GB/s%s%s\n", rows[k].name, rows[k].gb_s,
                    rows[k].remark[0] ? "   " : "", rows[k].remark);
-}
-
-static void print_calibration(const inventory *v, const info_device *d) {
-    char line[5000];
-
     if (d->is_calibrated)
         snprintf(line, sizeof line, "saved in %s; --mode auto uses it", v->cache_folder);
     else
         snprintf(line, sizeof line, "not saved: %s", d->reason);
     printf("  %-15s ", "calibration");
     print_text(18, 18, line);
-}
-
-static void print_measured(const inventory *v, const info_backend *b) {
-    for (size_t k = 0; k < b->device_count; k++) {
-        if (!b->devices[k].is_measured)
-            continue;
-        print_device_ceilings(b->name, k, &b->devices[k]);
-        print_calibration(v, &b->devices[k]);
-    }
 }
 
 static void print_library(const iron_library_info *info) {
@@ -458,35 +397,28 @@ static void print_library(const iron_library_info *info) {
         printf("%s\n", info->version ? info->version : info->library);
 }
 
-static void print_libraries(void) {
-    iron_library_info info = {.struct_size = sizeof info};
-
-    printf("\ncompressed and remote files\n");
-    for (size_t k = 0; k < iron_codec_count(); k++)
-        if (iron_codec_at(k, &info, NULL) == IRON_OK)
-            print_library(&info);
-    if (iron_remote_describe(&info, NULL) == IRON_OK)
-        print_library(&info);
-}
-
 static void print_inventory(const inventory *v) {
-    bool has_cpu = false;
+    iron_library_info library = {.struct_size = sizeof library};
 
     printf("iron %s\n\nbackends\n", iron_version());
-    for (size_t k = 0; k < v->backend_count; k++) {
+    for (size_t k = 0; k < v->backend_count; k++)
         print_backend(v, &v->backends[k]);
-        has_cpu = has_cpu || strcmp(v->backends[k].name, "cpu") == 0;
-    }
-    if (has_cpu)
-        print_cpu_modes();
-    print_gpu_modes(v);
-    print_libraries();
+    print_modes(v, true);
+    print_modes(v, false);
+    printf("\ncompressed and remote files\n");
+    for (size_t k = 0; k < iron_codec_count(); k++)
+        if (iron_codec_at(k, &library, NULL) == IRON_OK)
+            print_library(&library);
+    if (iron_remote_describe(&library, NULL) == IRON_OK)
+        print_library(&library);
     printf("\ncache folder: %s\n",
            v->cache_folder[0] ? v->cache_folder : "none; set IRON_CACHE_DIR to use one");
     if (v->is_cpu_measured)
         print_cpu_ceilings(&v->ceilings);
-    for (size_t k = 0; k < v->backend_count; k++)
-        print_measured(v, &v->backends[k]);
+    for (const info_backend *b = v->backends; b < v->backends + v->backend_count; b++)
+        for (size_t k = 0; k < b->device_count; k++)
+            if (b->devices[k].is_measured)
+                print_device_ceilings(v, b->name, k, &b->devices[k]);
 }
 
 static void put_ceiling(iron_json_writer *j, const char *name, iron_ceiling c) {
@@ -496,47 +428,27 @@ static void put_ceiling(iron_json_writer *j, const char *name, iron_ceiling c) {
     iron_json_close(j, '}');
 }
 
-static void put_ceilings(iron_json_writer *j, const iron_ceilings *c) {
-    iron_json_open(j, "ceilings", '{');
-    iron_json_number(j, "threads", c->threads);
-    iron_json_number(j, "passes", c->passes);
-    iron_json_number(j, "buffer_bytes", c->buffer_bytes);
-    put_ceiling(j, "read", c->read);
-    put_ceiling(j, "write", c->write);
-    put_ceiling(j, "copy", c->copy);
-    iron_json_close(j, '}');
-}
+/* What was measured of a device, and whether it was calibrated. */
+static void put_measured(iron_json_writer *j, const inventory *v, const info_device *d) {
+    const iron_device_ceilings *c = &d->ceilings;
+    const struct {
+        const char *name;
+        double gb_s;
+    } rates[] = {{"write_gb_s", c->write_gb_s},
+                 {"copy_gb_s", c->copy_gb_s},
+                 {"to_device_pageable_gb_s", c->to_device_pageable_gb_s},
+                 {"to_device_pinned_gb_s", c->to_device_pinned_gb_s},
+                 {"from_device_pinned_gb_s", c->from_device_pinned_gb_s},
+                 {"zero_copy_gb_s", c->zero_copy_gb_s}};
 
-static void put_cpu(iron_json_writer *j, const iron_cpu_info *cpu) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", cpu->name);
-    iron_json_number(j, "threads", cpu->threads);
-    iron_json_text(j, "features", cpu->features);
-    iron_json_open(j, "caches", '{');
-    iron_json_number(j, "l1d_bytes", cpu->l1d_bytes);
-    iron_json_number(j, "l2_bytes", cpu->l2_bytes);
-    iron_json_number(j, "l3_bytes", cpu->l3_bytes);
-    iron_json_close(j, '}');
-    iron_json_number(j, "memory_bytes", cpu->memory_bytes);
-    iron_json_close(j, '}');
-}
-
-static void put_device_ceilings(iron_json_writer *j, const iron_device_ceilings *c) {
     iron_json_open(j, "ceilings", '{');
     iron_json_number(j, "passes", c->passes);
     iron_json_number(j, "buffer_bytes", c->buffer_bytes);
     iron_json_real_format(j, "read_gb_s", "%.3f", c->read_gb_s);
     iron_json_text(j, "read_shape", c->read_shape);
-    iron_json_real_format(j, "write_gb_s", "%.3f", c->write_gb_s);
-    iron_json_real_format(j, "copy_gb_s", "%.3f", c->copy_gb_s);
-    iron_json_real_format(j, "to_device_pageable_gb_s", "%.3f", c->to_device_pageable_gb_s);
-    iron_json_real_format(j, "to_device_pinned_gb_s", "%.3f", c->to_device_pinned_gb_s);
-    iron_json_real_format(j, "from_device_pinned_gb_s", "%.3f", c->from_device_pinned_gb_s);
-    iron_json_real_format(j, "zero_copy_gb_s", "%.3f", c->zero_copy_gb_s);
+    for (size_t k = 0; k < COUNT(rates); k++)
+        iron_json_real_format(j, rates[k].name, "%.3f", rates[k].gb_s);
     iron_json_close(j, '}');
-}
-
-static void put_calibration(iron_json_writer *j, const inventory *v, const info_device *d) {
     iron_json_open(j, "calibration", '{');
     iron_json_bool(j, "kept", d->is_calibrated);
     if (d->is_calibrated)
@@ -544,21 +456,6 @@ static void put_calibration(iron_json_writer *j, const inventory *v, const info_
     else
         iron_json_text(j, "reason", d->reason);
     iron_json_close(j, '}');
-}
-
-/* The words of a list separated by blanks. */
-static void put_words(iron_json_writer *j, const char *name, const char *list) {
-    iron_json_open(j, name, '[');
-    for (const char *at = list; *at;) {
-        size_t length = strcspn(at, " ");
-        char word[64];
-
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (length > 0)
-            iron_json_text(j, NULL, word);
-        at += length + (at[length] == ' ');
-    }
-    iron_json_close(j, ']');
 }
 
 static void put_device(iron_json_writer *j, const inventory *v, const info_device *d,
@@ -576,20 +473,51 @@ static void put_device(iron_json_writer *j, const inventory *v, const info_devic
     iron_json_number(j, "memory_bytes", i->memory_bytes);
     iron_json_number(j, "cache_bytes", i->cache_bytes);
     iron_json_bool(j, "is_gpu", i->is_gpu);
-    put_words(j, "memory", i->memory);
-    if (d->is_measured) {
-        put_device_ceilings(j, &d->ceilings);
-        put_calibration(j, v, d);
+    iron_json_open(j, "memory", '[');
+    for (const char *at = i->memory; *at;) { /* words separated by blanks */
+        size_t length = strcspn(at, " ");
+        char word[64];
+
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (length > 0)
+            iron_json_text(j, NULL, word);
+        at += length + (at[length] == ' ');
     }
+    iron_json_close(j, ']');
+    if (d->is_measured)
+        put_measured(j, v, d);
     iron_json_close(j, '}');
 }
 
-static void put_modes(iron_json_writer *j, const char *backend) {
+static void put_backend(iron_json_writer *j, const inventory *v, const info_backend *b) {
+    const iron_cpu_info *cpu = &v->cpu;
+
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "name", b->name);
+    iron_json_bool(j, "available", b->is_available);
+    iron_json_text(j, "reason", b->reason);
+    iron_json_open(j, "devices", '[');
+    if (is_cpu(b->name)) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", cpu->name);
+        iron_json_number(j, "threads", cpu->threads);
+        iron_json_text(j, "features", cpu->features);
+        iron_json_open(j, "caches", '{');
+        iron_json_number(j, "l1d_bytes", cpu->l1d_bytes);
+        iron_json_number(j, "l2_bytes", cpu->l2_bytes);
+        iron_json_number(j, "l3_bytes", cpu->l3_bytes);
+        iron_json_close(j, '}');
+        iron_json_number(j, "memory_bytes", cpu->memory_bytes);
+        iron_json_close(j, '}');
+    }
+    for (size_t k = 0; k < b->device_count; k++)
+        put_device(j, v, &b->devices[k], k);
+    iron_json_close(j, ']');
     iron_json_open(j, "modes", '[');
-    for (size_t k = 0; k < iron_mode_count(backend); k++) {
+    for (size_t k = 0; k < iron_mode_count(b->name); k++) {
         iron_mode_info mode = {.struct_size = sizeof mode};
 
-        if (iron_mode_at(backend, k, &mode, NULL) != IRON_OK)
+        if (iron_mode_at(b->name, k, &mode, NULL) != IRON_OK)
             continue;
         iron_json_open(j, NULL, '{');
         iron_json_text(j, "name", mode.name);
@@ -598,24 +526,11 @@ static void put_modes(iron_json_writer *j, const char *backend) {
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');
-}
-
-static void put_backend(iron_json_writer *j, const inventory *v, const info_backend *b) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", b->name);
-    iron_json_bool(j, "available", b->is_available);
-    iron_json_text(j, "reason", b->reason);
-    iron_json_open(j, "devices", '[');
-    if (strcmp(b->name, "cpu") == 0)
-        put_cpu(j, &v->cpu);
-    for (size_t k = 0; k < b->device_count; k++)
-        put_device(j, v, &b->devices[k], k);
-    iron_json_close(j, ']');
-    put_modes(j, b->name);
     iron_json_close(j, '}');
 }
 
-static void put_library(iron_json_writer *j, const iron_library_info *info) {
+static void put_library(iron_json_writer *j, const char *name, const iron_library_info *info) {
+    iron_json_open(j, name, '{');
     iron_json_text(j, "name", info->name);
     iron_json_text(j, "library", info->library);
     iron_json_bool(j, "available", info->is_available);
@@ -625,23 +540,9 @@ static void put_library(iron_json_writer *j, const iron_library_info *info) {
     iron_json_close(j, '}');
 }
 
-static void put_libraries(iron_json_writer *j) {
-    iron_library_info info = {.struct_size = sizeof info};
-
-    iron_json_open(j, "codecs", '[');
-    for (size_t k = 0; k < iron_codec_count(); k++)
-        if (iron_codec_at(k, &info, NULL) == IRON_OK) {
-            iron_json_open(j, NULL, '{');
-            put_library(j, &info);
-        }
-    iron_json_close(j, ']');
-    if (iron_remote_describe(&info, NULL) == IRON_OK) {
-        iron_json_open(j, "remote", '{');
-        put_library(j, &info);
-    }
-}
-
 static void print_json(const inventory *v) {
+    iron_library_info library = {.struct_size = sizeof library};
+    const iron_ceilings *c = &v->ceilings;
     iron_json_writer j = JSON_OUTPUT;
 
     iron_json_open(&j, NULL, '{');
@@ -650,49 +551,57 @@ static void print_json(const inventory *v) {
     for (size_t k = 0; k < v->backend_count; k++)
         put_backend(&j, v, &v->backends[k]);
     iron_json_close(&j, ']');
-    put_libraries(&j);
+    iron_json_open(&j, "codecs", '[');
+    for (size_t k = 0; k < iron_codec_count(); k++)
+        if (iron_codec_at(k, &library, NULL) == IRON_OK)
+            put_library(&j, NULL, &library);
+    iron_json_close(&j, ']');
+    if (iron_remote_describe(&library, NULL) == IRON_OK)
+        put_library(&j, "remote", &library);
     iron_json_text(&j, "cache_folder", v->cache_folder);
-    if (v->is_cpu_measured)
-        put_ceilings(&j, &v->ceilings);
+    if (v->is_cpu_measured) {
+        iron_json_open(&j, "ceilings", '{');
+        iron_json_number(&j, "threads", c->threads);
+        iron_json_number(&j, "passes", c->passes);
+        iron_json_number(&j, "buffer_bytes", c->buffer_bytes);
+        put_ceiling(&j, "read", c->read);
+        put_ceiling(&j, "write", c->write);
+        put_ceiling(&j, "copy", c->copy);
+        iron_json_close(&j, '}');
+    }
     iron_json_close(&j, '}');
     iron_json_end(&j);
 }
 
-/* An absent backend has no devices to compare with. */
-static iron_status check_device(const info_options *o, const info_backend *b, iron_error *err) {
-    if (o->has_device && o->device > 0 && strcmp(b->name, "cpu") == 0)
-        return usage(err, "device %" PRIu32 " does not exist; backend cpu has only device 0",
-                     o->device);
-    if (o->has_device && b->device_count > 0 && o->device >= b->device_count)
-        return usage(err, "device %" PRIu32 " does not exist; backend %s has %zu, counted from 0",
-                     o->device, b->name, b->device_count);
-    return IRON_OK;
-}
-
-static iron_status run(int argc, char **argv, iron_error *err) {
-    info_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    info_options *o = options;
+    const info_backend *b;
     inventory v;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_info, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if (a.value_count > 0)
-        return usage(err, "info takes no argument '%.60s'", a.values[0]);
-    if (o.backend && strcmp(o.backend, "auto") == 0)
-        o.backend = NULL;
-    if (o.has_device && !o.backend)
+    if (a->value_count > 0)
+        return usage(err, "info takes no argument '%.60s'", a->values[0]);
+    if (o->backend && strcmp(o->backend, "auto") == 0)
+        o->backend = NULL;
+    if (o->has_device && !o->backend)
         return usage(err, "--device %" PRIu32 " needs a backend; add --backend cuda or opencl",
-                     o.device);
-    status = inventory_init(&v, o.backend, err);
+                     o->device);
+    status = inventory_init(&v, o->backend, err);
+    b = v.backends;
+    if (status == IRON_OK && o->device > 0 && is_cpu(b->name))
+        status = usage(err, "device %" PRIu32 " does not exist; backend cpu has only device 0",
+                       o->device);
+    /* an absent backend has no devices to compare with */
+    if (status == IRON_OK && b->device_count > 0 && o->device >= b->device_count)
+        status = usage(err, "device %" PRIu32 " does not exist; backend %s has %zu, counted from 0",
+                       o->device, b->name, b->device_count);
+    if (status == IRON_OK && o->wants_measure)
+        status = inventory_measure(&v, o->backend, o->device, o->threads, err);
     if (status == IRON_OK)
-        status = check_device(&o, &v.backends[0], err);
-    if (status == IRON_OK && o.wants_measure)
-        status = inventory_measure(&v, o.backend, o.device, o.threads, err);
-    if (status == IRON_OK)
-        (o.wants_json ? print_json : print_inventory)(&v);
-    inventory_deinit(&v);
+        (o->wants_json ? print_json : print_inventory)(&v);
+    for (size_t k = 0; k < v.backend_count; k++)
+        free(v.backends[k].devices);
+    free(v.backends);
     return status;
 }
 
@@ -708,5 +617,6 @@ const command command_info = {
     .groups = {{NULL, info_table, COUNT(info_table), 0}},
     .environment = DRIVER_VARIABLES,
     .examples = "iron info --measure",
+    .options_bytes = sizeof(info_options),
     .run = run,
 };

@@ -25,6 +25,7 @@
 #define PIECE_BYTES ((size_t)1 << 20) /* read at once by each thread */
 #define ENDS_ROOM   512u              /* ends of documents read at once */
 #define WORKERS_MAX 256u
+#define KINDS_MAX   256u /* more than there are formats times dtypes */
 
 typedef struct lint_options {
     reading reading;
@@ -61,6 +62,8 @@ typedef struct finding_list {
 static void add_finding(finding_list *list, const char *kind, const char *file, uint64_t position,
                         uint64_t count, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
+
+#define NO_PLACE IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN /* of a finding about a whole file */
 
 /* A file, and what reading it showed. */
 typedef struct shard {
@@ -99,15 +102,8 @@ static void add_finding(finding_list *list, const char *kind, const char *file, 
     va_end(arguments);
     for (char *at = f.text; at && *at; at++) /* a file name may have line breaks */
         *at = iscntrl((unsigned char)*at) ? '?' : *at;
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        finding *items = realloc(list->items, capacity * sizeof *items);
-
-        if (items) {
-            list->items = items;
-            list->capacity = capacity;
-        }
-    }
+    if (list->count == list->capacity)
+        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
     if (!f.file || !f.text || list->count == list->capacity) {
         free(f.file);
         free(f.text);
@@ -117,23 +113,7 @@ static void add_finding(finding_list *list, const char *kind, const char *file, 
     list->items[list->count++] = f;
 }
 
-static void free_findings(finding_list *list) {
-    for (size_t k = 0; k < list->count; k++) {
-        free(list->items[k].file);
-        free(list->items[k].text);
-    }
-    free(list->items);
-}
-
 /* Files. */
-
-static void free_shards(shard_list *list) {
-    for (size_t k = 0; k < list->count; k++) {
-        free(list->items[k].path);
-        free(list->items[k].problem);
-    }
-    free(list->items);
-}
 
 static iron_status no_memory(iron_error *err) {
     *err = (iron_error){IRON_E_NOMEM, 0, "out of memory for the list of files"};
@@ -145,15 +125,8 @@ static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_e
     struct stat info;
     bool is_there = path && stat(path, &info) == 0;
 
-    if (path && list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        shard *items = realloc(list->items, capacity * sizeof *items);
-
-        if (items) {
-            list->items = items;
-            list->capacity = capacity;
-        }
-    }
+    if (path && list->count == list->capacity)
+        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
     if (!path || list->count == list->capacity) {
         free(path);
         return no_memory(err);
@@ -332,13 +305,6 @@ static iron_status check_documents(const lint_options *o, shard *s, document_che
     }
 }
 
-static void note_progress(lint_run *run, uint64_t bytes) {
-    pthread_mutex_lock(&run->mutex);
-    run->bytes_done += bytes;
-    progress_update(&run->bar, run->bytes_done, run->bytes);
-    pthread_mutex_unlock(&run->mutex);
-}
-
 /* Reads a file to its end. A failure with *is_value set is a token that cannot be one. */
 static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iron_digest *digest,
                                document_check *d, void *buffer, bool *is_value, iron_error *err) {
@@ -363,7 +329,10 @@ static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iro
             s->begins_with_eos = token_at(s->dtype, buffer, 0) == o->eos;
         s->last = token_at(s->dtype, buffer, count - 1);
         position += count;
-        note_progress(run, count * width);
+        pthread_mutex_lock(&run->mutex);
+        run->bytes_done += count * width;
+        progress_update(&run->bar, run->bytes_done, run->bytes);
+        pthread_mutex_unlock(&run->mutex);
     }
     if (status == IRON_OK && d->list) /* an empty file may have empty documents */
         status = check_documents(o, s, d, buffer, position, 0, err);
@@ -428,13 +397,6 @@ static void set_problem(shard *s, const char *kind, iron_status status, const ir
     s->problem = strdup(kind ? without_name(why->text, s->path) : why->text);
 }
 
-static iron_status not_a_file(const shard *s, iron_error *err) {
-    *err = (iron_error){.status = IRON_E_IO};
-    snprintf(err->text, sizeof err->text, "%.120s is not a regular file; lint needs files",
-             s->path);
-    return IRON_E_IO;
-}
-
 /* A thread: takes files until none is left. */
 static void *work(void *context) {
     lint_run *run = context;
@@ -449,13 +411,15 @@ static void *work(void *context) {
 
         pthread_mutex_lock(&run->mutex);
         s = run->next < run->shards.count ? &run->shards.items[run->next++] : NULL;
-        if (s && s->is_pipe)
-            status = not_a_file(s, &err);
-        else if (s && buffer)
+        if (s && s->is_pipe) {
+            usage(&err, "%.120s is not a regular file; lint needs files", s->path);
+            status = err.status = IRON_E_IO;
+        } else if (s && buffer) {
             status = reading_open(&run->options->reading, (const char *const *)&s->path, 1, &source,
                                   &err);
-        else
+        } else {
             status = no_memory(&err);
+        }
         pthread_mutex_unlock(&run->mutex);
         if (!s)
             break;
@@ -476,19 +440,15 @@ static void *work(void *context) {
     return NULL;
 }
 
-static uint32_t thread_count(const lint_options *o) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-
-    if (o->reading.threads > 0)
-        return o->reading.threads;
-    return iron_cpu_describe(&cpu, NULL) == IRON_OK && cpu.threads > 0 ? cpu.threads : 1;
-}
-
 /* Reads all files. A thread that cannot be started is not missed: this one takes files too. */
 static void read_all(lint_run *run) {
     pthread_t threads[WORKERS_MAX];
-    uint32_t wanted = thread_count(run->options), started = 0, workers = wanted;
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+    uint32_t wanted = run->options->reading.threads, started = 0, workers;
 
+    if (wanted == 0)
+        wanted = iron_cpu_describe(&cpu, NULL) == IRON_OK && cpu.threads > 0 ? cpu.threads : 1;
+    workers = wanted;
     if (workers > run->shards.count)
         workers = (uint32_t)run->shards.count;
     if (workers > WORKERS_MAX)
@@ -539,12 +499,12 @@ static void report_shard(const lint_options *o, const shard *s, finding_list *fo
     const iron_digest_result *r = &s->digest;
 
     if (s->problem_kind)
-        add_finding(found, s->problem_kind, s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN, "%s",
+        add_finding(found, s->problem_kind, s->path, NO_PLACE, "%s",
                     s->problem ? s->problem : "out of memory");
     if (!s->is_read)
         return;
     if (r->tokens == 0)
-        add_finding(found, "empty-file", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN, "%s",
+        add_finding(found, "empty-file", s->path, NO_PLACE, "%s",
                     s->bytes == 0 ? "has 0 bytes" : "has a header, but no tokens");
     if (r->out_of_vocab > 0)
         add_finding(found, "ids", s->path, r->first_out_position, r->out_of_vocab,
@@ -564,15 +524,12 @@ static bool has_format(const shard_list *list, const char *format) {
     return false;
 }
 
-static bool is_last_file(const finding_list *found, const char *path) {
-    return found->count > 0 && strcmp(found->items[found->count - 1].file, path) == 0;
-}
-
 /* An index whose tokens are missing; the reader's message would call it a file without tokens. */
 static bool report_orphan(shard *s, finding_list *found) {
     static const struct {
         const char *suffix, *main_suffix;
     } kinds[] = {{".idx", ".bin"}, {".ds.index", ".ds"}, {".ds.metadata", ".ds"}};
+    const char *last = found->count ? found->items[found->count - 1].file : NULL;
     bool is_orphan = false;
 
     for (size_t k = 0; k < COUNT(kinds) && !s->is_read && !is_orphan; k++) {
@@ -581,7 +538,8 @@ static bool report_orphan(shard *s, finding_list *found) {
                               : NULL;
 
         is_orphan = main_path && access(main_path, F_OK) != 0;
-        if (is_orphan && !is_last_file(found, main_path)) /* .ds files have two sidecars */
+        /* .ds files have two sidecars */
+        if (is_orphan && (!last || strcmp(last, main_path) != 0))
             add_finding(found, "missing", main_path, IRON_COUNT_UNKNOWN, 1,
                         "there is no such file, but %.*s describes it", NAME_CHARS, s->path);
         free(main_path);
@@ -600,14 +558,14 @@ static bool report_no_index(const lint_options *o, const shard_list *list, const
 
     is_raw = is_raw && !is_forced;
     if (is_raw && has_index)
-        add_finding(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        add_finding(found, "index", s->path, NO_PLACE,
                     "%.*s beside it is not a Megatron index: it does not begin with MMIDIDX",
                     NAME_CHARS, index);
     else if (is_raw && index && has_format(list, "megatron"))
-        add_finding(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        add_finding(found, "index", s->path, NO_PLACE,
                     "%.*s is missing; other files here have an index", NAME_CHARS, index);
     else if (is_raw && ends_with(s->path, ".ds") && has_format(list, "ds"))
-        add_finding(found, "index", s->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        add_finding(found, "index", s->path, NO_PLACE,
                     "has neither .index nor .metadata beside it; other files here have them");
     else
         is_reported = false;
@@ -617,30 +575,11 @@ static bool report_no_index(const lint_options *o, const shard_list *list, const
 
 /* Files with equal tokens, and files of different kinds. */
 
-typedef struct shard_ref {
-    const shard *file;
-} shard_ref;
-
 static int by_seal(const void *left, const void *right) {
-    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
+    const shard *a = *(const shard *const *)left, *b = *(const shard *const *)right;
     int order = strcmp(a->digest.seal, b->digest.seal);
 
     return order ? order : (a > b) - (a < b);
-}
-
-static int by_kind(const void *left, const void *right) {
-    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
-    int order = (a->dtype > b->dtype) - (a->dtype < b->dtype);
-
-    if (order == 0)
-        order = strcmp(a->format, b->format);
-    return order ? order : (a > b) - (a < b);
-}
-
-static int by_place(const void *left, const void *right) {
-    const shard *a = ((const shard_ref *)left)->file, *b = ((const shard_ref *)right)->file;
-
-    return (a > b) - (a < b);
 }
 
 static bool is_same_kind(const shard *a, const shard *b) {
@@ -648,26 +587,29 @@ static bool is_same_kind(const shard *a, const shard *b) {
 }
 
 /* The first file of the most frequent kind; of two equally frequent ones, of the first. */
-static const shard *usual_kind(shard_ref *files, size_t count, size_t *usual) {
-    const shard *best = NULL;
+static const shard *usual_kind(const shard *const *files, size_t count, size_t *usual) {
+    const shard *kinds[KINDS_MAX];
+    size_t counts[KINDS_MAX] = {0}, kind_count = 0, best = 0;
 
-    *usual = 0;
-    qsort(files, count, sizeof *files, by_kind);
-    for (size_t begin = 0, end; begin < count; begin = end) {
-        for (end = begin + 1; end < count && is_same_kind(files[begin].file, files[end].file);
-             end++)
-            ;
-        if (end - begin > *usual || (end - begin == *usual && files[begin].file < best)) {
-            *usual = end - begin;
-            best = files[begin].file;
-        }
+    for (size_t k = 0; k < count; k++) {
+        size_t kind = 0;
+
+        while (kind < kind_count && !is_same_kind(kinds[kind], files[k]))
+            kind++;
+        if (kind == KINDS_MAX)
+            continue;
+        if (kind == kind_count)
+            kinds[kind_count++] = files[k];
+        counts[kind]++;
     }
-    qsort(files, count, sizeof *files, by_place);
-    return best;
+    for (size_t k = 1; k < kind_count; k++)
+        best = counts[k] > counts[best] ? k : best;
+    *usual = counts[best];
+    return kind_count ? kinds[best] : NULL;
 }
 
 static iron_status compare_shards(const shard_list *list, finding_list *found, iron_error *err) {
-    shard_ref *files = calloc(list->count + 1, sizeof *files);
+    const shard **files = calloc(list->count + 1, sizeof(void *));
     size_t count = 0, usual;
     const shard *like;
 
@@ -675,23 +617,23 @@ static iron_status compare_shards(const shard_list *list, finding_list *found, i
         return no_memory(err);
     for (size_t k = 0; k < list->count; k++)
         if (list->items[k].is_read && list->items[k].digest.tokens > 0)
-            files[count++].file = &list->items[k];
+            files[count++] = &list->items[k];
     like = usual_kind(files, count, &usual);
     for (size_t k = 0; k < count; k++)
-        if (!is_same_kind(files[k].file, like))
-            add_finding(found, "mixed", files[k].file->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
+        if (!is_same_kind(files[k], like))
+            add_finding(found, "mixed", files[k]->path, NO_PLACE,
                         "is a %s file of %s tokens; %zu of %zu files, such as %.*s, are %s files "
                         "of %s tokens",
-                        files[k].file->format, iron_dtype_name(files[k].file->dtype), usual, count,
+                        files[k]->format, iron_dtype_name(files[k]->dtype), usual, count,
                         NAME_CHARS, like->path, like->format, iron_dtype_name(like->dtype));
-    qsort(files, count, sizeof *files, by_seal);
+    qsort(files, count, sizeof(void *), by_seal);
     for (size_t k = 1, first = 0; k < count; k++) {
-        if (strcmp(files[k].file->digest.seal, files[first].file->digest.seal) != 0)
+        if (strcmp(files[k]->digest.seal, files[first]->digest.seal) != 0)
             first = k;
         else
-            add_finding(found, "repeated", files[k].file->path, IRON_COUNT_UNKNOWN,
-                        files[k].file->digest.tokens, "has the same %" PRIu64 " tokens as %.*s",
-                        files[k].file->digest.tokens, NAME_CHARS, files[first].file->path);
+            add_finding(found, "repeated", files[k]->path, IRON_COUNT_UNKNOWN,
+                        files[k]->digest.tokens, "has the same %" PRIu64 " tokens as %.*s",
+                        files[k]->digest.tokens, NAME_CHARS, files[first]->path);
     }
     free(files);
     return IRON_OK;
@@ -916,8 +858,8 @@ static void check_series(const name_group *g, finding_list *found) {
         const numbered_name *n = &g->names[k];
 
         if (part_of(g, n) == part_of(g, n - 1))
-            add_finding(found, "order", n->file->path, IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN,
-                        "has the same number as %.*s", NAME_CHARS, (n - 1)->base);
+            add_finding(found, "order", n->file->path, NO_PLACE, "has the same number as %.*s",
+                        NAME_CHARS, (n - 1)->base);
         else
             missing += part_of(g, n) - part_of(g, n - 1) - 1;
     }
@@ -946,8 +888,7 @@ static void check_series(const name_group *g, finding_list *found) {
         report_missing(g, last, NULL, high + 1, end, found);
     for (size_t k = 0; k < g->count; k++)
         if (part_of(g, &g->names[k]) > end)
-            add_finding(found, "order", g->names[k].file->path, IRON_COUNT_UNKNOWN,
-                        IRON_COUNT_UNKNOWN,
+            add_finding(found, "order", g->names[k].file->path, NO_PLACE,
                         "its number is not among the %" PRIu64 " that its name announces",
                         first->numbers[g->total].value);
     report_sizes(g, found);
@@ -977,8 +918,7 @@ static void check_group(name_group *g, finding_list *found) {
         }
     for (size_t k = 1; k < g->count; k++)
         if (strcmp(g->names[k - 1].base, g->names[k].base) > 0) {
-            add_finding(found, "order", g->names[k].file->path, IRON_COUNT_UNKNOWN,
-                        IRON_COUNT_UNKNOWN,
+            add_finding(found, "order", g->names[k].file->path, NO_PLACE,
                         "follows %.*s by number, but sorted() and ls put it before: a loader that "
                         "sorts names as text reads another order than iron; write all numbers with "
                         "equally many digits",
@@ -987,8 +927,7 @@ static void check_group(name_group *g, finding_list *found) {
         }
     for (size_t k = 1; g->has_total && k < g->count; k++)
         if (compare_values(first, &g->names[k], g->total) != 0) {
-            add_finding(found, "mixed", g->names[k].file->path, IRON_COUNT_UNKNOWN,
-                        IRON_COUNT_UNKNOWN,
+            add_finding(found, "mixed", g->names[k].file->path, NO_PLACE,
                         "its name announces %" PRIu64 " files, that of %.*s %" PRIu64,
                         g->names[k].numbers[g->total].value, NAME_CHARS, first->base,
                         first->numbers[g->total].value);
@@ -1034,15 +973,6 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
 }
 
 /* Output. */
-
-static void print_findings(const finding_list *found) {
-    for (size_t k = 0; k < found->count; k++) {
-        const finding *f = &found->items[k];
-
-        seal_name_print(f->file);
-        printf(": %s: %s\n", f->kind, f->text);
-    }
-}
 
 static void print_json(const finding_list *found, size_t files, uint64_t tokens) {
     iron_json_writer j = JSON_OUTPUT;
@@ -1099,8 +1029,6 @@ static iron_status conclude(lint_run *run, finding_list *found, iron_error *err)
 }
 
 static iron_status check_options(lint_options *o, const args *a, iron_error *err) {
-    const reading *r = &o->reading;
-
     if (a->value_count == 0)
         return usage(err, "no dataset; name a directory, files or a Megatron prefix");
     for (size_t k = 0; k < a->value_count; k++)
@@ -1108,31 +1036,25 @@ static iron_status check_options(lint_options *o, const args *a, iron_error *err
             return usage(err, "- is standard input; lint needs files: name a directory or files");
     if (o->has_eos && o->has_vocab && o->eos >= o->vocab)
         return usage(err, "--eos %" PRIu32 " is not below --vocab %" PRIu64, o->eos, o->vocab);
-    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
-        return usage(err, "--backend %.40s: lint runs on the CPU; leave the option out",
-                     r->backend);
-    if (r->device != 0)
-        return usage(err, "device %" PRIu32 " does not exist: lint runs on the CPU, device 0",
-                     r->device);
+    if (reading_cpu_only(&o->reading, "lint runs", err) != IRON_OK)
+        return err->status;
     return reading_check(&o->reading, err);
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    lint_options o = {0};
-    lint_run r = {.options = &o};
+static iron_status run(void *options, args *a, iron_error *err) {
+    lint_options *o = options;
+    lint_run r = {.options = o};
     finding_list found = {0};
     uint64_t tokens = 0;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_lint, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done || (status = check_options(&o, &a, err)) != IRON_OK)
+    if ((status = check_options(o, a, err)) != IRON_OK)
         return status;
-    for (size_t k = 0; status == IRON_OK && k < a.value_count; k++)
-        status = add_argument(&r.shards, &o.reading, a.values[k], err);
+    for (size_t k = 0; status == IRON_OK && k < a->value_count; k++)
+        status = add_argument(&r.shards, &o->reading, a->values[k], err);
     if (status != IRON_OK)
         goto done;
-    o.reading.is_for_raw = r.shards.count > 1;
+    o->reading.is_for_raw = r.shards.count > 1;
     read_all(&r);
     status = conclude(&r, &found, err);
     if (status == IRON_E_ARG || status == IRON_E_NOMEM)
@@ -1141,11 +1063,13 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         tokens += r.shards.items[k].is_read ? r.shards.items[k].digest.tokens : 0;
     if (status == IRON_OK && found.count > 0)
         status = IRON_E_MISMATCH;
-    if (o.wants_json)
+    for (size_t k = 0; k < found.count && !o->wants_json; k++) {
+        seal_name_print(found.items[k].file);
+        printf(": %s: %s\n", found.items[k].kind, found.items[k].text);
+    }
+    if (o->wants_json)
         print_json(&found, r.shards.count, tokens);
-    else if (found.count > 0)
-        print_findings(&found);
-    else if (status == IRON_OK)
+    else if (found.count == 0 && status == IRON_OK)
         printf("no findings: %zu %s, %" PRIu64 " tokens\n", r.shards.count,
                plural(r.shards.count, "file", "files"), tokens);
     if (found.count > 0)
@@ -1153,8 +1077,16 @@ static iron_status run(int argc, char **argv, iron_error *err) {
                  plural(found.count, "finding", "findings"), r.shards.count,
                  plural(r.shards.count, "file", "files"));
 done:
-    free_findings(&found);
-    free_shards(&r.shards);
+    for (size_t k = 0; k < found.count; k++) {
+        free(found.items[k].file);
+        free(found.items[k].text);
+    }
+    free(found.items);
+    for (size_t k = 0; k < r.shards.count; k++) {
+        free(r.shards.items[k].path);
+        free(r.shards.items[k].problem);
+    }
+    free(r.shards.items);
     return status;
 }
 
@@ -1176,5 +1108,6 @@ const command command_lint = {
                    "checked.",
     .examples = "iron lint shards/ --dtype u16 --vocab 50257 --eos 50256\n"
                 "iron lint corpus_text_document",
+    .options_bytes = sizeof(lint_options),
     .run = run,
 };

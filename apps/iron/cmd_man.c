@@ -54,28 +54,15 @@ static const struct variable {
 };
 
 static void put_character(FILE *to, char c) {
-    switch (c) {
-    case '\\':
-        fputs("\\e", to);
-        break;
-    case '-': /* a minus, which can be pasted into a shell; a bare - becomes a hyphen */
-        fputs("\\-", to);
-        break;
-    case '\'':
-        fputs("\\(aq", to);
-        break;
-    case '`':
-        fputs("\\(ga", to);
-        break;
-    case '^':
-        fputs("\\(ha", to);
-        break;
-    case '~':
-        fputs("\\(ti", to);
-        break;
-    default:
+    /* a bare - would become a hyphen, which cannot be pasted into a shell */
+    static const char special[] = "\\-'`^~";
+    static const char *const names[] = {"e", "-", "(aq", "(ga", "(ha", "(ti"};
+    const char *at = strchr(special, c);
+
+    if (at)
+        fprintf(to, "\\%s", names[at - special]);
+    else
         fputc(c, to);
-    }
 }
 
 static void put_text(FILE *to, const char *text, size_t length) {
@@ -259,27 +246,23 @@ static const option man_table[] = {
            "write all pages into DIR instead: iron.1, iron-feed.1, ...", .letter = 'o'),
 };
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    man_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    man_options *o = options;
     const command *page = &command_iron;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_man, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if (a.value_count > (o.folder ? 0u : 1u))
+    if (a->value_count > (o->folder ? 0u : 1u))
         return usage(err, "man takes no argument '%.60s'; see iron man --help",
-                     a.values[a.value_count - 1]);
-    if (o.folder) {
-        status = write_page(o.folder, &command_iron, err);
+                     a->values[a->value_count - 1]);
+    if (o->folder) {
+        status = write_page(o->folder, &command_iron, err);
         for (size_t k = 0; status == IRON_OK && command_at(k); k++)
-            status = write_page(o.folder, command_at(k), err);
+            status = write_page(o->folder, command_at(k), err);
         return status;
     }
-    if (a.value_count > 0 && !(page = find_page(a.values[0])))
+    if (a->value_count > 0 && !(page = find_page(a->values[0])))
         return usage(err, "no manual page for '%.60s'; iron --help lists the commands",
-                     a.values[0]);
+                     a->values[0]);
     put_page(stdout, page);
     return IRON_OK;
 }
@@ -292,5 +275,6 @@ const command command_man = {
                    "man(7). An installed iron has all pages: man iron, man iron-feed.",
     .groups = {{NULL, man_table, COUNT(man_table), 0}},
     .examples = "iron man feed | man -l -",
+    .options_bytes = sizeof(man_options),
     .run = run,
 };

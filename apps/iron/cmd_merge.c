@@ -73,38 +73,26 @@ static char *name_files(const iron_manifest *m, iron_error *err) {
     return all;
 }
 
-/* The line is the one that iron sum prints of the whole stream: parts with bags were made with
- * --bag. */
-static bool has_bag(const iron_manifest *m) {
-    iron_bag_result bag = {.struct_size = sizeof bag};
-
-    return iron_manifest_bag(m, &bag, NULL) == IRON_OK && bag.cut.kind != IRON_BAG_CUT_NONE;
-}
-
-static iron_status run(int argc, char **argv, iron_error *err) {
-    merge_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    merge_options *o = options;
     iron_manifest **parts = NULL, *whole = NULL;
     sum_result result = {.is_stream = true};
+    iron_bag_result bag = {.struct_size = sizeof bag};
     sum_printer to = {0};
     char *name = NULL;
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = command_parse(&command_merge, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    if (a.value_count == 0)
+    if (a->value_count == 0)
         return usage(err, "no parts; name the files that iron sum --part wrote");
-    if ((status = check_output(&o, &a, err)) != IRON_OK)
+    if ((status = check_output(o, a, err)) != IRON_OK)
         return status;
-    parts = calloc(a.value_count, sizeof(void *));
+    parts = calloc(a->value_count, sizeof(void *));
     if (!parts)
-        return usage(err, "out of memory for %zu parts", a.value_count);
-    if ((status = read_parts(&a, parts, err)) != IRON_OK ||
-        (status = iron_manifest_merge(parts, a.value_count, &whole, err)) != IRON_OK)
+        return usage(err, "out of memory for %zu parts", a->value_count);
+    if ((status = read_parts(a, parts, err)) != IRON_OK ||
+        (status = iron_manifest_merge(parts, a->value_count, &whole, err)) != IRON_OK)
         goto done;
-    if (o.output && (status = iron_manifest_write(whole, o.output, err)) != IRON_OK)
+    if (o->output && (status = iron_manifest_write(whole, o->output, err)) != IRON_OK)
         goto done;
     name = name_files(whole, err);
     status = err->status;
@@ -112,12 +100,15 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         goto done;
     result.name = name;
     result.manifest = whole;
-    result.wants_bag = has_bag(whole);
-    to.is_json = o.wants_json;
+    /* the line is the one that iron sum prints of the whole stream: parts with bags were made with
+     * --bag */
+    result.wants_bag =
+        iron_manifest_bag(whole, &bag, NULL) == IRON_OK && bag.cut.kind != IRON_BAG_CUT_NONE;
+    to.is_json = o->wants_json;
     status = sum_print(&to, &result, err);
     sum_print_end(&to);
 done:
-    for (size_t k = 0; k < a.value_count; k++)
+    for (size_t k = 0; k < a->value_count; k++)
         iron_manifest_destroy(parts[k]);
     iron_manifest_destroy(whole);
     free(parts);
@@ -138,5 +129,6 @@ const command command_merge = {
         "exit status is 2.",
     .groups = {{NULL, merge_table, COUNT(merge_table), 0}},
     .examples = "iron merge part-*.json -o corpus.manifest",
+    .options_bytes = sizeof(merge_options),
     .run = run,
 };

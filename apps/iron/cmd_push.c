@@ -133,29 +133,24 @@ static iron_status push(push_options *o, const char *path, iron_error *err) {
 
 #endif
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    push_options o = {.push.struct_size = sizeof o.push};
+static iron_status run(void *options, args *a, iron_error *err) {
+    push_options *o = options;
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = command_parse(&command_push, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    if (a.value_count != 2)
+    if (a->value_count != 2)
         return usage(err,
                      "%zu arguments; give a file and the address of an engine: iron push "
                      "FILE http://127.0.0.1:8080/v1/engines/NAME",
-                     a.value_count);
-    if (strcmp(a.values[0], "-") == 0)
+                     a->value_count);
+    if (strcmp(a->values[0], "-") == 0)
         return usage(err, "a pipe cannot be sent again after an error; save it to a file, or send "
                           "it with curl -X POST -T - 'URL/feed?dtype=D'");
-    o.reading.wants_seekable = true;
-    if ((status = reading_check(&o.reading, err)) != IRON_OK)
+    o->reading.wants_seekable = true;
+    if ((status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
-    o.push.url = a.values[1];
-    o.push.is_append = o.wants_append;
-    return push(&o, a.values[0], err);
+    o->push.url = a->values[1];
+    o->push.is_append = o->wants_append;
+    return push(o, a->values[0], err);
 }
 
 const command command_push = {
@@ -178,5 +173,7 @@ const command command_push = {
                 offsetof(push_options, reading)}},
     .examples = "iron push tokens.bin http://127.0.0.1:8080/v1/engines/corpus --dtype u16\n"
                 "iron push shards/ https://iron.example.org/v1/engines/corpus --token-file token",
+    .options_bytes = sizeof(push_options),
+    .defaults = &(const push_options){.push.struct_size = sizeof(iron_push_options)},
     .run = run,
 };

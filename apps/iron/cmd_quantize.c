@@ -28,7 +28,9 @@ typedef struct quantizer {
     const iron_lattice *lattice;
     bool is_xor;
     bool wants_json;
-    double *values, *points; /* for JSON, which is printed at the end */
+    struct {
+        double value, point;
+    } * results; /* for JSON, which is printed at the end */
     size_t count, capacity;
 } quantizer;
 
@@ -53,21 +55,6 @@ static iron_status quantize_one(const quantizer *q, const char *text, double *va
     return IRON_OK;
 }
 
-static bool grow(quantizer *q) {
-    size_t capacity = q->capacity ? 2 * q->capacity : 64;
-    double *values = realloc(q->values, capacity * sizeof *values);
-    double *points;
-
-    if (values)
-        q->values = values;
-    points = values ? realloc(q->points, capacity * sizeof *points) : NULL;
-    if (!points)
-        return false;
-    q->points = points;
-    q->capacity = capacity;
-    return true;
-}
-
 /* Prints a line, or keeps the value for JSON. */
 static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
     double value = 0, point = 0;
@@ -79,10 +66,12 @@ static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
         printf("%.0f\n", point);
         return IRON_OK;
     }
-    if (q->count == q->capacity && !grow(q))
+    if (q->count == q->capacity)
+        q->results = list_grow(q->results, &q->capacity, sizeof *q->results);
+    if (q->count == q->capacity)
         return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
-    q->values[q->count] = value;
-    q->points[q->count++] = point;
+    q->results[q->count].value = value;
+    q->results[q->count++].point = point;
     return IRON_OK;
 }
 
@@ -117,20 +106,6 @@ static iron_status take_stdin(quantizer *q, iron_error *err) {
     return status;
 }
 
-/* Checks all arguments before it prints the first line. */
-static iron_status take_arguments(quantizer *q, const args *a, iron_error *err) {
-    iron_status status = IRON_OK;
-
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
-        double value, point;
-
-        status = quantize_one(q, a->values[k], &value, &point, err);
-    }
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
-        status = take_value(q, a->values[k], err);
-    return status;
-}
-
 static void print_json(const quantizer *q) {
     iron_json_writer j = JSON_OUTPUT;
 
@@ -138,46 +113,45 @@ static void print_json(const quantizer *q) {
     iron_json_text(&j, "kind", q->is_xor ? "xor" : "real");
     iron_json_open(&j, "values", '[');
     for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.17g", q->values[k]);
+        iron_json_real_format(&j, NULL, "%.17g", q->results[k].value);
     iron_json_close(&j, ']');
     iron_json_open(&j, "points", '[');
     for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.0f", q->points[k]);
+        iron_json_real_format(&j, NULL, "%.0f", q->results[k].point);
     iron_json_close(&j, ']');
     iron_json_close(&j, '}');
     iron_json_end(&j);
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    quantize_options o = {.kind = "real"};
+static iron_status run(void *options, args *a, iron_error *err) {
+    quantize_options *o = options;
     quantizer q = {0};
     uint32_t points[LATTICE_ROOM], count = 0;
     iron_lattice *lattice = NULL;
+    double value, point;
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = command_parse(&command_quantize, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    if (a.value_count == 0)
+    if (a->value_count == 0)
         return usage(err, "no values; give some, or - to read them from standard input");
-    if (o.lattice && (status = parse_lattice(o.lattice, points, &count, err)) != IRON_OK)
+    if (o->lattice && (status = parse_lattice(o->lattice, points, &count, err)) != IRON_OK)
         return status;
-    status = iron_lattice_create(o.lattice ? points : NULL, count, &lattice, err);
+    status = iron_lattice_create(o->lattice ? points : NULL, count, &lattice, err);
     if (status != IRON_OK)
         return status;
     q.lattice = lattice;
-    q.is_xor = strcmp(o.kind, "xor") == 0;
-    q.wants_json = o.wants_json;
-    if (a.value_count == 1 && strcmp(a.values[0], "-") == 0)
+    q.is_xor = strcmp(o->kind, "xor") == 0;
+    q.wants_json = o->wants_json;
+    if (a->value_count == 1 && strcmp(a->values[0], "-") == 0) {
         status = take_stdin(&q, err);
-    else
-        status = take_arguments(&q, &a, err);
+    } else { /* all arguments are checked before the first line is printed */
+        for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
+            status = quantize_one(&q, a->values[k], &value, &point, err);
+        for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
+            status = take_value(&q, a->values[k], err);
+    }
     if (status == IRON_OK && q.wants_json)
         print_json(&q);
-    free(q.values);
-    free(q.points);
+    free(q.results);
     iron_lattice_destroy(lattice);
     return status;
 }
@@ -190,5 +164,7 @@ const command command_quantize = {
                    "read from standard input, separated by blanks or line breaks.",
     .groups = {{NULL, quantize_table, COUNT(quantize_table), 0}},
     .examples = "iron quantize -11.5 446.9 1e9",
+    .options_bytes = sizeof(quantize_options),
+    .defaults = &(const quantize_options){.kind = "real"},
     .run = run,
 };

@@ -39,29 +39,14 @@ static const option selftest_table[] = {
 static void keep_skip(selftest *t, const char *check, const char *reason) {
     skip s = {strdup(check), strdup(reason)};
 
-    if (t->skip_count == t->skip_room) {
-        size_t room = t->skip_room ? 2 * t->skip_room : 64;
-        skip *more = realloc(t->skips, room * sizeof *more);
-
-        if (more) {
-            t->skips = more;
-            t->skip_room = room;
-        }
-    }
+    if (t->skip_count == t->skip_room)
+        t->skips = list_grow(t->skips, &t->skip_room, sizeof *t->skips);
     if (s.check && s.reason && t->skip_count < t->skip_room) {
         t->skips[t->skip_count++] = s;
         return;
     }
     free(s.check);
     free(s.reason);
-}
-
-static void free_skips(selftest *t) {
-    for (size_t k = 0; k < t->skip_count; k++) {
-        free(t->skips[k].check);
-        free(t->skips[k].reason);
-    }
-    free(t->skips);
 }
 
 /* Called by the library after each check. */
@@ -106,13 +91,6 @@ static void print_reason(const selftest *t, size_t index) {
     printf(": %s\n", t->skips[index].reason);
 }
 
-static void print_end(const selftest *t, const iron_selftest_result *result) {
-    for (size_t k = 0; k < t->skip_count; k++)
-        print_reason(t, k);
-    printf("%" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64 " skipped\n", result->passed,
-           result->failed, result->skipped);
-}
-
 static void finish_json(selftest *t, const iron_selftest_result *result) {
     iron_json_writer *j = &t->j;
 
@@ -132,32 +110,36 @@ static void finish_json(selftest *t, const iron_selftest_result *result) {
     iron_json_end(j);
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    selftest t = {.j = JSON_OUTPUT};
-    iron_selftest_options wanted = {.line = report_check, .context = &t};
+static iron_status run(void *options, args *a, iron_error *err) {
+    selftest *t = options;
+    iron_selftest_options wanted = {.line = report_check, .context = t};
     iron_selftest_result result = {0};
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_selftest, &t, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if (a.value_count > 0)
-        return usage(err, "selftest takes no argument '%.60s'", a.values[0]);
-    if (t.wants_json) {
-        iron_json_open(&t.j, NULL, '{');
-        iron_json_open(&t.j, "failures", '[');
+    if (a->value_count > 0)
+        return usage(err, "selftest takes no argument '%.60s'", a->values[0]);
+    t->j = (iron_json_writer)JSON_OUTPUT;
+    if (t->wants_json) {
+        iron_json_open(&t->j, NULL, '{');
+        iron_json_open(&t->j, "failures", '[');
     }
-    t.p = progress_start(0);
-    wanted.is_quick = t.is_quick;
-    wanted.only = t.only;
+    t->p = progress_start(0);
+    wanted.is_quick = t->is_quick;
+    wanted.only = t->only;
     status = iron_selftest(&wanted, &result, err);
-    progress_clear(&t.p);
-    if (t.wants_json)
-        finish_json(&t, &result);
+    progress_clear(&t->p);
+    for (size_t k = 0; !t->wants_json && k < t->skip_count; k++)
+        print_reason(t, k);
+    if (t->wants_json)
+        finish_json(t, &result);
     else
-        print_end(&t, &result);
-    free_skips(&t);
+        printf("%" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64 " skipped\n", result.passed,
+               result.failed, result.skipped);
+    for (size_t k = 0; k < t->skip_count; k++) {
+        free(t->skips[k].check);
+        free(t->skips[k].reason);
+    }
+    free(t->skips);
     return status;
 }
 
@@ -174,5 +156,6 @@ const command command_selftest = {
     .exit_status = "0: all checks passed; 1: a result differs or a device failed; 2: error.",
     .environment = DRIVER_VARIABLES,
     .examples = "iron selftest --quick",
+    .options_bytes = sizeof(selftest),
     .run = run,
 };

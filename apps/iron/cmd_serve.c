@@ -133,31 +133,22 @@ static void log_error(const serve_options *o, iron_error *err) {
 
 #endif
 
-static iron_status check(const serve_options *o, const args *a, iron_error *err) {
-    if (a->value_count > 0)
-        return usage(err, "unexpected argument '%.60s'; iron serve takes only options, see --help",
-                     a->values[0]);
-    if (!o->server.tls_cert != !o->server.tls_key)
-        return usage(err, "--tls-cert and --tls-key belong together; give both or neither");
-    return IRON_OK;
-}
-
-static iron_status run(int argc, char **argv, iron_error *err) {
-    serve_options o = {.server.struct_size = sizeof o.server};
+static iron_status run(void *options, args *a, iron_error *err) {
+    serve_options *o = options;
     iron_status status;
-    args a;
-    bool is_done;
 
-    status = command_parse(&command_serve, &o, &a, argc, argv, &is_done, err);
-    if (is_done)
-        return status;
-    o.server.hosts = o.hosts.texts;
-    o.server.host_count = o.hosts.count;
-    status = check(&o, &a, err);
-    if (status == IRON_OK)
-        status = serve(&o, err);
+    o->server.hosts = o->hosts.texts;
+    o->server.host_count = o->hosts.count;
+    if (a->value_count > 0)
+        status =
+            usage(err, "unexpected argument '%.60s'; iron serve takes only options, see --help",
+                  a->values[0]);
+    else if (!o->server.tls_cert != !o->server.tls_key)
+        status = usage(err, "--tls-cert and --tls-key belong together; give both or neither");
+    else
+        status = serve(o, err);
     if (status != IRON_OK)
-        log_error(&o, err);
+        log_error(o, err);
     return status;
 }
 
@@ -181,5 +172,7 @@ const command command_serve = {
                 "curl -d '{\"name\": \"corpus\"}' -H 'Content-Type: application/json' \\\n"
                 "    http://127.0.0.1:8080/v1/engines\n"
                 "iron push tokens.bin http://127.0.0.1:8080/v1/engines/corpus --dtype u16",
+    .options_bytes = sizeof(serve_options),
+    .defaults = &(const serve_options){.server.struct_size = sizeof(iron_server_options)},
     .run = run,
 };

@@ -108,36 +108,31 @@ static void print_json(iron_json_writer *j, const finding *f) {
     iron_json_close(j, '}');
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    sniff_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    sniff_options *o = options;
     iron_json_writer j = JSON_OUTPUT;
     iron_status first = IRON_OK; /* the first problem decides the exit status */
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_sniff, &o, &a, argc, argv, &is_done, err);
 
-    if (is_done)
-        return status;
-    if (a.value_count == 0)
+    if (a->value_count == 0)
         return usage(err, "no file; name the token files to look at");
-    if (o.wants_json)
+    if (o->wants_json)
         iron_json_open(&j, NULL, '[');
-    for (size_t k = 0; k < a.value_count; k++) {
-        finding f = {.file = a.values[k], .report.struct_size = sizeof f.report};
+    for (size_t k = 0; k < a->value_count; k++) {
+        finding f = {.file = a->values[k], .report.struct_size = sizeof f.report};
 
         f.status = iron_sniff(f.file, &f.report, &f.problem);
         if (f.status != IRON_OK && first == IRON_OK) {
             first = f.status;
             *err = f.problem;
         }
-        if (o.wants_json) {
+        if (o->wants_json) {
             print_json(&j, &f);
         } else {
             fputs(k > 0 ? "\n" : "", stdout);
             print_text(&f);
         }
     }
-    if (o.wants_json) {
+    if (o->wants_json) {
         iron_json_close(&j, ']');
         iron_json_end(&j);
     }
@@ -156,5 +151,6 @@ const command command_sniff = {
         "not match its size or its index is shown with the problem, and the exit status is 2.",
     .groups = {{NULL, sniff_table, COUNT(sniff_table), 0}},
     .examples = "iron sniff tokens.bin",
+    .options_bytes = sizeof(sniff_options),
     .run = run,
 };

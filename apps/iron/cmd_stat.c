@@ -7,23 +7,19 @@
  */
 #include "command.h"
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    stat_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    stat_options *o = options;
     iron_stat_options scan;
     iron_source *source = NULL;
     iron_stat *stat = NULL;
     double started, seconds;
     progress p;
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_stat, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if ((status = stat_source_open(&o, &a, &source, err)) != IRON_OK)
+    if ((status = stat_source_open(o, a, &source, err)) != IRON_OK)
         return status;
     p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
-    scan = stat_scan_options(&o);
+    scan = stat_scan_options(o);
     scan.progress = progress_update;
     scan.context = &p;
     started = seconds_now();
@@ -31,7 +27,7 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     seconds = seconds_now() - started;
     progress_clear(&p);
     if (status == IRON_OK)
-        status = stat_print(&o, stat, source, seconds, 0, err);
+        status = stat_print(o, stat, source, seconds, 0, err);
     iron_stat_destroy(stat);
     iron_source_close(source);
     return status;
@@ -51,5 +47,6 @@ const command command_stat = {
     .exit_status = "0: success, also if tokens are outside the vocabulary (a warning on standard "
                    "error; out_of_vocab in JSON); 1: with --strict, there was a warning; 2: error.",
     .examples = "iron stat shards/ --dtype u16 --vocab 50257 --eos 50256 --hist",
+    .options_bytes = sizeof(stat_options),
     .run = run,
 };

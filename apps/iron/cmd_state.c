@@ -112,26 +112,22 @@ static void print_csv(const saved *s) {
                (double)s->activations[k]);
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    state_options o = {0};
+static iron_status run(void *options, args *a, iron_error *err) {
+    state_options *o = options;
     saved s = {0};
-    args a;
-    bool is_done;
-    iron_status status = command_parse(&command_state, &o, &a, argc, argv, &is_done, err);
+    iron_status status;
 
-    if (is_done)
-        return status;
-    if (a.value_count != 1)
+    if (a->value_count != 1)
         return usage(err, "state takes one file, but %zu are given; see iron state --help",
-                     a.value_count);
-    if (o.wants_json + o.wants_csv + (o.npy != NULL) > 1)
+                     a->value_count);
+    if (o->wants_json + o->wants_csv + (o->npy != NULL) > 1)
         return usage(err, "choose one of --json, --csv and --npy");
-    status = load(a.values[0], &s, err);
+    status = load(a->values[0], &s, err);
     if (status == IRON_OK) {
-        if (o.npy)
-            status = iron_engine_export_npy(s.engine, o.npy, err);
+        if (o->npy)
+            status = iron_engine_export_npy(s.engine, o->npy, err);
         else
-            (o.wants_json ? print_json : o.wants_csv ? print_csv : print_text)(&s);
+            (o->wants_json ? print_json : o->wants_csv ? print_csv : print_text)(&s);
     }
     iron_engine_destroy(s.engine);
     return status;
@@ -144,5 +140,6 @@ const command command_state = {
     .description = "Prints the configuration and the totals of a saved state, or all of it.",
     .groups = {{NULL, state_table, COUNT(state_table), 0}},
     .examples = "iron state run.state --csv > nodes.csv",
+    .options_bytes = sizeof(state_options),
     .run = run,
 };

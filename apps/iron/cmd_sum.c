@@ -101,10 +101,6 @@ static iron_status set_scan(const sum_options *o, const iron_source *source, iro
                             iron_error *err) {
     uint64_t tokens = iron_source_tokens(source);
 
-    iron_scan_options_init(s);
-    s->threads = o->reading.threads;
-    s->device = o->reading.device;
-    s->backend = o->reading.backend;
     s->vocab = o->vocab;
     s->bag = bag_cut_of(&o->bag);
     if (o->manifest || o->parts)
@@ -119,40 +115,6 @@ static iron_status set_scan(const sum_options *o, const iron_source *source, iro
     return iron_part_range(tokens, o->part, o->parts, &s->first, &s->count, err);
 }
 
-/* Only if the user told the size: most vocabularies differ from the default. */
-static iron_status warn_of_vocab(const sum_options *o, const char *name, const iron_manifest *m,
-                                 iron_error *err) {
-    iron_digest_result r = {.struct_size = sizeof r};
-    iron_status status = iron_manifest_digest(m, &r, err);
-
-    if (status != IRON_OK || !o->has_vocab || r.out_of_vocab == 0)
-        return status;
-    fprintf(stderr,
-            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
-            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
-            name, r.out_of_vocab, r.tokens, r.out_of_vocab == 1 ? "is" : "are", o->vocab,
-            r.first_out_value, r.first_out_position);
-    err->text[0] = '\0';
-    return o->reading.is_strict ? IRON_E_MISMATCH : IRON_OK;
-}
-
-/* Lines of bags need no seal. */
-static bool shows_bag_only(const sum_options *o) {
-    return o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
-}
-
-static iron_status bag_alone(const iron_scan_options *s, iron_source *source, iron_bag_result *bag,
-                             iron_error *err) {
-    iron_bag_options b;
-
-    iron_bag_options_init(&b);
-    b.threads = s->threads;
-    b.cut = s->bag;
-    b.progress = s->progress;
-    b.context = s->context;
-    return iron_bag_source(source, &b, bag, err);
-}
-
 /* Scans a source and prints its seal. The manifest is written first, so that a printed result has
  * always been saved. */
 static iron_status sum_source(const sum_options *o, iron_source *source, const sum_result *named,
@@ -161,18 +123,25 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     progress p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
     double started = seconds_now();
     sum_result result = *named;
-    iron_digest_result no_digest = {.struct_size = sizeof no_digest};
+    iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
+    /* lines of bags need no seal */
+    bool is_bag_only =
+        o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
     iron_manifest *m = NULL;
-    iron_scan_options s;
+    iron_scan_options s = reading_scan_options(&o->reading, &p);
+    iron_bag_options b;
     iron_status status = set_scan(o, source, &s, err);
 
-    s.progress = progress_update;
-    s.context = &p;
-    if (status == IRON_OK && shows_bag_only(o)) {
-        status = bag_alone(&s, source, &bag, err);
+    iron_bag_options_init(&b);
+    b.threads = s.threads;
+    b.cut = s.bag;
+    b.progress = s.progress;
+    b.context = s.context;
+    if (status == IRON_OK && is_bag_only) {
+        status = iron_bag_source(source, &b, &bag, err);
         result.bag = &bag;
-        result.digest = &no_digest;
+        result.digest = &digest;
     } else if (status == IRON_OK) {
         status = iron_scan(source, &s, &m, err);
     }
@@ -185,7 +154,13 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     if (status == IRON_OK)
         status = sum_print(to, &result, err);
     if (status == IRON_OK && m)
-        status = warn_of_vocab(o, result.name, m, err);
+        status = iron_manifest_digest(m, &digest, err);
+    /* only if the user told the size: most vocabularies differ from the default */
+    if (status == IRON_OK && o->has_vocab && digest.out_of_vocab > 0)
+        status = reading_warn_of_vocab(
+            &o->reading, result.name,
+            &(iron_stat_place){digest.first_out_position, digest.first_out_value},
+            digest.out_of_vocab, digest.tokens, o->vocab, err);
     iron_manifest_destroy(m);
     return status;
 }
@@ -259,8 +234,7 @@ static iron_status sum_each(const sum_options *o, const args *a, sum_printer *to
     return last.status;
 }
 
-/* Removes -c and --check from the command line, whose other words are then for check. */
-static bool take_check_flag(int *argc, char **argv) {
+bool sum_takes_check(int *argc, char **argv) {
     int count = 0;
     bool has_ended = false;
 
@@ -275,45 +249,39 @@ static bool take_check_flag(int *argc, char **argv) {
     return true;
 }
 
-static iron_status run(int argc, char **argv, iron_error *err) {
-    static char standard_input[] = "-";
-    char *input = standard_input;
-    sum_options o = {.vocab = 50257, .chunk = IRON_CHUNK_TOKENS};
+static iron_status run(void *options, args *a, iron_error *err) {
+    sum_options *o = options;
     sum_printer to = {0};
     iron_status status;
-    args a;
-    bool is_done, is_stream, is_chosen;
+    bool is_stream, is_chosen;
     iron_bag_cut cut;
 
-    if (take_check_flag(&argc, argv))
-        return command_check.run(argc, argv, err);
-    status = command_parse(&command_sum, &o, &a, argc, argv, &is_done, err);
-    if (is_done || (status = reading_check(&o.reading, err)) != IRON_OK)
+    if ((status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
-    o.reading.wants_seekable = o.part_text != NULL;
-    if (a.value_count == 0 && isatty(STDIN_FILENO))
-        return usage(err, "no input; name files, or give tokens on standard input");
-    if (a.value_count == 0)
-        a = (args){.values = &input, .value_count = 1};
-    if (o.is_tagged && o.wants_json)
+    o->reading.wants_seekable = o->part_text != NULL;
+    status =
+        command_default_input(a, "no input; name files, or give tokens on standard input", err);
+    if (status != IRON_OK)
+        return status;
+    if (o->is_tagged && o->wants_json)
         return usage(err, "--tag is for lines; leave it out with --json");
-    if (o.part_text && (status = parse_part(&o, err)) != IRON_OK)
+    if (o->part_text && (status = parse_part(o, err)) != IRON_OK)
         return status;
-    if ((status = check_outputs(&o, err)) != IRON_OK)
+    if ((status = check_outputs(o, err)) != IRON_OK)
         return status;
     to = (sum_printer){
-        .is_json = o.wants_json, .is_tagged = o.is_tagged, .ends_with_zero = o.ends_with_zero};
-    is_stream = o.wants_stream || o.manifest || o.part_text;
-    o.reading.is_for_raw = !is_stream && a.value_count > 1;
-    status = (is_stream ? sum_stream : sum_each)(&o, &a, &to, err);
+        .is_json = o->wants_json, .is_tagged = o->is_tagged, .ends_with_zero = o->ends_with_zero};
+    is_stream = o->wants_stream || o->manifest || o->part_text;
+    o->reading.is_for_raw = !is_stream && a->value_count > 1;
+    status = (is_stream ? sum_stream : sum_each)(o, a, &to, err);
     /* check can verify all lines but those of a pipe, and of one stream of several arguments or of
      * a directory's chosen files */
-    is_chosen = o.reading.is_recursive || o.reading.include.count || o.reading.exclude.count;
-    cut = bag_cut_of(&o.bag);
-    if (!o.part_text && !(is_stream && (is_chosen || a.value_count > 1)) &&
-        !(a.value_count == 1 && strcmp(a.values[0], "-") == 0))
-        sum_print_options(&to, o.reading.dtype, o.reading.format, o.reading.column,
-                          o.bag.wants_bag ? &cut : NULL);
+    is_chosen = o->reading.is_recursive || o->reading.include.count || o->reading.exclude.count;
+    cut = bag_cut_of(&o->bag);
+    if (!o->part_text && !(is_stream && (is_chosen || a->value_count > 1)) &&
+        !(a->value_count == 1 && strcmp(a->values[0], "-") == 0))
+        sum_print_options(&to, o->reading.dtype, o->reading.format, o->reading.column,
+                          o->bag.wants_bag ? &cut : NULL);
     sum_print_end(&to);
     return status;
 }
@@ -338,5 +306,7 @@ const command command_sum = {
     .examples = "iron sum shards/ --dtype u16 > seals.txt && iron check seals.txt\n"
                 "iron sum shards/ --dtype u16 --manifest corpus.manifest\n"
                 "iron sum --bag --sample 2048 --stream shards/ --dtype u16",
+    .options_bytes = sizeof(sum_options),
+    .defaults = &(const sum_options){.vocab = 50257, .chunk = IRON_CHUNK_TOKENS},
     .run = run,
 };

@@ -5,7 +5,6 @@
 #ifndef APPS_IRON_COMMAND_H
 #define APPS_IRON_COMMAND_H
 
-#include "output.h"
 #include "reading.h"
 
 extern const command command_info, command_gen, command_sniff, command_sum, command_check,
@@ -19,10 +18,11 @@ extern const command command_iron;
 /* The documented commands in the order of the overview; NULL after the last. */
 const command *command_at(size_t index);
 
-/* Parses the command line of a command into the struct of its table. Handles --help. *is_done: the
- * command has nothing more to do. */
-iron_status command_parse(const command *c, void *into, args *a, int argc, char **argv,
-                          bool *is_done, iron_error *err);
+/* Without values, a command reads standard input; `missing` is the error if that is a terminal. */
+iron_status command_default_input(args *a, const char *missing, iron_error *err);
+
+/* `iron sum -c` is `iron check`: removes that option from the command line, if it is there. */
+bool sum_takes_check(int *argc, char **argv);
 
 /* Prints an error line, for commands that continue after an error. */
 void command_complain(const iron_error *err);

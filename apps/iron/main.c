@@ -6,6 +6,7 @@
 #include "command.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,15 +61,28 @@ const command *command_at(size_t index) {
     return commands[index] == &command_man ? NULL : commands[index];
 }
 
-iron_status command_parse(const command *c, void *into, args *a, int argc, char **argv,
-                          bool *is_done, iron_error *err) {
-    iron_status status = options_parse(c->groups, into, a, argc, argv, err);
+iron_status command_default_input(args *a, const char *missing, iron_error *err) {
+    static char name[] = "-", *values[] = {name};
 
-    *is_done = status != IRON_OK || a->wants_help;
-    if (a->wants_help) {
+    if (a->value_count == 0 && isatty(STDIN_FILENO))
+        return usage(err, "%s", missing);
+    if (a->value_count == 0)
+        *a = (args){.values = values, .value_count = 1};
+    return IRON_OK;
+}
+
+static iron_status run_command(const command *c, int argc, char **argv, iron_error *err) {
+    void *options;
+    args a;
+    iron_status status = command_parse(c, &options, &a, argc, argv, err);
+
+    if (a.wants_help) {
         command_help(stdout, "iron", c);
-        return IRON_OK;
+        status = IRON_OK;
+    } else if (status == IRON_OK) {
+        status = c->run(options, &a, err);
     }
+    free(options);
     return status;
 }
 
@@ -112,7 +126,11 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     c = command_find(commands, COUNT(commands), argv[1]);
     if (!c)
         return unknown_command(argv[1], err);
-    return c->run(argc - 2, argv + 2, err);
+    argc -= 2;
+    argv += 2;
+    if (c == &command_sum && sum_takes_check(&argc, argv))
+        c = &command_check;
+    return run_command(c, argc, argv, err);
 }
 
 void command_complain(const iron_error *err) { report_error("iron", err); }

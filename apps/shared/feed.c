@@ -5,8 +5,6 @@
  */
 #include "reading.h"
 
-#include "output.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

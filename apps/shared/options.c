@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HELP_WIDTH 80u
-#define TERM_WIDTH 22u /* a longer term has its text on the next line */
-#define TEXT_ROOM  1024u
+#define HELP_WIDTH  80u
+#define TEXT_COLUMN 24u /* a term that reaches it has its text on the next line */
+#define TEXT_ROOM   1024u
 
 iron_status usage(iron_error *err, const char *format, ...) {
     va_list list;
@@ -27,6 +27,16 @@ iron_status usage(iron_error *err, const char *format, ...) {
     vsnprintf(err->text, sizeof err->text, format, list);
     va_end(list);
     return IRON_E_ARG;
+}
+
+void *list_grow(void *items, size_t *capacity, size_t item_bytes) {
+    size_t more = *capacity ? 2 * *capacity : 64;
+    void *larger = realloc(items, more * item_bytes);
+
+    if (!larger)
+        return items;
+    *capacity = more;
+    return larger;
 }
 
 /* The factor of a unit such as k, MB or GiB; 1 for an empty text, 0 for an unknown unit. */
@@ -206,11 +216,6 @@ static iron_status unknown_option(const option_group *groups, const char *text, 
     return usage(err, "unknown option '%.60s'; --help lists the options", text);
 }
 
-/* Is this argument a value, and not an option? "-" and negative numbers are. */
-static bool is_value(const char *text) {
-    return text[0] != '-' || text[1] == '\0' || text[1] == '.' || isdigit((unsigned char)text[1]);
-}
-
 static iron_status store_number(const option *o, const char *value, char *field, iron_error *err) {
     uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
     uint64_t max = o->max ? o->max : widest;
@@ -255,19 +260,10 @@ bool has_word(const char *list, const char *word) {
     return false;
 }
 
-static iron_status check_choice(const option *o, const char *value, iron_error *err) {
-    char choices[128];
-
-    if (has_word(o->choices, value))
-        return IRON_OK;
-    join_choices(o, choices, sizeof choices);
-    return usage(err, "--%s '%.40s' is unknown; use one of: %s", o->name, value, choices);
-}
-
 /* `field` is where the value goes; `value` is NULL for a flag. */
 static iron_status store(const option *o, const char *value, char *field, iron_error *err) {
     text_list *list = (void *)field;
-    char what[64];
+    char what[64], choices[128];
 
     switch (o->kind) {
     case OPTION_FLAG:
@@ -284,9 +280,10 @@ static iron_status store(const option *o, const char *value, char *field, iron_e
         list->texts[list->count++] = value;
         return IRON_OK;
     case OPTION_CHOICE:
-        if (check_choice(o, value, err) != IRON_OK)
-            return err->status;
-        break;
+        if (has_word(o->choices, value))
+            break;
+        join_choices(o, choices, sizeof choices);
+        return usage(err, "--%s '%.40s' is unknown; use one of: %s", o->name, value, choices);
     case OPTION_TEXT:
         break;
     }
@@ -305,7 +302,9 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
         const option_group *group;
         const option *o;
 
-        if (has_ended || is_value(text)) {
+        /* "-" and negative numbers are values, too */
+        if (has_ended || text[0] != '-' || text[1] == '\0' || text[1] == '.' ||
+            isdigit((unsigned char)text[1])) {
             a->values[a->value_count++] = argv[k];
             continue;
         }
@@ -334,6 +333,17 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
             return err->status;
     }
     return IRON_OK;
+}
+
+iron_status command_parse(const command *c, void **options, args *a, int argc, char **argv,
+                          iron_error *err) {
+    *a = (args){.values = argv};
+    *options = calloc(1, c->options_bytes + 1);
+    if (!*options)
+        return usage(err, "out of memory for the options");
+    if (c->defaults)
+        memcpy(*options, c->defaults, c->options_bytes);
+    return options_parse(c->groups, *options, a, argc, argv, err);
 }
 
 const command *command_find(const command *const *commands, size_t count, const char *name) {
@@ -393,21 +403,9 @@ void print_wrapped(FILE *to, const char *text, size_t column, size_t indent, siz
     fputc('\n', to);
 }
 
-static void print_option(FILE *to, const option *o) {
-    char term[80], text[TEXT_ROOM];
-    size_t column = TERM_WIDTH + 2;
-
-    option_term(o, term, sizeof term);
-    option_text(o, text, sizeof text);
-    if (strlen(term) + 4 > column)
-        fprintf(to, "  %s\n%*s", term, (int)column, "");
-    else
-        fprintf(to, "  %-*s", (int)column - 2, term);
-    print_wrapped(to, text, column, column, HELP_WIDTH);
-}
-
 void command_help(FILE *to, const char *program, const command *c) {
     size_t column = strlen("usage: ") + strlen(program) + strlen(c->name) + 2;
+    char term[80], text[TEXT_ROOM];
 
     fprintf(to, "usage: %s %s%s", program, c->name, c->name[0] ? " " : "");
     print_wrapped(to, c->synopsis, column, column, HELP_WIDTH);
@@ -419,8 +417,15 @@ void command_help(FILE *to, const char *program, const command *c) {
         fprintf(to, "  %-10s %s\n", c->commands[k]->name, c->commands[k]->summary);
     for (const option_group *g = c->groups; g->options; g++) {
         fprintf(to, "\n%s:\n", g->heading ? g->heading : "Options");
-        for (size_t k = 0; k < g->count; k++)
-            print_option(to, &g->options[k]);
+        for (size_t k = 0; k < g->count; k++) {
+            option_term(&g->options[k], term, sizeof term);
+            option_text(&g->options[k], text, sizeof text);
+            if (strlen(term) + 4 > TEXT_COLUMN)
+                fprintf(to, "  %s\n%*s", term, (int)TEXT_COLUMN, "");
+            else
+                fprintf(to, "  %-*s", (int)TEXT_COLUMN - 2, term);
+            print_wrapped(to, text, TEXT_COLUMN, TEXT_COLUMN, HELP_WIDTH);
+        }
     }
     if (c->exit_status) {
         fputs("\nExit status: ", to);

@@ -76,6 +76,13 @@ typedef struct option_group {
 
 #define GROUPS_MAX 4
 
+/* What is left of a command line after its options. */
+typedef struct args {
+    char **values; /* positional values in order; points into argv, which is rearranged */
+    size_t value_count;
+    bool wants_help;
+} args;
+
 typedef struct command command;
 
 struct command {
@@ -90,7 +97,9 @@ struct command {
     const char *examples;    /* one per line, or NULL */
     const command *const *commands; /* of a program: the commands that its help lists */
     size_t command_count;
-    iron_status (*run)(int argc, char **argv, iron_error *err); /* argv starts after the name */
+    size_t options_bytes; /* of the struct that the fields of `groups` belong to */
+    const void *defaults; /* such a struct; NULL: zeros */
+    iron_status (*run)(void *options, args *a, iron_error *err); /* may change both */
 };
 
 /* Texts that several tables share. */
@@ -98,15 +107,12 @@ struct command {
 #define LATTICE_HELP     "2 to 64 lattice points, strictly increasing, each 1 to 65535"
 #define LATTICE_STANDARD "7,15,23,31,47,63,95,127,191,255,383,511"
 
-/* What is left of a command line after its options. */
-typedef struct args {
-    char **values; /* positional values in order; points into argv, which is rearranged */
-    size_t value_count;
-    bool wants_help;
-} args;
-
 /* Parses a command line into `into`, the struct that the fields of the table belong to. */
 iron_status options_parse(const option_group *groups, void *into, args *a, int argc, char **argv,
+                          iron_error *err);
+
+/* The same into new memory with the command's defaults; free() *options, also after a failure. */
+iron_status command_parse(const command *c, void **options, args *a, int argc, char **argv,
                           iron_error *err);
 
 /* `program` is how the usage line calls the program. */
@@ -133,6 +139,10 @@ typedef struct suggestion {
 
 void suggest_start(suggestion *s, const char *word);
 void suggest(suggestion *s, const char *candidate);
+
+/* Makes a list on the heap larger: returns it, at another address, and sets its new capacity.
+ * Without memory both stay as they are. */
+void *list_grow(void *items, size_t *capacity, size_t item_bytes);
 
 /* Fills an error and returns IRON_E_ARG: `return usage(err, "...", ...)`. */
 iron_status usage(iron_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

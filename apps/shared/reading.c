@@ -5,8 +5,7 @@
  */
 #include "reading.h"
 
-#include "output.h"
-
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -139,6 +138,54 @@ iron_status reading_list(const reading *r, const char *path, iron_input_files **
     iron_source_options options = source_options(r, &path, 1);
 
     return iron_input_files_list(&options, out, err);
+}
+
+iron_scan_options reading_scan_options(const reading *r, progress *p) {
+    iron_scan_options o;
+
+    iron_scan_options_init(&o);
+    o.threads = r->threads;
+    o.device = r->device;
+    o.backend = r->backend;
+    o.progress = progress_update;
+    o.context = p;
+    return o;
+}
+
+const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset) {
+    size_t files = iron_source_file_count(source);
+
+    for (size_t k = 0; k < files; k++) {
+        uint64_t tokens = iron_source_file_tokens(source, k);
+
+        *offset = position;
+        if (tokens == IRON_COUNT_UNKNOWN)
+            return k + 1 == files ? iron_source_file(source, k) : NULL;
+        if (position < tokens)
+            return iron_source_file(source, k);
+        position -= tokens;
+    }
+    return NULL;
+}
+
+iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron_stat_place *first,
+                                  uint64_t count, uint64_t tokens, uint64_t vocab,
+                                  iron_error *err) {
+    fprintf(stderr,
+            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
+            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
+            name, count, tokens, count == 1 ? "is" : "are", vocab, first->value, first->position);
+    err->text[0] = '\0';
+    return r->is_strict ? IRON_E_MISMATCH : IRON_OK;
+}
+
+iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err) {
+    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
+        return usage(err, "--backend %.40s: %s on the CPU; leave the option out", r->backend, what);
+    if (r->device != 0)
+        return usage(err, "device %" PRIu32 " does not exist: %s on the CPU, device 0", r->device,
+                     what);
+    return IRON_OK;
 }
 
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,

@@ -7,6 +7,7 @@
 #define APPS_SHARED_READING_H
 
 #include "options.h"
+#include "output.h"
 
 #include <iron/iron_digest.h>
 
@@ -37,12 +38,26 @@ iron_status reading_open(const reading *r, const char *const *paths, size_t coun
 iron_status reading_list(const reading *r, const char *path, iron_input_files **out,
                          iron_error *err);
 
+/* The library's options for a scan; `p` shows its progress. */
+iron_scan_options reading_scan_options(const reading *r, progress *p);
+
 /* Warnings about the files that were opened are collected, so that a command prints one line of
  * each kind, however many files it reads. main calls this when a command has ended without an
  * error, and a command that continues after errors calls it before it returns one. Prints the
  * warnings as "name: warning: ..." (name NULL: nothing), forgets them, and returns IRON_E_MISMATCH
  * if there were any and --strict was given, otherwise `status`. */
 iron_status reading_finish(const char *name, iron_status status);
+
+/* The file that contains a position, and the offset in it; NULL if the length of a pipe before it
+ * is unknown. */
+const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset);
+
+/* Warns about tokens that are not below --vocab. IRON_E_MISMATCH under --strict. */
+iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron_stat_place *first,
+                                  uint64_t count, uint64_t tokens, uint64_t vocab, iron_error *err);
+
+/* Refuses --backend and --device unless they are the CPU; `what` runs there. */
+iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err);
 
 /* Refuses an output path that is one of the input files. `path` may be NULL. */
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,

@@ -7,8 +7,6 @@
  */
 #include "reading.h"
 
-#include "output.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +42,8 @@ iron_status stat_source_open(stat_options *o, const args *a, iron_source **sourc
         return usage(err, "--vocab is missing; give the size of the vocabulary, such as 50257");
     if (o->has_top && !o->wants_histogram)
         return usage(err, "--top needs --hist, which counts the ids");
-    if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
-        return usage(err, "--backend %.40s: statistics run on the CPU; leave the option out",
-                     r->backend);
-    if (r->device != 0)
-        return usage(err, "device %" PRIu32 " does not exist: statistics run on the CPU, device 0",
-                     r->device);
-    if ((status = reading_check(&o->reading, err)) != IRON_OK)
+    if ((status = reading_cpu_only(r, "statistics run", err)) != IRON_OK ||
+        (status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
     return reading_open(r, (const char *const *)a->values, a->value_count, source, err);
 }
@@ -113,26 +106,6 @@ static void find_ids(stat_result *f, const uint64_t *counts, uint64_t ids, uint6
     }
 }
 
-/* The file that contains a position, and the offset in it; false if the length of a pipe before it
- * is unknown. */
-static bool find_file(const iron_source *source, uint64_t position, size_t *file,
-                      uint64_t *offset) {
-    size_t files = iron_source_file_count(source);
-
-    *offset = position;
-    for (*file = 0; *file < files; (*file)++) {
-        uint64_t tokens = iron_source_file_tokens(source, *file);
-
-        *offset = position;
-        if (tokens == IRON_COUNT_UNKNOWN)
-            return *file + 1 == files;
-        if (position < tokens)
-            return true;
-        position -= tokens;
-    }
-    return false;
-}
-
 static double share(uint64_t part, uint64_t all) {
     return all ? 100 * (double)part / (double)all : 0;
 }
@@ -148,11 +121,11 @@ static void print_places(const stat_result *f) {
     for (size_t k = 0; k < r->place_count; k++) {
         const iron_stat_place *p = &r->places[k];
         uint64_t offset;
-        size_t file;
+        const char *file = reading_find_file(f->source, p->position, &offset);
 
         printf("%-13s position %" PRIu64 ": %" PRIu32, "", p->position, p->value);
-        if (find_file(f->source, p->position, &file, &offset))
-            printf(", in %s at %" PRIu64, iron_source_file(f->source, file), offset);
+        if (file)
+            printf(", in %s at %" PRIu64, file, offset);
         putchar('\n');
     }
     if (r->out_of_vocab > r->place_count)
@@ -237,29 +210,16 @@ static void put_places(iron_json_writer *j, const stat_result *f) {
     for (size_t k = 0; k < f->report.place_count; k++) {
         const iron_stat_place *p = &f->report.places[k];
         uint64_t offset;
-        size_t file;
-        bool is_found = find_file(f->source, p->position, &file, &offset);
+        const char *file = reading_find_file(f->source, p->position, &offset);
 
         iron_json_open(j, NULL, '{');
         iron_json_number(j, "position", p->position);
         iron_json_number(j, "value", p->value);
-        iron_json_text(j, "file", is_found ? iron_source_file(f->source, file) : NULL);
-        json_number_or_null(j, "offset", is_found, offset);
+        iron_json_text(j, "file", file);
+        json_number_or_null(j, "offset", file, offset);
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');
-}
-
-static void put_run(iron_json_writer *j, const iron_stat_report *r) {
-    if (r->run_length == 0) {
-        iron_json_null(j, "longest_run");
-        return;
-    }
-    iron_json_open(j, "longest_run", '{');
-    iron_json_number(j, "length", r->run_length);
-    iron_json_number(j, "position", r->run_position);
-    iron_json_number(j, "value", r->run_value);
-    iron_json_close(j, '}');
 }
 
 static void put_documents(iron_json_writer *j, const iron_stat_report *r) {
@@ -316,7 +276,15 @@ static void print_json(const stat_result *f) {
     iron_json_number(&j, "vocab", f->vocab);
     iron_json_number(&j, "out_of_vocab", r->out_of_vocab);
     put_places(&j, f);
-    put_run(&j, r);
+    if (r->run_length == 0) {
+        iron_json_null(&j, "longest_run");
+    } else {
+        iron_json_open(&j, "longest_run", '{');
+        iron_json_number(&j, "length", r->run_length);
+        iron_json_number(&j, "position", r->run_position);
+        iron_json_number(&j, "value", r->run_value);
+        iron_json_close(&j, '}');
+    }
     if (r->document_cut.kind != IRON_BAG_CUT_NONE) {
         char cut[IRON_BAG_CUT_TEXT];
 

@@ -12,7 +12,7 @@
  * documents of the files do, which formats/documents.c finds. Empty rows and documents have no
  * tokens and are only counted.
  */
-#include "digest/bag.h"
+#include "digest/digest_internal.h"
 
 #include "core/fail.h"
 
@@ -70,17 +70,17 @@ static bool parse_count(const char *text, uint64_t *out) {
     return true;
 }
 
+/* 16 lowercase hex digits. */
 static bool parse_half(const char *text, uint64_t *out) {
+    static const char digits[] = "0123456789abcdef";
+
     *out = 0;
     for (size_t k = 0; k < 16; k++) {
-        char c = text[k];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                : 16;
+        const char *digit = memchr(digits, text[k], 16);
 
-        if (digit > 15)
+        if (!digit)
             return false;
-        *out = *out << 4 | digit;
+        *out = *out << 4 | (uint64_t)(digit - digits);
     }
     return true;
 }
@@ -359,8 +359,8 @@ static size_t sample_end(iron__bag_cutter *c, const iron__tokens_view *view, siz
     return *is_end ? (size_t)(c->stop - c->position) : view->count;
 }
 
-static void close_sample(iron__bag_cutter *c) {
-    add_words(&c->sums, iron__seal_total(&c->seal), 1);
+static void close_sample(iron__bag_cutter *c, iron__seal_words words) {
+    add_words(&c->sums, words, 1);
     c->is_open = false;
     c->start = c->stop;
 }
@@ -372,14 +372,12 @@ static inline void add_to_sample(iron__bag_cutter *c, const iron__tokens_view *v
         size_t count = end - at;
         const uint32_t *tokens = iron__view_tokens(view, at, &count, c->wide);
 
-        add_words(&c->sums, seal_short(tokens, count), 1);
-        c->is_open = false;
-        c->start = c->stop;
+        close_sample(c, seal_short(tokens, count));
         return;
     }
     seal_tokens(c->row, view, at, end, c->wide, &c->seal);
     if (is_end)
-        close_sample(c);
+        close_sample(c, iron__seal_total(&c->seal));
 }
 
 /* Short samples of one length that are all in the view: their tokens are widened together. Returns
@@ -429,37 +427,56 @@ void iron__bag_add(iron__bag_cutter *c, const iron__tokens_view *view) {
 
 /* A bag of files, or of a range of them. */
 
-static const uint64_t *file_starts_of(const iron_source *source, iron_error *err) {
+uint64_t *iron__file_starts(const iron_source *source, iron_error *err) {
     size_t count = iron_source_file_count(source);
     uint64_t *starts = calloc(count + 1, sizeof *starts);
 
-    if (!starts) {
+    if (!starts)
         iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu files", count);
-        return NULL;
-    }
-    for (size_t k = 0; k < count; k++)
+    for (size_t k = 0; starts && k < count; k++)
         starts[k + 1] = starts[k] + iron_source_file_tokens(source, k);
     return starts;
 }
 
-/* Documents of files without tokens are all empty. They belong to the range in which such a file
- * is, or which ends the stream with it. */
-static void count_files_without_tokens(iron__bag_job *job, uint32_t part) {
-    /* of the parts of an empty stream, the first */
-    bool is_last = job->end == job->stream_tokens &&
-                   (job->stream_tokens > 0 ? job->end > job->first : part <= 1);
+uint64_t iron__documents_without_tokens(const iron_source *source, const uint64_t *starts,
+                                        uint64_t first, uint64_t end, bool is_last) {
+    uint64_t documents = 0;
 
-    for (size_t k = 0; k < iron_source_file_count(job->source); k++) {
-        uint64_t at = job->file_starts[k];
+    for (size_t k = 0; k < iron_source_file_count(source); k++)
+        if (starts[k] == starts[k + 1] && starts[k] >= first &&
+            (starts[k] < end || (starts[k] == end && is_last)))
+            documents += iron__source_layout(source, k)->documents;
+    return documents;
+}
 
-        if (job->file_starts[k + 1] == at &&
-            ((at >= job->first && at < job->end) || (at == job->end && is_last)))
-            add_empty(&job->sums, iron__source_layout(job->source, k)->documents);
+iron_status iron__document_walk_range(iron__document_walk *w, const iron_source *source,
+                                      const uint64_t *starts, uint64_t first, uint64_t end,
+                                      iron__document_use use, void *context,
+                                      const atomic_bool *stop, iron_error *err) {
+    size_t count = iron_source_file_count(source);
+
+    for (size_t k = iron__file_at(starts, count, first); k < count && starts[k] < end; k++) {
+        uint64_t stop_at = starts[k + 1] < end ? starts[k + 1] : end;
+
+        if (starts[k] == starts[k + 1])
+            continue;
+        if (!w->documents || w->file != k) {
+            iron_documents_close(w->documents);
+            *w = (iron__document_walk){.file = k, .base = starts[k]};
+            IRON_TRY(iron_documents_open(source, k, &w->documents, err));
+        }
+        IRON_FAIL_IF(!w->documents, err, IRON_E_FORMAT, "%.120s changed while being read",
+                     iron_source_file(source, k));
+        IRON_TRY(iron__documents_each(w->documents, first > w->base ? first - w->base : 0,
+                                      stop_at - w->base, use, context, stop, err));
     }
+    return IRON_OK;
 }
 
 iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag_cut cut,
                                const iron__bag_range *range, iron_error *err) {
+    bool is_last;
+
     *job = (iron__bag_job){.source = source, .cut = cut};
     pthread_mutex_init(&job->mutex, NULL);
     IRON_TRY(iron_bag_cut_resolve(source, &job->cut, err));
@@ -475,11 +492,16 @@ iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag
     job->first = range->first;
     job->end = range->first + range->count;
     job->stream_tokens = iron_source_tokens(source);
-    job->file_starts = job->has_starts ? file_starts_of(source, err) : NULL;
-    if (job->has_starts && !job->file_starts)
+    if (!job->has_starts)
+        return IRON_OK;
+    job->file_starts = iron__file_starts(source, err);
+    if (!job->file_starts)
         return IRON_E_NOMEM;
-    if (job->has_starts)
-        count_files_without_tokens(job, range->part);
+    /* of the parts of an empty stream, the first is the last */
+    is_last = job->end == job->stream_tokens &&
+              (job->stream_tokens > 0 ? job->end > job->first : range->part <= 1);
+    add_empty(&job->sums, iron__documents_without_tokens(source, job->file_starts, job->first,
+                                                         job->end, is_last));
     return IRON_OK;
 }
 
@@ -493,75 +515,24 @@ void iron__bag_cutter_init(iron__bag_cutter *c, const iron__bag_job *job, uint32
     *c = (iron__bag_cutter){.cut = job->cut,
                             .row = iron__seal_variant_find("champion"),
                             .wide = wide,
-                            .file = SIZE_MAX,
                             .is_after_eos = true, /* of a pipe: the first token begins a sample */
                             .end = NO_START};
 }
 
 void iron__bag_cutter_deinit(iron__bag_cutter *c) {
-    iron_documents_close(c->documents);
+    iron_documents_close(c->walk.documents);
     iron__block_clear(&c->starts);
 }
 
-/* The file with a position. */
-static size_t file_with(const iron__bag_job *job, uint64_t position) {
-    size_t low = 0, high = iron_source_file_count(job->source);
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (job->file_starts[middle] <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* A document of the file that is open, whose first token is at `base` of the stream. */
-typedef struct file_starts {
-    iron__bag_cutter *c;
-    uint64_t base;
-} file_starts;
-
 static iron_status take_document(void *context, uint64_t first, uint64_t end, iron_error *err) {
-    file_starts *f = context;
+    iron__bag_cutter *c = context;
 
     if (first == end) {
-        add_empty(&f->c->sums, 1);
+        add_empty(&c->sums, 1);
         return IRON_OK;
     }
-    f->c->after = f->base + end;
-    return iron__block_add_place(&f->c->starts, f->base + first, err);
-}
-
-/* Takes where the samples of a file begin that belong to the piece, and where the last of them
- * ends. */
-static iron_status take_file_starts(const iron__bag_job *job, iron__bag_cutter *c, size_t file,
-                                    const atomic_bool *stop, iron_error *err) {
-    file_starts f = {c, job->file_starts[file]};
-    uint64_t end = job->file_starts[file + 1] < c->end ? job->file_starts[file + 1] : c->end;
-
-    if (c->file != file) {
-        iron_documents_close(c->documents);
-        c->documents = NULL;
-        c->file = file;
-        IRON_TRY(iron_documents_open(job->source, file, &c->documents, err));
-    }
-    IRON_FAIL_IF(!c->documents, err, IRON_E_FORMAT, "%.120s changed while being read",
-                 iron_source_file(job->source, file));
-    return iron__documents_each(c->documents, c->position > f.base ? c->position - f.base : 0,
-                                end - f.base, take_document, &f, stop, err);
-}
-
-static iron_status take_starts(const iron__bag_job *job, iron__bag_cutter *c,
-                               const atomic_bool *stop, iron_error *err) {
-    c->starts.place_count = c->next = 0;
-    for (size_t k = file_with(job, c->position);
-         k < iron_source_file_count(job->source) && job->file_starts[k] < c->end; k++)
-        if (job->file_starts[k + 1] > job->file_starts[k])
-            IRON_TRY(take_file_starts(job, c, k, stop, err));
-    return IRON_OK;
+    c->after = c->walk.base + end;
+    return iron__block_add_place(&c->starts, c->walk.base + first, err);
 }
 
 iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *c,
@@ -586,7 +557,9 @@ iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *c,
         }
         return IRON_OK;
     default:
-        return take_starts(job, c, stop, err);
+        c->starts.place_count = c->next = 0;
+        return iron__document_walk_range(&c->walk, job->source, job->file_starts, first, c->end,
+                                         take_document, c, stop, err);
     }
 }
 
@@ -616,30 +589,28 @@ static iron_status leave_sample(iron__bag_job *job, iron__bag_cutter *c, iron_er
 }
 
 iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__parallel_source *at,
-                          const iron__bag_buffer *buffer, const atomic_bool *stop,
-                          iron_error *err) {
+                          const atomic_bool *stop, iron_error *err) {
     bool is_eos = job->cut.kind == IRON_BAG_CUT_EOS;
-    size_t want = is_eos ? FIRST_READ_TOKENS : buffer->tokens;
+    size_t want = is_eos ? FIRST_READ_TOKENS : c->buffer_tokens;
     uint64_t limit = c->position + LONG_TOKENS;
 
     if (c->is_open && (is_eos || c->stop > job->stream_tokens))
         c->stop = job->stream_tokens;
     while (c->is_open && c->position < c->stop) {
         uint64_t left = c->stop - c->position;
-        iron__tokens_view view = {iron_source_dtype(job->source), buffer->memory, 0};
+        iron__tokens_view view = {iron_source_dtype(job->source), c->buffer, 0};
 
         if (is_eos ? c->position >= limit : c->stop > limit)
             return leave_sample(job, c, err);
-        want = want < buffer->tokens ? want : buffer->tokens;
+        want = want < c->buffer_tokens ? want : c->buffer_tokens;
         view.count = want < left ? want : (size_t)left;
-        IRON_TRY(
-            iron__parallel_source_read(at, c->position, buffer->memory, view.count, stop, err));
+        IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
         IRON_TRY(iron__check_tokens(job->source, 0, &view, c->position, err));
         iron__bag_add(c, &view);
         want *= 4;
     }
     if (c->is_open)
-        close_sample(c);
+        close_sample(c, iron__seal_total(&c->seal));
     return IRON_OK;
 }
 
@@ -647,9 +618,12 @@ iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__paralle
 
 typedef struct long_run {
     iron__bag_job *job;
-    iron__bag_threads *threads;
+    iron__thread_pool *pool;
+    iron__bag_cutter *cutters; /* one per thread */
+    iron__parallel_source *at;
     const iron__bag_long *sample;
     uint64_t first, end;
+    iron__tokens_use use;     /* what is done with their tokens */
     atomic_uint_fast64_t eos; /* position of the first one found */
 } long_run;
 
@@ -690,79 +664,70 @@ static iron_status search_long_piece(void *context, const void *tokens, iron_err
     return iron__fail(err, IRON_E_CANCELLED, 0, "found");
 }
 
-static iron_status use_long_piece(long_run *run, uint32_t worker, uint64_t index,
-                                  iron__tokens_use use, const atomic_bool *stop, iron_error *err) {
-    const iron__bag_threads *t = run->threads;
-    iron__bag_buffer buffer = t->buffer(t->context, worker);
-    uint64_t first = run->first + index * (buffer.tokens / 4 * 4), left = run->end - first;
-    long_piece p = {run, t->cutter(t->context, worker), first, buffer.tokens / 4 * 4};
+static iron_status use_long_piece(void *context, uint32_t worker, uint64_t index,
+                                  const atomic_bool *stop, iron_error *err) {
+    long_run *run = context;
+    iron__bag_cutter *c = &run->cutters[worker];
+    size_t tokens = c->buffer_tokens / 4 * 4;
+    uint64_t first = run->first + index * tokens, left = run->end - first;
+    long_piece p = {run, c, first, tokens < left ? tokens : (size_t)left};
     bool is_used = false;
 
-    p.count = p.count < left ? p.count : (size_t)left;
-    IRON_TRY(iron__parallel_source_use(t->at, p.first, p.count, use, &p, &is_used, err));
+    IRON_TRY(iron__parallel_source_use(run->at, p.first, p.count, run->use, &p, &is_used, err));
     if (is_used)
         return IRON_OK;
-    IRON_TRY(iron__parallel_source_read(t->at, p.first, buffer.memory, p.count, stop, err));
-    return use(&p, buffer.memory, err);
+    IRON_TRY(iron__parallel_source_read(run->at, p.first, c->buffer, p.count, stop, err));
+    return run->use(&p, c->buffer, err);
 }
 
-static iron_status seal_long(void *context, uint32_t worker, uint64_t index,
-                             const atomic_bool *stop, iron_error *err) {
-    return use_long_piece(context, worker, index, seal_long_piece, stop, err);
-}
-
-static iron_status search_long(void *context, uint32_t worker, uint64_t index,
-                               const atomic_bool *stop, iron_error *err) {
-    return use_long_piece(context, worker, index, search_long_piece, stop, err);
-}
-
-static iron_status run_long(long_run *run, uint64_t first, uint64_t end,
-                            iron_status (*piece)(void *, uint32_t, uint64_t, const atomic_bool *,
-                                                 iron_error *),
+/* Positions first ... end-1 by all threads. */
+static iron_status run_long(long_run *run, uint64_t first, uint64_t end, iron__tokens_use use,
                             iron_error *err) {
-    iron__bag_threads *t = run->threads;
-    size_t tokens = t->buffer(t->context, 0).tokens / 4 * 4;
+    size_t tokens = run->cutters[0].buffer_tokens / 4 * 4;
     iron__ordered_run ordered = {.count = (end - first) / tokens + ((end - first) % tokens != 0),
-                                 .piece = piece,
+                                 .piece = use_long_piece,
                                  .context = run};
 
     run->first = first;
     run->end = end;
-    return iron__thread_pool_run_ordered(t->pool, &ordered, err);
+    run->use = use;
+    return iron__thread_pool_run_ordered(run->pool, &ordered, err);
 }
 
-static iron_status add_long(iron__bag_job *job, iron__bag_threads *t, const iron__bag_long *sample,
-                            iron_error *err) {
+static iron_status add_long(long_run *run, iron_error *err) {
+    const iron__bag_long *sample = run->sample;
+    iron__bag_job *job = run->job;
     iron__seal_words words = {0, 0, 0, 0};
-    long_run run = {.job = job, .threads = t, .sample = sample};
     uint64_t end = sample->end;
 
     if (end == NO_START) {
         iron_status status;
 
-        atomic_init(&run.eos, NO_START);
-        status = run_long(&run, sample->searched, job->stream_tokens, search_long, err);
-        if (status != IRON_OK && atomic_load(&run.eos) == NO_START)
+        atomic_init(&run->eos, NO_START);
+        status = run_long(run, sample->searched, job->stream_tokens, search_long_piece, err);
+        if (status != IRON_OK && atomic_load(&run->eos) == NO_START)
             return status;
-        end = atomic_load(&run.eos);
+        end = atomic_load(&run->eos);
         end = end == NO_START ? job->stream_tokens : end + 1;
     }
-    IRON_TRY(run_long(&run, sample->first, end, seal_long, err));
-    for (uint32_t k = 0; k < iron__thread_pool_threads(t->pool); k++) {
-        iron__bag_cutter *c = t->cutter(t->context, k);
-
-        words = iron__seal_merge(words, c->long_words);
-        c->long_words = (iron__seal_words){0, 0, 0, 0};
+    IRON_TRY(run_long(run, sample->first, end, seal_long_piece, err));
+    for (uint32_t k = 0; k < iron__thread_pool_threads(run->pool); k++) {
+        words = iron__seal_merge(words, run->cutters[k].long_words);
+        run->cutters[k].long_words = (iron__seal_words){0, 0, 0, 0};
     }
     add_words(&job->sums, words, 1);
     return IRON_OK;
 }
 
-iron_status iron__bag_finish(iron__bag_job *job, iron__bag_threads *t, iron_error *err) {
-    for (uint32_t k = 0; k < iron__thread_pool_threads(t->pool); k++)
-        iron_bag_merge(&job->sums, &t->cutter(t->context, k)->sums);
+iron_status iron__bag_finish(iron__bag_job *job, iron__thread_pool *pool, iron__bag_cutter *cutters,
+                             iron__parallel_source *at, iron_error *err) {
+    for (uint32_t k = 0; k < iron__thread_pool_threads(pool); k++)
+        iron_bag_merge(&job->sums, &cutters[k].sums);
     for (size_t k = 0; k < job->long_count; k++)
-        IRON_TRY(add_long(job, t, &job->longs[k], err));
+        IRON_TRY(add_long(
+            &(long_run){
+                .job = job, .pool = pool, .cutters = cutters, .at = at, .sample = &job->longs[k]},
+            err));
     return IRON_OK;
 }
 
@@ -799,7 +764,7 @@ iron_status iron__bag_add_pipe(iron__bag_cutter *c, const iron__tokens_view *vie
 
 void iron__bag_finish_pipe(iron__bag_job *job, iron__bag_cutter *c) {
     if (c->is_open)
-        close_sample(c);
+        close_sample(c, iron__seal_total(&c->seal));
     if (c->has_pending && c->pending == c->position)
         add_empty(&c->sums, 1);
     iron_bag_merge(&job->sums, &c->sums);

@@ -81,12 +81,16 @@ static size_t common_folder(const iron_manifest *m) {
     return length;
 }
 
-/* Searches beside the manifest: there a name may lack folders that all names begin with, since
- * those may be where the manifest is now. The longest name wins. NULL: not found. */
-static char *find_beside(const iron_check *c, const char *path) {
+/* Searches for a file under its name, then beside the manifest: there a name may lack folders that
+ * all names begin with, since those may be where the manifest is now. The longest name wins. NULL:
+ * not found. A file that may not be accessed is there. */
+static char *find_file(const iron_check *c, const char *path) {
     const char *origin = c->manifest->origin, *slash = origin ? strrchr(origin, '/') : NULL;
     int length = slash ? (int)(slash - origin) + 1 : 0;
 
+    if (is_stdin(path) || iron_path_is_remote(path) || access(path, F_OK) == 0 ||
+        (errno != ENOENT && errno != ENOTDIR))
+        return strdup(path);
     if (!origin)
         return NULL;
     for (size_t skip = 0; skip <= c->common_folder;) {
@@ -100,15 +104,6 @@ static char *find_beside(const iron_check *c, const char *path) {
         skip += strcspn(path + skip, "/") + 1;
     }
     return NULL;
-}
-
-/* Under its name or beside the manifest; NULL: not found. A file that may not be accessed is
- * there. */
-static char *find_file(const iron_check *c, const char *path) {
-    if (is_stdin(path) || iron_path_is_remote(path) || access(path, F_OK) == 0 ||
-        (errno != ENOENT && errno != ENOTDIR))
-        return strdup(path);
-    return find_beside(c, path);
 }
 
 static void set_state(entry *e, iron_check_state state, const char *format, ...)
@@ -452,12 +447,6 @@ static run run_at(const iron_check *c, size_t begin) {
 
 /* The manifest itself. */
 
-static bool has_same_statistics(const iron__token_stats *x, const iron__token_stats *y) {
-    return x->min == y->min && x->max == y->max && x->out_of_vocab == y->out_of_vocab &&
-           x->first_position == y->first_position &&
-           (x->out_of_vocab == 0 || x->first_value == y->first_value);
-}
-
 /* The first chunk with another mark; chunk_count if there is none. */
 static size_t first_other_mark(const iron_manifest *m, const iron_manifest *found) {
     size_t k = 0;
@@ -473,6 +462,7 @@ static size_t first_other_mark(const iron_manifest *m, const iron_manifest *foun
  * says of the stream must be right too: above all its seal, which people quote. */
 static void check_manifest_itself(iron_check *check, const iron_manifest *found) {
     const iron_manifest *m = check->manifest;
+    const iron__token_stats *x = &m->stats, *y = &found->stats;
 
     if (check->wrong > 0 || check->changed > 0)
         return;
@@ -489,7 +479,9 @@ static void check_manifest_itself(iron_check *check, const iron_manifest *found)
                    ? "the bag differs: the tokens are the same, but not where "
                      "documents begin"
                    : "the manifest is damaged: its bag does not match its files");
-    } else if (!has_same_statistics(&m->stats, &found->stats)) {
+    } else if (x->min != y->min || x->max != y->max || x->out_of_vocab != y->out_of_vocab ||
+               x->first_position != y->first_position ||
+               (x->out_of_vocab > 0 && x->first_value != y->first_value)) {
         damage(check, "the manifest is damaged: its statistics do not match its files");
     } else if (first_other_mark(m, found) < m->chunk_count) {
         damage(check, "the manifest is damaged: the mark of chunk %zu does not match its files",

@@ -72,9 +72,11 @@ typedef struct diff_run {
     char note[160];                   /* what the sentence must say besides */
 } diff_run;
 
+static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
+
 /* The tokens of the shorter and of the longer stream. */
 static uint64_t common_tokens(const iron_diff_report *report) {
-    return report->tokens[0] < report->tokens[1] ? report->tokens[0] : report->tokens[1];
+    return smaller(report->tokens[0], report->tokens[1]);
 }
 
 static uint64_t longer_tokens(const iron_diff_report *report) {
@@ -97,19 +99,6 @@ static uint64_t chunks_of(uint64_t tokens, uint64_t chunk_tokens) {
 
 static const iron_manifest *manifest_of(const diff_run *run, int side) {
     return run->side[side]->manifest;
-}
-
-static iron_status check_side(const diff_run *run, int side, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-
-    IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
-                 "%.100s has neither a manifest nor files", side_name(run, side));
-    IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
-                 IRON_E_FORMAT,
-                 "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
-                 "; join all parts first, with iron merge",
-                 side_name(run, side), m->part, m->parts);
-    return IRON_OK;
 }
 
 static void close_text(diff_text *text) {
@@ -147,24 +136,6 @@ static iron_status open_text(diff_run *run, int side, iron_error *err) {
     return IRON_OK;
 }
 
-/* Words and marks of a side's chunks: its manifest's, or from another pass over its tokens. */
-static iron_status words_of(diff_run *run, int side, const iron_manifest **out, iron_error *err) {
-    iron_scan_options o;
-
-    *out = run->manifest[side] ? run->manifest[side] : run->made[side];
-    if (*out)
-        return IRON_OK;
-    iron_scan_options_init(&o);
-    o.threads = iron__thread_pool_threads(run->pool);
-    o.backend = "cpu";
-    o.chunk_tokens = run->diff->bits.chunk_tokens;
-    o.progress = run->progress;
-    o.context = run->context;
-    IRON_TRY(iron_scan(run->source[side], &o, &run->made[side], err));
-    *out = run->made[side];
-    return IRON_OK;
-}
-
 /* The chunk size of the comparison: what the caller wants, else that of a manifest whose tokens are
  * not available, else that of any manifest. */
 static uint64_t choose_chunks(const diff_run *run, uint64_t wanted) {
@@ -182,50 +153,61 @@ static bool has_words(const diff_run *run, int side) {
            manifest_of(run, side)->chunk_tokens == run->diff->bits.chunk_tokens;
 }
 
-static bool have_same_seal(const diff_run *run) {
-    const iron_manifest *a = manifest_of(run, 0), *b = manifest_of(run, 1);
-
-    return a && b && iron__words_equal(&a->words, &b->words);
-}
-
-static iron_status refuse(const diff_run *run, int side, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-
-    if (m->chunk_tokens == 0)
-        IRON_FAIL(err, IRON_E_FORMAT,
-                  "the manifest %.100s has no chunks to compare, and its files are not available; "
-                  "make it with --chunk %" PRIu64 "%s",
-                  side_name(run, side), run->diff->bits.chunk_tokens, run->note);
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "the manifest %.100s has chunks of %" PRIu64 " tokens, not %" PRIu64
-              ", and its files are not available; make both with one --chunk%s",
-              side_name(run, side), m->chunk_tokens, run->diff->bits.chunk_tokens, run->note);
-}
-
 /* Sees to it that there are either tokens of both, or words of chunks of one size of both (or
  * neither, with has_same_seal). */
 static iron_status choose_way(diff_run *run, iron_error *err) {
+    const iron_manifest *a = manifest_of(run, 0), *b = manifest_of(run, 1);
     bool words[2] = {has_words(run, 0), has_words(run, 1)};
 
-    run->has_same_seal = have_same_seal(run) && !(words[0] && words[1]);
+    run->has_same_seal =
+        a && b && iron__words_equal(&a->words, &b->words) && !(words[0] && words[1]);
     if (run->has_same_seal)
         return IRON_OK;
-    for (int side = 0; side < 2; side++)
-        if (!words[side] && !run->source[side])
-            return refuse(run, side, err);
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = manifest_of(run, side);
+
+        if (words[side] || run->source[side])
+            continue;
+        IRON_FAIL_IF(m->chunk_tokens == 0, err, IRON_E_FORMAT,
+                     "the manifest %.100s has no chunks to compare, and its files are not "
+                     "available; make it with --chunk %" PRIu64 "%s",
+                     side_name(run, side), run->diff->bits.chunk_tokens, run->note);
+        IRON_FAIL(err, IRON_E_FORMAT,
+                  "the manifest %.100s has chunks of %" PRIu64 " tokens, not %" PRIu64
+                  ", and its files are not available; make both with one --chunk%s",
+                  side_name(run, side), m->chunk_tokens, run->diff->bits.chunk_tokens, run->note);
+    }
     for (int side = 0; side < 2 && (words[0] || words[1]); side++) {
+        iron_scan_options o;
+
+        run->manifest[side] = manifest_of(run, side);
         if (words[side])
-            run->manifest[side] = manifest_of(run, side);
-        else
-            IRON_TRY(words_of(run, side, &run->manifest[side], err));
+            continue;
+        iron_scan_options_init(&o);
+        o.threads = iron__thread_pool_threads(run->pool);
+        o.backend = "cpu";
+        o.chunk_tokens = run->diff->bits.chunk_tokens;
+        o.progress = run->progress;
+        o.context = run->context;
+        IRON_TRY(iron_scan(run->source[side], &o, &run->made[side], err));
+        run->manifest[side] = run->made[side];
     }
     return IRON_OK;
 }
 
 /* chunk_tokens: 0, or what the caller wants. */
 static iron_status open_sides(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(check_side(run, side, err));
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = manifest_of(run, side);
+
+        IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
+                     "%.100s has neither a manifest nor files", side_name(run, side));
+        IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
+                     IRON_E_FORMAT,
+                     "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
+                     "; join all parts first, with iron merge",
+                     side_name(run, side), m->part, m->parts);
+    }
     IRON_FAIL_IF(run->side[0]->source && run->side[0]->source == run->side[1]->source, err,
                  IRON_E_ARG, "both sides are the same source; open it twice");
     for (int side = 0; side < 2; side++)
@@ -336,21 +318,18 @@ static iron_status text_read(const diff_text *text, uint64_t first, uint32_t *to
     return IRON_OK;
 }
 
-/* Where bytes that are known to differ do so first. */
-static size_t first_other_byte(const char *a, const char *b, size_t bytes) {
-    size_t k = 0;
-
-    while (bytes - k > 256 && memcmp(a + k, b + k, 256) == 0)
-        k += 256;
-    while (a[k] == b[k])
-        k++;
-    return k;
-}
-
+/* How many elements agree at the beginning. */
 static size_t compare_bytes(const void *a, const void *b, size_t count, size_t width) {
-    if (memcmp(a, b, count * width) == 0)
+    const char *x = a, *y = b;
+    size_t k = 0, bytes = count * width;
+
+    if (memcmp(a, b, bytes) == 0)
         return count;
-    return first_other_byte(a, b, count * width) / width;
+    while (bytes - k > 256 && memcmp(x + k, y + k, 256) == 0)
+        k += 256;
+    while (x[k] == y[k])
+        k++;
+    return k / width;
 }
 
 /* How many elements agree at the end. */
@@ -415,13 +394,21 @@ static size_t common_end(const iron__tokens_view *a, const iron__tokens_view *b)
  * not read at all, once a difference before them is known: two unrelated streams are done after one
  * window per chunk. (Not so for i32 and i64, where every value must be checked.)
  *
- * Pieces run in rounds, between which progress is reported and a search for the first difference
- * ends. Traffic: both texts once; nothing written. */
+ * A search for the first difference ends with the round in which it is found. Traffic: both texts
+ * once; nothing written. */
 
 /* Two windows of 128 KiB leave space in a second-level cache of half a megabyte. */
 #define WINDOW_BYTES  ((size_t)128 * 1024)
 #define PIECE_WINDOWS 8u
 #define ROUND_PIECES  512u
+
+/* Pieces run on all threads in rounds, between which progress is reported. */
+typedef struct rounds {
+    uint64_t pieces;      /* in all */
+    uint64_t round;       /* pieces of a round */
+    uint64_t next;        /* the first piece of this round */
+    atomic_bool is_ended; /* no other round is needed */
+} rounds;
 
 /* Compares `count` tokens of two texts, from these positions on or, backwards, up to them. With one
  * text NULL the other is only read and checked. */
@@ -433,25 +420,24 @@ typedef struct text_pair {
     bool is_backward;
 } text_pair;
 
-typedef struct windows {
-    void *of[2];
-} windows;
-
 typedef struct job {
+    rounds rounds;
     const text_pair *pair;
-    windows *workers; /* one per thread */
+    char *windows; /* two per thread */
     size_t window_tokens;
-    uint64_t round_first;   /* the first token of the round */
     _Atomic uint64_t first; /* the first difference so far */
     bool must_read_all;
 } job;
 
-static void lower(_Atomic uint64_t *value, uint64_t to) {
-    uint64_t now = atomic_load_explicit(value, memory_order_relaxed);
+/* There is a difference after `same` tokens that agree. */
+static void note_difference(job *j, uint64_t same) {
+    uint64_t now = atomic_load_explicit(&j->first, memory_order_relaxed);
 
-    while (to < now && !atomic_compare_exchange_weak_explicit(value, &now, to, memory_order_relaxed,
-                                                              memory_order_relaxed))
+    while (same < now && !atomic_compare_exchange_weak_explicit(
+                             &j->first, &now, same, memory_order_relaxed, memory_order_relaxed))
         ;
+    if (!j->pair->bits)
+        atomic_store(&j->rounds.is_ended, true);
 }
 
 /* Can nothing new be learned from these tokens? */
@@ -485,7 +471,7 @@ static void compare_window(job *j, uint64_t at, iron__tokens_view a, iron__token
         if (same < some) {
             if (bits)
                 bits_set(bits, (from + at) / bits->chunk_tokens);
-            lower(&j->first, at + same);
+            note_difference(j, at + same);
         }
         a = iron__view_rest(&a, some);
         b = iron__view_rest(&b, some);
@@ -493,21 +479,11 @@ static void compare_window(job *j, uint64_t at, iron__tokens_view a, iron__token
     }
 }
 
-/* Backwards, where `at` counts from the end. */
-static void compare_window_end(job *j, uint64_t at, const iron__tokens_view *a,
-                               const iron__tokens_view *b) {
-    size_t same = common_end(a, b);
-
-    if (same < a->count)
-        lower(&j->first, at + same);
-}
-
 static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
                                  const atomic_bool *stop, iron_error *err) {
     job *j = context;
     const text_pair *pair = j->pair;
-    const windows *own = &j->workers[worker];
-    uint64_t at = j->round_first + index * PIECE_WINDOWS * j->window_tokens;
+    uint64_t at = (j->rounds.next + index) * PIECE_WINDOWS * j->window_tokens;
 
     (void)stop;
     for (uint32_t k = 0; k < PIECE_WINDOWS && at < pair->count; k++) {
@@ -518,19 +494,23 @@ static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
         if (j->must_read_all || !is_known(j, at, count)) {
             for (int side = 0; side < 2; side++) {
                 const diff_text *text = pair->text[side];
-
+                char *window = j->windows + (2 * (size_t)worker + (size_t)side) * WINDOW_BYTES;
                 uint64_t from = pair->from[side];
 
                 if (!text)
                     continue;
                 from = pair->is_backward ? from - at - count : from + at;
-                IRON_TRY(read_stored(text, from, own->of[side], count, err));
-                views[side] = (iron__tokens_view){text->dtype, own->of[side], count};
+                IRON_TRY(read_stored(text, from, window, count, err));
+                views[side] = (iron__tokens_view){text->dtype, window, count};
             }
-            if (pair->is_backward)
-                compare_window_end(j, at, &views[0], &views[1]);
-            else if (pair->text[0] && pair->text[1])
+            if (!pair->is_backward && pair->text[0] && pair->text[1])
                 compare_window(j, at, views[0], views[1]);
+            if (pair->is_backward) { /* then `at` counts from the end */
+                size_t same = common_end(&views[0], &views[1]);
+
+                if (same < count)
+                    note_difference(j, at + same);
+            }
         }
         at += count;
     }
@@ -545,71 +525,61 @@ static iron_status report_progress(const diff_run *run, uint64_t done, uint64_t 
     return IRON_OK;
 }
 
-static iron_status run_rounds(diff_run *run, job *j, iron_error *err) {
-    uint64_t piece_tokens = (uint64_t)PIECE_WINDOWS * j->window_tokens, count = j->pair->count;
-
-    while (j->round_first < count) {
-        iron__ordered_run round = {.count = chunks_of(count - j->round_first, piece_tokens),
-                                   .piece = compare_piece,
-                                   .context = j};
-
-        round.count = round.count < ROUND_PIECES ? round.count : ROUND_PIECES;
-        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &round, err));
-        j->round_first += round.count * piece_tokens;
-        IRON_TRY(report_progress(run, j->round_first < count ? j->round_first : count, count, err));
-        if (!j->pair->bits && !j->must_read_all && atomic_load(&j->first) < count)
-            break;
+/* `all` is the work, of `tokens` in pieces of so many; its count is that of a round. */
+static iron_status run_rounds(diff_run *run, rounds *r, iron__ordered_run all,
+                              uint64_t piece_tokens, uint64_t tokens, iron_error *err) {
+    while (r->next < r->pieces && !atomic_load(&r->is_ended)) {
+        all.count = smaller(r->pieces - r->next, r->round);
+        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &all, err));
+        r->next += all.count;
+        IRON_TRY(report_progress(run, smaller(r->next * piece_tokens, tokens), tokens, err));
     }
     return IRON_OK;
 }
 
-static size_t widest(const text_pair *pair) {
-    size_t width = 1;
-
-    for (int side = 0; side < 2; side++)
-        if (pair->text[side] && iron_dtype_bytes(pair->text[side]->dtype) > width)
-            width = iron_dtype_bytes(pair->text[side]->dtype);
-    return width;
+/* So many windows for each thread. */
+static char *make_windows(const diff_run *run, size_t count, iron_error *err) {
+    return iron__allocate(iron__allocator_default(), count * iron__thread_pool_threads(run->pool),
+                          WINDOW_BYTES, "windows of tokens", err);
 }
 
 /* *first: how many tokens agree before the first that differs (backwards: after the last); count if
  * all do. */
 static iron_status compare_texts(diff_run *run, const text_pair *pair, uint64_t *first,
                                  iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    uint32_t threads = iron__thread_pool_threads(run->pool);
-    job j = {.pair = pair, .window_tokens = WINDOW_BYTES / widest(pair)};
-    iron_status status = IRON_OK;
+    job j = {.rounds.round = ROUND_PIECES,
+             .pair = pair,
+             .windows = make_windows(run, 2, err),
+             .window_tokens = WINDOW_BYTES};
+    const iron__ordered_run all = {.piece = compare_piece, .context = &j};
+    iron_status status = IRON_E_NOMEM;
+    uint64_t piece_tokens;
 
     atomic_init(&j.first, pair->count);
-    for (int side = 0; side < 2 && pair->bits; side++)
-        j.must_read_all |= pair->text[side] && can_be_bad(pair->text[side]);
-    j.workers = iron__allocate(memory, threads, sizeof *j.workers, "buffers", err);
-    if (!j.workers)
-        status = IRON_E_NOMEM;
-    for (uint32_t k = 0; k < 2 * threads && status == IRON_OK; k++) {
-        void *window = iron__allocate(memory, 1, WINDOW_BYTES, "a window of tokens", err);
+    for (int side = 0; side < 2; side++)
+        if (pair->text[side]) {
+            size_t tokens = WINDOW_BYTES / iron_dtype_bytes(pair->text[side]->dtype);
 
-        j.workers[k / 2].of[k % 2] = window;
-        status = window ? IRON_OK : IRON_E_NOMEM;
-    }
-    if (status == IRON_OK)
-        status = run_rounds(run, &j, err);
-    for (uint32_t k = 0; k < 2 * threads && j.workers; k++)
-        iron__release(memory, j.workers[k / 2].of[k % 2]);
-    iron__release(memory, j.workers);
+            j.window_tokens = tokens < j.window_tokens ? tokens : j.window_tokens;
+            j.must_read_all |= pair->bits && can_be_bad(pair->text[side]);
+        }
+    piece_tokens = (uint64_t)PIECE_WINDOWS * j.window_tokens;
+    j.rounds.pieces = chunks_of(pair->count, piece_tokens);
+    if (j.windows)
+        status = run_rounds(run, &j.rounds, all, piece_tokens, pair->count, err);
+    iron__release(iron__allocator_default(), j.windows);
     *first = atomic_load(&j.first);
     return status;
 }
 
-/* Sets position and values of the first difference, from the texts of both. */
+/* Sets position and values of the first difference, as far as there are texts. */
 static iron_status set_first(diff_run *run, uint64_t first, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
 
     r->first = first;
     r->first_end = first + 1;
     for (int side = 0; side < 2; side++) {
-        r->has_value[side] = first < r->tokens[side];
+        r->has_value[side] = run->text[side].at && first < r->tokens[side];
         if (r->has_value[side])
             IRON_TRY(text_read(&run->text[side], first, &r->value[side], 1, err));
     }
@@ -641,28 +611,10 @@ typedef struct stream {
     iron__tokens_view view; /* what was read last */
 } stream;
 
-static iron_status stream_open(stream *p, const diff_run *run, int side, iron_error *err) {
-    p->source = run->source[side];
-    p->name = side_name(run, side);
-    p->data = iron__allocate(iron__allocator_default(), PIECE_TOKENS, sizeof(uint64_t),
-                             "a piece of a stream", err);
-    return p->data ? IRON_OK : IRON_E_NOMEM;
-}
-
 static iron_status stream_read(stream *p, uint64_t position, iron_error *err) {
     p->view = (iron__tokens_view){iron_source_dtype(p->source), p->data, 0};
     IRON_TRY(iron_source_read(p->source, p->data, PIECE_TOKENS, &p->view.count, err));
     return check_view(&p->view, p->name, position, err);
-}
-
-/* Reads a stream that continues alone to its end: its tokens must be counted. */
-static iron_status count_rest(diff_run *run, stream *p, uint64_t *tokens, iron_error *err) {
-    do {
-        IRON_TRY(stream_read(p, *tokens, err));
-        *tokens += p->view.count;
-        IRON_TRY(report_progress(run, *tokens, IRON_COUNT_UNKNOWN, err));
-    } while (p->view.count > 0);
-    return IRON_OK;
 }
 
 static void note_first(iron_diff_report *r, const stream p[2], uint64_t position, size_t index) {
@@ -718,9 +670,16 @@ static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) 
         IRON_TRY(report_progress(run, position, IRON_COUNT_UNKNOWN, err));
     }
     for (int side = 0; side < 2; side++) {
-        d->report.tokens[side] = position + p[side].view.count;
-        if (p[side].view.count == PIECE_TOKENS)
-            IRON_TRY(count_rest(run, &p[side], &d->report.tokens[side], err));
+        uint64_t *tokens = &d->report.tokens[side];
+
+        *tokens = position + p[side].view.count;
+        if (p[side].view.count < PIECE_TOKENS)
+            continue;
+        do { /* a stream that continues alone is read to its end: its tokens must be counted */
+            IRON_TRY(stream_read(&p[side], *tokens, err));
+            *tokens += p[side].view.count;
+            IRON_TRY(report_progress(run, *tokens, IRON_COUNT_UNKNOWN, err));
+        } while (p[side].view.count > 0);
     }
     IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
     bits_set_tokens(&d->bits, common_tokens(&d->report), longer_tokens(&d->report));
@@ -728,15 +687,13 @@ static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) 
 }
 
 static iron_status compare_in_order(diff_run *run, iron_error *err) {
-    stream p[2] = {{0}};
-    iron_status status = stream_open(&p[0], run, 0, err);
+    uint64_t *data = iron__allocate(iron__allocator_default(), 2 * PIECE_TOKENS, sizeof *data,
+                                    "pieces of two streams", err);
+    stream p[2] = {{run->source[0], side_name(run, 0), data, {0}},
+                   {run->source[1], side_name(run, 1), data + PIECE_TOKENS, {0}}};
+    iron_status status = data ? compare_streams(run, p, err) : IRON_E_NOMEM;
 
-    if (status == IRON_OK)
-        status = stream_open(&p[1], run, 1, err);
-    if (status == IRON_OK)
-        status = compare_streams(run, p, err);
-    for (int side = 0; side < 2; side++)
-        iron__release(iron__allocator_default(), p[side].data);
+    iron__release(iron__allocator_default(), data);
     return status;
 }
 
@@ -757,25 +714,13 @@ static bool chunks_equal(const iron_manifest *a, uint64_t i, const iron_manifest
            x->t == y->t && x->a == y->a && x->b == y->b;
 }
 
-static uint64_t tokens_of_chunk(const iron_manifest *m, uint64_t k) {
-    return k < m->chunk_count ? iron__manifest_chunk_tokens(m, (size_t)k) : 0;
-}
-
 /* Are these the words of the chunk? The count is not compared. */
 static bool chunk_has_words(const iron__chunk *c, const iron__seal_words *words) {
     return c->t == words->t && c->a == words->a && c->b == words->b;
 }
 
-/* Adds tokens at positions of a stream of their own; the last quad is padded with zeros. */
-static void add_words(iron__seal_words *words, uint32_t *tokens, size_t count, uint64_t first) {
-    size_t padded = (count + 3) / 4 * 4;
-    const iron__quads_run quads = {tokens, padded / 4, first / 4, 1};
-
-    memset(tokens + count, 0, (padded - count) * sizeof *tokens);
-    iron__seal_variant_find("champion")->take(&quads, words, NULL);
-}
-
-/* The words of `count` tokens from `first` on as a stream of their own. */
+/* The words of `count` tokens from `first` on as a stream of their own; the last quad is padded
+ * with zeros. */
 static iron_status words_at(const diff_text *text, uint64_t first, uint64_t count,
                             iron__seal_words *words, iron_error *err) {
     uint32_t *block = iron__allocate(iron__allocator_default(), BLOCK_TOKENS, sizeof *block,
@@ -784,11 +729,12 @@ static iron_status words_at(const diff_text *text, uint64_t first, uint64_t coun
 
     *words = (iron__seal_words){0};
     for (uint64_t done = 0; done < count && status == IRON_OK;) {
-        size_t some = count - done < BLOCK_TOKENS ? (size_t)(count - done) : BLOCK_TOKENS;
+        size_t some = (size_t)smaller(count - done, BLOCK_TOKENS), padded = (some + 3) / 4 * 4;
+        const iron__quads_run quads = {block, padded / 4, done / 4, 1};
 
         status = text_read(text, first + done, block, some, err);
-        if (status == IRON_OK)
-            add_words(words, block, some, done);
+        memset(block + some, 0, (padded - some) * sizeof *block);
+        iron__seal_variant_find("champion")->take(&quads, words, NULL);
         done += some;
     }
     iron__release(iron__allocator_default(), block);
@@ -806,8 +752,8 @@ static iron_status check_against_manifest(diff_run *run, int side, uint64_t chun
 
     if (!run->text[side].at || m == run->made[side] || chunk >= m->chunk_count)
         return IRON_OK;
-    IRON_TRY(words_at(&run->text[side], chunk * m->chunk_tokens, tokens_of_chunk(m, chunk), &words,
-                      err));
+    IRON_TRY(words_at(&run->text[side], chunk * m->chunk_tokens,
+                      iron__manifest_chunk_tokens(m, (size_t)chunk), &words, err));
     if (!chunk_has_words(c, &words))
         drop_text(run, side);
     return IRON_OK;
@@ -825,15 +771,8 @@ static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err)
     r->first_end = end;
     for (int side = 0; side < 2; side++)
         IRON_TRY(check_against_manifest(run, side, chunk, err));
-    if (begin >= common) { /* one has ended exactly here */
-        r->first_end = begin + 1;
-        for (int side = 0; side < 2; side++) {
-            r->has_value[side] = run->text[side].at && begin < r->tokens[side];
-            if (r->has_value[side])
-                IRON_TRY(text_read(&run->text[side], begin, &r->value[side], 1, err));
-        }
-        return IRON_OK;
-    }
+    if (begin >= common) /* one has ended exactly here */
+        return set_first(run, begin, err);
     if (!has_texts(run))
         return IRON_OK;
     pair.count = (common < end ? common : end) - begin;
@@ -945,8 +884,6 @@ typedef struct text_gap {
     uint64_t end[2]; /* where it ends in each */
 } text_gap;
 
-static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
-
 /* How many tokens agree from these places on, of at most `most`, which both must have. */
 static iron_status agree_from(diff_run *run, uint64_t a, uint64_t b, uint64_t most, uint64_t *same,
                               iron_error *err) {
@@ -993,9 +930,6 @@ static bool are_equal(const uint32_t *a, const uint32_t *b, size_t count) {
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* One token over and over: such a seed is found anywhere and says nothing. */
-static bool is_flat(const uint32_t *seed) { return are_equal(seed, seed + 1, SEED_TOKENS - 1); }
-
 /* The slot of a seed with these tokens, or the free one where it belongs. */
 static uint32_t *seed_slot(const seeds *s, const uint32_t *seed, uint64_t hash) {
     size_t k = (size_t)(hash >> (64 - s->bits)), mask = ((size_t)1 << s->bits) - 1;
@@ -1038,7 +972,8 @@ static void enter_seeds(seeds *s) {
         const uint32_t *seed = s->tokens + k;
 
         hash = k ? hash * HASH_FACTOR + seed[SEED_TOKENS - 1] - seed[-1] * weight : seed_hash(seed);
-        if (k % s->step == 0 && !is_flat(seed)) {
+        /* one token over and over is found anywhere and says nothing */
+        if (k % s->step == 0 && !are_equal(seed, seed + 1, SEED_TOKENS - 1)) {
             uint32_t *slot = seed_slot(s, seed, hash);
 
             *slot = *slot ? *slot : (uint32_t)k + 1;
@@ -1068,14 +1003,14 @@ typedef struct seed_hit {
 } seed_hit;
 
 typedef struct seed_scan {
+    rounds rounds;
     const diff_text *text;
     uint64_t first, end; /* the range that is searched */
     const seeds *needles;
     size_t needle_count;
-    uint64_t stride;       /* from one place that is looked at to the next */
-    uint64_t places, next; /* in the range; the first of the round */
-    uint64_t piece_places;
-    void **windows; /* one per thread; NULL: places are far apart and read one by one */
+    uint64_t stride;               /* from one place that is looked at to the next */
+    uint64_t places, piece_places; /* in the range, and in a piece of it */
+    char *windows; /* one per thread; NULL: places are far apart and read one by one */
     atomic_size_t hit_count;
     seed_hit hits[HITS_MAX];
 } seed_scan;
@@ -1095,12 +1030,12 @@ static void look_at(seed_scan *scan, uint64_t at, const uint32_t *seed) {
 static iron_status scan_piece(void *context, uint32_t worker, uint64_t index,
                               const atomic_bool *stop, iron_error *err) {
     seed_scan *scan = context;
-    uint64_t place = scan->next + index * scan->piece_places;
+    uint64_t place = (scan->rounds.next + index) * scan->piece_places;
     uint64_t count = smaller(scan->places - place, scan->piece_places);
     uint64_t first = scan->first + place * scan->stride;
     size_t width = iron_dtype_bytes(scan->text->dtype);
     uint32_t seed[IRON_WIDEN_TOKENS];
-    char *window = scan->windows ? scan->windows[worker] : NULL;
+    char *window = scan->windows ? scan->windows + worker * WINDOW_BYTES : NULL;
 
     (void)stop;
     if (window)
@@ -1127,35 +1062,15 @@ static int by_place(const void *x, const void *y) {
     return (a->at > b->at) - (a->at < b->at);
 }
 
-static iron_status run_scan(diff_run *run, seed_scan *scan, iron_error *err) {
-    while (scan->next < scan->places) {
-        iron__ordered_run round = {.count =
-                                       chunks_of(scan->places - scan->next, scan->piece_places),
-                                   .piece = scan_piece,
-                                   .context = scan};
-
-        round.count = smaller(round.count, (uint64_t)ROUND_PIECES * PIECE_WINDOWS);
-        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &round, err));
-        scan->next += round.count * scan->piece_places;
-        IRON_TRY(report_progress(run, smaller(scan->next, scan->places) * scan->stride,
-                                 scan->end - scan->first, err));
-    }
-    if (atomic_load(&scan->hit_count) > HITS_MAX)
-        atomic_store(&scan->hit_count, HITS_MAX);
-    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_place);
-    return IRON_OK;
-}
-
 /* Up to this distance of places all of the text is read, window by window: on many threads, that is
  * faster than many small reads. */
 #define READ_ALL_BYTES (WINDOW_BYTES / 2)
 
 /* Searches positions first ... end-1 of a side for needles of one length. The hits are in order. */
 static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    uint32_t threads = iron__thread_pool_threads(run->pool);
+    const iron__ordered_run all = {.piece = scan_piece, .context = scan};
     size_t width = iron_dtype_bytes(scan->text->dtype);
-    iron_status status = IRON_OK;
+    iron_status status;
 
     scan->stride = scan->needles[0].count - SEED_TOKENS + 1;
     scan->piece_places = 64;
@@ -1164,18 +1079,35 @@ static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
     scan->places = (scan->end - scan->first - SEED_TOKENS) / scan->stride + 1;
     if (scan->stride * width <= READ_ALL_BYTES) {
         scan->piece_places = (WINDOW_BYTES / width - SEED_TOKENS) / scan->stride;
-        scan->windows = iron__allocate(memory, threads, sizeof *scan->windows, "buffers", err);
-        status = scan->windows ? IRON_OK : IRON_E_NOMEM;
-        for (uint32_t k = 0; k < threads && status == IRON_OK; k++) {
-            scan->windows[k] = iron__allocate(memory, 1, WINDOW_BYTES, "a window of tokens", err);
-            status = scan->windows[k] ? IRON_OK : IRON_E_NOMEM;
-        }
+        scan->windows = make_windows(run, 1, err);
+        if (!scan->windows)
+            return IRON_E_NOMEM;
     }
-    if (status == IRON_OK)
-        status = run_scan(run, scan, err);
-    for (uint32_t k = 0; k < threads && scan->windows; k++)
-        iron__release(memory, scan->windows[k]);
-    iron__release(memory, scan->windows);
+    scan->rounds.pieces = chunks_of(scan->places, scan->piece_places);
+    scan->rounds.round = (uint64_t)ROUND_PIECES * PIECE_WINDOWS;
+    status = run_rounds(run, &scan->rounds, all, scan->piece_places * scan->stride,
+                        scan->end - scan->first, err);
+    iron__release(iron__allocator_default(), scan->windows);
+    if (atomic_load(&scan->hit_count) > HITS_MAX)
+        atomic_store(&scan->hit_count, HITS_MAX);
+    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_place);
+    return status;
+}
+
+/* Searches positions first ... end-1 of a side for `length` tokens of the other from `at` on. */
+static iron_status find_needle(diff_run *run, int side, uint64_t first, uint64_t end, uint64_t at,
+                               size_t length, seed_scan *scan, iron_error *err) {
+    seeds needle;
+    iron_status status;
+
+    *scan = (seed_scan){.text = &run->text[side],
+                        .first = first,
+                        .end = end,
+                        .needles = &needle,
+                        .needle_count = 1};
+    IRON_TRY(load_needle(&needle, &run->text[!side], at, length, err));
+    status = scan_text(run, scan, err);
+    free_seeds(&needle);
     return status;
 }
 
@@ -1205,10 +1137,8 @@ static iron_status try_source(diff_run *run, edit *e, uint64_t slide, const seed
 
 /* Is the new block of an edit a copy of one in the first? */
 static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
-    seed_scan scan = {.text = &run->text[0], .end = run->text[0].tokens, .needle_count = 1};
     uint64_t length = e->count[1], slide = 0;
-    seeds needle;
-    iron_status status;
+    seed_scan scan;
 
     if (length < (e->count[0] ? APART_MIN : SEED_TOKENS))
         return IRON_OK;
@@ -1223,17 +1153,11 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
     /* what every placement has, unless that is too little */
     if (length - slide >= SEED_TOKENS)
         length -= slide;
-    IRON_TRY(
-        load_needle(&needle, &run->text[1], e->at[1], (size_t)smaller(length, NEEDLE_MAX), err));
-    scan.needles = &needle;
-    status = scan_text(run, &scan, err);
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
-        status = try_source(run, e, slide, &scan.hits[k], err);
-        if (e->kind == IRON_DIFF_REPEATED)
-            break;
-    }
-    free_seeds(&needle);
-    return status;
+    IRON_TRY(find_needle(run, 0, 0, run->text[0].tokens, e->at[1],
+                         (size_t)smaller(length, NEEDLE_MAX), &scan, err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count) && e->kind != IRON_DIFF_REPEATED; k++)
+        IRON_TRY(try_source(run, e, slide, &scan.hits[k], err));
+    return IRON_OK;
 }
 
 /* One edit: blocks that changed places.
@@ -1301,14 +1225,6 @@ static iron_status try_swap(diff_run *run, const text_gap *g, exchange x, edit *
     return IRON_OK;
 }
 
-static iron_status try_exchange(diff_run *run, const text_gap *g, exchange x, edit *e,
-                                iron_error *err) {
-    IRON_TRY(try_move(run, g, x, e, err));
-    if (e->kind == IRON_DIFF_CHANGED)
-        IRON_TRY(try_swap(run, g, x, e, err));
-    return IRON_OK;
-}
-
 /* Distances at which tokens of the second's gap were found in the first. */
 typedef struct distances {
     uint64_t ahead[HITS_MAX], behind[HITS_MAX];
@@ -1343,8 +1259,13 @@ static iron_status try_distances(diff_run *run, const text_gap *g, const distanc
     uint64_t gap = g->end[0] - g->first;
 
     for (size_t i = 0; i < d->ahead_count; i++)
-        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++)
-            IRON_TRY(try_exchange(run, g, (exchange){d->ahead[i], d->behind[k]}, e, err));
+        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++) {
+            exchange x = {d->ahead[i], d->behind[k]};
+
+            IRON_TRY(try_move(run, g, x, e, err));
+            if (e->kind == IRON_DIFF_CHANGED)
+                IRON_TRY(try_swap(run, g, x, e, err));
+        }
     /* one block is too short for a seed: its distance follows from the other's */
     for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++) {
         for (size_t k = 0; k < d->ahead_count && e->kind == IRON_DIFF_CHANGED; k++)
@@ -1421,28 +1342,22 @@ static int by_place_in_first(const void *x, const void *y) {
  * this length. */
 static iron_status find_block(diff_run *run, const text_gap *g, size_t length, block *b,
                               iron_error *err) {
-    seed_scan scan = {
-        .text = &run->text[0], .first = g->first, .end = g->end[0], .needle_count = 1};
-    seeds needle;
-    iron_status status;
+    seed_scan scan;
 
-    IRON_TRY(load_needle(&needle, &run->text[1], b->at[1], length, err));
-    scan.needles = &needle;
-    status = scan_text(run, &scan, err);
-    free_seeds(&needle);
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
+    IRON_TRY(find_needle(run, 0, g->first, g->end[0], b->at[1], length, &scan, err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count); k++) {
         uint64_t at = scan.hits[k].at - scan.hits[k].offset, same;
 
         if (scan.hits[k].at < scan.hits[k].offset + g->first)
             continue;
-        status = agree_from(run, at, b->at[1], smaller(g->end[0] - at, g->end[1] - b->at[1]), &same,
-                            err);
-        if (status == IRON_OK && same > b->length) {
+        IRON_TRY(agree_from(run, at, b->at[1], smaller(g->end[0] - at, g->end[1] - b->at[1]), &same,
+                            err));
+        if (same > b->length) {
             b->at[0] = at;
             b->length = same;
         }
     }
-    return status;
+    return IRON_OK;
 }
 
 /* Tokens by which two blocks overlap in the first agree by chance: they belong to the block that
@@ -1494,27 +1409,23 @@ static iron_status find_blocks(diff_run *run, const text_gap *g, block *blocks, 
 }
 
 static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
-    block *blocks = iron__allocate(iron__allocator_default(), BLOCKS_MAX, sizeof *blocks,
-                                   "a list of blocks", err);
-    uint64_t end = g->first, source = 0;
-    size_t count = 0;
-    iron_status status = blocks ? IRON_OK : IRON_E_NOMEM;
+    block blocks[BLOCKS_MAX];
+    uint64_t end = g->first, source;
+    size_t count;
 
-    if (status == IRON_OK)
-        status = find_blocks(run, g, blocks, &count, err);
-    if (status == IRON_OK && count > 0) {
-        source = blocks[0].at[0];
-        qsort(blocks, count, sizeof *blocks, by_place_in_first);
-        status = trim_blocks(run, blocks, count, err);
-    }
+    IRON_TRY(find_blocks(run, g, blocks, &count, err));
+    if (count == 0)
+        return IRON_OK;
+    source = blocks[0].at[0];
+    qsort(blocks, count, sizeof *blocks, by_place_in_first);
+    IRON_TRY(trim_blocks(run, blocks, count, err));
     for (size_t k = 0; k < count && blocks[k].at[0] == end; k++)
         end += blocks[k].length;
-    if (status == IRON_OK && end == g->end[0]) {
+    if (end == g->end[0]) {
         e->kind = IRON_DIFF_REORDERED;
         e->source = source;
     }
-    iron__release(iron__allocator_default(), blocks);
-    return status;
+    return IRON_OK;
 }
 
 /* Several edits: from one place where both agree again to the next. */
@@ -1544,32 +1455,25 @@ static void keep_nearer(resync *best, uint64_t a, uint64_t b) {
         *best = (resync){true, {a, b}};
 }
 
-/* The tokens before a seed that agree belong to what agrees. */
-static void keep_seed(const seeds *s, const uint32_t *ahead, size_t a, size_t b, resync *best) {
-    if (best->is_found && a - b == best->skip[0] - best->skip[1]) /* more of the same */
-        return;
-    while (a > 0 && b > 0 && s->tokens[a - 1] == ahead[b - 1]) {
-        a--;
-        b--;
-    }
-    keep_nearer(best, a, b);
-}
-
-/* Looks for seeds of the first's next tokens in the second's. */
+/* Looks for seeds of the first's next tokens in the second's. The tokens before a seed that agree
+ * belong to what agrees. */
 static void find_near_seeds(const seeds *s, const uint32_t *ahead, size_t count, resync *best) {
     const uint64_t weight = seed_weight();
     uint64_t hash = 0;
 
     for (size_t k = 0; k + SEED_TOKENS <= count; k++) {
         const uint32_t *seed = ahead + k;
-        uint32_t slot;
+        size_t a, b = k;
 
         if (best->is_found && k >= best->skip[0] + best->skip[1] + SEED_TOKENS)
             break;
         hash = k ? hash * HASH_FACTOR + seed[SEED_TOKENS - 1] - seed[-1] * weight : seed_hash(seed);
-        slot = *seed_slot(s, seed, hash);
-        if (slot)
-            keep_seed(s, ahead, slot - 1, k, best);
+        a = *seed_slot(s, seed, hash);
+        if (a-- == 0 || (best->is_found && a - b == best->skip[0] - best->skip[1]))
+            continue; /* none, or more of the same */
+        for (; a > 0 && b > 0 && s->tokens[a - 1] == ahead[b - 1]; a--)
+            b--;
+        keep_nearer(best, a, b);
     }
 }
 
@@ -1603,30 +1507,22 @@ static iron_status find_near(walk *w, uint64_t most, resync *best, iron_error *e
 /* Searches a side, from where both differ to the end, for the other's next tokens. */
 static iron_status find_far(walk *w, int side, resync *best, iron_error *err) {
     diff_run *run = w->run;
-    seed_scan scan = {.text = &run->text[side],
-                      .first = w->at[side],
-                      .end = run->text[side].tokens,
-                      .needle_count = 1};
-    seeds needle;
-    iron_status status;
+    seed_scan scan;
 
     if (run->text[!side].tokens - w->at[!side] < NEEDLE_MAX)
         return IRON_OK;
-    IRON_TRY(load_needle(&needle, &run->text[!side], w->at[!side], NEEDLE_MAX, err));
-    scan.needles = &needle;
-    status = scan_text(run, &scan, err);
-    free_seeds(&needle);
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && status == IRON_OK; k++) {
+    IRON_TRY(find_needle(run, side, w->at[side], run->text[side].tokens, w->at[!side], NEEDLE_MAX,
+                         &scan, err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count); k++) {
         uint64_t skip[2], back;
 
         skip[side] = scan.hits[k].at - w->at[side];
         skip[!side] = scan.hits[k].offset;
-        status = agree_before(run, w->at[0] + skip[0], w->at[1] + skip[1],
-                              smaller(skip[0], skip[1]), &back, err);
-        if (status == IRON_OK)
-            keep_nearer(best, skip[0] - back, skip[1] - back);
+        IRON_TRY(agree_before(run, w->at[0] + skip[0], w->at[1] + skip[1],
+                              smaller(skip[0], skip[1]), &back, err));
+        keep_nearer(best, skip[0] - back, skip[1] - back);
     }
-    return status;
+    return IRON_OK;
 }
 
 /* The place where both agree to their ends is known; it may be the nearest. */
@@ -1728,16 +1624,6 @@ static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
     }
 }
 
-/* Do a block of the first and one of the second have the same tokens? */
-static iron_status are_same_block(diff_run *run, uint64_t a, uint64_t b, uint64_t count, bool *yes,
-                                  iron_error *err) {
-    uint64_t same;
-
-    IRON_TRY(agree_from(run, a, b, count, &same, err));
-    *yes = same == count;
-    return IRON_OK;
-}
-
 /* The first edit took a block away or put one in, and a later one did the opposite with the same
  * block: one edit, which moved it. Two changes that exchanged their blocks reordered them. */
 static iron_status join_with_first(diff_run *run, edit_list *list, iron_error *err) {
@@ -1747,12 +1633,13 @@ static iron_status join_with_first(diff_run *run, edit_list *list, iron_error *e
         const edit *e = &list->edits[k];
         bool is_there = e->count[0] == first->count[1] && e->count[1] == first->count[0] &&
                         e->count[0] + e->count[1] >= SEED_TOKENS;
+        uint64_t same[2] = {0, 0};
 
         if (is_there && e->count[1])
-            IRON_TRY(are_same_block(run, first->at[0], e->at[1], e->count[1], &is_there, err));
-        if (is_there && e->count[0])
-            IRON_TRY(are_same_block(run, e->at[0], first->at[1], e->count[0], &is_there, err));
-        if (!is_there)
+            IRON_TRY(agree_from(run, first->at[0], e->at[1], e->count[1], &same[1], err));
+        if (is_there && e->count[0] && same[1] == e->count[1])
+            IRON_TRY(agree_from(run, e->at[0], first->at[1], e->count[0], &same[0], err));
+        if (!is_there || same[0] != e->count[0] || same[1] != e->count[1])
             continue;
         if (e->count[0] && e->count[1]) {
             first->kind = IRON_DIFF_REORDERED;
@@ -1795,19 +1682,6 @@ static iron_status find_gap(diff_run *run, text_gap *g, iron_error *err) {
     g->first = r->first;
     for (int side = 0; side < 2; side++)
         g->end[side] = r->tokens[side] - same;
-    return IRON_OK;
-}
-
-/* Values that are not tokens are errors wherever they are. What is outside the gap was read. */
-static iron_status check_gap(diff_run *run, const text_gap *g, iron_error *err) {
-    for (int side = 0; side < 2; side++) {
-        const diff_text *text = &run->text[side];
-        const text_pair pair = {{text, NULL}, {g->first, 0}, g->end[side] - g->first, NULL, false};
-        uint64_t first;
-
-        if (can_be_bad(text))
-            IRON_TRY(compare_texts(run, &pair, &first, err));
-    }
     return IRON_OK;
 }
 
@@ -1910,24 +1784,11 @@ static int by_position(const void *x, const void *y) {
     return (a->at[0] > b->at[0]) - (a->at[0] < b->at[0]);
 }
 
-static void drop_repeated(placed_mark *marks, size_t *count) {
-    size_t count_left = 0;
-
-    for (size_t k = 0; k < *count;) {
-        size_t next = k + 1;
-
-        while (next < *count && marks[next].mark == marks[k].mark)
-            next++;
-        if (next == k + 1)
-            marks[count_left++] = marks[k];
-        k = next;
-    }
-    *count = count_left;
-}
-
 /* The manifest's marks from a chunk on that occur once, sorted. */
 static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mark **marks,
                               size_t *count, iron_error *err) {
+    size_t once = 0;
+
     *count = 0;
     *marks = calloc(m->chunk_count + 1, sizeof **marks);
     if (!*marks)
@@ -1937,7 +1798,13 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
             (*marks)[(*count)++] =
                 (placed_mark){m->chunks[k].mark, k * m->chunk_tokens + m->chunks[k].mark_at};
     qsort(*marks, *count, sizeof **marks, by_mark);
-    drop_repeated(*marks, count);
+    for (size_t k = 0, next; k < *count; k = next) {
+        for (next = k + 1; next < *count && (*marks)[next].mark == (*marks)[k].mark; next++)
+            ;
+        if (next == k + 1)
+            (*marks)[once++] = (*marks)[k];
+    }
+    *count = once;
     return IRON_OK;
 }
 
@@ -1997,17 +1864,11 @@ static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_s
     }
 }
 
-/* Chunks between where they part and the first vote, not counting what was inserted. */
-static uint64_t chunks_between(const marks_shift *shift, uint64_t chunk_tokens) {
-    uint64_t at = shift->at[0] < shift->at[1] ? shift->at[0] : shift->at[1];
-
-    return at > shift->apart ? (at - shift->apart) / chunk_tokens : 0;
-}
-
 /* Searches chunks from `chunk` on. */
 static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest *b, uint64_t chunk,
                                     marks_shift *shift, iron_error *err) {
     pairing p = {0};
+    uint64_t at;
     iron_status status = list_marks(a, chunk, &p.marks[0], &p.count[0], err);
 
     *shift = (marks_shift){0};
@@ -2017,7 +1878,9 @@ static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest 
         status = pair_up(&p, err);
     if (status == IRON_OK)
         vote(&p, b->tokens - a->tokens, chunk * a->chunk_tokens, shift);
-    if (shift->is_found && shift->votes < chunks_between(shift, a->chunk_tokens))
+    /* chunks between where they part and the first vote, not counting what was inserted */
+    at = smaller(shift->at[0], shift->at[1]);
+    if (at > shift->apart && shift->votes < (at - shift->apart) / a->chunk_tokens)
         shift->is_found = false;
     free(p.marks[0]);
     free(p.marks[1]);
@@ -2116,26 +1979,6 @@ static void find_moved_chunks(const group *g, const iron_manifest *a, const iron
     }
 }
 
-static void count_group(const group *g, const iron_manifest *a, const iron_manifest *b,
-                        chunk_moves *moves) {
-    if (g->count[0] > g->count[1])
-        moves->missing += g->count[0] - g->count[1];
-    if (g->count[1] > g->count[0])
-        moves->excess += g->count[1] - g->count[0];
-    if (g->count[0] == 0)
-        moves->foreign += g->count[1];
-    if (g->count[0] > 0 && g->count[1] > 0)
-        find_moved_chunks(g, a, b, moves);
-}
-
-static size_t group_length(const placed_chunk *chunks, size_t left, const placed_chunk *like) {
-    size_t count = 0;
-
-    while (count < left && by_words(&chunks[count], like) == 0)
-        count++;
-    return count;
-}
-
 static void compare_sorted(const iron_manifest *a, const iron_manifest *b,
                            const placed_chunk *sorted[2], chunk_moves *moves) {
     size_t left[2] = {a->chunk_count, b->chunk_count};
@@ -2144,15 +1987,21 @@ static void compare_sorted(const iron_manifest *a, const iron_manifest *b,
     while (left[0] > 0 || left[1] > 0) {
         bool takes_a = left[1] == 0 || (left[0] > 0 && by_words(next[0], next[1]) <= 0);
         const placed_chunk *like = takes_a ? next[0] : next[1];
-        group g;
+        group g = {.chunks = {next[0], next[1]}};
 
-        for (int side = 0; side < 2; side++) {
-            g.chunks[side] = next[side];
-            g.count[side] = group_length(next[side], left[side], like);
-            next[side] += g.count[side];
-            left[side] -= g.count[side];
-        }
-        count_group(&g, a, b, moves);
+        for (int side = 0; side < 2; side++)
+            for (; left[side] > 0 && by_words(next[side], like) == 0; left[side]--) {
+                next[side]++;
+                g.count[side]++;
+            }
+        if (g.count[0] > g.count[1])
+            moves->missing += g.count[0] - g.count[1];
+        else
+            moves->excess += g.count[1] - g.count[0];
+        if (g.count[0] == 0)
+            moves->foreign += g.count[1];
+        else if (g.count[1] > 0)
+            find_moved_chunks(&g, a, b, moves);
     }
 }
 
@@ -2180,27 +2029,27 @@ static iron_status find_moves(const iron_manifest *a, const iron_manifest *b, ch
 #define ROUND_CHUNKS 128u
 
 typedef struct verification {
+    rounds rounds; /* of chunks; ended: one is wrong */
     const iron_manifest *known;
     const diff_text *text;
-    uint64_t by, next; /* the shift; the first chunk of the round */
-    atomic_bool is_wrong;
+    uint64_t by; /* the shift */
 } verification;
 
 static iron_status verify_chunk(void *context, uint32_t worker, uint64_t index,
                                 const atomic_bool *stop, iron_error *err) {
     verification *v = context;
-    uint64_t chunk = v->next + index;
+    uint64_t chunk = v->rounds.next + index;
     const iron__chunk *c = &v->known->chunks[chunk];
     iron__seal_words words;
 
     (void)worker;
     (void)stop;
-    if (atomic_load_explicit(&v->is_wrong, memory_order_relaxed))
+    if (atomic_load_explicit(&v->rounds.is_ended, memory_order_relaxed))
         return IRON_OK;
     IRON_TRY(words_at(v->text, chunk * v->known->chunk_tokens + v->by,
                       iron__manifest_chunk_tokens(v->known, (size_t)chunk), &words, err));
     if (!chunk_has_words(c, &words))
-        atomic_store(&v->is_wrong, true);
+        atomic_store(&v->rounds.is_ended, true);
     return IRON_OK;
 }
 
@@ -2211,21 +2060,18 @@ static iron_status verify_chunks(diff_run *run, int known, uint64_t chunk, uint6
                                  bool *all_found, iron_error *err) {
     const iron_manifest *m = run->manifest[known];
     const diff_text *text = &run->text[!known];
-    verification v = {.known = m, .text = text, .by = by, .next = chunk};
+    verification v = {.rounds = {.pieces = m->chunk_count, .round = ROUND_CHUNKS, .next = chunk},
+                      .known = m,
+                      .text = text,
+                      .by = by};
+    const iron__ordered_run all = {.piece = verify_chunk, .context = &v};
 
     *all_found = chunk < m->chunk_count && chunk * m->chunk_tokens + by <= text->tokens &&
                  m->tokens + by <= text->tokens;
-    while (v.next < m->chunk_count && *all_found) {
-        uint64_t left = m->chunk_count - v.next;
-        iron__ordered_run round = {.count = left < ROUND_CHUNKS ? left : ROUND_CHUNKS,
-                                   .piece = verify_chunk,
-                                   .context = &v};
-
-        IRON_TRY(iron__thread_pool_run_ordered(run->pool, &round, err));
-        *all_found = !atomic_load(&v.is_wrong);
-        v.next += round.count;
-        IRON_TRY(report_progress(run, v.next * m->chunk_tokens, m->tokens, err));
-    }
+    if (!*all_found)
+        return IRON_OK;
+    IRON_TRY(run_rounds(run, &v.rounds, all, m->chunk_tokens, m->tokens, err));
+    *all_found = !atomic_load(&v.rounds.is_ended);
     return IRON_OK;
 }
 
@@ -2358,16 +2204,6 @@ static void report_edits(diff_run *run, const edit_list *list) {
     finish(run, e->kind, true);
 }
 
-/* Where the run of differing chunks begins that holds a mark. */
-static uint64_t differing_begin(const diff_run *run, const uint64_t at[2]) {
-    const diff_bits *bits = &run->diff->bits;
-    uint64_t chunk = (at[0] < at[1] ? at[0] : at[1]) / bits->chunk_tokens;
-
-    while (chunk > 0 && bits_has(bits, chunk - 1))
-        chunk--;
-    return chunk * bits->chunk_tokens;
-}
-
 /* The chunk after the last one that differs. */
 static uint64_t differing_end(const diff_run *run) {
     uint64_t end = run->diff->report.chunks;
@@ -2379,10 +2215,14 @@ static uint64_t differing_end(const diff_run *run) {
 
 /* is_verified: the words of all chunks after the first difference were found at the shift. */
 static void report_marks(diff_run *run, const marks_shift *shift, bool is_verified) {
-    uint64_t place = differing_begin(run, shift->at);
+    const diff_bits *bits = &run->diff->bits;
+    uint64_t chunk = smaller(shift->at[0], shift->at[1]) / bits->chunk_tokens, place;
     bool is_more = shift->at[1] > shift->at[0];
     uint64_t by = is_more ? shift->at[1] - shift->at[0] : shift->at[0] - shift->at[1];
 
+    while (chunk > 0 && bits_has(bits, chunk - 1)) /* where the differing chunks begin */
+        chunk--;
+    place = chunk * bits->chunk_tokens;
     set_edit(run, place, by, IRON_COUNT_UNKNOWN);
     run->diff->report.has_more_edits = shift->has_more;
     say(run, "%" PRIu64 " token%s %s%s %s after position %" PRIu64, by, plural(by),
@@ -2506,13 +2346,6 @@ static iron_status find_beginning(diff_run *run, bool *is_beginning, bool *is_ve
     return text_read(&run->text[longer], common, &r->value[longer], 1, err);
 }
 
-/* Are both at the same places again at their ends? */
-static bool is_in_place_again(const diff_run *run) {
-    const iron_diff_report *r = &run->diff->report;
-
-    return r->tokens[0] == r->tokens[1] && !bits_has(&run->diff->bits, r->chunks - 1);
-}
-
 /* Did two adjacent runs of chunks change places, first ... middle-1 and middle ... end-1? */
 static bool is_exchange(const diff_run *run, uint64_t first, uint64_t middle, uint64_t end) {
     const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
@@ -2549,97 +2382,75 @@ static bool report_moved(diff_run *run) {
     return true;
 }
 
-static bool report_moves(diff_run *run, const chunk_moves *moves) {
-    if (moves->excess == 0 && moves->missing == 0 && report_moved(run))
-        return true;
-    if (moves->excess == 0 && moves->missing == 0)
-        report_reordered(run, moves);
-    else if (moves->excess > 0 && moves->foreign == 0)
-        report_repeated(run, moves);
-    else
-        return false;
-    return true;
-}
-
 static iron_status explain_texts(diff_run *run, iron_error *err) {
-    edit_list *list = calloc(1, sizeof *list);
+    edit_list list = {.count = 0};
     text_gap gap;
-    iron_status status;
 
-    if (!list)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a list of edits");
-    status = find_gap(run, &gap, err);
-    if (status == IRON_OK)
-        status = check_gap(run, &gap, err);
-    if (status == IRON_OK)
-        status = list_edits(run, &gap, list, err);
-    if (status == IRON_OK)
-        status = compare_gap(run, &gap, list, err);
-    if (status == IRON_OK)
-        report_edits(run, list);
-    free(list);
-    return status;
-}
+    IRON_TRY(find_gap(run, &gap, err));
+    /* values that are not tokens are errors wherever they are; what is outside the gap was read */
+    for (int side = 0; side < 2; side++) {
+        const diff_text *text = &run->text[side];
+        const text_pair alone = {
+            {text, NULL}, {gap.first, 0}, gap.end[side] - gap.first, NULL, false};
+        uint64_t first;
 
-/* Verifies a shift of marks where one side's tokens are available: the other's chunks after the one
- * that holds the mark must all be found there. */
-static iron_status verify_marks_by_words(diff_run *run, const marks_shift *marks, bool *is_verified,
-                                         iron_error *err) {
-    int known = run->text[0].at ? 1 : 0;
-    uint64_t chunk = marks->at[known] / run->diff->bits.chunk_tokens + 1;
-
-    *is_verified = false;
-    if (marks->has_more || !run->text[!known].at)
-        return IRON_OK;
-    return verify_chunks(run, known, chunk, marks->at[!known] - marks->at[known], is_verified, err);
+        if (can_be_bad(text))
+            IRON_TRY(compare_texts(run, &alone, &first, err));
+    }
+    IRON_TRY(list_edits(run, &gap, &list, err));
+    IRON_TRY(compare_gap(run, &gap, &list, err));
+    report_edits(run, &list);
+    return IRON_OK;
 }
 
 static iron_status explain_words(diff_run *run, iron_error *err) {
     const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
-    uint64_t chunk = run->diff->report.first / run->diff->bits.chunk_tokens;
+    const iron_diff_report *r = &run->diff->report;
+    uint64_t chunk = r->first / run->diff->bits.chunk_tokens;
     marks_shift marks;
     chunk_moves moves;
-    bool is_verified;
+    bool is_verified = false;
+    int known = run->text[0].at ? 1 : 0;
 
     IRON_TRY(find_moves(a, b, &moves, err));
-    if (report_moves(run, &moves))
+    if (moves.excess == 0 && moves.missing == 0) {
+        if (!report_moved(run))
+            report_reordered(run, &moves);
         return IRON_OK;
+    }
+    if (moves.excess > 0 && moves.foreign == 0) {
+        report_repeated(run, &moves);
+        return IRON_OK;
+    }
     IRON_TRY(find_marks_shift(a, b, chunk, &marks, err));
     if (!marks.is_found) {
         report_changed(run, &moves);
-    } else if (is_in_place_again(run)) {
-        report_moved_range(run, marks.at);
+    } else if (r->tokens[0] == r->tokens[1] && !bits_has(&run->diff->bits, r->chunks - 1)) {
+        report_moved_range(run, marks.at); /* at their ends both are at the same places again */
     } else {
-        IRON_TRY(verify_marks_by_words(run, &marks, &is_verified, err));
+        /* where one side's tokens are available, the other's chunks after the one that holds the
+         * mark must all be found there */
+        if (!marks.has_more && run->text[!known].at)
+            IRON_TRY(verify_chunks(run, known, marks.at[known] / run->diff->bits.chunk_tokens + 1,
+                                   marks.at[!known] - marks.at[known], &is_verified, err));
         report_marks(run, &marks, is_verified);
     }
     return IRON_OK;
 }
 
-static iron_status explain_difference(diff_run *run, iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
-    bool is_small = r->differing_chunks == 1 && r->tokens[0] == r->tokens[1];
-
-    if (!is_small && run->manifest[0] && run->manifest[1])
-        return explain_words(run, err);
-    if (!is_small)
-        snprintf(run->note, sizeof run->note,
-                 "; moved tokens can be found in files, not in a pipe");
-    report_changed(run, NULL);
-    return IRON_OK;
-}
-
 /* Fills the report's kind, edit, is_verified and text. */
 static iron_status explain(diff_run *run, iron_error *err) {
+    iron_diff_report *r = &run->diff->report;
+    bool is_small = r->differing_chunks == 1 && r->tokens[0] == r->tokens[1];
     bool is_beginning, is_verified;
 
-    run->diff->report.edits = IRON_COUNT_UNKNOWN;
-    if (run->diff->report.first == IRON_COUNT_UNKNOWN) {
+    r->edits = IRON_COUNT_UNKNOWN;
+    if (r->first == IRON_COUNT_UNKNOWN) {
         report_equal(run);
         return IRON_OK;
     }
     /* a place that is not exact: files have changed since their words were made */
-    if (has_texts(run) && run->diff->report.first_end == run->diff->report.first + 1)
+    if (has_texts(run) && r->first_end == r->first + 1)
         return explain_texts(run, err);
     IRON_TRY(find_beginning(run, &is_beginning, &is_verified, err));
     if (!is_beginning && !is_verified) {
@@ -2649,9 +2460,16 @@ static iron_status explain(diff_run *run, iron_error *err) {
         snprintf(run->note + length, sizeof run->note - length,
                  "; only files can tell whether the shorter is the beginning of the longer");
     }
-    if (!is_beginning)
-        return explain_difference(run, err);
-    report_beginning(run, is_verified);
+    if (is_beginning) {
+        report_beginning(run, is_verified);
+        return IRON_OK;
+    }
+    if (!is_small && run->manifest[0] && run->manifest[1])
+        return explain_words(run, err);
+    if (!is_small)
+        snprintf(run->note, sizeof run->note,
+                 "; moved tokens can be found in files, not in a pipe");
+    report_changed(run, NULL);
     return IRON_OK;
 }
 
@@ -2660,16 +2478,6 @@ static iron_status explain(diff_run *run, iron_error *err) {
  * Two streams of the same length whose bags agree have the same samples in another order. A single
  * edit that is known exactly says more, so bags are compared only if no such edit was found.
  * The bag of a side is its manifest's, or made from its tokens. */
-
-/* An edit that is named exactly stays named. A range that merely contains all differences is not
- * such an edit. */
-static bool may_be_shuffled(const diff_run *run) {
-    const iron_diff_report *r = &run->diff->report;
-    bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&
-                    r->kind != IRON_DIFF_REORDERED;
-
-    return r->kind != IRON_DIFF_EQUAL && r->tokens[0] == r->tokens[1] && !is_exact;
-}
 
 static bool is_own_cut(iron_bag_cut cut) {
     return cut.kind == IRON_BAG_CUT_ROWS || cut.kind == IRON_BAG_CUT_DOCUMENTS ||
@@ -2752,10 +2560,15 @@ static iron_status report_shuffled(diff_run *run, const iron_bag_result *bag, ir
 }
 
 static iron_status explain_by_bags(diff_run *run, iron_error *err) {
+    const iron_diff_report *r = &run->diff->report;
+    /* an edit that is named exactly stays named; a range that merely contains all differences is
+     * not such an edit */
+    bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&
+                    r->kind != IRON_DIFF_REORDERED;
     iron_bag_result bags[2];
     iron_bag_cut cut;
 
-    if (!may_be_shuffled(run))
+    if (r->kind == IRON_DIFF_EQUAL || r->tokens[0] != r->tokens[1] || is_exact)
         return IRON_OK;
     IRON_TRY(choose_cut(run, &cut, err));
     if (cut.kind == IRON_BAG_CUT_NONE)
@@ -2770,57 +2583,32 @@ static iron_status explain_by_bags(diff_run *run, iron_error *err) {
 
 /* The comparison. */
 
-static iron_status check_options(const iron_diff_options *o, iron_error *err) {
-    if (!o)
-        return IRON_OK;
-    IRON_FAIL_IF(o->struct_size != sizeof *o, err, IRON_E_ARG,
-                 "iron_diff_options.struct_size is not %zu; set it to sizeof", sizeof *o);
-    IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
-                 "threads is %" PRIu32 "; it must be at most %u", o->threads, IRON_THREADS_MAX);
-    return iron__chunk_tokens_check(o->chunk_tokens, err);
-}
-
-/* Counts the ranges of neighbouring chunks that differ, and writes them if there is memory. */
-static size_t walk_ranges(const diff_bits *bits, uint64_t chunks, uint64_t *set,
-                          diff_range *ranges) {
-    size_t count = 0;
-    bool was_set = false;
-
-    *set = 0;
-    for (uint64_t k = 0; k < chunks; k++) {
-        bool is_set = bits_has(bits, k);
-
-        *set += is_set;
-        if (is_set && !was_set && ranges)
-            ranges[count].first = k;
-        if (is_set && ranges)
-            ranges[count].end = k + 1;
-        count += !is_set && was_set;
-        was_set = is_set;
-    }
-    return count + was_set;
-}
-
 /* Which chunks differ is known: how many, and in which ranges of positions. */
 static iron_status find_ranges(iron_diff *d, iron_error *err) {
     iron_diff_report *r = &d->report;
+    const diff_bits *bits = &d->bits;
     uint64_t longer = longer_tokens(r);
+    size_t count = 0;
 
-    r->chunk_tokens = d->bits.chunk_tokens;
+    r->chunk_tokens = bits->chunk_tokens;
     r->chunks = chunks_of(longer, r->chunk_tokens);
-    r->range_count = walk_ranges(&d->bits, r->chunks, &r->differing_chunks, NULL);
+    r->differing_chunks = r->range_count = 0;
+    for (uint64_t k = 0; k < r->chunks; k++) {
+        r->differing_chunks += bits_has(bits, k);
+        r->range_count += bits_has(bits, k) && (k == 0 || !bits_has(bits, k - 1));
+    }
     free(d->ranges);
     d->ranges = calloc(r->range_count + 1, sizeof *d->ranges);
     if (!d->ranges)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM,
                           "out of memory for %zu ranges of chunks; give a larger --chunk",
                           r->range_count);
-    walk_ranges(&d->bits, r->chunks, &r->differing_chunks, d->ranges);
-    for (size_t k = 0; k < r->range_count; k++) { /* chunks become positions */
-        diff_range *range = &d->ranges[k];
-
-        range->end = range->end < r->chunks ? range->end * r->chunk_tokens : longer;
-        range->first *= r->chunk_tokens;
+    for (uint64_t k = 0; k < r->chunks; k++) {
+        if (!bits_has(bits, k))
+            continue;
+        if (k == 0 || !bits_has(bits, k - 1))
+            d->ranges[count++].first = k * r->chunk_tokens;
+        d->ranges[count - 1].end = k + 1 < r->chunks ? (k + 1) * r->chunk_tokens : longer;
     }
     return IRON_OK;
 }
@@ -2860,7 +2648,12 @@ iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(check_options(options, err));
+    IRON_FAIL_IF(options && options->struct_size != sizeof *options, err, IRON_E_ARG,
+                 "iron_diff_options.struct_size is not %zu; set it to sizeof", sizeof *options);
+    IRON_FAIL_IF(options && options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
+                 "threads is %" PRIu32 "; it must be at most %u", options->threads,
+                 IRON_THREADS_MAX);
+    IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
     run.diff = calloc(1, sizeof *run.diff);
     if (!run.diff)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a comparison");

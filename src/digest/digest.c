@@ -110,29 +110,21 @@ static void sorted_deinit(sorted_array *s) {
     *s = sorted_make(s->entry_bytes, s->allocator);
 }
 
-static iron_status grow_slots(sorted_array *s, size_t least, iron_error *err) {
-    size_t capacity = s->slot_capacity > 4 ? s->slot_capacity : 4;
-    sorted_slot *slots;
-
-    while (capacity < least)
-        capacity *= 2;
-    slots = iron__allocate(s->allocator, capacity, sizeof *slots, "the positions seen", err);
-    if (!slots)
-        return IRON_E_NOMEM;
-    if (s->slot_count)
-        memcpy(slots, s->slots, s->slot_count * sizeof *slots);
-    iron__release(s->allocator, s->slots);
-    s->slots = slots;
-    s->slot_capacity = capacity;
-    return IRON_OK;
-}
-
 static iron_status reserve_blocks(sorted_array *s, size_t blocks, iron_error *err) {
     if (s->slot_capacity - s->slot_count < blocks) {
-        iron_status status = grow_slots(s, s->slot_count + blocks, err);
+        size_t capacity = s->slot_capacity > 4 ? s->slot_capacity : 4;
+        sorted_slot *slots;
 
-        if (status != IRON_OK)
-            return status;
+        while (capacity < s->slot_count + blocks)
+            capacity *= 2;
+        slots = iron__allocate(s->allocator, capacity, sizeof *slots, "the positions seen", err);
+        if (!slots)
+            return IRON_E_NOMEM;
+        if (s->slot_count)
+            memcpy(slots, s->slots, s->slot_count * sizeof *slots);
+        iron__release(s->allocator, s->slots);
+        s->slots = slots;
+        s->slot_capacity = capacity;
     }
     while (s->spare_count < blocks) {
         void *block =
@@ -176,30 +168,22 @@ static uint64_t key_of(const void *entry) {
     return key;
 }
 
-/* The last slot whose key is not above `key`; there is one. */
-static size_t slot_upto(const sorted_array *s, uint64_t key) {
-    size_t low = 0, high = s->slot_count - 1;
-
-    if (s->slots[high].key <= key)
-        return high;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (s->slots[middle].key <= key)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* The last entry whose key is not above `key`, and its place; NULL: there is none. */
 static void *sorted_upto(const sorted_array *s, uint64_t key, sorted_place *place) {
-    size_t slot, low = 0, high;
+    size_t slot = 0, low = 0, high = s->slot_count;
 
     if (s->slot_count == 0 || s->slots[0].key > key)
         return NULL;
-    slot = slot_upto(s, key);
+    if (s->slots[high - 1].key <= key) /* as for streams in order */
+        slot = high - 1;
+    while (high - slot > 1) {
+        size_t middle = slot + (high - slot) / 2;
+
+        if (s->slots[middle].key <= key)
+            slot = middle;
+        else
+            high = middle;
+    }
     for (high = s->slots[slot].count; high - low > 1;) {
         size_t middle = low + (high - low) / 2;
 
@@ -225,33 +209,26 @@ static void drop_slot(sorted_array *s, size_t at) {
     memmove(s->slots + at, s->slots + at + 1, (s->slot_count - at) * sizeof *s->slots);
 }
 
-/* The upper half of a full block becomes a block of its own. */
-static void split_block(sorted_array *s, size_t at) {
-    size_t half = SORTED_BLOCK / 2, moved = s->slots[at].count - half;
-
-    add_slot(s, at + 1);
-    memcpy(s->slots[at + 1].entries, entry_at(s, at, half), moved * s->entry_bytes);
-    s->slots[at].count = half;
-    s->slots[at + 1].count = moved;
-    s->slots[at + 1].key = key_of(s->slots[at + 1].entries);
-}
-
-/* Makes sure that the place is in a block that is not full. */
+/* Makes sure that the place is in a block that is not full: after the last block a new one begins,
+ * elsewhere the upper half of a full block becomes a block of its own. */
 static void make_room(sorted_array *s, sorted_place *place) {
     size_t count = s->slot_count ? s->slots[place->slot].count : SORTED_BLOCK;
+    size_t half = SORTED_BLOCK / 2, at = place->slot;
 
     if (count < SORTED_BLOCK)
         return;
-    if (place->slot + 1 >= s->slot_count && (s->slot_count == 0 || place->index == count)) {
+    if (at + 1 >= s->slot_count && (s->slot_count == 0 || place->index == count)) {
         *place = (sorted_place){s->slot_count, 0};
         add_slot(s, place->slot);
         return;
     }
-    split_block(s, place->slot);
-    if (place->index > s->slots[place->slot].count) {
-        place->index -= s->slots[place->slot].count;
-        place->slot++;
-    }
+    add_slot(s, at + 1);
+    memcpy(s->slots[at + 1].entries, entry_at(s, at, half), (count - half) * s->entry_bytes);
+    s->slots[at].count = half;
+    s->slots[at + 1].count = count - half;
+    s->slots[at + 1].key = key_of(s->slots[at + 1].entries);
+    if (place->index > half)
+        *place = (sorted_place){at + 1, place->index - half};
 }
 
 /* To be called when the key of an entry was changed in place; it must still be between those of its
@@ -380,33 +357,6 @@ static bool coverage_meets(const sorted_array *a, const sorted_array *b, span *b
     return false;
 }
 
-/* Initialises *out with all of a and b, which do not overlap. On failure *out holds nothing. */
-static iron_status coverage_join(const sorted_array *a, const sorted_array *b, sorted_array *out,
-                                 iron_error *err) {
-    sorted_place in_a, in_b;
-    const span *x = sorted_first(a, &in_a);
-    const span *y = sorted_first(b, &in_b);
-    iron_status status;
-
-    *out = sorted_make(sizeof(span), a->allocator);
-    status = sorted_reserve_append(out, a->count + b->count, err);
-    if (status != IRON_OK) {
-        sorted_deinit(out);
-        return status;
-    }
-    while (x || y) {
-        if (x && (!y || x->first < y->first)) {
-            coverage_add(out, *x);
-            x = sorted_next(a, &in_a);
-        } else {
-            coverage_add(out, *y);
-            y = sorted_next(b, &in_b);
-        }
-    }
-    sorted_trim(out, 2);
-    return IRON_OK;
-}
-
 /* The first gap; its end is UINT64_MAX if nothing was seen after it. */
 static span coverage_gap(const sorted_array *c) {
     span gap = {0, UINT64_MAX};
@@ -434,13 +384,6 @@ typedef struct open_quad {
     uint32_t mask;      /* bit k: the token at 4 * quad + k has come; never 0, never all */
 } open_quad;
 
-static void unite(open_quad *into, const open_quad *part) {
-    for (uint32_t k = 0; k < 4; k++)
-        if (part->mask & 1u << k)
-            into->tokens[k] = part->tokens[k];
-    into->mask |= part->mask;
-}
-
 /* Adds tokens that were not there yet; needs a reserved insertion. A quad that becomes complete is
  * removed, and added to the words. */
 static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal_words *words) {
@@ -451,34 +394,48 @@ static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal
         sorted_insert(open, part);
         return;
     }
-    unite(at, part);
+    for (uint32_t k = 0; k < 4; k++)
+        if (part->mask & 1u << k)
+            at->tokens[k] = part->tokens[k];
+    at->mask |= part->mask;
     if (at->mask != QUAD_WHOLE)
         return;
     iron__seal_quads(words, at->tokens, at->quad, 1);
     sorted_remove(open, place);
 }
 
+/* How an entry is added to an array of spans or of open quads. */
+typedef void (*entry_add)(sorted_array *to, const void *entry, iron__seal_words *words);
+
+static void add_span(sorted_array *to, const void *entry, iron__seal_words *words) {
+    (void)words;
+    coverage_add(to, *(const span *)entry);
+}
+
+static void add_open_quad(sorted_array *to, const void *entry, iron__seal_words *words) {
+    open_quads_add(to, entry, words);
+}
+
 /* Initialises *out with all of a and b, which have no token in common; quads that become complete
  * are added to the words. On failure *out holds nothing, and the words have not changed. */
-static iron_status open_quads_join(const sorted_array *a, const sorted_array *b, sorted_array *out,
-                                   iron__seal_words *words, iron_error *err) {
+static iron_status join_arrays(const sorted_array *a, const sorted_array *b, sorted_array *out,
+                               entry_add add, iron__seal_words *words, iron_error *err) {
     sorted_place in_a, in_b;
-    const open_quad *x = sorted_first(a, &in_a);
-    const open_quad *y = sorted_first(b, &in_b);
+    const void *x = sorted_first(a, &in_a), *y = sorted_first(b, &in_b);
     iron_status status;
 
-    *out = sorted_make(sizeof(open_quad), a->allocator);
+    *out = sorted_make(a->entry_bytes, a->allocator);
     status = sorted_reserve_append(out, a->count + b->count, err);
     if (status != IRON_OK) {
         sorted_deinit(out);
         return status;
     }
     while (x || y) {
-        if (x && (!y || x->quad < y->quad)) {
-            open_quads_add(out, x, words);
+        if (x && (!y || key_of(x) < key_of(y))) {
+            add(out, x, words);
             x = sorted_next(a, &in_a);
         } else {
-            open_quads_add(out, y, words);
+            add(out, y, words);
             y = sorted_next(b, &in_b);
         }
     }
@@ -644,13 +601,6 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
     return IRON_OK;
 }
 
-/* Ends the threads, if they are this process's. */
-static void drop_pool(digest_data *d) {
-    if (d->pool && d->pool_owner == getpid())
-        iron__thread_pool_destroy(d->pool);
-    d->pool = NULL; /* a forked process has no such threads to end */
-}
-
 /* Closes the GPU, if there is one, unless it is another process's. */
 static void close_device(digest_data *d) {
     if (d->gpu && d->gpu_owner == getpid()) {
@@ -668,7 +618,8 @@ void iron_digest_deinit(iron_digest *digest) {
         return;
     allocator = d->allocator;
     close_device(d);
-    drop_pool(d);
+    if (d->pool && d->pool_owner == getpid()) /* a forked process has no such threads to end */
+        iron__thread_pool_destroy(d->pool);
     sorted_deinit(&d->seen);
     sorted_deinit(&d->open);
     iron__release(allocator, d->sums);
@@ -1016,8 +967,8 @@ static iron_status join(digest_data *d, const digest_data *other, iron_error *er
     sorted_array seen, open;
     iron_status status;
 
-    IRON_TRY(coverage_join(&d->seen, &other->seen, &seen, err));
-    status = open_quads_join(&d->open, &other->open, &open, &words, err);
+    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, add_span, &words, err));
+    status = join_arrays(&d->open, &other->open, &open, add_open_quad, &words, err);
     if (status != IRON_OK) {
         sorted_deinit(&seen);
         return status;
@@ -1079,23 +1030,32 @@ iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *res
     if (last)
         iron__seal_quads(&w, last->tokens, last->quad, 1); /* its missing tokens are zeros */
     w.count = gap.first;
+    iron__digest_result_set(result, w, &d->stats, d->vocab);
+    return IRON_OK;
+}
+
+void iron__digest_result_set(iron_digest_result *result, iron__seal_words words,
+                             const iron__token_stats *stats, uint64_t vocab) {
     *result = (iron_digest_result){.struct_size = sizeof *result,
                                    .seal_version = IRON_SEAL_VERSION,
-                                   .words = {w.count, w.t, w.a, w.b},
-                                   .tokens = gap.first,
-                                   .vocab = d->vocab,
-                                   .out_of_vocab = d->stats.out_of_vocab,
-                                   .first_out_position = d->stats.first_position,
-                                   .first_out_value = d->stats.first_value,
-                                   .min = d->stats.min,
-                                   .max = d->stats.max};
-    iron__seal_text(w, result->seal);
-    return IRON_OK;
+                                   .words = {words.count, words.t, words.a, words.b},
+                                   .tokens = words.count,
+                                   .vocab = vocab,
+                                   .out_of_vocab = stats->out_of_vocab,
+                                   .first_out_position = stats->first_position,
+                                   .first_out_value = stats->first_value,
+                                   .min = stats->min,
+                                   .max = stats->max};
+    iron__seal_text(words, result->seal);
 }
 
 static iron__token_stats stats_of(const iron_digest_result *r) {
     return (iron__token_stats){r->out_of_vocab, r->first_out_position, r->first_out_value, r->min,
                                r->max};
+}
+
+static iron__seal_words words_of(const iron_digest_result *r) {
+    return (iron__seal_words){r->words[0], r->words[1], r->words[2], r->words[3]};
 }
 
 static iron_status check_result(const iron_digest_result *r, iron_error *err) {
@@ -1119,17 +1079,8 @@ iron_status iron_digest_result_add(iron_digest_result *result, const iron_digest
                  "results for vocabularies of %" PRIu64 " and %" PRIu64 "; parts must have one",
                  result->vocab, other->vocab);
     s = iron__token_stats_merge(stats_of(result), stats_of(other));
-    for (size_t k = 0; k < 4; k++)
-        result->words[k] += other->words[k];
-    result->tokens += other->tokens;
-    result->out_of_vocab = s.out_of_vocab;
-    result->first_out_position = s.first_position;
-    result->first_out_value = s.first_value;
-    result->min = s.min;
-    result->max = s.max;
-    iron__seal_text(
-        (iron__seal_words){result->words[0], result->words[1], result->words[2], result->words[3]},
-        result->seal);
+    iron__digest_result_set(result, iron__seal_merge(words_of(result), words_of(other)), &s,
+                            result->vocab);
     return IRON_OK;
 }
 
@@ -1349,16 +1300,6 @@ static iron_status get_quads(reader *r, uint64_t count, digest_data *d, iron_err
  * them. The edges of what was seen say which quads are open; from these follows how many tokens the
  * words have; sums and statistics must be possible for so many tokens of such values. */
 
-static uint64_t total_seen(const sorted_array *c) {
-    sorted_place at;
-    const span *s = sorted_first(c, &at);
-    uint64_t total = 0;
-
-    for (; s; s = sorted_next(c, &at))
-        total += s->end - s->first;
-    return total;
-}
-
 /* Which of the four positions of a quad were seen: bit k is position 4 * quad + k. */
 static uint32_t seen_of_quad(const sorted_array *c, uint64_t quad) {
     uint32_t mask = 0;
@@ -1477,14 +1418,17 @@ static bool stats_are_possible(const digest_data *d, uint64_t total, uint64_t op
 }
 
 static iron_status check_state(const digest_data *d, iron_error *err) {
+    sorted_place at;
+    const span *s = sorted_first(&d->seen, &at);
     iron__token_stats open;
-    uint64_t total, open_tokens;
+    uint64_t total = 0, open_tokens;
 
     IRON_FAIL_IF(d->vocab < 1 || d->vocab > VOCAB_MAX, err, IRON_E_FORMAT,
                  "the digest's state is invalid: vocab is %" PRIu64 ", not 1 to 4294967296",
                  d->vocab);
     IRON_TRY(check_open(d, err));
-    total = total_seen(&d->seen);
+    for (; s; s = sorted_next(&d->seen, &at))
+        total += s->end - s->first;
     open = stats_of_open(d, &open_tokens);
     IRON_FAIL_IF(d->words.count != total - open_tokens, err, IRON_E_FORMAT,
                  "the digest's state is invalid: its words are of %" PRIu64 " tokens, and %" PRIu64

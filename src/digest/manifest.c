@@ -9,7 +9,7 @@
  *
  * Writing is all or nothing, and deterministic: neither time, machine nor threads are in the file.
  */
-#include "digest/bag.h"
+#include "digest/digest_internal.h"
 
 #include "core/fail.h"
 #include "core/files.h"
@@ -109,22 +109,9 @@ iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
 
 iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_result *result,
                                  iron_error *err) {
-    const iron__token_stats *s = &manifest->stats;
-
     IRON_FAIL_IF(result->struct_size != sizeof *result, err, IRON_E_ARG,
                  "iron_digest_result.struct_size is not %zu; set it to sizeof", sizeof *result);
-    *result = (iron_digest_result){
-        .struct_size = sizeof *result,
-        .seal_version = IRON_SEAL_VERSION,
-        .words = {manifest->words.count, manifest->words.t, manifest->words.a, manifest->words.b},
-        .tokens = manifest->tokens,
-        .vocab = manifest->vocab,
-        .out_of_vocab = s->out_of_vocab,
-        .first_out_position = s->first_position,
-        .first_out_value = s->first_value,
-        .min = s->min,
-        .max = s->max};
-    iron__seal_text(manifest->words, result->seal);
+    iron__digest_result_set(result, manifest->words, &manifest->stats, manifest->vocab);
     return IRON_OK;
 }
 
@@ -427,18 +414,6 @@ static iron_status check_seal(const fields *f, const char *of, const iron__seal_
     return IRON_OK;
 }
 
-static iron_status get_seal(const fields *f, iron_manifest *m, iron_error *err) {
-    uint32_t version = 0;
-
-    IRON_TRY(get_u32(f, "seal_version", &version, err));
-    IRON_FAIL_IF(version != IRON_SEAL_VERSION, err,
-                 version > IRON_SEAL_VERSION ? IRON_E_UNSUPPORTED : IRON_E_FORMAT,
-                 "%.100s has seals of version %u; this iron knows %u", f->path, version,
-                 IRON_SEAL_VERSION);
-    IRON_TRY(get_words(f, &m->words, err));
-    return check_seal(f, "the stream", &m->words, err);
-}
-
 /* A number, or null for the default. */
 static iron_status get_limit(const fields *f, const char *name, uint32_t default_value,
                              uint32_t *out, iron_error *err) {
@@ -465,16 +440,6 @@ static iron_status get_statistics(const fields *f, iron_manifest *m, iron_error 
         return bad_field(err, f->path, "first_out_of_vocab", "an object or null");
     IRON_TRY(get_whole(&first, "position", IRON_MANIFEST_WHOLE_MAX, &m->stats.first_position, err));
     return get_u32(&first, "value", &m->stats.first_value, err);
-}
-
-static iron_status get_range(const fields *f, iron_manifest *m, iron_error *err) {
-    uint64_t max = IRON_MANIFEST_WHOLE_MAX;
-
-    IRON_TRY(get_whole(f, "tokens", max, &m->tokens, err));
-    IRON_TRY(get_whole(f, "first", max, &m->first, err));
-    IRON_TRY(get_whole(f, "stream_tokens", max, &m->stream_tokens, err));
-    IRON_TRY(get_u32(f, "part", &m->part, err));
-    return get_u32(f, "parts", &m->parts, err);
 }
 
 /* The original name: from hex where it was not UTF-8. NULL: invalid hex. */
@@ -644,9 +609,22 @@ static iron_status get_bag(const fields *f, iron_manifest *m, iron_error *err) {
 }
 
 static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
+    const uint64_t max = IRON_MANIFEST_WHOLE_MAX;
+    uint32_t version = 0;
+
     IRON_TRY(get_schema(f, m, err));
-    IRON_TRY(get_seal(f, m, err));
-    IRON_TRY(get_range(f, m, err));
+    IRON_TRY(get_u32(f, "seal_version", &version, err));
+    IRON_FAIL_IF(version != IRON_SEAL_VERSION, err,
+                 version > IRON_SEAL_VERSION ? IRON_E_UNSUPPORTED : IRON_E_FORMAT,
+                 "%.100s has seals of version %u; this iron knows %u", f->path, version,
+                 IRON_SEAL_VERSION);
+    IRON_TRY(get_words(f, &m->words, err));
+    IRON_TRY(check_seal(f, "the stream", &m->words, err));
+    IRON_TRY(get_whole(f, "tokens", max, &m->tokens, err));
+    IRON_TRY(get_whole(f, "first", max, &m->first, err));
+    IRON_TRY(get_whole(f, "stream_tokens", max, &m->stream_tokens, err));
+    IRON_TRY(get_u32(f, "part", &m->part, err));
+    IRON_TRY(get_u32(f, "parts", &m->parts, err));
     IRON_TRY(get_statistics(f, m, err));
     IRON_TRY(get_files(f, m, err));
     IRON_TRY(get_chunks(f, m, err));
@@ -699,14 +677,6 @@ static ssize_t read_full(int fd, char *to, size_t bytes) {
     return (ssize_t)filled;
 }
 
-/* Is the first byte that is not white space a brace? 1 or -1; 0: there is white space only. */
-static int begins_object(const char *text, size_t length) {
-    for (size_t k = 0; k < length; k++)
-        if (text[k] != ' ' && text[k] != '\t' && text[k] != '\r' && text[k] != '\n')
-            return text[k] == '{' ? 1 : -1;
-    return 0;
-}
-
 /* Every manifest contains this, but not at a fixed place: other programs may have sorted its
  * members. */
 #define SIGNATURE       "\"" SCHEMA
@@ -717,20 +687,21 @@ static int begins_object(const char *text, size_t length) {
 static bool has_signature(int fd) {
     char block[SIGNATURE_BYTES + BLOCK_BYTES];
     size_t overlap = 0;
-    int is_object = 0;
+    bool is_object = false;
 
     for (;;) {
         ssize_t count = read_full(fd, block + overlap, BLOCK_BYTES);
-        size_t length;
+        size_t length = overlap + (size_t)count, k = overlap;
 
         if (count <= 0)
             return false;
-        if (is_object == 0)
-            is_object = begins_object(block + overlap, (size_t)count);
-        if (is_object < 0)
+        /* the first byte that is not white space is a brace */
+        while (!is_object && k < length && memchr(" \t\r\n", block[k], 4))
+            k++;
+        if (!is_object && k < length && block[k] != '{')
             return false;
-        length = overlap + (size_t)count;
-        if (is_object > 0 && memmem(block, length, SIGNATURE, SIGNATURE_BYTES))
+        is_object = is_object || k < length;
+        if (is_object && memmem(block, length, SIGNATURE, SIGNATURE_BYTES))
             return true;
         overlap = length < SIGNATURE_BYTES - 1 ? length : SIGNATURE_BYTES - 1;
         memmove(block, block + length - overlap, overlap);
@@ -831,19 +802,16 @@ static ssize_t sink_write(void *cookie, const char *data, size_t bytes) {
     return s->status == IRON_OK ? (ssize_t)bytes : 0;
 }
 
-static void write_word(iron_json_writer *j, uint64_t word) {
-    char text[24];
+static void write_words(iron_json_writer *j, const iron__seal_words *w) {
+    const uint64_t words[] = {w->count, w->t, w->a, w->b};
 
-    snprintf(text, sizeof text, "%" PRIu64, word);
-    iron_json_text(j, NULL, text);
-}
-
-static void write_words(iron_json_writer *j, const iron__seal_words *words) {
     iron_json_open(j, "words", '[');
-    write_word(j, words->count);
-    write_word(j, words->t);
-    write_word(j, words->a);
-    write_word(j, words->b);
+    for (size_t k = 0; k < 4; k++) {
+        char text[24];
+
+        snprintf(text, sizeof text, "%" PRIu64, words[k]);
+        iron_json_text(j, NULL, text);
+    }
     iron_json_close(j, ']');
 }
 
@@ -852,14 +820,6 @@ static void write_seal(iron_json_writer *j, const iron__seal_words *words) {
 
     iron__seal_text(*words, seal);
     iron_json_text(j, "seal", seal);
-}
-
-static void write_range(iron_json_writer *j, const iron_manifest *m) {
-    iron_json_number(j, "tokens", m->tokens);
-    iron_json_number(j, "first", m->first);
-    iron_json_number(j, "stream_tokens", m->stream_tokens);
-    iron_json_number(j, "part", m->part);
-    iron_json_number(j, "parts", m->parts);
 }
 
 static void write_limit(iron_json_writer *j, const char *name, bool has_value, uint32_t value) {
@@ -948,22 +908,9 @@ static void write_chunks(iron_json_writer *j, const iron_manifest *m) {
     iron_json_close(j, ']');
 }
 
-static void write_bag(iron_json_writer *j, const iron_manifest *m) {
-    char cut[IRON_BAG_CUT_TEXT], text[IRON_BAG_TEXT];
-
-    if (m->bag_cut.kind == IRON_BAG_CUT_NONE)
-        return;
-    iron_bag_cut_format(&m->bag_cut, cut);
-    iron_bag_format(&m->bag, text);
-    iron_json_open(j, "bag", '{');
-    iron_json_text(j, "cut", cut);
-    iron_json_text(j, "bag", text);
-    iron_json_close(j, '}');
-}
-
 static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_writer j = {.to = to};
-    char schema[32];
+    char schema[32], cut[IRON_BAG_CUT_TEXT], bag[IRON_BAG_TEXT];
 
     snprintf(schema, sizeof schema, "%s%u", SCHEMA, m->has_file_seals ? VERSION : 1u);
     iron_json_open(&j, NULL, '{');
@@ -971,9 +918,20 @@ static void write_document(FILE *to, const iron_manifest *m) {
     write_seal(&j, &m->words);
     iron_json_number(&j, "seal_version", IRON_SEAL_VERSION);
     write_words(&j, &m->words);
-    write_range(&j, m);
+    iron_json_number(&j, "tokens", m->tokens);
+    iron_json_number(&j, "first", m->first);
+    iron_json_number(&j, "stream_tokens", m->stream_tokens);
+    iron_json_number(&j, "part", m->part);
+    iron_json_number(&j, "parts", m->parts);
     write_statistics(&j, m);
-    write_bag(&j, m);
+    if (m->bag_cut.kind != IRON_BAG_CUT_NONE) {
+        iron_bag_cut_format(&m->bag_cut, cut);
+        iron_bag_format(&m->bag, bag);
+        iron_json_open(&j, "bag", '{');
+        iron_json_text(&j, "cut", cut);
+        iron_json_text(&j, "bag", bag);
+        iron_json_close(&j, '}');
+    }
     write_files(&j, m);
     write_chunks(&j, m);
     iron_json_close(&j, '}');

@@ -206,27 +206,30 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
     return copy_files(like, m, err);
 }
 
-static void add_part(iron_manifest *m, const iron_manifest *part) {
-    m->words = iron__seal_merge(m->words, part->words);
-    iron_bag_merge(&m->bag, &part->bag);
-    m->has_file_seals = m->has_file_seals && part->has_file_seals;
-    for (size_t k = 0; k < m->file_count; k++)
-        m->files[k].words = iron__seal_merge(m->files[k].words, part->files[k].words);
-    m->stats = iron__token_stats_merge(m->stats, part->stats);
-    for (size_t k = 0; k < part->chunk_count; k++)
-        iron__chunk_add(&m->chunks[part->first / part->chunk_tokens + k], &part->chunks[k]);
-}
-
-/* A part read up to three tokens of the next one for the last quad of a file. If the file changed
- * in between, sums that would agree differ. */
-static iron_status check_file_sums(iron_manifest *m, iron_error *err) {
+/* Adds all parts to a manifest without tokens. */
+static iron_status add_parts(iron_manifest *m, iron_manifest **parts, size_t count,
+                             iron_error *err) {
     uint64_t sum = 0;
 
+    for (size_t i = 0; i < count; i++) {
+        const iron_manifest *part = parts[i];
+
+        m->words = iron__seal_merge(m->words, part->words);
+        iron_bag_merge(&m->bag, &part->bag);
+        m->has_file_seals = m->has_file_seals && part->has_file_seals;
+        for (size_t k = 0; k < m->file_count; k++)
+            m->files[k].words = iron__seal_merge(m->files[k].words, part->files[k].words);
+        m->stats = iron__token_stats_merge(m->stats, part->stats);
+        for (size_t k = 0; k < part->chunk_count; k++)
+            iron__chunk_add(&m->chunks[part->first / part->chunk_tokens + k], &part->chunks[k]);
+    }
     for (size_t k = 0; k < m->file_count; k++) {
         if (!m->has_file_seals)
             m->files[k].words = (iron__seal_words){0, 0, 0, 0};
         sum += m->files[k].words.t;
     }
+    /* A part read up to three tokens of the next one for the last quad of a file. If the file
+     * changed in between, sums that would agree differ. */
     IRON_FAIL_IF(m->has_file_seals && sum != m->words.t, err, IRON_E_FORMAT,
                  "the parts do not fit together: a file changed after one part of it was read; "
                  "make the parts again");
@@ -244,10 +247,8 @@ static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manife
     if (!m)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
     status = init_joined(sorted[0], m, err);
-    for (size_t k = 0; status == IRON_OK && k < count; k++)
-        add_part(m, sorted[k]);
     if (status == IRON_OK)
-        status = check_file_sums(m, err);
+        status = add_parts(m, sorted, count, err);
     if (status == IRON_OK)
         *out = m;
     else

@@ -20,7 +20,7 @@
  * the cache. The only file of a stream has the stream's seal. If a bag is wanted, the piece then
  * goes through the thread's cutter (bag.c).
  */
-#include "digest/bag.h"
+#include "digest/digest_internal.h"
 
 #include "core/cpu.h"
 #include "core/fail.h"
@@ -102,9 +102,9 @@ typedef struct scan_job {
 typedef struct worker {
     _Alignas(IRON_CACHE_LINE) iron__seal_words words;
     iron__token_stats stats;
-    char *buffer;   /* of a piece read from files */
-    uint32_t *wide; /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
-    iron__bag_cutter cutter;
+    char *buffer;             /* of a piece read from files */
+    uint32_t *wide;           /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
+    iron__bag_cutter *cutter; /* NULL: no bag is wanted */
 } worker;
 
 /* The threads, and the tokens that they work on. */
@@ -112,6 +112,7 @@ typedef struct workers {
     scan_job *scan;
     iron__thread_pool *pool;
     worker *each;
+    iron__bag_cutter *cutters; /* of each */
     size_t piece_tokens;
     uint64_t first, count;     /* of the stream */
     uint64_t ahead;            /* how many more tokens can be read after these */
@@ -308,15 +309,11 @@ static uint64_t window_hash(const uint32_t tokens[IRON_MARK_TOKENS]) {
     return iron__mix64(sum) >> 1;
 }
 
-/* In a long run of one token each window equals the one before, which precedes it. */
-static inline bool repeats(const uint32_t *tokens, size_t at) {
-    return at > 0 && memcmp(tokens + at, tokens + at - 1, IRON_MARK_TOKENS * sizeof *tokens) == 0;
-}
-
 static void add_candidate(const uint32_t *tokens, size_t at, uint64_t offset, iron__chunk *chunk) {
     uint64_t hash;
 
-    if (repeats(tokens, at))
+    /* in a long run of one token each window equals the one before, which precedes it */
+    if (at > 0 && memcmp(tokens + at, tokens + at - 1, IRON_MARK_TOKENS * sizeof *tokens) == 0)
         return;
     hash = window_hash(tokens + at);
     if (hash < chunk->mark || (hash == chunk->mark && offset + at < chunk->mark_at)) {
@@ -400,23 +397,27 @@ static void add_tokens(const scan_job *scan, const uint32_t *tokens, size_t coun
         add_last_quad(scan, tokens + 4 * run.quads, count % 4, first + 4 * run.quads, words, stats);
 }
 
-/* Whole quads of 16-bit tokens as they are stored, if the row reads them; how many tokens. */
-static size_t add_narrow(const scan_job *scan, const piece *p, worker *w) {
-    iron__quads_run_u16 run = {p->view.data, p->view.count / 4, p->first / 4, scan->options.vocab};
+/* Adds tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a stream;
+ * only at its end their number may be no multiple of 4. Whole quads of 16-bit tokens are added as
+ * they are stored, if the row reads them. */
+static void add_range(const scan_job *scan, const iron__tokens_view *view, size_t begin, size_t end,
+                      uint64_t offset, worker *w, iron__seal_words *words,
+                      iron__token_stats *stats) {
+    if (view->dtype == IRON_DTYPE_U16 && scan->row->take_u16 && end - begin >= 4) {
+        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
+                                   offset / 4, scan->options.vocab};
 
-    if (p->view.dtype != IRON_DTYPE_U16 || !scan->row->take_u16 || run.quads == 0)
-        return 0;
-    scan->row->take_u16(&run, &w->words, &w->stats);
-    return 4 * run.quads;
-}
+        scan->row->take_u16(&run, words, stats);
+        begin += 4 * run.quads;
+        offset += 4 * run.quads;
+    }
+    while (begin < end) {
+        size_t count = end - begin;
+        const uint32_t *tokens = iron__view_tokens(view, begin, &count, w->wide);
 
-static void add_plain(const scan_job *scan, const piece *p, worker *w) {
-    for (size_t begin = add_narrow(scan, p, w); begin < p->view.count;) {
-        size_t count = p->view.count - begin;
-        const uint32_t *tokens = iron__view_tokens(&p->view, begin, &count, w->wide);
-
-        add_tokens(scan, tokens, count, p->first + begin, &w->words, &w->stats);
+        add_tokens(scan, tokens, count, offset, words, stats);
         begin += count;
+        offset += count;
     }
 }
 
@@ -469,46 +470,6 @@ static void add_chunks(scan_job *scan, const piece *p, worker *w) {
     }
 }
 
-/* The words of tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a
- * stream; only at its end their number may be no multiple of 4. */
-static iron__seal_words seal_range(const scan_job *scan, const iron__tokens_view *view,
-                                   size_t begin, size_t end, uint64_t offset, worker *w) {
-    iron__seal_words words = {0, 0, 0, 0};
-
-    if (view->dtype == IRON_DTYPE_U16 && scan->row->take_u16 && end - begin >= 4) {
-        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
-                                   offset / 4, scan->options.vocab};
-
-        scan->row->take_u16(&run, &words, NULL);
-        begin += 4 * run.quads;
-        offset += 4 * run.quads;
-    }
-    while (begin < end) {
-        size_t count = end - begin;
-        const uint32_t *tokens = iron__view_tokens(view, begin, &count, w->wide);
-
-        add_tokens(scan, tokens, count, offset, &words, NULL);
-        begin += count;
-        offset += count;
-    }
-    return words;
-}
-
-/* The first file that ends after a position, as far as is known. */
-static size_t file_at(const file_seals *files, uint64_t position) {
-    size_t low = 0, high = files->known;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (files->starts[middle + 1] <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Adds the quads of files that begin in the piece; the piece's `ahead` completes the last. */
 static void add_files(scan_job *scan, const piece *p, worker *w) {
     const file_seals *files = &scan->files;
@@ -516,18 +477,18 @@ static void add_files(scan_job *scan, const piece *p, worker *w) {
     iron__tokens_view view = p->view;
 
     view.count += p->ahead;
-    for (size_t k = file_at(files, p->first);
+    for (size_t k = iron__file_at(files->starts, files->known, p->first);
          k < files->count && k <= files->known && files->starts[k] < end; k++) {
         uint64_t first = files->starts[k];
         uint64_t tokens = k < files->known ? files->starts[k + 1] - first : readable - first;
         uint64_t from = iron__file_tokens_before(first, tokens, p->first);
         uint64_t to = iron__file_tokens_before(first, tokens, end);
-        iron__seal_words words;
+        iron__seal_words words = {0, 0, 0, 0};
 
         if (from >= to)
             continue;
-        words = seal_range(scan, &view, (size_t)(first + from - p->first),
-                           (size_t)(first + to - p->first), from, w);
+        add_range(scan, &view, (size_t)(first + from - p->first), (size_t)(first + to - p->first),
+                  from, w, &words, NULL);
         if (to - from == tokens && k < files->known) {
             files->words[k] = words; /* no other piece has a part of it */
             continue;
@@ -589,11 +550,11 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
     if (scan->options.chunk_tokens)
         add_chunks(scan, &p, r->w);
     else if (!scan->is_bag_only)
-        add_plain(scan, &p, r->w);
+        add_range(scan, &p.view, 0, count, p.first, r->w, &r->w->words, &r->w->stats);
     if (scan->files.words)
         add_files(scan, &p, r->w);
     if (scan->has_bag && scan->is_seekable)
-        iron__bag_add(&r->w->cutter, &p.view);
+        iron__bag_add(r->w->cutter, &p.view);
     r->first += count;
     r->count -= count;
     r->readable -= count;
@@ -644,27 +605,6 @@ static iron_status scan_files_piece(iron__parallel_source *at, piece_rest *r,
     return IRON_OK;
 }
 
-static iron__bag_buffer bag_buffer(void *context, uint32_t index) {
-    const workers *all = context;
-
-    return (iron__bag_buffer){all->each[index].buffer, buffer_tokens(all->scan->dtype)};
-}
-
-static iron__bag_cutter *bag_cutter(void *context, uint32_t index) {
-    return &((const workers *)context)->each[index].cutter;
-}
-
-/* The same with the bag of the samples that begin in the piece. */
-static iron_status scan_files_samples(const workers *all, uint32_t index, piece_rest *r,
-                                      const atomic_bool *stop, iron_error *err) {
-    iron__bag_buffer buffer = bag_buffer((void *)all, index);
-    iron__bag_cutter *cutter = &r->w->cutter;
-
-    IRON_TRY(iron__bag_begin(&all->scan->bag, cutter, all->at, r->first, r->count, stop, err));
-    IRON_TRY(scan_files_piece(all->at, r, stop, err));
-    return iron__bag_end(&all->scan->bag, cutter, all->at, &buffer, stop, err);
-}
-
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
                               const atomic_bool *stop, iron_error *err) {
     const workers *all = context;
@@ -674,28 +614,28 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                     .first = all->first + offset,
                     .count = smaller(all->piece_tokens, left),
                     .readable = left + all->ahead};
+    iron__bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
 
-    if (all->at && all->scan->has_bag)
-        return scan_files_samples(all, index, &r, stop, err);
-    if (all->at)
-        return scan_files_piece(all->at, &r, stop, err);
-    return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count, err);
+    if (!all->at)
+        return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count,
+                        err);
+    /* with the bag of the samples that begin in the piece */
+    if (bag)
+        IRON_TRY(iron__bag_begin(bag, r.w->cutter, all->at, r.first, r.count, stop, err));
+    IRON_TRY(scan_files_piece(all->at, &r, stop, err));
+    return bag ? iron__bag_end(bag, r.w->cutter, all->at, stop, err) : IRON_OK;
 }
 
 /* The threads. */
 
-static size_t piece_tokens_of(const scan_job *scan, uint64_t tokens, bool reads_files) {
-    size_t some = buffer_tokens(scan->dtype), large = some * LARGE_PIECE_BUFFERS;
-
-    return reads_files && tokens / scan->threads >= LARGE_PIECES * large ? large : some;
-}
-
 static void workers_deinit(workers *all) {
     for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
-        iron__bag_cutter_deinit(&all->each[k].cutter);
+        if (all->each[k].cutter)
+            iron__bag_cutter_deinit(all->each[k].cutter);
         iron__release(iron__allocator_default(), all->each[k].buffer);
     }
     iron__release(iron__allocator_default(), all->each);
+    iron__release(iron__allocator_default(), all->cutters);
     iron__thread_pool_destroy(all->pool);
 }
 
@@ -703,15 +643,19 @@ static void workers_deinit(workers *all) {
 static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     size_t buffer_bytes = reads_files ? PIECE_BYTES + AHEAD_BYTES : 0;
+    size_t some = buffer_tokens(all->scan->dtype), large = some * LARGE_PIECE_BUFFERS;
+    bool has_large = reads_files && tokens / all->scan->threads >= LARGE_PIECES * large;
     uint64_t pieces;
     uint32_t threads;
 
-    all->piece_tokens = piece_tokens_of(all->scan, tokens, reads_files);
+    all->piece_tokens = has_large ? large : some;
     pieces = tokens / all->piece_tokens + 1;
     threads = pieces < all->scan->threads ? (uint32_t)pieces : all->scan->threads;
     IRON_TRY(iron__thread_pool_create(threads, memory, &all->pool, err));
     all->each = iron__allocate(memory, threads, sizeof *all->each, "the sums of threads", err);
-    if (!all->each)
+    if (all->each && all->scan->has_bag)
+        all->cutters = iron__allocate(memory, threads, sizeof *all->cutters, "cutters", err);
+    if (!all->each || (all->scan->has_bag && !all->cutters))
         return IRON_E_NOMEM;
     for (uint32_t k = 0; k < threads; k++) {
         worker *w = &all->each[k];
@@ -722,8 +666,12 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
         if (!w->buffer)
             return IRON_E_NOMEM;
         w->wide = (uint32_t *)(void *)(w->buffer + buffer_bytes);
-        if (all->scan->has_bag)
-            iron__bag_cutter_init(&w->cutter, &all->scan->bag, w->wide);
+        if (!all->scan->has_bag)
+            continue;
+        w->cutter = &all->cutters[k];
+        iron__bag_cutter_init(w->cutter, &all->scan->bag, w->wide);
+        w->cutter->buffer = w->buffer;
+        w->cutter->buffer_tokens = buffer_tokens(all->scan->dtype);
     }
     return IRON_OK;
 }
@@ -762,16 +710,6 @@ static void workers_finish(const workers *all) {
     }
 }
 
-static iron_status finish_bag(workers *all, iron_error *err) {
-    iron__bag_threads threads = {.pool = all->pool,
-                                 .at = all->at,
-                                 .cutter = bag_cutter,
-                                 .buffer = bag_buffer,
-                                 .context = all};
-
-    return all->scan->has_bag ? iron__bag_finish(&all->scan->bag, &threads, err) : IRON_OK;
-}
-
 static iron_status scan_files(scan_job *scan, iron_error *err) {
     uint64_t before = iron__source_position(scan->source);
     workers all = {.scan = scan,
@@ -789,8 +727,8 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
         status = workers_init(&all, scan->count, true, err);
     if (status == IRON_OK)
         status = workers_run(&all, err);
-    if (status == IRON_OK)
-        status = finish_bag(&all, err);
+    if (status == IRON_OK && scan->has_bag)
+        status = iron__bag_finish(&scan->bag, all.pool, all.cutters, all.at, err);
     if (status == IRON_OK)
         workers_finish(&all);
     workers_deinit(&all);
@@ -821,11 +759,14 @@ typedef struct pipe_scan {
     iron_error starts_error;
 } pipe_scan;
 
-/* Called by the reader: only here the source can be asked about its files. */
-static void note_file_ends(pipe_scan *p, const iron__ring_piece *read) {
+/* Called by the reader: only here the source can be asked about its files, and about where the rows
+ * begin that were just read. */
+static void note_slot(void *context, const iron__ring_piece *read) {
+    pipe_scan *p = context;
     file_seals *files = &p->scan->files;
+    iron__block *starts = &p->slot_starts[read->count > 0 ? read->slot : SLOTS];
 
-    while (p->files_known < files->count) {
+    while (files->words && p->files_known < files->count) {
         uint64_t tokens = iron_source_file_tokens(p->scan->source, p->files_known);
 
         if (tokens == IRON_COUNT_UNKNOWN)
@@ -834,24 +775,9 @@ static void note_file_ends(pipe_scan *p, const iron__ring_piece *read) {
         p->files_known++;
     }
     p->slot_files_known[read->slot] = p->files_known;
-}
-
-/* Called by the reader, too: where the rows begin that were just read. */
-static void note_starts(pipe_scan *p, const iron__ring_piece *read) {
-    iron__block *starts = &p->slot_starts[read->count > 0 ? read->slot : SLOTS];
-
     starts->place_count = 0;
-    if (p->starts_status == IRON_OK)
+    if (p->scan->has_bag && p->scan->bag.has_starts && p->starts_status == IRON_OK)
         p->starts_status = iron__source_take_starts(p->scan->source, starts, &p->starts_error);
-}
-
-static void note_slot(void *context, const iron__ring_piece *read) {
-    pipe_scan *p = context;
-
-    if (p->scan->files.words)
-        note_file_ends(p, read);
-    if (p->scan->has_bag && p->scan->bag.has_starts)
-        note_starts(p, read);
 }
 
 static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
@@ -874,7 +800,7 @@ static iron_status add_slot_samples(workers *all, const pipe_slot *slot, iron_er
 
     if (!all->scan->has_bag)
         return IRON_OK;
-    return iron__bag_add_pipe(&all->each[0].cutter, &view,
+    return iron__bag_add_pipe(all->each[0].cutter, &view,
                               all->scan->bag.has_starts ? slot->starts : NULL, err);
 }
 
@@ -899,7 +825,7 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
     }
     IRON_TRY(add_slot_samples(all, &now, err));
     if (all->scan->has_bag)
-        iron__bag_finish_pipe(&all->scan->bag, &all->each[0].cutter);
+        iron__bag_finish_pipe(&all->scan->bag, all->each[0].cutter);
     return IRON_OK;
 }
 
@@ -971,10 +897,16 @@ static iron_status open_ring(gpu_scan *g, iron_error *err) {
     return iron__ring_create(&o, &g->ring, err);
 }
 
-static iron_status feed_slot(gpu_scan *g, size_t slot, size_t count, iron_error *err) {
-    iron__tokens_view view = {g->scan->dtype, g->slots[slot], count};
-    size_t released = 1;
+/* Feeds the next slot; *count is 0 at the end. */
+static iron_status feed_slot(gpu_scan *g, size_t *count, iron_error *err) {
+    iron__tokens_view view = {g->scan->dtype, NULL, 0};
+    size_t released = 1, slot;
 
+    IRON_TRY(iron__ring_next(g->ring, &slot, count, err));
+    if (*count == 0)
+        return IRON_OK;
+    view.data = g->slots[slot];
+    view.count = *count;
     IRON_TRY(iron__view_check(&view, g->done, err));
     if (g->memory)
         IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
@@ -983,7 +915,8 @@ static iron_status feed_slot(gpu_scan *g, size_t slot, size_t count, iron_error 
             iron__gpu_feed_send_slot(g->device.feed, slot, view.dtype, view.count, &released, err));
     for (size_t k = 0; k < released; k++)
         iron__ring_free(g->ring);
-    return IRON_OK;
+    g->done += *count;
+    return scan_progress(g->scan, g->done, err);
 }
 
 static iron_status scan_gpu(scan_job *scan, iron_error *err) {
@@ -1002,18 +935,8 @@ static iron_status scan_gpu(scan_job *scan, iron_error *err) {
         status = iron__seal_device_begin(&g.device, 0, err);
     if (status == IRON_OK)
         status = open_ring(&g, err);
-    while (status == IRON_OK) {
-        size_t slot, count = 0;
-
-        status = iron__ring_next(g.ring, &slot, &count, err);
-        if (status != IRON_OK || count == 0)
-            break;
-        status = feed_slot(&g, slot, count, err);
-        if (status != IRON_OK)
-            break;
-        g.done += count;
-        status = scan_progress(scan, g.done, err);
-    }
+    for (size_t count = 1; status == IRON_OK && count > 0;)
+        status = feed_slot(&g, &count, err);
     if (status == IRON_OK)
         status = iron__seal_device_fetch(&g.device, &m->words, &m->stats, err);
     iron__ring_destroy(g.ring); /* its threads end before their slots are freed */
@@ -1025,29 +948,6 @@ static iron_status scan_gpu(scan_job *scan, iron_error *err) {
 }
 
 /* The manifest. */
-
-static iron_status note_sample(const scan_job *s, size_t index, iron__manifest_entry *f,
-                               iron_error *err) {
-    bool has_sample = false;
-    uint64_t sample = 0;
-
-    IRON_TRY(iron__source_sample(s->source, index, &sample, &has_sample, err));
-    if (has_sample)
-        snprintf(f->sample, sizeof f->sample, "%016" PRIx64, sample);
-    return IRON_OK;
-}
-
-static iron_status note_container(const scan_job *s, size_t index, iron__manifest_entry *f,
-                                  iron_error *err) {
-    const char *column = iron_source_file_column(s->source, index);
-    const char *compression = iron_source_file_compression(s->source, index);
-
-    if (compression)
-        snprintf(f->compression, sizeof f->compression, "%s", compression);
-    if (column && !(f->column = strdup(column)))
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-    return IRON_OK;
-}
 
 /* Prepares the seals of files; for one file nothing is needed. */
 static iron_status file_seals_init(scan_job *s, iron_error *err) {
@@ -1069,11 +969,6 @@ static iron_status file_seals_init(scan_job *s, iron_error *err) {
     return IRON_OK;
 }
 
-static void file_seals_deinit(file_seals *files) {
-    free(files->starts);
-    free(files->words);
-}
-
 /* After the scan: only then the files of a pipe are known. */
 static iron_status list_files(const scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
@@ -1083,24 +978,30 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
     m->files = calloc(count ? count : 1, sizeof *m->files);
     if (!m->files)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-    while (m->file_count < count) {
-        iron__manifest_entry *f = &m->files[m->file_count];
-        iron_dtype dtype = iron__source_layout(s->source, m->file_count)->dtype;
+    for (size_t k = 0; k < count; k++) {
+        iron__manifest_entry *f = &m->files[m->file_count++];
+        iron_dtype dtype = iron__source_layout(s->source, k)->dtype;
+        const char *column = iron_source_file_column(s->source, k);
+        const char *compression = iron_source_file_compression(s->source, k);
+        bool has_sample = false;
+        uint64_t sample = 0;
 
-        f->path = strdup(iron_source_file(s->source, m->file_count));
-        if (!f->path)
+        f->path = strdup(iron_source_file(s->source, k));
+        f->column = column ? strdup(column) : NULL;
+        if (!f->path || (column && !f->column))
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-        strncpy(f->format, iron_source_file_format(s->source, m->file_count), sizeof f->format - 1);
-        IRON_TRY(note_container(s, m->file_count, f, err));
+        strncpy(f->format, iron_source_file_format(s->source, k), sizeof f->format - 1);
+        snprintf(f->compression, sizeof f->compression, "%s", compression ? compression : "");
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
         f->first = next_first;
-        f->tokens = iron_source_file_tokens(s->source, m->file_count);
+        f->tokens = iron_source_file_tokens(s->source, k);
         if (s->seals_files)
-            f->words = s->files.words ? s->files.words[m->file_count] : m->words;
+            f->words = s->files.words ? s->files.words[k] : m->words;
         next_first += f->tokens;
-        m->file_count++;
         if (s->samples_files)
-            IRON_TRY(note_sample(s, m->file_count - 1, f, err));
+            IRON_TRY(iron__source_sample(s->source, k, &sample, &has_sample, err));
+        if (has_sample)
+            snprintf(f->sample, sizeof f->sample, "%016" PRIx64, sample);
     }
     m->has_file_seals = s->seals_files;
     return IRON_OK;
@@ -1165,7 +1066,8 @@ static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_op
     if (s->has_bag)
         iron__bag_job_deinit(&s->bag);
     pthread_mutex_destroy(&s->mutex);
-    file_seals_deinit(&s->files);
+    free(s->files.starts);
+    free(s->files.words);
     if (status == IRON_OK)
         *out = s->manifest;
     else

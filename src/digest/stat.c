@@ -302,7 +302,13 @@ static uint64_t range_append(stat_range *a, const stat_range *b) {
 
 /* The object. */
 
-static iron_status check_rule(const stat_rule *rule, bool wants_histogram, iron_error *err) {
+/* Checks the rule; statistics of no tokens at `first`. */
+static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint64_t first,
+                               iron_stat **out, iron_error *err) {
+    const iron_allocator *memory = iron__allocator_default();
+    iron_stat *s;
+
+    *out = NULL;
     IRON_FAIL_IF(rule->vocab < 1 || rule->vocab > UINT64_C(1) << 32, err, IRON_E_ARG,
                  "vocab is %" PRIu64 "; it must be 1 to 4294967296", rule->vocab);
     IRON_FAIL_IF(rule->eos > UINT32_MAX && rule->eos != IRON_COUNT_UNKNOWN, err, IRON_E_ARG,
@@ -311,17 +317,6 @@ static iron_status check_rule(const stat_rule *rule, bool wants_histogram, iron_
                  "a histogram of a vocabulary of %" PRIu64
                  " would take more than 512 MiB; the limit is 67108864: omit --hist",
                  rule->vocab);
-    return IRON_OK;
-}
-
-/* Checks the rule; statistics of no tokens at `first`. */
-static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint64_t first,
-                               iron_stat **out, iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    iron_stat *s;
-
-    *out = NULL;
-    IRON_TRY(check_rule(rule, wants_histogram, err));
     s = iron__allocate(memory, 1, sizeof *s, "statistics", err);
     if (!s)
         return IRON_E_NOMEM;
@@ -404,23 +399,10 @@ const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids) {
 
 /* The report. */
 
-/* The range's first and last document, which are in no table; how many there are. */
-static size_t open_documents(const stat_range *r, uint64_t lengths[2]) {
-    size_t count = 0;
-
-    if (r->ends > 0)
-        lengths[count++] = r->document_head;
-    if (r->document_tail > 0)
-        lengths[count++] = r->document_tail;
-    return count;
-}
-
-static void describe_documents(const iron_stat *stat, iron_stat_report *report) {
-    const stat_range *r = &stat->range;
-    uint64_t low = lengths_min(stat->lengths);
-    uint64_t high = lengths_max(stat->lengths);
-    uint64_t n = r->ends + (r->document_tail > 0), p95 = n - n / 20, open[2];
-    size_t opens = open_documents(r, open);
+/* `open` are lengths that are not in the table; `n` counts all documents. */
+static void describe_lengths(const stat_lengths *t, const uint64_t *open, size_t opens, uint64_t n,
+                             iron_stat_report *report) {
+    uint64_t low = t->counts[0] > 0 ? 0 : lengths_min(t), high = lengths_max(t);
 
     if (n == 0)
         return;
@@ -431,41 +413,25 @@ static void describe_documents(const iron_stat *stat, iron_stat_report *report) 
     report->documents = n;
     report->document_min = low;
     report->document_max = high;
-    report->document_mean = (double)r->tokens / (double)n;
-    report->document_median = lengths_at(stat->lengths, open, opens, n - n / 2);
-    report->document_p95 = lengths_at(stat->lengths, open, opens, p95);
-    if (p95 == n) /* fewer than 20: the largest, which is known exactly */
-        report->document_p95 = high;
-    if (n == 1)
-        report->document_median = high;
+    report->document_mean = (double)report->tokens / (double)n;
+    /* of one document, or of fewer than 20, that is the largest, which is known exactly */
+    report->document_median = n == 1 ? high : lengths_at(t, open, opens, n - n / 2);
+    report->document_p95 = n < 20 ? high : lengths_at(t, open, opens, n - n / 20);
+}
+
+static void describe_documents(const iron_stat *stat, iron_stat_report *report) {
+    const stat_range *r = &stat->range;
+    uint64_t open[2];
+    size_t opens = 0;
+
+    /* the range's first and last document are in no table */
+    if (r->ends > 0)
+        open[opens++] = r->document_head;
+    if (r->document_tail > 0)
+        open[opens++] = r->document_tail;
+    describe_lengths(stat->lengths, open, opens, r->ends + (r->document_tail > 0), report);
     report->empty_documents = stat->lengths->counts[1] + (r->document_head == 1);
     report->is_last_open = r->document_tail > 0;
-}
-
-/* Rows and documents of the files, which may be empty. */
-static void describe_own(const iron_stat *stat, iron_stat_report *report) {
-    const stat_lengths *t = stat->own;
-    uint64_t n = 0;
-
-    for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
-        n += t->counts[k];
-    if (n == 0)
-        return;
-    report->documents = n;
-    report->document_min = t->counts[0] > 0 ? 0 : lengths_min(t);
-    report->document_max = lengths_max(t);
-    report->document_mean = (double)stat->range.tokens / (double)n;
-    report->document_median = n == 1 ? report->document_max : lengths_at(t, NULL, 0, n - n / 2);
-    report->document_p95 = n / 20 == 0 ? report->document_max : lengths_at(t, NULL, 0, n - n / 20);
-    report->empty_documents = t->counts[0];
-}
-
-static void describe_histogram(const iron_stat *stat, iron_stat_report *report) {
-    for (size_t k = 0; k < stat->rule.vocab; k++)
-        report->used_ids += stat->histogram[k] > 0;
-    report->unused_ids = stat->rule.vocab - report->used_ids;
-    report->entropy_bits = entropy_bits(stat->histogram, (size_t)stat->rule.vocab);
-    report->entropy_limit_bits = log2_of((double)stat->rule.vocab);
 }
 
 iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, iron_error *err) {
@@ -489,12 +455,22 @@ iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, 
         report->document_cut = (iron_bag_cut){IRON_BAG_CUT_EOS, stat->rule.eos};
         describe_documents(stat, report);
     }
-    if (stat->own) {
+    if (stat->own) { /* rows and documents of the files, which may be empty */
+        uint64_t n = 0;
+
+        for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
+            n += stat->own->counts[k];
         report->document_cut.kind = stat->own_cut;
-        describe_own(stat, report);
+        describe_lengths(stat->own, NULL, 0, n, report);
+        report->empty_documents = stat->own->counts[0];
     }
-    if (stat->histogram)
-        describe_histogram(stat, report);
+    if (stat->histogram) {
+        for (size_t k = 0; k < stat->rule.vocab; k++)
+            report->used_ids += stat->histogram[k] > 0;
+        report->unused_ids = stat->rule.vocab - report->used_ids;
+        report->entropy_bits = entropy_bits(stat->histogram, (size_t)stat->rule.vocab);
+        report->entropy_limit_bits = log2_of((double)stat->rule.vocab);
+    }
     return IRON_OK;
 }
 
@@ -795,23 +771,18 @@ static iron_status make_worker(worker **out, const workers *all, bool reads_file
     return IRON_OK;
 }
 
-/* No more threads than there are pieces, or than may have a histogram. */
-static size_t useful_workers(const workers *all, uint32_t threads) {
-    uint64_t count = threads ? threads : iron__cpu_threads();
-    uint64_t pieces = all->total / PIECE_TOKENS + 1;
-    uint64_t histograms = COUNTERS_MAX / (2 * all->stat->rule.vocab) + 1;
-
-    count = count < IRON_THREADS_MAX ? count : IRON_THREADS_MAX;
-    count = count < pieces ? count : pieces;
-    return (size_t)(all->stat->histogram && histograms < count ? histograms : count);
-}
-
 /* Starts threads and allocates memory for workers whose first fields are set. To be deinitialised
  * whatever this returns. threads 0: every CPU. */
 static iron_status workers_init(workers *all, uint32_t threads, bool reads_files, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
-    size_t count = useful_workers(all, threads);
+    uint64_t pieces = all->total / PIECE_TOKENS + 1;
+    uint64_t histograms = COUNTERS_MAX / (2 * all->stat->rule.vocab) + 1;
+    size_t count = threads ? threads : iron__cpu_threads();
 
+    /* no more threads than there are pieces, or than may have a histogram */
+    count = count < IRON_THREADS_MAX ? count : IRON_THREADS_MAX;
+    count = count < pieces ? count : (size_t)pieces;
+    count = all->stat->histogram && histograms < count ? (size_t)histograms : count;
     all->piece_capacity = count * ROUND_PIECES;
     if (all->piece_capacity > ROUND_PIECES_MAX)
         all->piece_capacity = ROUND_PIECES_MAX;
@@ -933,14 +904,6 @@ static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *e
     return IRON_OK;
 }
 
-static iron_status end_rows(const workers *all, pipe_rows *rows, iron_error *err) {
-    if (rows->lengths && rows->status == IRON_OK && rows->has_last)
-        lengths_add(rows->lengths, all->done - rows->last, 1);
-    if (rows->status != IRON_OK && err)
-        *err = rows->error;
-    return rows->status;
-}
-
 static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     char *slots = iron__allocate(memory, SLOTS, SLOT_BYTES, "the reading ring", err);
@@ -965,8 +928,13 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
     if (status == IRON_OK)
         status = stat_slots(all, ring, slots, err);
     iron__ring_destroy(ring);
-    if (status == IRON_OK)
-        status = end_rows(all, &rows, err);
+    if (status == IRON_OK && rows.status != IRON_OK) {
+        status = rows.status;
+        if (err)
+            *err = rows.error;
+    }
+    if (status == IRON_OK && rows.has_last)
+        lengths_add(rows.lengths, all->done - rows.last, 1);
     iron__block_clear(&rows.starts);
     iron__release(memory, slots);
     return status;
@@ -983,11 +951,10 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
 typedef struct own_walk {
     const iron_source *source;
     stat_lengths *lengths;
-    pthread_mutex_t mutex;      /* of the lengths */
-    uint64_t first, end;        /* the range */
-    uint64_t *starts;           /* of files, and the end of the last */
-    iron_documents **documents; /* of the file that each thread is at */
-    size_t *files;
+    pthread_mutex_t mutex; /* of the lengths */
+    uint64_t first, end;   /* the range */
+    uint64_t *starts;      /* of files, and the end of the last */
+    iron__document_walk *threads;
 } own_walk;
 
 /* Lengths that a thread has found and not added yet. */
@@ -1015,61 +982,17 @@ static iron_status note_document(void *context, uint64_t first, uint64_t end, ir
     return IRON_OK;
 }
 
-static iron_status walk_file(own_walk *w, uint32_t thread, size_t file, uint64_t first,
-                             uint64_t end, const atomic_bool *stop, iron_error *err) {
-    iron_documents **documents = &w->documents[thread];
-    found_lengths found = {.walk = w};
-    uint64_t base = w->starts[file];
-    iron_status status;
-
-    if (!*documents || w->files[thread] != file) {
-        iron_documents_close(*documents);
-        *documents = NULL;
-        w->files[thread] = file;
-        IRON_TRY(iron_documents_open(w->source, file, documents, err));
-    }
-    IRON_FAIL_IF(!*documents, err, IRON_E_FORMAT, "%.120s changed while being read",
-                 iron_source_file(w->source, file));
-    status = iron__documents_each(*documents, first > base ? first - base : 0,
-                                  (end < w->starts[file + 1] ? end : w->starts[file + 1]) - base,
-                                  note_document, &found, stop, err);
-    add_found(&found);
-    return status;
-}
-
 static iron_status walk_piece(void *context, uint32_t thread, uint64_t index,
                               const atomic_bool *stop, iron_error *err) {
     own_walk *w = context;
     uint64_t first = w->first + index * WALK_TOKENS;
     uint64_t end = WALK_TOKENS < w->end - first ? first + WALK_TOKENS : w->end;
+    found_lengths found = {.walk = w};
+    iron_status status = iron__document_walk_range(&w->threads[thread], w->source, w->starts, first,
+                                                   end, note_document, &found, stop, err);
 
-    for (size_t k = 0; k < iron_source_file_count(w->source) && w->starts[k] < end; k++)
-        if (w->starts[k + 1] > first && w->starts[k + 1] > w->starts[k])
-            IRON_TRY(walk_file(w, thread, k, first, end, stop, err));
-    return IRON_OK;
-}
-
-/* Files without tokens belong to the range they are in, and at the stream's end to the last. */
-static void add_files_without_tokens(own_walk *w) {
-    size_t count = iron_source_file_count(w->source);
-    bool is_last = w->end == w->starts[count];
-
-    for (size_t k = 0; k < count; k++)
-        if (w->starts[k] == w->starts[k + 1] && w->starts[k] >= w->first &&
-            (w->starts[k] < w->end || (w->starts[k] == w->end && is_last)))
-            lengths_add(w->lengths, 0, iron__source_layout(w->source, k)->documents);
-}
-
-static iron_status walk_documents(own_walk *w, iron__thread_pool *pool, iron_error *err) {
-    iron__ordered_run run = {.count = (w->end - w->first + WALK_TOKENS - 1) / WALK_TOKENS,
-                             .piece = walk_piece,
-                             .context = w};
-    size_t count = iron_source_file_count(w->source);
-
-    for (size_t k = 0; k < count; k++)
-        w->starts[k + 1] = w->starts[k] + iron_source_file_tokens(w->source, k);
-    add_files_without_tokens(w);
-    return iron__thread_pool_run_ordered(pool, &run, err);
+    add_found(&found);
+    return status;
 }
 
 /* Counts the rows or documents that begin in the range, if all files have them. */
@@ -1079,6 +1002,8 @@ static iron_status stat_own(workers *all, iron_source *source, iron_error *err) 
     iron_stat *stat = all->stat;
     own_walk w = {
         .source = source, .first = stat->range.first, .end = stat->range.first + all->total};
+    const iron__ordered_run run = {
+        .count = (all->total + WALK_TOKENS - 1) / WALK_TOKENS, .piece = walk_piece, .context = &w};
     iron_bag_cut cut;
     iron_status status;
 
@@ -1090,20 +1015,20 @@ static iron_status stat_own(workers *all, iron_source *source, iron_error *err) 
         return IRON_E_NOMEM;
     stat->own_cut = cut.kind;
     w.lengths = stat->own;
-    w.starts = calloc(iron_source_file_count(source) + 1, sizeof *w.starts);
-    w.documents = calloc(threads, sizeof(void *));
-    w.files = calloc(threads, sizeof *w.files);
+    w.starts = iron__file_starts(source, err);
+    if (!w.starts)
+        return IRON_E_NOMEM;
+    w.threads = iron__allocate(memory, threads, sizeof *w.threads, "documents", err);
     pthread_mutex_init(&w.mutex, NULL);
-    if (w.starts && w.documents && w.files)
-        status = walk_documents(&w, all->pool, err);
-    else
-        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for documents");
-    for (uint32_t k = 0; w.documents && k < threads; k++)
-        iron_documents_close(w.documents[k]);
+    lengths_add(w.lengths, 0,
+                iron__documents_without_tokens(source, w.starts, w.first, w.end,
+                                               w.end == w.starts[iron_source_file_count(source)]));
+    status = w.threads ? iron__thread_pool_run_ordered(all->pool, &run, err) : IRON_E_NOMEM;
+    for (uint32_t k = 0; w.threads && k < threads; k++)
+        iron_documents_close(w.threads[k].documents);
     pthread_mutex_destroy(&w.mutex);
+    iron__release(memory, w.threads);
     free(w.starts);
-    free(w.documents);
-    free(w.files);
     return status;
 }
 
@@ -1190,44 +1115,74 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
 #define HEADER_WORDS  4u
 #define RANGE_WORDS   (18u + 2u * IRON_STAT_PLACES)
 
-/* Words being written, or only counted where there is no memory for them. */
-typedef struct word_writer {
-    uint64_t *words;
+/* Words being written, or only counted where there is no memory for them; or words being read: past
+ * the end they are zeros, and is_valid becomes false. */
+typedef struct word_list {
+    uint64_t *words;       /* to write */
+    const uint64_t *given; /* to read; NULL: writing */
     size_t capacity, count;
-} word_writer;
+    bool is_valid;
+} word_list;
 
-static void put(word_writer *w, uint64_t value) {
+static void put(word_list *w, uint64_t value) {
     if (w->count < w->capacity)
         w->words[w->count] = value;
     w->count++;
 }
 
-static void put_run(word_writer *w, const stat_run *run) {
-    put(w, run->length);
-    put(w, run->position);
-    put(w, run->value);
+static uint64_t get(word_list *w) {
+    if (w->count < w->capacity)
+        return w->given[w->count++];
+    w->is_valid = false;
+    return 0;
 }
 
-static void put_range(word_writer *w, const stat_range *r) {
-    put(w, r->first);
-    put(w, r->tokens);
-    put(w, r->zeros);
-    put(w, r->out_of_vocab);
-    put(w, (uint64_t)r->max << 32 | r->min);
-    put(w, r->place_count);
-    for (size_t k = 0; k < IRON_STAT_PLACES; k++) {
-        put(w, k < r->place_count ? r->places[k].position : 0);
-        put(w, k < r->place_count ? r->places[k].value : 0);
+/* Writes or reads a number: so the layout is described once. */
+static void pass(word_list *w, uint64_t *value) {
+    if (w->given)
+        *value = get(w);
+    else
+        put(w, *value);
+}
+
+static void pass_u32(word_list *w, uint32_t *value) {
+    uint64_t word = *value;
+
+    pass(w, &word);
+    w->is_valid = w->is_valid && word <= UINT32_MAX;
+    *value = (uint32_t)word;
+}
+
+static void pass_run(word_list *w, stat_run *run) {
+    pass(w, &run->length);
+    pass(w, &run->position);
+    pass_u32(w, &run->value);
+}
+
+static void pass_range(word_list *w, stat_range *r) {
+    uint64_t extremes = (uint64_t)r->max << 32 | r->min;
+
+    pass(w, &r->first);
+    pass(w, &r->tokens);
+    pass(w, &r->zeros);
+    pass(w, &r->out_of_vocab);
+    pass(w, &extremes);
+    r->min = (uint32_t)extremes;
+    r->max = (uint32_t)(extremes >> 32);
+    pass_u32(w, &r->place_count);
+    for (size_t k = 0; k < IRON_STAT_PLACES; k++) { /* those past the count are zeros */
+        pass(w, &r->places[k].position);
+        pass_u32(w, &r->places[k].value);
     }
-    put_run(w, &r->head);
-    put_run(w, &r->tail);
-    put_run(w, &r->longest);
-    put(w, r->ends);
-    put(w, r->document_head);
-    put(w, r->document_tail);
+    pass_run(w, &r->head);
+    pass_run(w, &r->tail);
+    pass_run(w, &r->longest);
+    pass(w, &r->ends);
+    pass(w, &r->document_head);
+    pass(w, &r->document_tail);
 }
 
-static void put_lengths(word_writer *w, const stat_lengths *t) {
+static void put_lengths(word_list *w, const stat_lengths *t) {
     uint64_t used = 0;
 
     for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
@@ -1244,7 +1199,8 @@ static void put_lengths(word_writer *w, const stat_lengths *t) {
 }
 
 size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t capacity) {
-    word_writer w = {words, words ? capacity : 0, 0};
+    word_list w = {.words = words, .capacity = words ? capacity : 0};
+    stat_range range = stat->range;
 
     put(&w, SIGNATURE);
     put(&w, (stat->histogram ? HAS_HISTOGRAM : 0) |
@@ -1252,7 +1208,7 @@ size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t capacity) 
                 (stat->own_cut == IRON_BAG_CUT_DOCUMENTS ? HAS_DOCUMENTS : 0));
     put(&w, stat->rule.vocab);
     put(&w, stat->rule.eos);
-    put_range(&w, &stat->range);
+    pass_range(&w, &range);
     if (stat->lengths)
         put_lengths(&w, stat->lengths);
     if (stat->own)
@@ -1264,62 +1220,8 @@ size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t capacity) 
     return w.count;
 }
 
-/* Words being read; past the end they are zeros, and is_valid becomes false. */
-typedef struct word_reader {
-    const uint64_t *words;
-    size_t count, at;
-    bool is_valid;
-} word_reader;
-
-static uint64_t get(word_reader *r) {
-    if (r->at < r->count)
-        return r->words[r->at++];
-    r->is_valid = false;
-    return 0;
-}
-
-static uint32_t get_u32(word_reader *r) {
-    uint64_t value = get(r);
-
-    r->is_valid = r->is_valid && value <= UINT32_MAX;
-    return (uint32_t)value;
-}
-
-static stat_run get_run(word_reader *r) {
-    stat_run run;
-
-    run.length = get(r);
-    run.position = get(r);
-    run.value = get_u32(r);
-    return run;
-}
-
-static stat_range get_range(word_reader *r) {
-    stat_range range = {.first = get(r)};
-    uint64_t extremes;
-
-    range.tokens = get(r);
-    range.zeros = get(r);
-    range.out_of_vocab = get(r);
-    extremes = get(r);
-    range.min = (uint32_t)extremes;
-    range.max = (uint32_t)(extremes >> 32);
-    range.place_count = get_u32(r);
-    for (size_t k = 0; k < IRON_STAT_PLACES; k++) {
-        range.places[k].position = get(r);
-        range.places[k].value = get_u32(r);
-    }
-    range.head = get_run(r);
-    range.tail = get_run(r);
-    range.longest = get_run(r);
-    range.ends = get(r);
-    range.document_head = get(r);
-    range.document_tail = get(r);
-    return range;
-}
-
 /* Adds; beyond 2^64 the words are not valid. */
-static uint64_t add_checked(word_reader *r, uint64_t sum, uint64_t more) {
+static uint64_t add_checked(word_list *r, uint64_t sum, uint64_t more) {
     r->is_valid = r->is_valid && more <= UINT64_MAX - sum;
     return sum + more;
 }
@@ -1341,18 +1243,17 @@ static bool are_places_valid(const stat_range *r, uint64_t vocab) {
     return true;
 }
 
-static bool is_run_valid(const stat_range *r, const stat_run *run) {
-    return run->length > 0 && run->length <= r->tokens && run->position >= r->first &&
-           run->position - r->first <= r->tokens - run->length && run->value >= r->min &&
-           run->value <= r->max;
-}
-
 static bool are_runs_valid(const stat_range *r) {
     const stat_run *runs[] = {&r->head, &r->tail, &r->longest};
 
-    for (size_t k = 0; k < sizeof runs / sizeof runs[0]; k++)
-        if (!is_run_valid(r, runs[k]) || runs[k]->length > r->longest.length)
+    for (size_t k = 0; k < sizeof runs / sizeof runs[0]; k++) {
+        const stat_run *run = runs[k];
+
+        if (run->length == 0 || run->length > r->tokens || run->position < r->first ||
+            run->position - r->first > r->tokens - run->length || run->value < r->min ||
+            run->value > r->max || run->length > r->longest.length)
             return false;
+    }
     return r->head.position == r->first &&
            r->tail.position - r->first == r->tokens - r->tail.length;
 }
@@ -1382,18 +1283,8 @@ static bool is_range_valid(const stat_range *r, uint64_t vocab, bool has_eos) {
            are_places_valid(r, vocab) && are_runs_valid(r) && are_documents_valid(r, has_eos);
 }
 
-/* Documents fill the range: those inside, the first and the last. */
-static bool are_lengths_valid(const stat_lengths *t, const stat_range *range) {
-    uint64_t inside = range->tokens - range->document_head - range->document_tail;
-    uint64_t tokens = lengths_tokens(t);
-
-    if (t->longer_max == 0)
-        return t->longer_min == 0 && tokens == inside;
-    return t->longer_min > LENGTHS_EXACT && t->longer_min <= t->longer_max && tokens <= inside;
-}
-
 /* Reads counters from `lowest` on; returns how many documents there are. */
-static uint64_t get_table(word_reader *r, stat_lengths *t, uint64_t lowest) {
+static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
     uint64_t used = get(r), documents = 0, next = lowest;
 
     for (uint64_t k = 0; k < used && r->is_valid; k++) {
@@ -1408,34 +1299,37 @@ static uint64_t get_table(word_reader *r, stat_lengths *t, uint64_t lowest) {
     }
     t->longer_min = get(r);
     t->longer_max = get(r);
-    r->is_valid = r->is_valid && (next > LENGTHS_EXACT + 1) == (t->longer_max > 0);
+    r->is_valid = r->is_valid && (next > LENGTHS_EXACT + 1) == (t->longer_max > 0) &&
+                  t->longer_min <= t->longer_max &&
+                  (t->longer_max == 0 || t->longer_min > LENGTHS_EXACT);
     return documents;
 }
 
-static void get_lengths(word_reader *r, stat_lengths *t, const stat_range *range) {
+/* Documents fill the range: those inside, the first and the last. */
+static void get_lengths(word_list *r, stat_lengths *t, const stat_range *range) {
     uint64_t documents = get_table(r, t, 1);
+    uint64_t inside = range->tokens - range->document_head - range->document_tail;
+    uint64_t tokens = lengths_tokens(t); /* at least */
 
     r->is_valid = r->is_valid && documents == (range->ends ? range->ends - 1 : 0) &&
-                  are_lengths_valid(t, range);
+                  (t->longer_max == 0 ? tokens == inside : tokens <= inside);
 }
 
 /* Rows or documents of files: where they end is not known here, so their lengths may add up to
  * anything. */
-static iron_status get_own(word_reader *r, iron_stat *stat, iron_error *err) {
+static iron_status get_own(word_list *r, iron_stat *stat, iron_error *err) {
     stat_lengths *t =
         iron__allocate(iron__allocator_default(), 1, sizeof *t, "a table of lengths", err);
 
     stat->own = t;
     if (!t)
         return IRON_E_NOMEM;
-    stat->own_cut = r->words[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS;
+    stat->own_cut = r->given[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS;
     get_table(r, t, 0);
-    r->is_valid = r->is_valid && t->longer_min <= t->longer_max &&
-                  (t->longer_max == 0 ? t->longer_min == 0 : t->longer_min > LENGTHS_EXACT);
     return IRON_OK;
 }
 
-static void get_histogram(word_reader *r, iron_stat *stat) {
+static void get_histogram(word_list *r, iron_stat *stat) {
     uint64_t tokens = 0;
 
     for (size_t k = 0; k < stat->rule.vocab && r->is_valid; k++) {
@@ -1462,13 +1356,13 @@ static iron_status check_header(const uint64_t *words, size_t count, iron_error 
 
 iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
                                  iron_error *err) {
-    word_reader r = {words, count - 1, HEADER_WORDS, true};
+    word_list r = {.given = words, .capacity = count - 1, .count = HEADER_WORDS, .is_valid = true};
     iron_stat *s = NULL;
 
     *out = NULL;
     IRON_TRY(check_header(words, count, err));
     IRON_TRY(stat_create(&(stat_rule){words[2], words[3]}, words[1] & HAS_HISTOGRAM, 0, &s, err));
-    s->range = get_range(&r);
+    pass_range(&r, &s->range);
     r.is_valid = r.is_valid && is_range_valid(&s->range, s->rule.vocab, s->lengths);
     if (s->lengths && r.is_valid)
         get_lengths(&r, s->lengths, &s->range);
@@ -1478,7 +1372,7 @@ iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat 
     }
     if (s->histogram && r.is_valid)
         get_histogram(&r, s);
-    if (!r.is_valid || r.at != r.count) {
+    if (!r.is_valid || r.count != r.capacity) {
         iron_stat_destroy(s);
         IRON_FAIL(err, IRON_E_FORMAT, "statistics of %zu words contradict each other", count);
     }
