@@ -765,7 +765,7 @@ static const struct {
     [COLUMN_NAME] = {"contender", 0, "contender"}, /* as wide as the longest */
     [COLUMN_KERNEL] = {"kernel ms", 10, "kernel ms"},
     [COLUMN_RATE] = {"GB/s", 7, "GB/s"},
-    [COLUMN_BAR] = {"ceiling", BAR_CELLS + 1, NULL},
+    [COLUMN_BAR] = {"ceiling", BAR_CELLS + 1, ""}, /* not in Markdown */
     [COLUMN_PERCENT] = {"%", 6, "of ceiling"},
     [COLUMN_COLD] = {"cold", 7, "cold GB/s"},
     [COLUMN_END_TO_END] = {"end ms", 8, "end to end ms"},
