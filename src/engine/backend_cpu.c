@@ -26,6 +26,7 @@
 #include "feed/ring.h"
 #include "ops/tokens/tokens.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* Runs that are reduced between two merges, and tokens in a run of a long batch. */
@@ -34,6 +35,10 @@
 
 /* Tiny batches make tiny runs; a full span is still cut into this many tasks, for all threads. */
 #define TASKS_MIN 64u
+
+/* What a thread takes of files at a time: 4 MiB of 32-bit tokens, or less of a short span. */
+#define PIECE_TOKENS     ((size_t)1 << 20)
+#define TASKS_PER_THREAD 8u
 
 /* Nodes per task: enough to make handing out tasks cheap, few enough for small lattices to share.
  */
@@ -166,7 +171,7 @@ static uint64_t next_position(const iron_engine *e) {
 /* A span being reduced: written before the threads start, then only read. */
 typedef struct span {
     iron_engine *engine;
-    iron__tokens_view view;
+    size_t count;      /* tokens */
     size_t run;        /* tokens between cuts within a batch */
     size_t batch_runs; /* runs in a whole batch */
     size_t task_runs;  /* runs per task */
@@ -184,74 +189,101 @@ static size_t run_begin(const span *s, size_t k) {
 
     if (k == 0)
         return 0;
-    return at - s->open < s->view.count ? (size_t)(at - s->open) : s->view.count;
+    return at - s->open < s->count ? (size_t)(at - s->open) : s->count;
 }
 
-/* Reduces tokens begin ... begin+count-1 of the span; the first one has the given position. */
-static iron__contribution reduce_run(const span *s, size_t begin, size_t count, uint64_t position) {
-    const iron_engine *e = s->engine;
-    iron__contribution c = iron__contribution_neutral();
-    iron__widened wide;
-
-    if (s->view.dtype != IRON_DTYPE_U32)
-        iron__widened_touch(&wide);
-    for (size_t done = 0; done < count;) {
-        iron__tokens_run run = {NULL, count - done, position + done, &e->cpu->divisor};
-
-        run.tokens = iron__view_tokens(&s->view, begin + done, &run.count, wide.tokens);
-        c = iron__contribution_merge(c, e->choice.variant->reduce(&run));
-        done += run.count;
-    }
-    return c;
-}
-
-static void reduce_runs(void *context, size_t task) {
-    const span *s = context;
-    bool by_batch = s->engine->config.positions == IRON_POSITIONS_BATCH;
-    size_t first = task * s->task_runs;
-    size_t last = first + s->task_runs < s->runs ? first + s->task_runs : s->runs;
-
-    for (size_t k = first; k < last; k++) {
-        size_t begin = run_begin(s, k), end = run_begin(s, k + 1);
-        uint64_t position =
-            by_batch ? (s->open + begin) % s->engine->config.batch : s->position + begin;
-
-        s->engine->cpu->runs[k] = reduce_run(s, begin, end - begin, position);
-    }
-    if (s->engine->outside.is_on) { /* the tokens are still in this core's cache */
-        size_t begin = run_begin(s, first);
-        iron__tokens_view view = iron__view_rest(&s->view, begin);
-
-        view.count = run_begin(s, last) - begin;
-        iron__engine_count_vocab(s->engine, &view, s->stream + begin);
-    }
-}
-
-/* Reduces as much of the view as fits one span; returns how many tokens that was. */
-static size_t feed_span(iron_engine *e, iron__tokens_view view) {
+/* As many of the next tokens as fit one span, a multiple of `unit` if there are more. */
+static span plan_span(iron_engine *e, uint64_t tokens, size_t unit) {
     uint64_t batch = e->config.batch;
     span s = {.engine = e,
-              .view = view,
+              .count = tokens < SIZE_MAX ? (size_t)tokens : SIZE_MAX,
               .run = batch < RUN_TOKENS ? (size_t)batch : RUN_TOKENS,
               .position = next_position(e),
               .stream = e->closed.count + e->open.count,
               .open = e->open.count};
 
     s.batch_runs = (size_t)((batch + s.run - 1) / s.run);
-    /* batches shorter than RUN_TOKENS are one run each, several per task */
-    s.task_runs = RUN_TOKENS / s.run;
-    if (s.task_runs > RUNS_MAX / TASKS_MIN)
-        s.task_runs = RUNS_MAX / TASKS_MIN;
-    for (s.runs = 1; s.runs < RUNS_MAX && run_begin(&s, s.runs) < s.view.count;)
+    for (s.runs = 1; s.runs < RUNS_MAX && run_begin(&s, s.runs) < s.count;)
         s.runs++;
-    s.view.count = run_begin(&s, s.runs);
-    iron__thread_pool_run(e->pool, reduce_runs, &s, (s.runs + s.task_runs - 1) / s.task_runs);
-    for (size_t k = 0; k < s.runs; k++) {
+    s.count = run_begin(&s, s.runs);
+    s.count -= s.count % unit;
+    while (s.runs > 1 && run_begin(&s, s.runs - 1) == s.count)
+        s.runs--;
+    return s;
+}
+
+/* Reduces tokens begin ... begin+count-1 of the view; the first one has the given position. */
+static iron__contribution reduce_run(const iron_engine *e, const iron__tokens_view *view,
+                                     size_t begin, size_t count, uint64_t position) {
+    iron__contribution c = iron__contribution_neutral();
+    iron__widened wide;
+
+    if (view->dtype != IRON_DTYPE_U32)
+        iron__widened_touch(&wide);
+    for (size_t done = 0; done < count;) {
+        iron__tokens_run run = {NULL, count - done, position + done, &e->cpu->divisor};
+
+        run.tokens = iron__view_tokens(view, begin + done, &run.count, wide.tokens);
+        c = iron__contribution_merge(c, e->choice.variant->reduce(&run));
+        done += run.count;
+    }
+    return c;
+}
+
+/* Reduces runs first ... last-1, whose tokens the view has. */
+static void reduce_runs(const span *s, size_t first, size_t last, iron__tokens_view view) {
+    iron_engine *e = s->engine;
+    size_t base = run_begin(s, first);
+
+    for (size_t k = first; k < last; k++) {
+        size_t begin = run_begin(s, k), end = run_begin(s, k + 1);
+        uint64_t position = e->config.positions == IRON_POSITIONS_BATCH
+                                ? (s->open + begin) % e->config.batch
+                                : s->position + begin;
+
+        e->cpu->runs[k] = reduce_run(e, &view, begin - base, end - begin, position);
+    }
+    view.count = run_begin(s, last) - base;
+    if (e->outside.is_on) /* the tokens are still in this core's cache */
+        iron__engine_count_vocab(e, &view, s->stream + base);
+}
+
+/* All runs are reduced. */
+static void merge_runs(const span *s) {
+    iron_engine *e = s->engine;
+
+    for (size_t k = 0; k < s->runs; k++) {
         e->open = iron__contribution_merge(e->open, e->cpu->runs[k]);
-        if (e->open.count == batch)
+        if (e->open.count == e->config.batch)
             close_batch(e);
     }
-    return s.view.count;
+}
+
+/* A span in memory. */
+typedef struct memory_span {
+    span s;
+    iron__tokens_view view;
+} memory_span;
+
+static void reduce_task(void *context, size_t task) {
+    const memory_span *m = context;
+    size_t first = task * m->s.task_runs;
+    size_t last = first + m->s.task_runs < m->s.runs ? first + m->s.task_runs : m->s.runs;
+
+    reduce_runs(&m->s, first, last, iron__view_rest(&m->view, run_begin(&m->s, first)));
+}
+
+/* Reduces as much of the view as fits one span; returns how many tokens that was. */
+static size_t feed_span(iron_engine *e, iron__tokens_view view) {
+    memory_span m = {plan_span(e, view.count, 1), view};
+
+    /* batches shorter than RUN_TOKENS are one run each, several per task */
+    m.s.task_runs = RUN_TOKENS / m.s.run;
+    if (m.s.task_runs > RUNS_MAX / TASKS_MIN)
+        m.s.task_runs = RUNS_MAX / TASKS_MIN;
+    iron__thread_pool_run(e->pool, reduce_task, &m, (m.s.runs + m.s.task_runs - 1) / m.s.task_runs);
+    merge_runs(&m.s);
+    return m.s.count;
 }
 
 typedef struct node_work {
@@ -302,28 +334,36 @@ typedef struct seal_work {
     uint64_t first_quad;
 } seal_work;
 
+/* Adds the quads of tokens begin ... end-1 of the view. */
+static void seal_range(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
+                       size_t end, uint64_t first_quad, iron__seal_words *words) {
+    uint32_t wide[IRON_WIDEN_TOKENS];
+
+    if (view->dtype == IRON_DTYPE_U16 && row->take_u16) {
+        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
+                                   first_quad, 0};
+
+        row->take_u16(&run, words, NULL);
+        return;
+    }
+    while (begin < end) {
+        size_t count = end - begin;
+        const uint32_t *tokens = iron__view_tokens(view, begin, &count, wide);
+        iron__quads_run run = {tokens, count / 4, first_quad, 0};
+
+        row->take(&run, words, NULL);
+        begin += count;
+        first_quad += count / 4;
+    }
+}
+
 static void seal_task(void *context, size_t task) {
     const seal_work *w = context;
     size_t begin = task * RUN_TOKENS;
     size_t end = begin + RUN_TOKENS < w->view.count ? begin + RUN_TOKENS : w->view.count;
     iron__seal_words words = {0, 0, 0, 0};
-    uint32_t wide[IRON_WIDEN_TOKENS];
 
-    if (w->view.dtype == IRON_DTYPE_U16 && w->row->take_u16) {
-        iron__quads_run_u16 run = {(const uint16_t *)w->view.data + begin, (end - begin) / 4,
-                                   w->first_quad + begin / 4, 0};
-
-        w->row->take_u16(&run, &words, NULL);
-        begin = end;
-    }
-    while (begin < end) {
-        size_t count = end - begin;
-        const uint32_t *tokens = iron__view_tokens(&w->view, begin, &count, wide);
-        iron__quads_run run = {tokens, count / 4, w->first_quad + begin / 4, 0};
-
-        w->row->take(&run, &words, NULL);
-        begin += count;
-    }
+    seal_range(w->row, &w->view, begin, end, w->first_quad + begin / 4, &words);
     w->engine->cpu->seal_runs[task] = words;
 }
 
@@ -373,6 +413,153 @@ static iron_status cpu_feed(iron_engine *e, const iron__tokens_view *tokens, iro
     return IRON_OK;
 }
 
+/* Files. A thread takes a piece of a span: some runs, where they are mapped or decoded, or else one
+ * step of them after another from a buffer. It also seals the quads that begin in a step, for which
+ * up to three tokens after it are looked at. */
+
+typedef struct file_span {
+    span s;
+    const iron__file_tokens *tokens;
+    iron_dtype dtype;
+    const iron__seal_variant *seal; /* NULL: no seal */
+    size_t step_runs;
+    char *buffers; /* one of each thread */
+    size_t buffer_bytes;
+} file_span;
+
+/* What is left of a piece. */
+typedef struct file_piece {
+    const file_span *f;
+    size_t run, end; /* runs */
+    iron__seal_words words;
+} file_piece;
+
+/* Tokens after the run before `run` that its last quad reaches. */
+static size_t ahead_of(const file_span *f, size_t run) {
+    return f->seal ? (size_t)(0 - (f->s.stream + run_begin(&f->s, run))) % 4 : 0;
+}
+
+static size_t next_step(const file_piece *p) {
+    return p->run + p->f->step_runs < p->end ? p->run + p->f->step_runs : p->end;
+}
+
+static iron_status take_step(file_piece *p, const void *data, iron_error *err) {
+    const file_span *f = p->f;
+    size_t next = next_step(p), begin = run_begin(&f->s, p->run), end = run_begin(&f->s, next);
+    iron__tokens_view view = {f->dtype, data, end - begin};
+    uint64_t position = f->s.stream + begin;
+
+    IRON_TRY(iron__engine_check_values(
+        f->tokens->source, f->tokens->begin + f->tokens->first + begin, &view, position, err));
+    reduce_runs(&f->s, p->run, next, view);
+    if (f->seal) {
+        size_t skip = (size_t)(0 - position) % 4, ahead = ahead_of(f, next);
+
+        view.count += ahead;
+        if (skip < view.count)
+            seal_range(f->seal, &view, skip, view.count, (position + skip) / 4, &p->words);
+    }
+    p->run = next;
+    return IRON_OK;
+}
+
+static iron_status use_step(void *context, const void *data, iron_error *err) {
+    return take_step(context, data, err);
+}
+
+static iron_status use_piece(void *context, const void *data, iron_error *err) {
+    file_piece *p = context;
+    size_t begin = run_begin(&p->f->s, p->run), width = iron_dtype_bytes(p->f->dtype);
+
+    while (p->run < p->end)
+        IRON_TRY(
+            take_step(p, (const char *)data + (run_begin(&p->f->s, p->run) - begin) * width, err));
+    return IRON_OK;
+}
+
+static iron_status take_piece(void *context, uint32_t worker, uint64_t piece,
+                              const atomic_bool *stop, iron_error *err) {
+    const file_span *f = context;
+    size_t first = (size_t)piece * f->s.task_runs;
+    file_piece p = {f, first, first + f->s.task_runs, {0, 0, 0, 0}};
+    iron__parallel_source *files = f->tokens->files;
+
+    if (p.end > f->s.runs)
+        p.end = f->s.runs;
+    while (p.run < p.end) {
+        size_t begin = run_begin(&f->s, p.run), next = next_step(&p);
+        size_t all = run_begin(&f->s, p.end) - begin + ahead_of(f, p.end);
+        size_t some = run_begin(&f->s, next) - begin + ahead_of(f, next);
+        uint64_t at = f->tokens->first + begin;
+        void *buffer = f->buffers + worker * f->buffer_bytes;
+        bool is_used;
+
+        IRON_TRY(iron__parallel_source_use(files, at, all, use_piece, &p, &is_used, err));
+        if (!is_used)
+            IRON_TRY(iron__parallel_source_use(files, at, some, use_step, &p, &is_used, err));
+        if (is_used)
+            continue;
+        IRON_TRY(iron__parallel_source_read(files, at, buffer, some, stop, err));
+        IRON_TRY(take_step(&p, buffer, err));
+    }
+    if (f->seal)
+        f->s.engine->cpu->seal_runs[piece] = p.words;
+    return IRON_OK;
+}
+
+static iron_status report_piece(void *context, uint64_t piece, iron_error *err) {
+    const file_span *f = context;
+    uint64_t last = (piece + 1) * f->s.task_runs;
+
+    return f->tokens->progress(f->tokens->context,
+                               run_begin(&f->s, last < f->s.runs ? (size_t)last : f->s.runs), err);
+}
+
+/* Tokens before the first quad of the stream that is not sealed yet, or after the last. */
+static iron_status take_few(iron_engine *e, const iron__file_tokens *t, size_t count, size_t *taken,
+                            iron_error *err) {
+    iron__tokens_view view = {iron_source_dtype(t->source), (uint64_t[4]){0}, count};
+
+    IRON_TRY(iron__parallel_source_read(t->files, t->first, (void *)(uintptr_t)view.data, count,
+                                        NULL, err));
+    IRON_TRY(iron__engine_check_values(t->source, t->begin + t->first, &view,
+                                       e->closed.count + e->open.count, err));
+    *taken = count;
+    return cpu_feed(e, &view, err);
+}
+
+static iron_status cpu_feed_files(iron_engine *e, const iron__file_tokens *t, size_t *taken,
+                                  iron_error *err) {
+    uint32_t threads = iron__thread_pool_threads(e->pool);
+    size_t unit = e->config.with_seal ? 4 : 1, before = 4 - e->seal.carried;
+    file_span f = {.tokens = t, .dtype = iron_source_dtype(t->source)};
+    iron__ordered_run run = {.piece = take_piece, .progress = report_piece, .context = &f};
+    iron_status status;
+
+    if (unit > 1 && (e->seal.carried || t->count < unit))
+        return take_few(e, t, t->count < before ? (size_t)t->count : before, taken, err);
+    f.s = plan_span(e, t->count, unit);
+    f.seal = e->config.with_seal ? iron__seal_variant_find("champion") : NULL;
+    f.step_runs = RUN_TOKENS / f.s.run;
+    f.s.task_runs = PIECE_TOKENS / f.s.run;
+    if (f.s.task_runs > f.s.runs / (TASKS_PER_THREAD * (size_t)threads))
+        f.s.task_runs = f.s.runs / (TASKS_PER_THREAD * (size_t)threads) + 1;
+    f.buffer_bytes = (RUN_TOKENS + 16) * iron_dtype_bytes(f.dtype) + IRON_PREFETCH_BYTES;
+    f.buffers = iron__allocate(e->allocator, threads, f.buffer_bytes, "tokens of files", err);
+    if (!f.buffers)
+        return IRON_E_NOMEM;
+    run.count = (f.s.runs + f.s.task_runs - 1) / f.s.task_runs;
+    status = iron__thread_pool_run_ordered(e->pool, &run, err);
+    iron__release(e->allocator, f.buffers);
+    if (status != IRON_OK)
+        return status;
+    merge_runs(&f.s);
+    for (size_t k = 0; f.seal && k < run.count; k++)
+        e->seal.words = iron__seal_merge(e->seal.words, e->cpu->seal_runs[k]);
+    *taken = f.s.count;
+    return IRON_OK;
+}
+
 static double cpu_seconds_estimate(const iron_engine *e, uint64_t tokens) {
     double pairs = (double)tokens * (double)e->config.nodes;
 
@@ -385,6 +572,7 @@ const iron__engine_backend iron__engine_cpu = {
     .create = cpu_create,
     .destroy = cpu_destroy,
     .feed = cpu_feed,
+    .feed_files = cpu_feed_files,
     .end_batch = cpu_end_batch,
     .sync = cpu_sync,
     .restart = cpu_restart,

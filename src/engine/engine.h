@@ -25,6 +25,7 @@
 #include "feed/gpu_feed.h"
 #include "feed/ring.h"
 #include "formats/dtype.h"
+#include "formats/source.h"
 #include "ops/tokens/tokens.h"
 
 #include <pthread.h>
@@ -76,6 +77,17 @@ typedef void (*iron__batch_callback)(void *context, iron__contribution batch);
 
 typedef struct iron__cpu_state iron__cpu_state; /* private to backend_cpu.c */
 
+/* Tokens of regular files that are to be fed, wherever they are. */
+typedef struct iron__file_tokens {
+    const iron_source *source;
+    iron__parallel_source *files; /* the source, from `begin` on */
+    uint64_t begin;
+    uint64_t first, count; /* the next token, counted from `begin`, and how many follow */
+    /* Called now and then by the caller's thread with how many were taken; an error ends it. */
+    iron_status (*progress)(void *context, uint64_t taken, iron_error *err);
+    void *context;
+} iron__file_tokens;
+
 /* What an engine asks of its backend. Entries marked optional may be NULL. */
 typedef struct iron__engine_backend {
     /* Closed batches pass through the host one by one, so they can be recorded and composed into
@@ -93,6 +105,10 @@ typedef struct iron__engine_backend {
     iron_status (*feed)(iron_engine *engine, const iron__tokens_view *view, iron_error *err);
     /* Closes the open batch; does nothing if it is empty. */
     iron_status (*end_batch)(iron_engine *engine, iron_error *err);
+    /* Optional: takes the next of these tokens, at least one, and checks them; *taken: how many.
+     * Default: files are read into memory and passed to feed. */
+    iron_status (*feed_files)(iron_engine *engine, const iron__file_tokens *tokens, size_t *taken,
+                              iron_error *err);
     /* Brings nodes, closed and seal up to date with everything fed. */
     iron_status (*sync)(iron_engine *engine, iron_error *err);
     /* Goes on from nodes, closed, batches and seal as the caller has set them. */
@@ -163,6 +179,12 @@ void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *ef
  * which are valid, has this position. */
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
                               uint64_t position);
+
+/* Fails with the first token of the view outside 0 ... 2^32-1: its position in the stream, and in
+ * which file it is. The first token has the given position, and the given index in the source. */
+iron_status iron__engine_check_values(const iron_source *source, uint64_t index,
+                                      const iron__tokens_view *view, uint64_t position,
+                                      iron_error *err);
 
 /* modes.c: finds the row for backend and mode. */
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,

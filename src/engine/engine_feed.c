@@ -3,9 +3,10 @@
  * engine_feed.c: tokens go into the engine: from memory, from a source of files, or from device
  * memory. Tokens are checked here and handed to the backend (engine.h).
  *
- * From a source, reading and reducing overlap. The ring's threads (feed/ring.h) fill slots; the
- * caller's thread feeds full slots to the engine while the next ones are filled. Memory use is the
- * slots, however long the stream.
+ * A CPU engine takes the tokens of regular files where they are (backend_cpu.c). From any other
+ * source, reading and reducing overlap. The ring's threads (feed/ring.h) fill slots; the caller's
+ * thread feeds full slots to the engine while the next ones are filled. Memory use is the slots,
+ * however long the stream.
  *
  *     source  ->  readers  ->  [slot 0][slot 1][slot 2][slot 3]  ->  thread pool, or GPU
  *
@@ -26,10 +27,6 @@
 /* 4 x 4 MiB stays inside a server's last-level cache: what was read is reduced from there. */
 #define SLOTS      4u
 #define SLOT_BYTES ((size_t)4 << 20)
-
-/* With few threads, a second reader would take a core that reduces; with many, that core is not
- * missed, and the others reduce faster than one reader copies out of the page cache. */
-#define MANY_THREADS 8u
 
 typedef struct range_check {
     const iron__tokens_view *view;
@@ -121,15 +118,17 @@ void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view
     iron__vocab_count *outside = &engine->outside;
     uint64_t vocab = engine->config.vocab, count = count_outside(view, vocab);
     size_t first = 0;
+    uint32_t value;
 
     if (count == 0)
         return;
     while ((uint64_t)iron__view_stored(view, first) < vocab)
         first++;
+    value = (uint32_t)iron__view_stored(view, first); /* mapped tokens are not read under a lock */
     pthread_mutex_lock(&outside->mutex);
     if (outside->count == 0 || position + first < outside->first_position) {
         outside->first_position = position + first;
-        outside->first_value = (uint32_t)iron__view_stored(view, first);
+        outside->first_value = value;
     }
     outside->count += count;
     pthread_mutex_unlock(&outside->mutex);
@@ -168,18 +167,21 @@ static iron_status check_record(const iron_engine *e, uint64_t tokens, iron_erro
     return IRON_OK;
 }
 
+static iron_status check_count(const iron_engine *e, uint64_t tokens, iron_error *err) {
+    IRON_FAIL_IF(tokens > UINT64_MAX - (e->closed.count + e->open.count), err, IRON_E_ARG,
+                 "the stream would pass 2^64 tokens; begin another engine");
+    return check_record(e, tokens, err);
+}
+
 static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
-    uint64_t fed = e->closed.count + e->open.count;
 
     IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
                  (int)view->dtype);
     IRON_FAIL_IF((uintptr_t)view->data % width != 0, err, IRON_E_ARG,
                  "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
-    IRON_FAIL_IF(view->count > UINT64_MAX - fed, err, IRON_E_ARG,
-                 "the stream would pass 2^64 tokens; begin another engine");
-    IRON_TRY(check_record(e, view->count, err));
-    return check_values(e, view, fed, err);
+    IRON_TRY(check_count(e, view->count, err));
+    return check_values(e, view, e->closed.count + e->open.count, err);
 }
 
 iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
@@ -269,7 +271,7 @@ static iron_status set_up_slots(pipeline *p, iron__ring_options *options, iron_e
     }
     options->slot_count = SLOTS;
     options->slot_bytes = SLOT_BYTES;
-    options->readers = iron__thread_pool_threads(e->pool) < MANY_THREADS ? 1 : 2;
+    options->readers = 1;
     p->memory = iron__allocate(e->allocator, SLOTS, SLOT_BYTES, "the reading ring", err);
     if (!p->memory)
         return IRON_E_NOMEM;
@@ -345,6 +347,70 @@ static void count_piece(void *context, const iron__ring_piece *piece) {
     iron__engine_count_vocab(r->engine, &view, r->position + piece->first);
 }
 
+iron_status iron__engine_check_values(const iron_source *source, uint64_t index,
+                                      const iron__tokens_view *view, uint64_t position,
+                                      iron_error *err) {
+    iron_status status = iron__view_check(view, position, err);
+
+    if (status != IRON_OK)
+        add_file_offset(source, index, view, err);
+    return status;
+}
+
+/* Progress of a feed of files. */
+typedef struct files_progress {
+    iron_progress report;
+    void *context;
+    uint64_t fed, total;
+} files_progress;
+
+static iron_status report_files(void *context, uint64_t taken, iron_error *err) {
+    const files_progress *p = context;
+
+    IRON_FAIL_IF(p->report && p->report(p->context, p->fed + taken, p->total), err,
+                 IRON_E_CANCELLED, "cancelled after %" PRIu64 " tokens", p->fed);
+    return IRON_OK;
+}
+
+/* Feeds regular files without the ring. */
+static iron_status feed_files(iron_engine *e, iron_source *source, uint64_t limit,
+                              iron_progress progress, void *context, iron_error *err) {
+    files_progress p = {.report = progress, .context = context};
+    iron__file_tokens tokens = {.source = source,
+                                .begin = iron__source_position(source),
+                                .progress = report_files,
+                                .context = &p};
+    iron_status status = iron__parallel_source_open(source, e->allocator, &tokens.files, err);
+
+    if (status != IRON_OK)
+        return status;
+    iron__parallel_source_set_mapped(tokens.files);
+    tokens.count = iron__parallel_source_tokens(tokens.files);
+    if (limit > 0 && limit < tokens.count)
+        tokens.count = limit;
+    p.total = limit ? limit : iron_source_tokens(source);
+    status = check_count(e, tokens.count, err);
+    while (status == IRON_OK && tokens.count > 0) {
+        size_t taken = 0;
+
+        status = e->backend->feed_files(e, &tokens, &taken, err);
+        tokens.first += taken;
+        tokens.count -= taken;
+        p.fed += taken;
+        if (status == IRON_OK)
+            status = report_files(&p, 0, err);
+    }
+    iron__source_seek(source, tokens.begin + tokens.first);
+    iron__parallel_source_close(tokens.files);
+    return status;
+}
+
+/* Whether the backend takes files as they are: in the per-node modes reading is not what costs. */
+static bool takes_files(const iron_engine *e, const iron_source *source) {
+    return e->backend->feed_files && !e->choice.variant->per_node &&
+           iron__source_is_seekable(source);
+}
+
 /* limit: 0, or how many tokens to take from a source of files. */
 static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_t limit,
                                iron_progress progress, void *context, iron_error *err) {
@@ -354,8 +420,11 @@ static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_
     pipeline p = {.engine = engine};
     vocab_readers readers = {engine, iron_source_dtype(source),
                              engine->closed.count + engine->open.count};
-    iron_status status = set_up_slots(&p, &options, err);
+    iron_status status;
 
+    if (takes_files(engine, source))
+        return feed_files(engine, source, limit, progress, context, err);
+    status = set_up_slots(&p, &options, err);
     if (engine->outside.is_on && !engine->backend->counts_vocab) {
         options.filled = count_piece;
         options.context = &readers;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_engine_feed.c: tokens from a source, read by threads while others reduce. The result is that
- * of the same tokens from memory, however they are split over files. A feed ends early on a bad
- * token, a file that shrank, a cancelling caller, and without memory for the ring. The range check
- * of i32 and i64 tokens runs on all threads and reports the first bad token.
+ * test_engine_feed.c: tokens from a source: of files, which all threads take where they are, and of
+ * pipes. The result is that of the same tokens from memory, however they are split over files. A
+ * feed ends early on a bad token, a file that shrank, a cancelling caller, and without memory. The
+ * range check of i32 and i64 tokens runs on all threads and reports the first bad token.
  */
 #include "engine_support.h"
 
@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#define TOKENS 3000017u /* 12 MB: three slots of the ring as u32 */
+#define TOKENS 3000017u /* 12 MB as u32: mapped */
 
 static folder place;
 
@@ -132,7 +132,7 @@ static void files_equal_memory(void **state) {
     assert_ok(iron_engine_feed(expected, tokens, TOKENS, &err), &err);
     for (iron_dtype dtype = IRON_DTYPE_U8; dtype <= IRON_DTYPE_I64; dtype++)
         check_width(dtype, 2, tokens, TOKENS, expected);
-    check_width(IRON_DTYPE_U32, 8, tokens, TOKENS, expected); /* and two readers */
+    check_width(IRON_DTYPE_U32, 8, tokens, TOKENS, expected);
     iron_engine_destroy(expected);
     free(tokens);
 }
@@ -160,6 +160,53 @@ static void sources_continue_each_other(void **state) {
     assert_same(e, expected);
     iron_engine_destroy(e);
     iron_engine_destroy(expected);
+    free(tokens);
+}
+
+/* Any batch, any cut into sources, with and without a seal: runs, steps and quads end everywhere. */
+static void any_batch_and_any_cut(void **state) {
+    static const uint64_t batches[] = {1, 3, 1000, 65536, 65537, 786432};
+    enum { COUNT_MAX = 700001 };
+    uint32_t *tokens = grab_tokens(145, 50257, COUNT_MAX);
+    file_name file = name_in(&place, "piece");
+    const char *path = file.path;
+    rng random = {7};
+
+    (void)state;
+    for (size_t round = 0; round < 60; round++) {
+        iron_dtype dtype = round % 2 ? IRON_DTYPE_U32 : IRON_DTYPE_U16;
+        size_t batch = (size_t)rng_below(&random, COUNT(batches)), count, some;
+        iron_config c = some_config();
+        iron_engine *e, *expected;
+        iron_error err;
+
+        c.batch = batches[batch];
+        c.threads = 1 + (uint32_t)rng_below(&random, 4);
+        c.with_seal = rng_below(&random, 4) > 0;
+        c.positions = rng_below(&random, 2) ? IRON_POSITIONS_BATCH : IRON_POSITIONS_STREAM;
+        count = (size_t)rng_below(&random, c.batch < 10 ? 20000 : COUNT_MAX);
+        e = create(&c);
+        expected = create(&c);
+        for (size_t k = 0; k < count; k++)
+            tokens[k] &= 0xFFFF;
+        assert_ok(iron_engine_feed(expected, tokens, count, &err), &err);
+        for (size_t done = 0; done < count; done += some) {
+            char *data;
+            iron_source *s;
+
+            some = 1 + (size_t)rng_below(&random, rng_below(&random, 2) ? 9 : count);
+            some = some < count - done ? some : count - done;
+            data = store(dtype, tokens + done, some);
+            file_write(path, data, some * iron_dtype_bytes(dtype));
+            free(data);
+            s = open_source(dtype, &path, 1);
+            assert_ok(iron_engine_feed_source(e, s, NULL, NULL, &err), &err);
+            iron_source_close(s);
+        }
+        assert_same(e, expected);
+        iron_engine_destroy(e);
+        iron_engine_destroy(expected);
+    }
     free(tokens);
 }
 
@@ -317,7 +364,7 @@ static void shrunken_files_end_it(void **state) {
     free(tokens);
 }
 
-static void no_memory_for_the_ring(void **state) {
+static void no_memory_for_files(void **state) {
     ledger books = {0};
     iron_allocator allocator = ledger_allocator(&books);
     file_name file = name_in(&place, "tiny");
@@ -332,9 +379,9 @@ static void no_memory_for_the_ring(void **state) {
     c.allocator = &allocator;
     e = create(&c);
     out = books.out;
-    file_write(path, "abcd", 4);
+    file_write(path, "abcdefghijklmnop", 16);
     s = open_source(IRON_DTYPE_U32, &path, 1);
-    for (size_t n = 1; n <= 4; n++) { /* slots, ring, and twice for the files */
+    for (size_t n = 1; n <= 3; n++) { /* twice for the files, once for buffers */
         books.fail_at = books.calls + n;
         assert_refused(iron_engine_feed_source(e, s, NULL, NULL, &err), IRON_E_NOMEM, &err);
         assert_int_equal(books.out, out);
@@ -385,13 +432,14 @@ int main(void) {
         cmocka_unit_test(first_bad_token_is_named),
         cmocka_unit_test(files_equal_memory),
         cmocka_unit_test(sources_continue_each_other),
+        cmocka_unit_test(any_batch_and_any_cut),
         cmocka_unit_test(an_empty_source_has_no_batch),
         cmocka_unit_test(bad_tokens_end_it),
         cmocka_unit_test(callers_can_cancel),
         cmocka_unit_test(pipes_have_no_total),
         cmocka_unit_test(silent_pipes_can_be_cancelled),
         cmocka_unit_test(shrunken_files_end_it),
-        cmocka_unit_test(no_memory_for_the_ring),
+        cmocka_unit_test(no_memory_for_files),
     };
 
     return cmocka_run_group_tests(tests, make_place, remove_place);
