@@ -163,7 +163,7 @@ static void sources_continue_each_other(void **state) {
     free(tokens);
 }
 
-/* Any batch, any cut into sources, with and without a seal: runs, steps and quads end everywhere. */
+/* Any batch, any cut into sources, with or without a seal: runs and quads end everywhere. */
 static void any_batch_and_any_cut(void **state) {
     static const uint64_t batches[] = {1, 3, 1000, 65536, 65537, 786432};
     enum { COUNT_MAX = 700001 };
