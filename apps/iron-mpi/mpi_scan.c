@@ -250,10 +250,11 @@ static iron_status print_results(const sum_work *w, iron_error *err) {
         iron_bag_cut_format(&bag.cut, bag.cut_text);
         status = sum_print(&to, &result, err);
     }
-    if (w->streams->is_checkable)
-        sum_print_options(&to, w->options->reading.dtype, w->options->reading.format,
-                          w->options->reading.column,
-                          w->options->bag.wants_bag ? &w->streams->cut : NULL);
+    if (w->streams->is_checkable) {
+        seal_line comment = reading_comment(&w->options->reading, w->options->wants_stream);
+
+        sum_print_options(&to, &comment, w->options->bag.wants_bag ? &w->streams->cut : NULL);
+    }
     sum_print_end(&to);
     return status;
 }

@@ -209,6 +209,11 @@ static iron_status use_options(const check_options *o, const seal_line *comment,
         out->reading.format = comment->format;
     if (comment->column && !o->reading.column)
         out->reading.column = comment->column;
+    if (!o->reading.is_recursive && !o->reading.include.count && !o->reading.exclude.count) {
+        out->reading.is_recursive = comment->is_recursive;
+        out->reading.include = comment->include;
+        out->reading.exclude = comment->exclude;
+    }
     out->cut.kind = comment->sample ? IRON_BAG_CUT_SAMPLE
                     : comment->eos  ? IRON_BAG_CUT_EOS
                                     : IRON_BAG_CUT_FORMAT;

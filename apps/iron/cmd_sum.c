@@ -253,8 +253,9 @@ static iron_status run(void *options, args *a, iron_error *err) {
     sum_options *o = options;
     sum_printer to = {0};
     iron_status status;
-    bool is_stream, is_chosen;
+    bool is_stream;
     iron_bag_cut cut;
+    seal_line comment;
 
     if ((status = reading_check(&o->reading, err)) != IRON_OK)
         return status;
@@ -274,14 +275,12 @@ static iron_status run(void *options, args *a, iron_error *err) {
     is_stream = o->wants_stream || o->manifest || o->part_text;
     o->reading.is_for_raw = !is_stream && a->value_count > 1;
     status = (is_stream ? sum_stream : sum_each)(o, a, &to, err);
-    /* check can verify all lines but those of a pipe, and of one stream of several arguments or of
-     * a directory's chosen files */
-    is_chosen = o->reading.is_recursive || o->reading.include.count || o->reading.exclude.count;
+    /* check can verify all lines but those of a pipe, and of one stream of several arguments */
     cut = bag_cut_of(&o->bag);
-    if (!o->part_text && !(is_stream && (is_chosen || a->value_count > 1)) &&
+    comment = reading_comment(&o->reading, is_stream);
+    if (!o->part_text && !(is_stream && a->value_count > 1) &&
         !(a->value_count == 1 && strcmp(a->values[0], "-") == 0))
-        sum_print_options(&to, o->reading.dtype, o->reading.format, o->reading.column,
-                          o->bag.wants_bag ? &cut : NULL);
+        sum_print_options(&to, &comment, o->bag.wants_bag ? &cut : NULL);
     sum_print_end(&to);
     return status;
 }

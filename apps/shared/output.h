@@ -5,6 +5,8 @@
 #ifndef APPS_SHARED_OUTPUT_H
 #define APPS_SHARED_OUTPUT_H
 
+#include "options.h"
+
 #include <iron/iron_digest.h>
 #include <iron/iron_json.h>
 
@@ -65,8 +67,10 @@ typedef enum seal_line_kind {
 typedef struct seal_line {
     char seal[SEAL_ROOM]; /* in lower case */
     const char *name;     /* points into the line */
-    /* of a comment with options, or NULL; they point into the line */
+    /* of a comment with options; they point into the line. NULL: not given */
     const char *dtype, *format, *column, *sample, *eos;
+    text_list include, exclude;
+    bool is_recursive;
 } seal_line;
 
 /* Reads a line of `length` bytes and modifies it; line[length] must be writable. */
@@ -98,8 +102,8 @@ typedef struct sum_printer {
 
 /* Prints the comment that tells check which options the list needs; nothing if it needs none. `cut`
  * is that of bags, or NULL. */
-void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
-                       const char *column, const iron_bag_cut *cut);
+void sum_print_options(const sum_printer *printer, const seal_line *options,
+                       const iron_bag_cut *cut);
 
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err);
 /* Ends the JSON array, if one was begun. */

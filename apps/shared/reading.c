@@ -133,6 +133,19 @@ iron_status reading_open(const reading *r, const char *const *paths, size_t coun
     return iron_source_open(&options, out, err);
 }
 
+seal_line reading_comment(const reading *r, bool is_stream) {
+    seal_line comment = {.format = r->format, .column = r->column};
+
+    if (r->dtype != IRON_DTYPE_NONE)
+        comment.dtype = iron_dtype_name(r->dtype);
+    if (is_stream) { /* which files it was made of */
+        comment.is_recursive = r->is_recursive;
+        comment.include = r->include;
+        comment.exclude = r->exclude;
+    }
+    return comment;
+}
+
 iron_status reading_list(const reading *r, const char *path, iron_input_files **out,
                          iron_error *err) {
     iron_source_options options = source_options(r, &path, 1);

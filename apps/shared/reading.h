@@ -34,6 +34,8 @@ extern const option reading_options[READING_COUNT];
 iron_status reading_check(reading *r, iron_error *err);
 iron_status reading_open(const reading *r, const char *const *paths, size_t count,
                          iron_source **out, iron_error *err);
+/* The options that check needs for a list of files, or of one stream made of a directory. */
+seal_line reading_comment(const reading *r, bool is_stream);
 /* The files that a path stands for. */
 iron_status reading_list(const reading *r, const char *path, iron_input_files **out,
                          iron_error *err);

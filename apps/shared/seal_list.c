@@ -76,6 +76,42 @@ static char *read_tagged(char *line, size_t length, char seal[SEAL_ROOM]) {
     return line + strlen(begin);
 }
 
+/* Words of a comment end at blanks. In a value, blanks and % are written as %20, %25 and so on, and
+ * an empty one is %00. */
+static void print_value(const char *name, const char *value) {
+    printf(" --%s ", name);
+    if (!*value)
+        fputs("%00", stdout);
+    for (; *value; value++) {
+        if ((unsigned char)*value <= ' ' || *value == '%' || *value == '\x7f')
+            printf("%%%02X", (unsigned char)*value);
+        else
+            putchar(*value);
+    }
+}
+
+static const char *decode_value(char *value) {
+    char *to = value;
+
+    for (const char *at = value; *at; at++) {
+        char digits[3] = {0};
+
+        if (*at == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2])) {
+            memcpy(digits, at + 1, 2);
+            *to++ = (char)strtoul(digits, NULL, 16);
+            at += 2;
+        } else {
+            *to++ = *at;
+        }
+    }
+    *to = '\0';
+    return value;
+}
+
+static const char **add_text(text_list *list) {
+    return list->count < LIST_ROOM ? &list->texts[list->count++] : NULL;
+}
+
 /* "# iron sum --bag --sample 2048 --dtype u16": the words that follow an option are its values. */
 static seal_line_kind read_comment(char *line, seal_line *out) {
     static const char begin[] = "# iron sum ";
@@ -86,15 +122,20 @@ static seal_line_kind read_comment(char *line, seal_line *out) {
         return SEAL_LINE_EMPTY;
     for (char *word = strtok_r(line + strlen(begin), " ", &rest); word;
          word = strtok_r(NULL, " ", &rest)) {
-        if (value)
-            *value = word;
-        value = value                           ? NULL
-                : strcmp(word, "--dtype") == 0  ? &out->dtype
-                : strcmp(word, "--format") == 0 ? &out->format
-                : strcmp(word, "--column") == 0 ? &out->column
-                : strcmp(word, "--sample") == 0 ? &out->sample
-                : strcmp(word, "--eos") == 0    ? &out->eos
-                                                : NULL;
+        if (value) {
+            *value = decode_value(word);
+            value = NULL;
+            continue;
+        }
+        out->is_recursive |= strcmp(word, "--recursive") == 0;
+        value = strcmp(word, "--dtype") == 0     ? &out->dtype
+                : strcmp(word, "--format") == 0  ? &out->format
+                : strcmp(word, "--column") == 0  ? &out->column
+                : strcmp(word, "--sample") == 0  ? &out->sample
+                : strcmp(word, "--eos") == 0     ? &out->eos
+                : strcmp(word, "--include") == 0 ? add_text(&out->include)
+                : strcmp(word, "--exclude") == 0 ? add_text(&out->exclude)
+                                                 : NULL;
     }
     return SEAL_LINE_OPTIONS;
 }
@@ -163,14 +204,10 @@ static void print_line(sum_printer *printer, const char *seal, const char *name)
     printer->line_count++;
 }
 
-void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char *format,
-                       const char *column, const iron_bag_cut *cut) {
-    bool has_dtype = dtype != IRON_DTYPE_NONE;
-
-    if (column && strpbrk(column, " \t\r\n")) /* the words of a comment end at blanks */
-        column = NULL;
+void sum_print_options(const sum_printer *printer, const seal_line *o, const iron_bag_cut *cut) {
     if (printer->line_count == 0 || printer->ends_with_zero ||
-        (!has_dtype && !format && !column && !cut))
+        (!o->dtype && !o->format && !o->column && !cut && !o->is_recursive && !o->include.count &&
+         !o->exclude.count))
         return;
     fputs("# iron sum", stdout);
     if (cut)
@@ -179,12 +216,18 @@ void sum_print_options(const sum_printer *printer, iron_dtype dtype, const char 
         printf(" --sample %" PRIu64, cut->value);
     if (cut && cut->kind == IRON_BAG_CUT_EOS)
         printf(" --eos %" PRIu64, cut->value);
-    if (has_dtype)
-        printf(" --dtype %s", iron_dtype_name(dtype));
-    if (format)
-        printf(" --format %s", format);
-    if (column)
-        printf(" --column %s", column);
+    if (o->dtype)
+        print_value("dtype", o->dtype);
+    if (o->format)
+        print_value("format", o->format);
+    if (o->column)
+        print_value("column", o->column);
+    if (o->is_recursive)
+        fputs(" --recursive", stdout);
+    for (size_t k = 0; k < o->include.count; k++)
+        print_value("include", o->include.texts[k]);
+    for (size_t k = 0; k < o->exclude.count; k++)
+        print_value("exclude", o->exclude.texts[k]);
     putchar('\n');
 }
 

@@ -125,7 +125,8 @@ static iron_status read_mds(const char *path, folder_list *f, iron_error *err) {
     return status;
 }
 
-/* Parses a file of the folder; *root is NULL if it is not there, or is not JSON. */
+/* Parses a file of the folder; *root is NULL if it is not there. Without it the order of the files
+ * would be lost, so one that is damaged is an error. */
 static iron_status read_list(const char *path, const char *name, const iron__json **root,
                              iron_error *err) {
     iron__sidecar file;
@@ -143,7 +144,12 @@ static iron_status read_list(const char *path, const char *name, const iron__jso
         status = iron__json_parse(text, (size_t)file.bytes, iron__allocator_default(), root, err);
     free(text);
     iron__sidecar_close(&file);
-    return status == IRON_E_FORMAT ? IRON_OK : status;
+    IRON_FAIL_IF(
+        status == IRON_E_FORMAT, err, IRON_E_FORMAT,
+        "%.100s: %s is not valid JSON, and the order of the files is in it; restore it, or "
+        "name the files in their order",
+        path, name);
+    return status;
 }
 
 /* A dataset that was saved with a selection of its rows would be read without it. */
@@ -427,12 +433,21 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
             f->in->subfolders++;
         free(file);
     } else {
-        bool is_regular = is_there && S_ISREG(info.st_mode);
+        const char *what = NULL;
 
-        status = add(f->in, file, NULL,
-                     o && is_regular ? not_tokens(o, file, (uint64_t)info.st_size) : NULL, err);
+        if (is_there && !S_ISREG(info.st_mode)) /* a pipe nobody may ever write to */
+            what = "not a regular file";
+        else if (o && is_there)
+            what = not_tokens(o, file, (uint64_t)info.st_size);
+        status = add(f->in, file, NULL, what, err);
     }
     return status;
+}
+
+/* Hidden files, and those that Spark writes beside its data. */
+static bool is_hidden(const char *name) {
+    return name[0] == '.' || strcmp(name, "_SUCCESS") == 0 || strcmp(name, "_metadata") == 0 ||
+           strcmp(name, "_common_metadata") == 0;
 }
 
 static iron_status add_plain(const iron_source_options *o, const listing *f, iron_error *err) {
@@ -444,7 +459,7 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
         return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
                           strerror(errno));
     while (status == IRON_OK && (errno = 0, entry = readdir(directory)))
-        if (entry->d_name[0] != '.')
+        if (!is_hidden(entry->d_name))
             status = add_entry(o, f, iron__folder_join(f->path, entry->d_name), err);
     if (status == IRON_OK && errno)
         status = iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,

@@ -167,11 +167,11 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
 
 /* What is left to check once the format's own checks have passed. */
 static iron_status check_layout(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
-    IRON_FAIL_IF(c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != l->dtype, err,
-                 IRON_E_FORMAT,
-                 "%.100s is a %s file of %s tokens, but --dtype says %s; omit --dtype, or use "
-                 "--format raw to read all of its bytes as tokens",
-                 c->name, l->format->name, iron_dtype_name(l->dtype), iron_dtype_name(c->dtype));
+    IRON_FAIL_IF(
+        c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != l->dtype, err, IRON_E_FORMAT,
+        "%.100s is of format %s, with %s tokens, but --dtype says %s; omit --dtype, or use "
+        "--format raw to read all of its bytes as tokens",
+        c->name, l->format->name, iron_dtype_name(l->dtype), iron_dtype_name(c->dtype));
     if (l->stream) {
         /* a table that is read in order cannot be read at any position */
         iron__frames_close(l->frames);

@@ -49,7 +49,11 @@ typedef struct zstd_output {
     size_t bytes, at;
 } zstd_output;
 
-enum { ZSTD_PARAMETER_WINDOW_LOG_MAX = 100, ZSTD_CODE_WINDOW_TOO_LARGE = 16 };
+enum {
+    ZSTD_PARAMETER_WINDOW_LOG_MAX = 100,
+    ZSTD_CODE_WINDOW_TOO_LARGE = 16,
+    ZSTD_CODE_DICTIONARY_WRONG = 32
+};
 
 static struct {
     size_t (*decompress)(void *context, void *to, size_t room, const void *from, size_t count);
@@ -329,9 +333,13 @@ static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool
     zstd_input input = {b->from, b->from_count, 0};
     zstd_output output = {b->to, b->room, 0};
     size_t result = zstd.run(d->context, &output, &input);
+    int code = zstd.is_error(result) ? zstd.error_code(result) : 0;
 
-    IRON_FAIL_IF(zstd.is_error(result) && zstd.error_code(result) == ZSTD_CODE_WINDOW_TOO_LARGE,
-                 err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(code == ZSTD_CODE_DICTIONARY_WRONG, err, IRON_E_UNSUPPORTED,
+                 "%.100s is compressed with a dictionary, which is not in it; decompress it first, "
+                 "with zstd -d -D DICTIONARY",
+                 d->name);
+    IRON_FAIL_IF(code == ZSTD_CODE_WINDOW_TOO_LARGE, err, IRON_E_UNSUPPORTED,
                  "%.100s needs a zstd window of %" PRIu64 " bytes, more than %" PRIu64
                  "; decompress it first, with zstd -d --long=31",
                  d->name, zstd_window(d->head), (uint64_t)1 << ZSTD_WINDOW_LOG_MAX);
@@ -722,7 +730,9 @@ static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, i
         return IRON_OK;
     is_allowed = d->padding == 0 || (!row->is_last_if_padded && is_padding_whole(d));
     IRON_FAIL_IF(!is_allowed || !row->may_begin(*b->from, is_first), err, IRON_E_FORMAT,
-                 "%.120s: byte %" PRIu64 " (%02x) does not begin a %s %s; remove what is not %s",
+                 "%.120s: byte %" PRIu64
+                 " (%02x) is not the start of another %s %s; remove what is not "
+                 "%s",
                  d->name, d->at, *b->from, row->name, row->unit, row->name);
     if (row->begin && !row->begin(d))
         return no_memory(d->name, err);

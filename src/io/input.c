@@ -30,9 +30,6 @@
 /* Compressed bytes read at a time. */
 #define COMPRESSED_BYTES ((size_t)256 << 10)
 
-/* Decompressed data is read ahead until the first bytes are there. */
-#define HEAD_BYTES_MIN 16u
-
 /* A decompressed input, and the compressed bytes that were read but not used yet. */
 typedef struct iron__decompressed {
     iron__decompression *codec;
@@ -283,47 +280,9 @@ iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, si
     return IRON_OK;
 }
 
-/* A pipe's first bytes are waited for; the rest of its head only as long as more keeps coming, so
- * that the tokens of a slow pipe are not held back. */
-#define HEAD_PATIENCE_MS 100
-
-static bool has_more_soon(const iron__input *in) {
-    struct pollfd pipe_end = {.fd = in->fd, .events = POLLIN};
-
-    return poll(&pipe_end, 1, HEAD_PATIENCE_MS) > 0;
-}
-
-static iron_status read_ahead(iron__input *in, size_t want, const atomic_bool *stop,
-                              iron_error *err) {
-    size_t more;
-
-    IRON_TRY(read_from(in, in->offset + in->ahead_count, (char *)in->ahead + in->ahead_count, want,
-                       &more, stop, err));
-    in->ahead_count += more;
-    in->has_ended = more < want;
-    return IRON_OK;
-}
-
-/* Adds what comes soon to the head of a pipe. */
-static void read_patiently(iron__input *in) {
-    while (!in->has_ended && in->ahead_count < IRON_HEAD_BYTES && has_more_soon(in)) {
-        ssize_t count =
-            read(in->fd, in->ahead + in->ahead_count, IRON_HEAD_BYTES - in->ahead_count);
-
-        if (count < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        /* errors, and the end of a transfer, are reported by the next read */
-        if (count < 0 || (count == 0 && in->transfer))
-            break;
-        in->ahead_count += (size_t)count;
-        in->has_ended = count == 0;
-    }
-}
-
 iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES], size_t *got,
                              const atomic_bool *stop, iron_error *err) {
-    bool is_decompressed_file = in->decompression && in->decompression->bytes != IRON_COUNT_UNKNOWN;
-    size_t wanted = is_decompressed_file ? IRON_HEAD_BYTES : HEAD_BYTES_MIN;
+    size_t want = IRON_HEAD_BYTES - in->ahead_count, more;
 
     if (!iron__input_is_pipe(in))
         return read_from(in, in->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
@@ -331,10 +290,13 @@ iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES
         in->ahead = malloc(IRON_HEAD_BYTES);
     if (!in->ahead)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the beginning of a pipe");
-    if (!in->has_ended && in->ahead_count < wanted)
-        IRON_TRY(read_ahead(in, wanted - in->ahead_count, stop, err));
-    if (!in->decompression)
-        read_patiently(in);
+    /* All of it is waited for: what the pipe is must not depend on how fast its bytes come. */
+    if (!in->has_ended && want > 0) {
+        IRON_TRY(read_from(in, in->offset + in->ahead_count, (char *)in->ahead + in->ahead_count,
+                           want, &more, stop, err));
+        in->ahead_count += more;
+        in->has_ended = more < want;
+    }
     *got = in->ahead_count;
     memcpy(head, in->ahead, *got);
     return IRON_OK;

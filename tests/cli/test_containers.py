@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -22,7 +23,7 @@ import containers
 from containers import command_missing, gzipped, lz4, mds_folder, node_missing, xz, zstd
 from fake_server import FakeServer
 from harness import (IRON, REDUCED, REPO, SANITIZED, SEED, TIMEOUT_S, IronTest, environment, npy, oracle,
-                     pack, parse_json)
+                     pack, parse_json, start)
 from test_formats import litpkds, llmc
 
 VOCAB = 50257
@@ -625,6 +626,26 @@ class Compressed(IronTest):
             [found] = self.json("sum", "-", stdin=zstd(inner, frames=3))
             self.assertEqual(found["seal"], SEAL, form)
 
+    def test_what_is_inside_a_pipe(self):
+        """A compressed pipe is recognised like a file, however slowly it comes."""
+        text = b"This is a line of text, and no token.\n" * 9
+        stream = None if node_missing() else (FILES / "list-int32-stream.arrow").read_bytes()
+        for name, data in self.codecs(text).items():
+            with self.subTest(codec=name):
+                self.assert_error_line(self.iron("sum", "-", "--dtype", "u16", stdin=data), says="is text")
+        for name, data in self.codecs(stream).items() if stream else ():
+            for options in ([], ["--dtype", "u32"]):
+                [found] = self.json("sum", "-", *options, stdin=data)
+                self.assertEqual(found["seal"], SEAL, name)
+        for first in (1, 16, 40, 100):
+            with start("sum", "-", "--dtype", "u16", cwd=self.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE) as process:
+                process.stdin.write(text[:first])
+                process.stdin.flush()
+                time.sleep(0.2)
+                message = process.communicate(text[first:])[1]
+            self.assertEqual((process.returncode, b"is text" in message), (2, True), (first, message))
+
     def test_empty(self):
         for name, data in self.codecs(b"").items():
             [found] = self.json("sum", self.write(name, data), "--dtype", "u16")
@@ -731,6 +752,27 @@ class Folders(IronTest):
                 stat = self.json("stat", folder, "--vocab", VOCAB)
                 self.assertEqual(stat["documents"]["count"], len(self.samples))
                 self.assertEqual(stat["documents"]["max"], 70000)
+
+    def test_what_spark_writes_beside_its_data(self):
+        self.write("d/part-0.bin", pack(self.tokens, "u32"))
+        self.write("d/_SUCCESS", b"")
+        self.write("d/_metadata", b"PAR1")
+        self.assert_folder("d", "--dtype", "u32")
+
+    def test_pipes_in_a_folder_are_skipped(self):
+        self.write("d/a.bin", pack(self.tokens, "u32"))
+        os.mkfifo(self.dir / "d" / "z")
+        result = self.iron("sum", "--stream", "d", "--dtype", "u32")
+        self.assertEqual((result.code, result.text.split()[0]), (0, self.seal))
+        self.assertIn("d/z (not a regular file)", result.message)
+
+    def test_a_damaged_list_of_files_is_refused(self):
+        for name in ("state.json", "dataset_dict.json"):
+            for damage in (b'{"_data_files": [', b"\xef\xbb\xbf{}", b""):
+                self.write("d/a.bin", pack(self.tokens, "u32"))
+                self.write(f"d/{name}", damage)
+                self.refused("sum", "--stream", "d", "--dtype", "u32", says=[name, "order"])
+            (self.dir / "d" / name).unlink()
 
     def test_mds_bytes_need_a_dtype(self):
         folder = mds_folder(self.dir / "d", *self.shards("bytes", "tokens"))

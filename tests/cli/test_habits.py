@@ -52,6 +52,22 @@ class Lists(HabitTest):
         self.assertEqual(printed, f"{oracle.seal([1, 2, 3])}  d\n# iron sum --dtype u16\n")
         self.assertEqual(self.succeeds("check", stdin=printed.encode()).text, "d: OK\n")
 
+    def test_chosen_files_as_one_stream(self):
+        """The comment says how files were chosen: check must read the same ones."""
+        (self.dir / "d" / "sub").mkdir(parents=True)
+        for k, name in enumerate(("d/1.bin", "d/2.bin", "d/sub/3.bin", "d/ 5%.bin")):
+            self.write_tokens(name, [k, k], "u16")
+        cases = ((["-r"], " --recursive"), (["--exclude", "2*"], " --exclude 2*"),
+                 (["--include", "?.bin", "--include", " *"], " --include ?.bin --include %20*"),
+                 (["-r", "--exclude", " 5%*"], " --recursive --exclude %205%25*"))
+        for options, words in cases:
+            with self.subTest(options=options):
+                printed = self.succeeds("sum", "--stream", "d", "--dtype", "u16", *options).text
+                self.assertEqual(printed.splitlines()[1], f"# iron sum --dtype u16{words}")
+                self.assertEqual(self.succeeds("check", stdin=printed.encode()).text, "d: OK\n")
+        self.write_tokens("d/1.bin", [9, 9], "u16")
+        self.assertEqual(self.iron("check", stdin=printed.encode()).text, "d: FAILED\n")
+
     def test_streams_and_pipes_have_no_options(self):
         for args, stdin in ((["a.bin", "b.bin", "--stream"], b""), (["-"], b"1234"), ([], b"1234")):
             with self.subTest(args=args):

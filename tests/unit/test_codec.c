@@ -72,6 +72,7 @@ SAME_FIELD(zstd_output, at, ZSTD_outBuffer, pos);
 #define SAME_VALUE(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 SAME_VALUE(ZSTD_PARAMETER_WINDOW_LOG_MAX, ZSTD_d_windowLogMax);
 SAME_VALUE(ZSTD_CODE_WINDOW_TOO_LARGE, ZSTD_error_frameParameter_windowTooLarge);
+SAME_VALUE(ZSTD_CODE_DICTIONARY_WRONG, ZSTD_error_dictionary_wrong);
 SAME_VALUE(ZLIB_OK, Z_OK);
 SAME_VALUE(ZLIB_STREAM_END, Z_STREAM_END);
 SAME_VALUE(ZLIB_MEM_ERROR, Z_MEM_ERROR);
@@ -384,6 +385,7 @@ static void large_windows_are_refused(void **state) {
     static const unsigned char window[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x98, 1, 0, 0};
     static const unsigned char single[] = {0x28, 0xB5, 0x2F, 0xFD, 0xE0, 0, 0, 0,
                                            0,    0,    1,    0,    0,    1, 0, 0};
+    static const unsigned char dictionary[] = {0x28, 0xB5, 0x2F, 0xFD, 0x21, 7, 0, 1, 0, 0};
     bytes b = {NULL, 0, 0};
     lzma_options_lzma options;
     lzma_filter filters[2] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
@@ -399,6 +401,9 @@ static void large_windows_are_refused(void **state) {
     b.count = 0;
     bytes_add(&b, single, sizeof single);
     assert_stream_refused(IRON_CODEC_ZSTD, &b, IRON_E_UNSUPPORTED, "1099511627776 bytes");
+    b.count = 0; /* and a dictionary of its own */
+    bytes_add(&b, dictionary, sizeof dictionary);
+    assert_stream_refused(IRON_CODEC_ZSTD, &b, IRON_E_UNSUPPORTED, "-D DICTIONARY");
     b.count = 0; /* an xz block header with a dictionary of 1.5 GiB */
     lzma_lzma_preset(&options, 0);
     options.dict_size = 3u << 29;

@@ -54,7 +54,7 @@ static void llmc(void **state) {
         accept(&b, "llmc", IRON_DTYPE_U32, tokens);
     }
     assert_open_fails(name.path, NULL, IRON_DTYPE_U16, IRON_E_FORMAT,
-                      "llmc file of u32 tokens, but --dtype says u16");
+                      "of format llmc, with u32 tokens, but --dtype says u16");
     refuse_cuts(llmc_blob(20240520, 1, 3, 2), "llmc", 4);
     put_number(&b, 0, 4);
     refuse(&b, "llmc", "says 29 tokens of 4 bytes, but from byte 1024 on there are 120 bytes");
@@ -110,7 +110,7 @@ static void litpkds(void **state) {
     poke(&b, 16, 4096, 8); /* as the writer intended */
     accept(&b, "litpkds", IRON_DTYPE_U16, 21);
     assert_open_fails(name.path, NULL, IRON_DTYPE_I64, IRON_E_FORMAT,
-                      "litpkds file of u16 tokens, but --dtype says i64");
+                      "of format litpkds, with u16 tokens, but --dtype says i64");
     put_number(&b, 0, 1);
     refuse(&b, "litpkds", "43 bytes after its header, not a whole number of u16 tokens");
 }
@@ -334,7 +334,7 @@ static void good_pairs(void **state) {
         }
     }
     assert_open_fails(bin.path, NULL, IRON_DTYPE_U32, IRON_E_FORMAT,
-                      "megatron file of u16 tokens, but --dtype says u32");
+                      "of format megatron, with u16 tokens, but --dtype says u32");
     assert_reads(bin.path, "raw", IRON_DTYPE_U16, "raw", IRON_DTYPE_U16, TOKENS);
 }
 
@@ -551,7 +551,7 @@ static void good_ones(void **state) {
         assert_reads(ds.path, NULL, IRON_DTYPE_NONE, "ds", IRON_DTYPE_U16, DS_TOKENS);
         assert_reads(ds.path, "ds", IRON_DTYPE_U16, "ds", IRON_DTYPE_U16, DS_TOKENS);
     }
-    ds_refuse(IRON_DTYPE_U32, "ds file of u16 tokens, but --dtype says u32");
+    ds_refuse(IRON_DTYPE_U32, "of format ds, with u16 tokens, but --dtype says u32");
     assert_reads(ds.path, "raw", IRON_DTYPE_U16, "raw", IRON_DTYPE_U16, DS_TOKENS);
     save(&place, "X.ds", &wide);
     save_text(&place, "X.ds.metadata", "llama|4\n20\n20 T");

@@ -120,7 +120,7 @@ static void widths_must_agree(void **state) {
     assert_says(&err, "/b holds u32 tokens and ");
     assert_says(&err, "/a u16");
     assert_refused(try_open(IRON_DTYPE_U16, NULL, paths, 2, &s, &err), IRON_E_FORMAT, &err);
-    assert_says(&err, "/b is a npy file of u32 tokens, but --dtype says u16");
+    assert_says(&err, "/b is of format npy, with u32 tokens, but --dtype says u16");
     /* the other files do not determine the dtype of a raw file */
     save(&place, "b", &u16);
     assert_refused(try_open(IRON_DTYPE_NONE, NULL, paths, 3, &s, &err), IRON_E_ARG, &err);

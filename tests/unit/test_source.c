@@ -267,7 +267,7 @@ static void headers_are_recognised(void **state) {
     check_header("LITPKDS", "LITPKDS\x00", 8);
     check_header("Megatron", "MMIDIDX\x00", 8);
     check_header("says 1000 tokens", gpt2, sizeof gpt2);
-    check_header("llmc file of u32 tokens, but --dtype says u16", llama3, sizeof llama3);
+    check_header("of format llmc, with u32 tokens, but --dtype says u16", llama3, sizeof llama3);
     check_header("llm.c version 2", other, sizeof other);
     file_write(path, "\x93NUMP", 5); /* shorter than any header */
     iron_source_close(open_all(IRON_DTYPE_U8, &path, 1));
