@@ -421,6 +421,10 @@ class Behaviour(LintTest):
         os.mkfifo(self.dir / "d/c.bin")
         (self.dir / "d/b.bin").write_bytes(b"")
         result = self.iron("lint", "d", "--dtype", "u16")
+        self.assertEqual((result.code, result.text), (1, "d/b.bin: empty-file: has 0 bytes\n"))
+        self.assertEqual(result.message, "iron: warning: skipped 1 file that is not tokens: d/c.bin (not a regular "
+                                         "file)\niron: 1 finding in 2 files\n")
+        result = self.iron("lint", "d/a.bin", "d/b.bin", "d/c.bin", "--dtype", "u16")
         self.assertEqual((result.code, result.text), (2, "d/b.bin: empty-file: has 0 bytes\n"))
         self.assertEqual(result.message, "iron: d/c.bin is not a regular file; lint needs files\n"
                                          "iron: 1 finding in 3 files\n")

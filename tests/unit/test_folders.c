@@ -194,14 +194,8 @@ static void test_save_to_disk(void **state) {
 
 /* Files of these names that are something else do not make a folder a dataset. */
 static void test_others(void **state) {
-    static const char *const texts[] = {"",
-                                        "{",
-                                        "{}",
-                                        "[]",
-                                        "7",
-                                        "{\"shards\": 1}",
-                                        "{\"_data_files\": {}}",
-                                        "{\"splits\": \"train\"}"};
+    static const char *const texts[] = {
+        "{}", "[]", "7", "{\"shards\": 1}", "{\"_data_files\": {}}", "{\"splits\": \"train\"}"};
     iron_error err;
     listed l;
     folder f;
@@ -218,6 +212,12 @@ static void test_others(void **state) {
         assert_string_equal(l.names, "o/a.bin ");
         assert_int_equal(l.warnings, 3);
     }
+    save_text(&f, "o/dataset_dict.json", "{"); /* it may have been one */
+    assert_refused(try_list(&f, "o", &l, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "dataset_dict.json is not valid JSON");
+    save_text(&f, "o/state.json", "");
+    assert_refused(try_list(&f, "o", &l, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "state.json is not valid JSON");
     folder_remove(&f);
 }
 
