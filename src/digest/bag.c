@@ -76,7 +76,7 @@ static bool parse_half(const char *text, uint64_t *out) {
 
     *out = 0;
     for (size_t k = 0; k < 16; k++) {
-        const char *digit = memchr(digits, text[k], 16);
+        const char *digit = text[k] ? strchr(digits, text[k]) : NULL;
 
         if (!digit)
             return false;

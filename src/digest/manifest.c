@@ -696,7 +696,7 @@ static bool has_signature(int fd) {
         if (count <= 0)
             return false;
         /* the first byte that is not white space is a brace */
-        while (!is_object && k < length && memchr(" \t\r\n", block[k], 4))
+        while (!is_object && k < length && block[k] && strchr(" \t\r\n", block[k]))
             k++;
         if (!is_object && k < length && block[k] != '{')
             return false;

@@ -17,6 +17,7 @@
 #include "formats/format.h"
 #include "formats/source.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -1362,6 +1363,7 @@ iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat 
     *out = NULL;
     IRON_TRY(check_header(words, count, err));
     IRON_TRY(stat_create(&(stat_rule){words[2], words[3]}, words[1] & HAS_HISTOGRAM, 0, &s, err));
+    assert(s);
     pass_range(&r, &s->range);
     r.is_valid = r.is_valid && is_range_valid(&s->range, s->rule.vocab, s->lengths);
     if (s->lengths && r.is_valid)

@@ -615,7 +615,7 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
                               iron_error *err) {
     static const unsigned char nothing[8];
     uint64_t want = bytes, window = WINDOW_BYTES;
-    size_t got;
+    size_t got = 0;
 
     *out = nothing; /* on failure */
     if (at >= r->at && at - r->at <= r->count && bytes <= r->count - (at - r->at) && r->window) {
@@ -961,7 +961,7 @@ static iron_status load(reader *r, const batch *b, const span *s, uint64_t from,
     static const unsigned char nothing[8];
     uint64_t length;
     bool is_stored;
-    size_t all;
+    size_t all = 0;
 
     *out = nothing;
     if (bytes == 0)
@@ -1363,7 +1363,7 @@ static iron_status read_dictionary(const arrow *a, const reader *r, message *m, 
 
 static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *err) {
     bool is_column, is_delta;
-    batch b;
+    batch b = {.rows = 0};
 
     IRON_TRY(read_dictionary(a, r, m, &b, &is_column, &is_delta, err));
     if (!is_column)
@@ -1398,7 +1398,7 @@ static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_
     size_t state = a->is_file ? a->state_count - 1 : p->state;
     bool is_column, is_delta;
     message m;
-    batch b;
+    batch b = {.rows = 0};
 
     for (; d->rows < p->rows; at = m.end) {
         IRON_TRY(read_message(d->r, at, &m, err));
@@ -1622,7 +1622,7 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
 
 static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, iron_error *err) {
     uint64_t first = 0, end = 0, tokens, rows;
-    batch b;
+    batch b = {.rows = 0};
 
     IRON_TRY(find_batch(a, r, m, &b, err));
     IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
@@ -1878,7 +1878,7 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
     reader *r = &a->reader;
     decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
     message m;
-    batch b;
+    batch b = {.rows = 0};
 
     *has_ended = a->has_ended;
     if (a->has_ended)

@@ -686,7 +686,7 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     if (iron__layout_is_converted(l)) {
         status = iron__source_read_converted(p->source, index, &file, token, to, want / p->width,
                                              stop, err);
-    } else if (is_remote) {
+    } else if (!entry) {
         status = iron__input_read_at(&file, file.offset, to, want, stop, err);
     } else {
         if (entry->direct.fd >= 0) {

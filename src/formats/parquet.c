@@ -20,6 +20,7 @@
 #include "formats/format.h"
 #include "io/checksum.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -202,6 +203,7 @@ static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
     want = want < r->chunk->end - at ? want : (size_t)(r->chunk->end - at);
     w->count = 0;
     IRON_TRY(reserve(&w->buffer, want, there, err));
+    assert(w->buffer.data);
     IRON_TRY(iron__input_read_at(&r->in, at + there, w->buffer.data + there, want - there, r->stop,
                                  err));
     memset(w->buffer.data + want, 0, IRON_PARQUET_SLACK);
@@ -521,7 +523,7 @@ static iron_status examine_chunk(reader *r, iron__parquet_chunk *chunk, part_lis
 
     while (values < chunk->values) {
         iron__parquet_page p;
-        part page;
+        part page = {.rows = 0};
 
         IRON_TRY(read_header(r, at, &p, err));
         if (p.type == IRON_PARQUET_DICTIONARY) {

@@ -80,8 +80,8 @@ iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got
 iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, size_t want,
                                 const atomic_bool *stop, iron_error *err);
 
-/* Copies IRON_HEAD_BYTES from the current offset without consuming them; fewer at the end. Waits for
- * a pipe that is slow. */
+/* Copies IRON_HEAD_BYTES from the current offset without consuming them; fewer at the end. Waits
+ * for a pipe that is slow. */
 iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES], size_t *got,
                              const atomic_bool *stop, iron_error *err);
 
