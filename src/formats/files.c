@@ -57,13 +57,15 @@ void iron__file_list_clear(iron__file_list *list) {
 /* Datasets. */
 
 /* What a folder is, on this machine or on a server. */
+typedef enum folder_kind {
+    FOLDER_PLAIN, /* no such list */
+    FOLDER_MDS,
+    FOLDER_HF,       /* Arrow files */
+    FOLDER_HF_SPLITS /* its parts are folders */
+} folder_kind;
+
 typedef struct folder_list {
-    enum {
-        FOLDER_PLAIN, /* no such list */
-        FOLDER_MDS,
-        FOLDER_HF,       /* Arrow files */
-        FOLDER_HF_SPLITS /* its parts are folders */
-    } kind;
+    folder_kind kind;
     iron__file_list parts; /* relative to the folder, in order */
 } folder_list;
 
@@ -166,7 +168,7 @@ static iron_status check_selection(const char *path, const iron__json *root, iro
 }
 
 static const struct dataset_list {
-    int kind;
+    folder_kind kind;
     const char *file, *member;
     const char *part, *fault; /* for the message about a bad name */
 } dataset_lists[] = {
