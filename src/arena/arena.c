@@ -116,6 +116,10 @@ static const iron_peer *peers_at(const iron__peers *peers, size_t index,
     return NULL;
 }
 
+#if IRON_WITH_PEERS
+
+static const char *const cannot_load = NULL;
+
 /* Length of the name's next part: lower-case letters, digits, - and _. */
 static size_t part_length(const char *name) {
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
@@ -162,10 +166,6 @@ static iron_status check_list(const iron_peer_list *list, iron_error *err) {
     }
     return IRON_OK;
 }
-
-#if IRON_WITH_PEERS
-
-static const char *const cannot_load = NULL;
 
 /* The rows of a plug-in, which stay as long as the process; or NULL with the reason. */
 static const iron_peer_list *load_library(const char *path, char *reason, size_t size) {
