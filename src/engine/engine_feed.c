@@ -28,6 +28,10 @@
 #define SLOTS      4u
 #define SLOT_BYTES ((size_t)4 << 20)
 
+/* With few threads, a second reader would take a core that reduces; with many, that core is not
+ * missed, and the others reduce faster than one reader copies out of the page cache. */
+#define MANY_THREADS 8u
+
 typedef struct range_check {
     const iron__tokens_view *view;
     _Atomic size_t first_bad; /* lowest task that found a token out of range, or SIZE_MAX */
@@ -271,7 +275,7 @@ static iron_status set_up_slots(pipeline *p, iron__ring_options *options, iron_e
     }
     options->slot_count = SLOTS;
     options->slot_bytes = SLOT_BYTES;
-    options->readers = 1;
+    options->readers = iron__thread_pool_threads(e->pool) < MANY_THREADS ? 1 : 2;
     p->memory = iron__allocate(e->allocator, SLOTS, SLOT_BYTES, "the reading ring", err);
     if (!p->memory)
         return IRON_E_NOMEM;

@@ -290,7 +290,7 @@ typedef struct section {
     const part_finder *finder;
     scanner scanner;
     uint64_t begin, end; /* where its first part is looked for */
-    uint64_t first;      /* that part; UINT64_MAX: there is none */
+    uint64_t first;      /* where it begins; UINT64_MAX: none was found */
     uint64_t last;       /* the end of its last part */
     iron__frames found;  /* decompressed bytes are counted from 0 */
 } section;
@@ -306,7 +306,8 @@ static bool follow_from(section *c, uint64_t first) {
     return false;
 }
 
-/* Tries the first places of a section. A read that fails is left to whoever reads it again. */
+/* Tries the first places of a section. A read that fails is not reported here: joining the sections
+ * reads the same bytes again. */
 static void follow_section(void *context, size_t index) {
     section *c = (section *)context + index;
     const unsigned char *magic = c->finder->magic;

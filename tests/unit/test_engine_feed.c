@@ -137,11 +137,24 @@ static void files_equal_memory(void **state) {
     free(tokens);
 }
 
+/* Feeds tokens from a file of their own. */
+static void feed_as_file(iron_engine *e, iron_dtype dtype, const uint32_t *tokens, size_t count) {
+    file_name file = name_in(&place, "part");
+    const char *path = file.path;
+    char *data = store(dtype, tokens, count);
+    iron_source *s;
+    iron_error err;
+
+    file_write(path, data, count * iron_dtype_bytes(dtype));
+    s = open_source(dtype, &path, 1);
+    assert_ok(iron_engine_feed_source(e, s, NULL, NULL, &err), &err);
+    iron_source_close(s);
+    free(data);
+}
+
 /* The open batch and the seal's carry continue from one source, or call, to the next. */
 static void sources_continue_each_other(void **state) {
     uint32_t *tokens = grab_tokens(142, 50257, 20000);
-    file_name file = name_in(&place, "part");
-    const char *path = file.path;
     iron_config c = some_config();
     iron_engine *e = create(&c), *expected = create(&c);
     iron_error err;
@@ -150,12 +163,8 @@ static void sources_continue_each_other(void **state) {
     assert_ok(iron_engine_feed(expected, tokens, 20000, &err), &err);
     for (size_t done = 0; done < 20000; done += 2501) {
         size_t count = 20000 - done < 2501 ? 20000 - done : 2501;
-        iron_source *s;
 
-        file_write(path, tokens + done, count * sizeof *tokens);
-        s = open_source(IRON_DTYPE_U32, &path, 1);
-        assert_ok(iron_engine_feed_source(e, s, NULL, NULL, &err), &err);
-        iron_source_close(s);
+        feed_as_file(e, IRON_DTYPE_U32, tokens + done, count);
     }
     assert_same(e, expected);
     iron_engine_destroy(e);
@@ -168,8 +177,6 @@ static void any_batch_and_any_cut(void **state) {
     static const uint64_t batches[] = {1, 3, 1000, 65536, 65537, 786432};
     enum { COUNT_MAX = 700001 };
     uint32_t *tokens = grab_tokens(145, 50257, COUNT_MAX);
-    file_name file = name_in(&place, "piece");
-    const char *path = file.path;
     rng random = {7};
 
     (void)state;
@@ -191,17 +198,9 @@ static void any_batch_and_any_cut(void **state) {
             tokens[k] &= 0xFFFF;
         assert_ok(iron_engine_feed(expected, tokens, count, &err), &err);
         for (size_t done = 0; done < count; done += some) {
-            char *data;
-            iron_source *s;
-
             some = 1 + (size_t)rng_below(&random, rng_below(&random, 2) ? 9 : count);
             some = some < count - done ? some : count - done;
-            data = store(dtype, tokens + done, some);
-            file_write(path, data, some * iron_dtype_bytes(dtype));
-            free(data);
-            s = open_source(dtype, &path, 1);
-            assert_ok(iron_engine_feed_source(e, s, NULL, NULL, &err), &err);
-            iron_source_close(s);
+            feed_as_file(e, dtype, tokens + done, some);
         }
         assert_same(e, expected);
         iron_engine_destroy(e);
