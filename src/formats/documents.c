@@ -154,6 +154,7 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
         d->rows.table = layout->table;
         d->count = layout->table->rows;
         status = iron__input_open(&d->rows.in, err);
+        iron__layout_use_frames(layout, &d->rows.in);
     } else {
         status = open_index(d, path, &is_there, err);
     }

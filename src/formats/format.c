@@ -191,6 +191,16 @@ static iron_status check_layout(const iron__candidate *c, iron__format_layout *l
     return IRON_OK;
 }
 
+/* Tables in a compressed file are read at any position if that is wanted, else in order. */
+static iron_status read_inside(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    if (layout->format != &iron__format_arrow || !c->wants_seekable || !layout->frames)
+        return IRON_OK;
+    IRON_TRY(iron__frames_add_cache(layout->frames, err));
+    iron__input_use_frames(c->file, layout->frames);
+    layout->bytes = c->file->bytes;
+    return IRON_OK;
+}
+
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err) {
     bool is_forced = forced != NULL, is_beside = !iron__input_is_pipe(c->file);
@@ -210,6 +220,7 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
     layout->format = forced;
     if (forced == &iron__format_raw)
         IRON_TRY(check_raw(c, is_forced, err));
+    IRON_TRY(read_inside(c, layout, err));
     IRON_TRY(forced->examine(c, layout, err));
     return check_layout(c, layout, err);
 }

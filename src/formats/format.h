@@ -40,13 +40,20 @@ typedef struct iron__format_layout {
     uint64_t *shape;      /* owned: an array in Fortran order, whose tiles are `table`; or NULL */
     iron__codec codec;    /* the file is compressed; all of the above is about what is inside */
     iron__frames *frames; /* owned: it can be decompressed at any position; else NULL */
-    iron__table *table;   /* owned: tokens are decoded in blocks, such as a column; else NULL */
+    iron__table *table;   /* owned: tokens are decoded in blocks, such as a column; else NULL. With
+                           * frames: it is the table of what they decompress to */
     iron__table_stream *stream; /* owned: the same, read in order; else NULL */
 } iron__format_layout;
 
 /* Whether the tokens of a file are not simply the bytes from data_offset on. */
 static inline bool iron__layout_is_converted(const iron__format_layout *layout) {
     return layout->is_swapped || layout->frames || layout->table;
+}
+
+/* Of a table in a compressed file: an open input becomes what is inside. */
+static inline void iron__layout_use_frames(const iron__format_layout *layout, iron__input *in) {
+    if (layout->table && layout->frames)
+        iron__input_use_frames(in, layout->frames);
 }
 
 /* Of a column: fills dtype, tokens and documents as they are in the layout's table. */

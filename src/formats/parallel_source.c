@@ -683,6 +683,7 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     else
         IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
     file.fd = entry ? entry->fd : file.fd;
+    iron__layout_use_frames(l, &file);
     if (iron__layout_is_converted(l)) {
         status = iron__source_read_converted(p->source, index, &file, token, to, want / p->width,
                                              stop, err);

@@ -161,10 +161,11 @@ static iron_status fill_block(void *context, uint64_t index, iron__block *block,
 
     index -= s->decoding.bases[k];
     IRON_TRY(iron__input_open(&in, err));
-    if (l->frames)
-        status = iron__frames_decode(l->frames, &in, index, block, stop, err);
-    else
+    iron__layout_use_frames(l, &in);
+    if (l->table)
         status = l->table->kind->decode(l->table, &in, (size_t)index, true, block, stop, err);
+    else
+        status = iron__frames_decode(l->frames, &in, index, block, stop, err);
     iron__input_close(&in);
     return status;
 }
@@ -175,9 +176,9 @@ static uint64_t block_size(void *context, uint64_t index) {
     const iron__format_layout *l = &s->layouts[k];
 
     index -= s->decoding.bases[k];
-    if (l->frames)
-        return iron__frames_block_bytes(l->frames, index);
-    return iron__table_block_tokens(l->table, (size_t)index) * iron_dtype_bytes(l->dtype);
+    if (l->table)
+        return iron__table_block_tokens(l->table, (size_t)index) * iron_dtype_bytes(l->dtype);
+    return iron__frames_block_bytes(l->frames, index);
 }
 
 /* Counts the blocks of all files. */
@@ -192,10 +193,10 @@ static iron_status decoding_init(iron_source *s, iron_error *err) {
         const iron__format_layout *l = &s->layouts[k];
 
         d->bases[k] = count;
-        if (l->frames)
-            count += iron__frames_block_count(l->frames);
-        else if (l->table)
+        if (l->table)
             count += l->table->block_count;
+        else if (l->frames)
+            count += iron__frames_block_count(l->frames);
     }
     d->owner = (iron__blocks_owner){count, fill_block, block_size, s};
     return count > 0 ? iron__blocks_create(iron__cpu_threads(), &d->cache, err) : IRON_OK;
@@ -398,6 +399,7 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     IRON_TRY(iron__input_open(&s->file, err));
     if (is_pipe)
         return examine_open(s, s->current, &s->file, stop, err);
+    iron__layout_use_frames(l, &s->file);
     s->file.offset = l->data_offset + s->done;
     /* other processes see the offset of standard input: skip the header as if it were read */
     if (s->file.is_stream && lseek(s->file.fd, (off_t)s->file.offset, SEEK_CUR) < 0)

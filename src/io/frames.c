@@ -68,6 +68,11 @@ struct iron__frames {
     size_t count, capacity;
     group *groups;
     iron__replay *replay; /* NULL, or the file has no parts and is decompressed in order */
+
+    char *path; /* the file, and its size */
+    uint64_t stored;
+    iron__blocks *cache; /* NULL: none was asked for */
+    iron__blocks_owner owner;
 };
 
 /* What is at a position of the file. */
@@ -536,6 +541,24 @@ static bool find_all(scanner *s, iron__frames *f) {
     return finders[f->codec].find && find_parts(s, f, &finders[f->codec]);
 }
 
+static iron_status create(const iron__input *in, iron__codec codec, iron__frames **out,
+                          iron_error *err) {
+    iron__frames *f = calloc(1, sizeof *f);
+
+    *out = NULL;
+    if (f)
+        f->path = strdup(in->path);
+    if (!f || !f->path) {
+        free(f);
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the parts of %.100s",
+                          iron__path_shown(in->path));
+    }
+    f->codec = codec;
+    f->stored = in->bytes;
+    *out = f;
+    return IRON_OK;
+}
+
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
                               iron_error *err) {
     scanner s = {.in = in, .err = err, .status = IRON_OK};
@@ -546,11 +569,7 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
         (in->remote && codec != IRON_CODEC_XZ && in->bytes > REMOTE_BYTES_MAX))
         return IRON_OK;
     IRON_TRY(iron__codec_load(codec, iron__path_shown(in->path), err));
-    f = calloc(1, sizeof *f);
-    if (!f)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the parts of %.100s",
-                          iron__path_shown(in->path));
-    f->codec = codec;
+    IRON_TRY(create(in, codec, &f, err));
     if (find_all(&s, f) && f->count > 0)
         *out = f;
     else
@@ -565,10 +584,7 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, cons
     IRON_TRY(iron__frames_open(in, codec, out, err));
     if (*out)
         return IRON_OK;
-    *out = calloc(1, sizeof **out);
-    if (!*out)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s",
-                          iron__path_shown(in->path));
+    IRON_TRY(create(in, codec, out, err));
     status = iron__replay_open(in, codec, stop, &(*out)->replay, err);
     if (status != IRON_OK) {
         iron__frames_close(*out);
@@ -584,7 +600,9 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, cons
 void iron__frames_close(iron__frames *frames) {
     if (!frames)
         return;
+    iron__blocks_destroy(frames->cache);
     iron__replay_close(frames->replay);
+    free(frames->path);
     free(frames->groups);
     free(frames);
 }
@@ -685,4 +703,32 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
         want -= some;
     }
     return IRON_OK;
+}
+
+static iron_status fill_block(void *context, uint64_t index, iron__block *block,
+                              const atomic_bool *stop, iron_error *err) {
+    const iron__frames *f = context;
+    iron__input in = {.path = f->path, .bytes = f->stored, .fd = -1};
+    iron_status status = iron__input_open(&in, err);
+
+    if (status == IRON_OK)
+        status = iron__frames_decode(f, &in, index, block, stop, err);
+    iron__input_close(&in);
+    return status;
+}
+
+static uint64_t block_size(void *context, uint64_t index) {
+    return iron__frames_block_bytes(context, index);
+}
+
+iron_status iron__frames_add_cache(iron__frames *frames, iron_error *err) {
+    frames->owner = (iron__blocks_owner){frames->count, fill_block, block_size, frames};
+    return iron__blocks_create(iron__cpu_threads(), &frames->cache, err);
+}
+
+iron_status iron__frames_read_at(const iron__frames *frames, uint64_t at, void *to, size_t want,
+                                 const atomic_bool *stop, iron_error *err) {
+    iron__blocks_range blocks = {frames->cache, &frames->owner, 0};
+
+    return iron__frames_read(frames, &blocks, at, to, want, stop, err);
 }

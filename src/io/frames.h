@@ -23,6 +23,9 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, cons
                                   iron__frames **out, iron_error *err);
 void iron__frames_close(iron__frames *frames);
 
+/* Gives the parts a cache of their own, for iron__frames_read_at. */
+iron_status iron__frames_add_cache(iron__frames *frames, iron_error *err);
+
 /* Decompressed bytes, all of them. */
 uint64_t iron__frames_bytes(const iron__frames *frames);
 
@@ -41,5 +44,8 @@ uint64_t iron__frames_find(const iron__frames *frames, uint64_t at, size_t *offs
 iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_range *blocks,
                               uint64_t at, void *to, size_t want, const atomic_bool *stop,
                               iron_error *err);
+/* The same, from the parts' own cache. */
+iron_status iron__frames_read_at(const iron__frames *frames, uint64_t at, void *to, size_t want,
+                                 const atomic_bool *stop, iron_error *err);
 
 #endif

@@ -3,11 +3,13 @@
  * input.c: reading one file, pipe or remote object.
  *
  * Reads block and fill the buffer they are given, but notice a stop flag within a tenth of a
- * second. Decompressed data is a pipe, whatever is decompressed: it can only be read in order.
+ * second. Decompressed data is a pipe, whatever is decompressed, unless frames.c reads it at any
+ * position.
  */
 #include "io/input.h"
 
 #include "core/fail.h"
+#include "io/frames.h"
 #include "io/remote.h"
 
 #include <errno.h>
@@ -126,6 +128,7 @@ void iron__input_close(iron__input *in) {
     free(in->decompression);
     free(in->ahead);
     in->decompression = NULL;
+    in->inside = NULL;
     in->transfer = NULL;
     in->remote = NULL;
     in->ahead = NULL;
@@ -154,6 +157,10 @@ static bool wait_for_data(const iron__input *in, bool is_pipe, const atomic_bool
 static iron_status read_stored(const iron__input *in, bool is_pipe, uint64_t at, char *to,
                                size_t want, size_t *got, const atomic_bool *stop, iron_error *err) {
     *got = 0;
+    if (in->inside) {
+        *got = at > in->bytes ? 0 : in->bytes - at < want ? (size_t)(in->bytes - at) : want;
+        return iron__frames_read_at(in->inside, at, to, *got, stop, err);
+    }
     if (in->remote && !is_pipe)
         return iron__remote_read(in->remote, in->start + at, to, want, got, stop, err);
     while (*got < want) {
@@ -321,6 +328,18 @@ iron_status iron__input_decompress(iron__input *in, iron__codec codec, iron_erro
     in->bytes = IRON_COUNT_UNKNOWN;
     in->offset = 0;
     return iron__decompression_create(codec, iron__path_shown(in->path), &d->codec, err);
+}
+
+void iron__input_use_frames(iron__input *in, const iron__frames *frames) {
+    if (in->decompression)
+        iron__decompression_destroy(in->decompression->codec);
+    free(in->decompression);
+    in->decompression = NULL;
+    in->ahead_count = 0;
+    in->has_ended = false;
+    in->inside = frames;
+    in->bytes = iron__frames_bytes(frames);
+    in->offset = 0;
 }
 
 iron_status iron__input_check_end(const iron__input *in, iron_error *err) {

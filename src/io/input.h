@@ -29,6 +29,7 @@ typedef struct iron__input {
     struct iron__remote *remote;              /* NULL: not a remote object */
     struct iron__remote_stream *transfer;     /* of a remote object that is read like a pipe */
     struct iron__decompressed *decompression; /* NULL: bytes are as stored */
+    const struct iron__frames *inside; /* borrowed: bytes are what these parts decompress to */
     unsigned char *ahead; /* of a pipe: peeked at but not read yet; freed when it is closed */
     size_t ahead_count;
     bool has_ended; /* a pipe that was read to its end while it was peeked at */
@@ -85,8 +86,12 @@ iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, si
 iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES], size_t *got,
                              const atomic_bool *stop, iron_error *err);
 
-/* From its beginning on, the input is what decompressing it gives: a pipe. */
+/* From its beginning on, the input is what decompressing it gives, in order: a pipe. */
 iron_status iron__input_decompress(iron__input *in, iron__codec codec, iron_error *err);
+
+/* From its beginning on, the input is what decompressing it gives: a regular file, which is read
+ * at any position. The parts must have a cache (io/frames.h) and outlive the input. */
+void iron__input_use_frames(iron__input *in, const struct iron__frames *frames);
 
 /* The input ended at its offset: an error if a regular file ended before its size. */
 iron_status iron__input_check_end(const iron__input *in, iron_error *err);
