@@ -397,6 +397,21 @@ static void set_problem(shard *s, const char *kind, iron_status status, const ir
     s->problem = strdup(kind ? without_name(why->text, s->path) : why->text);
 }
 
+/* A table in a compressed file must be seekable: else its rows are known too late. */
+static iron_status open_shard(const reading *r, const shard *s, iron_source **source,
+                              iron_error *err) {
+    const char *const *path = (const char *const *)&s->path;
+    reading again = *r;
+    iron_status status = reading_open(r, path, 1, source, err);
+
+    again.wants_seekable = true;
+    if (status != IRON_OK || iron_source_is_seekable(*source) ||
+        !iron_source_file_column(*source, 0))
+        return status;
+    iron_source_close(*source);
+    return reading_open(&again, path, 1, source, err);
+}
+
 /* A thread: takes files until none is left. */
 static void *work(void *context) {
     lint_run *run = context;
@@ -415,8 +430,7 @@ static void *work(void *context) {
             usage(&err, "%.120s is not a regular file; lint needs files", s->path);
             status = err.status = IRON_E_IO;
         } else if (s && buffer) {
-            status = reading_open(&run->options->reading, (const char *const *)&s->path, 1, &source,
-                                  &err);
+            status = open_shard(&run->options->reading, s, &source, &err);
         } else {
             status = no_memory(&err);
         }

@@ -151,6 +151,12 @@ iron_status iron_bag_source_cut(const iron_source *source, iron_bag_cut *cut, ir
         static const char *const has[] = {"neither rows nor documents", "rows", "documents"};
 
         first = k == 0 ? kind : first;
+        IRON_FAIL_IF(
+            k > 0 && !iron__source_layout(source, k)->format, err, IRON_E_ARG,
+            "%.100s can only be read in order, after %.80s, so its rows are not known yet; "
+            "cut the stream with --sample or --eos instead, or read one such file",
+            iron__path_shown(iron_source_file(source, k)),
+            iron__path_shown(iron_source_file(source, 0)));
         IRON_FAIL_IF(kind != first, err, IRON_E_ARG,
                      "%.80s has %s and %.80s %s; cut the stream with --sample or --eos instead",
                      iron_source_file(source, 0), has[first], iron_source_file(source, k),

@@ -858,7 +858,7 @@ static iron_status stat_slots(workers *all, iron__ring *ring, char *slots, iron_
     return IRON_OK;
 }
 
-/* Rows of a pipe: where they begin becomes known while it is read. A row ends where the next one
+/* Rows of a stream that is read in order: where they begin becomes known while it is read. A row ends where the next one
  * begins. */
 typedef struct pipe_rows {
     iron_source *source;
@@ -886,12 +886,12 @@ static void note_rows(void *context, const iron__ring_piece *read) {
     }
 }
 
-/* The rows of a pipe are wanted, if it has any. */
+/* The rows are wanted, if all files have them. */
 static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *err) {
     iron_stat *stat = all->stat;
     iron_bag_cut cut;
 
-    if (stat->rule.eos != IRON_COUNT_UNKNOWN || all->total != IRON_COUNT_UNKNOWN ||
+    if (stat->rule.eos != IRON_COUNT_UNKNOWN || all->total != iron_source_tokens(rows->source) ||
         iron_bag_source_cut(rows->source, &cut, NULL) != IRON_OK || cut.kind != IRON_BAG_CUT_ROWS ||
         !iron__source_tells_starts(rows->source))
         return IRON_OK;

@@ -110,7 +110,7 @@ iron__cut iron__source_cut(const iron_source *source, size_t index) {
 
 bool iron__source_tells_starts(const iron_source *source) {
     for (size_t k = 0; k < iron_source_file_count(source); k++)
-        if (!iron__source_layout(source, k)->stream)
+        if (iron__source_cut(source, k) != IRON_CUT_ROWS)
             return false;
     return true;
 }

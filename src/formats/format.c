@@ -148,12 +148,15 @@ static iron__codec find_codec(const iron__format *forced, const iron__candidate 
 
 iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
                                        iron__format_layout *layout, iron_error *err) {
-    layout->codec = codec;
+    bool is_file = !iron__input_is_pipe(c->file) && !iron__path_is_stdin(c->file->path);
+
+    layout->codec = c->codec = codec;
+    c->stored_bytes = is_file ? c->file->bytes : IRON_COUNT_UNKNOWN;
     iron__format_reason(c, "compressed with %s", iron__codec_name(codec));
     if (c->report)
         snprintf(c->report->compression, sizeof c->report->compression, "%s",
                  iron__codec_name(codec));
-    if (iron__input_is_pipe(c->file) || iron__path_is_stdin(c->file->path))
+    if (!is_file)
         layout->frames = NULL;
     else if (c->wants_seekable)
         IRON_TRY(iron__frames_open_any(c->file, codec, c->stop, &layout->frames, err));
@@ -191,14 +194,42 @@ static iron_status check_layout(const iron__candidate *c, iron__format_layout *l
     return IRON_OK;
 }
 
-/* Tables in a compressed file are read at any position if that is wanted, else in order. */
-static iron_status read_inside(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
-    if (layout->format != &iron__format_arrow || !c->wants_seekable || !layout->frames)
-        return IRON_OK;
-    IRON_TRY(iron__frames_add_cache(layout->frames, err));
-    iron__input_use_frames(c->file, layout->frames);
-    layout->bytes = c->file->bytes;
-    return IRON_OK;
+/* From here on the candidate's compressed file is read at any position, not in order. */
+static iron_status go_inside(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    iron__input stored = {.path = c->file->path, .bytes = c->stored_bytes, .fd = -1};
+    iron_status status = IRON_OK;
+
+    if (!layout->frames) {
+        status = iron__input_open(&stored, err);
+        if (status == IRON_OK)
+            status = iron__frames_open_any(&stored, c->codec, c->stop, &layout->frames, err);
+        iron__input_close(&stored);
+    }
+    if (status == IRON_OK)
+        status = iron__frames_add_cache(layout->frames, err);
+    if (status == IRON_OK) {
+        iron__input_use_frames(c->file, layout->frames);
+        layout->bytes = c->file->bytes;
+    }
+    return status;
+}
+
+/* Tables in a compressed file are read in order, unless that is not enough for the caller or not
+ * possible: Parquet, and Arrow files whose schema is at their end. */
+static iron_status examine_table(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    const iron__format *format = layout->format;
+    bool can_go = c->codec != IRON_CODEC_NONE && c->stored_bytes != IRON_COUNT_UNKNOWN;
+    iron_status status;
+
+    if (can_go && c->wants_seekable)
+        IRON_TRY(go_inside(c, layout, err));
+    status = format->examine(c, layout, err);
+    if (status != IRON_E_UNSUPPORTED || !can_go || c->wants_seekable)
+        return status;
+    iron__table_stream_destroy(layout->stream);
+    layout->stream = NULL;
+    IRON_TRY(go_inside(c, layout, err));
+    return format->examine(c, layout, err);
 }
 
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
@@ -220,8 +251,10 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
     layout->format = forced;
     if (forced == &iron__format_raw)
         IRON_TRY(check_raw(c, is_forced, err));
-    IRON_TRY(read_inside(c, layout, err));
-    IRON_TRY(forced->examine(c, layout, err));
+    if (forced == &iron__format_arrow || forced == &iron__format_parquet)
+        IRON_TRY(examine_table(c, layout, err));
+    else
+        IRON_TRY(forced->examine(c, layout, err));
     return check_layout(c, layout, err);
 }
 

@@ -78,6 +78,8 @@ typedef struct iron__candidate {
     const iron_source_options *options; /* for warnings; may be NULL */
     unsigned char head[IRON_HEAD_BYTES];
     size_t head_count;
+    iron__codec codec;     /* of a compressed file, which is being decompressed in order; */
+    uint64_t stored_bytes; /* and its size; IRON_COUNT_UNKNOWN: a pipe, or standard input */
 } iron__candidate;
 
 struct iron__format {

@@ -43,6 +43,7 @@ typedef struct decoding {
 /* Rows that begin in what was read of a source in order. */
 typedef struct noted_starts {
     bool is_wanted;
+    size_t block;       /* of the current file's table: the first whose rows were not noted yet */
     iron__block places; /* positions in the stream */
 } noted_starts;
 
@@ -60,6 +61,7 @@ struct iron_source {
     iron__format_layout *layouts;     /* of each file */
     iron__input_identity *identities; /* of each file */
     uint64_t tokens;
+    uint64_t stdin_start; /* where standard input began, if it is a regular file */
     decoding decoding;
 
     size_t current;    /* index of the file being read */
@@ -116,7 +118,9 @@ static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
     IRON_TRY(iron__input_open(&file, err));
     if (iron__path_is_stdin(path)) /* part of it may have been read already */
         from = lseek(file.fd, 0, SEEK_CUR);
-    file.start = from < 0 ? 0 : (uint64_t)from < id->bytes ? (uint64_t)from : id->bytes;
+    if (from > 0)
+        s->stdin_start = (uint64_t)from < id->bytes ? (uint64_t)from : id->bytes;
+    file.start = iron__path_is_stdin(path) ? s->stdin_start : 0;
     file.bytes = id->bytes - file.start;
     status = examine_open(s, index, &file, NULL, err);
     iron__input_close(&file);
@@ -144,6 +148,17 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
     return IRON_OK;
 }
 
+/* Opens a regular file to read its tokens in any order. */
+static iron_status open_again(const iron_source *s, size_t index, iron__input *in,
+                              iron_error *err) {
+    *in = (iron__input){.path = s->files.paths[index], .fd = -1};
+    in->start = iron__path_is_stdin(in->path) ? s->stdin_start : 0;
+    in->bytes = s->identities[index].bytes - in->start;
+    IRON_TRY(iron__input_open(in, err));
+    iron__layout_use_frames(&s->layouts[index], in);
+    return IRON_OK;
+}
+
 /* Blocks. */
 
 /* The file of a block: the last that begins with it or before. */
@@ -156,12 +171,11 @@ static iron_status fill_block(void *context, uint64_t index, iron__block *block,
     const iron_source *s = context;
     size_t k = file_of_block(s, index);
     const iron__format_layout *l = &s->layouts[k];
-    iron__input in = {.path = s->files.paths[k], .bytes = s->identities[k].bytes, .fd = -1};
+    iron__input in;
     iron_status status;
 
     index -= s->decoding.bases[k];
-    IRON_TRY(iron__input_open(&in, err));
-    iron__layout_use_frames(l, &in);
+    IRON_TRY(open_again(s, k, &in, err));
     if (l->table)
         status = l->table->kind->decode(l->table, &in, (size_t)index, true, block, stop, err);
     else
@@ -374,6 +388,7 @@ static void go_to(iron_source *s, size_t index, uint64_t done) {
     s->file.path = NULL;
     s->current = index;
     s->done = done;
+    s->starts.block = 0;
 }
 
 void iron__source_seek(iron_source *source, uint64_t position) {
@@ -388,23 +403,68 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     const iron__format_layout *l = &s->layouts[s->current];
     const char *path = s->files.paths[s->current];
     bool is_pipe = l->bytes == IRON_COUNT_UNKNOWN;
-    const iron__input_identity *id = &s->identities[s->current];
 
     if (s->file.path)
         return IRON_OK;
-    s->file = (iron__input){.path = path, .bytes = l->bytes, .fd = -1};
-    if (id->kind == IRON_INPUT_REGULAR && (is_pipe || iron__layout_is_converted(l)))
-        s->file.bytes = id->bytes;
-    s->file.is_stream = !is_pipe && iron__path_is_stdin(path);
-    IRON_TRY(iron__input_open(&s->file, err));
+    if (s->identities[s->current].kind == IRON_INPUT_REGULAR) {
+        IRON_TRY(open_again(s, s->current, &s->file, err));
+    } else {
+        s->file = (iron__input){.path = path, .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
+        IRON_TRY(iron__input_open(&s->file, err));
+    }
     if (is_pipe)
         return examine_open(s, s->current, &s->file, stop, err);
-    iron__layout_use_frames(l, &s->file);
+    s->file.is_stream = iron__path_is_stdin(path);
     s->file.offset = l->data_offset + s->done;
     /* other processes see the offset of standard input: skip the header as if it were read */
     if (s->file.is_stream && lseek(s->file.fd, (off_t)s->file.offset, SEEK_CUR) < 0)
         return iron__fail(err, IRON_E_IO, errno, "cannot seek in standard input: %s",
                           strerror(errno));
+    return IRON_OK;
+}
+
+/* Notes where in the stream the rows of the current batch begin. */
+static iron_status note_batch(iron_source *s, iron_error *err) {
+    uint64_t position;
+
+    if (!s->starts.is_wanted)
+        return IRON_OK;
+    position = iron__source_position(s);
+    for (size_t k = 0; k < s->batch.place_count; k++)
+        IRON_TRY(iron__block_add_place(&s->starts.places, position + s->batch.places[k], err));
+    return IRON_OK;
+}
+
+/* The same for the rows of the current file's table, in blocks that begin before token `end`; at
+ * the end of the file, all that are left. */
+static iron_status note_blocks(iron_source *s, uint64_t end, const atomic_bool *stop,
+                               iron_error *err) {
+    const iron__table *table = s->layouts[s->current].table;
+    noted_starts *starts = &s->starts;
+    uint64_t base;
+
+    if (!starts->is_wanted || !table || s->layouts[s->current].shape)
+        return IRON_OK;
+    end = end == table->tokens ? UINT64_MAX : end;
+    base = iron__source_position(s) - s->done / iron_dtype_bytes(s->dtype);
+    for (; starts->block < table->block_count && table->blocks[starts->block].first < end;
+         starts->block++) {
+        size_t k = starts->places.place_count;
+
+        IRON_TRY(
+            iron__table_row_starts(table, &s->file, starts->block, &starts->places, stop, err));
+        for (; k < starts->places.place_count; k++)
+            starts->places.places[k] += base;
+    }
+    return IRON_OK;
+}
+
+/* The same for a file without tokens, which is never opened: all of its rows are empty. */
+static iron_status note_empty(iron_source *s, iron_error *err) {
+    const iron__table *table = s->layouts[s->current].table;
+
+    for (uint64_t k = 0; s->starts.is_wanted && table && k < table->rows; k++)
+        IRON_TRY(iron__block_add_place(&s->starts.places, iron__source_position(s), err));
     return IRON_OK;
 }
 
@@ -439,6 +499,8 @@ static iron_status finish_current(iron_source *s, bool has_ended, const atomic_b
     size_t got = 0;
 
     IRON_TRY(has_ended ? iron__input_check_end(&s->file, err) : IRON_OK);
+    if (l->tokens == 0)
+        IRON_TRY(note_empty(s, err));
     if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe; s->file may not be open */
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
@@ -522,18 +584,6 @@ void iron__source_release(const iron_source *source, const iron__block *held, si
     iron__blocks_put(source->decoding.cache, held, count * iron_dtype_bytes(source->dtype));
 }
 
-/* Notes where in the stream the rows of the current batch begin. */
-static iron_status note_starts(iron_source *s, iron_error *err) {
-    uint64_t position;
-
-    if (!s->starts.is_wanted)
-        return IRON_OK;
-    position = iron__source_position(s);
-    for (size_t k = 0; k < s->batch.place_count; k++)
-        IRON_TRY(iron__block_add_place(&s->starts.places, position + s->batch.places[k], err));
-    return IRON_OK;
-}
-
 /* Reads tokens of a table in order; fewer than wanted at its end alone. */
 static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *got,
                                 const atomic_bool *stop, iron_error *err) {
@@ -554,7 +604,7 @@ static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *g
         s->batch.bytes = s->batch.place_count = s->batch_used = 0;
         IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, stop, err));
         s->done = done + *got;
-        IRON_TRY(note_starts(s, err));
+        IRON_TRY(note_batch(s, err));
         s->done = done;
     }
     return IRON_OK;
@@ -570,6 +620,7 @@ static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *go
         return read_batches(s, to, want, got, stop, err);
     if (l->table || l->frames) {
         *got = want;
+        IRON_TRY(note_blocks(s, s->done / width + want / width, stop, err));
         return iron__source_read_converted(s, s->current, &s->file, s->done / width, to,
                                            want / width, stop, err);
     }

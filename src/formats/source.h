@@ -73,7 +73,7 @@ iron_status iron__documents_each(iron_documents *documents, uint64_t first, uint
                                  iron__document_use use, void *context, const atomic_bool *stop,
                                  iron_error *err);
 
-/* Whether all files are tables that are read in order, so that the next two functions apply. */
+/* Whether all files are tables, so that the next two functions apply. */
 bool iron__source_tells_starts(const iron_source *source);
 
 /* Rows of a source that is read in order: after `note`, take_starts gives the positions in the

@@ -3,8 +3,10 @@
  * replay.c: a decompression that can be asked for any block.
  *
  * Threads that read a file in order ask for its blocks almost in order: a block may be wanted
- * shortly after one that follows it. So the last blocks are kept, and only a request for an older
- * one starts the decompression again.
+ * shortly after one that follows it. So the last blocks are kept. Tables are read in more than one
+ * place at a time, where rows begin and where their values are: so there are several decompressions
+ * of the same file, and the one that is nearest before a block goes on to it. Only a request for a
+ * block that all of them have passed starts one again.
  */
 #include "io/replay.h"
 
@@ -17,43 +19,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Each may hold a dictionary of up to 128 MiB. */
+#define CURSORS 3u
+
+/* A decompression of the file, up to some block. */
+typedef struct cursor {
+    iron__input in; /* open, unless in.path is NULL */
+    uint64_t next;  /* block that it comes to next */
+    uint64_t last_use;
+} cursor;
+
+typedef struct kept_block {
+    unsigned char *data; /* allocated when it is needed */
+    uint64_t index;
+    bool is_there;
+} kept_block;
+
 struct iron__replay {
     iron__codec codec;
     char *path;
     uint64_t stored, bytes; /* compressed and decompressed */
 
     pthread_mutex_t mutex;
-    iron__input in;       /* open, unless in.path is NULL */
-    uint64_t next;        /* block that the decompression comes to next */
-    size_t kept_count;    /* block k is kept in kept[k % kept_count] */
-    unsigned char **kept; /* allocated when they are needed */
+    uint64_t clock;
+    cursor cursors[CURSORS];
+    size_t kept_count; /* block k is kept in kept[k % kept_count] */
+    kept_block *kept;
 };
 
-static iron_status start(iron__replay *r, iron_error *err) {
-    if (r->in.path)
-        iron__input_close(&r->in);
-    r->in = (iron__input){.path = r->path, .bytes = r->stored, .fd = -1};
-    r->next = 0;
-    IRON_TRY(iron__input_open(&r->in, err));
-    return iron__input_decompress(&r->in, r->codec, err);
+static void stop_cursor(cursor *c) {
+    if (c->in.path)
+        iron__input_close(&c->in);
+    c->in.path = NULL;
+}
+
+static iron_status start_cursor(const iron__replay *r, cursor *c, iron_error *err) {
+    stop_cursor(c);
+    c->in = (iron__input){.path = r->path, .bytes = r->stored, .fd = -1};
+    c->next = 0;
+    IRON_TRY(iron__input_open(&c->in, err));
+    return iron__input_decompress(&c->in, r->codec, err);
 }
 
 static iron_status count_bytes(iron__replay *r, const atomic_bool *stop, iron_error *err) {
     unsigned char *buffer = malloc(IRON_REPLAY_BLOCK_BYTES);
     size_t got = IRON_REPLAY_BLOCK_BYTES;
-    iron_status status = IRON_OK;
+    cursor all = {.next = 0};
+    iron_status status;
 
     if (!buffer)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
                           r->path);
-    status = start(r, err);
+    status = start_cursor(r, &all, err);
     while (status == IRON_OK && got == IRON_REPLAY_BLOCK_BYTES) {
-        status = iron__input_read(&r->in, buffer, IRON_REPLAY_BLOCK_BYTES, &got, stop, err);
+        status = iron__input_read(&all.in, buffer, IRON_REPLAY_BLOCK_BYTES, &got, stop, err);
         r->bytes += got;
     }
     free(buffer);
-    iron__input_close(&r->in);
-    r->in.path = NULL;
+    stop_cursor(&all);
     return status;
 }
 
@@ -87,10 +110,10 @@ iron_status iron__replay_open(const iron__input *in, iron__codec codec, const at
 void iron__replay_close(iron__replay *replay) {
     if (!replay)
         return;
-    if (replay->in.path)
-        iron__input_close(&replay->in);
+    for (size_t k = 0; k < CURSORS; k++)
+        stop_cursor(&replay->cursors[k]);
     for (size_t k = 0; replay->kept && k < replay->kept_count; k++)
-        free(replay->kept[k]);
+        free(replay->kept[k].data);
     pthread_mutex_destroy(&replay->mutex);
     free(replay->kept);
     free(replay->path);
@@ -105,29 +128,54 @@ static size_t block_bytes(const iron__replay *r, uint64_t index) {
     return left < IRON_REPLAY_BLOCK_BYTES ? (size_t)left : IRON_REPLAY_BLOCK_BYTES;
 }
 
-/* Decompresses the next block, which is then kept. */
-static iron_status advance(iron__replay *r, const atomic_bool *stop, iron_error *err) {
-    unsigned char **kept = &r->kept[r->next % r->kept_count];
-    size_t want = block_bytes(r, r->next), got;
+/* Decompresses the cursor's next block, which is then kept. */
+static iron_status advance(iron__replay *r, cursor *c, const atomic_bool *stop, iron_error *err) {
+    kept_block *kept = &r->kept[c->next % r->kept_count];
+    size_t want = block_bytes(r, c->next), got;
 
-    if (!*kept)
-        *kept = malloc(IRON_REPLAY_BLOCK_BYTES);
-    if (!*kept)
+    if (!kept->data)
+        kept->data = malloc(IRON_REPLAY_BLOCK_BYTES);
+    if (!kept->data)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
                           r->path);
-    IRON_TRY(iron__input_read(&r->in, *kept, want, &got, stop, err));
+    kept->is_there = false;
+    IRON_TRY(iron__input_read(&c->in, kept->data, want, &got, stop, err));
     IRON_FAIL_IF(got < want, err, IRON_E_IO, "%.120s changed while being read", r->path);
-    r->next++;
+    kept->index = c->next++;
+    kept->is_there = true;
     return IRON_OK;
+}
+
+/* The cursor to reach a block with: the nearest before it, or the one that was not used for
+ * longest, from the beginning. */
+static iron_status choose_cursor(iron__replay *r, uint64_t index, cursor **out, iron_error *err) {
+    cursor *nearest = NULL, *oldest = &r->cursors[0];
+
+    for (cursor *c = r->cursors; c < r->cursors + CURSORS; c++) {
+        if (c->in.path && c->next <= index && (!nearest || c->next > nearest->next))
+            nearest = c;
+        if (!c->in.path || c->last_use < oldest->last_use)
+            oldest = c;
+    }
+    *out = nearest ? nearest : oldest;
+    return nearest ? IRON_OK : start_cursor(r, oldest, err);
 }
 
 /* With the mutex held: makes sure that the block is kept. */
 static iron_status find(iron__replay *r, uint64_t index, const atomic_bool *stop, iron_error *err) {
-    if (!r->in.path || (index < r->next && r->next - index > r->kept_count))
-        IRON_TRY(start(r, err));
-    while (r->next <= index)
-        IRON_TRY(advance(r, stop, err));
-    return IRON_OK;
+    const kept_block *kept = &r->kept[index % r->kept_count];
+    cursor *c;
+    iron_status status;
+
+    if (kept->is_there && kept->index == index)
+        return IRON_OK;
+    status = choose_cursor(r, index, &c, err);
+    while (status == IRON_OK && c->next <= index)
+        status = advance(r, c, stop, err);
+    c->last_use = ++r->clock;
+    if (status != IRON_OK) /* a failed decompression cannot go on */
+        stop_cursor(c);
+    return status;
 }
 
 iron_status iron__replay_decode(iron__replay *replay, uint64_t index, iron__block *out,
@@ -139,11 +187,8 @@ iron_status iron__replay_decode(iron__replay *replay, uint64_t index, iron__bloc
     pthread_mutex_lock(&replay->mutex);
     status = find(replay, index, stop, err);
     if (status == IRON_OK) {
-        memcpy(out->data, replay->kept[index % replay->kept_count], bytes);
+        memcpy(out->data, replay->kept[index % replay->kept_count].data, bytes);
         out->bytes = bytes;
-    } else if (replay->in.path) { /* a failed decompression cannot go on */
-        iron__input_close(&replay->in);
-        replay->in.path = NULL;
     }
     pthread_mutex_unlock(&replay->mutex);
     return status;

@@ -2,8 +2,8 @@
 /*
  * replay.h: reading at any position of a file that can only be decompressed in order.
  *
- * The file is decompressed once to find its length, and again as it is read: reading in order costs
- * nothing more, going back starts from the beginning.
+ * The file is decompressed once to find its length, and again as it is read: reading in order, in
+ * two or three places at a time, costs nothing more; going back starts from the beginning.
  */
 #ifndef IRON_IO_REPLAY_H
 #define IRON_IO_REPLAY_H

@@ -566,14 +566,25 @@ class Pipes(ContainerTest):
             self.assert_error_line(result, says="standard input")
 
     def test_standard_input_that_is_a_file(self):
+        rows = bag(split(TOKENS, ROWS))
         for name in ("list-int32-file.arrow", "list-uint32.parquet", "list-int32-stream.arrow"):
-            with (FILES / name).open("rb") as file:
-                result = self.iron("sum", "-", stdin=file)
-            if result.code == 0:
-                self.assertEqual(result.text.split()[0], SEAL, name)
-            else:
-                self.assert_error_line(result)
-                self.assertNotIn("stream", name)
+            before = self.write("with-a-prefix", b"16 bytes before " + (FILES / name).read_bytes())
+            for path, start_at in ((FILES / name, 0), (before, 16)):
+                for command in (["sum", "-", "--bag"], ["stat", "-", "--vocab", VOCAB]):
+                    with self.subTest(file=name, start=start_at, command=command), path.open("rb") as file:
+                        os.lseek(file.fileno(), start_at, os.SEEK_SET)
+                        found = self.json(*command, stdin=file)
+                        if command[0] == "sum":
+                            self.assertEqual((found[0]["seal"], found[0]["bag"]), (SEAL, rows))
+                        else:
+                            self.assertEqual((found["tokens"], found["documents"]["count"]), (len(TOKENS), len(ROWS)))
+
+    def test_streams_and_tables_together(self):
+        stream = self.write("inside.arrow.gz", gzipped((FILES / "list-int32-stream.arrow").read_bytes()))
+        names = [FILES / "list-int32-file.arrow", stream, FILES / "list-uint32.parquet"]
+        [found] = self.json("sum", "--stream", "--bag", *names)
+        self.assertEqual((found["seal"], found["bag"]), (oracle.seal(TOKENS * 3), bag(split(TOKENS, ROWS) * 3)))
+        self.assertEqual(self.json("stat", *names, "--vocab", VOCAB)["documents"]["count"], 3 * len(ROWS))
 
 
 class Compressed(IronTest):
@@ -663,6 +674,40 @@ class Compressed(IronTest):
                     self.assertEqual(found["seal"], SEAL)
         [found] = self.json("sum", "--bag", self.dir / "list-int32-stream.arrow.a.zst")
         self.assertEqual(found["bag"], bag(split(TOKENS, ROWS)))
+
+    def test_arrow_at_any_position(self):
+        why = node_missing()
+        if why:
+            self.skipTest(why)
+        plain = FILES / "list-int32-file.arrow"
+        rows = split(TOKENS, ROWS)
+        shuffled = rows[:]
+        random.Random(1).shuffle(shuffled)
+        tokens = containers.u32_file(self.dir / "shuffled.u32", [t for row in shuffled for t in row])
+        other = self.dir / "shuffled.parquet"
+        containers.write([{"out": str(other), "writer": "parquet-wasm", "tokens": tokens,
+                           "rows": [len(row) for row in shuffled],
+                           "columns": [{"name": "input_ids", "type": "list<uint32>"}]}])
+        longer = self.write("longer.npy", npy(TOKENS[:50] + [5] + TOKENS[50:], "<u4", "I"))
+        documents_found = self.json("stat", plain, "--vocab", VOCAB)["documents"]
+        findings = parse_json(self.iron("lint", plain, "--eos", 7, "--json").out)["findings"]
+        for codec, data in self.codecs(plain.read_bytes()).items():
+            if codec not in ("a.zst", "frames.zst", "unknown.zst", "members.gz", "blocks.xz", "frames.lz4"):
+                continue
+            with self.subTest(codec=codec):
+                path = self.write(codec, data)
+                for k in (1, 2, 3):
+                    self.succeeds("sum", path, "--bag", "--chunk", 1024, "--part", f"{k}/3", "-o", f"p{k}")
+                [merged] = self.json("merge", "p3", "p1", "p2")
+                self.assertEqual((merged["seal"], merged["bag"]), (SEAL, bag(rows)))
+                self.assertIs(self.json("diff", path, plain)["equal"], True)
+                for against, kind in ((other, "shuffled"), (longer, "inserted")):
+                    found = self.iron("diff", path, against, "--json")
+                    self.assertEqual((found.code, found.out and parse_json(found.out)["kind"]), (1, kind), str(found))
+                self.assertEqual(self.json("stat", path, "--vocab", VOCAB)["documents"], documents_found)
+                found = parse_json(self.iron("lint", path, "--eos", 7, "--json").out)["findings"]
+                self.assertEqual([{**f, "file": 0} for f in found], [{**f, "file": 0} for f in findings])
+                self.feed(path, "--vocab", VOCAB, "--every", 1000, "--state", f"{codec}.state")
 
     def test_other_commands(self):
         self.write_tokens("raw.bin", TOKENS, "u16")

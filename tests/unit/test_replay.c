@@ -5,6 +5,7 @@
  */
 #include "io/replay.h"
 
+#include "core/cpu.h"
 #include "core/memory.h"
 #include "core/thread_pool.h"
 #include "io/frames.h"
@@ -80,6 +81,36 @@ static void any_order(void **state) {
     iron__replay_close(replay);
 }
 
+/* More blocks than are kept, in places that are far from one another, forwards and back. */
+static void several_places(void **state) {
+    uint64_t count = 4 * (uint64_t)iron__cpu_threads() + 12, far = count - 4;
+    unsigned char *data = grab(IRON_REPLAY_BLOCK_BYTES);
+    iron__block block = {.data = NULL};
+    gzFile file = gzopen(name.path, "wb1");
+    iron__replay *replay;
+    iron_error err;
+
+    (void)state;
+    for (uint64_t k = 0; k < count; k++) {
+        memset(data, (int)(k + 1), IRON_REPLAY_BLOCK_BYTES);
+        assert_int_equal(gzwrite(file, data, IRON_REPLAY_BLOCK_BYTES), IRON_REPLAY_BLOCK_BYTES);
+    }
+    assert_int_equal(gzclose(file), Z_OK);
+    replay = open_replay(&err, IRON_OK);
+    for (uint64_t k = 0; k < 16; k++) {
+        static const uint64_t places[] = {0, 2, 1};
+        uint64_t index = places[k % 3] * (far / 2) + k / 4;
+
+        assert_ok(iron__replay_decode(replay, index, &block, NULL, &err), &err);
+        assert_int_equal(block.bytes, IRON_REPLAY_BLOCK_BYTES);
+        memset(data, (int)(index + 1), IRON_REPLAY_BLOCK_BYTES);
+        assert_memory_equal(block.data, data, IRON_REPLAY_BLOCK_BYTES);
+    }
+    iron__block_clear(&block);
+    iron__replay_close(replay);
+    free(data);
+}
+
 static void read_all(void *context, size_t index) {
     for (uint64_t k = 0; k < 6; k++)
         check_block(context, (k + index) % 6);
@@ -126,7 +157,7 @@ static void damage(void **state) {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {CASE(any_order), CASE(several_threads),
+    const struct CMUnitTest tests[] = {CASE(any_order), CASE(several_places), CASE(several_threads),
                                        CASE(files_that_change), CASE(damage)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
