@@ -858,8 +858,8 @@ static iron_status stat_slots(workers *all, iron__ring *ring, char *slots, iron_
     return IRON_OK;
 }
 
-/* Rows of a stream that is read in order: where they begin becomes known while it is read. A row ends where the next one
- * begins. */
+/* Rows of a stream that is read in order: where they begin becomes known while it is read. A row
+ * ends where the next one begins. */
 typedef struct pipe_rows {
     iron_source *source;
     stat_lengths *lengths;
