@@ -377,18 +377,22 @@ static const char *without_name(const char *message, const char *path) {
     return message + strspn(message, ": ");
 }
 
+static const char *damage_kind(const char *format) {
+    return strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index" : "header";
+}
+
 /* What a file that its format's reader refused suffers from. */
 static const char *refusal_kind(const lint_options *o, const shard *s) {
     iron_sniff_report report = {.struct_size = sizeof report};
     const char *format = o->reading.format;
 
     if (!format || strcmp(format, "auto") == 0) {
-        iron_sniff(s->path, &report, NULL); /* it tells the format also of damaged files */
+        /* it tells the format also of damaged files */
+        iron_sniff(s->path, o->reading.column, &report, NULL);
+        iron_sniff_report_deinit(&report);
         format = report.format;
     }
-    if (strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0)
-        return "index";
-    return strcmp(format, "raw") == 0 ? "size" : "header";
+    return strcmp(format, "raw") == 0 ? "size" : damage_kind(format);
 }
 
 static void set_problem(shard *s, const char *kind, iron_status status, const iron_error *why) {
@@ -432,7 +436,7 @@ static void *work(void *context) {
         iron_source_close(source);
         s->is_read = status == IRON_OK;
         if (status == IRON_E_FORMAT)
-            set_problem(s, is_value ? "ids" : "index", status, &err);
+            set_problem(s, is_value ? "ids" : damage_kind(s->format), status, &err);
         else if (status != IRON_OK)
             set_problem(s, NULL, status, &err);
     }

@@ -1431,10 +1431,11 @@ static void use_dictionary(const arrow *a, size_t state, decoding *d) {
     d->nulls = a->nulls ? a->nulls + s->at / iron__stored_bytes(a->column.stored) : NULL;
 }
 
-/* Finds the column in a batch. */
+/* Finds the column in a batch, if one was chosen. */
 static iron_status find_batch(const arrow *a, const reader *r, message *m, batch *b,
                               iron_error *err) {
-    const char *wrong = read_batch(m, &m->table, &a->schema.all, &a->column, b);
+    const column *c = a->column_name ? &a->column : NULL;
+    const char *wrong = read_batch(m, &m->table, &a->schema.all, c, b);
 
     return wrong ? damaged(r, m->at, wrong, err) : IRON_OK;
 }
@@ -1672,10 +1673,15 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
     batch b = {.rows = 0};
 
     IRON_TRY(find_batch(a, r, m, &b, err));
-    IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
+    if (t->column)
+        IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
     if (__builtin_add_overflow(t->tokens, end - first, &tokens) ||
         __builtin_add_overflow(t->rows, b.rows, &rows) || tokens > INT64_MAX || rows > INT64_MAX)
         return damaged(r, m->at, "more rows than there can be", err);
+    if (!t->column) {
+        t->rows = rows;
+        return IRON_OK;
+    }
     if (b.codec != IRON_CODEC_NONE) {
         IRON_TRY(iron__codec_load(b.codec, r->name, err));
         IRON_TRY(check_compressed(a, r, &b, end - first, err));
@@ -1841,12 +1847,14 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
     return check_places(r, &a->places, footer, err);
 }
 
-/* Chooses the column; *name is the table's or the stream's. */
+/* Chooses the column; *name is the table's or the stream's. NULL: none, only rows are counted. */
 static iron_status choose_column(arrow *a, const iron__candidate *c, char **name, iron_error *err) {
     const schema *s = &a->schema;
     size_t chosen;
 
     IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, name, err));
+    if (!*name)
+        return IRON_OK;
     a->column = s->details[chosen];
     a->column_name = *name;
     iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
@@ -1889,7 +1897,8 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
         IRON_TRY(find_footer(r, &a->schema, &footer, err));
     IRON_TRY(read_first(a, r, &at, err));
     IRON_TRY(choose_column(a, c, &t->column, err));
-    t->dtype = iron__stored_dtype(a->column.stored);
+    if (t->column)
+        t->dtype = iron__stored_dtype(a->column.stored);
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
@@ -1974,7 +1983,8 @@ static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__format_layou
     a->position = find_start(c, a->is_file);
     IRON_TRY(read_first(a, r, &a->position, err));
     IRON_TRY(choose_column(a, c, &layout->stream->column, err));
-    layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
+    if (layout->stream->column)
+        layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
     return IRON_OK;
 }
 

@@ -59,18 +59,15 @@ void iron__format_layout_clear(iron__format_layout *layout) {
 
 iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
                                 size_t count, size_t *chosen, char **name, iron_error *err) {
-    iron_status status = iron__table_choose(columns, count, c->column, c->name, chosen, err);
-    iron_sniff_report *r = c->report;
+    bool may_be_open = c->report && !c->column;
+    iron_status status =
+        iron__table_choose(columns, count, c->column, c->name, chosen, may_be_open ? NULL : err);
 
-    for (size_t k = 0; r && k < count && r->column_count < IRON_SNIFF_COLUMNS; k++) {
-        iron_sniff_column *to = &r->columns[r->column_count++];
-
-        snprintf(to->name, sizeof to->name, "%s", columns[k].name);
-        snprintf(to->type, sizeof to->type, "%s", columns[k].type);
-        to->is_chosen = status == IRON_OK && k == *chosen;
-    }
-    if (r)
-        r->column_total = count;
+    *name = NULL;
+    if (c->report)
+        IRON_TRY(iron__sniff_columns(c, columns, count, status == IRON_OK ? *chosen : count, err));
+    if (may_be_open && status != IRON_OK)
+        return IRON_OK;
     IRON_TRY(status);
     *name = strdup(columns[*chosen].name);
     return *name ? IRON_OK : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");

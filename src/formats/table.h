@@ -76,9 +76,9 @@ typedef struct iron__table_kind {
 /* Filled by a format's examine function; everything is from malloc. */
 struct iron__table {
     const iron__table_kind *kind;
-    void *state;  /* the format's own */
-    char *column; /* NULL: not a column, but an array in Fortran order */
-    iron_dtype dtype;
+    void *state;      /* the format's own */
+    char *column;     /* NULL: not a column, but an array in Fortran order; or not chosen yet */
+    iron_dtype dtype; /* NONE: the column is not chosen yet */
     uint64_t tokens;
     uint64_t rows;             /* of a column */
     iron__table_block *blocks; /* in order; the tokens of a block end where the next one begins */
