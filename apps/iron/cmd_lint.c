@@ -14,6 +14,7 @@
 #include "command.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -381,6 +382,9 @@ static const char *damage_kind(const char *format) {
     return strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index" : "header";
 }
 
+/* Whether an error is about a value that is no token; of columns, the readers say so. */
+static bool is_bad_value(const iron_error *why) { return why->native == EDOM; }
+
 /* What a file that its format's reader refused suffers from. */
 static const char *refusal_kind(const lint_options *o, const shard *s) {
     iron_sniff_report report = {.struct_size = sizeof report};
@@ -428,7 +432,8 @@ static void *work(void *context) {
         if (!s)
             break;
         if (status == IRON_E_FORMAT) {
-            set_problem(s, refusal_kind(run->options, s), status, &err);
+            set_problem(s, is_bad_value(&err) ? "ids" : refusal_kind(run->options, s), status,
+                        &err);
             continue;
         }
         if (status == IRON_OK)
@@ -436,7 +441,8 @@ static void *work(void *context) {
         iron_source_close(source);
         s->is_read = status == IRON_OK;
         if (status == IRON_E_FORMAT)
-            set_problem(s, is_value ? "ids" : damage_kind(s->format), status, &err);
+            set_problem(s, is_value || is_bad_value(&err) ? "ids" : damage_kind(s->format), status,
+                        &err);
         else if (status != IRON_OK)
             set_problem(s, NULL, status, &err);
     }

@@ -101,11 +101,11 @@ static inline uint64_t iron__table_block_tokens(const iron__table *t, size_t ind
  * the first that is not a token, or count. `to` may be `from` if the widths are equal. */
 size_t iron__stored_convert(iron__stored stored, const void *from, size_t count, void *to);
 /* The error for a value that is not a token: `index` counts values from `from` on; `row` is the row
- * it is in. */
+ * it is in. Its native code is EDOM, which tells it from damage. */
 iron_status iron__stored_refuse(iron__stored stored, const void *from, size_t index,
                                 const char *name, const char *column, uint64_t row,
                                 iron_error *err);
-/* The error for a null. */
+/* The error for a null, with EDOM, too. */
 iron_status iron__table_refuse_null(const char *name, const char *column, uint64_t row,
                                     iron_error *err);
 
