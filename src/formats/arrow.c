@@ -1897,8 +1897,10 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
         IRON_TRY(find_footer(r, &a->schema, &footer, err));
     IRON_TRY(read_first(a, r, &at, err));
     IRON_TRY(choose_column(a, c, &t->column, err));
-    if (t->column)
+    if (t->column) {
         t->dtype = iron__stored_dtype(a->column.stored);
+        t->stored_as = iron__stored_signed(a->column.stored);
+    }
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
@@ -1983,8 +1985,10 @@ static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__format_layou
     a->position = find_start(c, a->is_file);
     IRON_TRY(read_first(a, r, &a->position, err));
     IRON_TRY(choose_column(a, c, &layout->stream->column, err));
-    if (layout->stream->column)
+    if (layout->stream->column) {
         layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
+        layout->stream->stored_as = iron__stored_signed(a->column.stored);
+    }
     return IRON_OK;
 }
 

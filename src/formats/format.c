@@ -164,6 +164,18 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
 
 /* What is left to check once the format's own checks have passed. */
 static iron_status check_layout(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
+    iron_dtype stored_as = l->table    ? l->table->stored_as
+                           : l->stream ? l->stream->stored_as
+                                       : IRON_DTYPE_NONE;
+
+    if (!c->is_for_raw && c->dtype == IRON_DTYPE_I32 && stored_as == IRON_DTYPE_I32)
+        l->dtype = IRON_DTYPE_I32; /* as wide as u32; no value is negative */
+    IRON_FAIL_IF(!c->is_for_raw && c->dtype == IRON_DTYPE_I64 && stored_as == IRON_DTYPE_I64 &&
+                     l->dtype != IRON_DTYPE_I64,
+                 err, IRON_E_FORMAT,
+                 "%.100s: its int64 values are read as u32 tokens, but --dtype says i64; omit "
+                 "--dtype",
+                 c->name);
     IRON_FAIL_IF(
         c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != l->dtype, err, IRON_E_FORMAT,
         "%.100s is of format %s, with %s tokens, but --dtype says %s; omit --dtype, or use "

@@ -1155,6 +1155,8 @@ static iron_status examine_entry(const iron__candidate *c, const iron__json *ent
     if (s->dtype == IRON_DTYPE_NONE) /* no sample: any will do */
         s->dtype = c->dtype != IRON_DTYPE_NONE ? c->dtype : IRON_DTYPE_U32;
     t->dtype = s->dtype;
+    if (s->encoding.kind == ENCODING_FIXED || s->encoding.has_type)
+        t->stored_as = iron__stored_signed(s->encoding.stored);
     return IRON_OK;
 }
 

@@ -913,6 +913,7 @@ static iron_status read_chunks(const iron__candidate *c, const iron__parquet_foo
 
     file->column = f->details[chosen];
     table->dtype = iron__stored_dtype(file->column.stored);
+    table->stored_as = iron__stored_signed(file->column.stored);
     IRON_TRY(iron__parquet_chunks_read(f, chosen, &file->chunks, &file->chunk_count, err));
     for (size_t k = 0; k < file->chunk_count; k++)
         if (file->chunks[k].codec != IRON_CODEC_NONE &&

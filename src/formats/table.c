@@ -72,6 +72,12 @@ iron_dtype iron__stored_dtype(iron__stored stored) {
     return bytes == 1 ? IRON_DTYPE_U8 : bytes == 2 ? IRON_DTYPE_U16 : IRON_DTYPE_U32;
 }
 
+iron_dtype iron__stored_signed(iron__stored stored) {
+    return stored == IRON_STORED_I32   ? IRON_DTYPE_I32
+           : stored == IRON_STORED_I64 ? IRON_DTYPE_I64
+                                       : IRON_DTYPE_NONE;
+}
+
 const char *iron__stored_name(iron__stored stored) {
     static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
                                         "int8",  "int16",  "int32",  "int64"};
