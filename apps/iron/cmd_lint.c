@@ -14,6 +14,7 @@
 #include "command.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -377,18 +378,25 @@ static const char *without_name(const char *message, const char *path) {
     return message + strspn(message, ": ");
 }
 
+static const char *damage_kind(const char *format) {
+    return strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index" : "header";
+}
+
+/* Whether an error is about a value that is no token; of columns, the readers say so. */
+static bool is_bad_value(const iron_error *why) { return why->native == EDOM; }
+
 /* What a file that its format's reader refused suffers from. */
 static const char *refusal_kind(const lint_options *o, const shard *s) {
     iron_sniff_report report = {.struct_size = sizeof report};
     const char *format = o->reading.format;
 
     if (!format || strcmp(format, "auto") == 0) {
-        iron_sniff(s->path, &report, NULL); /* it tells the format also of damaged files */
+        /* it tells the format also of damaged files */
+        iron_sniff(s->path, o->reading.column, &report, NULL);
+        iron_sniff_report_deinit(&report);
         format = report.format;
     }
-    if (strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0)
-        return "index";
-    return strcmp(format, "raw") == 0 ? "size" : "header";
+    return strcmp(format, "raw") == 0 ? "size" : damage_kind(format);
 }
 
 static void set_problem(shard *s, const char *kind, iron_status status, const iron_error *why) {
@@ -438,7 +446,8 @@ static void *work(void *context) {
         if (!s)
             break;
         if (status == IRON_E_FORMAT) {
-            set_problem(s, refusal_kind(run->options, s), status, &err);
+            set_problem(s, is_bad_value(&err) ? "ids" : refusal_kind(run->options, s), status,
+                        &err);
             continue;
         }
         if (status == IRON_OK)
@@ -446,7 +455,8 @@ static void *work(void *context) {
         iron_source_close(source);
         s->is_read = status == IRON_OK;
         if (status == IRON_E_FORMAT)
-            set_problem(s, is_value ? "ids" : "index", status, &err);
+            set_problem(s, is_value || is_bad_value(&err) ? "ids" : damage_kind(s->format), status,
+                        &err);
         else if (status != IRON_OK)
             set_problem(s, NULL, status, &err);
     }

@@ -8,11 +8,18 @@
 
 #include <inttypes.h>
 
+/* Tables can have thousands of columns: in text, so many are listed. */
+#define COLUMNS_SHOWN 32u
+
 typedef struct sniff_options {
+    const char *column;
     bool wants_json;
 } sniff_options;
 
 static const option sniff_table[] = {
+    OPTION("column", OPTION_TEXT, "NAME", sniff_options, column,
+           "of arrow, parquet and mds files, the column with the tokens",
+           .standard = "input_ids, tokens, token_ids or ids, or the only column of integers"),
     OPTION("json", OPTION_FLAG, NULL, sniff_options, wants_json,
            "print one JSON document: an array with one object per file"),
 };
@@ -30,12 +37,39 @@ static void print_count(const char *what, uint64_t count) {
         printf("%-10s%" PRIu64 "\n", what, count);
 }
 
-/* File names in messages may contain control characters, which must not break the line. */
-static void print_line(const char *what, const char *text) {
-    printf("%-10s", what);
+/* Names of files and columns may contain control characters, which must not break the line. */
+static void print_shown(const char *text) {
     for (; *text; text++)
         putchar((unsigned char)*text < 0x20 || *text == 0x7F ? '?' : *text);
+}
+
+static void print_line(const char *what, const char *text) {
+    printf("%-10s", what);
+    print_shown(text);
     putchar('\n');
+}
+
+/* The first columns, and the one with the tokens wherever it is. */
+static void print_columns(const iron_sniff_report *r) {
+    const char *what = "columns";
+    size_t hidden = 0;
+
+    for (size_t k = 0; k < r->column_count; k++) {
+        const iron_sniff_column *c = &r->columns[k];
+
+        if (k >= COLUMNS_SHOWN && !c->is_chosen) {
+            hidden++;
+            continue;
+        }
+        printf("%-10s", what);
+        print_shown(c->name);
+        putchar(' ');
+        print_shown(c->type);
+        puts(c->is_chosen ? " (the tokens)" : "");
+        what = "";
+    }
+    if (hidden > 0)
+        printf("%-10sand %zu more; --json lists all\n", "", hidden);
 }
 
 static void print_text(const finding *f) {
@@ -49,21 +83,12 @@ static void print_text(const finding *f) {
     if (r->dtype != IRON_DTYPE_NONE)
         printf("%-10s%s%s\n", "dtype", iron_dtype_name(r->dtype), doubt);
     print_count("bytes", r->bytes);
-    if (r->format[0] && f->status == IRON_OK)
+    if (r->dtype != IRON_DTYPE_NONE && r->column_count == 0 && f->status == IRON_OK)
         printf("%-10sfrom byte %" PRIu64 "\n", "data", r->data_offset);
     if (r->tokens != IRON_COUNT_UNKNOWN)
         printf("%-10s%" PRIu64 "%s\n", "tokens", r->tokens, doubt);
     print_count(r->column_count ? "rows" : "documents", r->documents);
-    for (size_t k = 0; k < r->column_count; k++) {
-        const iron_sniff_column *c = &r->columns[k];
-        char text[176];
-
-        snprintf(text, sizeof text, "%s %s%s", c->name, c->type,
-                 c->is_chosen ? " (the tokens)" : "");
-        print_line(k ? "" : "columns", text);
-    }
-    if (r->column_total > r->column_count)
-        printf("%-10sand %zu more\n", "", r->column_total - r->column_count);
+    print_columns(r);
     for (size_t k = 0; k < r->reason_count; k++)
         print_line(k ? "" : "why", r->reasons[k]);
     if (f->status != IRON_OK)
@@ -120,7 +145,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
     for (size_t k = 0; k < a->value_count; k++) {
         finding f = {.file = a->values[k], .report.struct_size = sizeof f.report};
 
-        f.status = iron_sniff(f.file, &f.report, &f.problem);
+        f.status = iron_sniff(f.file, o->column, &f.report, &f.problem);
         if (f.status != IRON_OK && first == IRON_OK) {
             first = f.status;
             *err = f.problem;
@@ -131,6 +156,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
             fputs(k > 0 ? "\n" : "", stdout);
             print_text(&f);
         }
+        iron_sniff_report_deinit(&f.report);
     }
     if (o->wants_json) {
         iron_json_close(&j, ']');
@@ -142,11 +168,13 @@ static iron_status run(void *options, args *a, iron_error *err) {
 const command command_sniff = {
     .name = "sniff",
     .summary = "detects format and token type of files, with reasons",
-    .synopsis = "FILE... [--json]",
+    .synopsis = "FILE... [--column NAME] [--json]",
     .description =
         "Looks at the first bytes, the size and the index next to a file, and prints its format, "
         "token type and number of tokens, with the reasons. If nothing states the token type, it "
-        "is guessed from a sample of the values and marked as a guess. Containers that are not "
+        "is guessed from a sample of the values and marked as a guess. Of a table, all columns are "
+        "listed; if none or several could be the tokens, their number is unknown until --column "
+        "names one. Containers that are not "
         "tokens, such as gzip or zip, are named. A file whose header does "
         "not match its size or its index is shown with the problem, and the exit status is 2.",
     .groups = {{NULL, sniff_table, COUNT(sniff_table), 0}},

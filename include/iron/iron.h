@@ -516,12 +516,10 @@ IRON_API const char *iron_input_files_at(const iron_input_files *files, size_t i
 
 /* A column of a table. */
 typedef struct iron_sniff_column {
-    char name[64];
+    char *name;
     char type[80];      /* "list<int32>" */
     uint32_t is_chosen; /* its integers are the tokens */
 } iron_sniff_column;
-
-#define IRON_SNIFF_COLUMNS 32u
 
 /* What a file is, and why: from its first bytes, its size and the files beside it, or else guessed
  * from a sample of its values. */
@@ -532,17 +530,21 @@ typedef struct iron_sniff_report {
     char format[16];
     uint64_t bytes;
     uint64_t data_offset; /* of the first token */
-    uint64_t tokens;
-    uint64_t documents; /* IRON_COUNT_UNKNOWN if the format does not count them */
+    uint64_t tokens;      /* IRON_COUNT_UNKNOWN, also of a table whose column must be chosen */
+    uint64_t documents;   /* IRON_COUNT_UNKNOWN if the format does not count them */
     size_t reason_count;
     char reasons[12][160]; /* sentences */
     char compression[8];   /* "zstd": everything else is about what is inside; "": none */
-    size_t column_total;   /* of a table; the first ones are described */
-    size_t column_count;
-    iron_sniff_column columns[IRON_SNIFF_COLUMNS];
+    size_t column_count;   /* of a table */
+    iron_sniff_column *columns;
 } iron_sniff_report;
 
-IRON_API iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err);
+/* `column`: of a table, as in iron_source_options. A table without a column of tokens, or with
+ * several, is not an error unless a column is given. Also on failure the report has what was found;
+ * release it. */
+IRON_API iron_status iron_sniff(const char *path, const char *column, iron_sniff_report *report,
+                                iron_error *err);
+IRON_API void iron_sniff_report_deinit(iron_sniff_report *report);
 
 /* An output file that appears under its name complete and synced, or not at all. "-" is standard
  * output; an existing device or pipe is written directly; a directory is refused. */

@@ -1037,6 +1037,7 @@ typedef struct decoding {
     const char *column_name;
     const unsigned char *dictionary;
     uint64_t dictionary_count;
+    const unsigned char *nulls; /* not NULL: a byte for each of its values, 1 if it is null */
     bool wants_tokens;
     iron__block *out;
     uint64_t tokens, rows; /* so far, in this block */
@@ -1147,6 +1148,15 @@ static size_t look_up(const decoding *d, const unsigned char *indices, size_t co
     return count;
 }
 
+/* The first of `count` indices whose value is null, or count. */
+static size_t find_null_value(const decoding *d, const uint64_t *index, size_t count) {
+    size_t k = 0;
+
+    while (k < count && !d->nulls[index[k]])
+        k++;
+    return k;
+}
+
 #define PIECE 512u
 
 /* Converts indices of a dictionary to tokens at the end of the block. */
@@ -1158,14 +1168,18 @@ static iron_status decode_indices(decoding *d, const unsigned char *from, size_t
     uint64_t index[PIECE];
 
     for (size_t done = 0, some; done < count; done += some) {
-        size_t known, good;
+        size_t known, valid, good;
 
         some = count - done < PIECE ? count - done : PIECE;
         known = look_up(d, from + done * iron__stored_bytes(d->column->index), some, index, values);
-        good = iron__stored_convert(stored, values, known, to + done * width);
-        if (good < known)
+        valid = d->nulls ? find_null_value(d, index, known) : known;
+        good = iron__stored_convert(stored, values, valid, to + done * width);
+        if (good < valid)
             return iron__stored_refuse(stored, values, good, d->r->name, d->column_name,
                                        row_of(d, rows, done + good), err);
+        if (valid < known)
+            return iron__table_refuse_null(d->r->name, d->column_name,
+                                           row_of(d, rows, done + valid), err);
         IRON_FAIL_IF(known < some, err, IRON_E_FORMAT,
                      "%.90s: row %" PRIu64 " of column %.50s has index %" PRId64
                      ", but its dictionary has %" PRIu64 " values; this is not valid Arrow data",
@@ -1225,9 +1239,10 @@ typedef struct dictionary_state {
     uint64_t count; /* of values */
 } dictionary_state;
 
-/* Messages by their header: their number, and a hash of where they are. */
+/* Messages by their header: their number, a hash of where they are, and one that does not depend on
+ * their order. */
 typedef struct message_places {
-    uint64_t counts[4], hashes[4];
+    uint64_t counts[4], hashes[4], sums[4];
 } message_places;
 
 /* An examined file, or a stream that is being read. */
@@ -1241,6 +1256,7 @@ typedef struct arrow {
     bool has_dictionary;       /* a batch of the column's dictionary was read */
     unsigned char *dictionary; /* its values, as stored; those that replaced others follow them */
     size_t dictionary_bytes, dictionary_capacity;
+    unsigned char *nulls;     /* for each value there is room for, 1 if it is null; NULL: none is */
     dictionary_state *states; /* after each batch of the column's dictionary; the first: none */
     size_t state_count;
     struct part *parts; /* for each block of the table */
@@ -1269,6 +1285,7 @@ static void arrow_destroy(void *state) {
         return;
     schema_clear(&a->schema);
     free(a->dictionary);
+    free(a->nulls);
     free(a->states);
     free(a->parts);
     reader_clear(&a->reader);
@@ -1304,38 +1321,67 @@ static iron_status note_state(arrow *a, const dictionary_state *state, iron_erro
     return IRON_OK;
 }
 
+/* Makes room for more values in the dictionary. */
+static iron_status grow_dictionary(arrow *a, size_t bytes, iron_error *err) {
+    size_t width = iron__stored_bytes(a->column.stored), capacity;
+    unsigned char *more;
+
+    if (bytes <= a->dictionary_capacity - a->dictionary_bytes)
+        return IRON_OK;
+    capacity = 2 * a->dictionary_bytes + bytes;
+    more = realloc(a->dictionary, capacity);
+    if (!more)
+        return no_memory(err);
+    a->dictionary = more;
+    if (a->nulls) {
+        more = realloc(a->nulls, capacity / width);
+        if (!more)
+            return no_memory(err);
+        a->nulls = more;
+    }
+    a->dictionary_capacity = capacity;
+    return IRON_OK;
+}
+
+/* Notes which of the values that a batch adds to the dictionary are null. That matters only if a
+ * row has one. */
+static iron_status note_nulls(arrow *a, reader *r, const batch *b, iron_error *err) {
+    size_t width = iron__stored_bytes(a->column.stored), first = a->dictionary_bytes / width;
+    const unsigned char *bits;
+
+    if (b->rows == 0 || (b->item_nulls == 0 && !a->nulls))
+        return IRON_OK;
+    if (!a->nulls)
+        a->nulls = calloc(a->dictionary_capacity / width, 1);
+    if (!a->nulls)
+        return no_memory(err);
+    memset(a->nulls + first, 0, (size_t)b->rows);
+    if (b->item_nulls == 0)
+        return IRON_OK;
+    IRON_TRY(load(r, b, &b->item_validity, 0, (b->rows + 7) / 8, &bits, err));
+    for (uint64_t k = first_clear(bits, 0, b->rows); k < b->rows;
+         k = first_clear(bits, k + 1, b->rows))
+        a->nulls[first + k] = 1;
+    return IRON_OK;
+}
+
 /* Adds the values of a batch to the dictionary, or begins another one with them. */
 static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta, iron_error *err) {
     dictionary_state state = a->states[a->state_count - 1];
     size_t width = iron__stored_bytes(a->column.stored), bytes;
     const unsigned char *values;
-    uint64_t found;
 
     if (!is_delta && !a->keeps_all)
         a->dictionary_bytes = 0;
     if (b->rows > IRON_TABLE_PART_BYTES_MAX / width ||
         b->rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary_bytes)
         return too_large(r, "dictionaries", a->dictionary_bytes + b->rows, err);
-    if (b->item_nulls > 0) {
-        IRON_TRY(find_null(r, b, &b->item_validity, 0, b->rows, &found, err));
-        IRON_FAIL_IF(found < b->rows, err, IRON_E_FORMAT,
-                     "%.90s: value %" PRIu64 " of the dictionary of column %.50s is null; every "
-                     "row must have tokens",
-                     r->name, found, a->column_name);
-    }
     bytes = (size_t)b->rows * width;
     IRON_TRY(load(r, b, &b->values, 0, bytes, &values, err));
-    if (bytes > a->dictionary_capacity - a->dictionary_bytes) {
-        size_t capacity = 2 * a->dictionary_bytes + bytes;
-        unsigned char *more = realloc(a->dictionary, capacity);
-
-        if (!more)
-            return no_memory(err);
-        a->dictionary = more;
-        a->dictionary_capacity = capacity;
-    }
+    IRON_TRY(grow_dictionary(a, bytes, err));
     if (bytes > 0)
         memcpy(a->dictionary + a->dictionary_bytes, values, bytes);
+    IRON_TRY(note_nulls(a, r, b, err));
     if (!is_delta)
         state = (dictionary_state){a->dictionary_bytes, 0};
     state.count += b->rows;
@@ -1382,12 +1428,14 @@ static void use_dictionary(const arrow *a, size_t state, decoding *d) {
 
     d->dictionary = s->count > 0 ? a->dictionary + s->at : NULL;
     d->dictionary_count = s->count;
+    d->nulls = a->nulls ? a->nulls + s->at / iron__stored_bytes(a->column.stored) : NULL;
 }
 
-/* Finds the column in a batch. */
+/* Finds the column in a batch, if one was chosen. */
 static iron_status find_batch(const arrow *a, const reader *r, message *m, batch *b,
                               iron_error *err) {
-    const char *wrong = read_batch(m, &m->table, &a->schema.all, &a->column, b);
+    const column *c = a->column_name ? &a->column : NULL;
+    const char *wrong = read_batch(m, &m->table, &a->schema.all, c, b);
 
     return wrong ? damaged(r, m->at, wrong, err) : IRON_OK;
 }
@@ -1625,10 +1673,15 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
     batch b = {.rows = 0};
 
     IRON_TRY(find_batch(a, r, m, &b, err));
-    IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
+    if (t->column)
+        IRON_TRY(find_items(r, &a->column, &b, &first, &end, err));
     if (__builtin_add_overflow(t->tokens, end - first, &tokens) ||
         __builtin_add_overflow(t->rows, b.rows, &rows) || tokens > INT64_MAX || rows > INT64_MAX)
         return damaged(r, m->at, "more rows than there can be", err);
+    if (!t->column) {
+        t->rows = rows;
+        return IRON_OK;
+    }
     if (b.codec != IRON_CODEC_NONE) {
         IRON_TRY(iron__codec_load(b.codec, r->name, err));
         IRON_TRY(check_compressed(a, r, &b, end - first, err));
@@ -1654,10 +1707,13 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
 static void note_place(message_places *p, unsigned header, uint64_t at, uint64_t metadata,
                        uint64_t body) {
     const uint64_t numbers[3] = {at, metadata, body};
+    uint64_t hash = 0;
 
-    p->counts[header]++;
     for (size_t k = 0; k < 3; k++)
-        p->hashes[header] = (p->hashes[header] ^ numbers[k]) * 0x9E3779B97F4A7C15u + 1;
+        hash = (hash ^ numbers[k] ^ hash >> 32) * 0x9E3779B97F4A7C15u + 1;
+    p->counts[header]++;
+    p->hashes[header] = (p->hashes[header] ^ hash) * 0x9E3779B97F4A7C15u + 1;
+    p->sums[header] += hash ^ hash >> 32;
 }
 
 static iron_status note_footer_blocks(message_places *p, const reader *r, flat *f,
@@ -1715,8 +1771,22 @@ static iron_status find_footer(reader *r, schema *out, message_places *places, i
     return read_footer(r, at, length, out, places, err);
 }
 
-static bool is_same_places(const message_places *a, const message_places *b) {
-    return memcmp(a, b, sizeof *a) == 0;
+/* Compares the messages that were found with the footer's. By the specification, a file's batches
+ * have the order of the footer. All writers write them in that order, and only so do files and
+ * pipes give the same tokens: another order is refused. */
+static iron_status check_places(const reader *r, const message_places *found,
+                                const message_places *footer, iron_error *err) {
+    if (memcmp(found, footer, sizeof *found) == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(memcmp(found->counts, footer->counts, sizeof found->counts) == 0 &&
+                     memcmp(found->sums, footer->sums, sizeof found->sums) == 0,
+                 err, IRON_E_UNSUPPORTED,
+                 "%.90s at byte %" PRIu64 ": the footer lists its %s in another order than they "
+                 "have in the file, which is not read; write it again",
+                 r->name, r->limit,
+                 found->hashes[HEADER_BATCH] != footer->hashes[HEADER_BATCH] ? "record batches"
+                                                                             : "dictionaries");
+    return damaged(r, r->limit, "the footer does not list the batches that the file has", err);
 }
 
 /* Where messages begin: after the magic of a file, which some writers pad to 64 bytes. */
@@ -1774,18 +1844,17 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
     for (uint64_t k = 0; k < r->limit - m.end; k++)
         if (rest[k] != 0)
             return damaged(r, m.end, "the messages end before the footer begins", err);
-    return is_same_places(&a->places, footer)
-               ? IRON_OK
-               : damaged(r, r->limit, "the footer does not list the batches that the file has",
-                         err);
+    return check_places(r, &a->places, footer, err);
 }
 
-/* Chooses the column; *name is the table's or the stream's. */
+/* Chooses the column; *name is the table's or the stream's. NULL: none, only rows are counted. */
 static iron_status choose_column(arrow *a, const iron__candidate *c, char **name, iron_error *err) {
     const schema *s = &a->schema;
     size_t chosen;
 
     IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, name, err));
+    if (!*name)
+        return IRON_OK;
     a->column = s->details[chosen];
     a->column_name = *name;
     iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
@@ -1820,7 +1889,7 @@ static iron_status read_first(arrow *a, reader *r, uint64_t *at, iron_error *err
 
 static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__table *t,
                                 iron_error *err) {
-    message_places footer = {{0}, {0}};
+    message_places footer = {{0}, {0}, {0}};
     uint64_t at = find_start(c, a->is_file);
 
     r->limit = c->file->bytes;
@@ -1828,7 +1897,10 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
         IRON_TRY(find_footer(r, &a->schema, &footer, err));
     IRON_TRY(read_first(a, r, &at, err));
     IRON_TRY(choose_column(a, c, &t->column, err));
-    t->dtype = iron__stored_dtype(a->column.stored);
+    if (t->column) {
+        t->dtype = iron__stored_dtype(a->column.stored);
+        t->stored_as = iron__stored_signed(a->column.stored);
+    }
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
@@ -1842,7 +1914,7 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
 /* What follows the last message of a file that is read in order: the footer. Of a stream, nothing
  * may follow. */
 static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err) {
-    message_places footer = {{0}, {0}};
+    message_places footer = {{0}, {0}, {0}};
     schema repeated = {.columns = NULL};
     uint64_t length;
     iron_status status;
@@ -1864,10 +1936,10 @@ static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err)
                        err);
     r->limit = r->position - TRAILER_BYTES - length;
     status = read_footer(r, r->window + (r->limit - at), length, &repeated, &footer, err);
-    if (status == IRON_OK &&
-        (!is_same_schema(&repeated, &a->schema) || !is_same_places(&a->places, &footer)))
-        status =
-            damaged(r, r->limit, "the footer does not list the batches that the file has", err);
+    if (status == IRON_OK && !is_same_schema(&repeated, &a->schema))
+        status = damaged(r, r->limit, "the footer has another schema than the file", err);
+    if (status == IRON_OK)
+        status = check_places(r, &a->places, &footer, err);
     schema_clear(&repeated);
     return status;
 }
@@ -1913,7 +1985,10 @@ static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__format_layou
     a->position = find_start(c, a->is_file);
     IRON_TRY(read_first(a, r, &a->position, err));
     IRON_TRY(choose_column(a, c, &layout->stream->column, err));
-    layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
+    if (layout->stream->column) {
+        layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
+        layout->stream->stored_as = iron__stored_signed(a->column.stored);
+    }
     return IRON_OK;
 }
 

@@ -56,6 +56,9 @@ static bool is_printable(const unsigned char *at, size_t count) {
 
 /* Compressed files. */
 
+#define LZ4_LEGACY           "\x02\x21\x4C\x18"
+#define LZ4_LEGACY_BLOCK_MAX 8421520u /* what 8 MiB can be at most when compressed */
+
 /* Whether a deflate stream (RFC 1951) can begin at `at`: a stored block repeats its length
  * inverted, and the lengths of a dynamic block's first code fill the code space exactly. */
 static bool is_deflate(const start *s, size_t at) {
@@ -144,6 +147,31 @@ static bool is_lz4(const start *s) {
            (frame[4] & 0xC2) == 0x40 && (frame[5] & 0x8F) == 0 && frame[5] >= 0x40;
 }
 
+/* Frames of lz4 -l, as in Linux images: blocks of at most 8 MiB, each after its compressed size, up
+ * to the end of the file. The first one begins with a literal. */
+static bool is_lz4_legacy(const start *s) {
+    unsigned char size[4];
+    uint64_t at = 4;
+
+    if (!HAS(s, 0, LZ4_LEGACY) || s->count < 10 || s->at[8] >> 4 == 0)
+        return false;
+    memcpy(size, s->at + 4, sizeof size);
+    for (unsigned k = 0; k < 16; k++) {
+        uint32_t bytes = iron__load_u32(size);
+
+        if (k > 0 && memcmp(size, LZ4_LEGACY, sizeof size) == 0)
+            return true;
+        if (bytes < 2 || bytes > LZ4_LEGACY_BLOCK_MAX)
+            return false;
+        at += 4 + (uint64_t)bytes;
+        if (at + 4 <= s->count)
+            memcpy(size, s->at + at, sizeof size);
+        else if (!far_bytes(s, at, size, sizeof size))
+            return at <= s->bytes; /* of a pipe, which is UINT64_MAX, always */
+    }
+    return true;
+}
+
 /* Archives. */
 
 static bool is_zip(const start *s) {
@@ -201,7 +229,29 @@ static bool is_arrow(const start *s) {
            vtable >> 16 >= 6 && vtable >> 16 <= 64;
 }
 
-static bool is_avro(const start *s) { return HAS(s, 0, "Obj\1") && HAS(s, 6, "avro."); }
+/* After the magic comes a map, in any order, with the schema. */
+static bool is_avro(const start *s) {
+    return HAS(s, 0, "Obj\1") && (HAS(s, 6, "avro.") || memmem(s->at, s->count, "avro.schema", 11));
+}
+
+/* "ORC" at both ends, the second before a byte with the length of what it ends. */
+static bool is_orc(const start *s) {
+    unsigned char end[4];
+
+    return HAS(s, 0, "ORC") && s->bytes >= 16 && far_bytes(s, s->bytes - 4, end, 4) &&
+           memcmp(end, "ORC", 3) == 0 && end[3] >= 4;
+}
+
+/* The format before Arrow files: its magic, padded to 8 bytes, and once more at the end. */
+static bool is_feather(const start *s) {
+    unsigned char end[4];
+
+    if (!HAS(s, 0, "FEA1"))
+        return false;
+    return s->bytes == IRON_COUNT_UNKNOWN ? HAS(s, 4, "\0\0\0\0")
+                                          : s->bytes >= 12 && far_bytes(s, s->bytes - 4, end, 4) &&
+                                                memcmp(end, "FEA1", 4) == 0;
+}
 
 static bool is_hdf5(const start *s) {
     for (size_t at = 0; at + 8 <= s->count; at = at ? 2 * at : 512)
@@ -486,6 +536,7 @@ static bool is_utf16(const start *s) {
 
 #define SAVE    "save its tokens as .npy or raw"
 #define CONVERT "convert its tokens to .npy or raw"
+#define REWRITE "convert it to Parquet or Arrow"
 #define LMDB    "\xDE\xC0\xEF\xBE\1\0\0\0"
 
 #define MAGIC(at, text) .offset = (at), .magic = (text), .length = sizeof(text) - 1
@@ -503,6 +554,9 @@ static const struct container {
     {{"lzma", "an lzma file", "decompress it first", IRON_CODEC_NONE}, .is = is_lzma},
     {{"zstd", "a zstd file", "decompress it first", IRON_CODEC_ZSTD}, .is = is_zstd},
     {{"lz4", "an lz4 file", "decompress it first", IRON_CODEC_LZ4}, .is = is_lz4},
+    {{"lz4-legacy", "an lz4 file of the legacy format (lz4 -l)", "decompress it first",
+      IRON_CODEC_NONE},
+     .is = is_lz4_legacy},
     {{"zip", "a zip archive (as .npz and .pt files are)", "extract it first", IRON_CODEC_NONE},
      .is = is_zip},
     {{"archive", "an archive", "extract it first", IRON_CODEC_NONE},
@@ -510,7 +564,9 @@ static const struct container {
     {{"archive", "an archive", "extract it first", IRON_CODEC_NONE}, MAGIC(0, "Rar!\x1A\x07")},
     {{"tar", "a tar archive", "extract it first", IRON_CODEC_NONE}, .is = is_tar},
     {{"arrow", "an Arrow file", CONVERT, IRON_CODEC_NONE}, .is = is_arrow},
-    {{"avro", "an Avro file", CONVERT, IRON_CODEC_NONE}, .is = is_avro},
+    {{"feather", "a Feather file of version 1", REWRITE, IRON_CODEC_NONE}, .is = is_feather},
+    {{"orc", "an ORC file", REWRITE, IRON_CODEC_NONE}, .is = is_orc},
+    {{"avro", "an Avro file", REWRITE, IRON_CODEC_NONE}, .is = is_avro},
     {{"hdf5", "an HDF5 file", CONVERT, IRON_CODEC_NONE}, .is = is_hdf5},
     {{"sqlite", "an SQLite database", CONVERT, IRON_CODEC_NONE}, MAGIC(0, "SQLite format 3\0")},
     {{"lmdb", "an LMDB database", CONVERT, IRON_CODEC_NONE}, MAGIC(16, LMDB)},

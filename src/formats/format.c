@@ -59,18 +59,15 @@ void iron__format_layout_clear(iron__format_layout *layout) {
 
 iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
                                 size_t count, size_t *chosen, char **name, iron_error *err) {
-    iron_status status = iron__table_choose(columns, count, c->column, c->name, chosen, err);
-    iron_sniff_report *r = c->report;
+    bool may_be_open = c->report && !c->column;
+    iron_status status =
+        iron__table_choose(columns, count, c->column, c->name, chosen, may_be_open ? NULL : err);
 
-    for (size_t k = 0; r && k < count && r->column_count < IRON_SNIFF_COLUMNS; k++) {
-        iron_sniff_column *to = &r->columns[r->column_count++];
-
-        snprintf(to->name, sizeof to->name, "%s", columns[k].name);
-        snprintf(to->type, sizeof to->type, "%s", columns[k].type);
-        to->is_chosen = status == IRON_OK && k == *chosen;
-    }
-    if (r)
-        r->column_total = count;
+    *name = NULL;
+    if (c->report)
+        IRON_TRY(iron__sniff_columns(c, columns, count, status == IRON_OK ? *chosen : count, err));
+    if (may_be_open && status != IRON_OK)
+        return IRON_OK;
     IRON_TRY(status);
     *name = strdup(columns[*chosen].name);
     return *name ? IRON_OK : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
@@ -170,6 +167,18 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
 
 /* What is left to check once the format's own checks have passed. */
 static iron_status check_layout(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
+    iron_dtype stored_as = l->table    ? l->table->stored_as
+                           : l->stream ? l->stream->stored_as
+                                       : IRON_DTYPE_NONE;
+
+    if (!c->is_for_raw && c->dtype == IRON_DTYPE_I32 && stored_as == IRON_DTYPE_I32)
+        l->dtype = IRON_DTYPE_I32; /* as wide as u32; no value is negative */
+    IRON_FAIL_IF(!c->is_for_raw && c->dtype == IRON_DTYPE_I64 && stored_as == IRON_DTYPE_I64 &&
+                     l->dtype != IRON_DTYPE_I64,
+                 err, IRON_E_FORMAT,
+                 "%.100s: its int64 values are read as u32 tokens, but --dtype says i64; omit "
+                 "--dtype",
+                 c->name);
     IRON_FAIL_IF(
         c->dtype != IRON_DTYPE_NONE && !c->is_for_raw && c->dtype != l->dtype, err, IRON_E_FORMAT,
         "%.100s is of format %s, with %s tokens, but --dtype says %s; omit --dtype, or use "

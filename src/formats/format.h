@@ -59,7 +59,7 @@ static inline void iron__layout_use_frames(const iron__format_layout *layout, ir
 /* Of a column: fills dtype, tokens and documents as they are in the layout's table. */
 static inline void iron__layout_use_table(iron__format_layout *layout) {
     layout->dtype = layout->table->dtype;
-    layout->tokens = layout->table->tokens;
+    layout->tokens = layout->dtype == IRON_DTYPE_NONE ? IRON_COUNT_UNKNOWN : layout->table->tokens;
     layout->documents = layout->table->rows;
 }
 
@@ -111,7 +111,8 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err);
 
 /* Chooses the column of a table, and adds all columns to the candidate's sniff report, if there is
- * one. The caller frees *name, the chosen one's. */
+ * one. The caller frees *name, the chosen one's. With a report, it is NULL if the user must choose
+ * first: then the table has no dtype, and only its rows are counted. */
 iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
                                 size_t count, size_t *chosen, char **name, iron_error *err);
 
@@ -156,6 +157,13 @@ const iron__container *iron__container_find(const iron__candidate *c);
 const char *iron__container_by_name(const char *path, iron_dtype dtype);
 /* Whether bytes are UTF-8 text, but for one in a thousand: control characters and invalid ones. */
 bool iron__is_text(const unsigned char *data, size_t count);
+
+/* Columns (sniff.c). */
+
+/* Fills the columns of the candidate's report. `chosen` may be `count`: none; a reason says why, if
+ * the user did not name one. */
+iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_column *columns,
+                                size_t count, size_t chosen, iron_error *err);
 
 /* Widths (sniff.c). */
 

@@ -557,7 +557,9 @@ static iron_status choose_encoding(const iron__candidate *c, const iron__json *e
     const iron__json *encodings = iron__json_member(entry, "column_encodings");
 
     s->encoding = parse_encoding(iron__json_get_text(iron__json_at(encodings, s->token_column)));
-    if (s->encoding.kind == ENCODING_BYTES) {
+    if (s->encoding.kind == ENCODING_BYTES && c->dtype == IRON_DTYPE_NONE && c->report) {
+        iron__format_reason(c, "bytes do not say what they are: give --dtype when reading");
+    } else if (s->encoding.kind == ENCODING_BYTES) {
         IRON_FAIL_IF(c->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
                      "%.100s: column %.40s is bytes, which do not say what they are; give --dtype "
                      "u8, u16, u32, i32 or i64",
@@ -594,11 +596,11 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
     status = read_columns(c, entry, s, columns, err);
     if (status == IRON_OK)
         status = iron__format_choose(c, columns, count, &s->token_column, column, err);
-    if (status == IRON_OK)
-        status = choose_encoding(c, entry, s, *column, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK && *column) {
         iron__format_reason(c, "column '%.40s' of %zu: %s", *column, count,
                             columns[s->token_column].type);
+        status = choose_encoding(c, entry, s, *column, err);
+    }
     iron__table_columns_free(columns, count);
     return status;
 }
@@ -1141,13 +1143,20 @@ static iron_status examine_entry(const iron__candidate *c, const iron__json *ent
     }
     IRON_TRY(choose_column(c, entry, s, &t->column, err));
     IRON_TRY(check_bytes(c, raw, file, s, err));
-    iron__format_reason(c, "index.json: MDS version 2, %" PRIu64 " samples, %" PRIu64 " bytes%s%s",
-                        s->samples, s->bytes, s->codec == IRON_CODEC_NONE ? "" : ", compressed: ",
+    iron__format_reason(c, "index.json: MDS version 2, %" PRIu64 " sample%s, %" PRIu64 " bytes%s%s",
+                        s->samples, s->samples == 1 ? "" : "s", s->bytes,
+                        s->codec == IRON_CODEC_NONE ? "" : ", compressed: ",
                         s->codec == IRON_CODEC_NONE ? "" : iron__codec_name(s->codec));
+    if (!t->column || (s->encoding.kind == ENCODING_BYTES && s->dtype == IRON_DTYPE_NONE)) {
+        t->rows = s->samples;
+        return IRON_OK;
+    }
     IRON_TRY(check_content(c, raw, file, s, t, err));
     if (s->dtype == IRON_DTYPE_NONE) /* no sample: any will do */
         s->dtype = c->dtype != IRON_DTYPE_NONE ? c->dtype : IRON_DTYPE_U32;
     t->dtype = s->dtype;
+    if (s->encoding.kind == ENCODING_FIXED || s->encoding.has_type)
+        t->stored_as = iron__stored_signed(s->encoding.stored);
     return IRON_OK;
 }
 

@@ -913,6 +913,7 @@ static iron_status read_chunks(const iron__candidate *c, const iron__parquet_foo
 
     file->column = f->details[chosen];
     table->dtype = iron__stored_dtype(file->column.stored);
+    table->stored_as = iron__stored_signed(file->column.stored);
     IRON_TRY(iron__parquet_chunks_read(f, chosen, &file->chunks, &file->chunk_count, err));
     for (size_t k = 0; k < file->chunk_count; k++)
         if (file->chunks[k].codec != IRON_CODEC_NONE &&
@@ -936,10 +937,16 @@ static iron_status examine_file(const iron__candidate *c, iron__parquet_footer *
     pthread_mutex_init(&file->mutex, NULL);
     IRON_TRY(iron__format_choose(c, footer->columns, footer->column_count, &chosen, &table->column,
                                  err));
+    if (!table->column) {
+        table->rows = footer->rows;
+        iron__layout_use_table(layout);
+        return IRON_OK;
+    }
     IRON_TRY(read_chunks(c, footer, chosen, table, err));
     IRON_TRY(examine_pages(c, file, table, err));
-    iron__format_reason(c, "%" PRIu64 " rows in %zu row groups; pages and levels agree with them",
-                        table->rows, file->chunk_count);
+    iron__format_reason(c, "%" PRIu64 " row%s in %zu row group%s; pages and levels agree with them",
+                        table->rows, table->rows == 1 ? "" : "s", file->chunk_count,
+                        file->chunk_count == 1 ? "" : "s");
     iron__layout_use_table(layout);
     return IRON_OK;
 }

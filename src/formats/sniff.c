@@ -71,7 +71,8 @@ static bool is_i64(const iron__candidate *c, const sample *s) {
     iron__format_reason(c, "as i64, the upper 32 bits of %zu of %zu sampled values are 0", zero,
                         count);
     if (negative)
-        iron__format_reason(c, "%zu are negative, which is an error when reading", negative);
+        iron__format_reason(c, "%zu %s negative, which is an error when reading", negative,
+                            negative == 1 ? "is" : "are");
     return true;
 }
 
@@ -104,7 +105,8 @@ static iron_dtype guess_32(const iron__candidate *c, const sample *s) {
                         h.small, h.words, h.zero);
     if (h.negative == 0)
         return IRON_DTYPE_U32;
-    iron__format_reason(c, "as i32, %zu are negative, which is an error when reading", h.negative);
+    iron__format_reason(c, "as i32, %zu %s negative, which is an error when reading", h.negative,
+                        h.negative == 1 ? "is" : "are");
     return IRON_DTYPE_I32;
 }
 
@@ -372,8 +374,8 @@ static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is
     }
     if (is_text || iron__is_text(s->data, s->count)) {
         iron__format_reason(c, "it reads as text (ASCII or UTF-8), which is not tokenized yet");
-        iron__format_reason(c, "--dtype u8 would read its %" PRIu64 " bytes as tokens",
-                            s->file_bytes);
+        iron__format_reason(c, "--dtype u8 would read its %" PRIu64 " byte%s as tokens",
+                            s->file_bytes, s->file_bytes == 1 ? "" : "s");
         return IRON_DTYPE_U8;
     }
     if (is_i64(c, s))
@@ -423,6 +425,51 @@ static void guess_from(iron__candidate *c, const sample *s, bool is_text, iron_s
                             iron_dtype_name(r->dtype));
 }
 
+/* Columns. */
+
+static void explain_choice(const iron__candidate *c, const iron__table_column *columns,
+                           size_t count) {
+    size_t possible = 0;
+
+    for (size_t k = 0; k < count; k++)
+        possible += columns[k].is_tokens;
+    if (possible == 0)
+        iron__format_reason(c, "no column of integers or lists of integers: it has no tokens");
+    else
+        iron__format_reason(c, "%zu columns could be the tokens: choose one with --column",
+                            possible);
+}
+
+iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_column *columns,
+                                size_t count, size_t chosen, iron_error *err) {
+    iron_sniff_report *r = c->report;
+
+    r->columns = calloc(count ? count : 1, sizeof *r->columns);
+    for (size_t k = 0; r->columns && k < count; k++) {
+        iron_sniff_column *to = &r->columns[k];
+
+        to->name = strdup(columns[k].name);
+        if (!to->name)
+            break;
+        memcpy(to->type, columns[k].type, sizeof to->type);
+        to->is_chosen = k == chosen;
+        r->column_count++;
+    }
+    if (r->column_count < count || !r->columns)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of a table");
+    if (chosen == count && !c->column)
+        explain_choice(c, columns, count);
+    return IRON_OK;
+}
+
+void iron_sniff_report_deinit(iron_sniff_report *report) {
+    for (size_t k = 0; k < report->column_count; k++)
+        free(report->columns[k].name);
+    free(report->columns);
+    report->columns = NULL;
+    report->column_count = 0;
+}
+
 /* `bytes` as in read_sample; is_text: it is known to begin with text. */
 static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_sniff_report *r,
                          iron_error *err) {
@@ -469,9 +516,10 @@ static iron_status describe(iron__candidate *c, const iron__format_layout *outer
     status = iron__format_examine(format, c, &layout, err);
     r->dtype = layout.dtype;
     r->data_offset = layout.data_offset;
-    r->documents = layout.documents;
-    if (status == IRON_OK)
+    if (status == IRON_OK) {
+        r->documents = layout.documents;
         r->tokens = layout.tokens;
+    }
     if (status == IRON_OK && r->tokens == IRON_COUNT_UNKNOWN && outer->frames && !layout.stream)
         r->tokens = (bytes - layout.data_offset) / iron_dtype_bytes(layout.dtype);
     iron__format_layout_clear(&layout);
@@ -496,9 +544,10 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
     return status;
 }
 
-iron_status iron_sniff(const char *path, iron_sniff_report *report, iron_error *err) {
+iron_status iron_sniff(const char *path, const char *column, iron_sniff_report *report,
+                       iron_error *err) {
     iron__input file = {.path = path, .fd = -1};
-    iron__candidate candidate = {.file = &file, .name = path, .report = report};
+    iron__candidate candidate = {.file = &file, .name = path, .column = column, .report = report};
     iron__input_identity id;
     iron_status status;
 

@@ -72,6 +72,12 @@ iron_dtype iron__stored_dtype(iron__stored stored) {
     return bytes == 1 ? IRON_DTYPE_U8 : bytes == 2 ? IRON_DTYPE_U16 : IRON_DTYPE_U32;
 }
 
+iron_dtype iron__stored_signed(iron__stored stored) {
+    return stored == IRON_STORED_I32   ? IRON_DTYPE_I32
+           : stored == IRON_STORED_I64 ? IRON_DTYPE_I64
+                                       : IRON_DTYPE_NONE;
+}
+
 const char *iron__stored_name(iron__stored stored) {
     static const char *const names[] = {"uint8", "uint16", "uint32", "uint64",
                                         "int8",  "int16",  "int32",  "int64"};
@@ -148,22 +154,23 @@ iron_status iron__stored_refuse(iron__stored stored, const void *from, size_t in
 
     memcpy(&bits, at, iron__stored_bytes(stored));
     value = (int64_t)(bits << unused) >> unused; /* with the sign */
-    IRON_FAIL_IF(stored == IRON_STORED_U64, err, IRON_E_FORMAT,
-                 "%.90s: row %" PRIu64 " of column %.50s has %" PRIu64
-                 "; tokens must be 0 to 4294967295",
-                 name, row, column, bits);
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "%.90s: row %" PRIu64 " of column %.50s has %" PRId64
-              "; tokens must be 0 to 4294967295",
-              name, row, column, value);
+    if (stored == IRON_STORED_U64)
+        return iron__fail(err, IRON_E_FORMAT, EDOM,
+                          "%.90s: row %" PRIu64 " of column %.50s has %" PRIu64
+                          "; tokens must be 0 to 4294967295",
+                          name, row, column, bits);
+    return iron__fail(err, IRON_E_FORMAT, EDOM,
+                      "%.90s: row %" PRIu64 " of column %.50s has %" PRId64
+                      "; tokens must be 0 to 4294967295",
+                      name, row, column, value);
 }
 
 iron_status iron__table_refuse_null(const char *name, const char *column, uint64_t row,
                                     iron_error *err) {
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "%.90s: row %" PRIu64 " of column %.50s is null or has a null; every row must have "
-              "tokens",
-              name, row, column);
+    return iron__fail(err, IRON_E_FORMAT, EDOM,
+                      "%.90s: row %" PRIu64 " of column %.50s is null or has a null; every row "
+                      "must have tokens",
+                      name, row, column);
 }
 
 /* The column. */

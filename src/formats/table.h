@@ -46,6 +46,9 @@ static inline size_t iron__stored_bytes(iron__stored stored) { return (size_t)1 
 /* u8, u16 or u32: what tokens of such a column are. */
 iron_dtype iron__stored_dtype(iron__stored stored);
 
+/* I32 or I64 if the integers are of this type; else NONE. */
+iron_dtype iron__stored_signed(iron__stored stored);
+
 /* "uint8", "int64". */
 const char *iron__stored_name(iron__stored stored);
 
@@ -76,9 +79,10 @@ typedef struct iron__table_kind {
 /* Filled by a format's examine function; everything is from malloc. */
 struct iron__table {
     const iron__table_kind *kind;
-    void *state;  /* the format's own */
-    char *column; /* NULL: not a column, but an array in Fortran order */
-    iron_dtype dtype;
+    void *state;          /* the format's own */
+    char *column;         /* NULL: not a column, but an array in Fortran order; or not chosen yet */
+    iron_dtype dtype;     /* NONE: the column is not chosen yet */
+    iron_dtype stored_as; /* what the column itself has: I32, I64; or NONE */
     uint64_t tokens;
     uint64_t rows;             /* of a column */
     iron__table_block *blocks; /* in order; the tokens of a block end where the next one begins */
@@ -101,11 +105,11 @@ static inline uint64_t iron__table_block_tokens(const iron__table *t, size_t ind
  * the first that is not a token, or count. `to` may be `from` if the widths are equal. */
 size_t iron__stored_convert(iron__stored stored, const void *from, size_t count, void *to);
 /* The error for a value that is not a token: `index` counts values from `from` on; `row` is the row
- * it is in. */
+ * it is in. Its native code is EDOM, which tells it from damage. */
 iron_status iron__stored_refuse(iron__stored stored, const void *from, size_t index,
                                 const char *name, const char *column, uint64_t row,
                                 iron_error *err);
-/* The error for a null. */
+/* The error for a null, with EDOM, too. */
 iron_status iron__table_refuse_null(const char *name, const char *column, uint64_t row,
                                     iron_error *err);
 
@@ -154,9 +158,9 @@ typedef struct iron__table_stream_kind {
 struct iron__table_stream {
     const iron__table_stream_kind *kind;
     void *state;
-    char *column; /* from malloc, like the struct */
-    iron_dtype dtype;
-    uint64_t rows; /* so far */
+    char *column;                /* from malloc, like the struct */
+    iron_dtype dtype, stored_as; /* as of a table */
+    uint64_t rows;               /* so far */
 };
 
 void iron__table_stream_destroy(iron__table_stream *stream);

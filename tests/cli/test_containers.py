@@ -150,6 +150,9 @@ WRITERS = (("arrow", ".arrow", {"kind": "file"}), ("arrow", ".stream.arrow", {"k
            ("parquet-wasm", ".parquet", {}), ("hyparquet", ".hyparquet.parquet", {}))
 
 
+LONG_NAME = "a name that is longer than most, but which a column may have all the same " * 3
+
+
 def odd_jobs():
     """Files that have other tokens, or are refused."""
     jobs = []
@@ -201,6 +204,8 @@ def odd_jobs():
     job("ambiguous", [ids("list<int32>", [4, 4], "labels"), ids("int64", [3, 3], "number"),
                       ids("string", [1, 2], "text")], rows=[1, 1])
     job("no-tokens", [ids("string", [1, 2], "text"), ids("float64", [1, 2], "weight")])
+    job("wide", [ids("float64", [1, 2], f"weight {k}") for k in range(300)] +
+        [ids("int32", [1, 2], "labels"), ids("int32", [3, 4], LONG_NAME)])
     job("strings", [ids("string", [1, 2]), ids("int32", [1, 2], "other")])
     job("floats", [ids("float64", [1, 2])])
     job("bools", [ids("bool", [1, 2])])
@@ -464,6 +469,65 @@ class Columns(ContainerTest):
         for path in self.every("choice"):
             self.refused("sum", path, "--column", "nothing", says=["nothing", "ids", "token_ids"])
 
+    def test_sniff_leaves_the_choice_open(self):
+        """What a file is does not depend on which column is wanted."""
+        for name, count in (("ambiguous", 3), ("no-tokens", 2)):
+            for path in self.every(name):
+                with self.subTest(file=path.name):
+                    [one] = self.json("sniff", path)
+                    self.assertEqual(one["format"], "arrow" if path.suffix == ".arrow" else "parquet")
+                    self.assertEqual((one["rows"], one["documents"]), (2, 2))
+                    self.assertEqual((one["tokens"], one["dtype"], one["problem"]), (None, None, None))
+                    self.assertEqual(len(one["columns"]), count)
+                    self.assertFalse(any(c["is_tokens"] for c in one["columns"]))
+                    self.assertRegex(" ".join(one["reasons"]), "--column" if count == 3 else "has no tokens")
+                    text = self.succeeds("sniff", path).text
+                    self.assertRegex(text, r"(?m)^rows +2$")
+                    self.assertNotRegex(text, r"(?m)^(tokens|dtype|problem|data) ")
+
+    def test_sniff_counts_the_rows_of_all_batches(self):
+        columns = [{"name": name, "type": "int32", "values": list(range(50))} for name in ("a", "b")]
+        kinds = ({"kind": "file"}, {"kind": "stream"}, {"kind": "file", "compression": "zstd"})
+        jobs = [{"out": str(self.dir / f"{k}.arrow"), "writer": "arrow", "rows": None, "columns": columns,
+                 "batch": 7, **kind} for k, kind in enumerate(kinds)]
+        containers.write(jobs)
+        for one in self.json("sniff", *(job["out"] for job in jobs)):
+            self.assertEqual((one["rows"], one["tokens"], one["problem"]), (50, None, None))
+        [one] = self.json("sniff", self.write("a.zst", zstd((self.dir / "1.arrow").read_bytes())))
+        self.assertEqual((one["rows"], one["tokens"], len(one["columns"])), (None, None, 2))
+
+    def test_sniff_takes_a_column(self):
+        for path in self.every("ambiguous"):
+            with self.subTest(file=path.name):
+                [one] = self.json("sniff", path, "--column", "number")
+                self.assertEqual((one["tokens"], one["rows"], one["dtype"]), (2, 2, "u32"))
+                self.assertEqual([c["name"] for c in one["columns"] if c["is_tokens"]], ["number"])
+                for column, says in (("text", "text is"), ("nothing", "no column nothing")):
+                    result = self.iron("sniff", path, "--column", column, "--json")
+                    self.assertEqual(result.code, 2)
+                    self.assertRegex(result.message, says)
+                    [one] = parse_json(result.out)
+                    self.assertEqual((one["tokens"], one["rows"], len(one["columns"])), (None, None, 3))
+                    self.assertRegex(one["problem"], says)
+
+    def test_sniff_lists_all_columns(self):
+        names = [f"weight {k}" for k in range(300)] + ["labels", LONG_NAME]
+        for path in self.every("wide"):
+            with self.subTest(file=path.name):
+                [one] = self.json("sniff", path)
+                self.assertEqual([c["name"] for c in one["columns"]], names)
+                lines = self.succeeds("sniff", path).text.splitlines()
+                self.assertIn("and 270 more; --json lists all", "\n".join(lines))
+                lines = self.succeeds("sniff", path, "--column", LONG_NAME).text.splitlines()
+                self.assertIn("and 269 more; --json lists all", "\n".join(lines))
+                [chosen] = [line for line in lines if line.endswith("(the tokens)")]
+                self.assertIn(LONG_NAME, chosen)
+
+    def test_sniff_counts_in_words(self):
+        for path in self.every("one", only=(".parquet", ".hyparquet.parquet")):
+            [one] = self.json("sniff", path)
+            self.assertIn("1 row in 1 row group; pages and levels agree with them", one["reasons"])
+
     def test_types_that_are_not_tokens(self):
         for name in ("strings", "floats", "bools", "list-of-strings", "nested", "struct"):
             files = self.every(name)
@@ -532,6 +596,34 @@ class Values(ContainerTest):
         self.assert_tokens(uint16, TOKENS, "--dtype", "u16")
         self.refused("sum", uint16, "--dtype", "u32", says=["u16", "u32"])
         self.refused("sum", int32, "--dtype", "u16", says="u16")
+
+    def test_dtype_of_a_signed_column(self):
+        """--dtype may be what the column is, although its tokens are u32."""
+        for name in ("list-int32-file.arrow", "list-int32-stream.arrow", "beside.parquet"):
+            with self.subTest(file=name):
+                self.assert_tokens(FILES / name, TOKENS, "--dtype", "i32")
+                self.assert_tokens(FILES / name, TOKENS, "--dtype", "u32")
+                self.refused("sum", FILES / name, "--dtype", "i64", says=["u32", "i64"])
+        self.assert_tokens(FILES / "one.hyparquet.parquet", [7], "--dtype", "i32")
+        piped = (FILES / "list-int32-stream.arrow").read_bytes()
+        [found] = self.json("sum", "-", "--dtype", "i32", stdin=piped)
+        self.assertEqual(found["seal"], SEAL)
+        self.succeeds("sum", FILES / "list-int32-file.arrow", "--dtype", "i32", "--manifest", "m")
+        self.assertEqual(self.iron("check", "m").code, 0)
+        self.refused("sum", FILES / "list-uint32-file.arrow", "--dtype", "i32", says=["u32", "i32"])
+        self.refused("sum", FILES / "list-int64-file.arrow", "--dtype", "i64", says=["int64", "omit --dtype"])
+
+    def test_lint_names_values(self):
+        """Values that are no tokens are not damage of the file."""
+        for name, says in (("negative-int32", r"row 2\b.*-7"), ("large-int64", r"row 1\b"),
+                           ("negative-flat-int16", r"row 3\b.*-7"), ("null", r"row 3\b.*null"),
+                           ("null-item", r"row 2\b.*null"), ("negative-dictionary", "-7")):
+            for path in self.every(name):
+                with self.subTest(file=path.name):
+                    result = self.iron("lint", path, "--json")
+                    [found] = parse_json(result.out)["findings"]
+                    self.assertEqual((result.code, found["kind"]), (1, "ids"))
+                    self.assertRegex(found["text"], says)
 
     def test_every_command_refuses(self):
         bad = FILES / "null-item.parquet"
@@ -823,6 +915,16 @@ class Folders(IronTest):
         folder = mds_folder(self.dir / "d", *self.shards("bytes", "tokens"))
         self.refused("sum", "--stream", folder, says="dtype")
         self.refused("sum", "--stream", folder, "--column", "tokens", says="dtype")
+        [one] = self.json("sniff", folder / "shard.00002.mds", "--column", "tokens")
+        self.assertEqual((one["format"], one["rows"], one["tokens"], one["dtype"]), ("mds", 4, None, None))
+        self.assertIn("give --dtype", " ".join(one["reasons"]))
+        samples = [{"a": [1, 2], "b": [3]} for _ in range(3)]
+        other = mds_folder(self.dir / "two", [samples], {"a": "ndarray:uint16", "b": "ndarray:uint32"})
+        [one] = self.json("sniff", other / "shard.00000.mds")
+        self.assertEqual((one["rows"], one["tokens"], len(one["columns"])), (3, None, 2))
+        self.assertIn("--column", " ".join(one["reasons"]))
+        [one] = self.json("sniff", other / "shard.00000.mds", "--column", "a")
+        self.assertEqual((one["rows"], one["tokens"], one["dtype"]), (3, 6, "u16"))
         self.assert_folder(folder, "--dtype", "u16", "--column", "tokens")
 
     def test_mds_fixed_shape_and_scalars(self):

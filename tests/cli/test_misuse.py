@@ -52,6 +52,13 @@ def safetensors() -> bytes:
     return struct.pack("<Q", len(header)) + header + BODY[:5120]
 
 
+def lz4_legacy(blocks) -> bytes:
+    """lz4 -l: blocks of literals alone, each after its size."""
+    return b"\x02\x21\x4c\x18" + b"".join(
+        struct.pack("<I", 17 + len(BODY) % 255) + b"\xf0" + bytes([len(BODY) % 255])
+        + BODY[:15 + len(BODY) % 255] for _ in range(blocks))
+
+
 def bmp() -> bytes:
     size = 54 + len(BODY)
     return (b"BM" + struct.pack("<IHHI", size, 0, 0, 54)
@@ -90,6 +97,12 @@ CONTAINERS = [
     ("tar, GNU", tar_of(tarfile.GNU_FORMAT), "is a tar archive"),
     ("tar, pax", tar_of(tarfile.PAX_FORMAT), "is a tar archive"),
     ("avro", b"Obj\1\4\x16avro.schema\x14{}" + BODY, "is an Avro file"),
+    ("avro of Spark", b"Obj\1\4\x30org.apache.spark.version\x0a3.5.1\x16avro.schema\x14{}" + BODY,
+     "is an Avro file"),
+    ("Feather", b"FEA1\0\0\0\0" + BODY + struct.pack("<I", 64) + b"FEA1", "is a Feather file of version 1"),
+    ("lz4 -l", lz4_legacy(1), "is an lz4 file of the legacy format"),
+    ("lz4 -l, blocks", lz4_legacy(40), "is an lz4 file of the legacy format"),
+    ("lz4 -l, frames", lz4_legacy(2) + lz4_legacy(3), "is an lz4 file of the legacy format"),
     ("HDF5", b"\x89HDF\r\n\x1a\n\0\0\0\0" + BODY, "is an HDF5 file"),
     ("HDF5 behind a user block", bytes(512) + b"\x89HDF\r\n\x1a\n\0\0" + BODY, "is an HDF5 file"),
     ("SQLite", sqlite_file(), "is an SQLite database"),
@@ -215,6 +228,12 @@ class Containers(IronTest):
                     self.write("file", content)
                     self.refused("sum", "file", "--dtype", "u16", says=f"file {says}.*--format raw")
 
+    def test_orc(self):
+        """Recognised by both its ends, so only in files."""
+        self.write("file", b"ORC" + BODY + b"\x08\x96\x01\x10\x00\x82\xf4\x03\x03ORC\x0c")
+        self.refused("sum", "file", "--dtype", "u16", says="file is an ORC file.*Parquet or Arrow.*--format raw")
+        self.assertEqual(self.json("sniff", "file")[0]["format"], "orc")
+
     def test_by_every_reader(self):
         self.write("tokens.bin", bz2.compress(BODY))
         for args in (["sum", "--stream"], ["stat", "--vocab", 9], ["feed"], ["diff", "tokens.bin"],
@@ -264,7 +283,8 @@ class Containers(IronTest):
         for magic in (b"PK\3\4", b"BM", b"\x1f\x8b\x08\0", b"BZh9", b"MZ", b"II*\0", b"\x80\4\x95\0",
                       b"\x80\2}q", b"PAR1", b"GGUF", b"\xff\xd8\xff\xe0", b"{\"", b"Obj\1", b"RIFF",
                       b"\x1f\x8b\x08\0\0\0\0\0\0\3", b"\xff\xff\xff\xff\x40\0\0\0\x10\0\0\0",
-                      b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd\x08\0", b"\xff\xff\xff\xff", b"\xff\xfe",
+                      b"\x04\x22\x4d\x18", b"\x02\x21\x4c\x18", b"ORC\0", b"FEA1", b"FEA1\0\0\0\0",
+                      b"\x28\xb5\x2f\xfd\x08\0", b"\xff\xff\xff\xff", b"\xff\xfe",
                       b"\x7fEL" + b"F"):
             with self.subTest(magic=magic):
                 self.write("file", magic + pack(tail, "u16"))

@@ -423,7 +423,7 @@ static void check_sniff(const choices *c, const char *path) {
 
     plain.is_forced = false;
     plain.given = IRON_DTYPE_NONE;
-    is_known = !fuzz_refused(iron_sniff(path, &r, &why), &why);
+    is_known = !fuzz_refused(iron_sniff(path, NULL, &r, &why), &why);
     found = recognise(c) == RAW ? container_of(&plain, path, false) : NULL;
     if (found && strcmp(found->name, "text") != 0) { /* of text, sniff guesses u8 */
         FUZZ_REQUIRE(is_known && strcmp(r.format, found->name) == 0);
@@ -470,7 +470,8 @@ static void read_wrapped(const choices *c, const char *path) {
         }
         iron_source_close(source);
     }
-    (void)fuzz_refused(iron_sniff(path, &r, &err), &err);
+    (void)fuzz_refused(iron_sniff(path, NULL, &r, &err), &err);
+    iron_sniff_report_deinit(&r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -426,7 +426,8 @@ static void run_text(const choices *c, const char *text) {
         iron_source_close(source);
     }
     snprintf(path, sizeof path, "%s/s.mds", folder);
-    (void)fuzz_refused(iron_sniff(path, &r, &err), &err);
+    (void)fuzz_refused(iron_sniff(path, NULL, &r, &err), &err);
+    iron_sniff_report_deinit(&r);
     if (try_source(c, "index.json", &source)) /* stands for its shards */
         iron_source_close(source);
 }

@@ -109,6 +109,7 @@ typedef struct arrow_spec {
     bool has_bitmaps;
     uint64_t skipped;             /* items before the first list */
     size_t null_row, null_item;   /* from 1; 0: none */
+    size_t null_word;             /* the same of a dictionary */
     const char *name;             /* NULL: input_ids */
     unsigned version, endianness; /* 0: V5, little */
 } arrow_spec;
@@ -391,8 +392,8 @@ static inline void arrow_dictionary(arrow_file *f, const int64_t *values, size_t
                                     bool is_delta) {
     arrow_body b = {.s = &f->s};
 
-    add_node(&b, count, 0);
-    add_bitmap(&b, count, 0);
+    add_node(&b, count, f->s.null_word > 0);
+    add_bitmap(&b, count, f->s.null_word);
     add_integers(&b, values, 0, count, spec_bits(&f->s));
     add_batch_message(f, &b, count, true, is_delta);
     body_clear(&b);

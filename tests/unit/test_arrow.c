@@ -342,6 +342,68 @@ static void dictionaries_grow_and_are_replaced(void **state) {
     arrow_clear(&g);
 }
 
+/* A null in a dictionary matters only if a row has it; its value may be anything. */
+static void nulls_in_dictionaries_are_refused_if_used(void **state) {
+    const int64_t words[4] = {70000, -5, 70002, 70003}, more[2] = {-6, 9};
+    const int64_t good[4] = {3, 0, 2, 3}, second[3] = {5, 0, 3}, bad[3] = {0, 2, 1};
+    const int64_t want[7] = {70003, 70000, 70002, 70003, 9, 70000, 70003};
+    const size_t lengths[7] = {1, 1, 1, 1, 1, 1, 1};
+
+    (void)state;
+    for (unsigned k = 0; k < 12; k++) {
+        arrow_spec s = {.index_bits = 8, .is_signed = true, .is_file = k % 2};
+        arrow_file f;
+
+        s.codec = k / 2 % 3 == 0   ? IRON_CODEC_NONE
+                  : k / 2 % 3 == 1 ? IRON_CODEC_ZSTD
+                                   : IRON_CODEC_LZ4;
+        f = arrow_begin(&s);
+        f.s.null_word = k < 6 ? 2 : 0;
+        arrow_dictionary(&f, words, 4, false);
+        f.s.null_word = 0;
+        arrow_batch(&f, NULL, 4, good);
+        f.s.null_word = 1;
+        arrow_dictionary(&f, more, 2, true);
+        f.s.null_word = 0;
+        arrow_batch(&f, NULL, 3, second);
+        if (!s.is_file)
+            for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
+                outcome o = read_ended(&f.all, is_pipe);
+
+                assert_tokens(&o, lengths, 7, want, 7);
+                outcome_clear(&o);
+            }
+        arrow_batch(&f, NULL, 3, bad);
+        arrow_end(&f);
+        assert_bad(&f.all, IRON_E_FORMAT, "row 9 of column input_ids", k < 6 ? "null" : "has -5");
+        arrow_clear(&f);
+    }
+}
+
+/* A dictionary that replaces one with nulls has none. */
+static void nulls_do_not_outlive_their_dictionary(void **state) {
+    arrow_spec s = {.index_bits = 8};
+    const int64_t words[2] = {7, 8}, indices[2] = {1, 0}, others[2] = {5, 6}, one[1] = {1};
+    const int64_t want[3] = {8, 6, 5};
+    const size_t lengths[3] = {1, 1, 1};
+    arrow_file f = arrow_begin(&s);
+
+    (void)state;
+    f.s.null_word = 1;
+    arrow_dictionary(&f, words, 2, false);
+    f.s.null_word = 0;
+    arrow_batch(&f, NULL, 1, one);
+    arrow_dictionary(&f, others, 2, false);
+    arrow_batch(&f, NULL, 2, indices);
+    for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
+        outcome o = read_ended(&f.all, is_pipe);
+
+        assert_tokens(&o, lengths, 3, want, 3);
+        outcome_clear(&o);
+    }
+    arrow_clear(&f);
+}
+
 /* In a file, dictionaries may come after what uses them. */
 static void the_order_of_messages_in_files_is_free(void **state) {
     arrow_spec s = {.index_bits = 8, .is_file = true};
@@ -687,6 +749,20 @@ static void other_damage_is_refused(void **state) {
             assert_bad(&g.all, IRON_E_UNSUPPORTED, "version", "/fd/");
         arrow_clear(&g);
     }
+    /* a footer with the same batches in another order */
+    s = (arrow_spec){.shape = LIST, .bits = 16, .is_file = true};
+    g = make_file(&s, &m);
+    assert_true(g.blocks[1].count >= 48);
+    for (size_t k = 0; k < 24; k++) {
+        unsigned char first = g.blocks[1].data[k];
+
+        g.blocks[1].data[k] = g.blocks[1].data[k + 24];
+        g.blocks[1].data[k + 24] = first;
+    }
+    g.all.count = g.metadata[g.metadata_count - 1][0] - 8;
+    arrow_end(&g);
+    assert_bad(&g.all, IRON_E_UNSUPPORTED, "lists its record batches in another order", "again");
+    arrow_clear(&g);
     /* the footer of another file */
     s = (arrow_spec){.shape = LIST, .bits = 16, .is_file = true};
     g = make_file(&s, &m);
@@ -865,6 +941,8 @@ int main(void) {
         cmocka_unit_test(compressed_batches_are_read),
         cmocka_unit_test(every_index_is_read),
         cmocka_unit_test(dictionaries_grow_and_are_replaced),
+        cmocka_unit_test(nulls_in_dictionaries_are_refused_if_used),
+        cmocka_unit_test(nulls_do_not_outlive_their_dictionary),
         cmocka_unit_test(the_order_of_messages_in_files_is_free),
         cmocka_unit_test(empty_tables_are_read),
         cmocka_unit_test(nulls_are_refused_with_their_row),

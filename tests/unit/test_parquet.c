@@ -363,12 +363,16 @@ static void columns(void **state) {
     check_file(&s, count, 50);
     check_refused_file(&file, "nothing", IRON_E_ARG, "no column nothing");
     check_refused_file(&file, "text", IRON_E_FORMAT, "column text is string");
-    assert_ok(iron_sniff(name.path, &r, &err), &err);
+    assert_ok(iron_sniff(name.path, NULL, &r, &err), &err);
     assert_string_equal(r.format, "parquet");
     assert_int_equal(r.tokens, 50);
-    assert_int_equal(r.column_total, 21);
+    assert_int_equal(r.column_count, 21);
     assert_string_equal(r.columns[0].name, "text");
     assert_string_equal(r.columns[0].type, "string");
+    iron_sniff_report_deinit(&r);
+    assert_refused(iron_sniff(name.path, "nothing", &r, &err), IRON_E_ARG, &err);
+    assert_int_equal(r.column_count, 21);
+    iron_sniff_report_deinit(&r);
     bytes_free(&file);
     s.extra_columns = 0;
     s.name = "any\x01name"; /* shown as any?name */

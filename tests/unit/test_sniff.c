@@ -23,7 +23,7 @@ static iron_sniff_report sniff(const char *path) {
     iron_sniff_report r = {.struct_size = sizeof r};
     iron_error err;
 
-    assert_ok(iron_sniff(path, &r, &err), &err);
+    assert_ok(iron_sniff(path, NULL, &r, &err), &err);
     assert_true(r.reason_count > 0);
     for (size_t k = 0; k < r.reason_count; k++)
         assert_non_null(memchr(r.reasons[k], '\0', sizeof r.reasons[k]));
@@ -324,11 +324,11 @@ static void assert_problem(const char *path, iron_status expected, const char *f
     iron_sniff_report r = {.struct_size = sizeof r};
     iron_error err;
 
-    assert_refused(iron_sniff(path, &r, &err), expected, &err);
+    assert_refused(iron_sniff(path, NULL, &r, &err), expected, &err);
     assert_string_equal(r.format, format);
     assert_says(&err, word);
     assert_true(r.tokens == IRON_COUNT_UNKNOWN);
-    assert_int_equal(iron_sniff(path, &r, NULL), expected);
+    assert_int_equal(iron_sniff(path, NULL, &r, NULL), expected);
 }
 
 static void damaged_files(void **state) {
@@ -355,8 +355,8 @@ static void damaged_files(void **state) {
     assert_problem(name_in(&place, "gone").path, IRON_E_IO, "", "gone");
     assert_int_equal(mkfifo(name_in(&place, "fifo").path, 0600), 0);
     assert_problem(name_in(&place, "fifo").path, IRON_E_ARG, "", "pipe");
-    assert_refused(iron_sniff(name.path, &r, &err), IRON_E_ARG, &err);
-    assert_refused(iron_sniff(name.path, NULL, &err), IRON_E_ARG, &err);
+    assert_refused(iron_sniff(name.path, NULL, &r, &err), IRON_E_ARG, &err);
+    assert_refused(iron_sniff(name.path, NULL, NULL, &err), IRON_E_ARG, &err);
 }
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, remove_place)
