@@ -541,22 +541,21 @@ static bool find_all(scanner *s, iron__frames *f) {
     return finders[f->codec].find && find_parts(s, f, &finders[f->codec]);
 }
 
-static iron_status create(const iron__input *in, iron__codec codec, iron__frames **out,
-                          iron_error *err) {
+/* NULL: out of memory. */
+static iron__frames *create(const iron__input *in, iron__codec codec, iron_error *err) {
     iron__frames *f = calloc(1, sizeof *f);
 
-    *out = NULL;
     if (f)
         f->path = strdup(in->path);
     if (!f || !f->path) {
+        iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the parts of %.100s",
+                   iron__path_shown(in->path));
         free(f);
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the parts of %.100s",
-                          iron__path_shown(in->path));
+        return NULL;
     }
     f->codec = codec;
     f->stored = in->bytes;
-    *out = f;
-    return IRON_OK;
+    return f;
 }
 
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
@@ -569,7 +568,9 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
         (in->remote && codec != IRON_CODEC_XZ && in->bytes > REMOTE_BYTES_MAX))
         return IRON_OK;
     IRON_TRY(iron__codec_load(codec, iron__path_shown(in->path), err));
-    IRON_TRY(create(in, codec, &f, err));
+    f = create(in, codec, err);
+    if (!f)
+        return IRON_E_NOMEM;
     if (find_all(&s, f) && f->count > 0)
         *out = f;
     else
@@ -584,7 +585,9 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, cons
     IRON_TRY(iron__frames_open(in, codec, out, err));
     if (*out)
         return IRON_OK;
-    IRON_TRY(create(in, codec, out, err));
+    *out = create(in, codec, err);
+    if (!*out)
+        return IRON_E_NOMEM;
     status = iron__replay_open(in, codec, stop, &(*out)->replay, err);
     if (status != IRON_OK) {
         iron__frames_close(*out);
