@@ -17,8 +17,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* Bytes that grow: small ones have no room to spare, so that a sanitizer notices what is read behind
- * them; large ones double, since a sanitizer copies the whole block each time. */
+/* Bytes that grow: small ones have no room to spare, so that a sanitizer notices what is read
+ * behind them; large ones double, since a sanitizer copies the whole block each time. */
 typedef struct bytes {
     unsigned char *data;
     size_t count, capacity;
