@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SLOTS ((size_t)1 << 21)
@@ -115,11 +116,18 @@ static bool are_all_freed(void) {
     return true;
 }
 
+/* Threads of a driver, such as PoCL's, may still use libc. */
+static bool is_alone(void) {
+    struct stat tasks; /* a link for each thread, besides `.` and `..` */
+
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
 static void search_at_exit(void) {
     if (are_all_freed())
         return;
     fflush(stdout); /* a report ends the process at once */
-    if (__libc_freeres)
+    if (__libc_freeres && is_alone())
         __libc_freeres();
     if (!are_all_freed())
         __lsan_do_leak_check();
