@@ -34,7 +34,6 @@ SUBCOMMANDS = ("info", "gen", "feed", "state", "quantize", "arena", "selftest",
                "sum", "check", "merge")
 STATE_KEYS = ("xor_accumulators", "potentials", "activations", "nodes", "vocab", "batch",
               "positions", "lattice", "tokens", "batches", "xor", "sum", "state")
-OPEN_S = 20  # how long a command may take to open its output
 GRACE_S = 300  # how long an interrupted command may take to clean up
 
 
@@ -358,7 +357,7 @@ class Interrupt(IronTest):
         """Waits until the command has a file in the folder open.  The file may have no name yet, so
         a listing of the folder would not show it."""
         folder, descriptors = os.path.realpath(self.dir) + os.sep, f"/proc/{command.pid}/fd"
-        deadline = time.monotonic() + OPEN_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not any(self.link_target(descriptors, name).startswith(folder)
                       for name in os.listdir(descriptors)):
             self.assertIsNone(command.poll(), "the command ended before it opened its output")

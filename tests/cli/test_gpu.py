@@ -275,6 +275,7 @@ class Measure(OpenclTest):
         self.assertIn("calibrated", reason)
         self.assertNotIn("not calibrated", reason)
 
+    @unittest.skipIf(REDUCED, "seconds of measuring, as for the unwritable folder: set IRON_TEST_FULL=1")
     def test_missing_calibration_folder(self):
         env = {"IRON_CACHE_DIR": None, "XDG_CACHE_HOME": None, "HOME": None}
         device, message = self.measured(env=env)

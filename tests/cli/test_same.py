@@ -2,7 +2,7 @@
 """The same tokens in more than twenty places: one seal, one bag, one histogram, and no difference.
 
 The tokens are real: gpt-tokenizer's cl100k_base over text files that every Debian has, 20 million in
-the full run and fewer in the reduced one.  A document is a text file, or a piece of a long one.
+the full run (more than any reader keeps in memory) and fewer in the reduced one.  A document is a text file, or a piece of a long one.
 Little-endian machines only, as the formats are.
 """
 
@@ -194,28 +194,33 @@ class Server(http.server.BaseHTTPRequestHandler):
     def answer(self, has_body):
         kind, _, name = self.path.lstrip("/").partition("/")
         try:
-            data = (self.folder / name).read_bytes()
-        except OSError:
+            with open(self.folder / name, "rb") as file:
+                self.send_part(file, kind == "ranges", has_body)
+        except FileNotFoundError:
             self.send_response(404)
             self.send_header("Content-Length", "0")
             self.end_headers()
-            return
-        part, asked = data, re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if kind == "ranges" and asked and int(asked[1]) < len(data):
-            first, last = int(asked[1]), min(int(asked[2] or len(data) - 1), len(data) - 1)
-            part = data[first:last + 1]
+
+    def send_part(self, file, has_ranges, has_body):
+        size = os.fstat(file.fileno()).st_size
+        first, end, asked = 0, size, re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if has_ranges and asked and int(asked[1]) < size:
+            first, end = int(asked[1]), min(int(asked[2] or size - 1), size - 1) + 1
             self.send_response(206)
-            self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+            self.send_header("Content-Range", f"bytes {first}-{end - 1}/{size}")
         else:
             self.send_response(200)
-        self.send_header("Accept-Ranges", "bytes" if kind == "ranges" else "none")
-        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Accept-Ranges", "bytes" if has_ranges else "none")
+        self.send_header("Content-Length", str(end - first))
         self.end_headers()
-        if has_body:
-            try:
-                self.wfile.write(part)
-            except OSError:
-                self.close_connection = True  # the command has read enough
+        if not has_body:
+            return
+        self.wfile.flush()
+        try:
+            while first < end:
+                first += os.sendfile(self.connection.fileno(), file.fileno(), first, end - first)
+        except OSError:
+            self.close_connection = True  # the command has read enough
 
     def log_message(self, *_):
         pass

@@ -17,7 +17,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* Bytes that grow. */
+/* Bytes that grow: small ones have no room to spare, so that a sanitizer notices what is read
+ * behind them; large ones double, since a sanitizer copies the whole block each time. */
 typedef struct bytes {
     unsigned char *data;
     size_t count, capacity;
@@ -26,6 +27,8 @@ typedef struct bytes {
 static inline unsigned char *bytes_room(bytes *b, size_t more) {
     if (b->capacity - b->count < more || !b->data) {
         b->capacity = b->count + more;
+        if (b->count >= (size_t)1 << 20)
+            b->capacity += b->count;
         b->data = realloc(b->data, b->capacity ? b->capacity : 1);
         assert_non_null(b->data);
     }

@@ -63,6 +63,13 @@ static inline bool is_long_test(void) { return is_level_set("IRON_TEST_LONG"); }
 
 static inline bool is_full_test(void) { return is_long_test() || is_level_set("IRON_TEST_FULL"); }
 
+/* Sweeps that use one thread: the thread sanitizer, which slows them down most, finds nothing. */
+#ifdef __SANITIZE_THREAD__
+#define SKIP_UNDER_TSAN() skip()
+#else
+#define SKIP_UNDER_TSAN() ((void)0)
+#endif
+
 /* xorshift64*; deliberately not the library's generator. */
 typedef struct rng {
     uint64_t state; /* not 0 */

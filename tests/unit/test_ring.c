@@ -635,7 +635,7 @@ static int too_many_threads(const shards *files) {
         return 2;
     if (!strstr(err.text, "cannot start 8 reading threads") || iron__source_position(s) != 0)
         return 3;
-    for (int k = 0; k < 1000 && folder_entries(&tasks) > 1; k++)
+    for (int k = 0; k < 30000 && folder_entries(&tasks) > 1; k++)
         poll(NULL, 0, 10); /* a joined thread is listed for a moment longer */
     if (folder_entries(&tasks) != 1)
         return 4;

@@ -64,6 +64,7 @@ static void every_cut_of_short_streams(void **state) {
     rng r = {77};
 
     (void)state;
+    SKIP_UNDER_TSAN();
     for (size_t count = 0; count <= (is_full_test() ? 14 : 6); count++) {
         for (size_t values = 1; values <= 4; values++) {
             uint32_t *tokens = grab_stream(&r, count, (uint32_t)values, 8);
@@ -106,6 +107,7 @@ static void random_cuts_of_long_streams(void **state) {
     rng random = {78};
 
     (void)state;
+    SKIP_UNDER_TSAN();
     for (size_t n = 0; n < COUNT(counts); n++) {
         for (size_t r = is_full_test() ? 0 : n % 3; r < COUNT(runs); r += is_full_test() ? 1 : 3) {
             uint32_t values = (uint32_t)(1 + rng_below(&random, 300));
@@ -123,10 +125,12 @@ static void random_cuts_of_long_streams(void **state) {
 }
 
 static void all_the_same(void **state) {
-    uint32_t *tokens = grab(3000 * sizeof *tokens);
+    uint32_t *tokens;
     rng r = {79};
 
     (void)state;
+    SKIP_UNDER_TSAN();
+    tokens = grab(3000 * sizeof *tokens);
     for (uint32_t value = 0; value < 3; value++) {
         stat_case c = {tokens, 3000, 400, 2, 1, true};
 
