@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define RANGES_SHOWN 10u
 #define DTYPE_ROOM   16
@@ -314,6 +315,14 @@ static iron_status check(const diff_options *o, const args *a, iron_error *err) 
     return IRON_OK;
 }
 
+/* Standard input that is a file, from its beginning on, can be read at any position. */
+static bool is_redirected_file(const char *path) {
+    struct stat info;
+
+    return strcmp(path, "-") == 0 && fstat(STDIN_FILENO, &info) == 0 && S_ISREG(info.st_mode) &&
+           lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
+}
+
 /* Manifests first, since they tell the type of the other side. */
 static iron_status open_inputs(const diff_options *o, const args *a, diff_input inputs[2],
                                iron_error *err) {
@@ -328,6 +337,7 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
     for (int side = 0; side < 2 && status == IRON_OK; side++) {
         iron_manifest_file first = {.struct_size = sizeof first};
         char name[DTYPE_ROOM];
+        const char *path;
         reading r;
 
         status = side_reading(&o->reading, side, name, &r, err);
@@ -340,7 +350,8 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
             r.dtype = first.dtype;
         }
         r.wants_seekable = true;
-        status = reading_open(&r, &inputs[side].path, 1, &inputs[side].source, err);
+        path = is_redirected_file(inputs[side].path) ? "/dev/stdin" : inputs[side].path;
+        status = reading_open(&r, &path, 1, &inputs[side].source, err);
     }
     return status;
 }

@@ -417,7 +417,16 @@ static iron_status open_shard(const reading *r, const shard *s, iron_source **so
         !iron_source_file_column(*source, 0))
         return status;
     iron_source_close(*source);
-    return reading_open(&again, path, 1, source, err);
+    status = reading_open(&again, path, 1, source, err);
+    if (status != IRON_OK || iron_source_is_seekable(*source))
+        return status;
+    iron_source_close(*source);
+    *source = NULL;
+    usage(err,
+          "%.120s: the server does not send parts of it (ranges), which lint needs to know its "
+          "rows; download it first",
+          s->path);
+    return err->status = IRON_E_IO;
 }
 
 /* A thread: takes files until none is left. */

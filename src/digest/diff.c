@@ -69,6 +69,7 @@ typedef struct diff_run {
     bool has_same_seal;               /* two manifests that cannot be compared by chunks */
     iron_bag_cut bag_cut;             /* that the caller wants, or NONE */
     bool is_unsure;                   /* what happened cannot be told for certain */
+    uint64_t last_end;                /* streams compared in order: after the last difference */
     char note[160];                   /* what the sentence must say besides */
 } diff_run;
 
@@ -644,6 +645,10 @@ static void compare_common(diff_run *run, const stream p[2], uint64_t position, 
         if (same < some) {
             bits_set(&run->diff->bits, (position + done) / chunk_tokens);
             note_first(&run->diff->report, p, position, done + same);
+            while (iron__view_stored(&a, some - 1) == iron__view_stored(&b, some - 1))
+                some--;
+            run->last_end = position + done + some;
+            some = a.count;
         }
         done += some;
     }
@@ -2264,11 +2269,14 @@ static void report_repeated(diff_run *run, const chunk_moves *moves) {
     finish(run, IRON_DIFF_REPEATED, true);
 }
 
-/* All that chunks can tell: from the first that differs to the last. */
+/* All that chunks can tell: from the first that differs to the last; of streams that were compared
+ * in order, from the first token to the last. */
 static void set_changed(diff_run *run) {
     iron_diff_report *r = &run->diff->report;
     uint64_t end = smaller(differing_end(run) * r->chunk_tokens, longer_tokens(r));
 
+    if (run->last_end > 0 && r->tokens[0] == r->tokens[1])
+        end = run->last_end;
     set_edit(run, r->first, end - r->first, IRON_COUNT_UNKNOWN);
     if (r->chunks == 1)
         say(run, "tokens differ");

@@ -238,6 +238,8 @@ static bool is_avro(const start *s) {
 static bool is_orc(const start *s) {
     unsigned char end[4];
 
+    if (s->bytes == IRON_COUNT_UNKNOWN) /* the end cannot be looked at; words may begin so */
+        return HAS(s, 0, "ORC") && s->count >= 16 && !iron__is_text(s->at, s->count);
     return HAS(s, 0, "ORC") && s->bytes >= 16 && far_bytes(s, s->bytes - 4, end, 4) &&
            memcmp(end, "ORC", 3) == 0 && end[3] >= 4;
 }

@@ -148,7 +148,7 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
     bool is_file = !iron__input_is_pipe(c->file) && !iron__path_is_stdin(c->file->path);
 
     layout->codec = c->codec = codec;
-    c->stored_bytes = is_file ? c->file->bytes : IRON_COUNT_UNKNOWN;
+    c->stored_bytes = c->file->start == 0 ? c->file->bytes : IRON_COUNT_UNKNOWN;
     iron__format_reason(c, "compressed with %s", iron__codec_name(codec));
     if (c->report)
         snprintf(c->report->compression, sizeof c->report->compression, "%s",
@@ -205,7 +205,9 @@ static iron_status check_layout(const iron__candidate *c, iron__format_layout *l
 
 /* From here on the candidate's compressed file is read at any position, not in order. */
 static iron_status go_inside(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
-    iron__input stored = {.path = c->file->path, .bytes = c->stored_bytes, .fd = -1};
+    bool is_stdin = iron__path_is_stdin(c->file->path);
+    iron__input stored = {
+        .path = is_stdin ? IRON_STDIN_AGAIN : c->file->path, .bytes = c->stored_bytes, .fd = -1};
     iron_status status = IRON_OK;
 
     if (!layout->frames) {

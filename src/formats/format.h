@@ -79,7 +79,7 @@ typedef struct iron__candidate {
     unsigned char head[IRON_HEAD_BYTES];
     size_t head_count;
     iron__codec codec;     /* of a compressed file, which is being decompressed in order; */
-    uint64_t stored_bytes; /* and its size; IRON_COUNT_UNKNOWN: a pipe, or standard input */
+    uint64_t stored_bytes; /* and its size; IRON_COUNT_UNKNOWN: it cannot be opened again */
 } iron__candidate;
 
 struct iron__format {

@@ -957,8 +957,8 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
                  "%.100s: Parquet is read from its end: it needs a file, not a pipe; save it to a "
-                 "file first%s",
-                 c->name, c->file->decompression ? ", decompressed" : "");
+                 "file first",
+                 c->name);
     status = examine_file(c, &footer, layout, err);
     iron__parquet_footer_clear(&footer);
     return status;

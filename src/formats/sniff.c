@@ -17,6 +17,7 @@
  */
 #include "core/fail.h"
 #include "formats/format.h"
+#include "io/remote.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -494,6 +495,9 @@ static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_
     return status;
 }
 
+/* Compressed files of up to this size are decompressed to count what is in them. */
+#define COUNTED_BYTES_MAX ((uint64_t)64 << 20)
+
 /* Describes what is in the file; `outer` says whether it is compressed. */
 static iron_status describe(iron__candidate *c, const iron__format_layout *outer,
                             iron_sniff_report *r, iron_error *err) {
@@ -520,7 +524,10 @@ static iron_status describe(iron__candidate *c, const iron__format_layout *outer
         r->documents = layout.documents;
         r->tokens = layout.tokens;
     }
-    if (status == IRON_OK && r->tokens == IRON_COUNT_UNKNOWN && outer->frames && !layout.stream)
+    if (status == IRON_OK && layout.stream)
+        iron__format_reason(c, "rows and tokens are not counted: that would decompress all of it, "
+                               "as iron stat does");
+    else if (status == IRON_OK && r->tokens == IRON_COUNT_UNKNOWN && outer->frames && !layout.table)
         r->tokens = (bytes - layout.data_offset) / iron_dtype_bytes(layout.dtype);
     iron__format_layout_clear(&layout);
     return status;
@@ -536,6 +543,8 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
     IRON_TRY(iron__sidecar_refuse(c->file->path, err));
     if (iron__format_recognise(c) == &iron__format_raw)
         found = iron__container_find(c);
+    /* of a small file all is known; a large one would have to be decompressed for it */
+    c->wants_seekable = c->file->bytes <= COUNTED_BYTES_MAX;
     if (found && found->codec != IRON_CODEC_NONE)
         status = iron__candidate_decompress(c, found->codec, &outer, err);
     if (status == IRON_OK)
@@ -563,6 +572,10 @@ iron_status iron_sniff(const char *path, const char *column, iron_sniff_report *
     IRON_TRY(iron__input_identify(path, &id, err));
     IRON_FAIL_IF(id.kind == IRON_INPUT_DIRECTORY, err, IRON_E_ARG,
                  "%.120s is a directory; name the files in it", path);
+    IRON_FAIL_IF(id.kind == IRON_INPUT_PIPE && iron__path_is_remote(path), err, IRON_E_ARG,
+                 "%.120s: the server does not send parts of it (ranges), which sniff needs; "
+                 "download it first",
+                 path);
     IRON_FAIL_IF(id.kind == IRON_INPUT_PIPE, err, IRON_E_ARG,
                  "%.120s is a pipe or a device; name a regular file, which can be examined without "
                  "consuming it",

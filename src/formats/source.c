@@ -651,7 +651,8 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
         size_t want = wanted - filled, got = 0;
         uint64_t left;
 
-        if (bytes_left(source) > 0) /* empty files are never opened */
+        /* empty files are never opened, unless they must be read to know that they end */
+        if (bytes_left(source) > 0 || source->layouts[source->current].bytes == IRON_COUNT_UNKNOWN)
             IRON_TRY(open_current(source, stop, err));
         left = bytes_left(source);
         want = want < left ? want : (size_t)left;

@@ -41,9 +41,13 @@ static inline bool iron__input_is_pipe(const iron__input *in) {
 
 static inline bool iron__path_is_stdin(const char *path) { return strcmp(path, "-") == 0; }
 
+/* Standard input, opened once more with an offset of its own: of a regular file alone. */
+#define IRON_STDIN_AGAIN "/proc/self/fd/0"
+
 /* A path as messages show it. */
 static inline const char *iron__path_shown(const char *path) {
-    return iron__path_is_stdin(path) ? "standard input" : path;
+    return iron__path_is_stdin(path) || strcmp(path, IRON_STDIN_AGAIN) == 0 ? "standard input"
+                                                                            : path;
 }
 
 /* What a path names. */

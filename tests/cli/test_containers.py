@@ -22,6 +22,7 @@ from pathlib import Path
 import containers
 from containers import command_missing, gzipped, lz4, mds_folder, node_missing, xz, zstd
 from fake_server import FakeServer
+from file_server import FileServer
 from harness import (IRON, REDUCED, REPO, SANITIZED, SEED, TIMEOUT_S, IronTest, environment, npy, oracle,
                      pack, parse_json, start)
 from test_formats import litpkds, llmc
@@ -671,6 +672,26 @@ class Pipes(ContainerTest):
                         else:
                             self.assertEqual((found["tokens"], found["documents"]["count"]), (len(TOKENS), len(ROWS)))
 
+    def test_servers_without_ranges(self):
+        """Rows are counted while they come; lint and sniff, which need them before, say so."""
+        if not containers.zstandard():
+            self.skipTest("python3-zstandard is not installed (make deps installs it)")
+        stream = (FILES / "list-int32-stream.arrow").read_bytes()
+        # small answers are kept, so this is a large one
+        server = FileServer({"/a.arrow": zstd(stream) + containers.zstd_skippable(bytes(1 << 20))}, serves="chunked")
+        self.addCleanup(server.stop)
+        url = server.url("/a.arrow")
+        said = self.iron("sum", url).message
+        if "libcurl" in said or "IRON_STATIC_COMMAND" in said:
+            self.skipTest(said)
+        [found] = self.json("sum", "--bag", url)
+        self.assertEqual((found["seal"], found["bag"]), (SEAL, bag(split(TOKENS, ROWS))))
+        self.refused("lint", url, says="ranges.*download it first")
+        result = self.iron("sniff", url)
+        self.assertEqual(result.code, 2)
+        self.assertIn("ranges", result.message)
+        self.refused("sum", "--stream", "--bag", url, url, says="can only be read in order")
+
     def test_streams_and_tables_together(self):
         stream = self.write("inside.arrow.gz", gzipped((FILES / "list-int32-stream.arrow").read_bytes()))
         names = [FILES / "list-int32-file.arrow", stream, FILES / "list-uint32.parquet"]
@@ -753,6 +774,14 @@ class Compressed(IronTest):
         for name, data in self.codecs(b"").items():
             [found] = self.json("sum", self.write(name, data), "--dtype", "u16")
             self.assertEqual((found["tokens"], found["seal"]), (0, oracle.seal([])), name)
+        self.write_tokens("raw", [1, 2, 3], "u16")
+        for form, inner in self.formats([]).items():
+            for name, data in self.codecs(inner).items():
+                path = self.write(f"{form}-{name}", data)
+                [found] = self.json("sum", path)
+                self.assertEqual((found["tokens"], found["seal"]), (0, oracle.seal([])), path.name)
+            [found] = self.json("sum", "--stream", "raw", path, "raw", "--dtype", "u16")
+            self.assertEqual(found["seal"], oracle.seal([1, 2, 3, 1, 2, 3]))
 
     def test_arrow_streams(self):
         why = node_missing()
@@ -800,6 +829,24 @@ class Compressed(IronTest):
                 found = parse_json(self.iron("lint", path, "--eos", 7, "--json").out)["findings"]
                 self.assertEqual([{**f, "file": 0} for f in found], [{**f, "file": 0} for f in findings])
                 self.feed(path, "--vocab", VOCAB, "--every", 1000, "--state", f"{codec}.state")
+                [one] = self.json("sniff", path)
+                self.assertEqual((one["tokens"], one["rows"]), (len(TOKENS), len(ROWS)))
+
+    def test_parquet(self):
+        why = node_missing()
+        if why:
+            self.skipTest(why)
+        for codec, data in self.codecs((FILES / "pages-dictionary-v2.parquet").read_bytes()).items():
+            with self.subTest(codec=codec):
+                path = self.write(codec, data)
+                [found] = self.json("sum", "--bag", path)
+                self.assertEqual((found["seal"], found["bag"]), (SEAL, bag(split(TOKENS, ROWS))))
+                with path.open("rb") as file:
+                    [found] = self.json("sum", "--bag", "-", stdin=file)
+                self.assertEqual((found["seal"], found["bag"]), (SEAL, bag(split(TOKENS, ROWS))))
+                self.assert_error_line(self.iron("sum", "-", stdin=data), says="needs a file, not a pipe")
+                cut = self.write(f"cut-{codec}", data[:len(data) * 2 // 3])
+                self.refused("sum", cut)
 
     def test_other_commands(self):
         self.write_tokens("raw.bin", TOKENS, "u16")

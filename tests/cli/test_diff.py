@@ -346,6 +346,21 @@ class Manifests(DiffTest):
             writer.join()
             self.assertEqual(result.code, code, str(result))
 
+    def test_pipe_and_redirected_file(self):
+        """What changed is exact in a pipe, too; of a file on standard input everything is told."""
+        data = {"changed": self.a[:500] + [7, 8, self.a[502], 9] + self.a[504:],
+                "inserted": self.a[:500] + [7, 8] + self.a[500:]}
+        for kind, tokens in data.items():
+            path = self.write_tokens(kind, tokens)
+            with path.open("rb") as file:
+                result = self.iron("diff", "a.bin", "-", "--dtype", "u32", "--json", stdin=file)
+            found = json.loads(result.out)
+            self.assertEqual((result.code, found["kind"], found["position"]), (1, kind, 500), str(result))
+            piped = json.loads(self.iron("diff", "a.bin", "-", "--dtype", "u32", "--json", stdin=path.read_bytes()).out)
+            self.assertEqual((piped["kind"], piped["position"]), ("changed", 500))
+            if kind == "changed":
+                self.assertEqual((found["length"], piped["length"]), (4, 4))
+
     def test_partial_manifest(self):
         self.succeeds("sum", "a.bin", "--dtype", "u32", "--part", "1/2", "-o", "part.m")
         self.refused("diff", "part.m", "b.bin", "--dtype", "u32", says="iron merge")

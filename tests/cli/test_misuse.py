@@ -233,6 +233,10 @@ class Containers(IronTest):
         self.write("file", b"ORC" + BODY + b"\x08\x96\x01\x10\x00\x82\xf4\x03\x03ORC\x0c")
         self.refused("sum", "file", "--dtype", "u16", says="file is an ORC file.*Parquet or Arrow.*--format raw")
         self.assertEqual(self.json("sniff", "file")[0]["format"], "orc")
+        self.write("file.gz", gzip.compress((self.dir / "file").read_bytes()))
+        self.refused("sum", "file.gz", "--dtype", "u16", says="file.gz is an ORC file")
+        self.write("words.gz", gzip.compress(b"ORCHIDS AND OTHER WORDS " * 20))
+        self.succeeds("sum", "words.gz", "--dtype", "u8")
 
     def test_by_every_reader(self):
         self.write("tokens.bin", bz2.compress(BODY))
