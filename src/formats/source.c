@@ -501,7 +501,7 @@ static iron_status finish_current(iron_source *s, bool has_ended, const atomic_b
     IRON_TRY(has_ended ? iron__input_check_end(&s->file, err) : IRON_OK);
     if (l->tokens == 0)
         IRON_TRY(note_empty(s, err));
-    if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe; s->file may not be open */
+    if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe */
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
             IRON_TRY(iron__input_read(&s->file, &more, 1, &got, stop, err));

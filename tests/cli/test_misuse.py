@@ -229,7 +229,7 @@ class Containers(IronTest):
                     self.refused("sum", "file", "--dtype", "u16", says=f"file {says}.*--format raw")
 
     def test_orc(self):
-        """Recognised by both its ends, so only in files."""
+        """Recognised by both ends in files, by the beginning alone where the end cannot be seen."""
         self.write("file", b"ORC" + BODY + b"\x08\x96\x01\x10\x00\x82\xf4\x03\x03ORC\x0c")
         self.refused("sum", "file", "--dtype", "u16", says="file is an ORC file.*Parquet or Arrow.*--format raw")
         self.assertEqual(self.json("sniff", "file")[0]["format"], "orc")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leaks.c: linked into every C test of a build with the address sanitizer: a search for leaks that
- * costs nothing where there is none.
+ * leaks.c: a leak check that is linked into every C test of a build with the address sanitizer, and
+ * is free for tests that free all of their memory.
  *
  * The sanitizer's search walks four times over all 2^28 regions in which its allocator for aarch64
  * could have placed a block: 4 s per process, whatever the process did. Here hooks of the allocator
