@@ -96,8 +96,10 @@ static iron_status buffer_create(iron__gpu_buffer *buffer, iron_error *err) {
     else if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
         status = allocate_managed(d, buffer, err);
     else
-        status = check_allocation(d, buffer, "cuMemAlloc_v2",
-                                  d->driver->cuMemAlloc_v2(&buffer->native, buffer->bytes), err);
+        /* Bulk copies read whole vectors of 16 bytes, so the last one must be whole. */
+        status = check_allocation(
+            d, buffer, "cuMemAlloc_v2",
+            d->driver->cuMemAlloc_v2(&buffer->native, (buffer->bytes + 15) / 16 * 16), err);
     IRON_TRY(iron__cuda_leave(d, status, err));
     IRON_FAIL_IF(buffer->native % IRON_GPU_ALIGNMENT != 0, err, IRON_E_UNSUPPORTED,
                  "cuda: the driver returned memory at 0x%zx, not a multiple of %u; update the "

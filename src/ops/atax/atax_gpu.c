@@ -16,10 +16,11 @@
  * The single pass reads A once: the pass, which leaves one partial answer per group, then their
  * sum. For matrices so small that launches dominate, `graph` replays the two launches with one
  * call, and `one-launch` does everything in one launch whose groups wait for each other (atax.cu).
- * In parts both are the single pass.
+ * In parts both are the single pass. The champion has no bad sizes: it also takes rows of a few
+ * columns, of any alignment, and rows too long for a group (ring.cu), and chooses by measurement.
  *
  * The file holds, in order: shapes of the single pass, what rows need of a device, launches of the
- * two-pass rows, launches of the single-pass rows, and the rows.
+ * two-pass rows, launches of the single-pass rows, the champion's plan, and the rows.
  */
 #include "core/fail.h"
 #include "core/memory.h"
@@ -33,6 +34,9 @@
 
 /* Maximum number of partial answers on any device: 4 parts on 192 units. */
 #define PARTIALS_MAX 768u
+
+/* The part of a row that a group of the champion holds at most, padding included. */
+#define CHAMPION_SLICE UINT64_C(69632)
 
 /* State of the barrier across groups (atax.cu). */
 #define BARRIER_BYTES 256u
@@ -84,7 +88,7 @@ typedef struct held_shape {
     uint32_t threads, groups, vectors, rows, slots;
 } held_shape;
 
-static const held_shape shapes[] = {
+static const held_shape held_shapes[] = {
 #define SHAPE(name, threads, groups, vectors, rows, slots)                                         \
     {#name, threads, groups, vectors, rows, slots},
     ATAX_SINGLE_SHAPES(SHAPE)
@@ -104,8 +108,8 @@ static pass_shape shape_of(const iron__case *c) {
     uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
     bool is_by_element = row_bytes % VECTOR_BYTES != 0;
 
-    for (size_t k = 0; k < IRON_KIT_COUNT(shapes); k++) {
-        const held_shape *h = &shapes[k];
+    for (size_t k = 0; k < IRON_KIT_COUNT(held_shapes); k++) {
+        const held_shape *h = &held_shapes[k];
 
         if ((uint64_t)h->threads * h->vectors * VECTOR_BYTES >= row_bytes) {
             uint32_t width = width_of(h, row_bytes);
@@ -254,13 +258,20 @@ static iron_status set_up_constant(iron__gpu_work *work, iron_error *err) {
                                    &work->buffers[BLOCK], err);
 }
 
-/* The maximum: the number of partial answers depends on the device. */
+static iron_status set_up_champion(iron__gpu_work *work, iron_error *err);
+
+/* The maximum: the number of partial answers depends on the device. A group of the champion leaves
+ * no more than the part of a row that it holds. */
 static uint64_t device_bytes(const iron__contender *row, const iron__case *c) {
     uint64_t lines = c->rows < PARTIALS_MAX ? c->rows : PARTIALS_MAX;
     uint64_t bytes = iron__kit_device_bytes(row, c);
+    uint64_t partials = lines * c->cols * iron__element_bytes(c->element);
 
+    if (row->gpu->set_up == set_up_champion && partials > PARTIALS_MAX * CHAMPION_SLICE)
+        partials = PARTIALS_MAX * CHAMPION_SLICE +
+                   c->rows * (c->cols / ATAX_TWICE + 2) * iron__element_bytes(c->element);
     if (row->gpu->scratch & IRON_BIT(PARTIALS))
-        bytes += lines * c->cols * iron__element_bytes(c->element);
+        bytes += partials;
     return row->gpu->set_up == set_up_constant ? bytes + ATAX_BLOCK : bytes;
 }
 
@@ -456,6 +467,285 @@ static iron_status run_together(iron__gpu_work *work, const iron__gpu_data *data
     return iron__gpu_run(queue, &l, err);
 }
 
+/* How the champion computes a case: with the kernels of the rows graph or one-launch, or in a ring.
+ * It is in params[WAY]; the parameters of a ring are in the others. */
+enum { BY_GRAPH, BY_ONE_LAUNCH, BY_RING };
+enum { RING_GROUPS, RING_LOCAL, RING_TILE, WAY };
+
+/* A launch of a kernel in ring.cu. */
+typedef struct ring_plan {
+    char kernel[48];
+    uint32_t groups, threads;
+    size_t local_bytes;
+    uint64_t partials; /* elements */
+    atax_ring s;
+} ring_plan;
+
+typedef struct ring_shape {
+    uint32_t values, sure, rows;
+} ring_shape;
+
+#define SHAPE(values, sure, rows) {values, sure, rows},
+static const ring_shape warp_shapes_f32[] = {ATAX_WARP_SHAPES_F32(SHAPE)};
+static const ring_shape warp_shapes_f64[] = {ATAX_WARP_SHAPES_F64(SHAPE)};
+static const ring_shape team_shapes_f32[] = {ATAX_TEAM_SHAPES_F32(SHAPE)};
+static const ring_shape team_shapes_f64[] = {ATAX_TEAM_SHAPES_F64(SHAPE)};
+#undef SHAPE
+
+typedef struct thread_shape {
+    uint32_t cols, warps_f32, warps_f64;
+    bool is_exact;
+} thread_shape;
+
+static const thread_shape thread_shapes[] = {
+#define SHAPE(cols, warps_f32, warps_f64, is_exact) {cols, warps_f32, warps_f64, is_exact},
+    ATAX_THREAD_SHAPES(SHAPE)
+#undef SHAPE
+};
+
+/* Measured on an H200. Up to SMALL_BYTES a matrix takes less time than launches do. A ring holds
+ * what is in use and about AHEAD_BYTES more: with less, memory idles; with much more, the units no
+ * longer get equal shares of it. A turn costs a team about as much as TURN_BYTES. */
+#define SMALL_BYTES      (UINT64_C(8) << 20)
+#define TILE_BYTES       32768u
+#define AHEAD_BYTES      98304u
+#define TURN_BYTES       8192u
+#define TURN_ROWS_BYTES  41984u /* several short rows per turn */
+#define SLICE_BYTES      55296u /* a member's part of a row: four fit a ring */
+#define PAIR_SLICE_BYTES 67584u /* of two members: three do */
+#define WARP_ROW_BYTES   2048u
+#define SLOTS_MAX        64u
+
+static uint64_t padded_cols(const iron__case *c) { return iron__kit_pieces(c->cols, 32) * 32; }
+
+static uint32_t slot_bytes_for(uint64_t bytes) {
+    return (uint32_t)iron__kit_pieces(bytes + VECTOR_BYTES, 128) * 128;
+}
+
+static const ring_shape *shape_for(const ring_shape *shapes, size_t count, uint64_t values,
+                                   uint32_t rows) {
+    for (size_t k = 0; k < count; k++)
+        if (values <= shapes[k].values && values > shapes[k].sure &&
+            (rows == 0 || rows == shapes[k].rows))
+            return &shapes[k];
+    return NULL;
+}
+
+/* Tiles for groups that process `step` rows at a time and need end_bytes in the end. */
+static bool plan_tiles(const iron__gpu_info *info, const iron__case *c, uint32_t step,
+                       size_t end_bytes, ring_plan *p) {
+    uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
+    uint64_t steps = TILE_BYTES / (step * row_bytes), each = iron__kit_pieces(c->rows, info->units);
+    uint32_t slots;
+
+    if (steps > iron__kit_pieces(each, step))
+        steps = iron__kit_pieces(each, step);
+    p->s.tile_rows = step * (uint32_t)(steps > 0 ? steps : 1);
+    p->s.slot_bytes = slot_bytes_for(p->s.tile_rows * row_bytes);
+    slots = (uint32_t)(info->local_bytes_max / (p->s.slot_bytes + 16));
+    if (slots > 2 + AHEAD_BYTES / p->s.slot_bytes)
+        slots = 2 + AHEAD_BYTES / p->s.slot_bytes;
+    p->s.slots = slots < SLOTS_MAX ? slots : SLOTS_MAX;
+    p->s.members = 1;
+    each = iron__kit_pieces(c->rows, p->s.tile_rows);
+    p->groups = each < info->units ? (uint32_t)each : info->units;
+    p->partials = p->groups * padded_cols(c);
+    p->local_bytes = p->s.slots * (p->s.slot_bytes + 16);
+    p->local_bytes = p->local_bytes > end_bytes ? p->local_bytes : end_bytes;
+    return slots >= 2 && end_bytes <= info->local_bytes_max;
+}
+
+static bool plan_threads(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
+    size_t element_bytes = iron__element_bytes(c->element);
+
+    for (size_t k = 0; k < IRON_KIT_COUNT(thread_shapes); k++) {
+        const thread_shape *t = &thread_shapes[k];
+        uint32_t warps = element_bytes == 4 ? t->warps_f32 : t->warps_f64;
+        uint32_t rows = ATAX_THREAD_ROWS(t->cols * (uint32_t)element_bytes, warps);
+
+        if (c->cols > t->cols)
+            continue;
+        p->threads = 32 * (warps + 1);
+        snprintf(p->kernel, sizeof p->kernel, "atax_thread_%u", t->cols);
+        return plan_tiles(info, c, 32 * warps * rows,
+                          (size_t)(32 * warps * c->cols * element_bytes + 16 * p->threads), p);
+    }
+    return false;
+}
+
+static bool plan_warps(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
+    bool is_f32 = c->element == IRON_F32;
+    uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
+    const ring_shape *shape =
+        shape_for(is_f32 ? warp_shapes_f32 : warp_shapes_f64,
+                  is_f32 ? IRON_KIT_COUNT(warp_shapes_f32) : IRON_KIT_COUNT(warp_shapes_f64),
+                  iron__kit_pieces(c->cols, 32), 0);
+    uint32_t warps = ATAX_RING_THREADS / 32 - 1;
+
+    if (!shape || row_bytes > WARP_ROW_BYTES)
+        return false;
+    p->threads = ATAX_RING_THREADS;
+    snprintf(p->kernel, sizeof p->kernel, "atax_warp_%u", shape->values);
+    return plan_tiles(info, c, warps * shape->rows,
+                      (size_t)(warps * row_bytes + 16 * ATAX_RING_THREADS), p);
+}
+
+/* A team with so many members; returns what a row costs it, or 0 if it cannot hold one. */
+static double plan_members(const iron__gpu_info *info, const iron__case *c, uint32_t members,
+                           ring_plan *p) {
+    bool is_f32 = c->element == IRON_F32;
+    const ring_shape *shapes = is_f32 ? team_shapes_f32 : team_shapes_f64, *shape = NULL;
+    size_t count = is_f32 ? IRON_KIT_COUNT(team_shapes_f32) : IRON_KIT_COUNT(team_shapes_f64);
+    size_t element_bytes = iron__element_bytes(c->element), own;
+    uint64_t width = iron__kit_pieces(c->cols, members), slice = width * element_bytes, fits;
+    uint64_t teams = info->units / members < c->rows ? info->units / members : c->rows;
+    uint32_t lag = 1;
+
+    if (slice > (members <= 2 ? PAIR_SLICE_BYTES : SLICE_BYTES) || members > info->units)
+        return 0;
+    for (uint32_t rows = members > 1 ? 1 : 8; rows > 0 && !shape; rows /= 2)
+        if (rows == 1 || rows * slice <= TURN_ROWS_BYTES)
+            shape = shape_for(shapes, count, iron__kit_pieces(width, ATAX_TEAM_THREADS), rows);
+    if (!shape)
+        return 0;
+    p->s.slot_bytes = shape->rows * slot_bytes_for(slice);
+    own = 4 * (16 + (ATAX_TEAM_THREADS + shape->rows) * element_bytes) + 64;
+    fits = info->local_bytes_max > own ? (info->local_bytes_max - own) / (p->s.slot_bytes + 16) : 0;
+    if (members > 1 && fits >= 5)
+        lag = 2;
+    if (fits < lag + 2)
+        return 0;
+    fits = fits < SLOTS_MAX ? fits : SLOTS_MAX;
+    p->s.slots = lag + 1 + (uint32_t)iron__kit_pieces(AHEAD_BYTES, p->s.slot_bytes);
+    p->s.slots = fits < p->s.slots ? (uint32_t)fits : p->s.slots;
+    p->s.lag = lag;
+    p->s.members = members;
+    p->threads = ATAX_RING_THREADS;
+    p->groups = (uint32_t)teams * members;
+    p->partials = teams * padded_cols(c);
+    p->local_bytes = p->s.slots * (p->s.slot_bytes + 16) + own;
+    snprintf(p->kernel, sizeof p->kernel, "atax_team_%ux%u", shape->values, shape->rows);
+    return (double)iron__kit_pieces(c->rows, teams) * (double)(slice + TURN_BYTES / shape->rows) +
+           2.0 * (double)p->partials * (double)element_bytes / info->units;
+}
+
+/* The best number of members for the case's rows. */
+static bool plan_team(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
+    double best = 0;
+
+    for (uint32_t members = 1; members <= info->units; members++) {
+        ring_plan other = *p;
+        double cost = plan_members(info, c, members, &other);
+
+        if (cost > 0 && (best == 0 || cost < best)) {
+            best = cost;
+            *p = other;
+        }
+    }
+    return best > 0;
+}
+
+static void plan_twice(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
+    p->groups = info->units;
+    p->threads = ATAX_RING_THREADS;
+    p->local_bytes = ATAX_RING_THREADS * iron__element_bytes(c->element);
+    p->partials = c->rows * (iron__kit_pieces(c->cols, ATAX_TWICE) + 1);
+    p->s.members = 1;
+    snprintf(p->kernel, sizeof p->kernel, "atax_twice");
+}
+
+static int plan_champion(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
+    pass_shape held = shape_of(c);
+    uint64_t bytes = c->rows * c->cols * iron__element_bytes(c->element);
+    bool is_thin = c->cols <= thread_shapes[IRON_KIT_COUNT(thread_shapes) - 1].cols;
+
+    *p = (ring_plan){.s = {.rows = c->rows, .cols = c->cols}};
+    if (info->version < 900 || !info->can_cooperate)
+        return BY_GRAPH;
+    if (bytes <= SMALL_BYTES && held.is_held && !is_thin)
+        return BY_ONE_LAUNCH;
+    if (is_thin && plan_threads(info, c, p))
+        return BY_RING;
+    if (plan_warps(info, c, p))
+        return BY_RING;
+    if (held.is_held && !held.is_by_element)
+        return BY_GRAPH;
+    if (!plan_team(info, c, p))
+        plan_twice(info, c, p);
+    return BY_RING;
+}
+
+static iron_status set_up_ring(iron__gpu_work *work, const ring_plan *p, iron_error *err) {
+    size_t element_bytes = iron__element_bytes(work->c.element);
+    size_t words = sizeof(k_u32) * ATAX_BARRIER_WORDS + 16u * ATAX_PACKETS * p->groups;
+    char name[64];
+
+    work->params[RING_GROUPS] = (uint64_t)p->groups << 32 | p->threads;
+    work->params[RING_LOCAL] =
+        (uint64_t)p->local_bytes << 32 | (uint64_t)p->s.members << 16 | p->s.lag;
+    work->params[RING_TILE] = (uint64_t)p->s.tile_rows << 32 | p->s.slot_bytes;
+    work->params[WAY] = (uint64_t)p->s.slots << 32 | BY_RING;
+    snprintf(name, sizeof name, "%s_%s", p->kernel, iron__element_name(work->c.element));
+    IRON_TRY(
+        iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[TMP_KERNEL], err));
+    IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE,
+                                     (size_t)p->partials * element_bytes, &work->buffers[PARTIALS],
+                                     err));
+    IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, words,
+                                     &work->buffers[BARRIER], err));
+    return iron__gpu_clear_now(work->buffers[BARRIER], words, err);
+}
+
+static iron_status set_up_champion(iron__gpu_work *work, iron_error *err) {
+    ring_plan p;
+    int way = plan_champion(&work->device->info, &work->c, &p);
+
+    if (way == BY_RING)
+        return set_up_ring(work, &p, err);
+    work->params[WAY] = (uint64_t)way;
+    if (way == BY_GRAPH)
+        return set_up_single(work, err);
+    IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, BARRIER_BYTES,
+                                     &work->buffers[BARRIER], err));
+    return set_up_together(work, err);
+}
+
+static iron_status run_ring(iron__gpu_work *work, const iron__gpu_data *data,
+                            iron__gpu_queue *queue, iron_error *err) {
+    const uint64_t *q = work->params;
+    atax_ring s = {.rows = work->c.rows,
+                   .cols = work->c.cols,
+                   .members = (uint32_t)q[RING_LOCAL] >> 16,
+                   .lag = (uint32_t)q[RING_LOCAL] & 0xFFFF,
+                   .tile_rows = (uint32_t)(q[RING_TILE] >> 32),
+                   .slot_bytes = (uint32_t)q[RING_TILE],
+                   .slots = (uint32_t)(q[WAY] >> 32)};
+    uint32_t groups = (uint32_t)(q[RING_GROUPS] >> 32);
+    const iron__gpu_launch l = {
+        .kernel = work->kernels[TMP_KERNEL],
+        .groups = {groups},
+        .threads = {(uint32_t)q[RING_GROUPS]},
+        .flags = groups > 1 ? IRON_GPU_LAUNCH_COOPERATIVE : 0,
+        .local_bytes = (size_t)(q[RING_LOCAL] >> 32),
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
+                      IRON_GPU_BUFFER(data->output), IRON_GPU_BUFFER(work->buffers[PARTIALS]),
+                      IRON_GPU_BUFFER(work->buffers[BARRIER]), IRON_GPU_VALUE(s))};
+
+    return iron__gpu_run(queue, &l, err);
+}
+
+static iron_status run_champion(iron__gpu_work *work, const iron__gpu_data *data,
+                                iron__gpu_queue *queue, iron_error *err) {
+    switch ((uint32_t)work->params[WAY]) {
+    case BY_RING:
+        return run_ring(work, data, queue, err);
+    case BY_ONE_LAUNCH:
+        return run_together(work, data, queue, err);
+    default:
+        return run_graph(work, data, queue, err);
+    }
+}
+
 #define GPU(reads, ...)                                                                            \
     .elements = IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64), .passes = (reads),                        \
     .gpu = &(const iron__gpu_launcher) {                                                           \
@@ -507,4 +797,9 @@ const iron__contender iron__atax_gpu_rows[IRON_ATAX_GPU_ROWS] = {
      "single-pass", IRON_ON_CUDA,
      SINGLE_PASS(.suits = suits_together, .buffer_bytes = barrier_bytes, .set_up = set_up_together,
                  .run = run_together)},
+    {"champion",
+     "one read of rows of any length: held, or through a ring that groups share; two if too long",
+     "one-launch", IRON_ON_CUDA,
+     GPU(1, .scratch = IRON_BIT(PARTIALS), .suits = suits_graph, .set_up = set_up_champion,
+         .run = run_champion)},
 };

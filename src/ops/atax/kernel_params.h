@@ -49,6 +49,77 @@
 /* With up to so many vectors per row, a thread also keeps its x in registers. */
 #define ATAX_X_VECTORS 4
 
+/* ring.cu: groups of one size, one per unit; 14 of a team's warps have columns. */
+#define ATAX_RING_THREADS  512
+#define ATAX_TEAM_THREADS  448
+#define ATAX_PACKETS       8     /* turns on their way between members, at least 2 * lag + 2 */
+#define ATAX_BARRIER_WORDS 64    /* of the barrier across groups; packets follow */
+#define ATAX_TWICE         32768 /* columns that a group adds at a time if A is read twice */
+
+/* A thread has rows of `columns` columns, exactly or at most; warps of a group for f32 and f64. The
+ * rows that it has at a time keep enough loads in flight. */
+#define ATAX_THREAD_SHAPES(S)                                                                      \
+    S(1, 15, 15, true)                                                                             \
+    S(2, 15, 15, true)                                                                             \
+    S(3, 15, 15, true)                                                                             \
+    S(4, 15, 15, true)                                                                             \
+    S(5, 15, 15, true)                                                                             \
+    S(6, 15, 15, true)                                                                             \
+    S(7, 15, 15, true)                                                                             \
+    S(8, 15, 15, true)                                                                             \
+    S(10, 15, 15, false)                                                                           \
+    S(12, 15, 7, false)                                                                            \
+    S(16, 15, 7, false)                                                                            \
+    S(20, 15, 7, false)                                                                            \
+    S(24, 15, 7, false)                                                                            \
+    S(28, 15, 7, false)                                                                            \
+    S(32, 15, 7, false)
+#define ATAX_THREAD_BYTES(warps) ((warps) == 15 ? 128 : 256)
+#define ATAX_THREAD_ROWS(row_bytes, warps)                                                         \
+    ((row_bytes)*2 > ATAX_THREAD_BYTES(warps)   ? 1                                                \
+     : (row_bytes)*8 > ATAX_THREAD_BYTES(warps) ? ATAX_THREAD_BYTES(warps) / (row_bytes)           \
+                                                : 8)
+
+/* A lane has up to `values` elements of a row, at least `sure`, and `rows` rows at a time. */
+#define ATAX_WARP_SHAPES_F32(S)                                                                    \
+    S(2, 1, 8) S(3, 2, 8) S(4, 3, 4) S(6, 4, 4) S(8, 6, 4) S(12, 8, 2) S(16, 12, 2)
+#define ATAX_WARP_SHAPES_F64(S) S(2, 1, 8) S(3, 2, 4) S(4, 3, 4) S(6, 4, 2) S(8, 6, 2) S(12, 8, 1)
+
+/* The same for a thread of a team. */
+#define ATAX_TEAM_SHAPES_F32(S)                                                                    \
+    S(2, 0, 8)                                                                                     \
+    S(3, 2, 8)                                                                                     \
+    S(4, 3, 4)                                                                                     \
+    S(6, 4, 4)                                                                                     \
+    S(8, 6, 2)                                                                                     \
+    S(12, 8, 2)                                                                                    \
+    S(4, 0, 1)                                                                                     \
+    S(8, 4, 1)                                                                                     \
+    S(12, 8, 1)                                                                                    \
+    S(16, 12, 1)                                                                                   \
+    S(20, 16, 1)                                                                                   \
+    S(24, 20, 1)                                                                                   \
+    S(32, 24, 1)                                                                                   \
+    S(40, 32, 1)
+#define ATAX_TEAM_SHAPES_F64(S)                                                                    \
+    S(2, 0, 4)                                                                                     \
+    S(3, 2, 4)                                                                                     \
+    S(6, 3, 2)                                                                                     \
+    S(4, 0, 1)                                                                                     \
+    S(8, 4, 1)                                                                                     \
+    S(12, 8, 1)                                                                                    \
+    S(16, 12, 1)                                                                                   \
+    S(20, 16, 1)
+
+/* Arguments of the kernels in ring.cu. */
+typedef struct atax_ring {
+    k_u64 rows, cols;
+    k_u32 members;                      /* groups that share a row */
+    k_u32 lag;                          /* turns until the sum of a row is used */
+    k_u32 tile_rows, slot_bytes, slots; /* rows that are loaded at once; the ring */
+    k_u32 unused;
+} atax_ring;
+
 /* Rows first ... first+count-1 of A, which has `cols` columns. */
 typedef struct atax_span {
     k_u64 first, count, cols;
