@@ -149,13 +149,14 @@ static inline double total_of_doubles(doubles v) { return v[0] + v[1]; }
 
 #if defined(__x86_64__)
 
-#define TARGET       __attribute__((target("avx2,fma")))
-#define NAME(word)   word##_avx2_f32
-#define REAL         float
-#define VECTOR       __m256
-#define LANES        ((size_t)8)
-#define FMA(a, b, c) _mm256_fmadd_ps((a), (b), (c))
-#define TOTAL(v)     total_of_floats(_mm256_castps256_ps128(v) + _mm256_extractf128_ps((v), 1))
+#define TARGET           __attribute__((target("avx2,fma")))
+#define NAME(word)       word##_avx2_f32
+#define REAL             float
+#define VECTOR           __m256
+#define LANES            ((size_t)8)
+#define FMA(a, b, c)     _mm256_fmadd_ps((a), (b), (c))
+#define PERMUTE(v, from) _mm256_permutevar8x32_ps((v), (__m256i)(from))
+#define TOTAL(v)         total_of_floats(_mm256_castps256_ps128(v) + _mm256_extractf128_ps((v), 1))
 #include "ops/atax/atax_vector.inc"
 
 #define NAME(word)   word##_avx2_f64
@@ -167,21 +168,23 @@ static inline double total_of_doubles(doubles v) { return v[0] + v[1]; }
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
-#define TARGET       __attribute__((target("avx512f")))
-#define NAME(word)   word##_avx512_f32
-#define REAL         float
-#define VECTOR       __m512
-#define LANES        ((size_t)16)
-#define FMA(a, b, c) _mm512_fmadd_ps((a), (b), (c))
-#define TOTAL(v)     _mm512_reduce_add_ps(v)
+#define TARGET           __attribute__((target("avx512f")))
+#define NAME(word)       word##_avx512_f32
+#define REAL             float
+#define VECTOR           __m512
+#define LANES            ((size_t)16)
+#define FMA(a, b, c)     _mm512_fmadd_ps((a), (b), (c))
+#define PERMUTE(v, from) _mm512_permutexvar_ps((__m512i)(from), (v))
+#define TOTAL(v)         _mm512_reduce_add_ps(v)
 #include "ops/atax/atax_vector.inc"
 
-#define NAME(word)   word##_avx512_f64
-#define REAL         double
-#define VECTOR       __m512d
-#define LANES        ((size_t)8)
-#define FMA(a, b, c) _mm512_fmadd_pd((a), (b), (c))
-#define TOTAL(v)     _mm512_reduce_add_pd(v)
+#define NAME(word)       word##_avx512_f64
+#define REAL             double
+#define VECTOR           __m512d
+#define LANES            ((size_t)8)
+#define FMA(a, b, c)     _mm512_fmadd_pd((a), (b), (c))
+#define PERMUTE(v, from) _mm512_permutexvar_pd((__m512i)(from), (v))
+#define TOTAL(v)         _mm512_reduce_add_pd(v)
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
@@ -250,8 +253,8 @@ static size_t whole_lines(size_t bytes) {
 }
 
 /* N threads need N^2 times this: meeting takes the longer, the more threads there are. */
-#define MEETING_BYTES ((size_t)16384)
-#define PANEL_BYTES   ((size_t)8192) /* of a row, at least */
+#define MEETING_BYTES ((size_t)32768)
+#define PANEL_BYTES   ((size_t)1024) /* of a row, at least */
 #define TINY_BYTES    ((size_t)16384)
 
 /* Rows per thread from which the work on a y of its own is small. */
