@@ -43,8 +43,9 @@ static const option arena_table[] = {
            "explain what an operation computes, what its race shows and when it pays off; '*' "
            "explains all"),
     OPTION("size", OPTION_TEXT, "S,...", request, options.sizes,
-           "NAME, SET:NAME, 'SET:*', ROWSxCOLS or a number of elements"),
-    OPTION("dtype", OPTION_TEXT, "T", request, options.dtype, "element type",
+           "NAME, SET:NAME, 'SET:*', ROWSxCOLS, a number of elements, or "
+           "random:COUNT[:SEED[:ELEMENTS]], so many shapes of 1 to ELEMENTS (10^9) elements"),
+    OPTION("dtype", OPTION_TEXT, "T,...", request, options.dtype, "element types",
            .choices = "f32 f64 u8 u16 u32"),
     OPTION("param", OPTION_LIST, "NAME=V,...", request, params,
            "values of one parameter, such as data=zipf; repeat it for other parameters. Without "

@@ -67,8 +67,8 @@ typedef struct iron_arena_options {
     uint32_t struct_size;     /* set by iron_arena_options_init */
     const char *const *globs; /* matched with op.backend.contender; none: everything */
     size_t glob_count;
-    const char *sizes; /* "STANDARD", "acc:LARGE,4096x8192", "batch:*"; NULL: each op's default */
-    const char *dtype; /* "f32"; NULL: each op's default */
+    const char *sizes; /* "STANDARD", "acc:LARGE,4096x8192", "batch:*", "random:200"; NULL: usual */
+    const char *dtype; /* "f32", "f32,f64"; NULL: each op's default */
     /* "data=zipf,uniform", each with another name. Axes that are not named: all of their values, or
      * only one if there are no globs. */
     const char *const *params;

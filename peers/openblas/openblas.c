@@ -14,7 +14,7 @@
  *
  * Idle threads of OpenBLAS spin, by default for a tenth of a second, and would take the processor
  * from the contender that is timed next; the library reads the time from the environment when it is
- * loaded. So it is loaded here, with 2^20 cycles of spinning: long enough for its own next call.
+ * loaded. So it is loaded here, with 2^18 cycles of spinning: about as long as ours.
  */
 #include "peer.h"
 
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 
 #define SPIN_VARIABLE "OPENBLAS_THREAD_TIMEOUT"
-#define SPIN_CYCLES   "20" /* as a power of two */
+#define SPIN_CYCLES   "18" /* as a power of two */
 
 /* The functions that are called; loaded once, before the rows are listed. */
 static struct {

@@ -5,6 +5,8 @@ a record. Figures are ratios within one run wherever they can be: to the ceiling
 measured, or to a peer that raced along. A figure that the record does not have is "not measured",
 never met.
 """
+import math
+import statistics
 
 CEILING = "of the read ceiling"
 COPY = "of the copy ceiling"
@@ -40,6 +42,26 @@ def times_faster(record, race, contender, peer, backend="cuda", **wanted):
         for other in rows(record, race, peer, backend, size=own["size"], dtype=own["dtype"], **own["params"]):
             ratios.append(kernel(other)["median_ms"] / kernel(own)["median_ms"])
     return min(ratios, default=None)
+
+
+def sweep(document, backend):
+    """(ratio to the peer, rows, columns, type, our median in ms) of each case of a race of one contender and one peer
+    over random shapes; the worst first. Ours without a right answer: ratio 0. A peer without one: no case."""
+    cases = {}
+    for row in document.get("results", []):
+        if row["backend"] == backend and row["status"] != "skipped":
+            is_right = row["status"] == "ok" and row["verified"]
+            cases.setdefault((row["size"], row["dtype"]), {})[row["peer"]] = kernel(row)["median_ms"] if is_right else math.inf
+    return sorted((times[True] / times[False], *map(int, size.split("x")), dtype, times[False])
+                  for (size, dtype), times in cases.items() if len(times) == 2 and times[True] < math.inf)
+
+
+def swept(backend, choose):
+    """The least ratio (choose is min) or the median one of a sweep."""
+    def figure(record):
+        found = sweep(record["races"].get(f"sweep-{backend}", {}), backend)
+        return choose([ratio for ratio, *_ in found]) if found else None
+    return figure
 
 
 def bench_row(record, name, backend="cuda"):
@@ -149,6 +171,10 @@ CLAIMS = [
           lambda r: times_faster(r, "atax-f32", "single-pass", "cublas", size="4096x4096")),
     claim("atax", "graph over cuBLAS, f32 256²", "×", 1.1,
           lambda r: times_faster(r, "atax-f32", "graph", "cublas", size="256x256")),
+] + [
+    claim("atax", f"single-pass over {peer}, 200 random shapes, f32 and f64, {which}", "×", bar, swept(backend, choose))
+    for backend, peer in (("cuda", "cuBLAS"), ("cpu", "OpenBLAS"))
+    for which, bar, choose in (("the worst", 0.97, min), ("median", 1.3, statistics.median))
 ] + [
     claim("histogram", f"u8, 256 bins, {data}, 4 GiB", CEILING, 0.94,
           lambda r, data=data: share(r, "histogram", "champion", size=4294967296, data=data)) for data in HISTOGRAM_DATA

@@ -1,12 +1,12 @@
 """pictures: draws a record as SVG, legible on light and dark pages.
 
-There are three pictures: the share of its limit that each op reaches, the time of a batch by its length, and
-the speedup over cuBLAS from reading a matrix only once, by its size.
+There are four kinds: the share of its limit that each op reaches, the time of a batch by its length, the
+speedup over cuBLAS from reading a matrix only once, by its size, and the speedup over a library at random shapes.
 """
 import html
 import math
 
-from . import claims
+from . import claims, tables
 
 STYLE = """<style>
 text { font: 13px system-ui, sans-serif; fill: #24292f }
@@ -183,8 +183,46 @@ def draw_atax(record):
                       lambda x: f"{x:.0f}²", is_log_up=False)
 
 
+SWEEP_COLOURS = ((0.97, "#cf222e", "below 0.97"), (1.0, "#e16f24", "0.97 to 1"), (1.3, "#bf8700", "1 to 1.3"),
+                 (1.7, "#1a7f37", "1.3 to 1.7"), (math.inf, "#218bff", "1.7 and more"))
+
+
+def draw_sweep(document, backend):
+    """Rows and columns on logarithmic axes; the colour of a shape is its ratio."""
+    found = claims.sweep(document, backend)
+    if not found:
+        return None
+    own, peer = tables.sweep_names(document, backend)
+    left, top, side = 70, 56, 480
+    decades = max(1, math.ceil(math.log10(max(max(rows, cols) for _, rows, cols, _, _ in found))))
+    parts = [text(16, 22, f"{own} over {peer}: {len(found)} random cases", "title"),
+             text(16, 40, f"ratio of medians; the worst: {tables.sweep_shape(found[0])}", "small"),
+             text(left + side / 2, top + side + 36, "columns", "small", "middle"), text(left - 54, top + side / 2, "rows", "small")]
+    for k in range(decades + 1):
+        step = side * k / decades
+        parts += [line(left + step, top, left + step, top + side, "grid"),
+                  line(left, top + side - step, left + side, top + side - step, "grid"),
+                  text(left + step, top + side + 18, f"1e{k}", "small", "middle"),
+                  text(left - 8, top + side - step + 4, f"1e{k}", "small", "end")]
+    for shape in reversed(found):  # the worst on top
+        ratio, rows, cols, dtype, _ = shape
+        colour = next(c for limit, c, _ in SWEEP_COLOURS if ratio < limit)
+        kind = f'r="3" fill="{colour}"' if dtype == "f32" else f'r="6" fill="none" stroke="{colour}" stroke-width="2"'
+        x, y = (side * math.log10(n) / decades for n in (cols, rows))
+        parts.append(f'<circle cx="{left + x:.1f}" cy="{top + side - y:.1f}" {kind}><title>{tables.sweep_shape(shape)}</title></circle>')
+    least = 0.0
+    for k, (limit, colour, words) in enumerate(SWEEP_COLOURS):
+        count, y = sum(least <= ratio < limit for ratio, *_ in found), top + 12 + 20 * k
+        parts += [f'<circle cx="{left + side + 26}" cy="{y}" r="5" fill="{colour}"/>', text(left + side + 40, y + 4, f"{words}: {count}")]
+        least = limit
+    parts.append(text(left + side + 21, top + 14 + 20 * len(SWEEP_COLOURS), "dots f32, rings f64", "small"))
+    return svg(left + side + 190, top + side + 48, f"{own} over {peer} at random shapes", parts)
+
+
 def all_pictures(record):
     """name -> SVG; pictures without figures in the record are omitted."""
     drawn = {"limits": draw_limits(record) if limit_rows(record) else None, "batches": draw_batches(record),
              "atax": draw_atax(record)}
+    drawn.update({f"sweep-{backend}": draw_sweep(record["races"].get(f"sweep-{backend}", {}), backend)
+                  for backend in ("cuda", "cpu")})
     return {name: picture for name, picture in drawn.items() if picture}

@@ -3,6 +3,8 @@
 A table is (title, words, head, rows) with cells of plain text. The first column is text, the others are
 figures.
 """
+import statistics
+
 from . import claims
 
 
@@ -103,6 +105,31 @@ def race_table(record, race, title, backend="cuda"):
             ["case", "first", "GB/s", "of the ceiling", "over peers"], rows)
 
 
+def sweep_names(document, backend):
+    """("atax.cuda.single-pass", "cublas")"""
+    raced = {row["peer"]: row for row in document["results"] if row["backend"] == backend}
+    return f"{raced[False]['op']}.{backend}.{raced[False]['contender']}", raced[True]["contender"]
+
+
+def sweep_shape(shape):
+    ratio, rows, cols, dtype, ms = shape
+    return f"{ratio:.2f} × at {rows}×{cols} {dtype} ({microseconds(ms)} µs)"
+
+
+def sweep_table(document, backend):
+    found = claims.sweep(document, backend)
+    if len(found) < 2:
+        return None
+    own, peer = sweep_names(document, backend)
+    ratios = [ratio for ratio, *_ in found]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    rows = [["least, median, greatest", f"{ratios[0]:.2f}, {middle:.2f}, {ratios[-1]:.1f}"],
+            ["quartiles", f"{low:.2f}, {high:.2f}"],
+            ["below 0.97, below 1", f"{sum(r < 0.97 for r in ratios)}, {sum(r < 1 for r in ratios)}"]]
+    rows += [["the worst" if k == 0 else "", sweep_shape(shape)] for k, shape in enumerate(found[:5])]
+    return (f"{own} over {peer}, {len(found)} random cases", "Ratios of medians of interleaved runs.", ["", "×"], rows)
+
+
 def feed_table(record):
     rows = [[r["name"], short(r["gb_s"])] for r in (record["benches"].get("cuda") or {"rows": []})["rows"]
             if r["group"] == "feed"]
@@ -170,6 +197,7 @@ def all_tables(record):
              sizes_table(record, "atax-f32", "ATAX, f32", "A is read once by single-pass, graph and one-launch."),
              sizes_table(record, "atax-f64", "ATAX, f64", "Rows of 20000 do not fit a group's registers."),
              sizes_table(record, "atax-opencl", "ATAX through OpenCL, f32", "The same kernel.")]
+    found += [sweep_table(record["races"].get(f"sweep-{backend}", {}), backend) for backend in ("cuda", "cpu")]
     found += [race_table(record, name, name) for name in TECHNIQUES]
     found += [cpu_table(record), profile_table(record), checks_table(record), step_table(record)]
     return [t for t in found if t and t[3]]

@@ -31,6 +31,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/files.h"
+#include "core/hash.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -409,7 +410,7 @@ iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, ui
 }
 
 #define WORD_ROOM       64u
-#define SIZES_MAX       64u
+#define SIZES_MAX       1024u
 #define AXIS_VALUES_MAX 64u
 #define REMARKS_MAX     32u
 
@@ -448,6 +449,7 @@ typedef struct planner {
     iron__race_plan *plan;
     const iron_arena_options *o;
     uint32_t memory, scopes;              /* bits of the requested strategies and scopes */
+    uint32_t elements;                    /* bits of the requested types; 0: each op's default */
     const iron__op *op;                   /* the current one */
     bool *is_used;                        /* per glob: it chose something */
     bool *is_known;                       /* per parameter: a chosen op has it */
@@ -541,6 +543,79 @@ static iron_status add_named(const iron__op *op, const char *word, chosen_size *
     return IRON_OK;
 }
 
+/* 2^log, with straight lines between the powers of two. */
+static uint64_t power_of(double log) {
+    unsigned whole = (unsigned)log;
+
+    return (uint64_t)((double)(UINT64_C(1) << whole) * (1 + log - whole));
+}
+
+/* The inverse of power_of. */
+static double log_of(uint64_t number) {
+    int whole = 63 - __builtin_clzll(number);
+
+    return whole - 1 + (double)number / (double)(UINT64_C(1) << whole);
+}
+
+static double random_unit(uint64_t seed, uint64_t index) {
+    return (double)(iron__mix64(seed + (index + 1) * IRON_GOLDEN_GAMMA) >> 11) * 0x1p-53;
+}
+
+#define RANDOM          "random"
+#define RANDOM_ELEMENTS UINT64_C(1000000000)
+#define RANDOM_ALIGN    UINT64_C(16)
+
+/* random:COUNT[:SEED[:ELEMENTS]] */
+static bool parse_random(const char *word, uint64_t numbers[3]) {
+    bool is_random = strncmp(word, RANDOM ":", sizeof RANDOM) == 0;
+
+    numbers[1] = 1;
+    numbers[2] = RANDOM_ELEMENTS;
+    word += is_random ? sizeof RANDOM - 1 : 0;
+    for (size_t k = 0; is_random && k < 3 && *word == ':'; k++) {
+        word++;
+        numbers[k] = number_at(&word);
+        is_random = numbers[k] > 0 && numbers[k] < UINT64_C(1) << 52;
+    }
+    return is_random && *word == '\0';
+}
+
+static bool is_there(const chosen_size *sizes, size_t count, uint64_t rows, uint64_t cols) {
+    while (count-- > 0)
+        if (sizes[count].rows == rows && sizes[count].cols == cols)
+            return true;
+    return false;
+}
+
+/* Different shapes of 1 element to the greatest number. Logarithms are uniform: that of the
+ * elements over as many equal parts as there are shapes, that of the rows from 0 to that of the
+ * elements; so tiny and large, tall, square and wide shapes are as likely as each other. Both sides
+ * of every second shape are multiples of 16 where they can be. */
+static iron_status add_random(const iron__op *op, const uint64_t numbers[3], chosen_size *out,
+                              size_t *count, iron_error *err) {
+    uint64_t shapes = numbers[0], seed = numbers[1];
+
+    for (uint64_t k = 0; k < shapes; k++) {
+        double part = ((double)k + random_unit(seed, 2 * k)) / (double)shapes;
+        uint64_t elements = power_of(part * log_of(numbers[2]));
+        uint64_t rows = power_of(random_unit(seed, 2 * k + 1) * log_of(elements));
+        uint64_t cols = elements / rows;
+
+        if (k % 2 == 1 && rows > RANDOM_ALIGN)
+            rows -= rows % RANDOM_ALIGN;
+        if (k % 2 == 1 && cols > RANDOM_ALIGN)
+            cols -= cols % RANDOM_ALIGN;
+        if (op->is_line) {
+            rows = elements;
+            cols = 1;
+        }
+        while (is_there(out, *count, rows, cols))
+            rows++;
+        IRON_TRY(add_size(out, count, (chosen_size){.rows = rows, .cols = cols}, err));
+    }
+    return IRON_OK;
+}
+
 static bool is_known_size(const char *word) {
     for (size_t k = 0; iron__op_at(k); k++)
         for (size_t s = 0; s < iron__op_at(k)->size_count; s++)
@@ -549,12 +624,12 @@ static bool is_known_size(const char *word) {
     return false;
 }
 
-/* The sizes of a list that the op knows: set:NAME, set:*, NAME, ROWSxCOLS or a count. A word that
- * suits other ops is passed over; one that suits none is an error. */
+/* The sizes of a list that the op knows: set:NAME, set:*, NAME, ROWSxCOLS, a count or random shapes.
+ * A word that suits other ops is passed over; one that suits none is an error. */
 static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size *out,
                                size_t *count, iron_error *err) {
     char word[WORD_ROOM];
-    uint64_t rows, cols;
+    uint64_t rows, cols, numbers[3];
 
     *count = 0;
     IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no size; use a name, ROWSxCOLS or a count");
@@ -565,9 +640,13 @@ static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size
                     out, count, (chosen_size){.rows = rows, .cols = op->is_line ? 1 : cols}, err));
             continue;
         }
+        if (parse_random(word, numbers)) {
+            IRON_TRY(add_random(op, numbers, out, count, err));
+            continue;
+        }
         IRON_FAIL_IF(!is_known_size(word), err, IRON_E_ARG,
-                     "size '%s' is unknown; use a name that iron arena --list shows, ROWSxCOLS or "
-                     "a count of elements",
+                     "size '%s' is unknown; use a name that iron arena --list shows, ROWSxCOLS, "
+                     "a count of elements or random:COUNT[:SEED[:ELEMENTS]]",
                      word);
         IRON_TRY(add_named(op, word, out, count, err));
     }
@@ -591,6 +670,21 @@ static iron_status parse_scopes(const char *list, uint32_t *bits, iron_error *er
         IRON_FAIL_IF(scope == IRON_SCOPES, err, IRON_E_ARG,
                      "scope '%s' is unknown; use kernel, transfer or end_to_end", word);
         *bits |= IRON_BIT(scope);
+    }
+    return IRON_OK;
+}
+
+/* A list of element types, as bits; NULL: none. */
+static iron_status parse_dtypes(const char *list, uint32_t *bits, iron_error *err) {
+    char word[WORD_ROOM];
+
+    *bits = 0;
+    while (next_word(&list, word)) {
+        iron__element element = iron__element_find(word);
+
+        IRON_FAIL_IF(element == IRON_ELEMENTS, err, IRON_E_ARG,
+                     "dtype '%.20s' is unknown; use f32, f64, u8, u16 or u32", word);
+        *bits |= IRON_BIT(element);
     }
     return IRON_OK;
 }
@@ -968,22 +1062,22 @@ static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
     return is_any;
 }
 
-/* The element type for a size; IRON_ELEMENTS: the op does not have the requested one. */
-static iron__element element_for(const planner *p, const chosen_size *size) {
-    iron__element e = p->op->usual;
+/* The element types for a size, as bits; 0: the op has none of the requested ones. */
+static uint32_t elements_for(const planner *p, const chosen_size *size) {
+    uint32_t wanted = IRON_BIT(size->dtype ? iron__element_find(size->dtype) : p->op->usual);
 
-    if (p->o->dtype)
-        e = iron__element_find(p->o->dtype);
-    else if (size->dtype)
-        e = iron__element_find(size->dtype);
-    return e < IRON_ELEMENTS && (p->op->elements & IRON_BIT(e)) ? e : IRON_ELEMENTS;
+    return p->op->elements & (p->elements ? p->elements : wanted);
 }
 
 /* The default size depends on the caches of the devices that take part. */
 static void set_default_size(const planner *p, chosen_size *size) {
     uint64_t cache = 0;
     bool has_gpu = false;
-    iron__element element = element_for(p, size);
+    uint32_t elements = elements_for(p, size);
+    iron__element element = p->op->usual;
+
+    if (elements && !(elements & IRON_BIT(element)))
+        element = (iron__element)__builtin_ctz(elements);
 
     for (size_t k = 0; k < p->plan->device_count; k++) {
         const iron__race_plan_device *d = &p->plan->devices[k];
@@ -993,8 +1087,7 @@ static void set_default_size(const planner *p, chosen_size *size) {
         has_gpu = has_gpu || d->info.is_gpu;
         cache = d->cache_bytes > cache ? d->cache_bytes : cache;
     }
-    p->op->usual_size(cache, has_gpu, element < IRON_ELEMENTS ? element : p->op->usual, &size->rows,
-                      &size->cols);
+    p->op->usual_size(cache, has_gpu, element, &size->rows, &size->cols);
 }
 
 /* Without a glob a race is over everything, and each axis has its telling value only. */
@@ -1099,10 +1192,11 @@ static iron_status add_cases(planner *p, iron_error *err) {
     else
         set_default_size(p, &sizes[0]);
     for (size_t k = 0; k < count; k++) {
-        iron__element e = element_for(p, &sizes[k]);
+        uint32_t elements = elements_for(p, &sizes[k]);
 
-        if (e < IRON_ELEMENTS)
-            IRON_TRY(add_grid(p, &g, &sizes[k], e, err));
+        for (iron__element e = 0; e < IRON_ELEMENTS; e++)
+            if (elements & IRON_BIT(e))
+                IRON_TRY(add_grid(p, &g, &sizes[k], e, err));
     }
     return IRON_OK;
 }
@@ -1193,8 +1287,7 @@ static iron_status fill_plan(planner *p, iron_error *err) {
 
     IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
     IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
-    IRON_FAIL_IF(p->o->dtype && iron__element_find(p->o->dtype) == IRON_ELEMENTS, err, IRON_E_ARG,
-                 "dtype '%.20s' is unknown; use f32, f64, u8, u16 or u32", p->o->dtype);
+    IRON_TRY(parse_dtypes(p->o->dtype, &p->elements, err));
     IRON_TRY(check_params(p->o->params, p->o->param_count, err));
     IRON_TRY(peers_open(&plan->peers, err));
     plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);

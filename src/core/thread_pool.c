@@ -2,10 +2,13 @@
 /*
  * thread_pool.c: the thread pool.
  *
- * A run is announced by raising `round` under the mutex; each worker that sees a new round works
- * until no index is left, then counts itself out of `busy`. A batch of 3 MiB takes some 60 us, and
- * waking a sleeping thread costs about as much; so workers and caller spin briefly before they
- * sleep.
+ * A run is announced by a new `round`, whose lowest bits are the number of threads that take part:
+ * as many as there are tasks. Each of them works until no index is left, then counts itself out of
+ * `busy`. Waking a sleeping thread takes 50 us and more, as long as a batch of 3 MiB, so workers and
+ * caller spin before they sleep, and longer than that: if either slept while the other woke up, both
+ * would sleep in every run. Only threads that sleep are signalled, which keeps the mutex out of runs
+ * that follow each other: a sleeper says so before it looks at what it waits for, and the other
+ * side changes that before it looks for sleepers (both sequentially consistent).
  *
  * The indices of a plain run are divided into shares, one contiguous range per thread: neighbouring
  * tasks mostly read neighbouring memory, and a thread that continues where it was keeps its
@@ -22,13 +25,19 @@
  */
 #include "core/thread_pool.h"
 
+#include "core/clock.h"
 #include "core/fail.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
-/* About 20 us of spinning before sleeping. */
-#define SPINS 2000
+/* Spinning before sleeping: the clock is read after so many turns. */
+#define SPIN_NS UINT64_C(150000)
+#define SPINS   64
+
+/* Rounds are multiples of this plus the number of threads. */
+#define ROUND UINT64_C(65536)
 
 /* Virtual memory may be limited: the default of 8 MiB per thread would be most of our footprint. */
 #define STACK_BYTES ((size_t)256 * 1024)
@@ -43,6 +52,8 @@ typedef struct worker {
     iron__thread_pool *pool;
     uint32_t index; /* of its share; the caller's is 0 */
     pthread_t thread;
+    pthread_cond_t wake; /* a new round; the caller: nobody is busy */
+    _Alignas(IRON_CACHE_LINE) atomic_bool is_asleep;
 } worker;
 
 struct iron__thread_pool {
@@ -50,14 +61,13 @@ struct iron__thread_pool {
     uint32_t threads; /* the caller and the workers */
     uint32_t started; /* how many of them run, the caller included */
     pthread_mutex_t mutex;
-    pthread_cond_t wake, done;
-    atomic_uint round;
-    atomic_uint busy;
-    atomic_bool stop;
     iron__task task;
     void *context;
     share *shares;
     worker *workers; /* [0] is the caller */
+    atomic_bool stop;
+    _Alignas(IRON_CACHE_LINE) atomic_uint_fast64_t round;
+    _Alignas(IRON_CACHE_LINE) atomic_uint busy;
 };
 
 static inline void relax(void) {
@@ -85,62 +95,83 @@ int iron__thread_start(pthread_t *thread, void *(*entry)(void *), void *argument
     return code;
 }
 
-static void run_tasks(iron__thread_pool *pool, uint32_t own_share) {
-    for (uint32_t k = 0; k < pool->threads; k++) {
-        share *s = &pool->shares[(own_share + k) % pool->threads];
+/* Looks before it takes: many threads that write to a share without tasks wait for each other. */
+static void run_tasks(iron__thread_pool *pool, uint32_t own_share, uint32_t threads) {
+    for (uint32_t k = 0; k < threads; k++) {
+        share *s = &pool->shares[(own_share + k) % threads];
         size_t index;
 
-        while ((index = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end)
+        while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end &&
+               (index = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end)
             pool->task(pool->context, index);
     }
 }
 
-static void wait_for_round(iron__thread_pool *pool, unsigned seen) {
-    for (int spin = 0; spin < SPINS; spin++) {
-        if (atomic_load_explicit(&pool->round, memory_order_acquire) != seen)
-            return;
-        relax();
-    }
+static bool is_new_round(const iron__thread_pool *pool, uint64_t seen) {
+    return atomic_load(&pool->round) != seen;
+}
+
+static bool is_nobody_busy(const iron__thread_pool *pool, uint64_t seen) {
+    (void)seen;
+    return atomic_load(&pool->busy) == 0;
+}
+
+/* Waits until the condition holds: spins, then sleeps. */
+static void wait_until(bool (*holds)(const iron__thread_pool *pool, uint64_t seen), worker *self,
+                       uint64_t seen) {
+    iron__thread_pool *pool = self->pool;
+    uint64_t end = 0, now;
+
+    do {
+        for (int spin = 0; spin < SPINS; spin++) {
+            if (holds(pool, seen))
+                return;
+            relax();
+        }
+        sched_yield(); /* what is waited for may have to run on this very core */
+        now = iron__clock_ns();
+        end = end ? end : now + SPIN_NS;
+    } while (now < end);
     pthread_mutex_lock(&pool->mutex);
-    while (atomic_load_explicit(&pool->round, memory_order_acquire) == seen)
-        pthread_cond_wait(&pool->wake, &pool->mutex);
+    atomic_store(&self->is_asleep, true);
+    while (!holds(pool, seen))
+        pthread_cond_wait(&self->wake, &pool->mutex);
+    atomic_store(&self->is_asleep, false);
     pthread_mutex_unlock(&pool->mutex);
+}
+
+/* What the worker waits for holds already. */
+static void wake(worker *w) {
+    if (!atomic_load(&w->is_asleep))
+        return;
+    pthread_mutex_lock(&w->pool->mutex);
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->pool->mutex);
 }
 
 static void *worker_main(void *argument) {
-    const worker *self = argument;
+    worker *self = argument;
     iron__thread_pool *pool = self->pool;
 
-    for (unsigned seen = 0;; seen++) {
-        wait_for_round(pool, seen);
+    for (uint64_t seen = 0;;) {
+        wait_until(is_new_round, self, seen);
+        seen = atomic_load(&pool->round);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire))
             return NULL;
-        run_tasks(pool, self->index);
-        if (atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1) {
-            pthread_mutex_lock(&pool->mutex);
-            pthread_cond_signal(&pool->done);
-            pthread_mutex_unlock(&pool->mutex);
-        }
+        if (self->index >= seen % ROUND)
+            continue;
+        run_tasks(pool, self->index, (uint32_t)(seen % ROUND));
+        if (atomic_fetch_sub(&pool->busy, 1) == 1)
+            wake(&pool->workers[0]);
     }
 }
 
-static void announce_round(iron__thread_pool *pool) {
-    pthread_mutex_lock(&pool->mutex);
-    atomic_fetch_add_explicit(&pool->round, 1, memory_order_release);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->mutex);
-}
+static void announce_round(iron__thread_pool *pool, uint32_t threads) {
+    uint64_t before = atomic_load_explicit(&pool->round, memory_order_relaxed);
 
-static void wait_for_workers(iron__thread_pool *pool) {
-    for (int spin = 0; spin < SPINS; spin++) {
-        if (atomic_load_explicit(&pool->busy, memory_order_acquire) == 0)
-            return;
-        relax();
-    }
-    pthread_mutex_lock(&pool->mutex);
-    while (atomic_load_explicit(&pool->busy, memory_order_acquire) != 0)
-        pthread_cond_wait(&pool->done, &pool->mutex);
-    pthread_mutex_unlock(&pool->mutex);
+    atomic_store(&pool->round, (before / ROUND + 1) * ROUND + threads);
+    for (uint32_t k = 1; k < threads; k++)
+        wake(&pool->workers[k]);
 }
 
 iron_status iron__thread_pool_create(uint32_t threads, const iron_allocator *allocator,
@@ -152,10 +183,7 @@ iron_status iron__thread_pool_create(uint32_t threads, const iron_allocator *all
         return IRON_E_NOMEM;
     pool->allocator = allocator;
     pool->threads = threads;
-    pool->started = 1;
     pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->wake, NULL);
-    pthread_cond_init(&pool->done, NULL);
     pool->shares = iron__allocate(allocator, threads, sizeof *pool->shares, "a pool's shares", err);
     if (pool->shares)
         pool->workers =
@@ -170,8 +198,10 @@ iron_status iron__thread_pool_create(uint32_t threads, const iron_allocator *all
 
         w->pool = pool;
         w->index = pool->started;
-        code = iron__thread_start(&w->thread, worker_main, w);
+        pthread_cond_init(&w->wake, NULL);
+        code = w->index > 0 ? iron__thread_start(&w->thread, worker_main, w) : 0;
         if (code) {
+            pthread_cond_destroy(&w->wake);
             iron__thread_pool_destroy(pool);
             return iron__fail(err, IRON_E_NOMEM, code,
                               "cannot start %u threads: %s; ask for fewer with --threads", threads,
@@ -188,11 +218,12 @@ void iron__thread_pool_destroy(iron__thread_pool *pool) {
     if (!pool)
         return;
     atomic_store_explicit(&pool->stop, true, memory_order_release);
-    announce_round(pool);
-    for (uint32_t k = 1; k < pool->started; k++)
-        pthread_join(pool->workers[k].thread, NULL);
-    pthread_cond_destroy(&pool->done);
-    pthread_cond_destroy(&pool->wake);
+    announce_round(pool, pool->started);
+    for (uint32_t k = 0; k < pool->started; k++) {
+        if (k > 0)
+            pthread_join(pool->workers[k].thread, NULL);
+        pthread_cond_destroy(&pool->workers[k].wake);
+    }
     pthread_mutex_destroy(&pool->mutex);
     allocator = pool->allocator;
     iron__release(allocator, pool->workers);
@@ -203,24 +234,25 @@ void iron__thread_pool_destroy(iron__thread_pool *pool) {
 uint32_t iron__thread_pool_threads(const iron__thread_pool *pool) { return pool->threads; }
 
 void iron__thread_pool_run(iron__thread_pool *pool, iron__task task, void *context, size_t count) {
-    size_t each = count / pool->threads, more = count % pool->threads, begin = 0;
+    uint32_t threads = count < pool->threads ? (uint32_t)count : pool->threads;
+    size_t begin = 0;
 
-    if (pool->threads == 1 || count <= 1) {
+    if (threads <= 1) {
         for (size_t k = 0; k < count; k++)
             task(context, k);
         return;
     }
     pool->task = task;
     pool->context = context;
-    for (uint32_t k = 0; k < pool->threads; k++) {
+    for (uint32_t k = 0; k < threads; k++) {
         atomic_store_explicit(&pool->shares[k].next, begin, memory_order_relaxed);
-        begin += each + (k < more);
+        begin += count / threads + (k < count % threads);
         pool->shares[k].end = begin;
     }
-    atomic_store_explicit(&pool->busy, pool->threads - 1, memory_order_relaxed);
-    announce_round(pool);
-    run_tasks(pool, 0);
-    wait_for_workers(pool);
+    atomic_store_explicit(&pool->busy, threads - 1, memory_order_relaxed);
+    announce_round(pool, threads);
+    run_tasks(pool, 0, threads);
+    wait_until(is_nobody_busy, &pool->workers[0], 0);
 }
 
 void iron__pieces_end(iron__pieces *p, uint64_t piece, iron_status status,

@@ -124,6 +124,15 @@ class Choosing(ArenaTest):
             self.assertEqual(self.plan("atax.cpu.naive", "--size", "MINI", "--dtype", dtype,
                                        env=CPU_ONLY),
                              [("atax.cpu.naive", "host", "32x32", dtype)])
+        self.assertEqual([row[3] for row in self.plan("atax.cpu.naive", "--size", "MINI", "--dtype", "f64,f32",
+                                                      env=CPU_ONLY)], ["f32", "f64"])
+
+    def test_random_sizes(self):
+        args = ("atax.cpu.naive", "--size", "random:30:5:4000")
+        rows = self.plan(*args, env=CPU_ONLY)
+        self.assertEqual(len({row[2] for row in rows}), 30)
+        self.assertEqual(rows, self.plan(*args, env=CPU_ONLY))
+        self.assertTrue(all(int(r) * int(c) <= 4000 for r, c in (row[2].split("x") for row in rows)))
 
     def test_sizes_beyond_memory_are_skipped(self):
         args = ("atax.cpu.naive", "--size", "370000x370000")  # a terabyte
@@ -195,7 +204,7 @@ class Refusals(ArenaTest):
                           "tokens.cpu.scalar")
 
     def test_dtypes(self):
-        self.refused_each("--dtype", ("", "f16", "F32", "f32,f64", "float", "u32"), says="dtype")
+        self.refused_each("--dtype", ("", "f16", "F32", "f32,", "float", "u32"), says="dtype")
         self.refused_each("--dtype", ("f32",), "tokens.cpu.scalar", says="dtype")
         self.refused_each("--dtype", ("u16",), says=("dtype u16", r"f32 f64 \(atax\)"))
 

@@ -21,11 +21,11 @@ if fail and fail in " ".join(words):
     sys.exit(1)
 def option(name):
     return words[words.index(name) + 1] if name in words else None
-def row(glob):
+def row(glob, size):
     op, backend, name = (glob.split(".") + ["x", "x"])[:3]
     scope = {"median_ms": 1.0, "gb_s": 4000.0, "percent_of_ceiling": 99.0, "samples": [1.0]}
-    return {"op": op, "contender": name.replace("*", "champion"), "backend": backend, "memory": "pageable", "size": option("--size") or "1",
-            "dtype": option("--dtype") or "u32", "params": {}, "peer": False, "useful_bytes": 4096, "status": "ok", "verified": True,
+    return {"op": op, "contender": name.replace("*", "champion"), "backend": backend, "memory": "pageable", "size": size,
+            "dtype": option("--dtype") or "u32", "params": {}, "peer": "blas" in name, "useful_bytes": 4096, "status": "ok", "verified": True,
             "baseline": "", "speedup": 1.0, "kernels": [], "scopes": {"kernel": scope}}
 if words[0] == "info" and "--json" in words:
     print(json.dumps({"backends": [{"name": "cuda", "devices": [{"is_gpu": True}]}]}))
@@ -33,7 +33,8 @@ elif words[0] == "selftest":
     print(json.dumps({"failures": [], "skips": [], "passed": 5, "failed": 0, "skipped": 0}))
 elif words[0] == "arena":
     globs = [w for w in words[1:] if "." in w and not w.startswith("-") and "/" not in w]
-    document = {"schema": "iron.arena/1", "host": {"date": "2026-01-01T00:00:00Z"}, "devices": [], "ceilings": [], "results": [row(g) for g in globs]}
+    sizes = ["1x1", "7x9"] if "random:200" in words else [option("--size") or "1"]
+    document = {"schema": "iron.arena/1", "host": {"date": "2026-01-01T00:00:00Z"}, "devices": [], "ceilings": [], "results": [row(g, s) for s in sizes for g in globs]}
     json.dump(document, open(option("--json"), "w"))
     if option("--html"):
         open(option("--html"), "w").write("a page")
@@ -52,6 +53,7 @@ json.dump({"threads": 16, "vocab": 1, "nodes": 1, "resident_bytes": 1, "ceiling"
 '''
 CMAKE = r'''#!/bin/sh
 mkdir -p build-gpu && cp "$STUBS"/iron "$STUBS"/bench-gpu "$STUBS"/bench-tokens build-gpu/
+touch build-gpu/libiron-peer-cublas.so build-gpu/libiron-peer-openblas.so
 '''
 SMI = r'''#!/bin/sh
 case "$*" in *compute_cap*) echo 9.0 ;; *) echo "NVIDIA Stub, 1.0" ;; esac
@@ -113,11 +115,13 @@ class GpuCheck(unittest.TestCase):
         self.assertGreaterEqual(len(record["sanitizers"]), 10)
         self.assertEqual([len(record["feeds"][d]) for d in ("u32", "u16")], [6, 6])
         self.assertEqual(len(record["sums"]), 4)
-        for race in ("tokens", "seal", "atax-f32", "atax-talk", "histogram-large", "transpose", "layout", "residency", "cpu"):
+        for race in ("tokens", "seal", "atax-f32", "atax-talk", "histogram-large", "transpose", "layout", "residency", "cpu",
+                     "sweep-cuda", "sweep-cpu"):
             self.assertIn(race, record["races"])
         self.assertGreaterEqual(len(record["profiles"]), 15)
         self.assertEqual({(p["kernel"], p["time_us"]) for p in record["profiles"]}, {("stub_kernel", 12.5)})
         self.assertEqual(self.claim("compute-sanitizer")["status"], "met")
+        self.assertEqual(self.claim("single-pass over OpenBLAS, 200 random")["figure"], 1.0)
         with tarfile.open(self.path("build-gpu", "results", "record.tar.gz")) as archive:
             names = {os.path.basename(n) for n in archive.getnames()}
         self.assertLessEqual({"record.json", "record.html", "arena-tokens.json", "sanitizer.log", "steps.jsonl"}, names)

@@ -150,6 +150,24 @@ class Claims(Folder):
         found = self.claim(collect.collect(self.folder), "cpu", "tokens champion on all cores, vocabulary 50,257")
         self.assertAlmostEqual(found["figure"], 0.7)
 
+    def test_sweep(self):
+        def pair(size, own, other, **facts):
+            return [row("atax", "single-pass", own, 9.0, "cpu", size=size), {**row("atax", "openblas", other, 9.0, "cpu", True, size), **facts}]
+        document = race(*pair("1x7", 2.0, 1.0), *pair("30x5", 1.0, 3.0), *pair("9x9", 1.0, 1.5), *pair("80x1", 1.0, 9.0, status="wrong"))
+        self.put("sweep-cpu.json", document)
+        self.put_run()
+        record = collect.collect(self.folder)
+        said = {c["what"]: (c["figure"], c["status"]) for c in record["claims"] if "OpenBLAS" in c["what"]}
+        self.assertEqual(sorted(said.values()), [(0.5, "missed"), (1.5, "met")])
+        done = self.run_record("sweep", self.path("sweep-cpu.json"), self.path("picture.svg"))
+        self.assertIn("0.50 × at 1×7 f32", done.stdout)
+        self.assertIn("3 random cases", done.stdout)
+        xml.dom.minidom.parse(self.path("picture.svg"))
+        document["results"][0].update(status="wrong", reason="y is off")
+        self.put("sweep-cpu.json", document)
+        self.assertIn("y is off", self.run_record("sweep", self.path("sweep-cpu.json"), status=2).stderr)
+        self.assertEqual(claims.sweep(document, "cpu")[0][:3], (0.0, 1, 7))
+
     def test_every_claim_can_be_met_and_missed(self):
         for claim in claims.CLAIMS:
             self.assertTrue(claims.is_met(claim["bar"], claim["bar"], claim["unit"]), claim["what"])

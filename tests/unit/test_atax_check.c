@@ -11,8 +11,8 @@
 #include <math.h>
 
 static const shape shapes[] = {
-    {1, 1},     {1, 7},     {7, 1},    {32, 32},  {38, 42},
-    {390, 410}, {500, 500}, {1000, 3}, {3, 1000}, {2048, 2048},
+    {1, 1},     {1, 7},    {7, 1},    {32, 32},   {38, 42},     {390, 410},
+    {500, 500}, {1000, 3}, {3, 1000}, {5, 20001}, {2048, 2048},
 };
 
 /* A^T A x without one row and one column of A (SIZE_MAX: none), with the highest precision of the

@@ -89,6 +89,28 @@ static void a_bare_name_means_the_first_set(void **state) {
     assert_int_equal(s[2].cols, 9);
 }
 
+static void random_sizes_differ_and_stay_within_their_limit(void **state) {
+    chosen_size s[SIZES_MAX], again[SIZES_MAX];
+    size_t tall = 0, aligned = 0;
+
+    (void)state;
+    assert_int_equal(sizes_of("atax", "random:300:7:50000", s), 300);
+    assert_int_equal(sizes_of("atax", "random:300:7:50000", again), 300);
+    assert_memory_equal(s, again, 300 * sizeof s[0]);
+    for (size_t k = 0; k < 300; k++) {
+        assert_true(s[k].rows > 0 && s[k].cols > 0 && s[k].rows * s[k].cols <= 50000);
+        tall += s[k].rows > s[k].cols;
+        aligned += s[k].rows % 16 == 0 && s[k].cols % 16 == 0;
+        for (size_t other = 0; other < k; other++)
+            assert_true(s[k].rows != s[other].rows || s[k].cols != s[other].cols);
+    }
+    assert_in_range(tall, 100, 220);
+    assert_in_range(aligned, 10, 100);
+    assert_int_equal(sizes_of("tokens", "random:3", s), 3);
+    assert_int_equal(s[2].cols, 1);
+    assert_true(s[2].rows > 1000000);
+}
+
 /* A size of another kind is not for this op, but not an error: it may be for another op. */
 static void sizes_of_other_ops_are_skipped(void **state) {
     chosen_size s[SIZES_MAX];
@@ -100,11 +122,12 @@ static void sizes_of_other_ops_are_skipped(void **state) {
 }
 
 static void invalid_sizes_are_refused(void **state) {
-    static const char *const bad[] = {"",      "0",      "STANDART",
-                                      "x5",    "5x",     "5x0",
-                                      "-3",    "4 4",    "1e6",
-                                      "talk:", ":MINI",  "4x4x4",
-                                      "0x10",  "MINI,,", "99999999999999999999"};
+    static const char *const bad[] = {
+        "",           "0",          "STANDART", "x5",        "5x",
+        "5x0",        "-3",         "4 4",      "1e6",       "talk:",
+        ":MINI",      "4x4x4",      "0x10",     "MINI,,",    "99999999999999999999",
+        "random",     "random:",    "random:0", "random:5:", "random:5:1:9:9",
+        "random:5x5", "random:2000"};
     chosen_size s[SIZES_MAX];
     size_t count;
     iron_error err;
@@ -634,6 +657,7 @@ int main(void) {
         cmocka_unit_test(a_wildcard_does_not_name_a_backend),
         cmocka_unit_test(sizes_have_names_and_numbers),
         cmocka_unit_test(a_bare_name_means_the_first_set),
+        cmocka_unit_test(random_sizes_differ_and_stay_within_their_limit),
         cmocka_unit_test(sizes_of_other_ops_are_skipped),
         cmocka_unit_test(invalid_sizes_are_refused),
         cmocka_unit_test(memory_strategies_become_bits),

@@ -15,6 +15,7 @@
 #include "core/thread_pool.h"
 
 #include <signal.h>
+#include <time.h>
 
 #define THREADS_MAX 8u
 #define TASKS_MAX   1000u
@@ -54,6 +55,23 @@ static void every_index_exactly_once(void **state) {
         }
         iron__thread_pool_destroy(pool);
     }
+}
+
+/* Some threads take part in a run and some do not, awake or asleep. */
+static void threads_without_a_task_wait(void **state) {
+    const struct timespec pause = {.tv_nsec = 400000}; /* longer than they spin */
+    iron__thread_pool *pool = make_pool(THREADS_MAX);
+    uint32_t hits[THREADS_MAX] = {0};
+
+    (void)state;
+    for (uint32_t round = 0; round < 400; round++) {
+        if (round % 8 == 0)
+            nanosleep(&pause, NULL);
+        iron__thread_pool_run(pool, count_hit, hits, 1 + round % 3 * 3);
+    }
+    iron__thread_pool_destroy(pool);
+    for (size_t k = 0; k < THREADS_MAX; k++)
+        assert_int_equal(hits[k], k == 0 ? 400 : k < 4 ? 266 : k < 7 ? 133 : 0);
 }
 
 /* In each round every task reads what another task, probably on another thread, wrote in the last
@@ -402,6 +420,7 @@ static void no_memory_is_reported(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_index_exactly_once),
+        cmocka_unit_test(threads_without_a_task_wait),
         cmocka_unit_test(rounds_see_each_other),
         cmocka_unit_test(pools_are_reused),
         cmocka_unit_test(pools_are_independent),

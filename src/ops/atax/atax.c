@@ -15,9 +15,10 @@
  * machine. A x stays a pair when it is multiplied by A^T. The error of the reference is about 2^-53
  * of an element of y, from rounding the final pair to one double.
  *
- * Rows are divided into blocks by the shape alone; each block has its own sums, which are added in
- * the order of blocks, so the result does not depend on the number of threads. Memory: at most 64
- * blocks of cols pairs, and never more than a sixteenth of A as doubles, or one block.
+ * A is divided into blocks by the shape alone, and their sums are added in the order of blocks, so
+ * the result does not depend on the number of threads. Blocks of rows have a y each: at most 64
+ * times cols pairs, and never more than a sixteenth of A as doubles, or one block. A few long rows
+ * are divided into blocks of columns, and read twice: for A x, then for A^T.
  *
  * The check. Contenders add in any order, so an answer is right if rounding can explain its
  * distance from the reference. Errors of single operations look random, so they grow with the
@@ -50,6 +51,11 @@
 #define BLOCKS_MAX 64u
 #define BLOCK_ROWS 32u
 
+/* Columns from which less than two blocks of rows are divided into blocks of columns; and vectors of
+ * y that are done at once. */
+#define LONG_ROW      ((size_t)16384)
+#define PIECE_VECTORS ((size_t)1024)
+
 /* 2^27 + 1 */
 #define SPLITTER 134217729.0
 
@@ -74,13 +80,21 @@ typedef struct row_sums {
     two squares, product_squares; /* of its elements; of its elements times x */
 } row_sums;
 
+/* The sums over a row, or over a part of it. */
+typedef struct row_part {
+    pair t; /* the same in both lanes */
+    double squares, product_squares;
+} row_part;
+
 typedef struct reference {
     const iron__op_problem *problem;
     size_t rows, cols;
     size_t blocks;
-    pair *sums; /* blocks times vectors of columns */
-    size_t vectors;
-    double *squares; /* for each block: the sum of squares of y if nothing cancelled */
+    size_t vectors;    /* of columns */
+    pair *sums;        /* blocks of rows: vectors for each */
+    row_part *parts;   /* blocks of columns: rows for each */
+    bool has_products; /* the parts are complete */
+    double *squares;   /* for each block: the sum of squares of y if nothing cancelled */
     double *y;
 } reference;
 
@@ -136,11 +150,11 @@ INLINE void multiply_one(row_sums *sums, const void *row, const void *x, size_t 
     sums->product_squares += product * product;
 }
 
-/* t = row * x, the same pair in both lanes. */
-INLINE pair multiply_row(const void *row, const void *x, size_t cols, bool is_f32, double *square) {
+/* t = row * x. */
+INLINE row_part multiply_row(const void *row, const void *x, size_t cols, bool is_f32) {
     row_sums sums[CHAINS] = {0};
+    row_part part = {.t = {{0}, {0}}};
     size_t at = 0;
-    pair t = {{0}, {0}};
 
     for (; at + LANES * CHAINS <= cols; at += LANES * CHAINS)
         for (size_t k = 0; k < CHAINS; k++)
@@ -153,10 +167,11 @@ INLINE pair multiply_row(const void *row, const void *x, size_t cols, bool is_f3
         sums[0].product_squares += sums[k].product_squares;
     }
     for (size_t lane = 0; lane < LANES; lane++)
-        add_pair(&t, (pair){splat(sums[0].product.high[lane]), splat(sums[0].product.low[lane])});
-    *square = (sums[0].squares[0] + sums[0].squares[1]) *
-              (sums[0].product_squares[0] + sums[0].product_squares[1]);
-    return t;
+        add_pair(&part.t,
+                 (pair){splat(sums[0].product.high[lane]), splat(sums[0].product.low[lane])});
+    part.squares = sums[0].squares[0] + sums[0].squares[1];
+    part.product_squares = sums[0].product_squares[0] + sums[0].product_squares[1];
+    return part;
 }
 
 /* y += row * t. */
@@ -181,22 +196,61 @@ INLINE void run_rows(const reference *r, size_t block, bool is_f32) {
 
     for (size_t i = first; i < end; i++) {
         const void *row = (const char *)r->problem->inputs[0].data + i * row_bytes;
-        double square = 0;
-        pair t = multiply_row(row, r->problem->inputs[1].data, r->cols, is_f32, &square);
+        row_part part = multiply_row(row, r->problem->inputs[1].data, r->cols, is_f32);
 
-        add_row(y, row, r->cols, is_f32, t);
-        squares += square;
+        add_row(y, row, r->cols, is_f32, part.t);
+        squares += part.squares * part.product_squares;
     }
     r->squares[block] = squares;
 }
 
+/* The sums over row i, of all blocks of columns. */
+static row_part whole_row(const reference *r, size_t i) {
+    row_part whole = r->parts[i];
+
+    for (size_t block = 1; block < r->blocks; block++) {
+        const row_part *more = &r->parts[block * r->rows + i];
+
+        add_pair(&whole.t, more->t);
+        whole.squares += more->squares;
+        whole.product_squares += more->product_squares;
+    }
+    return whole;
+}
+
+/* First all products, then y, a piece at a time. */
+INLINE void run_columns(const reference *r, size_t block, bool is_f32) {
+    size_t bytes = is_f32 ? sizeof(float) : sizeof(double);
+    size_t at = r->vectors * block / r->blocks * LANES;
+    size_t end = block + 1 == r->blocks ? r->cols : r->vectors * (block + 1) / r->blocks * LANES;
+    const char *a = r->problem->inputs[0].data, *x = r->problem->inputs[1].data;
+
+    for (size_t i = 0; !r->has_products && i < r->rows; i++)
+        r->parts[block * r->rows + i] =
+            multiply_row(a + (i * r->cols + at) * bytes, x + at * bytes, end - at, is_f32);
+    for (size_t count; r->has_products && at < end; at += count) {
+        pair y[PIECE_VECTORS] = {0};
+
+        count = end - at < PIECE_VECTORS * LANES ? end - at : PIECE_VECTORS * LANES;
+        for (size_t i = 0; i < r->rows; i++)
+            add_row(y, a + (i * r->cols + at) * bytes, count, is_f32, r->parts[i].t);
+        for (size_t k = 0; k < count; k++)
+            r->y[at + k] = y[k / LANES].high[k % LANES] + y[k / LANES].low[k % LANES];
+    }
+}
+
 static void run_block(void *context, size_t index) {
     const reference *r = context;
+    bool is_f32 = r->problem->c.element == IRON_F32;
 
-    if (r->problem->c.element == IRON_F32)
+    if (is_f32 && r->sums)
         run_rows(r, index, true);
-    else
+    else if (is_f32)
+        run_columns(r, index, true);
+    else if (r->sums)
         run_rows(r, index, false);
+    else
+        run_columns(r, index, false);
 }
 
 static void add_blocks(reference *r) {
@@ -254,13 +308,29 @@ static iron_status compute_reference(iron__op_problem *problem, iron__atax_own *
     r.vectors = (r.cols + LANES - 1) / LANES;
     IRON_TRY(iron__data_take(&problem->reference, "reference", r.cols * sizeof *r.y, err));
     r.y = problem->reference.data;
-    r.sums = iron__allocate(allocator, r.blocks * r.vectors, sizeof *r.sums,
-                            "the sums of atax's reference", err);
-    if (!r.sums)
-        return IRON_E_NOMEM;
-    iron__thread_pool_run(problem->pool, run_block, &r, r.blocks);
-    add_blocks(&r);
+    if (r.blocks > 1 || r.cols < LONG_ROW) {
+        r.sums = iron__allocate(allocator, r.blocks * r.vectors, sizeof *r.sums,
+                                "the sums of atax's reference", err);
+        if (!r.sums)
+            return IRON_E_NOMEM;
+        iron__thread_pool_run(problem->pool, run_block, &r, r.blocks);
+        add_blocks(&r);
+    } else {
+        r.blocks = BLOCKS_MAX;
+        r.parts = iron__allocate(allocator, r.blocks * r.rows, sizeof *r.parts,
+                                 "the products of atax's reference", err);
+        if (!r.parts)
+            return IRON_E_NOMEM;
+        iron__thread_pool_run(problem->pool, run_block, &r, r.blocks);
+        for (size_t i = 0; i < r.rows; i++) {
+            r.parts[i] = whole_row(&r, i);
+            squares[0] += r.parts[i].squares * r.parts[i].product_squares;
+        }
+        r.has_products = true;
+        iron__thread_pool_run(problem->pool, run_block, &r, r.blocks);
+    }
     iron__release(allocator, r.sums);
+    iron__release(allocator, r.parts);
     own->scale = find_scale(&r);
     return IRON_OK;
 }
@@ -279,23 +349,37 @@ static double element_at(const iron__op_problem *problem, const void *output, si
     return ((const double *)output)[index];
 }
 
+typedef struct answer {
+    const iron__op_problem *problem;
+    const void *output;
+} answer;
+
+static double error_at(const answer *a, size_t j) {
+    double is = element_at(a->problem, a->output, j);
+    double should_be = ((const double *)a->problem->reference.data)[j];
+
+    return is > should_be ? is - should_be : should_be - is;
+}
+
+static bool is_off(const void *context, size_t j) {
+    const answer *a = context;
+    const iron__atax_own *own = a->problem->own;
+
+    return !(error_at(a, j) <= own->tolerance); /* not ">": NaN must fail */
+}
+
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
     const iron__atax_own *own = problem->own;
-    const double *right = problem->reference.data;
+    answer a = {problem, output};
     int digits = problem->c.element == IRON_F32 ? 9 : 17;
+    size_t j = iron__data_first(problem->pool, (size_t)problem->c.cols, is_off, &a);
 
-    for (size_t j = 0; j < problem->c.cols; j++) {
-        double is = element_at(problem, output, j), should_be = right[j];
-        double off = is > should_be ? is - should_be : should_be - is;
-
-        /* Not "off > tolerance": NaN must fail. */
-        if (!(off <= own->tolerance)) {
-            snprintf(text, size, "y[%zu] is %.*g, should be %.*g (off by %.3g; tolerance %.3g)", j,
-                     digits, is, digits, should_be, off, own->tolerance);
-            return false;
-        }
-    }
-    return true;
+    if (j == problem->c.cols)
+        return true;
+    snprintf(text, size, "y[%zu] is %.*g, should be %.*g (off by %.3g; tolerance %.3g)", j, digits,
+             element_at(problem, output, j), digits, ((const double *)problem->reference.data)[j],
+             error_at(&a, j), own->tolerance);
+    return false;
 }
 
 /* Random streams. */

@@ -20,22 +20,28 @@
  *
  * The build uses no flags for these sets: each function with vectors has a target attribute.
  *
- * On all threads A is divided into strips of rows, one per thread. A strip contributes to all of y,
- * so every strip except the first has its own y in scratch; at the end all threads add them, each a
- * piece of the columns. Strips depend on the number of threads alone: the same pool gives the same
+ * On all threads the single pass divides A in one of three ways:
+ *
+ *   strips   of rows, one per thread. A strip contributes to all of y, so every strip except the
+ *            first has its own y in scratch; at the end the threads add them, each a piece of the
+ *            columns. For many rows that are short enough for a few of them to fit an L2 cache.
+ *   turns    panels of columns, one per thread, for longer rows. A turn is some rows: each thread
+ *            computes the products of its panel with x, the threads meet, and with the products of
+ *            whole rows known, each adds its part to its own piece of y while it is still in its
+ *            cache. The two halves of neighbouring turns are one task and one loop:
+ *
+ *              turn 0   the products of rows 0 ... 3 with x, panel by panel
+ *              turn 1   rows 0 ... 3 to y; the products of rows 4 ... 7
+ *              turn 2   rows 4 ... 7 to y; ...
+ *
+ *   phases   panels of columns, too; first the products of all rows, then all rows to y, each in
+ *            blocks of columns whose x or y stays in the L1 cache. For few rows, and for rows so
+ *            long that no cache holds some of them: then A is read twice, but x and y once. The
+ *            second phase goes from right to left, since the end of the panel may be in a cache.
+ *
+ * A small matrix is one strip, on the caller's thread, and one that is not large uses a few threads.
+ * The division depends on the shape and the number of threads alone: the same pool gives the same
  * bits.
- *
- * The single pass for few and long rows divides columns instead, into panels, one per thread, if
- * there are fewer groups of rows than threads. For a few rows at a time, each thread computes the
- * products of its panel with x; the threads meet, and with the products of whole rows known, each
- * adds its part to its own piece of y while the panel is still in its cache. The two halves of
- * neighbouring turns are one task, so that the threads meet once per turn:
- *
- *   turn 0   the products of rows 0 ... 3 with x, panel by panel
- *   turn 1   rows 0 ... 3 to y; the products of rows 4 ... 7
- *   turn 2   rows 4 ... 7 to y; ...
- *
- * Traffic of the panels: A once, as long as the rows of a turn fit the caches of all cores.
  */
 #include "ops/atax/atax.h"
 
@@ -88,13 +94,16 @@ static void run_blocked(const iron__cpu_work *work) {
         by_rows_f64(work, BLOCK_BYTES / sizeof(double));
 }
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 /* A part of the problem: `rows` rows of `cols` elements, `stride` elements apart. */
 typedef struct block {
     const void *a;
     size_t rows, cols, stride;
-    const void *x; /* cols elements */
-    void *t;       /* rows elements */
-    void *y;       /* cols elements */
+    const void *next; /* where reading goes on after this block */
+    const void *x;    /* cols elements */
+    void *t;          /* rows elements */
+    void *y;          /* cols elements */
 } block;
 
 /* The loops process four rows at a time. */
@@ -102,15 +111,23 @@ typedef struct block {
 
 /* The loops for one instruction set and element type. A row of A is read from left to right. */
 typedef struct loops {
-    void (*multiply)(const block *b);       /* t = A x */
-    void (*add_transposed)(const block *b); /* y += A^T t */
-    void (*add_both)(const block *b);       /* y += A^T (A x) with A read once; t is not used */
+    /* t += A x of the fresh block and y += A^T t of the old one; either may be NULL. */
+    void (*advance)(const block *fresh, const block *old);
+    void (*add_both)(const block *b); /* y += A^T (A x) with A read once; t is not used */
 } loops;
 
 typedef enum instruction_set { SET_PORTABLE, SET_NEON, SET_AVX2, SET_AVX512, SETS } instruction_set;
 
+/* Zeros, then ones, each as long as the longest vector: one that is read across the middle is a mask
+ * of its last lanes. */
+#define MASK_BYTES 64
+static const unsigned char lane_masks[2 * MASK_BYTES] = {[MASK_BYTES... 2 * MASK_BYTES - 1] = 0xFF};
+
 typedef float floats __attribute__((vector_size(16)));
 typedef double doubles __attribute__((vector_size(16)));
+
+static inline float total_of_floats(floats v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+static inline double total_of_doubles(doubles v) { return v[0] + v[1]; }
 
 #define TARGET
 #define NAME(word)   word##_portable_f32
@@ -118,6 +135,7 @@ typedef double doubles __attribute__((vector_size(16)));
 #define VECTOR       floats
 #define LANES        ((size_t)4)
 #define FMA(a, b, c) ((a) * (b) + (c))
+#define TOTAL(v)     total_of_floats(v)
 #include "ops/atax/atax_vector.inc"
 
 #define NAME(word)   word##_portable_f64
@@ -125,17 +143,20 @@ typedef double doubles __attribute__((vector_size(16)));
 #define VECTOR       doubles
 #define LANES        ((size_t)2)
 #define FMA(a, b, c) ((a) * (b) + (c))
+#define TOTAL(v)     total_of_doubles(v)
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
 #if defined(__x86_64__)
 
-#define TARGET       __attribute__((target("avx2,fma")))
-#define NAME(word)   word##_avx2_f32
-#define REAL         float
-#define VECTOR       __m256
-#define LANES        ((size_t)8)
-#define FMA(a, b, c) _mm256_fmadd_ps((a), (b), (c))
+#define TARGET           __attribute__((target("avx2,fma")))
+#define NAME(word)       word##_avx2_f32
+#define REAL             float
+#define VECTOR           __m256
+#define LANES            ((size_t)8)
+#define FMA(a, b, c)     _mm256_fmadd_ps((a), (b), (c))
+#define PERMUTE(v, from) _mm256_permutevar8x32_ps((v), (__m256i)(from))
+#define TOTAL(v)         total_of_floats(_mm256_castps256_ps128(v) + _mm256_extractf128_ps((v), 1))
 #include "ops/atax/atax_vector.inc"
 
 #define NAME(word)   word##_avx2_f64
@@ -143,22 +164,27 @@ typedef double doubles __attribute__((vector_size(16)));
 #define VECTOR       __m256d
 #define LANES        ((size_t)4)
 #define FMA(a, b, c) _mm256_fmadd_pd((a), (b), (c))
+#define TOTAL(v)     total_of_doubles(_mm256_castpd256_pd128(v) + _mm256_extractf128_pd((v), 1))
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
-#define TARGET       __attribute__((target("avx512f")))
-#define NAME(word)   word##_avx512_f32
-#define REAL         float
-#define VECTOR       __m512
-#define LANES        ((size_t)16)
-#define FMA(a, b, c) _mm512_fmadd_ps((a), (b), (c))
+#define TARGET           __attribute__((target("avx512f")))
+#define NAME(word)       word##_avx512_f32
+#define REAL             float
+#define VECTOR           __m512
+#define LANES            ((size_t)16)
+#define FMA(a, b, c)     _mm512_fmadd_ps((a), (b), (c))
+#define PERMUTE(v, from) _mm512_permutexvar_ps((__m512i)(from), (v))
+#define TOTAL(v)         _mm512_reduce_add_ps(v)
 #include "ops/atax/atax_vector.inc"
 
-#define NAME(word)   word##_avx512_f64
-#define REAL         double
-#define VECTOR       __m512d
-#define LANES        ((size_t)8)
-#define FMA(a, b, c) _mm512_fmadd_pd((a), (b), (c))
+#define NAME(word)       word##_avx512_f64
+#define REAL             double
+#define VECTOR           __m512d
+#define LANES            ((size_t)8)
+#define FMA(a, b, c)     _mm512_fmadd_pd((a), (b), (c))
+#define PERMUTE(v, from) _mm512_permutexvar_pd((__m512i)(from), (v))
+#define TOTAL(v)         _mm512_reduce_add_pd(v)
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
@@ -170,6 +196,7 @@ typedef double doubles __attribute__((vector_size(16)));
 #define VECTOR       float32x4_t
 #define LANES        ((size_t)4)
 #define FMA(a, b, c) vfmaq_f32((c), (a), (b))
+#define TOTAL(v)     vaddvq_f32(v)
 #include "ops/atax/atax_vector.inc"
 
 #define NAME(word)   word##_neon_f64
@@ -177,6 +204,7 @@ typedef double doubles __attribute__((vector_size(16)));
 #define VECTOR       float64x2_t
 #define LANES        ((size_t)2)
 #define FMA(a, b, c) vfmaq_f64((c), (a), (b))
+#define TOTAL(v)     vaddvq_f64(v)
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
@@ -210,92 +238,6 @@ static const loops *best_loops(iron__element element) {
     return loops_of(SET_PORTABLE, element);
 }
 
-/* Minimum size of a panel: meeting takes some microseconds. */
-#define PANEL_BYTES_MIN ((size_t)16384)
-
-/* A thread's part of the rows of a turn: half of an L2 cache of 1 MiB. */
-#define TURN_BYTES    ((size_t)512 << 10)
-#define TURN_ROWS_MAX ((size_t)64)
-
-typedef struct panels {
-    const iron__op_problem *problem;
-    const loops *loops;
-    size_t element_bytes;
-    size_t count, width; /* panels, and columns of each but the last */
-    size_t turn_rows, turn;
-    char *sums; /* for even and odd turns: turn_rows per panel */
-    char *y;
-} panels;
-
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
-/* Panels begin at cache lines of x and y. */
-static panels panels_of(const iron__op_problem *problem, uint32_t threads) {
-    size_t lines = (problem->output_bytes + IRON_CACHE_LINE - 1) / IRON_CACHE_LINE;
-    size_t least = PANEL_BYTES_MIN / IRON_CACHE_LINE, even = (lines + threads - 1) / threads;
-    size_t width_lines = even < least ? least : even;
-    size_t fitting = TURN_BYTES / (width_lines * IRON_CACHE_LINE) / LOOP_ROWS * LOOP_ROWS;
-    panels p = {.problem = problem, .element_bytes = iron__element_bytes(problem->c.element)};
-
-    p.width = width_lines * IRON_CACHE_LINE / p.element_bytes;
-    p.count = (lines + width_lines - 1) / width_lines;
-    p.turn_rows = fitting < LOOP_ROWS ? LOOP_ROWS : smaller(fitting, TURN_ROWS_MAX);
-    return p;
-}
-
-/* Are there too few rows for strips, and columns for several panels? */
-static bool suits_panels(const iron__op_problem *problem, uint32_t threads) {
-    return problem->c.rows < (uint64_t)LOOP_ROWS * threads && panels_of(problem, threads).count > 1;
-}
-
-static size_t panels_scratch(const iron__op_problem *problem, uint32_t threads) {
-    panels p = panels_of(problem, threads);
-
-    return 2 * p.count * p.turn_rows * p.element_bytes;
-}
-
-static char *sums_of(const panels *p, size_t turn, size_t panel) {
-    return p->sums + (turn % 2 * p->count + panel) * p->turn_rows * p->element_bytes;
-}
-
-/* The rows whose products are taken in a turn. */
-static size_t rows_of(const panels *p, size_t turn) {
-    size_t rows = (size_t)p->problem->c.rows, first = turn * p->turn_rows;
-
-    return first < rows ? smaller(rows - first, p->turn_rows) : 0;
-}
-
-static block panel_block(const panels *p, size_t turn, size_t panel) {
-    size_t cols = (size_t)p->problem->c.cols, begin = panel * p->width;
-    size_t offset = turn * p->turn_rows * cols + begin;
-
-    return (block){.a = (const char *)p->problem->inputs[0].data + offset * p->element_bytes,
-                   .rows = rows_of(p, turn),
-                   .cols = smaller(cols - begin, p->width),
-                   .stride = cols,
-                   .x = (const char *)p->problem->inputs[1].data + begin * p->element_bytes,
-                   .y = p->y + begin * p->element_bytes};
-}
-
-static void run_turn(void *context, size_t panel) {
-    const panels *p = context;
-
-    if (p->turn > 0) {
-        block old = panel_block(p, p->turn - 1, panel);
-
-        if (p->turn == 1)
-            memset(old.y, 0, old.cols * p->element_bytes);
-        old.t = sums_of(p, p->turn - 1, 0);
-        p->loops->add_transposed(&old);
-    }
-    if (rows_of(p, p->turn) > 0) {
-        block fresh = panel_block(p, p->turn, panel);
-
-        fresh.t = sums_of(p, p->turn, panel);
-        p->loops->multiply(&fresh);
-    }
-}
-
 /* y += more. */
 static void add(iron__element element, void *y, const void *more, size_t count) {
     if (element == IRON_F32)
@@ -306,153 +248,308 @@ static void add(iron__element element, void *y, const void *more, size_t count) 
             ((double *)y)[j] += ((const double *)more)[j];
 }
 
-static void run_panels(const iron__cpu_work *work) {
-    panels p = panels_of(work->problem, iron__thread_pool_threads(work->pool));
-
-    p.loops = best_loops(work->problem->c.element);
-    p.sums = work->scratch;
-    p.y = work->output;
-    for (p.turn = 0; p.turn == 0 || rows_of(&p, p.turn - 1) > 0; p.turn++) {
-        iron__thread_pool_run(work->pool, run_turn, &p, p.count);
-        for (size_t panel = 1; panel < p.count; panel++)
-            add(work->problem->c.element, sums_of(&p, p.turn, 0), sums_of(&p, p.turn, panel),
-                rows_of(&p, p.turn));
-    }
+static size_t whole_lines(size_t bytes) {
+    return (bytes + IRON_CACHE_LINE - 1) / IRON_CACHE_LINE * IRON_CACHE_LINE;
 }
 
-/* Pieces of y that threads add: a multiple of the cache line. */
-#define PIECE_BYTES ((size_t)16384)
+/* N threads need N^2 times this: meeting takes the longer, the more threads there are. */
+#define MEETING_BYTES ((size_t)32768)
+#define PANEL_BYTES   ((size_t)1024) /* of a row, at least */
+#define TINY_BYTES    ((size_t)16384)
+
+/* Rows per thread from which the work on a y of its own is small. */
+#define STRIP_ROWS 16u
+
+/* Eight rows, the fresh and the old ones, fit an L2 cache of 1 MiB. */
+#define STRIP_ROW_BYTES ((size_t)128 << 10)
+
+/* A thread's part of the rows of a turn, half of such a cache; and of a row that may be longer: the
+ * third-level cache holds eight of them. */
+#define TURN_BYTES     ((size_t)512 << 10)
+#define TURN_ROW_BYTES ((size_t)512 << 10)
+
+/* Rows whose sum is taken at once: in f32 a sum of 10^7 terms of one sign is off by a percent. */
+#define SUM_ROWS ((size_t)16384)
+
+typedef enum division { STRIPS, TURNS, PHASES } division;
 
 typedef struct pass {
     const iron__op_problem *problem;
     const loops *loops;
-    size_t element_bytes;
-    size_t strips;
+    size_t element_bytes, row_bytes;
     bool is_single; /* one read of A */
-    char *scratch;  /* t if A is read twice; then a y for each strip except the first */
+    division division;
+    size_t tasks;           /* strips or panels */
+    size_t width;           /* columns of each panel but the last */
+    size_t turn_rows, turn; /* rows of a turn; all of them if there are phases */
+    char *scratch;          /* strips: t or sums of y, then a y per strip; panels: see sums_of */
     char *y;
 } pass;
-
-static size_t whole_lines(size_t bytes) {
-    return (bytes + IRON_CACHE_LINE - 1) / IRON_CACHE_LINE * IRON_CACHE_LINE;
-}
 
 static size_t count_groups(const iron__op_problem *problem) {
     return (size_t)(problem->c.rows + LOOP_ROWS - 1) / LOOP_ROWS;
 }
 
-/* One per thread, but no more than there are groups of rows. */
-static size_t count_strips(const iron__op_problem *problem, uint32_t threads) {
-    size_t groups = count_groups(problem);
+/* How the single pass divides the problem. */
+static pass divide(const iron__op_problem *problem, size_t threads) {
+    pass p = {.problem = problem,
+              .element_bytes = iron__element_bytes(problem->c.element),
+              .row_bytes = problem->output_bytes,
+              .is_single = true,
+              .tasks = 1};
+    size_t rows = (size_t)problem->c.rows, bytes = rows * p.row_bytes, used = 1, lines, panels;
 
-    return groups <= 1 || threads <= 1 ? 1 : groups < threads ? groups : threads;
+    while (used < threads && (used + 1) * (used + 1) * MEETING_BYTES <= bytes)
+        used++;
+    if (used == 1 && p.row_bytes <= STRIP_ROW_BYTES)
+        return p;
+    lines = (p.row_bytes + IRON_CACHE_LINE - 1) / IRON_CACHE_LINE;
+    p.width = (lines + used - 1) / used * IRON_CACHE_LINE;
+    if (p.width < PANEL_BYTES)
+        p.width = PANEL_BYTES;
+    panels = (p.row_bytes + p.width - 1) / p.width;
+    p.tasks = smaller(used, count_groups(problem));
+    if (p.row_bytes <= STRIP_ROW_BYTES && (rows >= STRIP_ROWS * used || panels < p.tasks))
+        return p;
+    p.tasks = panels;
+    p.division = TURNS;
+    p.turn_rows = TURN_BYTES / p.width / LOOP_ROWS * LOOP_ROWS;
+    if (p.turn_rows < LOOP_ROWS)
+        p.turn_rows = LOOP_ROWS;
+    if (p.turn_rows >= rows || p.width > TURN_ROW_BYTES) {
+        p.division = PHASES;
+        p.turn_rows = rows;
+    }
+    p.width /= p.element_bytes; /* panels begin at cache lines of x and y */
+    return p;
 }
 
-static size_t t_bytes(const iron__op_problem *problem) {
-    return whole_lines((size_t)problem->c.rows * iron__element_bytes(problem->c.element));
+/* The rows whose products are taken in a turn. */
+static size_t rows_of(const pass *p, size_t turn) {
+    size_t rows = (size_t)p->problem->c.rows, first = turn * p->turn_rows;
+
+    return first < rows ? smaller(rows - first, p->turn_rows) : 0;
 }
 
-static size_t partials_bytes(const iron__op_problem *problem, uint32_t threads) {
-    return (count_strips(problem, threads) - 1) * whole_lines(problem->output_bytes);
+/* The products of a turn's rows and a panel; those of even and odd turns are kept apart. */
+static char *sums_of(const pass *p, size_t turn, size_t panel) {
+    return p->scratch +
+           (turn % 2 * p->tasks + panel) * whole_lines(p->turn_rows * p->element_bytes);
 }
 
-static size_t threads_scratch(const iron__op_problem *problem, uint32_t threads) {
-    return t_bytes(problem) + partials_bytes(problem, threads);
+/* Columns begin ... end-1 of a turn's rows. */
+static block columns_of(const pass *p, size_t turn, size_t begin, size_t end) {
+    size_t cols = (size_t)p->problem->c.cols, offset = turn * p->turn_rows * cols + begin;
+    const char *a = p->problem->inputs[0].data;
+
+    return (block){.a = a + offset * p->element_bytes,
+                   .rows = rows_of(p, turn),
+                   .cols = end - begin,
+                   .stride = cols,
+                   .next = a + (offset + p->turn_rows * cols) * p->element_bytes,
+                   .x = (const char *)p->problem->inputs[1].data + begin * p->element_bytes,
+                   .y = p->y + begin * p->element_bytes};
 }
 
-static size_t single_pass_scratch(const iron__op_problem *problem, uint32_t threads) {
-    if (suits_panels(problem, threads))
-        return panels_scratch(problem, threads);
-    return partials_bytes(problem, threads);
+static void run_turn(void *context, size_t panel) {
+    const pass *p = context;
+    size_t begin = panel * p->width;
+    size_t end = smaller(begin + p->width, (size_t)p->problem->c.cols);
+    block fresh = columns_of(p, p->turn, begin, end), old = {.rows = 0};
+
+    fresh.t = memset(sums_of(p, p->turn, panel), 0, fresh.rows * p->element_bytes);
+    if (p->turn > 0) {
+        old = columns_of(p, p->turn - 1, begin, end);
+        old.t = sums_of(p, p->turn - 1, 0);
+    }
+    if (p->turn == 1)
+        memset(old.y, 0, old.cols * p->element_bytes);
+    p->loops->advance(fresh.rows > 0 ? &fresh : NULL, p->turn > 0 ? &old : NULL);
 }
 
-static pass start(const iron__cpu_work *work, uint32_t threads, bool is_single) {
-    const iron__op_problem *p = work->problem;
+static void run_phase(void *context, size_t panel) {
+    const pass *p = context;
+    size_t begin = panel * p->width, step = BLOCK_BYTES / p->element_bytes;
+    size_t end = smaller(begin + p->width, (size_t)p->problem->c.cols), at;
+    void *t = sums_of(p, 0, p->turn == 0 ? panel : 0);
+    block b;
 
-    return (pass){.problem = p,
-                  .loops = best_loops(p->c.element),
-                  .element_bytes = iron__element_bytes(p->c.element),
-                  .strips = count_strips(p, threads),
-                  .is_single = is_single,
-                  .scratch = work->scratch,
-                  .y = work->output};
+    if (p->turn == 0) {
+        memset(t, 0, p->turn_rows * p->element_bytes);
+        for (at = begin; at < end; at += step) {
+            b = columns_of(p, 0, at, smaller(at + step, end));
+            b.t = t;
+            b.next = (const char *)b.a + step * p->element_bytes;
+            p->loops->advance(&b, NULL);
+        }
+        return;
+    }
+    for (at = begin + (end - begin - 1) / step * step;; at -= step) {
+        b = columns_of(p, 0, at, smaller(at + step, end));
+        b.t = t;
+        b.next = (const char *)b.a - (at > begin ? step * p->element_bytes : 0);
+        memset(b.y, 0, b.cols * p->element_bytes);
+        p->loops->advance(NULL, &b);
+        if (at == begin)
+            return;
+    }
+}
+
+static void run_panels(iron__thread_pool *pool, pass *p) {
+    for (p->turn = 0; p->turn == 0 || rows_of(p, p->turn - 1) > 0; p->turn++) {
+        iron__thread_pool_run(pool, p->division == TURNS ? run_turn : run_phase, p, p->tasks);
+        for (size_t panel = 1; panel < p->tasks; panel++)
+            add(p->problem->c.element, sums_of(p, p->turn, 0), sums_of(p, p->turn, panel),
+                rows_of(p, p->turn));
+    }
+}
+
+/* Of a strip's y: a partial sum beside it where there are many rows. */
+static size_t partial_bytes(const pass *p) {
+    return p->is_single && p->problem->c.rows > SUM_ROWS * p->tasks ? whole_lines(p->row_bytes) : 0;
+}
+
+/* Two reads need t. */
+static size_t t_bytes(const pass *p) {
+    return p->is_single ? 0 : whole_lines((size_t)p->problem->c.rows * p->element_bytes);
+}
+
+static size_t scratch_of(const pass *p) {
+    if (p->division != STRIPS)
+        return 2 * p->tasks * whole_lines(p->turn_rows * p->element_bytes);
+    return t_bytes(p) + (p->tasks - 1) * whole_lines(p->row_bytes) + p->tasks * partial_bytes(p);
+}
+
+static char *strip_y(const pass *p, size_t index) {
+    return index == 0 ? p->y : p->scratch + t_bytes(p) + (index - 1) * whole_lines(p->row_bytes);
 }
 
 /* The first row of a strip: whole groups, divided evenly. */
 static size_t strip_begin(const pass *p, size_t index) {
-    size_t rows = (size_t)p->problem->c.rows;
-    size_t first = count_groups(p->problem) * index / p->strips * LOOP_ROWS;
-
-    return first < rows ? first : rows;
-}
-
-static char *strip_y(const pass *p, size_t index) {
-    size_t skipped = p->is_single ? 0 : t_bytes(p->problem);
-
-    if (index == 0)
-        return p->y;
-    return p->scratch + skipped + (index - 1) * whole_lines(p->problem->output_bytes);
+    return smaller(count_groups(p->problem) * index / p->tasks * LOOP_ROWS,
+                   (size_t)p->problem->c.rows);
 }
 
 static void run_strip(void *context, size_t index) {
     const pass *p = context;
-    size_t cols = (size_t)p->problem->c.cols;
+    size_t cols = (size_t)p->problem->c.cols, partial = partial_bytes(p);
     size_t begin = strip_begin(p, index), end = strip_begin(p, index + 1);
-    block b = {.a = (const char *)p->problem->inputs[0].data + begin * cols * p->element_bytes,
+    block b = {.a = (const char *)p->problem->inputs[0].data + begin * p->row_bytes,
                .rows = end - begin,
                .cols = cols,
                .stride = cols,
                .x = p->problem->inputs[1].data,
-               .t = p->is_single ? NULL : p->scratch + begin * p->element_bytes,
                .y = strip_y(p, index)};
+    void *y = b.y;
 
     assert(p->loops);
-    memset(b.y, 0, p->problem->output_bytes);
-    if (p->is_single) {
+    b.next = b.a;
+    memset(y, 0, p->row_bytes);
+    if (!p->is_single) {
+        b.t = memset(p->scratch + begin * p->element_bytes, 0, b.rows * p->element_bytes);
+        p->loops->advance(&b, NULL);
+        p->loops->advance(NULL, &b);
+        return;
+    }
+    if (!partial) {
         p->loops->add_both(&b);
         return;
     }
-    p->loops->multiply(&b);
-    p->loops->add_transposed(&b);
+    b.y = p->scratch + (p->tasks - 1) * whole_lines(p->row_bytes) + index * partial;
+    for (; begin < end; begin += b.rows) {
+        b.a = (const char *)p->problem->inputs[0].data + begin * p->row_bytes;
+        b.rows = smaller(end - begin, SUM_ROWS);
+        memset(b.y, 0, p->row_bytes);
+        p->loops->add_both(&b);
+        add(p->problem->c.element, y, b.y, cols);
+    }
 }
 
-static void add_partials(void *context, size_t index) {
+/* Each task a piece of whole cache lines. */
+static void add_strips(void *context, size_t index) {
     const pass *p = context;
-    size_t begin = index * PIECE_BYTES, left = p->problem->output_bytes - begin;
-    size_t count = (left < PIECE_BYTES ? left : PIECE_BYTES) / p->element_bytes;
+    size_t piece = whole_lines((p->row_bytes + p->tasks - 1) / p->tasks);
+    size_t begin = smaller(index * piece, p->row_bytes), end = smaller(begin + piece, p->row_bytes);
 
-    for (size_t strip = 1; strip < p->strips; strip++)
-        add(p->problem->c.element, p->y + begin, strip_y(p, strip) + begin, count);
+    for (size_t strip = 1; strip < p->tasks; strip++)
+        add(p->problem->c.element, p->y + begin, strip_y(p, strip) + begin,
+            (end - begin) / p->element_bytes);
 }
 
-static void run_strips(const iron__cpu_work *work, bool is_single) {
-    pass p = start(work, iron__thread_pool_threads(work->pool), is_single);
-
-    iron__thread_pool_run(work->pool, run_strip, &p, p.strips);
-    if (p.strips > 1)
-        iron__thread_pool_run(work->pool, add_partials, &p,
-                              (work->problem->output_bytes + PIECE_BYTES - 1) / PIECE_BYTES);
+static void run_pass(const iron__cpu_work *work, pass *p) {
+    p->loops = best_loops(p->problem->c.element);
+    p->scratch = work->scratch;
+    p->y = work->output;
+    if (p->division != STRIPS) {
+        run_panels(work->pool, p);
+    } else if (p->tasks == 1) {
+        run_strip(p, 0);
+    } else {
+        iron__thread_pool_run(work->pool, run_strip, p, p->tasks);
+        iron__thread_pool_run(work->pool, add_strips, p, p->tasks);
+    }
 }
 
-static void run_vector(const iron__cpu_work *work) {
-    pass p = start(work, 1, false);
-
-    run_strip(&p, 0);
+/* One strip per thread, but no more than there are groups of rows. */
+static pass strips_of(const iron__op_problem *problem, size_t threads, bool is_single) {
+    return (pass){.problem = problem,
+                  .element_bytes = iron__element_bytes(problem->c.element),
+                  .row_bytes = problem->output_bytes,
+                  .is_single = is_single,
+                  .tasks = smaller(count_groups(problem), threads)};
 }
 
-static void run_threads(const iron__cpu_work *work) { run_strips(work, false); }
+static size_t threads_scratch(const iron__op_problem *problem, uint32_t threads) {
+    pass p = strips_of(problem, threads, false);
 
-static void run_single_pass(const iron__cpu_work *work) {
-    if (suits_panels(work->problem, iron__thread_pool_threads(work->pool)))
-        run_panels(work);
-    else
-        run_strips(work, true);
+    return scratch_of(&p);
+}
+
+static size_t one_thread_scratch(const iron__op_problem *problem, uint32_t threads) {
+    pass p = strips_of(problem, 1, true);
+
+    (void)threads;
+    return scratch_of(&p);
+}
+
+static size_t single_pass_scratch(const iron__op_problem *problem, uint32_t threads) {
+    pass p = divide(problem, threads);
+
+    return scratch_of(&p);
+}
+
+/* Also the row `vector`, whose pool has one thread. */
+static void run_threads(const iron__cpu_work *work) {
+    pass p = strips_of(work->problem, iron__thread_pool_threads(work->pool), false);
+
+    run_pass(work, &p);
 }
 
 static void run_single_pass_one_thread(const iron__cpu_work *work) {
-    pass p = start(work, 1, true);
+    pass p = strips_of(work->problem, 1, true);
 
-    run_strip(&p, 0);
+    run_pass(work, &p);
+}
+
+static void run_single_pass(const iron__cpu_work *work) {
+    const iron__op_problem *problem = work->problem;
+    pass p;
+
+    /* A tiny matrix takes less time than dividing it. */
+    if (problem->inputs[0].bytes <= TINY_BYTES) {
+        block b = {.a = problem->inputs[0].data,
+                   .rows = (size_t)problem->c.rows,
+                   .cols = (size_t)problem->c.cols,
+                   .stride = (size_t)problem->c.cols,
+                   .x = problem->inputs[1].data,
+                   .y = memset(work->output, 0, problem->output_bytes)};
+
+        best_loops(problem->c.element)->add_both(&b);
+        return;
+    }
+    p = divide(work->problem, iron__thread_pool_threads(work->pool));
+
+    run_pass(work, &p);
 }
 
 #define ROW(text_name, text_idea, slower, reads, function, scratch, single)                        \
@@ -469,13 +566,14 @@ const iron__contender iron__atax_cpu_rows[IRON_ATAX_CPU_ROWS] = {
         run_interchanged, t_scratch, true),
     ROW("blocked", "blocks of columns whose part of y stays in the L1 cache", "interchanged", 2,
         run_blocked, t_scratch, true),
-    ROW("vector", "four rows at a time in vectors, with prefetching", "blocked", 2, run_vector,
-        t_scratch, true),
+    ROW("vector", "four rows at a time in vectors, with prefetching", "blocked", 2, run_threads,
+        threads_scratch, true),
     ROW("threads", "the vector loops on all threads: strips of rows, a y for each, then their sum",
         "vector", 2, run_threads, threads_scratch, false),
     ROW("single-pass-one-thread",
         "a row is added to y while it is still in the cache: A is read once", "vector", 1,
-        run_single_pass_one_thread, NULL, true),
-    ROW("single-pass", "the same on all threads: strips of rows, a y for each, then their sum",
-        "threads", 1, run_single_pass, single_pass_scratch, false),
+        run_single_pass_one_thread, one_thread_scratch, true),
+    ROW("single-pass",
+        "the same on all threads: strips of rows, or panels of columns if rows are long", "threads",
+        1, run_single_pass, single_pass_scratch, false),
 };
