@@ -16,7 +16,7 @@ typedef struct iron__atax_own {
 } iron__atax_own;
 
 #define IRON_ATAX_CPU_ROWS 7u
-#define IRON_ATAX_GPU_ROWS 9u
+#define IRON_ATAX_GPU_ROWS 10u
 extern const iron__contender iron__atax_cpu_rows[IRON_ATAX_CPU_ROWS];
 extern const iron__contender iron__atax_gpu_rows[IRON_ATAX_GPU_ROWS];
 

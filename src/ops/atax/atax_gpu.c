@@ -38,6 +38,9 @@
 /* The part of a row that a group of the champion holds at most, padding included. */
 #define CHAMPION_SLICE UINT64_C(69632)
 
+/* The compute capability that ring.cu needs. */
+#define RING_VERSION 900u
+
 /* State of the barrier across groups (atax.cu). */
 #define BARRIER_BYTES 256u
 
@@ -184,6 +187,15 @@ static iron_status suits_together(const iron__gpu_device *device, const iron__ca
     return IRON_OK;
 }
 
+static iron_status suits_ring(const iron__gpu_device *device, const iron__case *c,
+                              iron_error *err) {
+    IRON_TRY(suits(device, c, err));
+    IRON_FAIL_IF(device->info.version < RING_VERSION || !device->info.can_cooperate, err,
+                 IRON_E_UNSUPPORTED, "%s has no bulk copies (compute capability 9.0)",
+                 device->info.name);
+    return IRON_OK;
+}
+
 static uint64_t tmp_bytes(const iron__case *c, size_t index) {
     return index == TMP ? c->rows * iron__element_bytes(c->element) : 0;
 }
@@ -258,6 +270,7 @@ static iron_status set_up_constant(iron__gpu_work *work, iron_error *err) {
                                    &work->buffers[BLOCK], err);
 }
 
+static iron_status set_up_ring(iron__gpu_work *work, iron_error *err);
 static iron_status set_up_champion(iron__gpu_work *work, iron_error *err);
 
 /* The maximum: the number of partial answers depends on the device. A group of the champion leaves
@@ -267,7 +280,8 @@ static uint64_t device_bytes(const iron__contender *row, const iron__case *c) {
     uint64_t bytes = iron__kit_device_bytes(row, c);
     uint64_t partials = lines * c->cols * iron__element_bytes(c->element);
 
-    if (row->gpu->set_up == set_up_champion && partials > PARTIALS_MAX * CHAMPION_SLICE)
+    if ((row->gpu->set_up == set_up_champion || row->gpu->set_up == set_up_ring) &&
+        partials > PARTIALS_MAX * CHAMPION_SLICE)
         partials = PARTIALS_MAX * CHAMPION_SLICE +
                    c->rows * (c->cols / ATAX_TWICE + 2) * iron__element_bytes(c->element);
     if (row->gpu->scratch & IRON_BIT(PARTIALS))
@@ -474,7 +488,7 @@ enum { RING_GROUPS, RING_LOCAL, RING_TILE, WAY };
 
 /* A launch of a kernel in ring.cu. */
 typedef struct ring_plan {
-    char kernel[48];
+    char kernel[24]; /* without the element type: "atax_team_12x2" */
     uint32_t groups, threads;
     size_t local_bytes;
     uint64_t partials; /* elements */
@@ -654,28 +668,34 @@ static void plan_twice(const iron__gpu_info *info, const iron__case *c, ring_pla
     snprintf(p->kernel, sizeof p->kernel, "atax_twice");
 }
 
-static int plan_champion(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
-    pass_shape held = shape_of(c);
-    uint64_t bytes = c->rows * c->cols * iron__element_bytes(c->element);
-    bool is_thin = c->cols <= thread_shapes[IRON_KIT_COUNT(thread_shapes) - 1].cols;
-
-    *p = (ring_plan){.s = {.rows = c->rows, .cols = c->cols}};
-    if (info->version < 900 || !info->can_cooperate)
-        return BY_GRAPH;
-    if (bytes <= SMALL_BYTES && held.is_held && !is_thin)
-        return BY_ONE_LAUNCH;
-    if (is_thin && plan_threads(info, c, p))
-        return BY_RING;
-    if (plan_warps(info, c, p))
-        return BY_RING;
-    if (held.is_held && !held.is_by_element)
-        return BY_GRAPH;
-    if (!plan_team(info, c, p))
-        plan_twice(info, c, p);
-    return BY_RING;
+static bool is_thin(const iron__case *c) {
+    return c->cols <= thread_shapes[IRON_KIT_COUNT(thread_shapes) - 1].cols;
 }
 
-static iron_status set_up_ring(iron__gpu_work *work, const ring_plan *p, iron_error *err) {
+static ring_plan plan_ring(const iron__gpu_info *info, const iron__case *c) {
+    ring_plan p = {.s = {.rows = c->rows, .cols = c->cols}};
+
+    if (!(is_thin(c) && plan_threads(info, c, &p)) && !plan_warps(info, c, &p) &&
+        !plan_team(info, c, &p))
+        plan_twice(info, c, &p);
+    return p;
+}
+
+static int champions_way(const iron__gpu_info *info, const iron__case *c) {
+    pass_shape held = shape_of(c);
+    uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
+
+    if (info->version < RING_VERSION || !info->can_cooperate)
+        return BY_GRAPH;
+    if (!held.is_held || is_thin(c))
+        return BY_RING;
+    if (c->rows * row_bytes <= SMALL_BYTES)
+        return BY_ONE_LAUNCH;
+    return held.is_by_element || row_bytes <= WARP_ROW_BYTES ? BY_RING : BY_GRAPH;
+}
+
+static iron_status set_up_ring(iron__gpu_work *work, iron_error *err) {
+    const ring_plan plan = plan_ring(&work->device->info, &work->c), *p = &plan;
     size_t element_bytes = iron__element_bytes(work->c.element);
     size_t words = sizeof(k_u32) * ATAX_BARRIER_WORDS + 16u * ATAX_PACKETS * p->groups;
     char name[64];
@@ -697,11 +717,10 @@ static iron_status set_up_ring(iron__gpu_work *work, const ring_plan *p, iron_er
 }
 
 static iron_status set_up_champion(iron__gpu_work *work, iron_error *err) {
-    ring_plan p;
-    int way = plan_champion(&work->device->info, &work->c, &p);
+    int way = champions_way(&work->device->info, &work->c);
 
     if (way == BY_RING)
-        return set_up_ring(work, &p, err);
+        return set_up_ring(work, err);
     work->params[WAY] = (uint64_t)way;
     if (way == BY_GRAPH)
         return set_up_single(work, err);
@@ -797,9 +816,13 @@ const iron__contender iron__atax_gpu_rows[IRON_ATAX_GPU_ROWS] = {
      "single-pass", IRON_ON_CUDA,
      SINGLE_PASS(.suits = suits_together, .buffer_bytes = barrier_bytes, .set_up = set_up_together,
                  .run = run_together)},
-    {"champion",
-     "one read of rows of any length: held, or through a ring that groups share; two if too long",
+    {"ring",
+     "rows of any length through a ring in local memory; groups share long ones: A is read once",
      "one-launch", IRON_ON_CUDA,
+     GPU(1, .scratch = IRON_BIT(PARTIALS), .suits = suits_ring, .set_up = set_up_ring,
+         .run = run_ring)},
+    {"champion", "held in registers or through a ring, in one launch or replayed: what is fastest",
+     "ring", IRON_ON_CUDA,
      GPU(1, .scratch = IRON_BIT(PARTIALS), .suits = suits_graph, .set_up = set_up_champion,
          .run = run_champion)},
 };
