@@ -698,7 +698,7 @@ static iron_status set_up_ring(iron__gpu_work *work, iron_error *err) {
     const ring_plan plan = plan_ring(&work->device->info, &work->c), *p = &plan;
     size_t element_bytes = iron__element_bytes(work->c.element);
     size_t words = sizeof(k_u32) * ATAX_BARRIER_WORDS + 16u * ATAX_PACKETS * p->groups;
-    char name[64];
+    char name[96];
 
     work->params[RING_GROUPS] = (uint64_t)p->groups << 32 | p->threads;
     work->params[RING_LOCAL] =
