@@ -520,15 +520,15 @@ static const thread_shape thread_shapes[] = {
 /* Measured on an H200. Up to SMALL_BYTES a matrix takes less time than launches do. A ring holds
  * what is in use and about AHEAD_BYTES more: with less, memory idles; with much more, the units no
  * longer get equal shares of it. A turn costs a team about as much as TURN_BYTES. */
-#define SMALL_BYTES      (UINT64_C(8) << 20)
-#define TILE_BYTES       32768u
-#define AHEAD_BYTES      98304u
-#define TURN_BYTES       8192u
-#define TURN_ROWS_BYTES  41984u /* several short rows per turn */
-#define SLICE_BYTES      55296u /* a member's part of a row: four fit a ring */
-#define PAIR_SLICE_BYTES 67584u /* of two members: three do */
-#define WARP_ROW_BYTES   2048u
-#define SLOTS_MAX        64u
+#define SMALL_BYTES     (UINT64_C(8) << 20)
+#define TILE_BYTES      32768u
+#define AHEAD_BYTES     98304u
+#define TURN_BYTES      8192u
+#define TURN_ROWS_BYTES 41984u /* several short rows per turn */
+#define SLICE_BYTES     67584u /* a member's part of a row: three fit a ring */
+#define TIGHT_COST      1.15   /* of no more than three, if many members wait for each other */
+#define RING_ROW_BYTES  4096u  /* aligned rows that a ring reads faster than registers hold them */
+#define SLOTS_MAX       64u
 
 static uint64_t padded_cols(const iron__case *c) { return iron__kit_pieces(c->cols, 32) * 32; }
 
@@ -596,7 +596,7 @@ static bool plan_warps(const iron__gpu_info *info, const iron__case *c, ring_pla
                   iron__kit_pieces(c->cols, 32), 0);
     uint32_t warps = ATAX_RING_THREADS / 32 - 1;
 
-    if (!shape || row_bytes > WARP_ROW_BYTES)
+    if (!shape)
         return false;
     p->threads = ATAX_RING_THREADS;
     snprintf(p->kernel, sizeof p->kernel, "atax_warp_%u", shape->values);
@@ -614,8 +614,9 @@ static double plan_members(const iron__gpu_info *info, const iron__case *c, uint
     uint64_t width = iron__kit_pieces(c->cols, members), slice = width * element_bytes, fits;
     uint64_t teams = info->units / members < c->rows ? info->units / members : c->rows;
     uint32_t lag = 1;
+    double turn;
 
-    if (slice > (members <= 2 ? PAIR_SLICE_BYTES : SLICE_BYTES) || members > info->units)
+    if (slice > SLICE_BYTES)
         return 0;
     for (uint32_t rows = members > 1 ? 1 : 8; rows > 0 && !shape; rows /= 2)
         if (rows == 1 || rows * slice <= TURN_ROWS_BYTES)
@@ -639,7 +640,9 @@ static double plan_members(const iron__gpu_info *info, const iron__case *c, uint
     p->partials = teams * padded_cols(c);
     p->local_bytes = p->s.slots * (p->s.slot_bytes + 16) + own;
     snprintf(p->kernel, sizeof p->kernel, "atax_team_%ux%u", shape->values, shape->rows);
-    return (double)iron__kit_pieces(c->rows, teams) * (double)(slice + TURN_BYTES / shape->rows) +
+    turn = TURN_BYTES * (1 + members / 32.0) / shape->rows;
+    return (double)iron__kit_pieces(c->rows, teams) * ((double)slice + turn) *
+               (members > 2 && fits < 4 ? TIGHT_COST : 1) +
            2.0 * (double)p->partials * (double)element_bytes / info->units;
 }
 
@@ -660,7 +663,7 @@ static bool plan_team(const iron__gpu_info *info, const iron__case *c, ring_plan
 }
 
 static void plan_twice(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
-    p->groups = info->units;
+    p->groups = info->units * ATAX_TWICE_GROUPS;
     p->threads = ATAX_RING_THREADS;
     p->local_bytes = ATAX_RING_THREADS * iron__element_bytes(c->element);
     p->partials = c->rows * (iron__kit_pieces(c->cols, ATAX_TWICE) + 1);
@@ -691,7 +694,7 @@ static int champions_way(const iron__gpu_info *info, const iron__case *c) {
         return BY_RING;
     if (c->rows * row_bytes <= SMALL_BYTES)
         return BY_ONE_LAUNCH;
-    return held.is_by_element || row_bytes <= WARP_ROW_BYTES ? BY_RING : BY_GRAPH;
+    return held.is_by_element || row_bytes <= RING_ROW_BYTES ? BY_RING : BY_GRAPH;
 }
 
 static iron_status set_up_ring(iron__gpu_work *work, iron_error *err) {

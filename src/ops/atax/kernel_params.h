@@ -55,6 +55,7 @@
 #define ATAX_PACKETS       8     /* turns on their way between members, at least 2 * lag + 2 */
 #define ATAX_BARRIER_WORDS 64    /* of the barrier across groups; packets follow */
 #define ATAX_TWICE         32768 /* columns that a group adds at a time if A is read twice */
+#define ATAX_TWICE_GROUPS  2     /* per unit */
 
 /* A thread has rows of `columns` columns, exactly or at most; warps of a group for f32 and f64. The
  * rows that it has at a time keep enough loads in flight. */

@@ -463,13 +463,14 @@ static __device__ __forceinline__ k_f64 ring_receive(const k_u64 *from, k_u32 tu
     return __longlong_as_double((long long)(high << 32 | (low & 0xFFFFFFFFu)));
 }
 
-/* What a group of a team knows of its rows: turn i has ROWS rows from i * step on, if there. */
+/* What a group of a team knows of its rows: turn i has ROWS rows from i * ROWS on, if there. */
 template <typename REAL, int ROWS> struct ring_team {
     const char *from; /* the first row's part that this member has */
-    k_u64 row_bytes, step, rows;
+    k_u64 row_bytes, rows;
     k_u32 cols, turns, slot_bytes, slots, lag, places, ring, full, empty, sum_full, tmp_full;
-    REAL *sums; /* [places][ATAX_TEAM_THREADS]: of threads */
-    REAL *tmps; /* [places][ROWS] */
+    bool is_tight; /* one slot ahead: it is loaded as soon as it is free, not a turn later */
+    REAL *sums;    /* [places][ATAX_TEAM_THREADS]: of threads */
+    REAL *tmps;    /* [places][ROWS] */
 
     __device__ __forceinline__ void begin(const REAL *a, const atax_ring &s, char *shared,
                                           k_u64 first_column) {
@@ -478,15 +479,15 @@ template <typename REAL, int ROWS> struct ring_team {
         k_u64 first = s.rows * team / teams, end = s.rows * (team + 1) / teams;
 
         row_bytes = s.cols * sizeof(REAL);
-        step = ROWS;
         rows = end - first;
         from = (const char *)(a + first * s.cols + first_column);
         cols = (k_u32)(s.cols * (member + 1) / s.members - first_column);
-        turns = (k_u32)((rows + step - 1) / step);
+        turns = (k_u32)((rows + ROWS - 1) / ROWS);
         slot_bytes = s.slot_bytes;
         slots = s.slots;
         lag = s.lag;
         places = s.lag + 2;
+        is_tight = s.slots <= s.lag + 2;
         ring = ring_address(shared);
         full = ring + slots * slot_bytes;
         empty = full + 8 * slots;
@@ -497,16 +498,17 @@ template <typename REAL, int ROWS> struct ring_team {
     }
 
     __device__ __forceinline__ const char *row(k_u32 turn, k_u32 i) const {
-        return from + (turn * step + i) * row_bytes;
+        return from + ((k_u64)turn * ROWS + i) * row_bytes;
     }
     __device__ __forceinline__ bool has(k_u32 turn, k_u32 i) const {
-        return ROWS == 1 || turn * step + i < rows;
+        return ROWS == 1 || (k_u64)turn * ROWS + i < rows;
     }
     /* Row i of a turn in its slot. */
     __device__ __forceinline__ const REAL *at(const char *shared, k_u32 slot, k_u32 turn,
                                               k_u32 i) const {
-        return (const REAL *)(shared + slot * slot_bytes + i * (slot_bytes / ROWS) +
-                              ring_shift(row(turn, i)));
+        k_u32 low = (k_u32)(k_u64)from + (turn * ROWS + i) * (k_u32)row_bytes;
+
+        return (const REAL *)(shared + slot * slot_bytes + i * (slot_bytes / ROWS) + low % 16);
     }
 
     /* One warp: lane i loads row i. */
@@ -577,11 +579,15 @@ static __device__ __forceinline__ void ring_teams(const REAL *a, const REAL *x, 
                 if (lane == 0)
                     ring_arrive(t.tmp_full + 8 * place);
             }
-            if (i >= t.lag && i - t.lag + t.slots < t.turns) {
-                k_u32 done = i - t.lag;
+            if (t.is_tight) {
+                if (i >= t.lag && i - t.lag + t.slots < t.turns) {
+                    k_u32 done = i - t.lag;
 
-                ring_wait(t.empty + 8 * (done % t.slots), done / t.slots % 2);
-                t.load(done + t.slots);
+                    ring_wait(t.empty + 8 * (done % t.slots), done / t.slots % 2);
+                    t.load(done + t.slots);
+                }
+            } else if (i > t.lag && i - t.lag - 1 + t.slots < t.turns) {
+                t.load(i - t.lag - 1 + t.slots); /* all warps left it before turn i */
             }
             if (++place == t.places) {
                 place = 0;
@@ -658,9 +664,11 @@ static __device__ __forceinline__ void ring_teams(const REAL *a, const REAL *x, 
                         ys[k] = k_fma(tmp, is_in ? row[k * T] : REAL(0), ys[k]);
                     }
                 }
-                __syncwarp();
-                if (lane == 0)
-                    ring_arrive(t.empty + 8 * use_slot);
+                if (t.is_tight) {
+                    __syncwarp();
+                    if (lane == 0)
+                        ring_arrive(t.empty + 8 * use_slot);
+                }
                 if (++use_slot == t.slots)
                     use_slot = 0;
                 if (++use_place == t.places) {
@@ -676,40 +684,54 @@ static __device__ __forceinline__ void ring_teams(const REAL *a, const REAL *x, 
     }
 }
 
+/* The sum of row * x over columns begin ... end-1, for one thread. */
+template <typename REAL>
+static __device__ __forceinline__ REAL ring_product(const REAL *row, const REAL *x, k_u64 begin,
+                                                    k_u64 end) {
+    const k_u32 LOADS = 8;
+    REAL sums[LOADS] = {};
+
+    for (; begin + LOADS * ATAX_RING_THREADS <= end; begin += LOADS * ATAX_RING_THREADS)
+#pragma unroll
+        for (k_u32 k = 0; k < LOADS; k++) {
+            k_u64 j = begin + k * ATAX_RING_THREADS + K_THREAD;
+
+            sums[k] = k_fma(__ldcs(row + j), x[j], sums[k]);
+        }
+    for (k_u64 j = begin + K_THREAD; j < end; j += ATAX_RING_THREADS)
+        sums[0] = k_fma(row[j], x[j], sums[0]);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
+           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
 /* Rows that no team can hold, two reads. Groups add pieces of ATAX_TWICE columns of a row, then the
  * pieces of rows, then tmp * row for their columns; they wait for each other in between. */
 template <typename REAL>
 static __device__ __forceinline__ void ring_twice(const REAL *a, const REAL *x, REAL *y,
                                                   REAL *partials, k_u32 *words, const atax_ring &s,
                                                   REAL *shared) {
-    const k_u32 LOADS = 8;
+    const k_u32 LOADS = 4, WARPS = ATAX_RING_THREADS / 32, BLOCK = LOADS * ATAX_RING_THREADS;
     k_u64 pieces = (s.cols + ATAX_TWICE - 1) / ATAX_TWICE;
     REAL *tmp = partials + s.rows * pieces;
 
     for (k_u64 item = K_GROUP; item < s.rows * pieces; item += K_GROUPS) {
-        k_u64 begin = item % pieces * ATAX_TWICE, end = begin + ATAX_TWICE, j = begin + K_THREAD;
-        const REAL *row = a + item / pieces * s.cols;
-        REAL sum = 0;
+        k_u64 begin = item % pieces * ATAX_TWICE, end = begin + ATAX_TWICE;
+        REAL sum = ring_product(a + item / pieces * s.cols, x, begin, end < s.cols ? end : s.cols);
 
-        end = end < s.cols ? end : s.cols;
-#pragma unroll 16
-        for (; j < end; j += ATAX_RING_THREADS)
-            sum = k_fma(row[j], x[j], sum);
         sum = ring_rest<REAL, 1>(sum);
         __syncthreads();
         if (K_THREAD % 32 == 0)
             shared[K_THREAD / 32] = sum;
         __syncthreads();
         if (K_THREAD < 32) {
-            sum =
-                ring_rest<REAL, 1>(K_THREAD < ATAX_RING_THREADS / 32 ? shared[K_THREAD] : REAL(0));
+            sum = ring_rest<REAL, 1>(K_THREAD < WARPS ? shared[K_THREAD] : REAL(0));
             if (K_THREAD == 0)
                 partials[item] = sum;
         }
     }
     together_wait(words);
-    for (k_u64 i = K_GROUP * (k_u64)(ATAX_RING_THREADS / 32) + K_THREAD / 32; i < s.rows;
-         i += K_GROUPS * (k_u64)(ATAX_RING_THREADS / 32)) {
+    for (k_u64 i = K_GROUP * (k_u64)WARPS + K_THREAD / 32; i < s.rows;
+         i += K_GROUPS * (k_u64)WARPS) {
         REAL sum = 0;
 
 #pragma unroll 4
@@ -720,25 +742,29 @@ static __device__ __forceinline__ void ring_twice(const REAL *a, const REAL *x, 
             tmp[i] = sum;
     }
     together_wait(words);
-    for (k_u64 j = K_GROUP * (k_u64)ATAX_RING_THREADS * LOADS + K_THREAD; j < s.cols;
-         j += K_GROUPS * (k_u64)ATAX_RING_THREADS * LOADS) {
+    for (k_u64 begin = K_GROUP * (k_u64)BLOCK; begin < s.cols; begin += K_GROUPS * (k_u64)BLOCK) {
         REAL sums[LOADS] = {};
+        const REAL *from = a + begin + K_THREAD;
+        bool is_whole = begin + BLOCK <= s.cols;
 
-#pragma unroll 2
-        for (k_u64 i = 0; i < s.rows; i++) {
-            REAL its = __ldcg(tmp + i);
-
+        if (is_whole) {
+#pragma unroll 4
+            for (k_u64 i = 0; i < s.rows; i++)
 #pragma unroll
-            for (k_u32 k = 0; k < LOADS; k++) {
-                k_u64 column = j + k * ATAX_RING_THREADS;
-
-                sums[k] = k_fma(its, column < s.cols ? a[i * s.cols + column] : REAL(0), sums[k]);
-            }
+                for (k_u32 k = 0; k < LOADS; k++)
+                    sums[k] = k_fma(__ldcg(tmp + i),
+                                    __ldcs(from + i * s.cols + k * ATAX_RING_THREADS), sums[k]);
+        } else {
+            for (k_u64 i = 0; i < s.rows; i++)
+                for (k_u32 k = 0; k < LOADS; k++)
+                    if (begin + k * ATAX_RING_THREADS + K_THREAD < s.cols)
+                        sums[k] = k_fma(__ldcg(tmp + i), from[i * s.cols + k * ATAX_RING_THREADS],
+                                        sums[k]);
         }
 #pragma unroll
         for (k_u32 k = 0; k < LOADS; k++)
-            if (j + k * ATAX_RING_THREADS < s.cols)
-                y[j + k * ATAX_RING_THREADS] = sums[k];
+            if (is_whole || begin + k * ATAX_RING_THREADS + K_THREAD < s.cols)
+                y[begin + k * ATAX_RING_THREADS + K_THREAD] = sums[k];
     }
 }
 
@@ -747,13 +773,13 @@ static __device__ __forceinline__ void ring_twice(const REAL *a, const REAL *x, 
 #define RING_BODY(...)
 #endif
 
-#define RING_KERNEL(name, real, threads)                                                           \
-    extern "C" __global__ void __launch_bounds__(threads, 1)                                       \
+#define RING_KERNEL(name, real, threads, per_unit)                                                 \
+    extern "C" __global__ void __launch_bounds__(threads, per_unit)                                \
         name(const real *__restrict__ a, const real *__restrict__ x, real *y, real *partials,      \
              k_u32 *words, const __grid_constant__ atax_ring s)
 
 #define RING_THREAD(kind, real, vector, cols, warps, is_exact)                                     \
-    RING_KERNEL(atax_thread_##cols##_##kind, real, (warps)*32 + 32) {                              \
+    RING_KERNEL(atax_thread_##cols##_##kind, real, (warps)*32 + 32, 1) {                           \
         RING_BODY(K_DYNAMIC(char, shared);                                                         \
                   ring_threads<real, cols, warps, is_exact>(a, x, y, partials, s, shared);         \
                   ring_end<real, vector>(s, partials, y, words, shared);)                          \
@@ -766,7 +792,7 @@ ATAX_THREAD_SHAPES(RING_THREAD_F32)
 ATAX_THREAD_SHAPES(RING_THREAD_F64)
 
 #define RING_WARP(kind, real, vector, values, sure, rows)                                          \
-    RING_KERNEL(atax_warp_##values##_##kind, real, ATAX_RING_THREADS) {                            \
+    RING_KERNEL(atax_warp_##values##_##kind, real, ATAX_RING_THREADS, 1) {                         \
         RING_BODY(K_DYNAMIC(char, shared);                                                         \
                   ring_warps<real, values, sure, rows>(a, x, y, partials, s, shared);              \
                   ring_end<real, vector>(s, partials, y, words, shared);)                          \
@@ -777,7 +803,7 @@ ATAX_WARP_SHAPES_F32(RING_WARP_F32)
 ATAX_WARP_SHAPES_F64(RING_WARP_F64)
 
 #define RING_TEAM(kind, real, vector, values, sure, rows)                                          \
-    RING_KERNEL(atax_team_##values##x##rows##_##kind, real, ATAX_RING_THREADS) {                   \
+    RING_KERNEL(atax_team_##values##x##rows##_##kind, real, ATAX_RING_THREADS, 1) {                \
         RING_BODY(K_DYNAMIC(char, shared);                                                         \
                   ring_teams<real, values, sure, rows>(a, x, y, partials, words, s, shared);       \
                   ring_end<real, vector>(s, partials, y, words, shared);)                          \
@@ -787,9 +813,9 @@ ATAX_WARP_SHAPES_F64(RING_WARP_F64)
 ATAX_TEAM_SHAPES_F32(RING_TEAM_F32)
 ATAX_TEAM_SHAPES_F64(RING_TEAM_F64)
 
-RING_KERNEL(atax_twice_f32, k_f32, ATAX_RING_THREADS) {
+RING_KERNEL(atax_twice_f32, k_f32, ATAX_RING_THREADS, ATAX_TWICE_GROUPS) {
     RING_BODY(K_DYNAMIC(k_f32, shared); ring_twice(a, x, y, partials, words, s, shared);)
 }
-RING_KERNEL(atax_twice_f64, k_f64, ATAX_RING_THREADS) {
+RING_KERNEL(atax_twice_f64, k_f64, ATAX_RING_THREADS, ATAX_TWICE_GROUPS) {
     RING_BODY(K_DYNAMIC(k_f64, shared); ring_twice(a, x, y, partials, words, s, shared);)
 }
