@@ -100,7 +100,7 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 typedef struct block {
     const void *a;
     size_t rows, cols, stride;
-    const void *next; /* where reading goes on after this block */
+    const void *next; /* where reading goes on after this block; NULL: all of it is in a cache */
     const void *x;    /* cols elements */
     void *t;          /* rows elements */
     void *y;          /* cols elements */
@@ -252,12 +252,12 @@ static size_t whole_lines(size_t bytes) {
     return (bytes + IRON_CACHE_LINE - 1) / IRON_CACHE_LINE * IRON_CACHE_LINE;
 }
 
-/* N threads need N^2 times this: meeting takes the longer, the more threads there are. */
-#define MEETING_BYTES ((size_t)32768)
+/* N threads need N^2 + 4 times this: meeting takes the longer, the more threads there are. */
+#define MEETING_BYTES ((size_t)16384)
 #define PANEL_BYTES   ((size_t)1024) /* of a row, at least */
 
 /* Without division: half of the time of 4 x 4 would be spent with it. */
-#define TINY_BYTES ((size_t)16384)
+#define TINY_BYTES ((size_t)65536)
 
 /* Rows per thread from which the work on a y of its own is small. */
 #define STRIP_ROWS 16u
@@ -305,7 +305,7 @@ static pass divide(const iron__op_problem *problem, size_t threads, bool is_sing
         p.tasks = smaller(count_groups(problem), threads);
         return p;
     }
-    while (used < threads && (used + 1) * (used + 1) * MEETING_BYTES <= bytes)
+    while (used < threads && ((used + 1) * (used + 1) + 4) * MEETING_BYTES <= bytes)
         used++;
     if (used == 1 && p.row_bytes <= STRIP_ROW_BYTES)
         return p;
@@ -321,8 +321,8 @@ static pass divide(const iron__op_problem *problem, size_t threads, bool is_sing
     p.turn_rows = TURN_BYTES / p.width / LOOP_ROWS * LOOP_ROWS;
     if (p.turn_rows < LOOP_ROWS)
         p.turn_rows = LOOP_ROWS;
-    /* Two turns are three meetings, two phases are two. */
-    if (2 * p.turn_rows >= rows || p.width > TURN_ROW_BYTES) {
+    /* Two turns are three meetings, two phases are two; many threads meet slowly. */
+    if ((used < 8 ? 2 : 4) * p.turn_rows >= rows || p.width > TURN_ROW_BYTES) {
         p.division = PHASES;
         p.turn_rows = rows;
     }
