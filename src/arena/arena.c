@@ -569,6 +569,7 @@ static double random_unit(uint64_t seed, uint64_t index) {
 static bool parse_random(const char *word, uint64_t numbers[3]) {
     bool is_random = strncmp(word, RANDOM ":", sizeof RANDOM) == 0;
 
+    numbers[0] = 0;
     numbers[1] = 1;
     numbers[2] = RANDOM_ELEMENTS;
     word += is_random ? sizeof RANDOM - 1 : 0;
@@ -624,7 +625,7 @@ static bool is_known_size(const char *word) {
     return false;
 }
 
-/* The sizes of a list that the op knows: set:NAME, set:*, NAME, ROWSxCOLS, a count or random shapes.
+/* The sizes of a list that the op knows: set:NAME, set:*, NAME, ROWSxCOLS, a count, random shapes.
  * A word that suits other ops is passed over; one that suits none is an error. */
 static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size *out,
                                size_t *count, iron_error *err) {

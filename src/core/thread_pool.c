@@ -4,11 +4,11 @@
  *
  * A run is announced by a new `round`, whose lowest bits are the number of threads that take part:
  * as many as there are tasks. Each of them works until no index is left, then counts itself out of
- * `busy`. Waking a sleeping thread takes 50 us and more, as long as a batch of 3 MiB, so workers and
- * caller spin before they sleep, and longer than that: if either slept while the other woke up, both
- * would sleep in every run. Only threads that sleep are signalled, which keeps the mutex out of runs
- * that follow each other: a sleeper says so before it looks at what it waits for, and the other
- * side changes that before it looks for sleepers (both sequentially consistent).
+ * `busy`. Waking a sleeping thread takes 50 us and more, as long as a batch of 3 MiB. So workers
+ * and caller spin before they sleep, and for longer than that: if either slept while the other woke
+ * up, both would sleep in every run. Only threads that sleep are signalled, which keeps the mutex
+ * out of runs that follow each other: a sleeper says so before it looks at what it waits for, and
+ * the other side changes that before it looks for sleepers (both sequentially consistent).
  *
  * The indices of a plain run are divided into shares, one contiguous range per thread: neighbouring
  * tasks mostly read neighbouring memory, and a thread that continues where it was keeps its

@@ -33,7 +33,7 @@ elif words[0] == "selftest":
     print(json.dumps({"failures": [], "skips": [], "passed": 5, "failed": 0, "skipped": 0}))
 elif words[0] == "arena":
     globs = [w for w in words[1:] if "." in w and not w.startswith("-") and "/" not in w]
-    sizes = ["1x1", "7x9"] if "random:200" in words else [option("--size") or "1"]
+    sizes = ["1x1", "7x9"] if "random" in (option("--size") or "") else [option("--size") or "1"]
     document = {"schema": "iron.arena/1", "host": {"date": "2026-01-01T00:00:00Z"}, "devices": [], "ceilings": [], "results": [row(g, s) for s in sizes for g in globs]}
     json.dump(document, open(option("--json"), "w"))
     if option("--html"):

@@ -12,8 +12,8 @@
 
 #define THREADS_MAX 3u
 
-/* Tiny, odd, prime, not a multiple of any vector; tall ones; long rows that go by panels, in turns or
- * in phases. */
+/* Tiny, odd, prime, not a multiple of any vector; tall; long rows that go by panels, in turns or in
+ * phases. */
 static const shape shapes[] = {
     {1, 1},     {1, 7},      {7, 1},      {2, 3},       {4, 16},     {5, 17},     {9, 33},
     {32, 32},   {38, 42},    {13, 101},   {97, 89},     {390, 410},  {500, 500},  {1000, 3},

@@ -51,8 +51,8 @@
 #define BLOCKS_MAX 64u
 #define BLOCK_ROWS 32u
 
-/* Columns from which less than two blocks of rows are divided into blocks of columns; and vectors of
- * y that are done at once. */
+/* Columns from which a single block of rows is divided into blocks of columns; and the vectors of y
+ * that are done at once. */
 #define LONG_ROW      ((size_t)16384)
 #define PIECE_VECTORS ((size_t)1024)
 

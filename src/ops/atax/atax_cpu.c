@@ -39,7 +39,7 @@
  *            long that no cache holds some of them: then A is read twice, but x and y once. The
  *            second phase goes from right to left, since the end of the panel may be in a cache.
  *
- * A small matrix is one strip, on the caller's thread, and one that is not large uses a few threads.
+ * A small matrix is one strip, on the caller's thread, and one that is not large uses few threads.
  * The division depends on the shape and the number of threads alone: the same pool gives the same
  * bits.
  */
@@ -100,7 +100,7 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 typedef struct block {
     const void *a;
     size_t rows, cols, stride;
-    const void *next; /* where reading goes on after this block */
+    const void *next; /* where reading goes on after this block; NULL: all of it is in a cache */
     const void *x;    /* cols elements */
     void *t;          /* rows elements */
     void *y;          /* cols elements */
@@ -118,7 +118,7 @@ typedef struct loops {
 
 typedef enum instruction_set { SET_PORTABLE, SET_NEON, SET_AVX2, SET_AVX512, SETS } instruction_set;
 
-/* Zeros, then ones, each as long as the longest vector: one that is read across the middle is a mask
+/* Zeros, then ones, each as long as the longest vector: a vector read across the middle is a mask
  * of its last lanes. */
 #define MASK_BYTES 64
 static const unsigned char lane_masks[2 * MASK_BYTES] = {[MASK_BYTES... 2 * MASK_BYTES - 1] = 0xFF};
@@ -252,10 +252,12 @@ static size_t whole_lines(size_t bytes) {
     return (bytes + IRON_CACHE_LINE - 1) / IRON_CACHE_LINE * IRON_CACHE_LINE;
 }
 
-/* N threads need N^2 times this: meeting takes the longer, the more threads there are. */
-#define MEETING_BYTES ((size_t)32768)
+/* N threads need N^2 + 4 times this: meeting takes the longer, the more threads there are. */
+#define MEETING_BYTES ((size_t)16384)
 #define PANEL_BYTES   ((size_t)1024) /* of a row, at least */
-#define TINY_BYTES    ((size_t)16384)
+
+/* Without division: half of the time of 4 x 4 would be spent with it. */
+#define TINY_BYTES ((size_t)65536)
 
 /* Rows per thread from which the work on a y of its own is small. */
 #define STRIP_ROWS 16u
@@ -266,7 +268,7 @@ static size_t whole_lines(size_t bytes) {
 /* A thread's part of the rows of a turn, half of such a cache; and of a row that may be longer: the
  * third-level cache holds eight of them. */
 #define TURN_BYTES     ((size_t)512 << 10)
-#define TURN_ROW_BYTES ((size_t)512 << 10)
+#define TURN_ROW_BYTES ((size_t)1 << 20)
 
 /* Rows whose sum is taken at once: in f32 a sum of 10^7 terms of one sign is off by a percent. */
 #define SUM_ROWS ((size_t)16384)
@@ -290,21 +292,24 @@ static size_t count_groups(const iron__op_problem *problem) {
     return (size_t)(problem->c.rows + LOOP_ROWS - 1) / LOOP_ROWS;
 }
 
-/* How the single pass divides the problem. */
-static pass divide(const iron__op_problem *problem, size_t threads) {
+/* How a pass divides the problem. With two reads: one strip per thread. */
+static pass divide(const iron__op_problem *problem, size_t threads, bool is_single) {
     pass p = {.problem = problem,
               .element_bytes = iron__element_bytes(problem->c.element),
               .row_bytes = problem->output_bytes,
-              .is_single = true,
+              .is_single = is_single,
               .tasks = 1};
-    size_t rows = (size_t)problem->c.rows, bytes = rows * p.row_bytes, used = 1, lines, panels;
+    size_t rows = (size_t)problem->c.rows, bytes = rows * p.row_bytes, used = 1, panels;
 
-    while (used < threads && (used + 1) * (used + 1) * MEETING_BYTES <= bytes)
+    if (!is_single) {
+        p.tasks = smaller(count_groups(problem), threads);
+        return p;
+    }
+    while (used < threads && ((used + 1) * (used + 1) + 4) * MEETING_BYTES <= bytes)
         used++;
     if (used == 1 && p.row_bytes <= STRIP_ROW_BYTES)
         return p;
-    lines = (p.row_bytes + IRON_CACHE_LINE - 1) / IRON_CACHE_LINE;
-    p.width = (lines + used - 1) / used * IRON_CACHE_LINE;
+    p.width = whole_lines((p.row_bytes + used - 1) / used);
     if (p.width < PANEL_BYTES)
         p.width = PANEL_BYTES;
     panels = (p.row_bytes + p.width - 1) / p.width;
@@ -316,7 +321,8 @@ static pass divide(const iron__op_problem *problem, size_t threads) {
     p.turn_rows = TURN_BYTES / p.width / LOOP_ROWS * LOOP_ROWS;
     if (p.turn_rows < LOOP_ROWS)
         p.turn_rows = LOOP_ROWS;
-    if (p.turn_rows >= rows || p.width > TURN_ROW_BYTES) {
+    /* Two turns are three meetings, two phases are two; many threads meet slowly. */
+    if ((used < 8 ? 2 : 4) * p.turn_rows >= rows || p.width > TURN_ROW_BYTES) {
         p.division = PHASES;
         p.turn_rows = rows;
     }
@@ -490,65 +496,41 @@ static void run_pass(const iron__cpu_work *work, pass *p) {
     }
 }
 
-/* One strip per thread, but no more than there are groups of rows. */
-static pass strips_of(const iron__op_problem *problem, size_t threads, bool is_single) {
-    return (pass){.problem = problem,
-                  .element_bytes = iron__element_bytes(problem->c.element),
-                  .row_bytes = problem->output_bytes,
-                  .is_single = is_single,
-                  .tasks = smaller(count_groups(problem), threads)};
-}
-
-static size_t threads_scratch(const iron__op_problem *problem, uint32_t threads) {
-    pass p = strips_of(problem, threads, false);
+static size_t two_reads_scratch(const iron__op_problem *problem, uint32_t threads) {
+    pass p = divide(problem, threads, false);
 
     return scratch_of(&p);
 }
 
-static size_t one_thread_scratch(const iron__op_problem *problem, uint32_t threads) {
-    pass p = strips_of(problem, 1, true);
+static void run_two_reads(const iron__cpu_work *work) {
+    pass p = divide(work->problem, iron__thread_pool_threads(work->pool), false);
 
-    (void)threads;
-    return scratch_of(&p);
+    run_pass(work, &p);
 }
 
 static size_t single_pass_scratch(const iron__op_problem *problem, uint32_t threads) {
-    pass p = divide(problem, threads);
+    pass p = divide(problem, threads, true);
 
     return scratch_of(&p);
-}
-
-/* Also the row `vector`, whose pool has one thread. */
-static void run_threads(const iron__cpu_work *work) {
-    pass p = strips_of(work->problem, iron__thread_pool_threads(work->pool), false);
-
-    run_pass(work, &p);
-}
-
-static void run_single_pass_one_thread(const iron__cpu_work *work) {
-    pass p = strips_of(work->problem, 1, true);
-
-    run_pass(work, &p);
 }
 
 static void run_single_pass(const iron__cpu_work *work) {
     const iron__op_problem *problem = work->problem;
+    size_t rows = (size_t)problem->c.rows, cols = (size_t)problem->c.cols;
     pass p;
 
-    /* A tiny matrix takes less time than dividing it. */
     if (problem->inputs[0].bytes <= TINY_BYTES) {
         block b = {.a = problem->inputs[0].data,
-                   .rows = (size_t)problem->c.rows,
-                   .cols = (size_t)problem->c.cols,
-                   .stride = (size_t)problem->c.cols,
+                   .rows = rows,
+                   .cols = cols,
+                   .stride = cols,
                    .x = problem->inputs[1].data,
                    .y = memset(work->output, 0, problem->output_bytes)};
 
         best_loops(problem->c.element)->add_both(&b);
         return;
     }
-    p = divide(work->problem, iron__thread_pool_threads(work->pool));
-
+    p = divide(problem, iron__thread_pool_threads(work->pool), true);
     run_pass(work, &p);
 }
 
@@ -566,13 +548,13 @@ const iron__contender iron__atax_cpu_rows[IRON_ATAX_CPU_ROWS] = {
         run_interchanged, t_scratch, true),
     ROW("blocked", "blocks of columns whose part of y stays in the L1 cache", "interchanged", 2,
         run_blocked, t_scratch, true),
-    ROW("vector", "four rows at a time in vectors, with prefetching", "blocked", 2, run_threads,
-        threads_scratch, true),
+    ROW("vector", "four rows at a time in vectors, with prefetching", "blocked", 2, run_two_reads,
+        two_reads_scratch, true),
     ROW("threads", "the vector loops on all threads: strips of rows, a y for each, then their sum",
-        "vector", 2, run_threads, threads_scratch, false),
+        "vector", 2, run_two_reads, two_reads_scratch, false),
     ROW("single-pass-one-thread",
         "a row is added to y while it is still in the cache: A is read once", "vector", 1,
-        run_single_pass_one_thread, one_thread_scratch, true),
+        run_single_pass, single_pass_scratch, true),
     ROW("single-pass",
         "the same on all threads: strips of rows, or panels of columns if rows are long", "threads",
         1, run_single_pass, single_pass_scratch, false),
