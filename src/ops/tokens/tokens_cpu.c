@@ -167,7 +167,8 @@ void iron__quads_one_by_one(const iron__quads_part *part, iron__quads_sums *sums
 
         for (size_t j = 0; j < 4; j++)
             t[j] = token_at(part, k + j, is_u16(part));
-        iron__quads_add(sums, t, z, part->window);
+        iron__quads_add_products(sums, t, z, part->window);
+        sums->t += (uint64_t)t[0] + t[1] + t[2] + t[3];
     }
 }
 

@@ -142,9 +142,13 @@ static inline uint32_t iron__quads_rotate(uint32_t x, unsigned by) {
     return x << by | x >> (32 - by);
 }
 
-/* Adds one quad; z is iron__quads_start of its number. */
-static inline void iron__quads_add(iron__quads_sums *s, const uint32_t t[4], uint32_t z,
-                                   uint64_t window) {
+/* Keeps the compiler from computing x in another order: gcc would add products in pairs, with more
+ * instructions and registers. */
+#define IRON_KEEP(x) __asm__("" : "+r"(x))
+
+/* Adds the products of one quad to A and B; z is iron__quads_start of its number. */
+static inline void iron__quads_add_products(iron__quads_sums *s, const uint32_t t[4], uint32_t z,
+                                            uint64_t window) {
     uint32_t k0, k1, k2, k3;
 
     z = (z ^ z >> IRON_SEAL_SHIFT_0) * IRON_SEAL_FACTOR_0;
@@ -155,10 +159,13 @@ static inline void iron__quads_add(iron__quads_sums *s, const uint32_t t[4], uin
     k2 = iron__quads_rotate(k0, IRON_SEAL_ROTATE_2);
     k3 = iron__quads_rotate(k1, IRON_SEAL_ROTATE_3);
     s->a += (uint64_t)(t[0] + k0) * (t[1] + k1);
-    s->a += (uint64_t)(t[2] + k2) * (t[3] + k3);
+    IRON_KEEP(s->a);
     s->b += (uint64_t)(t[0] + k2) * (t[2] + k0);
+    IRON_KEEP(s->b);
+    s->a += (uint64_t)(t[2] + k2) * (t[3] + k3);
+    IRON_KEEP(s->a);
     s->b += (uint64_t)(t[1] + k3) * (t[3] + k1);
-    s->t += (uint64_t)t[0] + t[1] + t[2] + t[3];
+    IRON_KEEP(s->b);
 }
 
 /* Rows with vector code, on one thread and on all. One file per instruction set: tokens_neon.c,

@@ -34,24 +34,30 @@
  * holds the first tokens of all four, another the second ones, and so on; keys use the same lanes,
  * and a widening multiply-add takes two products. Operations per four quads: 17 for the keys (the
  * first multiplication of the scramble is linear and becomes an addition), 8 to transpose, 8 sums
- * of token and key, 8 multiply-adds, 4 for T, 8 for the smallest and the largest token.
+ * of token and key, 8 multiply-adds, 4 for T, 8 for the smallest and the largest token. Two more
+ * quads go through the integer units meanwhile, 25 instructions each; their tokens are loaded as
+ * vectors too, for T and the statistics, which takes 2 instructions instead of 8.
  *
- * These do not run at four per cycle: of operations with two operands that must be read from the
- * register file a cycle takes only two. A loop of vectors alone gives 7.0 GB/s. What helps:
+ * What limits it, in cycles per turn of six quads, as measured by leaving operations out: the
+ * integer units need 13, the vectors 16.1, both together 17. At four per cycle the vectors would
+ * need 13.3. What matters:
  *
- * 1. Of every six quads two go through the integer units, which have no such limit (10.6 GB/s).
- *    More than two do not pay: at 6.5 instructions per cycle the number of instructions decides.
- * 2. Keys are made one turn before they are used, in the registers of those just used: their chain
- *    is 35 cycles long, longer than the scheduler looks ahead. With an order of the steps for which
- *    the compiler finds a good order of the instructions that makes 11.6 GB/s. The best order found
- *    in some ten thousand trials over all instructions would give 12.2.
- * 3. After a 0 no token can be smaller, so the search for the smallest stops (12.2).
+ * 1. The scramble is a chain of 35 cycles. While keys were made in one piece, one turn before their
+ *    use, what waited for them filled the queues of the vector units, and everything else waited
+ *    too: the scramble alone took 9.8 cycles for 17 operations, a turn 22. So it is a pipeline over
+ *    turns: a turn completes the keys of the next one, does the second round for the one after and
+ *    the first round for the third. Nothing waits for long any more.
+ * 2. The products of the integer units are added one after the other, as they are written. gcc
+ *    likes to add them in pairs: then they and the constants no longer fit the registers, and a
+ *    turn has 134 instructions instead of 118 (11.8 instead of 14.0 GB/s).
+ * 3. The order of the steps in the loop, from which the compiler makes that of the instructions:
+ *    the worst of sixty orders gives 13.0 GB/s, the best 14.5.
+ * 4. After a 0 no token can be smaller, so the search for the smallest stops (13.1 -> 14.4).
  *
  * The seal of 16-bit tokens does not widen them in memory first. The loop is the same with less to
  * do: half the loads, four operations instead of eight to transpose, the addition of a key widens
  * the token, and T and the statistics take eight tokens at a time. T uses 32-bit lanes: that of a
- * block is far below 2^32. 3.2 tokens per nanosecond, against 2.5 for widening first and then the
- * 32-bit loop (in cache).
+ * block is far below 2^32. 3.95 tokens per nanosecond in cache, against 3.6 from 32-bit tokens.
  */
 #include "ops/tokens/tokens_cpu.h"
 
@@ -346,8 +352,9 @@ typedef struct quad_keys {
     uint32x4_t k0, k1, k2, k3;
 } quad_keys;
 
+/* The three factors are lanes of one register: there are few. */
 typedef struct quad_constants {
-    uint32x4_t turn, factor_0, factor_1, step, other, window_low, window_high;
+    uint32x4_t turn, factors, other, window_low, window_high;
 } quad_constants;
 
 typedef struct quad_products {
@@ -360,37 +367,52 @@ typedef struct quad_factors {
 } quad_factors;
 
 NEON_INLINE quad_constants constants_of(uint64_t window) {
+    static const uint32_t factors[4] = {IRON_SEAL_FACTOR_0, IRON_SEAL_FACTOR_1, IRON_SEAL_STEP, 0};
+
     return (quad_constants){.turn = vdupq_n_u32(TURN_QUADS * IRON_SEAL_STEP),
-                            .factor_0 = vdupq_n_u32(IRON_SEAL_FACTOR_0),
-                            .factor_1 = vdupq_n_u32(IRON_SEAL_FACTOR_1),
-                            .step = vdupq_n_u32(IRON_SEAL_STEP),
+                            .factors = vld1q_u32(factors),
                             .other = vdupq_n_u32(IRON_SEAL_OTHER),
                             .window_low = vdupq_n_u32((uint32_t)window),
                             .window_high = vdupq_n_u32((uint32_t)(window >> 32))};
 }
 
-/* z of four quads, beginning with this one, before the rounds. */
-NEON_INLINE uint32x4_t start_at(uint32_t low_quad) {
-    static const uint32_t lanes[4] = {0, IRON_SEAL_STEP, 2 * IRON_SEAL_STEP, 3 * IRON_SEAL_STEP};
-
-    return vaddq_u32(vdupq_n_u32(iron__quads_start(low_quad)), vld1q_u32(lanes));
-}
-
-/* Both rounds of the scramble; keys_of does the rest. */
-NEON_INLINE uint32x4_t rounds(uint32x4_t z, const quad_constants *c) {
-    z = vmulq_u32(veorq_u32(z, vshrq_n_u32(z, IRON_SEAL_SHIFT_0)), c->factor_0);
-    return vmulq_u32(veorq_u32(z, vshrq_n_u32(z, IRON_SEAL_SHIFT_1)), c->factor_1);
-}
+/* The scramble, in the steps of a pipeline: see the top of the file. */
+typedef struct key_pipeline {
+    uint32x4_t z, first, second;
+    quad_keys keys;
+} key_pipeline;
 
 NEON_INLINE quad_keys keys_of(uint32x4_t z, const quad_constants *c) {
     quad_keys k;
 
     z = veorq_u32(z, vshrq_n_u32(z, IRON_SEAL_SHIFT_2));
-    k.k1 = veorq_u32(vaddq_u32(vmulq_u32(z, c->step), c->other), c->window_high);
+    k.k1 = veorq_u32(vmlaq_laneq_u32(c->other, z, c->factors, 2), c->window_high);
     k.k0 = veorq_u32(z, c->window_low);
     k.k2 = vsriq_n_u32(vshlq_n_u32(k.k0, IRON_SEAL_ROTATE_2), k.k0, 32 - IRON_SEAL_ROTATE_2);
     k.k3 = vsriq_n_u32(vshlq_n_u32(k.k1, IRON_SEAL_ROTATE_3), k.k1, 32 - IRON_SEAL_ROTATE_3);
     return k;
+}
+
+/* Moves everything on by a step; call it after the last use of the current keys. */
+NEON_INLINE void next_keys(key_pipeline *p, const quad_constants *c) {
+    uint32x4_t z = p->second;
+
+    p->keys = keys_of(z, c);
+    z = veorq_u32(p->first, vshrq_n_u32(p->first, IRON_SEAL_SHIFT_1));
+    p->second = vmulq_laneq_u32(z, c->factors, 1);
+    z = veorq_u32(p->z, vshrq_n_u32(p->z, IRON_SEAL_SHIFT_0));
+    p->first = vmulq_laneq_u32(z, c->factors, 0);
+    p->z = vaddq_u32(p->z, c->turn);
+}
+
+/* The pipeline of the turn that begins with this quad. */
+NEON_INLINE key_pipeline pipeline_at(uint32_t low_quad, const quad_constants *c) {
+    static const uint32_t lanes[4] = {0, IRON_SEAL_STEP, 2 * IRON_SEAL_STEP, 3 * IRON_SEAL_STEP};
+    key_pipeline p = {.z = vaddq_u32(vdupq_n_u32(iron__quads_start(low_quad)), vld1q_u32(lanes))};
+
+    for (int step = 0; step < 3; step++)
+        next_keys(&p, c);
+    return p;
 }
 
 NEON_INLINE void multiply_add(uint64x2_t *low, uint64x2_t *high, uint32x4_t x, uint32x4_t y) {
@@ -410,7 +432,6 @@ NEON_INLINE void put_sums(iron__quads_sums *out, const quad_products *p,
                           const iron__quads_sums *integer) {
     out->a += integer->a + vaddvq_u64(vaddq_u64(p->a0, p->a1));
     out->b += integer->b + vaddvq_u64(vaddq_u64(p->b0, p->b1));
-    out->t += integer->t;
 }
 
 #define TURN_TOKENS ((size_t)4 * TURN_QUADS)
@@ -457,15 +478,11 @@ NEON_INLINE void look_at(lane_sums *s, uint32x4_t q, iron__quads_want want) {
 }
 
 /* T and the statistics. */
-NEON_INLINE void look_at_rows(lane_sums *s, quad_rows r, iron__quads_want want) {
-    s->t0 = vpadalq_u32(s->t0, r.q0);
-    s->t1 = vpadalq_u32(s->t1, r.q1);
-    s->t0 = vpadalq_u32(s->t0, r.q2);
-    s->t1 = vpadalq_u32(s->t1, r.q3);
-    look_at(s, r.q0, want);
-    look_at(s, r.q1, want);
-    look_at(s, r.q2, want);
-    look_at(s, r.q3, want);
+NEON_INLINE void look_at_pair(lane_sums *s, uint32x4_t q, uint32x4_t r, iron__quads_want want) {
+    s->t0 = vpadalq_u32(s->t0, q);
+    s->t1 = vpadalq_u32(s->t1, r);
+    look_at(s, q, want);
+    look_at(s, r, want);
 }
 
 /* Whole turns. The order of the steps matters: see the top of the file. */
@@ -474,32 +491,28 @@ NEON_INLINE void seal_turns(const iron__quads_part *part, size_t turns, iron__qu
     const quad_constants c = constants_of(part->window);
     const uint64x2_t zero = vdupq_n_u64(0);
     const uint32_t *tokens = part->tokens;
-    uint32x4_t z = start_at(part->low_quad);
+    key_pipeline p = pipeline_at(part->low_quad, &c);
     uint32_t integer_z = iron__quads_start(part->low_quad + VECTOR_QUADS);
+    const uint64_t window = part->window;
     lane_sums s = {{zero, zero, zero, zero}, zero, zero, vdupq_n_u32(UINT32_MAX), vdupq_n_u32(0)};
     iron__quads_sums integer = {0, 0, 0, 0, 0};
-    quad_keys k = keys_of(rounds(z, &c), &c);
 
     for (size_t turn = 0; turn < turns; turn++, tokens += TURN_TOKENS) {
         const uint32_t *integer_tokens = tokens + (size_t)4 * VECTOR_QUADS;
+        quad_rows r = load_rows(tokens);
         quad_factors f;
-        uint32x4_t next;
-        quad_rows r;
 
-        iron__quads_prefetch(part, integer_tokens);
-        z = vaddq_u32(z, c.turn);
-        next = rounds(z, &c);
-        iron__quads_prefetch(part, tokens);
-        iron__quads_add(&integer, integer_tokens, integer_z, part->window);
-        iron__quads_add(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, part->window);
-        integer_z += TURN_QUADS * IRON_SEAL_STEP;
-        r = load_rows(tokens);
-        look_at_rows(&s, r, want);
-        look_at(&s, vld1q_u32(integer_tokens), want);
-        f = factors_of(r, k);
-        k = keys_of(next, &c);
+        look_at_pair(&s, vld1q_u32(integer_tokens), vld1q_u32(integer_tokens + 4), want);
+        look_at_pair(&s, r.q2, r.q3, want);
+        look_at_pair(&s, r.q0, r.q1, want);
+        iron__quads_add_products(&integer, integer_tokens, integer_z, window);
+        iron__quads_add_products(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, window);
+        f = factors_of(r, p.keys);
+        next_keys(&p, &c);
         add_products(&s.products, &f);
-        look_at(&s, vld1q_u32(integer_tokens + 4), want);
+        iron__quads_prefetch(part, tokens);
+        iron__quads_prefetch(part, integer_tokens);
+        integer_z += TURN_QUADS * IRON_SEAL_STEP;
     }
     put_sums(out, &s.products, &integer);
     out->t += vaddvq_u64(vaddq_u64(s.t0, s.t1));
@@ -513,8 +526,8 @@ static void quads_neon(const iron__quads_run *run, iron__seal_words *words,
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
 }
 
-/* A lane of T takes two pairs of tokens per turn. */
-_Static_assert(IRON_QUADS_BLOCK / TURN_QUADS * 4 <= UINT32_MAX / UINT16_MAX,
+/* A lane of T takes three pairs of tokens per turn. */
+_Static_assert(IRON_QUADS_BLOCK / TURN_QUADS * 6 <= UINT32_MAX / UINT16_MAX,
                "T of a block fits 32-bit lanes");
 
 typedef struct lane_sums_u16 {
@@ -545,6 +558,7 @@ NEON_INLINE quad_factors factors_of_u16(quad_rows_u16 r, quad_keys k) {
 }
 
 NEON_INLINE void look_at_u16(lane_sums_u16 *s, uint16x8_t q, iron__quads_want want) {
+    s->t = vpadalq_u16(s->t, q);
     if (want == IRON_QUADS_WANT_MIN_MAX)
         s->min = vminq_u16(s->min, q);
     if (want != IRON_QUADS_WANT_NONE)
@@ -552,11 +566,11 @@ NEON_INLINE void look_at_u16(lane_sums_u16 *s, uint16x8_t q, iron__quads_want wa
 }
 
 /* One quad in the integer units. */
-NEON_INLINE void add_quad_u16(iron__quads_sums *s, const uint16_t *tokens, uint32_t z,
-                              uint64_t window) {
+NEON_INLINE void add_products_u16(iron__quads_sums *s, const uint16_t *tokens, uint32_t z,
+                                  uint64_t window) {
     const uint32_t t[4] = {tokens[0], tokens[1], tokens[2], tokens[3]};
 
-    iron__quads_add(s, t, z, window);
+    iron__quads_add_products(s, t, z, window);
 }
 
 /* Whole turns. */
@@ -565,32 +579,28 @@ NEON_INLINE void seal_turns_u16(const iron__quads_part *part, size_t turns, iron
     const quad_constants c = constants_of(part->window);
     const uint64x2_t zero = vdupq_n_u64(0);
     const uint16_t *tokens = part->tokens;
-    uint32x4_t z = start_at(part->low_quad);
+    key_pipeline p = pipeline_at(part->low_quad, &c);
     uint32_t integer_z = iron__quads_start(part->low_quad + VECTOR_QUADS);
+    const uint64_t window = part->window;
     lane_sums_u16 s = {
         {zero, zero, zero, zero}, vdupq_n_u32(0), vdupq_n_u16(UINT16_MAX), vdupq_n_u16(0)};
     iron__quads_sums integer = {0, 0, 0, 0, 0};
-    quad_keys k = keys_of(rounds(z, &c), &c);
 
     for (size_t turn = 0; turn < turns; turn++, tokens += TURN_TOKENS) {
         const uint16_t *integer_tokens = tokens + (size_t)4 * VECTOR_QUADS;
         quad_rows_u16 r = {vld1q_u16(tokens), vld1q_u16(tokens + 8)};
         quad_factors f;
-        uint32x4_t next;
 
-        iron__quads_prefetch(part, tokens);
-        z = vaddq_u32(z, c.turn);
-        next = rounds(z, &c);
-        add_quad_u16(&integer, integer_tokens, integer_z, part->window);
-        f = factors_of_u16(r, k);
-        add_quad_u16(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, part->window);
-        integer_z += TURN_QUADS * IRON_SEAL_STEP;
-        s.t = vpadalq_u16(vpadalq_u16(s.t, r.q01), r.q23);
-        look_at_u16(&s, r.q01, want);
+        add_products_u16(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, window);
         look_at_u16(&s, r.q23, want);
-        k = keys_of(next, &c);
-        add_products(&s.products, &f);
+        iron__quads_prefetch(part, tokens);
         look_at_u16(&s, vld1q_u16(integer_tokens), want);
+        f = factors_of_u16(r, p.keys);
+        add_products(&s.products, &f);
+        add_products_u16(&integer, integer_tokens, integer_z, window);
+        look_at_u16(&s, r.q01, want);
+        next_keys(&p, &c);
+        integer_z += TURN_QUADS * IRON_SEAL_STEP;
     }
     put_sums(out, &s.products, &integer);
     out->t += vaddlvq_u32(s.t);
