@@ -369,8 +369,9 @@ static void test_variant(check *c, const iron__tokens_variant *row,
         uint64_t window = p % 3, quad = window ? (window << 32) - quads / 2 : k;
 
         is_same =
-            row ? is_right_sum(c, row,
-                               &(iron__tokens_run){tokens + lead, length, first_positions[p], &d})
+            row ? is_right_sum(
+                      c, row,
+                      &(iron__tokens_run){tokens + lead, length, first_positions[p], &d, NULL})
                 : is_right_seal(c, seal_row, &(iron__quads_run){tokens + lead, quads, quad, vocab},
                                 narrow ? narrow + lead : NULL);
     }

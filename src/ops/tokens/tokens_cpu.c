@@ -41,7 +41,8 @@ iron__contribution iron__tokens_one_by_one(const iron__tokens_run *run) {
     iron__contribution c = {.count = run->count};
 
     for (size_t k = 0; k < run->count; k++) {
-        uint32_t p = run->tokens[k] + iron__position_hash(run->first + k);
+        uint32_t token = run->tokens_u16 ? run->tokens_u16[k] : run->tokens[k];
+        uint32_t p = token + iron__position_hash(run->first + k);
 
         c.xors ^= p;
         c.sum += iron__divisor_remainder(run->divisor, p);
@@ -49,8 +50,14 @@ iron__contribution iron__tokens_one_by_one(const iron__tokens_run *run) {
     return c;
 }
 
-static iron__tokens_run part(const iron__tokens_run *run, size_t begin, size_t count) {
-    return (iron__tokens_run){run->tokens + begin, count, run->first + begin, run->divisor};
+iron__tokens_run iron__tokens_part(const iron__tokens_run *run, size_t begin, size_t count) {
+    iron__tokens_run part = {NULL, count, run->first + begin, run->divisor, NULL};
+
+    if (run->tokens_u16)
+        part.tokens_u16 = run->tokens_u16 + begin;
+    else
+        part.tokens = run->tokens + begin;
+    return part;
 }
 
 iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
@@ -58,9 +65,9 @@ iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
     size_t to_group = (size_t)(-run->first % IRON_HASH_GROUP);
     size_t head = to_group < run->count ? to_group : run->count;
     size_t body = (run->count - head) / IRON_HASH_GROUP * IRON_HASH_GROUP;
-    iron__tokens_run before = part(run, 0, head);
-    iron__tokens_run groups = part(run, head, body);
-    iron__tokens_run after = part(run, head + body, run->count - head - body);
+    iron__tokens_run before = iron__tokens_part(run, 0, head);
+    iron__tokens_run groups = iron__tokens_part(run, head, body);
+    iron__tokens_run after = iron__tokens_part(run, head + body, run->count - head - body);
     iron__contribution c = iron__tokens_one_by_one(&before);
 
     if (body)
@@ -329,9 +336,10 @@ static void quads_portable(const iron__quads_run *run, iron__seal_words *words,
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
 }
 
-static const iron__vector_rows rows_portable = IRON_VECTOR_ROWS(
-    "portable", 0, tokens_portable, "plain C without division, left to the compiler's vectoriser",
-    quads_portable, NULL, "plain C over groups of quads, left to the compiler's vectoriser");
+static const iron__vector_rows rows_portable =
+    IRON_VECTOR_ROWS("portable", 0, tokens_portable, false,
+                     "plain C without division, left to the compiler's vectoriser", quads_portable,
+                     NULL, "plain C over groups of quads, left to the compiler's vectoriser");
 
 static const iron__tokens_variant scalar_row = {
     "tokens.cpu.scalar", "scalar", 0, iron__tokens_scalar,

@@ -19,14 +19,13 @@
 /* The contribution token by token without division: for short runs and the ends of long ones. */
 iron__contribution iron__tokens_one_by_one(const iron__tokens_run *run);
 
+/* Tokens begin ... begin + count - 1 of a run. */
+iron__tokens_run iron__tokens_part(const iron__tokens_run *run, size_t begin, size_t count);
+
 /* Reduces the whole groups of a run by reduce_groups, which is never called for zero groups, and
  * the tokens before and after them one by one. */
 iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
                                           iron__tokens_reduce reduce_groups);
-
-static inline void iron__tokens_prefetch(const uint32_t *tokens) {
-    __builtin_prefetch((const char *)tokens + IRON_PREFETCH_BYTES, 0, 2);
-}
 
 /* z = lo32(q) * STEP + START, then two rounds of (z ^ z >> SHIFT) * FACTOR, and a last shift. The
  * first is linear in q: from quad to quad z rises by STEP. */
@@ -92,7 +91,7 @@ static inline iron__quads_part iron__quads_rest(const iron__quads_part *part, si
     return rest;
 }
 
-/* Like iron__tokens_prefetch, but part->ahead is 0 for a run shorter than the distance. Such a run
+/* Like iron__prefetch, but part->ahead is 0 for a run shorter than the distance. Such a run
  * is a small buffer, and beyond its end pages may not be mapped: each prefetch of those walks the
  * page tables (0.6 instead of 2.5 tokens per nanosecond for widened tokens on a stack). */
 static inline void iron__quads_prefetch(const iron__quads_part *part, const void *tokens) {
@@ -180,13 +179,15 @@ typedef struct iron__vector_rows {
         .name = op ".cpu." its_mode "." set, .mode = its_mode, .needs = (features),                \
         .all_threads = (on_all), .idea = text, .beats = slower, __VA_ARGS__                        \
     }
-#define IRON_VECTOR_ROWS(set, features, reduce_run, text, take_run, take_narrow, seal_text)        \
+#define IRON_VECTOR_ROWS(set, features, reduce_run, narrow, text, take_run, take_narrow,           \
+                         seal_text)                                                                \
     {                                                                                              \
-        .tokens = IRON_VECTOR_ROW("tokens", "vector", set, features, false, text,                  \
-                                  "tokens.cpu.scalar", .reduce = (reduce_run)),                    \
-        .tokens_threads =                                                                          \
-            IRON_VECTOR_ROW("tokens", "champion", set, features, true, text ", on all threads",    \
-                            "tokens.cpu.vector." set, .reduce = (reduce_run)),                     \
+        .tokens =                                                                                  \
+            IRON_VECTOR_ROW("tokens", "vector", set, features, false, text, "tokens.cpu.scalar",   \
+                            .reduce = (reduce_run), .reads_u16 = (narrow)),                        \
+        .tokens_threads = IRON_VECTOR_ROW("tokens", "champion", set, features, true,               \
+                                          text ", on all threads", "tokens.cpu.vector." set,       \
+                                          .reduce = (reduce_run), .reads_u16 = (narrow)),          \
         .seal =                                                                                    \
             IRON_VECTOR_ROW("seal", "vector", set, features, false, seal_text,                     \
                             "seal.cpu.reference", .take = (take_run), .take_u16 = (take_narrow)),  \

@@ -67,6 +67,9 @@
 
 #include <arm_neon.h>
 
+/* The small functions must be inlined, so that sums and constants stay in registers. */
+#define NEON_INLINE static inline __attribute__((always_inline))
+
 #define GROUP ((size_t)IRON_HASH_GROUP)
 
 /* 32-bit lanes take 4 remainders per group: up to this vocabulary blocks are long enough. */
@@ -88,7 +91,7 @@ typedef struct group_tokens {
 
 /* The state of a loop from block to block. */
 typedef struct progress {
-    const uint32_t *tokens;
+    const char *tokens; /* 32 or 16 bits each */
     group_hashes hashes;
     uint32x4_t xors;
     uint64_t sum;
@@ -110,13 +113,23 @@ static inline void skip_group(group_hashes *h) {
                         vaddq_u32(h->h3, step)};
 }
 
-/* Loads 16 tokens, adds their hashes and moves the hashes on to the next group. */
-static inline group_tokens next_group(const uint32_t *tokens, group_hashes *h) {
-    group_tokens g = {vaddq_u32(vld1q_u32(tokens), h->h0), vaddq_u32(vld1q_u32(tokens + 4), h->h1),
-                      vaddq_u32(vld1q_u32(tokens + 8), h->h2),
-                      vaddq_u32(vld1q_u32(tokens + 12), h->h3)};
+/* In these loops `is_u16` is a constant wherever they are used. */
+NEON_INLINE size_t group_bytes(bool is_u16) { return GROUP * (is_u16 ? 2 : 4); }
 
-    iron__tokens_prefetch(tokens);
+/* Loads 16 tokens, adds their hashes and moves the hashes on to the next group. The addition widens
+ * 16-bit tokens. */
+NEON_INLINE group_tokens next_group(const char *tokens, bool is_u16, group_hashes *h) {
+    const uint32_t *t = (const void *)tokens;
+    const uint16_t *u = (const void *)tokens;
+    group_tokens g;
+
+    if (is_u16)
+        g = (group_tokens){vaddw_u16(h->h0, vld1_u16(u)), vaddw_u16(h->h1, vld1_u16(u + 4)),
+                           vaddw_u16(h->h2, vld1_u16(u + 8)), vaddw_u16(h->h3, vld1_u16(u + 12))};
+    else
+        g = (group_tokens){vaddq_u32(vld1q_u32(t), h->h0), vaddq_u32(vld1q_u32(t + 4), h->h1),
+                           vaddq_u32(vld1q_u32(t + 8), h->h2), vaddq_u32(vld1q_u32(t + 12), h->h3)};
+    iron__prefetch(tokens);
     skip_group(h);
     return g;
 }
@@ -137,17 +150,26 @@ static inline uint32_t xor_of_lanes(uint32x4_t x) {
 
 typedef void (*block_function)(progress *at, size_t groups, const iron__divisor *d);
 
+/* The loops for both widths of tokens. */
+#define BOTH_WIDTHS(name)                                                                          \
+    static void name(progress *at, size_t groups, const iron__divisor *d) {                        \
+        name##_of(at, groups, d, false);                                                           \
+    }                                                                                              \
+    static void name##_u16(progress *at, size_t groups, const iron__divisor *d) {                  \
+        name##_of(at, groups, d, true);                                                            \
+    }
+
 /* Four accumulators instead of a tree: there is no product to hide the tree's latency behind
  * (23.4 against 22.0 GB/s from DRAM). */
-static void block_mask(progress *at, size_t groups, const iron__divisor *d) {
+NEON_INLINE void mask_of(progress *at, size_t groups, const iron__divisor *d, bool is_u16) {
     const uint32x4_t mask = vdupq_n_u32(d->vocab - 1);
-    const uint32_t *tokens = at->tokens;
+    const char *tokens = at->tokens;
     group_hashes h = at->hashes;
     uint32x4_t zero = vdupq_n_u32(0);
     group_tokens s = {zero, zero, zero, zero}, x = {at->xors, zero, zero, zero};
 
-    for (size_t k = 0; k < groups; k++, tokens += GROUP) {
-        group_tokens g = next_group(tokens, &h);
+    for (size_t k = 0; k < groups; k++, tokens += group_bytes(is_u16)) {
+        group_tokens g = next_group(tokens, is_u16, &h);
 
         x = (group_tokens){veorq_u32(x.p0, g.p0), veorq_u32(x.p1, g.p1), veorq_u32(x.p2, g.p2),
                            veorq_u32(x.p3, g.p3)};
@@ -157,6 +179,8 @@ static void block_mask(progress *at, size_t groups, const iron__divisor *d) {
     }
     *at = (progress){tokens, h, group_xor(x), at->sum + vaddlvq_u32(group_sum(s))};
 }
+
+BOTH_WIDTHS(mask)
 
 /* High halves of four 32 x 32 bit products. */
 static inline uint32x4_t high_product(uint32x4_t p, uint32x4_t multiplier) {
@@ -186,10 +210,12 @@ typedef struct integer_divisor {
 } integer_divisor;
 
 /* A quarter of the fifth group. */
-static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_t hash,
-                                unsigned quarter, integer_divisor d) {
+NEON_INLINE void integer_step(integer_sums *s, const char *tokens, bool is_u16, uint32_t hash,
+                              unsigned quarter, integer_divisor d) {
     for (unsigned lane = quarter * INTEGER_TOKENS; lane < (quarter + 1) * INTEGER_TOKENS; lane++) {
-        uint32_t p = tokens[lane] + (hash + IRON_HASH_STEP * lane);
+        uint32_t token = is_u16 ? ((const uint16_t *)(const void *)tokens)[lane]
+                                : ((const uint32_t *)(const void *)tokens)[lane];
+        uint32_t p = token + (hash + IRON_HASH_STEP * lane);
 
         s->xors ^= p;
         s->tokens += p;
@@ -201,34 +227,36 @@ static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_
  * their last shift, which usra does while adding. */
 #define STEP(group, PRODUCT, shift)                                                                \
     do {                                                                                           \
-        group_tokens g = next_group(tokens + (group)*GROUP, &h);                                   \
+        group_tokens g = next_group(tokens + (group)*group_bytes(is_u16), is_u16, &h);             \
         x = veorq_u32(x, group_xor(g));                                                            \
         p = vaddq_u32(p, group_sum(g));                                                            \
         q0 = vsraq_n_u32(q0, PRODUCT(g.p0), shift);                                                \
         q1 = vsraq_n_u32(q1, PRODUCT(g.p1), shift);                                                \
         q2 = vsraq_n_u32(q2, PRODUCT(g.p2), shift);                                                \
         q3 = vsraq_n_u32(q3, PRODUCT(g.p3), shift);                                                \
-        integer_step(&integer, tokens + VECTOR_GROUPS * GROUP, hash, group, by_integer);           \
+        integer_step(&integer, fifth, is_u16, hash, group, by_integer);                            \
     } while (0)
 
 /* `groups` is a multiple of TURN_GROUPS. */
 #define DEFINE_BLOCK(name, shift, CONSTANTS, PRODUCT)                                              \
-    static void name##_##shift(progress *at, size_t groups, const iron__divisor *d) {              \
-        const uint32_t *tokens = at->tokens;                                                       \
+    NEON_INLINE void name##_##shift##_of(progress *at, size_t groups, const iron__divisor *d,      \
+                                         bool is_u16) {                                            \
+        const char *tokens = at->tokens;                                                           \
         group_hashes h = at->hashes;                                                               \
         uint32_t hash = vgetq_lane_u32(h.h0, 0) + VECTOR_GROUPS * IRON_HASH_GROUP_STEP;            \
         uint32x4_t x = at->xors, p = vdupq_n_u32(0), q0 = p, q1 = p, q2 = p, q3 = p;               \
         integer_sums integer = {0, 0, 0};                                                          \
         CONSTANTS(shift);                                                                          \
         for (size_t k = 0; k < groups; k += TURN_GROUPS) {                                         \
+            const char *fifth = tokens + VECTOR_GROUPS * group_bytes(is_u16);                      \
             STEP(0, PRODUCT, shift);                                                               \
             STEP(1, PRODUCT, shift);                                                               \
             STEP(2, PRODUCT, shift);                                                               \
             STEP(3, PRODUCT, shift);                                                               \
-            iron__tokens_prefetch(tokens + VECTOR_GROUPS * GROUP);                                 \
+            iron__prefetch(fifth);                                                                 \
             skip_group(&h);                                                                        \
             hash += TURN_GROUPS * IRON_HASH_GROUP_STEP;                                            \
-            tokens += TURN_GROUPS * GROUP;                                                         \
+            tokens += TURN_GROUPS * group_bytes(is_u16);                                           \
         }                                                                                          \
         q0 = vaddq_u32(vaddq_u32(q0, q1), vaddq_u32(q2, q3));                                      \
         p = vmlsq_n_u32(p, q0, d->vocab);                                                          \
@@ -236,7 +264,8 @@ static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_
         *at =                                                                                      \
             (progress){tokens, h, x,                                                               \
                        at->sum + vaddlvq_u32(p) + integer.tokens - d->vocab * integer.quotients};  \
-    }
+    }                                                                                              \
+    BOTH_WIDTHS(name##_##shift)
 
 #define QUOTIENT_CONSTANTS(s)                                                                      \
     const integer_divisor by_integer = {0, d->multiplier, 32 + (s)};                               \
@@ -259,10 +288,11 @@ static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_
 SHIFTS(QUOTIENT)
 SHIFTS(HALF)
 
-#define QUOTIENT_NAME(s) [s] = quotient_##s,
-#define HALF_NAME(s)     [s] = half_##s,
-static const block_function quotient_blocks[] = {SHIFTS(QUOTIENT_NAME)};
-static const block_function half_blocks[] = {SHIFTS(HALF_NAME)};
+/* For each shift: of 32-bit and of 16-bit tokens. */
+#define QUOTIENT_NAMES(s) [s] = {quotient_##s, quotient_##s##_u16},
+#define HALF_NAMES(s)     [s] = {half_##s, half_##s##_u16},
+static const block_function quotient_blocks[][2] = {SHIFTS(QUOTIENT_NAMES)};
+static const block_function half_blocks[][2] = {SHIFTS(HALF_NAMES)};
 
 /* The remainders themselves; their sums use 64-bit lanes. The product may need its addend. */
 static inline uint32x4_t wide_remainder(uint32x4_t p, const iron__divisor *d) {
@@ -276,14 +306,14 @@ static inline uint32x4_t wide_remainder(uint32x4_t p, const iron__divisor *d) {
     return vmlsq_n_u32(p, q, d->vocab);
 }
 
-static void block_wide(progress *at, size_t groups, const iron__divisor *d) {
-    const uint32_t *tokens = at->tokens;
+NEON_INLINE void wide_of(progress *at, size_t groups, const iron__divisor *d, bool is_u16) {
+    const char *tokens = at->tokens;
     group_hashes h = at->hashes;
     uint32x4_t x = at->xors;
     uint64x2_t s0 = vdupq_n_u64(0), s1 = s0;
 
-    for (size_t k = 0; k < groups; k++, tokens += GROUP) {
-        group_tokens g = next_group(tokens, &h);
+    for (size_t k = 0; k < groups; k++, tokens += group_bytes(is_u16)) {
+        group_tokens g = next_group(tokens, is_u16, &h);
 
         x = veorq_u32(x, group_xor(g));
         s0 = vpadalq_u32(s0, wide_remainder(g.p0, d));
@@ -294,17 +324,18 @@ static void block_wide(progress *at, size_t groups, const iron__divisor *d) {
     *at = (progress){tokens, h, x, at->sum + vaddvq_u64(vaddq_u64(s0, s1))};
 }
 
+BOTH_WIDTHS(wide)
+
 /* The loop for a divisor, and how many groups one turn of it takes. */
-static block_function choose_block(const iron__divisor *d, size_t *turn) {
+static block_function choose_block(const iron__divisor *d, bool is_u16, size_t *turn) {
     *turn = 1;
-    if (d->vocab > NARROW_VOCAB)
-        return block_wide;
-    if (d->is_power_of_two)
-        return block_mask;
-    if (!d->has_half && d->addend)
-        return block_wide;
+    if (d->is_power_of_two && d->vocab <= NARROW_VOCAB)
+        return is_u16 ? mask_u16 : mask;
+    if (d->vocab > NARROW_VOCAB || (!d->has_half && d->addend))
+        return is_u16 ? wide_u16 : wide;
     *turn = TURN_GROUPS;
-    return d->has_half ? half_blocks[d->half_shift] : quotient_blocks[d->shift - 32];
+    return d->has_half ? half_blocks[d->half_shift][is_u16]
+                       : quotient_blocks[d->shift - 32][is_u16];
 }
 
 /* A 32-bit lane takes 4 remainders per group and must stay below 2^32; whole turns only. */
@@ -316,13 +347,14 @@ static size_t block_groups(const iron__divisor *d, size_t turn) {
 
 static iron__contribution reduce_groups(const iron__tokens_run *run) {
     const iron__divisor *d = run->divisor;
+    bool is_u16 = run->tokens_u16 != NULL;
     size_t turn;
-    block_function block = choose_block(d, &turn);
+    block_function block = choose_block(d, is_u16, &turn);
     size_t most = block_groups(d, turn);
-    size_t left = run->count / GROUP / turn * turn;
-    size_t rest = run->count - left * GROUP;
-    iron__tokens_run last = {run->tokens + left * GROUP, rest, run->first + left * GROUP, d};
-    progress at = {run->tokens, hashes_at(run->first), vdupq_n_u32(0), 0};
+    size_t left = run->count / GROUP / turn * turn, done = left * GROUP;
+    iron__tokens_run last = iron__tokens_part(run, done, run->count - done);
+    progress at = {is_u16 ? (const char *)run->tokens_u16 : (const char *)run->tokens,
+                   hashes_at(run->first), vdupq_n_u32(0), 0};
     iron__contribution c;
 
     while (left > 0) {
@@ -331,7 +363,7 @@ static iron__contribution reduce_groups(const iron__tokens_run *run) {
         block(&at, groups, d);
         left -= groups;
     }
-    c = (iron__contribution){run->count - rest, at.sum, xor_of_lanes(at.xors)};
+    c = (iron__contribution){done, at.sum, xor_of_lanes(at.xors)};
     return iron__contribution_merge(c, iron__tokens_one_by_one(&last));
 }
 
@@ -344,9 +376,7 @@ static iron__contribution tokens_neon(const iron__tokens_run *run) {
 #define INTEGER_QUADS 2u
 #define TURN_QUADS    (VECTOR_QUADS + INTEGER_QUADS)
 
-/* The small functions must be inlined, so that sums and constants stay in registers. */
 #define ROW_FUNCTION static
-#define NEON_INLINE  static inline __attribute__((always_inline))
 
 typedef struct quad_keys {
     uint32x4_t k0, k1, k2, k3;
@@ -618,7 +648,7 @@ static void quads_neon_u16(const iron__quads_run_u16 *run, iron__seal_words *wor
 }
 
 const iron__vector_rows iron__rows_neon =
-    IRON_VECTOR_ROWS("neon", IRON_CPU_NEON, tokens_neon,
+    IRON_VECTOR_ROWS("neon", IRON_CPU_NEON, tokens_neon, true,
                      "4 tokens per operation, quotients summed instead of remainders", quads_neon,
                      quads_neon_u16, "four quads in vectors while the integer units do two");
 
