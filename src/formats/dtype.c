@@ -83,8 +83,8 @@ static void widen_u16(const uint16_t *from, size_t count, uint32_t *to) {
         to[k] = from[k];
 }
 
-/* Narrows i64, and returns whether all are tokens. The bits of values are collected in as many lanes
- * as several vectors have: those of one vector would wait for each other. */
+/* Narrows i64, and returns whether all are tokens. Bits are collected in as many lanes as several
+ * vectors have: those of one vector would wait for each other. */
 static bool narrow_i64(const int64_t *from, size_t count, uint32_t *to) {
     uint64_t bits[LANES] = {0}, all = 0;
 

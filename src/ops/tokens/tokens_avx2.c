@@ -184,7 +184,7 @@ INLINE iron__contribution reduce_groups(const iron__tokens_run *run, const char 
 }
 
 const iron__vector_rows iron__rows_avx2 =
-    IRON_VECTOR_ROWS("avx2", IRON_CPU_AVX2, reduce_tokens, true,
+    IRON_VECTOR_ROWS("avx2", IRON_CPU_AVX2, reduce_tokens,
                      "8 tokens per operation, quotients summed instead of remainders", take,
                      take_u16, "the keys of 8 quads per operation, 4 products per multiply");
 

@@ -163,7 +163,7 @@ INLINE iron__contribution reduce_groups(const iron__tokens_run *run, const char 
 }
 
 const iron__vector_rows iron__rows_avx512 =
-    IRON_VECTOR_ROWS("avx512", IRON_CPU_AVX512, reduce_tokens, true,
+    IRON_VECTOR_ROWS("avx512", IRON_CPU_AVX512, reduce_tokens,
                      "16 tokens per operation, quotients summed instead of remainders", take,
                      take_u16, "the keys of 16 quads per operation, 8 products per multiply");
 

@@ -75,9 +75,8 @@ iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
     return iron__contribution_merge(c, iron__tokens_one_by_one(&after));
 }
 
-/* Whole groups only; run->first is a multiple of 16. */
-static iron__contribution reduce_groups(const iron__tokens_run *run) {
-    const uint32_t *tokens = run->tokens;
+/* Whole groups; run->first is a multiple of 16. `is_u16` is a constant wherever this is used. */
+static inline iron__contribution reduce_groups_of(const iron__tokens_run *run, bool is_u16) {
     const iron__divisor d = *run->divisor;
     uint32_t hash = iron__position_hash(run->first);
     uint32_t xors[IRON_HASH_GROUP] = {0};
@@ -86,7 +85,8 @@ static iron__contribution reduce_groups(const iron__tokens_run *run) {
 
     for (size_t k = 0; k < run->count; k += IRON_HASH_GROUP, hash += IRON_HASH_GROUP_STEP) {
         for (uint32_t lane = 0; lane < IRON_HASH_GROUP; lane++) {
-            uint32_t p = tokens[k + lane] + (hash + IRON_HASH_STEP * lane);
+            uint32_t token = is_u16 ? run->tokens_u16[k + lane] : run->tokens[k + lane];
+            uint32_t p = token + (hash + IRON_HASH_STEP * lane);
 
             xors[lane] ^= p;
             sums[lane] += iron__divisor_remainder(&d, p);
@@ -97,6 +97,10 @@ static iron__contribution reduce_groups(const iron__tokens_run *run) {
         c.sum += sums[lane];
     }
     return c;
+}
+
+static iron__contribution reduce_groups(const iron__tokens_run *run) {
+    return run->tokens_u16 ? reduce_groups_of(run, true) : reduce_groups_of(run, false);
 }
 
 static iron__contribution tokens_portable(const iron__tokens_run *run) {
@@ -336,10 +340,9 @@ static void quads_portable(const iron__quads_run *run, iron__seal_words *words,
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
 }
 
-static const iron__vector_rows rows_portable =
-    IRON_VECTOR_ROWS("portable", 0, tokens_portable, false,
-                     "plain C without division, left to the compiler's vectoriser", quads_portable,
-                     NULL, "plain C over groups of quads, left to the compiler's vectoriser");
+static const iron__vector_rows rows_portable = IRON_VECTOR_ROWS(
+    "portable", 0, tokens_portable, "plain C without division, left to the compiler's vectoriser",
+    quads_portable, NULL, "plain C over groups of quads, left to the compiler's vectoriser");
 
 static const iron__tokens_variant scalar_row = {
     "tokens.cpu.scalar", "scalar", 0, iron__tokens_scalar,

@@ -179,15 +179,13 @@ typedef struct iron__vector_rows {
         .name = op ".cpu." its_mode "." set, .mode = its_mode, .needs = (features),                \
         .all_threads = (on_all), .idea = text, .beats = slower, __VA_ARGS__                        \
     }
-#define IRON_VECTOR_ROWS(set, features, reduce_run, narrow, text, take_run, take_narrow,           \
-                         seal_text)                                                                \
+#define IRON_VECTOR_ROWS(set, features, reduce_run, text, take_run, take_narrow, seal_text)        \
     {                                                                                              \
-        .tokens =                                                                                  \
-            IRON_VECTOR_ROW("tokens", "vector", set, features, false, text, "tokens.cpu.scalar",   \
-                            .reduce = (reduce_run), .reads_u16 = (narrow)),                        \
-        .tokens_threads = IRON_VECTOR_ROW("tokens", "champion", set, features, true,               \
-                                          text ", on all threads", "tokens.cpu.vector." set,       \
-                                          .reduce = (reduce_run), .reads_u16 = (narrow)),          \
+        .tokens = IRON_VECTOR_ROW("tokens", "vector", set, features, false, text,                  \
+                                  "tokens.cpu.scalar", .reduce = (reduce_run), .reads_u16 = true), \
+        .tokens_threads =                                                                          \
+            IRON_VECTOR_ROW("tokens", "champion", set, features, true, text ", on all threads",    \
+                            "tokens.cpu.vector." set, .reduce = (reduce_run), .reads_u16 = true),  \
         .seal =                                                                                    \
             IRON_VECTOR_ROW("seal", "vector", set, features, false, seal_text,                     \
                             "seal.cpu.reference", .take = (take_run), .take_u16 = (take_narrow)),  \

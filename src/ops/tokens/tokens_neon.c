@@ -648,7 +648,7 @@ static void quads_neon_u16(const iron__quads_run_u16 *run, iron__seal_words *wor
 }
 
 const iron__vector_rows iron__rows_neon =
-    IRON_VECTOR_ROWS("neon", IRON_CPU_NEON, tokens_neon, true,
+    IRON_VECTOR_ROWS("neon", IRON_CPU_NEON, tokens_neon,
                      "4 tokens per operation, quotients summed instead of remainders", quads_neon,
                      quads_neon_u16, "four quads in vectors while the integer units do two");
 
