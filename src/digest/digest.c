@@ -510,18 +510,15 @@ static void sum_task(void *context, size_t task) {
     while (begin < end && sum.bad == SIZE_MAX) {
         iron__tokens_view block = iron__view_rest(&p->view, begin);
         iron__quads_run run = {NULL, 0, p->first_quad + begin / 4, p->vocab};
-        size_t count = end - begin, good;
+        bool is_bad = false;
 
-        if (p->view.dtype != IRON_DTYPE_U32) /* u32 needs no check and no widening: all at once */
-            count = min_size(count, IRON_WIDEN_TOKENS);
-        block.count = count;
-        good = iron__view_first_bad(&block);
-        if (good < count)
-            sum.bad = begin + good;
-        run.tokens = iron__view_tokens(&block, 0, &count, wide);
-        run.quads = count / 4;
+        block.count = end - begin;
+        run.tokens = iron__view_check_tokens(&block, 0, &block.count, wide, &is_bad);
+        run.quads = block.count / 4;
+        if (is_bad)
+            sum.bad = begin + iron__view_first_bad(&block);
         p->row->take(&run, &sum.words, &sum.stats);
-        begin += count;
+        begin += block.count;
     }
     p->sums[task] = sum;
 }

@@ -102,6 +102,7 @@ typedef struct scan_job {
 typedef struct worker {
     _Alignas(IRON_CACHE_LINE) iron__seal_words words;
     iron__token_stats stats;
+    bool has_bad;             /* an i64 that is no token was added */
     char *buffer;             /* of a piece read from files */
     uint32_t *wide;           /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
     iron__bag_cutter *cutter; /* NULL: no bag is wanted */
@@ -413,7 +414,10 @@ static void add_range(const scan_job *scan, const iron__tokens_view *view, size_
     }
     while (begin < end) {
         size_t count = end - begin;
-        const uint32_t *tokens = iron__view_tokens(view, begin, &count, w->wide);
+        const uint32_t *tokens =
+            view->dtype == IRON_DTYPE_I64
+                ? iron__view_check_tokens(view, begin, &count, w->wide, &w->has_bad)
+                : iron__view_tokens(view, begin, &count, w->wide);
 
         add_tokens(scan, tokens, count, offset, words, stats);
         begin += count;
@@ -542,15 +546,19 @@ static size_t ahead_of(const piece_rest *r, size_t count) {
 
 static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iron_error *err) {
     scan_job *scan = r->scan;
+    bool is_plain = !scan->options.chunk_tokens && !scan->is_bag_only;
     piece p = {
         .view = {scan->dtype, tokens, count}, .ahead = ahead_of(r, count), .first = r->first};
 
-    IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
-                                p.first, err));
+    if (is_plain)
+        add_range(scan, &p.view, 0, count, p.first, r->w, &r->w->words, &r->w->stats);
+    /* values were checked on the way: i64 as they were narrowed; a negative i32 is the largest */
+    if (!is_plain || r->w->has_bad ||
+        (scan->dtype == IRON_DTYPE_I32 && r->w->stats.max > INT32_MAX))
+        IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
+                                    p.first, err));
     if (scan->options.chunk_tokens)
         add_chunks(scan, &p, r->w);
-    else if (!scan->is_bag_only)
-        add_range(scan, &p.view, 0, count, p.first, r->w, &r->w->words, &r->w->stats);
     if (scan->files.words)
         add_files(scan, &p, r->w);
     if (scan->has_bag && scan->is_seekable)

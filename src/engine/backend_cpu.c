@@ -18,8 +18,8 @@
  * share the nodes. Each node has the XOR and the sum of the open batch and applies its own when the
  * batch closes; node 0's are the batch's contribution in the report.
  *
- * Tokens that are not 32 bits wide are widened a few thousand at a time into a small buffer of each
- * thread, so that they stay in the first-level cache.
+ * Tokens that the loops cannot read are widened or narrowed a few thousand at a time into a small
+ * buffer of each thread, so that they stay in the first-level cache.
  */
 #include "core/cpu.h"
 #include "engine/engine.h"
@@ -29,15 +29,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Runs that are reduced between two merges, and tokens in a run of a long batch. */
-#define RUNS_MAX   4096u
-#define RUN_TOKENS 65536u
+/* Runs that are reduced between two merges, for which all threads wait: of a feed from memory, and
+ * of one from files, 8 GiB of 32-bit tokens. And tokens in a run of a long batch. */
+#define RUNS_MAX      4096u
+#define FILE_RUNS_MAX 32768u
+#define RUN_TOKENS    65536u
 
 /* Tiny batches make tiny runs; a full span is still cut into this many tasks, for all threads. */
 #define TASKS_MIN 64u
 
-/* What a thread takes of files at a time: 4 MiB of 32-bit tokens, or less of a short span. */
-#define PIECE_TOKENS     ((size_t)1 << 20)
+/* What a thread takes of files at a time, so that a mapped piece has page tables of its own; of a
+ * short span less. */
+#define PIECE_BYTES      ((size_t)4 << 20)
 #define TASKS_PER_THREAD 8u
 
 /* Nodes per task: enough to make handing out tasks cheap, few enough for small lattices to share.
@@ -176,9 +179,10 @@ typedef struct span {
     size_t batch_runs; /* runs in a whole batch */
     size_t task_runs;  /* runs per task */
     size_t runs;
-    uint64_t position; /* of the first token, as configured: in the stream or in its batch */
-    uint64_t stream;   /* position of the first token in the stream */
-    uint64_t open;     /* tokens in the open batch before the span */
+    iron__contribution *sums; /* of each run */
+    uint64_t position;        /* of the first token, as configured: in the stream or in its batch */
+    uint64_t stream;          /* position of the first token in the stream */
+    uint64_t open;            /* tokens in the open batch before the span */
 } span;
 
 /* Index of the first token of run k. Cuts lie at multiples of `run` within a batch and at its end.
@@ -192,8 +196,9 @@ static size_t run_begin(const span *s, size_t k) {
     return at - s->open < s->count ? (size_t)(at - s->open) : s->count;
 }
 
-/* As many of the next tokens as fit one span, a multiple of `unit` if there are more. */
-static span plan_span(iron_engine *e, uint64_t tokens, size_t unit) {
+/* As many of the next tokens as fit into a span of so many runs, a multiple of `unit` if there are
+ * more. */
+static span plan_span(iron_engine *e, uint64_t tokens, size_t runs_max, size_t unit) {
     uint64_t batch = e->config.batch;
     span s = {.engine = e,
               .count = tokens < SIZE_MAX ? (size_t)tokens : SIZE_MAX,
@@ -203,7 +208,7 @@ static span plan_span(iron_engine *e, uint64_t tokens, size_t unit) {
               .open = e->open.count};
 
     s.batch_runs = (size_t)((batch + s.run - 1) / s.run);
-    for (s.runs = 1; s.runs < RUNS_MAX && run_begin(&s, s.runs) < s.count;)
+    for (s.runs = 1; s.runs < runs_max && run_begin(&s, s.runs) < s.count;)
         s.runs++;
     s.count = run_begin(&s, s.runs);
     s.count -= s.count % unit;
@@ -212,28 +217,34 @@ static span plan_span(iron_engine *e, uint64_t tokens, size_t unit) {
     return s;
 }
 
-/* Reduces tokens begin ... begin+count-1 of the view; the first one has the given position. */
+/* Reduces tokens begin ... begin+count-1 of the view; the first one has the given position. Sets
+ * *is_bad if one of them is none. */
 static iron__contribution reduce_run(const iron_engine *e, const iron__tokens_view *view,
-                                     size_t begin, size_t count, uint64_t position) {
+                                     size_t begin, size_t count, uint64_t position, bool *is_bad) {
+    iron__tokens_run run = {NULL, count, position, &e->cpu->divisor, NULL};
     iron__contribution c = iron__contribution_neutral();
     iron__widened wide;
 
+    if (view->dtype == IRON_DTYPE_U16 && e->choice.variant->reads_u16) {
+        run.tokens_u16 = (const uint16_t *)view->data + begin;
+        return e->choice.variant->reduce(&run);
+    }
     if (view->dtype != IRON_DTYPE_U32)
         iron__widened_touch(&wide);
-    for (size_t done = 0; done < count;) {
-        iron__tokens_run run = {NULL, count - done, position + done, &e->cpu->divisor};
-
-        run.tokens = iron__view_tokens(view, begin + done, &run.count, wide.tokens);
+    for (size_t done = 0; done < count; done += run.count) {
+        run.count = count - done;
+        run.first = position + done;
+        run.tokens = iron__view_check_tokens(view, begin + done, &run.count, wide.tokens, is_bad);
         c = iron__contribution_merge(c, e->choice.variant->reduce(&run));
-        done += run.count;
     }
     return c;
 }
 
-/* Reduces runs first ... last-1, whose tokens the view has. */
-static void reduce_runs(const span *s, size_t first, size_t last, iron__tokens_view view) {
+/* Reduces runs first ... last-1, whose tokens the view has; false if one of these is none. */
+static bool reduce_runs(const span *s, size_t first, size_t last, iron__tokens_view view) {
     iron_engine *e = s->engine;
     size_t base = run_begin(s, first);
+    bool is_bad = false;
 
     for (size_t k = first; k < last; k++) {
         size_t begin = run_begin(s, k), end = run_begin(s, k + 1);
@@ -241,11 +252,12 @@ static void reduce_runs(const span *s, size_t first, size_t last, iron__tokens_v
                                 ? (s->open + begin) % e->config.batch
                                 : s->position + begin;
 
-        e->cpu->runs[k] = reduce_run(e, &view, begin - base, end - begin, position);
+        s->sums[k] = reduce_run(e, &view, begin - base, end - begin, position, &is_bad);
     }
     view.count = run_begin(s, last) - base;
     if (e->outside.is_on) /* the tokens are still in this core's cache */
         iron__engine_count_vocab(e, &view, s->stream + base);
+    return !is_bad;
 }
 
 /* All runs are reduced. */
@@ -253,7 +265,7 @@ static void merge_runs(const span *s) {
     iron_engine *e = s->engine;
 
     for (size_t k = 0; k < s->runs; k++) {
-        e->open = iron__contribution_merge(e->open, e->cpu->runs[k]);
+        e->open = iron__contribution_merge(e->open, s->sums[k]);
         if (e->open.count == e->config.batch)
             close_batch(e);
     }
@@ -270,13 +282,15 @@ static void reduce_task(void *context, size_t task) {
     size_t first = task * m->s.task_runs;
     size_t last = first + m->s.task_runs < m->s.runs ? first + m->s.task_runs : m->s.runs;
 
-    reduce_runs(&m->s, first, last, iron__view_rest(&m->view, run_begin(&m->s, first)));
+    /* engine_feed.c has checked them */
+    (void)reduce_runs(&m->s, first, last, iron__view_rest(&m->view, run_begin(&m->s, first)));
 }
 
 /* Reduces as much of the view as fits one span; returns how many tokens that was. */
 static size_t feed_span(iron_engine *e, iron__tokens_view view) {
-    memory_span m = {plan_span(e, view.count, 1), view};
+    memory_span m = {plan_span(e, view.count, RUNS_MAX, 1), view};
 
+    m.s.sums = e->cpu->runs;
     /* batches shorter than RUN_TOKENS are one run each, several per task */
     m.s.task_runs = RUN_TOKENS / m.s.run;
     if (m.s.task_runs > RUNS_MAX / TASKS_MIN)
@@ -309,7 +323,7 @@ static void reduce_nodes(void *context, size_t task) {
 static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
     uint32_t wide[IRON_WIDEN_TOKENS];
     uint64_t left = e->config.batch - e->open.count;
-    node_work w = {e, {NULL, view.count, next_position(e), &e->cpu->divisor}};
+    node_work w = {e, {NULL, view.count, next_position(e), &e->cpu->divisor, NULL}};
 
     if (w.run.count > left)
         w.run.count = (size_t)left;
@@ -422,6 +436,7 @@ typedef struct file_span {
     const iron__file_tokens *tokens;
     iron_dtype dtype;
     const iron__seal_variant *seal; /* NULL: no seal */
+    iron__seal_words *seals;        /* of each piece */
     size_t step_runs;
     char *buffers; /* one of each thread */
     size_t buffer_bytes;
@@ -449,9 +464,9 @@ static iron_status take_step(file_piece *p, const void *data, iron_error *err) {
     iron__tokens_view view = {f->dtype, data, end - begin};
     uint64_t position = f->s.stream + begin;
 
-    IRON_TRY(iron__engine_check_values(
-        f->tokens->source, f->tokens->begin + f->tokens->first + begin, &view, position, err));
-    reduce_runs(&f->s, p->run, next, view);
+    if (!reduce_runs(&f->s, p->run, next, view))
+        IRON_TRY(iron__engine_check_values(
+            f->tokens->source, f->tokens->begin + f->tokens->first + begin, &view, position, err));
     if (f->seal) {
         size_t skip = (size_t)(0 - position) % 4, ahead = ahead_of(f, next);
 
@@ -503,7 +518,7 @@ static iron_status take_piece(void *context, uint32_t worker, uint64_t piece,
         IRON_TRY(take_step(&p, buffer, err));
     }
     if (f->seal)
-        f->s.engine->cpu->seal_runs[piece] = p.words;
+        f->seals[piece] = p.words;
     return IRON_OK;
 }
 
@@ -538,26 +553,31 @@ static iron_status cpu_feed_files(iron_engine *e, const iron__file_tokens *t, si
 
     if (unit > 1 && (e->seal.carried || t->count < unit))
         return take_few(e, t, t->count < before ? (size_t)t->count : before, taken, err);
-    f.s = plan_span(e, t->count, unit);
+    f.s = plan_span(e, t->count, FILE_RUNS_MAX, unit);
     f.seal = e->config.with_seal ? iron__seal_variant_find("champion") : NULL;
     f.step_runs = RUN_TOKENS / f.s.run;
-    f.s.task_runs = PIECE_TOKENS / f.s.run;
+    f.s.task_runs = PIECE_BYTES / iron_dtype_bytes(f.dtype) / f.s.run;
     if (f.s.task_runs > f.s.runs / (TASKS_PER_THREAD * (size_t)threads))
         f.s.task_runs = f.s.runs / (TASKS_PER_THREAD * (size_t)threads) + 1;
+    run.count = (f.s.runs + f.s.task_runs - 1) / f.s.task_runs;
     f.buffer_bytes = (RUN_TOKENS + 16) * iron_dtype_bytes(f.dtype) + IRON_PREFETCH_BYTES;
     f.buffers = iron__allocate(e->allocator, threads, f.buffer_bytes, "tokens of files", err);
-    if (!f.buffers)
-        return IRON_E_NOMEM;
-    run.count = (f.s.runs + f.s.task_runs - 1) / f.s.task_runs;
-    status = iron__thread_pool_run_ordered(e->pool, &run, err);
+    if (f.buffers)
+        f.s.sums = iron__allocate(e->allocator, f.s.runs, sizeof *f.s.sums, "runs", err);
+    if (f.s.sums)
+        f.seals =
+            iron__allocate(e->allocator, (size_t)run.count, sizeof *f.seals, "seal words", err);
+    status = f.seals ? iron__thread_pool_run_ordered(e->pool, &run, err) : IRON_E_NOMEM;
+    if (status == IRON_OK) {
+        merge_runs(&f.s);
+        for (size_t k = 0; f.seal && k < run.count; k++)
+            e->seal.words = iron__seal_merge(e->seal.words, f.seals[k]);
+        *taken = f.s.count;
+    }
+    iron__release(e->allocator, f.seals);
+    iron__release(e->allocator, f.s.sums);
     iron__release(e->allocator, f.buffers);
-    if (status != IRON_OK)
-        return status;
-    merge_runs(&f.s);
-    for (size_t k = 0; f.seal && k < run.count; k++)
-        e->seal.words = iron__seal_merge(e->seal.words, e->cpu->seal_runs[k]);
-    *taken = f.s.count;
-    return IRON_OK;
+    return status;
 }
 
 static double cpu_seconds_estimate(const iron_engine *e, uint64_t tokens) {

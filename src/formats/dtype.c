@@ -5,6 +5,7 @@
  */
 #include "formats/dtype.h"
 
+#include "core/cpu.h"
 #include "core/fail.h"
 
 #include <inttypes.h>
@@ -19,6 +20,9 @@ static const struct {
     {IRON_DTYPE_U32, "u32", "uint32", 4}, {IRON_DTYPE_I32, "i32", "int32", 4},
     {IRON_DTYPE_I64, "i64", "int64", 8},
 };
+
+#define LANES    32u
+#define LINE_I64 8u /* in a line of 64 bytes */
 
 #define DTYPE_COUNT (sizeof dtypes / sizeof dtypes[0])
 
@@ -69,11 +73,6 @@ iron_status iron__dtype_from_code(unsigned code, bool is_f64_first, const char *
     return IRON_OK;
 }
 
-/* i32 without negative values has the same bits as u32. */
-static int is_in_place(iron_dtype dtype) {
-    return dtype == IRON_DTYPE_U32 || dtype == IRON_DTYPE_I32;
-}
-
 static void widen_u8(const uint8_t *from, size_t count, uint32_t *to) {
     for (size_t k = 0; k < count; k++)
         to[k] = from[k];
@@ -84,60 +83,97 @@ static void widen_u16(const uint16_t *from, size_t count, uint32_t *to) {
         to[k] = from[k];
 }
 
-static void narrow_i64(const int64_t *from, size_t count, uint32_t *to) {
-    for (size_t k = 0; k < count; k++)
+/* Narrows i64, and returns whether all are tokens. Bits are collected in as many lanes as several
+ * vectors have: those of one vector would wait for each other. */
+static bool narrow_i64(const int64_t *from, size_t count, uint32_t *to) {
+    uint64_t bits[LANES] = {0}, all = 0;
+
+    for (; count >= LANES; count -= LANES, from += LANES, to += LANES) {
+        for (size_t line = 0; line < LANES; line += LINE_I64)
+            iron__prefetch(from + line);
+        for (size_t k = 0; k < LANES; k++) {
+            bits[k] |= (uint64_t)from[k];
+            to[k] = (uint32_t)from[k];
+        }
+    }
+    for (size_t k = 0; k < count; k++) {
+        all |= (uint64_t)from[k];
         to[k] = (uint32_t)from[k];
+    }
+    for (size_t k = 0; k < LANES; k++)
+        all |= bits[k];
+    return all <= UINT32_MAX;
+}
+
+/* The bits of i32 and i64 that tokens do not have. */
+static uint64_t extra_bits_i32(const int32_t *values, size_t count) {
+    uint32_t bits[LANES] = {0}, all = 0;
+
+    for (; count >= LANES; count -= LANES, values += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            bits[k] |= (uint32_t)values[k];
+    for (size_t k = 0; k < count; k++)
+        all |= (uint32_t)values[k];
+    for (size_t k = 0; k < LANES; k++)
+        all |= bits[k];
+    return all >> 31;
+}
+
+static uint64_t extra_bits_i64(const int64_t *values, size_t count) {
+    uint64_t all = 0;
+
+    for (size_t k = 0; k < count; k++)
+        all |= (uint64_t)values[k];
+    return all >> 32;
+}
+
+const uint32_t *iron__view_check_tokens(const iron__tokens_view *view, size_t begin, size_t *count,
+                                        uint32_t wide[IRON_WIDEN_TOKENS], bool *is_bad) {
+    const int32_t *in_place = (const int32_t *)view->data + begin;
+
+    if (view->dtype == IRON_DTYPE_U32)
+        return (const uint32_t *)in_place;
+    if (*count > IRON_WIDEN_TOKENS)
+        *count = IRON_WIDEN_TOKENS;
+    switch (view->dtype) {
+    case IRON_DTYPE_I32:
+        *is_bad = *is_bad || extra_bits_i32(in_place, *count);
+        return (const uint32_t *)in_place;
+    case IRON_DTYPE_U8:
+        widen_u8((const uint8_t *)view->data + begin, *count, wide);
+        break;
+    case IRON_DTYPE_U16:
+        widen_u16((const uint16_t *)view->data + begin, *count, wide);
+        break;
+    default:
+        *is_bad = !narrow_i64((const int64_t *)view->data + begin, *count, wide) || *is_bad;
+    }
+    return wide;
 }
 
 const uint32_t *iron__view_tokens(const iron__tokens_view *view, size_t begin, size_t *count,
                                   uint32_t wide[IRON_WIDEN_TOKENS]) {
-    if (is_in_place(view->dtype))
+    bool is_bad = false;
+
+    if (view->dtype == IRON_DTYPE_I32) /* without negative values it has the same bits as u32 */
         return (const uint32_t *)view->data + begin;
-    if (*count > IRON_WIDEN_TOKENS)
-        *count = IRON_WIDEN_TOKENS;
-    if (view->dtype == IRON_DTYPE_U8)
-        widen_u8((const uint8_t *)view->data + begin, *count, wide);
-    else if (view->dtype == IRON_DTYPE_U16)
-        widen_u16((const uint16_t *)view->data + begin, *count, wide);
-    else
-        narrow_i64((const int64_t *)view->data + begin, *count, wide);
-    return wide;
+    return iron__view_check_tokens(view, begin, count, wide, &is_bad);
 }
 
-/* First checks whether any value is out of range, which vectorises, and only then searches for
- * it. */
-static size_t first_bad_i32(const int32_t *tokens, size_t count) {
-    int32_t signs = 0;
-    size_t good = 0;
-
-    for (size_t k = 0; k < count; k++)
-        signs |= tokens[k];
-    if (signs >= 0)
-        return count;
-    while (tokens[good] >= 0)
-        good++;
-    return good;
-}
-
-static size_t first_bad_i64(const int64_t *tokens, size_t count) {
-    uint64_t high = 0;
-    size_t good = 0;
-
-    for (size_t k = 0; k < count; k++)
-        high |= (uint64_t)tokens[k] >> 32;
-    if (high == 0)
-        return count;
-    while ((uint64_t)tokens[good] >> 32 == 0)
-        good++;
-    return good;
-}
-
+/* First checks whether there is a bad value at all, and only then searches for it. */
 size_t iron__view_first_bad(const iron__tokens_view *view) {
+    uint64_t extra = 0;
+    size_t good = 0;
+
     if (view->dtype == IRON_DTYPE_I32)
-        return first_bad_i32(view->data, view->count);
-    if (view->dtype == IRON_DTYPE_I64)
-        return first_bad_i64(view->data, view->count);
-    return view->count;
+        extra = extra_bits_i32(view->data, view->count);
+    else if (view->dtype == IRON_DTYPE_I64)
+        extra = extra_bits_i64(view->data, view->count);
+    if (!extra)
+        return view->count;
+    while ((uint64_t)iron__view_stored(view, good) <= UINT32_MAX)
+        good++;
+    return good;
 }
 
 iron_status iron__view_check(const iron__tokens_view *view, uint64_t position, iron_error *err) {

@@ -40,6 +40,11 @@ int64_t iron__view_stored(const iron__tokens_view *view, size_t index);
 const uint32_t *iron__view_tokens(const iron__tokens_view *view, size_t begin, size_t *count,
                                   uint32_t wide[IRON_WIDEN_TOKENS]);
 
+/* The same for tokens that were not checked: sets *is_bad if one of those returned is outside
+ * 0 ... 2^32-1. Checking them a few at a time, on the way, is nearly free. */
+const uint32_t *iron__view_check_tokens(const iron__tokens_view *view, size_t begin, size_t *count,
+                                        uint32_t wide[IRON_WIDEN_TOKENS], bool *is_bad);
+
 /* The view without its first `taken` tokens. */
 iron__tokens_view iron__view_rest(const iron__tokens_view *view, size_t taken);
 

@@ -309,13 +309,22 @@ static const uint32_t vocabs[] = {2,     3,      6,      7,       10,         32
 enum { KIND_IN_VOCAB, KIND_ANY, KIND_ONES, KIND_COUNT };
 static const char *const kind_names[] = {"in vocabulary", "of 32 bits", "all ones"};
 
-static bool is_right_sum(check *c, const iron__tokens_variant *row, const iron__tokens_run *run) {
-    iron__contribution got = row->reduce(run), want = iron__tokens_scalar(run);
+static bool is_same_sum(iron__contribution x, iron__contribution y) {
+    return x.count == y.count && x.xors == y.xors && x.sum == y.sum;
+}
 
-    if (got.count == want.count && got.xors == want.xors && got.sum == want.sum)
+/* Also from 16-bit tokens (`narrow`, if not NULL). */
+static bool is_right_sum(check *c, const iron__tokens_variant *row, const iron__tokens_run *run,
+                         const uint16_t *narrow) {
+    iron__tokens_run narrow_run = {NULL, run->count, run->first, run->divisor, narrow};
+    iron__contribution got = row->reduce(run), want = iron__tokens_scalar(run);
+    bool is_narrow = narrow && row->reads_u16;
+
+    if (is_same_sum(got, want) && (!is_narrow || is_same_sum(row->reduce(&narrow_run), want)))
         return true;
     snprintf(c->difference, sizeof c->difference,
-             "%zu tokens at %" PRIu64 ": xor %08x sum %" PRIu64 ", reference %08x %" PRIu64,
+             "%zu tokens at %" PRIu64 ": xor %08x sum %" PRIu64 ", reference %08x %" PRIu64
+             ", or u16 differ",
              run->count, run->first, got.xors, got.sum, want.xors, want.sum);
     return false;
 }
@@ -369,8 +378,10 @@ static void test_variant(check *c, const iron__tokens_variant *row,
         uint64_t window = p % 3, quad = window ? (window << 32) - quads / 2 : k;
 
         is_same =
-            row ? is_right_sum(c, row,
-                               &(iron__tokens_run){tokens + lead, length, first_positions[p], &d})
+            row ? is_right_sum(
+                      c, row,
+                      &(iron__tokens_run){tokens + lead, length, first_positions[p], &d, NULL},
+                      narrow ? narrow + lead : NULL)
                 : is_right_seal(c, seal_row, &(iron__quads_run){tokens + lead, quads, quad, vocab},
                                 narrow ? narrow + lead : NULL);
     }

@@ -255,6 +255,21 @@ class Tokens(ErrorTest):
             self.refused("feed", path, "--dtype", "i64", "--threads", threads,
                          says=r"(?<!\d)1237(?!\d)")
 
+    def test_first_of_two_invalid_values_of_large_files_is_reported(self):
+        """Files of 20 and 40 MB are mapped, and their values are checked while they are summed."""
+        count, first, second = 5_000_000, 3_210_987, 4_321_098
+        for dtype, value in (("i32", -7), ("i64", 1 << 32), ("i64", -1)):
+            width = len(pack([0], dtype))
+            data = bytearray(pack([5], dtype) * count)
+            for position in (first, second):
+                data[position * width:(position + 1) * width] = pack([value], dtype)
+            path = self.write("bad.bin", data)
+            for command in (["feed"], ["feed", "--seal"], ["sum"], ["sum", "--manifest", "m"]):
+                for threads in (1, 8):
+                    with self.subTest(dtype=dtype, command=command, threads=threads):
+                        self.refused(*command, path, "--dtype", dtype, "--threads", threads,
+                                     says=rf"byte {first * width}:.*position {first} is {value};")
+
     def test_gen_limits(self):
         for limit in (0, 4294967297):
             self.refused("gen", "--seed", 1, "--count", 5, "--limit", limit, "-o", "new.bin",

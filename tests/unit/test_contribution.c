@@ -93,7 +93,7 @@ static void check_row(const iron__tokens_variant *row, const iron__tokens_run *w
 
         for (size_t k = 0; k < pieces; k++) {
             iron__tokens_run part = {whole->tokens + cuts[k], cuts[k + 1] - cuts[k],
-                                     whole->first + cuts[k], whole->divisor};
+                                     whole->first + cuts[k], whole->divisor, NULL};
 
             parts[k] = row->reduce(&part);
             assert_int_equal(parts[k].count, part.count);
@@ -116,7 +116,7 @@ static void any_split_in_any_order(void **state) {
 
         for (size_t k = 0; k < COUNT(vocabs) * COUNT(firsts); k++) {
             iron__divisor divisor = iron__divisor_make(vocabs[k % COUNT(vocabs)]);
-            iron__tokens_run whole = {tokens, TOKENS, firsts[k / COUNT(vocabs)], &divisor};
+            iron__tokens_run whole = {tokens, TOKENS, firsts[k / COUNT(vocabs)], &divisor, NULL};
 
             if (iron__tokens_variant_runs_here(row))
                 check_row(row, &whole, &random);

@@ -232,7 +232,7 @@ static void *sweep_main(void *argument) {
     for (uint64_t at = s->begin; tokens && at < s->end; at += CHUNK) {
         size_t count = s->end - at < CHUNK ? (size_t)(s->end - at) : CHUNK;
         iron__contribution want = fill_chunk(tokens, count, at, s->vocab);
-        iron__tokens_run run = {tokens, count, at, &d};
+        iron__tokens_run run = {tokens, count, at, &d, NULL};
 
         compare_quotients(s, &d, at, at + count);
         compare_rows(s, &run, want);

@@ -152,7 +152,7 @@ static void positioned_token_wraps(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(edges); k++) {
         for (size_t n = 0; n < COUNT(tokens); n++) {
-            iron__tokens_run run = {&tokens[n], 1, edges[k], &divisor};
+            iron__tokens_run run = {&tokens[n], 1, edges[k], &divisor, NULL};
             iron__contribution c = iron__tokens_scalar(&run);
             uint32_t p = tokens[n] + slow_hash(edges[k]);
 

@@ -111,7 +111,7 @@ static iron__nodes expected(uint64_t first, uint64_t count, iron__contribution *
     *closed = iron__contribution_neutral();
     for (uint64_t done = 0; done < count;) {
         size_t taken = count - done < 1000 ? (size_t)(count - done) : 1000;
-        iron__tokens_run run = {tokens + first + done, taken, done, &divisor};
+        iron__tokens_run run = {tokens + first + done, taken, done, &divisor, NULL};
         iron__contribution c = iron__tokens_scalar(&run);
         iron_batch_effect effect = {c.xors, iron__contribution_potential(c, VOCAB)};
 
@@ -276,7 +276,7 @@ static void nodes_do_not_change_their_neighbours(void **state) {
     for (size_t r = 0; iron__tokens_gpu_row_at(r); r++) {
         const iron__tokens_gpu_row *row = iron__tokens_gpu_row_at(r);
         iron__tokens_gpu_config config = op_config(row->mode);
-        iron__tokens_run run = {tokens, 999, 0, &divisor};
+        iron__tokens_run run = {tokens, 999, 0, &divisor, NULL};
         iron__contribution want = iron__tokens_scalar(&run), closed, want_closed;
         iron__nodes got = nodes_of(), want_nodes = expected(0, 999, &want_closed);
         iron__tokens_gpu *t = op_of(&config);

@@ -56,7 +56,8 @@ static iron__contribution define(const iron__tokens_run *run) {
 
     for (size_t k = 0; k < run->count; k++) {
         uint64_t i = run->first + k;
-        uint32_t p = (uint32_t)(run->tokens[k] + 137 * i + 17 * (i >> 4));
+        uint32_t token = run->tokens_u16 ? run->tokens_u16[k] : run->tokens[k];
+        uint32_t p = (uint32_t)(token + 137 * i + 17 * (i >> 4));
 
         c.xors ^= p;
         c.sum += p % run->divisor->vocab;
@@ -71,31 +72,41 @@ static bool is_repeated(size_t row) {
     return false;
 }
 
-/* All rows on one run; a function that several rows share is tested once. */
-static void check_rows(const iron__tokens_run *run) {
+/* All rows that read this width on one run; a function that several rows share is tested once. */
+static void check_rows_of(const iron__tokens_run *run) {
     iron__contribution want = define(run);
 
     for (size_t k = 0; k < iron__tokens_variant_count(); k++) {
         const iron__tokens_variant *row = iron__tokens_variant_at(k);
         iron__contribution got;
 
-        if (!iron__tokens_variant_runs_here(row) || is_repeated(k))
+        if (!iron__tokens_variant_runs_here(row) || is_repeated(k) ||
+            (run->tokens_u16 && !row->reads_u16))
             continue;
         got = row->reduce(run);
         if (got.count != want.count || got.xors != want.xors || got.sum != want.sum)
-            fail_msg("%s, vocab %u, %zu tokens at position %llu: xor %08x for %08x, sum %llu for "
-                     "%llu",
-                     row->name, run->divisor->vocab, run->count, (unsigned long long)run->first,
-                     got.xors, want.xors, (unsigned long long)got.sum,
-                     (unsigned long long)want.sum);
+            fail_msg("%s, vocab %u, %zu tokens of %d bits at position %llu: xor %08x for %08x, sum "
+                     "%llu for %llu",
+                     row->name, run->divisor->vocab, run->count, run->tokens_u16 ? 16 : 32,
+                     (unsigned long long)run->first, got.xors, want.xors,
+                     (unsigned long long)got.sum, (unsigned long long)want.sum);
     }
+}
+
+/* The run, and the same bytes as 16-bit tokens. */
+static void check_rows(const iron__tokens_run *run) {
+    iron__tokens_run halves = {NULL, 2 * run->count, run->first, run->divisor,
+                               (const uint16_t *)(const void *)run->tokens};
+
+    check_rows_of(run);
+    check_rows_of(&halves);
 }
 
 static void check_shapes(const uint32_t *tokens, const iron__divisor *d) {
     for (size_t p = 0; p < COUNT(positions); p++) {
         for (size_t k = 0; k < COUNT(lengths); k++) {
             for (size_t offset = 0; offset < 4; offset++) {
-                iron__tokens_run run = {tokens + offset, lengths[k], positions[p], d};
+                iron__tokens_run run = {tokens + offset, lengths[k], positions[p], d, NULL};
 
                 check_rows(&run);
             }
@@ -133,7 +144,7 @@ static void long_runs(void **state) {
             fill(tokens, LONG_TOKENS + 3, kind, vocabs[v]);
             for (size_t k = turn; k < turn + steps; k++) {
                 iron__tokens_run run = {tokens + k % 4, LONG_TOKENS,
-                                        positions[k / 4 % COUNT(positions)], &d};
+                                        positions[k / 4 % COUNT(positions)], &d, NULL};
 
                 check_rows(&run);
             }
@@ -153,7 +164,7 @@ static void every_short_length(void **state) {
 
         fill(tokens, COUNT(tokens), KIND_ANY, some[v]);
         for (size_t count = 0; count <= 400; count++) {
-            iron__tokens_run run = {tokens + count % 4, count, 11 * count, &d};
+            iron__tokens_run run = {tokens + count % 4, count, 11 * count, &d, NULL};
 
             check_rows(&run);
         }
@@ -192,8 +203,8 @@ static void no_read_beyond_the_run(void **state) {
         fill(first, f.bytes / sizeof *first, KIND_ANY, vocabs[v]);
         for (size_t k = 0; k < COUNT(lengths); k++) {
             for (size_t p = 0; p < 5; p++) {
-                iron__tokens_run at_start = {first, lengths[k], positions[p], &d};
-                iron__tokens_run at_end = {end - lengths[k], lengths[k], positions[p], &d};
+                iron__tokens_run at_start = {first, lengths[k], positions[p], &d, NULL};
+                iron__tokens_run at_end = {end - lengths[k], lengths[k], positions[p], &d, NULL};
 
                 check_rows(&at_start);
                 check_rows(&at_end);

@@ -134,7 +134,7 @@ static seal_answer right_answer(const iron__op_problem *p, const iron__divisor *
     if (has_stats(&p->c))
         stats = right_stats(p);
     if (has_contribution(&p->c)) {
-        iron__tokens_run run = {tokens, (size_t)p->c.rows, 0, divisor};
+        iron__tokens_run run = {tokens, (size_t)p->c.rows, 0, divisor, NULL};
 
         c = iron__tokens_scalar(&run);
     }
@@ -217,7 +217,7 @@ static void take(const reading *r, size_t first, size_t count, outcome *to) {
 
 static void add_contribution(const reading *r, size_t first, size_t count, outcome *to) {
     const seal_problem *own = r->problem->own;
-    iron__tokens_run run = {tokens_of(r->problem) + first, count, first, &own->divisor};
+    iron__tokens_run run = {tokens_of(r->problem) + first, count, first, &own->divisor, NULL};
 
     to->contribution = iron__contribution_merge(to->contribution, r->tokens_row->reduce(&run));
 }

@@ -80,7 +80,7 @@ static const tokens_problem *own_of(const iron__op_problem *p) { return p->own; 
 
 static iron__tokens_run run_at(const iron__op_problem *p, uint64_t first, uint64_t count) {
     return (iron__tokens_run){(const uint32_t *)p->inputs[0].data + first, (size_t)count, first,
-                              &own_of(p)->divisor};
+                              &own_of(p)->divisor, NULL};
 }
 
 static void reduce_run(void *context, size_t index) {

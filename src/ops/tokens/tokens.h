@@ -29,16 +29,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Vector loops prefetch the line this far ahead into the second-level cache: the hardware's own
- * prefetchers leave bandwidth unused (figures in tokens_neon.c and tokens_avx512.c). Prefetching
- * beyond the end of a run is harmless. */
-#define IRON_PREFETCH_BYTES 32768
-
 typedef struct iron__tokens_run {
     const uint32_t *tokens;
     size_t count;
     uint64_t first; /* position of tokens[0] */
     const iron__divisor *divisor;
+    const uint16_t *tokens_u16; /* not NULL: these instead, for rows that read them */
 } iron__tokens_run;
 
 typedef iron__contribution (*iron__tokens_reduce)(const iron__tokens_run *run);
@@ -48,6 +44,7 @@ typedef struct iron__tokens_variant {
     const char *mode; /* "vector"; the rows of one mode are listed best first */
     uint32_t needs;   /* iron__cpu_feature bits */
     iron__tokens_reduce reduce;
+    bool reads_u16;
     bool all_threads;
     bool per_node;
     const char *idea;

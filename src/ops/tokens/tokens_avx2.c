@@ -153,25 +153,33 @@ INLINE void add_vector(token_sums *s, __m256i p, const constants *c, method by) 
 }
 
 /* Adds 16 tokens and moves the hashes on to the next group. */
-INLINE void add_group(token_sums *s, const uint32_t *tokens, group_hashes *h, const constants *c,
-                      method by) {
+INLINE void add_group(token_sums *s, const char *tokens, bool is_u16, group_hashes *h,
+                      const constants *c, method by) {
     const __m256i step = all(IRON_HASH_GROUP_STEP);
-    __m256i low = LOAD(tokens), high = LOAD(tokens + 8);
+    __m256i low, high;
 
-    iron__tokens_prefetch(tokens);
+    if (is_u16) {
+        low = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)tokens));
+        high = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(tokens + 16)));
+    } else {
+        low = LOAD(tokens);
+        high = LOAD(tokens + 32);
+    }
+    iron__prefetch(tokens);
     add_vector(s, _mm256_add_epi32(low, h->low), c, by);
     add_vector(s, _mm256_add_epi32(high, h->high), c, by);
     *h = (group_hashes){_mm256_add_epi32(h->low, step), _mm256_add_epi32(h->high, step)};
 }
 
-INLINE iron__contribution reduce_by(const iron__tokens_run *run, method by) {
-    const uint32_t *end = run->tokens + run->count;
+INLINE iron__contribution reduce_groups(const iron__tokens_run *run, const char *tokens,
+                                        bool is_u16, method by) {
+    const char *end = tokens + run->count / IRON_HASH_GROUP * group_bytes(is_u16);
     const constants c = constants_of(run->divisor);
     group_hashes h = hashes_at(run->first);
     token_sums s = {all(0), all(0), all(0), all(0)};
 
-    for (const uint32_t *tokens = run->tokens; tokens != end; tokens += IRON_HASH_GROUP)
-        add_group(&s, tokens, &h, &c, by);
+    for (; tokens != end; tokens += group_bytes(is_u16))
+        add_group(&s, tokens, is_u16, &h, &c, by);
     return contribution_of(&s, run);
 }
 

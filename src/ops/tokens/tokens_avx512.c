@@ -123,10 +123,12 @@ INLINE __m512i hashes_at(uint64_t position) {
 }
 
 /* Loads 16 tokens, adds their hashes and moves the hashes on to the next group. */
-INLINE __m512i next_group(const uint32_t *tokens, __m512i *hashes) {
-    __m512i p = _mm512_add_epi32(LOAD(tokens), *hashes);
+INLINE __m512i next_group(const char *tokens, bool is_u16, __m512i *hashes) {
+    __m512i t =
+        is_u16 ? _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)tokens)) : LOAD(tokens);
+    __m512i p = _mm512_add_epi32(t, *hashes);
 
-    iron__tokens_prefetch(tokens);
+    iron__prefetch(tokens);
     *hashes = _mm512_add_epi32(*hashes, all(IRON_HASH_GROUP_STEP));
     return p;
 }
@@ -138,20 +140,22 @@ INLINE void add_groups(token_sums *s, __m512i p0, __m512i p1, const constants *c
     add_remainders(s, p1, c, by);
 }
 
-INLINE iron__contribution reduce_by(const iron__tokens_run *run, method by) {
-    const uint32_t *tokens = run->tokens, *end = tokens + run->count;
+INLINE iron__contribution reduce_groups(const iron__tokens_run *run, const char *tokens,
+                                        bool is_u16, method by) {
+    const size_t group = group_bytes(is_u16);
+    const char *end = tokens + run->count / GROUP * group;
     const constants c = constants_of(run->divisor);
     const __m512i zero = all(0);
     __m512i hashes = hashes_at(run->first);
     token_sums s = {zero, zero, zero, zero};
 
     if (run->count / GROUP % 2 == 1) {
-        add_groups(&s, next_group(tokens, &hashes), zero, &c, by);
-        tokens += GROUP;
+        add_groups(&s, next_group(tokens, is_u16, &hashes), zero, &c, by);
+        tokens += group;
     }
-    for (; tokens != end; tokens += 2 * GROUP) {
-        __m512i p0 = next_group(tokens, &hashes);
-        __m512i p1 = next_group(tokens + GROUP, &hashes);
+    for (; tokens != end; tokens += 2 * group) {
+        __m512i p0 = next_group(tokens, is_u16, &hashes);
+        __m512i p1 = next_group(tokens + group, is_u16, &hashes);
 
         add_groups(&s, p0, p1, &c, by);
     }

@@ -41,7 +41,8 @@ iron__contribution iron__tokens_one_by_one(const iron__tokens_run *run) {
     iron__contribution c = {.count = run->count};
 
     for (size_t k = 0; k < run->count; k++) {
-        uint32_t p = run->tokens[k] + iron__position_hash(run->first + k);
+        uint32_t token = run->tokens_u16 ? run->tokens_u16[k] : run->tokens[k];
+        uint32_t p = token + iron__position_hash(run->first + k);
 
         c.xors ^= p;
         c.sum += iron__divisor_remainder(run->divisor, p);
@@ -49,8 +50,14 @@ iron__contribution iron__tokens_one_by_one(const iron__tokens_run *run) {
     return c;
 }
 
-static iron__tokens_run part(const iron__tokens_run *run, size_t begin, size_t count) {
-    return (iron__tokens_run){run->tokens + begin, count, run->first + begin, run->divisor};
+iron__tokens_run iron__tokens_part(const iron__tokens_run *run, size_t begin, size_t count) {
+    iron__tokens_run part = {NULL, count, run->first + begin, run->divisor, NULL};
+
+    if (run->tokens_u16)
+        part.tokens_u16 = run->tokens_u16 + begin;
+    else
+        part.tokens = run->tokens + begin;
+    return part;
 }
 
 iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
@@ -58,9 +65,9 @@ iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
     size_t to_group = (size_t)(-run->first % IRON_HASH_GROUP);
     size_t head = to_group < run->count ? to_group : run->count;
     size_t body = (run->count - head) / IRON_HASH_GROUP * IRON_HASH_GROUP;
-    iron__tokens_run before = part(run, 0, head);
-    iron__tokens_run groups = part(run, head, body);
-    iron__tokens_run after = part(run, head + body, run->count - head - body);
+    iron__tokens_run before = iron__tokens_part(run, 0, head);
+    iron__tokens_run groups = iron__tokens_part(run, head, body);
+    iron__tokens_run after = iron__tokens_part(run, head + body, run->count - head - body);
     iron__contribution c = iron__tokens_one_by_one(&before);
 
     if (body)
@@ -68,9 +75,8 @@ iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
     return iron__contribution_merge(c, iron__tokens_one_by_one(&after));
 }
 
-/* Whole groups only; run->first is a multiple of 16. */
-static iron__contribution reduce_groups(const iron__tokens_run *run) {
-    const uint32_t *tokens = run->tokens;
+/* Whole groups; run->first is a multiple of 16. `is_u16` is a constant wherever this is used. */
+static inline iron__contribution reduce_groups_of(const iron__tokens_run *run, bool is_u16) {
     const iron__divisor d = *run->divisor;
     uint32_t hash = iron__position_hash(run->first);
     uint32_t xors[IRON_HASH_GROUP] = {0};
@@ -79,7 +85,8 @@ static iron__contribution reduce_groups(const iron__tokens_run *run) {
 
     for (size_t k = 0; k < run->count; k += IRON_HASH_GROUP, hash += IRON_HASH_GROUP_STEP) {
         for (uint32_t lane = 0; lane < IRON_HASH_GROUP; lane++) {
-            uint32_t p = tokens[k + lane] + (hash + IRON_HASH_STEP * lane);
+            uint32_t token = is_u16 ? run->tokens_u16[k + lane] : run->tokens[k + lane];
+            uint32_t p = token + (hash + IRON_HASH_STEP * lane);
 
             xors[lane] ^= p;
             sums[lane] += iron__divisor_remainder(&d, p);
@@ -90,6 +97,10 @@ static iron__contribution reduce_groups(const iron__tokens_run *run) {
         c.sum += sums[lane];
     }
     return c;
+}
+
+static iron__contribution reduce_groups(const iron__tokens_run *run) {
+    return run->tokens_u16 ? reduce_groups_of(run, true) : reduce_groups_of(run, false);
 }
 
 static iron__contribution tokens_portable(const iron__tokens_run *run) {
@@ -167,7 +178,8 @@ void iron__quads_one_by_one(const iron__quads_part *part, iron__quads_sums *sums
 
         for (size_t j = 0; j < 4; j++)
             t[j] = token_at(part, k + j, is_u16(part));
-        iron__quads_add(sums, t, z, part->window);
+        iron__quads_add_products(sums, t, z, part->window);
+        sums->t += (uint64_t)t[0] + t[1] + t[2] + t[3];
     }
 }
 

@@ -19,14 +19,13 @@
 /* The contribution token by token without division: for short runs and the ends of long ones. */
 iron__contribution iron__tokens_one_by_one(const iron__tokens_run *run);
 
+/* Tokens begin ... begin + count - 1 of a run. */
+iron__tokens_run iron__tokens_part(const iron__tokens_run *run, size_t begin, size_t count);
+
 /* Reduces the whole groups of a run by reduce_groups, which is never called for zero groups, and
  * the tokens before and after them one by one. */
 iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
                                           iron__tokens_reduce reduce_groups);
-
-static inline void iron__tokens_prefetch(const uint32_t *tokens) {
-    __builtin_prefetch((const char *)tokens + IRON_PREFETCH_BYTES, 0, 2);
-}
 
 /* z = lo32(q) * STEP + START, then two rounds of (z ^ z >> SHIFT) * FACTOR, and a last shift. The
  * first is linear in q: from quad to quad z rises by STEP. */
@@ -92,7 +91,7 @@ static inline iron__quads_part iron__quads_rest(const iron__quads_part *part, si
     return rest;
 }
 
-/* Like iron__tokens_prefetch, but part->ahead is 0 for a run shorter than the distance. Such a run
+/* Like iron__prefetch, but part->ahead is 0 for a run shorter than the distance. Such a run
  * is a small buffer, and beyond its end pages may not be mapped: each prefetch of those walks the
  * page tables (0.6 instead of 2.5 tokens per nanosecond for widened tokens on a stack). */
 static inline void iron__quads_prefetch(const iron__quads_part *part, const void *tokens) {
@@ -142,9 +141,13 @@ static inline uint32_t iron__quads_rotate(uint32_t x, unsigned by) {
     return x << by | x >> (32 - by);
 }
 
-/* Adds one quad; z is iron__quads_start of its number. */
-static inline void iron__quads_add(iron__quads_sums *s, const uint32_t t[4], uint32_t z,
-                                   uint64_t window) {
+/* Keeps the compiler from computing x in another order: gcc would add products in pairs, with more
+ * instructions and registers. */
+#define IRON_KEEP(x) __asm__("" : "+r"(x))
+
+/* Adds the products of one quad to A and B; z is iron__quads_start of its number. */
+static inline void iron__quads_add_products(iron__quads_sums *s, const uint32_t t[4], uint32_t z,
+                                            uint64_t window) {
     uint32_t k0, k1, k2, k3;
 
     z = (z ^ z >> IRON_SEAL_SHIFT_0) * IRON_SEAL_FACTOR_0;
@@ -155,10 +158,13 @@ static inline void iron__quads_add(iron__quads_sums *s, const uint32_t t[4], uin
     k2 = iron__quads_rotate(k0, IRON_SEAL_ROTATE_2);
     k3 = iron__quads_rotate(k1, IRON_SEAL_ROTATE_3);
     s->a += (uint64_t)(t[0] + k0) * (t[1] + k1);
-    s->a += (uint64_t)(t[2] + k2) * (t[3] + k3);
+    IRON_KEEP(s->a);
     s->b += (uint64_t)(t[0] + k2) * (t[2] + k0);
+    IRON_KEEP(s->b);
+    s->a += (uint64_t)(t[2] + k2) * (t[3] + k3);
+    IRON_KEEP(s->a);
     s->b += (uint64_t)(t[1] + k3) * (t[3] + k1);
-    s->t += (uint64_t)t[0] + t[1] + t[2] + t[3];
+    IRON_KEEP(s->b);
 }
 
 /* Rows with vector code, on one thread and on all. One file per instruction set: tokens_neon.c,
@@ -176,10 +182,10 @@ typedef struct iron__vector_rows {
 #define IRON_VECTOR_ROWS(set, features, reduce_run, text, take_run, take_narrow, seal_text)        \
     {                                                                                              \
         .tokens = IRON_VECTOR_ROW("tokens", "vector", set, features, false, text,                  \
-                                  "tokens.cpu.scalar", .reduce = (reduce_run)),                    \
+                                  "tokens.cpu.scalar", .reduce = (reduce_run), .reads_u16 = true), \
         .tokens_threads =                                                                          \
             IRON_VECTOR_ROW("tokens", "champion", set, features, true, text ", on all threads",    \
-                            "tokens.cpu.vector." set, .reduce = (reduce_run)),                     \
+                            "tokens.cpu.vector." set, .reduce = (reduce_run), .reads_u16 = true),  \
         .seal =                                                                                    \
             IRON_VECTOR_ROW("seal", "vector", set, features, false, seal_text,                     \
                             "seal.cpu.reference", .take = (take_run), .take_u16 = (take_narrow)),  \

@@ -34,24 +34,30 @@
  * holds the first tokens of all four, another the second ones, and so on; keys use the same lanes,
  * and a widening multiply-add takes two products. Operations per four quads: 17 for the keys (the
  * first multiplication of the scramble is linear and becomes an addition), 8 to transpose, 8 sums
- * of token and key, 8 multiply-adds, 4 for T, 8 for the smallest and the largest token.
+ * of token and key, 8 multiply-adds, 4 for T, 8 for the smallest and the largest token. Two more
+ * quads go through the integer units meanwhile, 25 instructions each; their tokens are loaded as
+ * vectors too, for T and the statistics, which takes 2 instructions instead of 8.
  *
- * These do not run at four per cycle: of operations with two operands that must be read from the
- * register file a cycle takes only two. A loop of vectors alone gives 7.0 GB/s. What helps:
+ * What limits it, in cycles per turn of six quads, as measured by leaving operations out: the
+ * integer units need 13, the vectors 16.1, both together 17. At four per cycle the vectors would
+ * need 13.3. What matters:
  *
- * 1. Of every six quads two go through the integer units, which have no such limit (10.6 GB/s).
- *    More than two do not pay: at 6.5 instructions per cycle the number of instructions decides.
- * 2. Keys are made one turn before they are used, in the registers of those just used: their chain
- *    is 35 cycles long, longer than the scheduler looks ahead. With an order of the steps for which
- *    the compiler finds a good order of the instructions that makes 11.6 GB/s. The best order found
- *    in some ten thousand trials over all instructions would give 12.2.
- * 3. After a 0 no token can be smaller, so the search for the smallest stops (12.2).
+ * 1. The scramble is a chain of 35 cycles. While keys were made in one piece, one turn before their
+ *    use, what waited for them filled the queues of the vector units, and everything else waited
+ *    too: the scramble alone took 9.8 cycles for 17 operations, a turn 22. So it is a pipeline over
+ *    turns: a turn completes the keys of the next one, does the second round for the one after and
+ *    the first round for the third. Nothing waits for long any more.
+ * 2. The products of the integer units are added one after the other, as they are written. gcc
+ *    likes to add them in pairs: then they and the constants no longer fit the registers, and a
+ *    turn has 134 instructions instead of 118 (11.8 instead of 14.0 GB/s).
+ * 3. The order of the steps in the loop, from which the compiler makes that of the instructions:
+ *    the worst of sixty orders gives 13.0 GB/s, the best 14.5.
+ * 4. After a 0 no token can be smaller, so the search for the smallest stops (13.1 -> 14.4).
  *
  * The seal of 16-bit tokens does not widen them in memory first. The loop is the same with less to
  * do: half the loads, four operations instead of eight to transpose, the addition of a key widens
  * the token, and T and the statistics take eight tokens at a time. T uses 32-bit lanes: that of a
- * block is far below 2^32. 3.2 tokens per nanosecond, against 2.5 for widening first and then the
- * 32-bit loop (in cache).
+ * block is far below 2^32. 3.95 tokens per nanosecond in cache, against 3.6 from 32-bit tokens.
  */
 #include "ops/tokens/tokens_cpu.h"
 
@@ -60,6 +66,9 @@
 #include "core/hash.h"
 
 #include <arm_neon.h>
+
+/* The small functions must be inlined, so that sums and constants stay in registers. */
+#define NEON_INLINE static inline __attribute__((always_inline))
 
 #define GROUP ((size_t)IRON_HASH_GROUP)
 
@@ -82,7 +91,7 @@ typedef struct group_tokens {
 
 /* The state of a loop from block to block. */
 typedef struct progress {
-    const uint32_t *tokens;
+    const char *tokens; /* 32 or 16 bits each */
     group_hashes hashes;
     uint32x4_t xors;
     uint64_t sum;
@@ -104,13 +113,23 @@ static inline void skip_group(group_hashes *h) {
                         vaddq_u32(h->h3, step)};
 }
 
-/* Loads 16 tokens, adds their hashes and moves the hashes on to the next group. */
-static inline group_tokens next_group(const uint32_t *tokens, group_hashes *h) {
-    group_tokens g = {vaddq_u32(vld1q_u32(tokens), h->h0), vaddq_u32(vld1q_u32(tokens + 4), h->h1),
-                      vaddq_u32(vld1q_u32(tokens + 8), h->h2),
-                      vaddq_u32(vld1q_u32(tokens + 12), h->h3)};
+/* In these loops `is_u16` is a constant wherever they are used. */
+NEON_INLINE size_t group_bytes(bool is_u16) { return GROUP * (is_u16 ? 2 : 4); }
 
-    iron__tokens_prefetch(tokens);
+/* Loads 16 tokens, adds their hashes and moves the hashes on to the next group. The addition widens
+ * 16-bit tokens. */
+NEON_INLINE group_tokens next_group(const char *tokens, bool is_u16, group_hashes *h) {
+    const uint32_t *t = (const void *)tokens;
+    const uint16_t *u = (const void *)tokens;
+    group_tokens g;
+
+    if (is_u16)
+        g = (group_tokens){vaddw_u16(h->h0, vld1_u16(u)), vaddw_u16(h->h1, vld1_u16(u + 4)),
+                           vaddw_u16(h->h2, vld1_u16(u + 8)), vaddw_u16(h->h3, vld1_u16(u + 12))};
+    else
+        g = (group_tokens){vaddq_u32(vld1q_u32(t), h->h0), vaddq_u32(vld1q_u32(t + 4), h->h1),
+                           vaddq_u32(vld1q_u32(t + 8), h->h2), vaddq_u32(vld1q_u32(t + 12), h->h3)};
+    iron__prefetch(tokens);
     skip_group(h);
     return g;
 }
@@ -131,17 +150,26 @@ static inline uint32_t xor_of_lanes(uint32x4_t x) {
 
 typedef void (*block_function)(progress *at, size_t groups, const iron__divisor *d);
 
+/* The loops for both widths of tokens. */
+#define BOTH_WIDTHS(name)                                                                          \
+    static void name(progress *at, size_t groups, const iron__divisor *d) {                        \
+        name##_of(at, groups, d, false);                                                           \
+    }                                                                                              \
+    static void name##_u16(progress *at, size_t groups, const iron__divisor *d) {                  \
+        name##_of(at, groups, d, true);                                                            \
+    }
+
 /* Four accumulators instead of a tree: there is no product to hide the tree's latency behind
  * (23.4 against 22.0 GB/s from DRAM). */
-static void block_mask(progress *at, size_t groups, const iron__divisor *d) {
+NEON_INLINE void mask_of(progress *at, size_t groups, const iron__divisor *d, bool is_u16) {
     const uint32x4_t mask = vdupq_n_u32(d->vocab - 1);
-    const uint32_t *tokens = at->tokens;
+    const char *tokens = at->tokens;
     group_hashes h = at->hashes;
     uint32x4_t zero = vdupq_n_u32(0);
     group_tokens s = {zero, zero, zero, zero}, x = {at->xors, zero, zero, zero};
 
-    for (size_t k = 0; k < groups; k++, tokens += GROUP) {
-        group_tokens g = next_group(tokens, &h);
+    for (size_t k = 0; k < groups; k++, tokens += group_bytes(is_u16)) {
+        group_tokens g = next_group(tokens, is_u16, &h);
 
         x = (group_tokens){veorq_u32(x.p0, g.p0), veorq_u32(x.p1, g.p1), veorq_u32(x.p2, g.p2),
                            veorq_u32(x.p3, g.p3)};
@@ -151,6 +179,8 @@ static void block_mask(progress *at, size_t groups, const iron__divisor *d) {
     }
     *at = (progress){tokens, h, group_xor(x), at->sum + vaddlvq_u32(group_sum(s))};
 }
+
+BOTH_WIDTHS(mask)
 
 /* High halves of four 32 x 32 bit products. */
 static inline uint32x4_t high_product(uint32x4_t p, uint32x4_t multiplier) {
@@ -180,10 +210,12 @@ typedef struct integer_divisor {
 } integer_divisor;
 
 /* A quarter of the fifth group. */
-static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_t hash,
-                                unsigned quarter, integer_divisor d) {
+NEON_INLINE void integer_step(integer_sums *s, const char *tokens, bool is_u16, uint32_t hash,
+                              unsigned quarter, integer_divisor d) {
     for (unsigned lane = quarter * INTEGER_TOKENS; lane < (quarter + 1) * INTEGER_TOKENS; lane++) {
-        uint32_t p = tokens[lane] + (hash + IRON_HASH_STEP * lane);
+        uint32_t token = is_u16 ? ((const uint16_t *)(const void *)tokens)[lane]
+                                : ((const uint32_t *)(const void *)tokens)[lane];
+        uint32_t p = token + (hash + IRON_HASH_STEP * lane);
 
         s->xors ^= p;
         s->tokens += p;
@@ -195,34 +227,36 @@ static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_
  * their last shift, which usra does while adding. */
 #define STEP(group, PRODUCT, shift)                                                                \
     do {                                                                                           \
-        group_tokens g = next_group(tokens + (group)*GROUP, &h);                                   \
+        group_tokens g = next_group(tokens + (group)*group_bytes(is_u16), is_u16, &h);             \
         x = veorq_u32(x, group_xor(g));                                                            \
         p = vaddq_u32(p, group_sum(g));                                                            \
         q0 = vsraq_n_u32(q0, PRODUCT(g.p0), shift);                                                \
         q1 = vsraq_n_u32(q1, PRODUCT(g.p1), shift);                                                \
         q2 = vsraq_n_u32(q2, PRODUCT(g.p2), shift);                                                \
         q3 = vsraq_n_u32(q3, PRODUCT(g.p3), shift);                                                \
-        integer_step(&integer, tokens + VECTOR_GROUPS * GROUP, hash, group, by_integer);           \
+        integer_step(&integer, fifth, is_u16, hash, group, by_integer);                            \
     } while (0)
 
 /* `groups` is a multiple of TURN_GROUPS. */
 #define DEFINE_BLOCK(name, shift, CONSTANTS, PRODUCT)                                              \
-    static void name##_##shift(progress *at, size_t groups, const iron__divisor *d) {              \
-        const uint32_t *tokens = at->tokens;                                                       \
+    NEON_INLINE void name##_##shift##_of(progress *at, size_t groups, const iron__divisor *d,      \
+                                         bool is_u16) {                                            \
+        const char *tokens = at->tokens;                                                           \
         group_hashes h = at->hashes;                                                               \
         uint32_t hash = vgetq_lane_u32(h.h0, 0) + VECTOR_GROUPS * IRON_HASH_GROUP_STEP;            \
         uint32x4_t x = at->xors, p = vdupq_n_u32(0), q0 = p, q1 = p, q2 = p, q3 = p;               \
         integer_sums integer = {0, 0, 0};                                                          \
         CONSTANTS(shift);                                                                          \
         for (size_t k = 0; k < groups; k += TURN_GROUPS) {                                         \
+            const char *fifth = tokens + VECTOR_GROUPS * group_bytes(is_u16);                      \
             STEP(0, PRODUCT, shift);                                                               \
             STEP(1, PRODUCT, shift);                                                               \
             STEP(2, PRODUCT, shift);                                                               \
             STEP(3, PRODUCT, shift);                                                               \
-            iron__tokens_prefetch(tokens + VECTOR_GROUPS * GROUP);                                 \
+            iron__prefetch(fifth);                                                                 \
             skip_group(&h);                                                                        \
             hash += TURN_GROUPS * IRON_HASH_GROUP_STEP;                                            \
-            tokens += TURN_GROUPS * GROUP;                                                         \
+            tokens += TURN_GROUPS * group_bytes(is_u16);                                           \
         }                                                                                          \
         q0 = vaddq_u32(vaddq_u32(q0, q1), vaddq_u32(q2, q3));                                      \
         p = vmlsq_n_u32(p, q0, d->vocab);                                                          \
@@ -230,7 +264,8 @@ static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_
         *at =                                                                                      \
             (progress){tokens, h, x,                                                               \
                        at->sum + vaddlvq_u32(p) + integer.tokens - d->vocab * integer.quotients};  \
-    }
+    }                                                                                              \
+    BOTH_WIDTHS(name##_##shift)
 
 #define QUOTIENT_CONSTANTS(s)                                                                      \
     const integer_divisor by_integer = {0, d->multiplier, 32 + (s)};                               \
@@ -253,10 +288,11 @@ static inline void integer_step(integer_sums *s, const uint32_t *tokens, uint32_
 SHIFTS(QUOTIENT)
 SHIFTS(HALF)
 
-#define QUOTIENT_NAME(s) [s] = quotient_##s,
-#define HALF_NAME(s)     [s] = half_##s,
-static const block_function quotient_blocks[] = {SHIFTS(QUOTIENT_NAME)};
-static const block_function half_blocks[] = {SHIFTS(HALF_NAME)};
+/* For each shift: of 32-bit and of 16-bit tokens. */
+#define QUOTIENT_NAMES(s) [s] = {quotient_##s, quotient_##s##_u16},
+#define HALF_NAMES(s)     [s] = {half_##s, half_##s##_u16},
+static const block_function quotient_blocks[][2] = {SHIFTS(QUOTIENT_NAMES)};
+static const block_function half_blocks[][2] = {SHIFTS(HALF_NAMES)};
 
 /* The remainders themselves; their sums use 64-bit lanes. The product may need its addend. */
 static inline uint32x4_t wide_remainder(uint32x4_t p, const iron__divisor *d) {
@@ -270,14 +306,14 @@ static inline uint32x4_t wide_remainder(uint32x4_t p, const iron__divisor *d) {
     return vmlsq_n_u32(p, q, d->vocab);
 }
 
-static void block_wide(progress *at, size_t groups, const iron__divisor *d) {
-    const uint32_t *tokens = at->tokens;
+NEON_INLINE void wide_of(progress *at, size_t groups, const iron__divisor *d, bool is_u16) {
+    const char *tokens = at->tokens;
     group_hashes h = at->hashes;
     uint32x4_t x = at->xors;
     uint64x2_t s0 = vdupq_n_u64(0), s1 = s0;
 
-    for (size_t k = 0; k < groups; k++, tokens += GROUP) {
-        group_tokens g = next_group(tokens, &h);
+    for (size_t k = 0; k < groups; k++, tokens += group_bytes(is_u16)) {
+        group_tokens g = next_group(tokens, is_u16, &h);
 
         x = veorq_u32(x, group_xor(g));
         s0 = vpadalq_u32(s0, wide_remainder(g.p0, d));
@@ -288,17 +324,18 @@ static void block_wide(progress *at, size_t groups, const iron__divisor *d) {
     *at = (progress){tokens, h, x, at->sum + vaddvq_u64(vaddq_u64(s0, s1))};
 }
 
+BOTH_WIDTHS(wide)
+
 /* The loop for a divisor, and how many groups one turn of it takes. */
-static block_function choose_block(const iron__divisor *d, size_t *turn) {
+static block_function choose_block(const iron__divisor *d, bool is_u16, size_t *turn) {
     *turn = 1;
-    if (d->vocab > NARROW_VOCAB)
-        return block_wide;
-    if (d->is_power_of_two)
-        return block_mask;
-    if (!d->has_half && d->addend)
-        return block_wide;
+    if (d->is_power_of_two && d->vocab <= NARROW_VOCAB)
+        return is_u16 ? mask_u16 : mask;
+    if (d->vocab > NARROW_VOCAB || (!d->has_half && d->addend))
+        return is_u16 ? wide_u16 : wide;
     *turn = TURN_GROUPS;
-    return d->has_half ? half_blocks[d->half_shift] : quotient_blocks[d->shift - 32];
+    return d->has_half ? half_blocks[d->half_shift][is_u16]
+                       : quotient_blocks[d->shift - 32][is_u16];
 }
 
 /* A 32-bit lane takes 4 remainders per group and must stay below 2^32; whole turns only. */
@@ -310,13 +347,14 @@ static size_t block_groups(const iron__divisor *d, size_t turn) {
 
 static iron__contribution reduce_groups(const iron__tokens_run *run) {
     const iron__divisor *d = run->divisor;
+    bool is_u16 = run->tokens_u16 != NULL;
     size_t turn;
-    block_function block = choose_block(d, &turn);
+    block_function block = choose_block(d, is_u16, &turn);
     size_t most = block_groups(d, turn);
-    size_t left = run->count / GROUP / turn * turn;
-    size_t rest = run->count - left * GROUP;
-    iron__tokens_run last = {run->tokens + left * GROUP, rest, run->first + left * GROUP, d};
-    progress at = {run->tokens, hashes_at(run->first), vdupq_n_u32(0), 0};
+    size_t left = run->count / GROUP / turn * turn, done = left * GROUP;
+    iron__tokens_run last = iron__tokens_part(run, done, run->count - done);
+    progress at = {is_u16 ? (const char *)run->tokens_u16 : (const char *)run->tokens,
+                   hashes_at(run->first), vdupq_n_u32(0), 0};
     iron__contribution c;
 
     while (left > 0) {
@@ -325,7 +363,7 @@ static iron__contribution reduce_groups(const iron__tokens_run *run) {
         block(&at, groups, d);
         left -= groups;
     }
-    c = (iron__contribution){run->count - rest, at.sum, xor_of_lanes(at.xors)};
+    c = (iron__contribution){done, at.sum, xor_of_lanes(at.xors)};
     return iron__contribution_merge(c, iron__tokens_one_by_one(&last));
 }
 
@@ -338,16 +376,15 @@ static iron__contribution tokens_neon(const iron__tokens_run *run) {
 #define INTEGER_QUADS 2u
 #define TURN_QUADS    (VECTOR_QUADS + INTEGER_QUADS)
 
-/* The small functions must be inlined, so that sums and constants stay in registers. */
 #define ROW_FUNCTION static
-#define NEON_INLINE  static inline __attribute__((always_inline))
 
 typedef struct quad_keys {
     uint32x4_t k0, k1, k2, k3;
 } quad_keys;
 
+/* The three factors are lanes of one register: there are few. */
 typedef struct quad_constants {
-    uint32x4_t turn, factor_0, factor_1, step, other, window_low, window_high;
+    uint32x4_t turn, factors, other, window_low, window_high;
 } quad_constants;
 
 typedef struct quad_products {
@@ -360,37 +397,52 @@ typedef struct quad_factors {
 } quad_factors;
 
 NEON_INLINE quad_constants constants_of(uint64_t window) {
+    static const uint32_t factors[4] = {IRON_SEAL_FACTOR_0, IRON_SEAL_FACTOR_1, IRON_SEAL_STEP, 0};
+
     return (quad_constants){.turn = vdupq_n_u32(TURN_QUADS * IRON_SEAL_STEP),
-                            .factor_0 = vdupq_n_u32(IRON_SEAL_FACTOR_0),
-                            .factor_1 = vdupq_n_u32(IRON_SEAL_FACTOR_1),
-                            .step = vdupq_n_u32(IRON_SEAL_STEP),
+                            .factors = vld1q_u32(factors),
                             .other = vdupq_n_u32(IRON_SEAL_OTHER),
                             .window_low = vdupq_n_u32((uint32_t)window),
                             .window_high = vdupq_n_u32((uint32_t)(window >> 32))};
 }
 
-/* z of four quads, beginning with this one, before the rounds. */
-NEON_INLINE uint32x4_t start_at(uint32_t low_quad) {
-    static const uint32_t lanes[4] = {0, IRON_SEAL_STEP, 2 * IRON_SEAL_STEP, 3 * IRON_SEAL_STEP};
-
-    return vaddq_u32(vdupq_n_u32(iron__quads_start(low_quad)), vld1q_u32(lanes));
-}
-
-/* Both rounds of the scramble; keys_of does the rest. */
-NEON_INLINE uint32x4_t rounds(uint32x4_t z, const quad_constants *c) {
-    z = vmulq_u32(veorq_u32(z, vshrq_n_u32(z, IRON_SEAL_SHIFT_0)), c->factor_0);
-    return vmulq_u32(veorq_u32(z, vshrq_n_u32(z, IRON_SEAL_SHIFT_1)), c->factor_1);
-}
+/* The scramble, in the steps of a pipeline: see the top of the file. */
+typedef struct key_pipeline {
+    uint32x4_t z, first, second;
+    quad_keys keys;
+} key_pipeline;
 
 NEON_INLINE quad_keys keys_of(uint32x4_t z, const quad_constants *c) {
     quad_keys k;
 
     z = veorq_u32(z, vshrq_n_u32(z, IRON_SEAL_SHIFT_2));
-    k.k1 = veorq_u32(vaddq_u32(vmulq_u32(z, c->step), c->other), c->window_high);
+    k.k1 = veorq_u32(vmlaq_laneq_u32(c->other, z, c->factors, 2), c->window_high);
     k.k0 = veorq_u32(z, c->window_low);
     k.k2 = vsriq_n_u32(vshlq_n_u32(k.k0, IRON_SEAL_ROTATE_2), k.k0, 32 - IRON_SEAL_ROTATE_2);
     k.k3 = vsriq_n_u32(vshlq_n_u32(k.k1, IRON_SEAL_ROTATE_3), k.k1, 32 - IRON_SEAL_ROTATE_3);
     return k;
+}
+
+/* Moves everything on by a step; call it after the last use of the current keys. */
+NEON_INLINE void next_keys(key_pipeline *p, const quad_constants *c) {
+    uint32x4_t z = p->second;
+
+    p->keys = keys_of(z, c);
+    z = veorq_u32(p->first, vshrq_n_u32(p->first, IRON_SEAL_SHIFT_1));
+    p->second = vmulq_laneq_u32(z, c->factors, 1);
+    z = veorq_u32(p->z, vshrq_n_u32(p->z, IRON_SEAL_SHIFT_0));
+    p->first = vmulq_laneq_u32(z, c->factors, 0);
+    p->z = vaddq_u32(p->z, c->turn);
+}
+
+/* The pipeline of the turn that begins with this quad. */
+NEON_INLINE key_pipeline pipeline_at(uint32_t low_quad, const quad_constants *c) {
+    static const uint32_t lanes[4] = {0, IRON_SEAL_STEP, 2 * IRON_SEAL_STEP, 3 * IRON_SEAL_STEP};
+    key_pipeline p = {.z = vaddq_u32(vdupq_n_u32(iron__quads_start(low_quad)), vld1q_u32(lanes))};
+
+    for (int step = 0; step < 3; step++)
+        next_keys(&p, c);
+    return p;
 }
 
 NEON_INLINE void multiply_add(uint64x2_t *low, uint64x2_t *high, uint32x4_t x, uint32x4_t y) {
@@ -410,7 +462,6 @@ NEON_INLINE void put_sums(iron__quads_sums *out, const quad_products *p,
                           const iron__quads_sums *integer) {
     out->a += integer->a + vaddvq_u64(vaddq_u64(p->a0, p->a1));
     out->b += integer->b + vaddvq_u64(vaddq_u64(p->b0, p->b1));
-    out->t += integer->t;
 }
 
 #define TURN_TOKENS ((size_t)4 * TURN_QUADS)
@@ -457,15 +508,11 @@ NEON_INLINE void look_at(lane_sums *s, uint32x4_t q, iron__quads_want want) {
 }
 
 /* T and the statistics. */
-NEON_INLINE void look_at_rows(lane_sums *s, quad_rows r, iron__quads_want want) {
-    s->t0 = vpadalq_u32(s->t0, r.q0);
-    s->t1 = vpadalq_u32(s->t1, r.q1);
-    s->t0 = vpadalq_u32(s->t0, r.q2);
-    s->t1 = vpadalq_u32(s->t1, r.q3);
-    look_at(s, r.q0, want);
-    look_at(s, r.q1, want);
-    look_at(s, r.q2, want);
-    look_at(s, r.q3, want);
+NEON_INLINE void look_at_pair(lane_sums *s, uint32x4_t q, uint32x4_t r, iron__quads_want want) {
+    s->t0 = vpadalq_u32(s->t0, q);
+    s->t1 = vpadalq_u32(s->t1, r);
+    look_at(s, q, want);
+    look_at(s, r, want);
 }
 
 /* Whole turns. The order of the steps matters: see the top of the file. */
@@ -474,32 +521,28 @@ NEON_INLINE void seal_turns(const iron__quads_part *part, size_t turns, iron__qu
     const quad_constants c = constants_of(part->window);
     const uint64x2_t zero = vdupq_n_u64(0);
     const uint32_t *tokens = part->tokens;
-    uint32x4_t z = start_at(part->low_quad);
+    key_pipeline p = pipeline_at(part->low_quad, &c);
     uint32_t integer_z = iron__quads_start(part->low_quad + VECTOR_QUADS);
+    const uint64_t window = part->window;
     lane_sums s = {{zero, zero, zero, zero}, zero, zero, vdupq_n_u32(UINT32_MAX), vdupq_n_u32(0)};
     iron__quads_sums integer = {0, 0, 0, 0, 0};
-    quad_keys k = keys_of(rounds(z, &c), &c);
 
     for (size_t turn = 0; turn < turns; turn++, tokens += TURN_TOKENS) {
         const uint32_t *integer_tokens = tokens + (size_t)4 * VECTOR_QUADS;
+        quad_rows r = load_rows(tokens);
         quad_factors f;
-        uint32x4_t next;
-        quad_rows r;
 
-        iron__quads_prefetch(part, integer_tokens);
-        z = vaddq_u32(z, c.turn);
-        next = rounds(z, &c);
-        iron__quads_prefetch(part, tokens);
-        iron__quads_add(&integer, integer_tokens, integer_z, part->window);
-        iron__quads_add(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, part->window);
-        integer_z += TURN_QUADS * IRON_SEAL_STEP;
-        r = load_rows(tokens);
-        look_at_rows(&s, r, want);
-        look_at(&s, vld1q_u32(integer_tokens), want);
-        f = factors_of(r, k);
-        k = keys_of(next, &c);
+        look_at_pair(&s, vld1q_u32(integer_tokens), vld1q_u32(integer_tokens + 4), want);
+        look_at_pair(&s, r.q2, r.q3, want);
+        look_at_pair(&s, r.q0, r.q1, want);
+        iron__quads_add_products(&integer, integer_tokens, integer_z, window);
+        iron__quads_add_products(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, window);
+        f = factors_of(r, p.keys);
+        next_keys(&p, &c);
         add_products(&s.products, &f);
-        look_at(&s, vld1q_u32(integer_tokens + 4), want);
+        iron__quads_prefetch(part, tokens);
+        iron__quads_prefetch(part, integer_tokens);
+        integer_z += TURN_QUADS * IRON_SEAL_STEP;
     }
     put_sums(out, &s.products, &integer);
     out->t += vaddvq_u64(vaddq_u64(s.t0, s.t1));
@@ -513,8 +556,8 @@ static void quads_neon(const iron__quads_run *run, iron__seal_words *words,
     iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
 }
 
-/* A lane of T takes two pairs of tokens per turn. */
-_Static_assert(IRON_QUADS_BLOCK / TURN_QUADS * 4 <= UINT32_MAX / UINT16_MAX,
+/* A lane of T takes three pairs of tokens per turn. */
+_Static_assert(IRON_QUADS_BLOCK / TURN_QUADS * 6 <= UINT32_MAX / UINT16_MAX,
                "T of a block fits 32-bit lanes");
 
 typedef struct lane_sums_u16 {
@@ -545,6 +588,7 @@ NEON_INLINE quad_factors factors_of_u16(quad_rows_u16 r, quad_keys k) {
 }
 
 NEON_INLINE void look_at_u16(lane_sums_u16 *s, uint16x8_t q, iron__quads_want want) {
+    s->t = vpadalq_u16(s->t, q);
     if (want == IRON_QUADS_WANT_MIN_MAX)
         s->min = vminq_u16(s->min, q);
     if (want != IRON_QUADS_WANT_NONE)
@@ -552,11 +596,11 @@ NEON_INLINE void look_at_u16(lane_sums_u16 *s, uint16x8_t q, iron__quads_want wa
 }
 
 /* One quad in the integer units. */
-NEON_INLINE void add_quad_u16(iron__quads_sums *s, const uint16_t *tokens, uint32_t z,
-                              uint64_t window) {
+NEON_INLINE void add_products_u16(iron__quads_sums *s, const uint16_t *tokens, uint32_t z,
+                                  uint64_t window) {
     const uint32_t t[4] = {tokens[0], tokens[1], tokens[2], tokens[3]};
 
-    iron__quads_add(s, t, z, window);
+    iron__quads_add_products(s, t, z, window);
 }
 
 /* Whole turns. */
@@ -565,32 +609,28 @@ NEON_INLINE void seal_turns_u16(const iron__quads_part *part, size_t turns, iron
     const quad_constants c = constants_of(part->window);
     const uint64x2_t zero = vdupq_n_u64(0);
     const uint16_t *tokens = part->tokens;
-    uint32x4_t z = start_at(part->low_quad);
+    key_pipeline p = pipeline_at(part->low_quad, &c);
     uint32_t integer_z = iron__quads_start(part->low_quad + VECTOR_QUADS);
+    const uint64_t window = part->window;
     lane_sums_u16 s = {
         {zero, zero, zero, zero}, vdupq_n_u32(0), vdupq_n_u16(UINT16_MAX), vdupq_n_u16(0)};
     iron__quads_sums integer = {0, 0, 0, 0, 0};
-    quad_keys k = keys_of(rounds(z, &c), &c);
 
     for (size_t turn = 0; turn < turns; turn++, tokens += TURN_TOKENS) {
         const uint16_t *integer_tokens = tokens + (size_t)4 * VECTOR_QUADS;
         quad_rows_u16 r = {vld1q_u16(tokens), vld1q_u16(tokens + 8)};
         quad_factors f;
-        uint32x4_t next;
 
-        iron__quads_prefetch(part, tokens);
-        z = vaddq_u32(z, c.turn);
-        next = rounds(z, &c);
-        add_quad_u16(&integer, integer_tokens, integer_z, part->window);
-        f = factors_of_u16(r, k);
-        add_quad_u16(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, part->window);
-        integer_z += TURN_QUADS * IRON_SEAL_STEP;
-        s.t = vpadalq_u16(vpadalq_u16(s.t, r.q01), r.q23);
-        look_at_u16(&s, r.q01, want);
+        add_products_u16(&integer, integer_tokens + 4, integer_z + IRON_SEAL_STEP, window);
         look_at_u16(&s, r.q23, want);
-        k = keys_of(next, &c);
-        add_products(&s.products, &f);
+        iron__quads_prefetch(part, tokens);
         look_at_u16(&s, vld1q_u16(integer_tokens), want);
+        f = factors_of_u16(r, p.keys);
+        add_products(&s.products, &f);
+        add_products_u16(&integer, integer_tokens, integer_z, window);
+        look_at_u16(&s, r.q01, want);
+        next_keys(&p, &c);
+        integer_z += TURN_QUADS * IRON_SEAL_STEP;
     }
     put_sums(out, &s.products, &integer);
     out->t += vaddlvq_u32(s.t);
