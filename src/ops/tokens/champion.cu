@@ -19,8 +19,8 @@
  * The epoch, in device memory, rises by one per launch; a slot of another epoch is not published
  * yet. Accesses of 16 bytes as a whole (ld/st.b128) see all of a slot or nothing.
  *
- * Groups take turns of 32 KiB, one after the other, so that all of them read neighbouring memory at
- * the same time; a thread requests its next turn before it uses the one that has arrived.
+ * Groups take turns of 32 KiB, one after the other; a thread requests its next turn before it uses
+ * the one that has arrived.
  *
  * The host launches it for whole batches whose tokens are aligned to 16 bytes and whose first
  * position is a multiple of 16, and with all groups resident at the same time.
@@ -141,23 +141,24 @@ step_take_rest(const k_u32x4 *__restrict__ quads, k_u32 turns, const tokens_span
                        &v->sum);
 }
 
-/* The sum of all groups' contributions, in every thread of the calling warp. */
+/* The sum of all groups' contributions, in every thread of the calling warp. SLOTS: of a thread. */
+template <int SLOTS>
 static __device__ __forceinline__ step_sums step_gather(const step_slot *slots, k_u32 epoch) {
     step_sums v = {0, 0};
     k_u32 missing = 0;
 
 #pragma unroll
-    for (int k = 0; k < TOKENS_STEP_GROUPS / 32; k++)
+    for (int k = 0; k < SLOTS; k++)
         missing |= (K_THREAD % 32 + 32 * k < K_GROUPS) << k;
     while (missing) {
-        step_slot seen[TOKENS_STEP_GROUPS / 32];
+        step_slot seen[SLOTS];
 
 #pragma unroll
-        for (int k = 0; k < TOKENS_STEP_GROUPS / 32; k++)
+        for (int k = 0; k < SLOTS; k++)
             if (missing >> k & 1)
                 seen[k] = step_look(slots + K_THREAD % 32 + 32 * k);
 #pragma unroll
-        for (int k = 0; k < TOKENS_STEP_GROUPS / 32; k++)
+        for (int k = 0; k < SLOTS; k++)
             if ((missing >> k & 1) && seen[k].epoch == epoch) {
                 missing &= ~(1u << k);
                 v.xors ^= seen[k].xors;
@@ -263,7 +264,8 @@ extern "C" __global__ void __launch_bounds__(TOKENS_STEP_THREADS, 2)
     __syncthreads();
     if (node / 32 * 32 >= l.nodes)
         return;
-    v = step_gather(slots, published);
+    v = K_GROUPS <= TOKENS_STEP_GROUPS / 2 ? step_gather<TOKENS_STEP_GROUPS / 64>(slots, published)
+                                           : step_gather<TOKENS_STEP_GROUPS / 32>(slots, published);
     potential = __double2float_rn(__dmul_rn((double)(k_i64)(v.sum - c.last * c.middle),
                                             __longlong_as_double((k_i64)c.inverse_bits)));
     while (node < l.nodes) {
