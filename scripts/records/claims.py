@@ -87,6 +87,18 @@ def chain_us(record):
     return 1000.0 * row["median_ms"] if row else None
 
 
+def call_share(mib, of_a_chain=False):
+    """An empty kernel's time and that of one read at the ceiling, over the time of a call with cold caches."""
+    def figure(record):
+        empty = bench_row(record, "empty kernel")
+        call = bench_row(record, f"champion, {mib} MiB" + (", of a chain" if of_a_chain else ""))
+        if not empty or not call:
+            return None
+        read_ms = mib * 2**20 / record["benches"]["cuda"]["ceiling_gb_s"] * 1e-6
+        return (empty["median_ms"] + read_ms) / call["median_ms"]
+    return figure
+
+
 def feed_rate(record, dtype):
     """The median of the GPU's feeds."""
     rates = sorted(f["gb_per_s"] for f in record["feeds"].get(dtype, []) if f["backend"] == "cuda")
@@ -137,6 +149,7 @@ def claim(op, what, unit, bar, figure, aim=None):
     return {"op": op, "what": what, "unit": unit, "bar": bar, "aim": aim, "figure": figure}
 
 
+CALL_MIB = (16, 32, 64, 128, 256)
 HISTOGRAM_DATA = ("uniform", "zipf", "one", "sorted")
 
 CLAIMS = [
@@ -148,6 +161,11 @@ CLAIMS = [
     claim("tokens", "champion over the second paper's reduce", "×", 2.3,
           lambda r: ratio(bench_rate(r, "champion, one batch"), bench_rate(r, "reduce, one batch"))),
     claim("tokens", "one 3 MiB batch in a replayed chain, reduced and applied", "µs or less", 3.3, chain_us, 2.5),
+] + [
+    claim("tokens", f"one batch of {mib} MiB, cold caches, {how}", "of an empty kernel and one read", 0.85,
+          call_share(mib, of_a_chain))
+    for of_a_chain, how in ((False, "a replayed call"), (True, "one of a replayed chain")) for mib in CALL_MIB
+] + [
     claim("tokens", "champion through NVIDIA's OpenCL, 8 GiB", "of CUDA's", 0.97,
           lambda r: on_opencl(r, "tokens", "champion", size=2147483648)),
     claim("feed", "engine fed from page-locked memory", "of bare copies", 0.95,

@@ -60,6 +60,21 @@ def batch_table(record):
             ["mode", "time", "GB/s of tokens"], rows)
 
 
+def calls_table(record):
+    """Batches of 16 to 256 MiB; shares as the claims compute them."""
+    bench = record["benches"].get("cuda")
+    rows = [[r["name"], microseconds(r["median_ms"]) + " µs"] for r in (bench or {"rows": []})["rows"] if r["group"] == "call"]
+    if not rows:
+        return None
+    for cells in rows[1:]:
+        mib, of_a_chain = int(cells[0].split()[1]), cells[0].endswith("chain")
+        cells.append(percent(100.0 * (claims.call_share(mib, of_a_chain)(record) or 0)))
+    rows[0].append("")
+    return ("One batch of 16 to 256 MiB, cold caches",
+            "Reduced and applied: a replayed graph of one call, or one of a chain of calls with other tokens each.",
+            ["", "time", "empty kernel and one read, of the time"], rows)
+
+
 def sizes_table(record, race, title, words, unit=microseconds):
     """One row per contender, one column per size, with medians."""
     document = record["races"].get(race)
@@ -189,7 +204,7 @@ TECHNIQUES = ("histogram", "histogram-u32", "histogram-large", "transpose", "lay
 
 
 def all_tables(record):
-    found = [claim_table(record), resident_table(record), batch_table(record),
+    found = [claim_table(record), resident_table(record), batch_table(record), calls_table(record),
              sizes_table(record, "tokens", "Batches of any length, one call each",
                          "Kernel scope, caches as the arena leaves them between turns."),
              feed_table(record), race_table(record, "seal", "The seal"),

@@ -3,8 +3,9 @@
  * backend_gpu.c: the engine's backend on a GPU, on top of feed/gpu_feed.h.
  *
  * The host keeps the engine's counters up to date; nodes, totals and seal stay on the device until
- * sync. An error on the way to the device or on it leaves unknown how much of a feed was taken, so
- * the engine remembers the error and returns it from every later call.
+ * sync, which copies them only if something was fed since. An error on the way to the device or on
+ * it leaves unknown how much of a feed was taken, so the engine remembers the error and returns it
+ * from every later call.
  *
  * The device has only the totals of all closed batches. While a batch callback is set, a feed is
  * therefore cut where batches end and the totals are read after each piece: the difference is the
@@ -26,9 +27,11 @@ static iron_status note_failure(iron_engine *e, iron_status status, const iron_e
     return status;
 }
 
+/* After everything that changes the device's state. */
 static void update_counters(iron_engine *e) {
     iron__tokens_gpu_progress p = iron__gpu_feed_progress(e->gpu);
 
+    e->is_synced = false;
     e->open.count = p.open_tokens;
     e->closed.count = p.closed_tokens;
     e->batches = p.batches;
@@ -41,6 +44,7 @@ static iron_status gpu_restart(iron_engine *e, iron_error *err) {
 
     if (status == IRON_OK && e->config.with_seal)
         status = iron__gpu_feed_seal_begin(e->gpu, &sealed, &error);
+    e->is_synced = status == IRON_OK;
     return note_failure(e, status, &error, err);
 }
 
@@ -77,12 +81,15 @@ static iron_status gpu_sync(iron_engine *e, iron_error *err) {
     iron_status status;
 
     IRON_TRY(iron__engine_check_failure(e, err));
+    if (e->is_synced)
+        return IRON_OK;
     status = iron__gpu_feed_fetch(e->gpu, &e->nodes, &e->closed, &error);
     if (status == IRON_OK && e->config.with_seal) {
         status = iron__gpu_feed_seal_fetch(e->gpu, &sealed, &error);
         if (status == IRON_OK)
             e->seal = sealed.seal;
     }
+    e->is_synced = status == IRON_OK;
     return note_failure(e, status, &error, err);
 }
 

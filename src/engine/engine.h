@@ -160,6 +160,7 @@ struct iron_engine {
 
     iron__cpu_state *cpu; /* of the CPU backend, else NULL */
     iron__gpu_feed *gpu;  /* of the GPU backend, else NULL */
+    bool is_synced;       /* GPU: nodes, closed and seal are those of the device */
     iron_error failure;   /* of the device; every later call returns it again */
 };
 

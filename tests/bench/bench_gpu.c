@@ -6,6 +6,8 @@
  *              3 MiB batches with the lattice updated for each, reduce, and CUB where it was built
  *   batch      one 3 MiB batch, 4096 nodes: every mode, reduction and application
  *   replay     the same for reduce and champion, as a recorded chain of launches
+ *   call       batches of 16 to 256 MiB, caches emptied before: one call replayed, next to an empty
+ *              kernel, and a chain of calls with other tokens each
  *   feed       from page-locked host memory, next to the rate of plain copies
  *
  * Rows of a group are timed in turn, so that drift affects all equally; figures are medians of
@@ -22,8 +24,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHUNK_TOKENS ((uint64_t)1 << 24)
 
 void bench_die(const char *what, const iron_error *err) {
     fprintf(stderr, "bench-gpu: %s%s%s\n", what, err ? ": " : "", err ? err->text : "");
@@ -136,7 +136,7 @@ static uint64_t state_on_cpu(const bench *b, uint64_t count, uint64_t batch, boo
     config.positions = by_batch ? IRON_POSITIONS_BATCH : IRON_POSITIONS_STREAM;
     bench_check(iron_engine_create(&config, &cpu, &err), "the CPU's engine", &err);
     for (uint64_t done = 0; done < count;) {
-        uint64_t some = count - done < CHUNK_TOKENS ? count - done : CHUNK_TOKENS;
+        uint64_t some = count - done < BENCH_CHUNK ? count - done : BENCH_CHUNK;
 
         bench_check(iron_engine_feed(cpu, b->chunk, (size_t)some, &err), "the CPU's feed", &err);
         done += some;
@@ -169,8 +169,8 @@ void bench_verify(bench *b, bench_row *r, bench_engine *e, uint64_t count, uint6
 static void fill_resident(bench *b) {
     iron_error err;
 
-    for (uint64_t done = 0; done < b->count; done += CHUNK_TOKENS) {
-        uint64_t some = b->count - done < CHUNK_TOKENS ? b->count - done : CHUNK_TOKENS;
+    for (uint64_t done = 0; done < b->count; done += BENCH_CHUNK) {
+        uint64_t some = b->count - done < BENCH_CHUNK ? b->count - done : BENCH_CHUNK;
         iron__gpu_copy copy = {.to = b->tokens,
                                .to_offset = (size_t)done * sizeof(uint32_t),
                                .from_host = b->chunk,
@@ -194,10 +194,10 @@ static void set_up(bench *b) {
     bench_check(iron__gpu_program_load(b->device, &iron__tokens_image, &b->program, &err),
                 "kernels", &err);
     bench_check(iron_lattice_create(NULL, 0, &b->lattice, &err), "lattice", &err);
-    b->chunk = malloc(CHUNK_TOKENS * sizeof *b->chunk);
+    b->chunk = malloc(BENCH_CHUNK * sizeof *b->chunk);
     if (!b->chunk)
         bench_die("out of memory", NULL);
-    bench_check(iron_generate(1, BENCH_VOCAB, 0, b->chunk, CHUNK_TOKENS, &err), "tokens", &err);
+    bench_check(iron_generate(1, BENCH_VOCAB, 0, b->chunk, BENCH_CHUNK, &err), "tokens", &err);
     b->count = b->bytes / sizeof(uint32_t);
     bench_check(
         iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, b->bytes, &b->tokens, &err),
@@ -297,6 +297,7 @@ int main(int argc, char **argv) {
     bench_resident(b);
     bench_batch(b);
     bench_replay(b);
+    bench_calls(b);
     bench_feed(b);
     print_rows(b);
     if (json)

@@ -14,6 +14,7 @@
 #define BENCH_SAMPLES 32u
 #define BENCH_NODES   4096u
 #define BENCH_VOCAB   50257u
+#define BENCH_CHUNK   ((uint64_t)1 << 24) /* tokens */
 
 typedef struct bench_row {
     const char *group;
@@ -69,6 +70,7 @@ void bench_verify(bench *b, bench_row *r, bench_engine *e, uint64_t count, uint6
 void bench_resident(bench *b);
 void bench_batch(bench *b);
 void bench_replay(bench *b);
+void bench_calls(bench *b);
 void bench_feed(bench *b);
 
 #endif

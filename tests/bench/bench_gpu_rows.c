@@ -5,6 +5,7 @@
 #include "arena/device_gpu.c"
 #include "bench_gpu.h"
 #include "core/clock.h"
+#include "ops/kit.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -204,8 +205,30 @@ void bench_batch(bench *b) {
     }
 }
 
-/* So many times the first batch, positions counted in each. */
-static uint64_t reference_of_chain(const bench *b, uint64_t batches) {
+/* Calls that are recorded once and replayed: call k takes the batch of `count` tokens that begins at
+ * k * step, positions counted in each. */
+typedef struct calls {
+    bench_engine engine;
+    bench_row *row;
+    uint64_t count, step;
+    uint32_t calls;
+} calls;
+
+static void put_calls(bench *b, void *context) {
+    const calls *c = context;
+    iron_error err;
+
+    for (uint32_t k = 0; k < c->calls; k++) {
+        bench_check(iron__tokens_gpu_feed(c->engine.tokens, b->queue, b->tokens, k * c->step,
+                                          c->count, &err),
+                    c->row->name, &err);
+        bench_check(iron__tokens_gpu_apply_pending(c->engine.tokens, b->queue, &err), c->row->name,
+                    &err);
+    }
+}
+
+/* The CPU's state after one replay. */
+static uint64_t reference_of_calls(const bench *b, const calls *c) {
     iron_report report = {.struct_size = sizeof report};
     iron_engine *cpu = NULL;
     iron_config config;
@@ -213,14 +236,31 @@ static uint64_t reference_of_chain(const bench *b, uint64_t batches) {
 
     iron_config_init(&config);
     config.backend = "cpu";
-    config.batch = BATCH_TOKENS;
+    config.batch = c->count;
     config.positions = IRON_POSITIONS_BATCH;
     bench_check(iron_engine_create(&config, &cpu, &err), "the CPU's engine", &err);
-    for (uint64_t k = 0; k < batches; k++)
-        bench_check(iron_engine_feed(cpu, b->chunk, BATCH_TOKENS, &err), "the CPU's feed", &err);
+    for (uint32_t k = 0; k < c->calls; k++)
+        for (uint64_t done = 0; done < c->count;) {
+            uint64_t from = (k * c->step + done) % BENCH_CHUNK, left = c->count - done;
+            uint64_t some = left < BENCH_CHUNK - from ? left : BENCH_CHUNK - from;
+
+            bench_check(iron_engine_feed(cpu, b->chunk + from, (size_t)some, &err),
+                        "the CPU's feed", &err);
+            done += some;
+        }
     bench_check(iron_engine_report(cpu, &report, &err), "the CPU's report", &err);
     iron_engine_destroy(cpu);
     return report.state;
+}
+
+static iron__gpu_graph *record(bench *b, bench_work work, void *context) {
+    iron__gpu_graph *graph = NULL;
+    iron_error err;
+
+    bench_check(iron__gpu_graph_begin(b->queue, &err), "recording", &err);
+    work(b, context);
+    bench_check(iron__gpu_graph_end(b->queue, &graph, &err), "recording", &err);
+    return graph;
 }
 
 static void replay(bench *b, void *context) {
@@ -229,36 +269,105 @@ static void replay(bench *b, void *context) {
     bench_check(iron__gpu_graph_replay(context, b->queue, &err), "replay", &err);
 }
 
-static void time_chain(bench *b, const char *mode) {
-    feeding f = {.engine = bench_engine_make(b, mode, BATCH_TOKENS, true), .count = BATCH_TOKENS};
-    iron__gpu_graph *graph = NULL;
-    iron__contribution closed;
-    iron_error err;
-    char name[48];
+/* Memory whose reading empties the caches. */
+typedef struct cache_flush {
+    pass_kernels passes;
+    iron__gpu_buffer *memory;
+} cache_flush;
 
-    snprintf(name, sizeof name, "%s, chain of %u, each", mode, CHAIN);
-    f.row = bench_add(b, "replay", name, (double)(BATCH_TOKENS * sizeof(uint32_t)));
-    bench_check(iron__gpu_graph_begin(b->queue, &err), "recording", &err);
-    for (uint32_t k = 0; k < CHAIN; k++)
-        feed(b, &f);
-    bench_check(iron__gpu_graph_end(b->queue, &graph, &err), "recording", &err);
-    for (uint32_t round = 0; round < ROUNDS; round++)
-        bench_time(b, f.row, replay, graph);
-    for (uint32_t k = 0; k < f.row->samples; k++)
-        f.row->ms[k] /= CHAIN;
-    bench_check(iron__tokens_gpu_fetch(f.engine.tokens, b->queue, &f.engine.nodes, &closed, &err),
+/* flush NULL: caches stay as they are. */
+static void time_replays(bench *b, bench_row *r, iron__gpu_graph *graph, cache_flush *flush) {
+    iron_error err;
+
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        if (flush)
+            bench_check(put_pass(&flush->passes, b->queue, PASS_READ,
+                                 *pass_shape_for(&b->device->info, 0), flush->memory,
+                                 flush->memory->bytes / PASS_QUAD_BYTES, 0, &err),
+                        "flush", &err);
+        bench_time(b, r, replay, graph);
+    }
+}
+
+static void time_calls(bench *b, const char *group, const char *name, const char *mode, calls c,
+                       cache_flush *flush) {
+    iron__contribution closed;
+    iron__gpu_graph *graph;
+    iron_error err;
+
+    c.engine = bench_engine_make(b, mode, c.count, true);
+    c.row = bench_add(b, group, name, (double)c.count * sizeof(uint32_t));
+    graph = record(b, put_calls, &c);
+    time_replays(b, c.row, graph, flush);
+    for (uint32_t k = 0; k < c.row->samples; k++)
+        c.row->ms[k] /= c.calls;
+    bench_engine_reset(b, &c.engine);
+    replay(b, graph);
+    bench_check(iron__tokens_gpu_fetch(c.engine.tokens, b->queue, &c.engine.nodes, &closed, &err),
                 mode, &err);
-    f.row->is_right =
-        iron__nodes_hash(&f.engine.nodes) == reference_of_chain(b, (uint64_t)ROUNDS * CHAIN);
+    c.row->is_right = iron__nodes_hash(&c.engine.nodes) == reference_of_calls(b, &c);
     iron__gpu_graph_destroy(b->device, graph);
-    bench_engine_free(&f.engine);
+    bench_engine_free(&c.engine);
 }
 
 void bench_replay(bench *b) {
-    if (!b->device->info.can_graph)
+    static const char *const modes[] = {"reduce", "champion"};
+
+    for (size_t k = 0; b->device->info.can_graph && k < COUNT(modes); k++) {
+        char name[48];
+
+        snprintf(name, sizeof name, "%s, chain of %u, each", modes[k], CHAIN);
+        time_calls(b, "replay", name, modes[k], (calls){.count = BATCH_TOKENS, .calls = CHAIN},
+                   NULL);
+    }
+}
+
+/* A kernel that does nothing: it widens no tokens. */
+static void put_empty(bench *b, void *context) {
+    iron__gpu_kernel *kernel = NULL;
+    uint64_t begin = 0, count = 0;
+    iron_error err;
+
+    (void)context;
+    bench_check(iron__gpu_kernel_find(b->device, b->program, "tokens_widen_u8", &kernel, &err),
+                "the empty kernel", &err);
+    bench_check(IRON_KIT_LAUNCH(b->queue, &err, kernel, 1, TOKENS_WIDEN_THREADS,
+                                IRON_GPU_BUFFER(b->tokens), IRON_GPU_BUFFER(b->tokens),
+                                IRON_GPU_BUFFER(b->tokens), IRON_GPU_VALUE(begin),
+                                IRON_GPU_VALUE(count)),
+                "the empty kernel", &err);
+}
+
+#define CALLS_BYTES ((uint64_t)2 << 30) /* of a chain: far more than the caches hold */
+#define FLUSH_BYTES ((size_t)256 << 20)
+
+void bench_calls(bench *b) {
+    cache_flush flush = {.memory = NULL};
+    iron__gpu_graph *empty;
+    iron_error err;
+
+    if (!b->device->info.can_graph || b->bytes < CALLS_BYTES)
         return;
-    time_chain(b, "reduce");
-    time_chain(b, "champion");
+    bench_check(pass_kernels_init(&flush.passes, b->device, &err), "flush", &err);
+    bench_check(iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, FLUSH_BYTES,
+                                        &flush.memory, &err),
+                "flush", &err);
+    empty = record(b, put_empty, NULL);
+    time_replays(b, bench_add(b, "call", "empty kernel", 0), empty, &flush);
+    iron__gpu_graph_destroy(b->device, empty);
+    for (uint64_t mib = 16; mib <= 256; mib *= 2) {
+        calls c = {.count = (mib << 20) / sizeof(uint32_t), .calls = 1};
+        char name[48];
+
+        snprintf(name, sizeof name, "champion, %" PRIu64 " MiB", mib);
+        time_calls(b, "call", name, "champion", c, &flush);
+        c.calls = (uint32_t)(CALLS_BYTES / (mib << 20));
+        c.step = c.count;
+        snprintf(name, sizeof name, "champion, %" PRIu64 " MiB, of a chain", mib);
+        time_calls(b, "call", name, "champion", c, &flush);
+    }
+    iron__gpu_buffer_destroy(flush.memory);
+    pass_kernels_deinit(&flush.passes);
 }
 
 #define FEED_BYTES ((size_t)1 << 30)

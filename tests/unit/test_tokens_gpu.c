@@ -250,7 +250,7 @@ static void sixteen_bit_accumulators_are_seen(void **state) {
         iron__gpu_image changed = {.name = "changed", .source = text};
         iron__tokens_gpu *t;
 
-        assert_int_equal(count, 4); /* apply_one, apply_settle, whole_apply and its kernel */
+        assert_int_equal(count, 3); /* apply_one, apply_settle and whole */
         assert_ok(iron__gpu_program_load(device, &changed, &config.program, &err), &err);
         t = op_of(&config);
         got = nodes_of();

@@ -16,7 +16,8 @@
 #define K_KERNEL(n) static void __attribute__((unused))
 #define K_DEVICE    static inline __attribute__((unused))
 #define K_GLOBAL
-#define K_LOCAL_VAR            static
+#define K_LOCAL_VAR static
+#define K_LOCAL_PTR
 #define K_RESTRICT             restrict
 #define K_THREAD               0u
 #define K_GROUP                0u

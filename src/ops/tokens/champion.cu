@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * champion.cu: one batch, reduced and applied by a single launch. CUDA only: its groups wait for
- * each other. A step takes a few microseconds and begins before the previous launch has ended; a
- * stride is the same for batches that take longer, with more groups and the champion's loop.
+ * each other. In a chain of calls a launch begins before the previous one has ended.
  *
- * At the size of a step not bytes are the limit but waiting: for the launch, for the L2 cache, for
- * other groups. So there is as little of it as possible:
+ * Up to a few MiB not bytes are the limit but waiting: for the launch, for memory, for other groups;
+ * of 64 MiB it is still a quarter. So there is as little of it as possible:
  *
- *     loads of tokens and tables, arithmetic, group's reduction   needs nothing of earlier launches
+ *     two turns of tokens are requested                           before anything else
+ *     tables, epoch and nodes are requested                       they come while tokens are read
+ *     loads of tokens, arithmetic, group's reduction              needs nothing of earlier launches
  *     -- wait for the previous launch --                          its states, its epoch, its slots
  *     publish: one 16-byte store per group {xor, epoch, sum}      no atomics, no fence, no clearing
  *     gather: each warp that has nodes reads all groups' slots    until all are of this epoch
  *     apply: one thread per node
  *
+ * A launch that overlaps the previous one requests epoch and nodes only after that wait.
+ *
  * The epoch, in device memory, rises by one per launch; a slot of another epoch is not published
  * yet. Accesses of 16 bytes as a whole (ld/st.b128) see all of a slot or nothing.
+ *
+ * Groups take turns of 32 KiB, one after the other; a thread requests its next turn before it uses
+ * the one that has arrived.
  *
  * The host launches it for whole batches whose tokens are aligned to 16 bytes and whose first
  * position is a multiple of 16, and with all groups resident at the same time.
  */
-#define STEP_TABLE 4096 /* bytes of the lattice's table that are copied to shared memory */
-
 typedef struct step_slot {
     k_u32 xors, epoch;
     k_u64 sum;
@@ -94,69 +98,67 @@ static __device__ __forceinline__ step_sums step_reduce_group(step_sums v) {
                      : none;
 }
 
-#define STEP_LOADS 2
+#define STEP_LOADS 4
+#define STEP_TURN  (STEP_LOADS * TOKENS_STEP_THREADS) /* quads that a group loads at once */
 
-/* The group's share of the tokens: `share` quads, all loads of a turn in flight at once. */
-static __device__ __forceinline__ step_sums step_take(const k_u32x4 *__restrict__ quads,
-                                                      k_u32 share, const tokens_span *s) {
-    k_u64 end = s->count / 4, stop = (k_u64)(K_GROUP + 1) * share;
-    k_u64 quad = (k_u64)K_GROUP * share + K_THREAD;
+/* A thread's quads of one turn. */
+typedef struct step_turn {
+    k_u32x4 quads[STEP_LOADS];
+} step_turn;
+
+static __device__ __forceinline__ void step_load(step_turn *t, const k_u32x4 *__restrict__ quads,
+                                                 k_u32 turn, k_u32 turns) {
+    if (turn < turns)
+#pragma unroll
+        for (int k = 0; k < STEP_LOADS; k++)
+            t->quads[k] = quads[(k_u64)turn * STEP_TURN + k * TOKENS_STEP_THREADS + K_THREAD];
+}
+
+static __device__ __forceinline__ void step_use(const step_turn *t, k_u32 turn, k_u32 turns,
+                                                const tokens_span *s, step_sums *v) {
+    k_u32 hash = tokens_hash(s->first + 4 * ((k_u64)turn * STEP_TURN + K_THREAD));
     const champion_offsets o = {137u, 2 * 137u, 3 * 137u};
-    step_sums v = {0, 0};
 
-    stop = stop < end ? stop : end;
-    for (; quad < stop; quad += STEP_LOADS * TOKENS_STEP_THREADS) {
-        k_u32 hash = tokens_hash(s->first + 4 * quad);
-        k_u32x4 t[STEP_LOADS];
-
+    if (turn < turns)
 #pragma unroll
         for (int k = 0; k < STEP_LOADS; k++)
-            if (quad + k * TOKENS_STEP_THREADS < stop)
-                t[k] = quads[quad + k * TOKENS_STEP_THREADS];
-#pragma unroll
-        for (int k = 0; k < STEP_LOADS; k++)
-            if (quad + k * TOKENS_STEP_THREADS < stop)
-                champion_quad(t[k], hash + k * CHAMPION_RISE(4 * TOKENS_STEP_THREADS), o, s,
-                              &v.xors, &v.sum);
-    }
-    if (K_GROUP + 1 == K_GROUPS && K_THREAD < s->count % 4) { /* less than a quad is left */
-        k_u64 i = end * 4 + K_THREAD;
-
-        champion_token(((const k_u32 *)quads)[i], tokens_hash(s->first + i), s, &v.xors, &v.sum);
-    }
-    return v;
+            champion_quad(t->quads[k], hash + k * CHAMPION_RISE(4 * TOKENS_STEP_THREADS), o, s,
+                          &v->xors, &v->sum);
 }
 
-/* The same where reading takes the time: the champion's loop. */
-static __device__ __forceinline__ step_sums step_take_long(const k_u32 *__restrict__ tokens,
-                                                           const tokens_span *s) {
-    champion_range range = champion_range_of(s, TOKENS_STEP_THREADS);
-    step_sums v = {0, 0};
+/* What is left after the last whole turn. The last groups take it: they have fewer turns. */
+static __device__ __forceinline__ void
+step_take_rest(const k_u32x4 *__restrict__ quads, k_u32 turns, const tokens_span *s, step_sums *v) {
+    const champion_offsets o = {137u, 2 * 137u, 3 * 137u};
+    k_u64 end = s->count / 4, token = end * 4 + K_THREAD;
+    k_u64 quad =
+        (k_u64)turns * STEP_TURN + (K_GROUPS - 1 - K_GROUP) * TOKENS_STEP_THREADS + K_THREAD;
 
-    if (range.begin < range.end)
-        champion_take(tokens, range.begin, range.end, s->first + (range.begin - s->begin),
-                      TOKENS_STEP_THREADS, s, &v.xors, &v.sum);
-    return v;
+    for (; quad < end; quad += K_GROUPS * TOKENS_STEP_THREADS)
+        champion_quad(quads[quad], tokens_hash(s->first + 4 * quad), o, s, &v->xors, &v->sum);
+    if (K_GROUP + 1 == K_GROUPS && token < s->count)
+        champion_token(((const k_u32 *)quads)[token], tokens_hash(s->first + token), s, &v->xors,
+                       &v->sum);
 }
 
-/* The sum of all groups' contributions, in every thread of the calling warp. */
-template <int GROUPS>
+/* The sum of all groups' contributions, in every thread of the calling warp. SLOTS: of a thread. */
+template <int SLOTS>
 static __device__ __forceinline__ step_sums step_gather(const step_slot *slots, k_u32 epoch) {
     step_sums v = {0, 0};
     k_u32 missing = 0;
 
 #pragma unroll
-    for (int k = 0; k < GROUPS / 32; k++)
+    for (int k = 0; k < SLOTS; k++)
         missing |= (K_THREAD % 32 + 32 * k < K_GROUPS) << k;
     while (missing) {
-        step_slot seen[GROUPS / 32];
+        step_slot seen[SLOTS];
 
 #pragma unroll
-        for (int k = 0; k < GROUPS / 32; k++)
+        for (int k = 0; k < SLOTS; k++)
             if (missing >> k & 1)
                 seen[k] = step_look(slots + K_THREAD % 32 + 32 * k);
 #pragma unroll
-        for (int k = 0; k < GROUPS / 32; k++)
+        for (int k = 0; k < SLOTS; k++)
             if ((missing >> k & 1) && seen[k].epoch == epoch) {
                 missing &= ~(1u << k);
                 v.xors ^= seen[k].xors;
@@ -167,79 +169,115 @@ static __device__ __forceinline__ step_sums step_gather(const step_slot *slots, 
     return step_reduce_warp(v);
 }
 
-/* The lattice's tables, in shared memory where they fit. */
-typedef struct step_tables {
-    k_u32 points[TOKENS_POINTS];
-    k_u8 nearest[STEP_TABLE];
-} step_tables;
+/* This launch's epoch, in thread 0: every thread's load would queue at one line of the cache. */
+static __device__ __forceinline__ k_u32 step_epoch(const k_u32 *epochs) {
+    return K_THREAD == 0 ? *(const volatile k_u32 *)epochs + 1 : 0;
+}
 
-static __device__ __forceinline__ void step_load_tables(step_tables *to, const tokens_lattice *l,
+static __device__ __forceinline__ apply_node step_node(k_u32 node, const k_u32 *accumulators,
+                                                       const k_f32 *potentials,
+                                                       const k_f32 *__restrict__ activations,
+                                                       const tokens_lattice *l) {
+    apply_node n = {0, 0, 0};
+
+    if (node < l->nodes)
+        n = {accumulators[node], potentials[node], activations[node]};
+    return n;
+}
+
+/* 16 bytes to shared memory; nothing waits for them before step_copies_wait. */
+static __device__ __forceinline__ void step_copy(void *to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"((k_u32)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
+#else
+    *(k_u32x4 *)to = *(const k_u32x4 *)from;
+#endif
+}
+
+static __device__ __forceinline__ void step_copies_wait(void) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* The lattice's tables, whose memory is a multiple of 16 bytes. */
+static __device__ __forceinline__ void step_load_tables(apply_tables *to, const tokens_lattice *l,
                                                         const k_u32 *__restrict__ points,
                                                         const k_u8 *__restrict__ nearest) {
-    if (K_THREAD < l->count)
-        to->points[K_THREAD] = points[K_THREAD];
-    for (k_u32 k = K_THREAD; k < 2 * l->span - 1 && k < STEP_TABLE; k += TOKENS_STEP_THREADS)
-        to->nearest[k] = nearest[k];
+    k_u32 at = 16 * K_THREAD;
+
+    if (at < sizeof to->points)
+        step_copy((k_u8 *)to->points + at, (const k_u8 *)points + at);
+    if (at < APPLY_TABLE && at < 2 * l->span)
+        step_copy(to->nearest + at, nearest + at);
 }
 
-static __device__ __forceinline__ k_u32 step_point(const step_tables *tables, k_u32 entry,
-                                                   const k_u8 *__restrict__ nearest) {
-    return tables->points[entry < STEP_TABLE ? tables->nearest[entry] : nearest[entry]];
-}
-
-template <int GROUPS, bool IS_LONG>
-static __device__ __forceinline__ void
-step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *accumulators,
-     k_f32 *potentials, const k_f32 *__restrict__ activations, k_u64 *totals,
-     const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest, const tokens_span &s,
-     const tokens_lattice &l, const tokens_closing &c, k_u32 share) {
-    __shared__ step_tables tables;
+extern "C" __global__ void __launch_bounds__(TOKENS_STEP_THREADS, 2)
+    tokens_champion_step(const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs,
+                         k_u32 *accumulators, k_f32 *potentials,
+                         const k_f32 *__restrict__ activations, k_u64 *totals,
+                         const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest,
+                         const tokens_span s, const tokens_lattice l, const tokens_closing c,
+                         const k_u32 overlaps) {
+    __shared__ __align__(16) apply_tables tables;
+    __shared__ k_u32 published;
+    const k_u32x4 *quads = (const k_u32x4 *)(tokens + s.begin);
+    k_u32 turns = (k_u32)(s.count / 4 / STEP_TURN), turn = K_GROUP;
     /* the first warp of every group has the first nodes, the second the next, ... */
     k_u32 node = (K_THREAD / 32 * K_GROUPS + K_GROUP) * 32 + K_THREAD % 32;
-    k_u32 epoch;
+    step_turn even, odd;
+    apply_node n;
     k_f32 potential;
-    step_sums v;
+    k_u32 epoch;
+    step_sums v = {0, 0};
 
     step_let_next_begin();
-    step_load_tables(&tables, &l, points, nearest);
-    v = step_reduce_group(IS_LONG ? step_take_long(tokens, &s)
-                                  : step_take((const k_u32x4 *)(tokens + s.begin), share, &s));
+    step_load(&even, quads, turn, turns);
+    step_load(&odd, quads, turn + K_GROUPS, turns);
+    if (K_GROUP * 32 < l.nodes)
+        step_load_tables(&tables, &l, points, nearest);
+    if (!overlaps) {
+        epoch = step_epoch(epochs);
+        n = step_node(node, accumulators, potentials, activations, &l);
+    }
+    for (; turn < turns; turn += 2 * K_GROUPS) {
+        step_use(&even, turn, turns, &s, &v);
+        step_load(&even, quads, turn + 2 * K_GROUPS, turns);
+        step_use(&odd, turn + K_GROUPS, turns, &s, &v);
+        step_load(&odd, quads, turn + 3 * K_GROUPS, turns);
+    }
+    step_take_rest(quads, turns, &s, &v);
+    step_copies_wait();
+    v = step_reduce_group(v);
     step_wait_for_previous_launch();
-    epoch = *(volatile k_u32 *)epochs + 1;
-    __syncthreads(); /* the epoch may change once a group has published: all have read it */
-    if (K_THREAD == 0)
+    if (overlaps) {
+        epoch = step_epoch(epochs);
+        n = step_node(node, accumulators, potentials, activations, &l);
+    }
+    if (K_THREAD == 0) {
         step_publish(slots + K_GROUP, v, epoch);
+        published = epoch;
+    }
+    __syncthreads();
     if (node / 32 * 32 >= l.nodes)
         return;
-    v = step_gather<GROUPS>(slots, epoch);
+    v = K_GROUPS <= TOKENS_STEP_GROUPS / 2 ? step_gather<TOKENS_STEP_GROUPS / 64>(slots, published)
+                                           : step_gather<TOKENS_STEP_GROUPS / 32>(slots, published);
     potential = __double2float_rn(__dmul_rn((double)(k_i64)(v.sum - c.last * c.middle),
                                             __longlong_as_double((k_i64)c.inverse_bits)));
-    for (; node < l.nodes; node += K_GROUPS * TOKENS_STEP_THREADS) {
-        k_f32 product = activations[node] * potential;
-        k_f32 point = (k_f32)step_point(&tables, apply_entry_real(&l, fabsf(product)), nearest);
-
-        accumulators[node] =
-            step_point(&tables, apply_entry_xor(&l, accumulators[node] ^ v.xors), nearest);
-        potentials[node] += product == 0.0f ? 0.0f : copysignf(point, product);
+    while (node < l.nodes) {
+        n = apply_to_node(n, v.xors, potential, &tables, nearest, &l);
+        accumulators[node] = n.accumulator;
+        potentials[node] = n.potential;
+        node += K_GROUPS * TOKENS_STEP_THREADS;
+        n = step_node(node, accumulators, potentials, activations, &l);
     }
     if (K_GROUP == 0 && K_THREAD == 0) {
         K_ATOMIC_ADD_U64(&totals[0], v.sum);
         K_ATOMIC_XOR_U32((k_u32 *)&totals[1], v.xors);
-        *epochs = epoch; /* all groups have published: their threads have read it */
+        *epochs = published; /* all groups have published: they have read it */
     }
 }
-
-#define STEP_KERNEL(name, groups, is_long)                                                         \
-    extern "C" __global__ void __launch_bounds__(TOKENS_STEP_THREADS, 2) name(                     \
-        const k_u32 *__restrict__ tokens, step_slot *slots, k_u32 *epochs, k_u32 *accumulators,    \
-        k_f32 *potentials, const k_f32 *__restrict__ activations, k_u64 *totals,                   \
-        const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest, const tokens_span s,   \
-        const tokens_lattice l, const tokens_closing c, const k_u32 share) {                       \
-        step<groups, is_long>(tokens, slots, epochs, accumulators, potentials, activations,        \
-                              totals, points, nearest, s, l, c, share);                            \
-    }
-
-/* Few groups, which exchange their sums quickly, for a few microseconds; twice as many for what
- * takes longer. */
-STEP_KERNEL(tokens_champion_step, TOKENS_STEP_GROUPS, false)
-STEP_KERNEL(tokens_champion_stride, TOKENS_STRIDE_GROUPS, true)

@@ -72,8 +72,7 @@ typedef struct quads_found {
 #define TOKENS_CHAMPION_THREADS   256 /* every GPU has them; 512 read no faster on an H200 */
 #define TOKENS_FEW_THREADS        64
 #define TOKENS_STEP_THREADS       512
-#define TOKENS_STEP_GROUPS        160 /* at most */
-#define TOKENS_STRIDE_GROUPS      320 /* at most: two per unit */
+#define TOKENS_STEP_GROUPS        320 /* at most: two per unit */
 #define TOKENS_APPLY_THREADS      256
 #define TOKENS_WIDEN_THREADS      256
 #define QUADS_THREADS             256

@@ -4,12 +4,10 @@
  * stream; kernels and device memory; how spans of tokens become launches.
  *
  * A span that is one whole batch is a single launch, which reduces the batch and updates the nodes.
- * There are three such kernels. Where groups can wait for each other (CUDA) they all exchange their
- * sums, and each updates some nodes: `step` for what takes microseconds, `stride` for what takes
- * longer (champion.cu). Elsewhere, and for tokens that are not aligned, the group that finishes
- * last updates all nodes: `whole` (champion.k). On an H200 (replayed, caches warm up to 32 MiB): 32
- * MiB take 10.7 us by the step, 64 MiB 22, 256 MiB 66, 1 GiB 243 by the stride, 97 % of the read
- * ceiling; by the last group 72 and 248.
+ * There are two such kernels. Where groups can wait for each other (CUDA) they exchange their sums,
+ * and some of them update the nodes: `step` (champion.cu). Elsewhere, and for tokens that are not
+ * aligned, the group that finishes last updates all nodes: `whole` (champion.k). docs/limits.md has
+ * the times of both.
  *
  * The seal needs whole quads. A piece of a stream is whole quads and up to three tokens on either
  * side of them. Whole quads are a launch that fills the device; a launch of one thread stores the
@@ -199,9 +197,9 @@ typedef struct quads_gpu {
     uint32_t host_carry[CARRY_COUNT];
 } quads_gpu;
 
-/* Step and stride exist only on CUDA: NULL elsewhere. */
 typedef struct gpu_kernels {
-    iron__gpu_kernel *reduce, *few, *whole, *step, *stride;
+    iron__gpu_kernel *reduce, *few, *whole;
+    iron__gpu_kernel *step; /* only on CUDA: NULL elsewhere */
     iron__gpu_kernel *apply_one, *gather, *settle;
     iron__gpu_kernel *widen_u8, *widen_u16, *widen_i64;
 } gpu_kernels;
@@ -215,12 +213,12 @@ typedef struct gpu_buffers {
     iron__gpu_buffer *activations;  /* f32 per node */
     iron__gpu_buffer *totals;       /* u64 sum, u64 whose lower half is the XOR: closed batches */
     iron__gpu_buffer *points;       /* u32, TOKENS_POINTS of them */
-    iron__gpu_buffer *nearest;      /* u8, the lattice's table */
+    iron__gpu_buffer *nearest;      /* u8, the lattice's table; step reads whole 16 bytes of it */
     iron__gpu_buffer *additions;    /* u32 per node, 0 between launches */
     iron__gpu_buffer *batch_potentials; /* f32 per pending batch */
     iron__gpu_buffer *maps;             /* u8, TOKENS_POINTS per chunk */
-    iron__gpu_buffer *slots;            /* of step and stride: 16 bytes per group */
-    iron__gpu_buffer *epochs;           /* of step and stride: u32 */
+    iron__gpu_buffer *slots;            /* of step: 16 bytes per group */
+    iron__gpu_buffer *epochs;           /* of step: u32 */
     iron__gpu_buffer *arrived;          /* of whole: u32, 0 between launches */
     iron__gpu_buffer *overflow;         /* u32: nonzero once a token had more than 32 bits */
 } gpu_buffers;
@@ -396,19 +394,18 @@ void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
 static iron_status find_kernels(iron__tokens_gpu *t, iron_error *err) {
     gpu_kernels *k = &t->kernels;
     const wanted_kernel wanted[] = {
-        {t->config.row->kernel, &k->reduce},    {"tokens_champion_few", &k->few},
-        {"tokens_champion_whole", &k->whole},   {"tokens_apply_one", &k->apply_one},
-        {"tokens_apply_gather", &k->gather},    {"tokens_apply_settle", &k->settle},
-        {"tokens_widen_u8", &k->widen_u8},      {"tokens_widen_u16", &k->widen_u16},
-        {"tokens_widen_i64", &k->widen_i64},    {"tokens_champion_step", &k->step},
-        {"tokens_champion_stride", &k->stride},
+        {t->config.row->kernel, &k->reduce},  {"tokens_champion_few", &k->few},
+        {"tokens_champion_whole", &k->whole}, {"tokens_apply_one", &k->apply_one},
+        {"tokens_apply_gather", &k->gather},  {"tokens_apply_settle", &k->settle},
+        {"tokens_widen_u8", &k->widen_u8},    {"tokens_widen_u16", &k->widen_u16},
+        {"tokens_widen_i64", &k->widen_i64},  {"tokens_champion_step", &k->step},
     };
     bool has_step = t->config.row->takes_many && t->device->info.can_cooperate;
 
     t->program = t->config.program;
     if (!t->program)
         IRON_TRY(iron__gpu_program_load(t->device, &iron__tokens_image, &t->program, err));
-    return find_all(t, wanted, IRON_KIT_COUNT(wanted) - (has_step ? 0 : 2), err);
+    return find_all(t, wanted, IRON_KIT_COUNT(wanted) - (has_step ? 0 : 1), err);
 }
 
 static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
@@ -427,11 +424,11 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
         {&b->activations, nodes * sizeof(k_f32)},
         {&b->totals, 2 * sizeof(k_u64)},
         {&b->points, TOKENS_POINTS * sizeof(k_u32)},
-        {&b->nearest, 2 * (size_t)t->config.lattice->span},
+        {&b->nearest, (2 * (size_t)t->config.lattice->span + 15) / 16 * 16},
         {&b->additions, nodes * sizeof(k_u32)},
         {&b->batch_potentials, TOKENS_PENDING_MAX * sizeof(k_f32)},
         {&b->maps, (size_t)TOKENS_CHUNKS * TOKENS_POINTS},
-        {&b->slots, TOKENS_STRIDE_GROUPS * (size_t)16},
+        {&b->slots, TOKENS_STEP_GROUPS * (size_t)16},
         {&b->epochs, sizeof(k_u64)},
         {&b->arrived, sizeof(k_u32)},
         {&b->overflow, sizeof(k_u32)},
@@ -504,7 +501,7 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
     const iron_lattice *l = t->config.lattice;
     gpu_buffers *b = &t->buffers;
     iron__gpu_buffer *cleared[] = {b->xors,   b->sums,    b->additions, b->slots,
-                                   b->epochs, b->arrived, b->overflow};
+                                   b->epochs, b->arrived, b->overflow,  b->nearest};
     size_t n = nodes->count;
 
     t->totals[0] = closed.sum;
@@ -657,16 +654,17 @@ iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *que
 }
 
 /* A step: 6144 quads per group, 12 per thread. Fewer groups exchange their sums sooner, more groups
- * read faster: 32 were best for 3 MiB on an H200, in a chain of launches that overlap. */
-#define STEP_SHARE      6144u
-#define STEP_TOKENS_MAX (UINT64_C(8) << 20)
+ * read faster: 32 were best for 3 MiB on an H200, in a chain of launches that overlap. One group
+ * per unit reads as fast as two, except for what takes so long that the end does not matter. */
+#define STEP_SHARE       6144u
+#define STEP_TOKENS_LONG (UINT64_C(128) << 20)
 
 /* Whole: the time that one group takes for all nodes must be short compared with the reading. Half
  * of the groups that fit a unit read as fast as all, and only half as many must arrive. */
 #define WHOLE_NODES_MAX   16384u
 #define WHOLE_UNIT_GROUPS 4u
 
-/* Can the groups wait for each other, and are the tokens aligned as step and stride need it? */
+/* Can the groups wait for each other, and are the tokens aligned as step needs it? */
 static bool can_synchronise(const iron__tokens_gpu *t, const tokens_span *s) {
     return t->kernels.step && s->begin % 4 == 0 && s->first % 16 == 0;
 }
@@ -691,40 +689,34 @@ static iron_status launch_last_group(iron__tokens_gpu *t, iron__gpu_queue *queue
         IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice), IRON_GPU_VALUE(c));
 }
 
-/* All groups exchange their sums; each updates some nodes. */
+/* All groups exchange their sums; the first ones update the nodes. */
 static iron_status launch_synchronised(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                        const iron__gpu_buffer *tokens, const tokens_span *s,
                                        iron_error *err) {
     gpu_buffers *b = &t->buffers;
-    bool is_short = s->count <= STEP_TOKENS_MAX;
-    uint64_t quads = s->count / 4, groups;
-    uint32_t most = is_short ? TOKENS_STEP_GROUPS : TOKENS_STRIDE_GROUPS;
-    uint32_t resident = t->device->info.units * (is_short ? 1u : 2u), share;
+    uint64_t groups = (s->count / 4 + STEP_SHARE - 1) / STEP_SHARE;
+    uint32_t most = t->device->info.units * (s->count < STEP_TOKENS_LONG ? 1u : 2u);
+    /* It reads tokens before it waits: it may begin early only after another step, which writes
+     * none, with nothing else in between. */
+    uint32_t overlaps = t->config.is_chained && t->is_step_last;
     tokens_closing c = t->closing;
-    iron__gpu_launch launch = {.kernel = is_short ? t->kernels.step : t->kernels.stride,
-                               .groups = {1, 1},
-                               .threads = {TOKENS_STEP_THREADS, 1},
-                               .flags = IRON_GPU_LAUNCH_COOPERATIVE,
-                               IRON_KIT_ARGS(IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->slots),
-                                             IRON_GPU_BUFFER(b->epochs), NODE_ARGS(b),
-                                             IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b),
-                                             IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice),
-                                             IRON_GPU_VALUE(c), IRON_GPU_VALUE(share))};
+    iron__gpu_launch launch = {
+        .kernel = t->kernels.step,
+        .groups = {1, 1},
+        .threads = {TOKENS_STEP_THREADS, 1},
+        .flags = IRON_GPU_LAUNCH_COOPERATIVE | (overlaps ? IRON_GPU_LAUNCH_OVERLAP : 0u),
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->slots),
+                      IRON_GPU_BUFFER(b->epochs), NODE_ARGS(b), IRON_GPU_BUFFER(b->totals),
+                      LATTICE_ARGS(b), IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice),
+                      IRON_GPU_VALUE(c), IRON_GPU_VALUE(overlaps))};
 
-    most = resident < most ? resident : most;
-    groups = (quads + STEP_SHARE - 1) / STEP_SHARE;
-    groups = groups < most ? groups : most;
+    most = most < TOKENS_STEP_GROUPS ? most : TOKENS_STEP_GROUPS;
     assert(groups > 0);
-    share = (uint32_t)((quads + groups - 1) / groups);
-    launch.groups[0] = (uint32_t)groups;
+    launch.groups[0] = (uint32_t)(groups < most ? groups : most);
     c.count = 1;
     c.last = s->count;
-    /* It reads tokens before it waits: it may begin early only after another step, which writes
-     * none, with nothing else in between. A stride gains nothing by that. */
-    if (is_short && t->config.is_chained && t->is_step_last)
-        launch.flags |= IRON_GPU_LAUNCH_OVERLAP;
     IRON_TRY(iron__gpu_run(queue, &launch, err));
-    t->is_step_last = is_short;
+    t->is_step_last = true;
     return IRON_OK;
 }
 
