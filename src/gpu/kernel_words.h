@@ -20,6 +20,7 @@
  *   K_ATOMIC_...           on device or local memory, no result, relaxed; U64: device memory only
  *   K_ATOMIC_TAKE_U32(p)   adds 1 and returns the previous value
  *   K_ATOMIC_GET_ADD_U32(p, v) adds v and returns the previous value
+ *   K_ATOMIC_SWAP_U32(p, v) stores v and returns the previous value
  *   K_FENCE()              makes earlier writes of this thread visible to other groups before its
  *                          later ones
  *
@@ -115,6 +116,7 @@ enum { K_UNROLL = 64 }; /* not a macro: nvcc expands none in a pragma */
 #define K_SUBGROUP_BARRIER()   __syncwarp()
 
 #define K_ATOMIC_GET_ADD_U32(p, v) atomicAdd((p), (v))
+#define K_ATOMIC_SWAP_U32(p, v)    atomicExch((p), (v))
 
 /* No parameter in CUDA, and the host passes none; OpenCL's version includes the comma. */
 #define K_DYNAMIC_ARG(type, name)
@@ -274,6 +276,7 @@ typedef float4 k_f32x4;
 #define K_SUBGROUP_BARRIER()   barrier(CLK_LOCAL_MEM_FENCE)
 
 #define K_ATOMIC_GET_ADD_U32(p, v) atomic_add((p), (v))
+#define K_ATOMIC_SWAP_U32(p, v)    atomic_xchg((p), (v))
 
 #define K_DYNAMIC_ARG(type, name) , __local type *name
 #define K_DYNAMIC(type, name)

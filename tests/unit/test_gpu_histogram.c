@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_histogram.c: what the selftest does not cover of histogram's kernels: packed counters
- * that reach their limit many times, swept ones that would overflow without sweeps, values without
- * counters, and the champion on simulated devices with less local memory or smaller groups than
- * this one.
+ * test_gpu_histogram.c: what the selftest does not cover of histogram's kernels: mixed counters that
+ * reach their limits and overflow, frequent values everywhere, values without counters, and the
+ * champion on simulated devices with less local memory or smaller groups than this one.
  *
  * By default it runs with uniform data and a single value, and fewer sizes; IRON_TEST_FULL=1 runs
  * all. IRON_TEST_BACKEND=cuda in the environment runs it on CUDA instead of OpenCL.
@@ -69,8 +68,22 @@ static iron__contender row_of(const char *name) {
     return row;
 }
 
+/* Element `index` of data that no kind of histogram's data has. */
+typedef uint32_t (*maker)(uint64_t index, uint32_t bins);
+
+static void replace_data(iron__op_problem *p, maker make) {
+    uint32_t bins = iron__histogram_bins(&p->c), *elements = p->inputs[0].data;
+    uint64_t *counts = p->reference.data;
+
+    memset(counts, 0, bins * sizeof *counts);
+    for (uint64_t k = 0; k < p->c.rows; k++) {
+        elements[k] = make(k, bins);
+        counts[elements[k]]++;
+    }
+}
+
 /* The row runs twice into an output full of ones, and is right both times. */
-static void expect_right(const char *name, iron__case c) {
+static void expect_right_of(const char *name, iron__case c, maker make) {
     iron__op_problem p = make_problem(c, pool);
     iron__gpu_buffer *input = buffer_of(p.inputs[0].bytes);
     iron__gpu_data data = {.inputs = {input}, .output = buffer_of(p.output_bytes)};
@@ -79,6 +92,8 @@ static void expect_right(const char *name, iron__case c) {
     iron__gpu_work *work = NULL;
     iron_error err;
 
+    if (make)
+        replace_data(&p, make);
     copy(NULL, input, p.inputs[0].data, p.inputs[0].bytes);
     assert_ok(row.gpu->create(device, &row, &p, 1, &work, &err), &err);
     for (int round = 0; round < 2; round++) {
@@ -95,12 +110,14 @@ static void expect_right(const char *name, iron__case c) {
     op->unmake(&p);
 }
 
+static void expect_right(const char *name, iron__case c) { expect_right_of(name, c, NULL); }
+
 /* Few groups, so that each has many elements on any device and far counters have copies. */
-static void expect_right_in_two_groups(const char *name, iron__case c) {
+static void expect_right_in_two_groups(const char *name, iron__case c, maker make) {
     uint32_t units = device->info.units;
 
     device->info.units = 2;
-    expect_right(name, c);
+    expect_right_of(name, c, make);
     device->info.units = units;
 }
 
@@ -114,28 +131,73 @@ static iron__histogram_data data_at(size_t k) {
 
 static size_t data_count(void) { return is_full_test() ? IRON_HISTOGRAM_DATA : 2; }
 
-/* Counts of one group exceed FULL, and 16 bits, dozens of times: one by one for zipf's most
- * frequent value, by 16 bytes if all elements are equal. */
+/* Counts of one group exceed 16 bits dozens of times: one by one for zipf's most frequent value, by
+ * 16 bytes if all elements are equal. */
 static void small_counters_do_not_overflow(void **state) {
-    static const char *const names[] = {"packed", "swept"};
-
     (void)state;
     NEED_GPU();
-    for (size_t k = 0; k < 2 * data_count(); k++) {
-        iron__histogram_data d = data_at(k / 2);
-        const char *name = names[k % 2];
+    for (size_t k = 0; k < data_count(); k++) {
+        iron__histogram_data d = data_at(k);
 
-        expect_right_in_two_groups(name, make_case(IRON_U32, 3000001, 128256, d, 1));
-        expect_right_in_two_groups(name, make_case(IRON_U32, 3000003, 2, d, 1));
-        expect_right_in_two_groups(name, make_case(IRON_U32, 3000002, 3, d, 1));
-        expect_right_in_two_groups(name, make_case(IRON_U16, 3000007, 0, d, 1));
+        expect_right_in_two_groups("mixed", make_case(IRON_U32, 3000001, 128256, d, 1), NULL);
+        expect_right_in_two_groups("mixed", make_case(IRON_U32, 3000003, 2, d, 1), NULL);
+        expect_right_in_two_groups("mixed", make_case(IRON_U32, 3000002, 3, d, 1), NULL);
+        expect_right_in_two_groups("mixed", make_case(IRON_U16, 3000007, 0, d, 1), NULL);
     }
 }
 
-/* Single values in the low half of a word, in the high half, and without a counter, each a third
- * of the values; seeds are tried until all three have occurred. */
+static uint32_t hash(uint64_t index) {
+    return (uint32_t)(index * UINT64_C(0x9E3779B97F4A7C15) >> 32);
+}
+
+/* Half of the elements are one value, and the other half another. */
+static uint32_t two_values(uint64_t index, uint32_t bins) {
+    return hash(index) & 1 ? bins - 1 : bins / 2;
+}
+
+static uint32_t twenty_values(uint64_t index, uint32_t bins) {
+    return bins - 1 - hash(index) % 20 * (bins / 40);
+}
+
+/* More frequent values than threads that can drain their words. */
+static uint32_t thousands_of_values(uint64_t index, uint32_t bins) {
+    return bins - 1 - hash(index) % 6000 % bins;
+}
+
+/* In turn, like sorted data, but no run is longer than three elements. */
+static uint32_t in_turn(uint64_t index, uint32_t bins) { return (uint32_t)(index / 3 % bins); }
+
+/* Uniform, and then so different that a list made at the start is of no use. */
+static uint32_t changing(uint64_t index, uint32_t bins) {
+    return index < 1500000 || hash(index) % 8 ? hash(index ^ index >> 9) % bins
+                                              : bins - 1 - hash(index) / 8 % 7;
+}
+
+/* 8-bit counters overflow, whatever threads do meanwhile, or are drained in time; one of the values
+ * is hot. With a third of the memory, most values are far. */
+static void frequent_values_anywhere(void **state) {
+    static const maker makers[] = {two_values, twenty_values, thousands_of_values, in_turn,
+                                   changing};
+    const uint32_t bins = 12000;
+    iron__gpu_info info;
+
+    (void)state;
+    NEED_GPU();
+    info = device->info;
+    for (size_t k = 0; k < COUNT(makers); k++)
+        for (uint32_t memory = bins + 2100; memory > bins / 4; memory /= 3) {
+            device->info.local_bytes_max = HISTOGRAM_CONTROL * sizeof(k_u32) + memory;
+            expect_right_in_two_groups(
+                "mixed", make_case(IRON_U32, 3000001 + k, bins, IRON_HISTOGRAM_UNIFORM, 1),
+                makers[k]);
+        }
+    device->info = info;
+}
+
+/* Single values in a wide counter, in a narrow one, and without a counter; seeds are tried until all
+ * three have occurred. */
 static void single_values_everywhere(void **state) {
-    const uint32_t pairs = 4000;
+    const uint32_t part = 4096; /* wide, narrow, and far values */
     bool is_seen[3] = {false, false, false};
     iron__gpu_info info;
 
@@ -143,44 +205,40 @@ static void single_values_everywhere(void **state) {
     NEED_GPU();
     info = device->info;
     for (uint64_t seed = 0; !(is_seen[0] && is_seen[1] && is_seen[2]); seed++) {
-        iron__case c = make_case(IRON_U32, 1, 3 * pairs, IRON_HISTOGRAM_ONE, seed);
+        iron__case c = make_case(IRON_U32, 1, 3 * part, IRON_HISTOGRAM_ONE, seed);
         iron__op_problem p = make_problem(c, pool);
-        size_t place = value_at(&p, 0) / pairs;
+        size_t place = value_at(&p, 0) < HISTOGRAM_WIDE_LEAST ? 0
+                       : value_at(&p, 0) < 2 * part           ? 1
+                                                              : 2;
 
         op->unmake(&p);
         assert_true(seed < 1000);
         if (is_seen[place])
             continue;
         is_seen[place] = true;
-        for (c.rows = 400000; c.rows < 400010; c.rows += 3) {
-            device->info.local_bytes_max = sizeof(k_u32) * (pairs + HISTOGRAM_PACKED_SPARE);
-            expect_right_in_two_groups("packed", c);
-            device->info.local_bytes_max = sizeof(k_u32) * pairs;
-            expect_right_in_two_groups("swept", c);
-        }
+        device->info.local_bytes_max =
+            HISTOGRAM_CONTROL * sizeof(k_u32) + 2 * part + HISTOGRAM_WIDE_LEAST;
+        for (c.rows = 400000; c.rows < 400010; c.rows += 3)
+            expect_right_in_two_groups("mixed", c, NULL);
         device->info = info;
     }
 }
 
-/* Sweeps come after a certain number of turns, and the rest after the last turn must still fit:
- * lengths around each of them, all of one value, in one group. */
-static void sweeps_come_in_time(void **state) {
-    const uint64_t turn = UINT64_C(16) * HISTOGRAM_SWEPT_THREADS * HISTOGRAM_SWEPT_LOADS;
-    static const iron__element elements[] = {IRON_U16, IRON_U32};
+/* Epochs have 1, 4, 16 turns at first: lengths around their ends, in one group. */
+static void epochs_of_all_lengths(void **state) {
+    const uint64_t turn = UINT64_C(4) * HISTOGRAM_MIXED_THREADS * HISTOGRAM_MIXED_LOADS;
     uint32_t units;
 
     (void)state;
     NEED_GPU();
     units = device->info.units;
     device->info.units = 1;
-    for (size_t k = 0; k < COUNT(elements); k++)
-        for (uint64_t turns = 1; turns <= 11; turns += is_full_test() ? 1 : 5) {
-            uint64_t count = turns * turn / iron__element_bytes(elements[k]);
-            iron__case c = make_case(elements[k], count - 1, 128256, IRON_HISTOGRAM_ONE, turns);
+    for (uint64_t turns = 1; turns <= 22; turns += is_full_test() ? 1 : 7)
+        for (uint64_t more = 0; more < 3; more++) {
+            iron__case c =
+                make_case(IRON_U32, turns * turn + more - 1, 128256, IRON_HISTOGRAM_ONE, turns);
 
-            expect_right("swept", c);
-            c.rows = count;
-            expect_right("swept", c);
+            expect_right("mixed", c);
         }
     device->info.units = units;
 }
@@ -195,12 +253,12 @@ static void little_local_memory(void **state) {
     for (size_t k = 0; k < data_count(); k++) {
         iron__histogram_data d = data_at(k);
 
-        device->info.local_bytes_max = 4 * (HISTOGRAM_PACKED_SPARE + 1);
-        expect_right("packed", make_case(IRON_U16, 300007, 0, d, 2));
+        device->info.local_bytes_max = HISTOGRAM_CONTROL * sizeof(k_u32) + HISTOGRAM_ROOM_LEAST;
+        expect_right("mixed", make_case(IRON_U16, 300007, 0, d, 2));
         device->info.local_bytes_max = 16;
         expect_right("champion", make_case(IRON_U16, 300007, 0, d, 2));
-        device->info.local_bytes_max = 8192;
-        expect_right("packed", make_case(IRON_U32, 300001, 50257, d, 2));
+        device->info.local_bytes_max = 16384;
+        expect_right("mixed", make_case(IRON_U32, 300001, 50257, d, 2));
         expect_right("champion", make_case(IRON_U32, 300001, 50257, d, 2));
         expect_right("champion", make_case(IRON_U32, 300001, 1 << 21, d, 2)); /* one copy */
         expect_right("champion", make_case(IRON_U8, 300009, 0, d, 2));
@@ -247,7 +305,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_counters_do_not_overflow),
         cmocka_unit_test(single_values_everywhere),
-        cmocka_unit_test(sweeps_come_in_time),
+        cmocka_unit_test(frequent_values_anywhere),
+        cmocka_unit_test(epochs_of_all_lengths),
         cmocka_unit_test(little_local_memory),
         cmocka_unit_test(small_groups),
         cmocka_unit_test(small_vocabularies),

@@ -368,27 +368,28 @@ typedef struct expectation {
     size_t local_bytes;
 } expectation;
 
-#define HOPPER 232448u /* local memory of a group with CUDA; NVIDIA's OpenCL has 48 KiB */
+#define CONTROL (HISTOGRAM_CONTROL * sizeof(k_u32))
+#define HOPPER  232448u /* local memory of a group with CUDA; NVIDIA's OpenCL has 48 KiB */
 
 static const expectation champions[] = {
     {HOPPER, 1024, IRON_U8, 0, "histogram_lanes", 2, 32768},
     {HOPPER, 1024, IRON_U32, 512, "histogram_lanes", 2, 65536},
     {HOPPER, 1024, IRON_U32, 513, "histogram_table", 2, 513 * 4},
     {HOPPER, 1024, IRON_U32, 28928, "histogram_table", 2, 28928 * 4},
-    {HOPPER, 1024, IRON_U32, 28929, "histogram_packed", 1, (14465 + 32) * 4},
-    {HOPPER, 1024, IRON_U32, 50257, "histogram_packed", 1, (25129 + 32) * 4},
-    {HOPPER, 1024, IRON_U32, 58113, "histogram_packed", 1, (29057 + 32) * 4},
-    {HOPPER, 1024, IRON_U16, 0, "histogram_packed", 1, (32768 + 32) * 4},
-    {HOPPER, 1024, IRON_U32, 116160, "histogram_packed", 1, HOPPER},
-    {HOPPER, 1024, IRON_U32, 116161, "histogram_swept", 1, (58081 + 3) / 4 * 16},
-    {HOPPER, 1024, IRON_U32, 116224, "histogram_swept", 1, HOPPER},
-    {HOPPER, 1024, IRON_U32, 116225, "histogram_swept_part", 1, HOPPER},
-    {HOPPER, 1024, IRON_U32, 128256, "histogram_swept_part", 1, HOPPER},
-    {1 << 20, 4096, IRON_U32, 50257, "histogram_packed", 1, (25129 + 32) * 4},
-    {1 << 20, 4096, IRON_U32, 128256, "histogram_swept_part", 1, HOPPER},
+    {HOPPER, 1024, IRON_U32, 28929, "histogram_mixed", 1, 57872 + CONTROL},
+    {HOPPER, 1024, IRON_U32, 50257, "histogram_mixed", 1, 100528 + CONTROL},
+    {HOPPER, 1024, IRON_U16, 0, "histogram_mixed", 1, 131072 + CONTROL},
+    {HOPPER, 1024, IRON_U32, 100277, "histogram_mixed", 1, 195312 + CONTROL},
+    {HOPPER, 1024, IRON_U32, 193264, "histogram_mixed", 1, 195312 + CONTROL},
+    {HOPPER, 1024, IRON_U32, 193265, "histogram_mixed", 1, 228080 + CONTROL},
+    {HOPPER, 1024, IRON_U32, 226032, "histogram_mixed", 1, 228080 + CONTROL},
+    {HOPPER, 1024, IRON_U32, 226033, "histogram_mixed_part", 1, 228080 + CONTROL},
+    {1 << 20, 4096, IRON_U32, 50257, "histogram_mixed", 1, 100528 + CONTROL},
+    {1 << 20, 4096, IRON_U32, 256000, "histogram_mixed_part", 1, 228080 + CONTROL},
     {49152, 1024, IRON_U8, 0, "histogram_lanes", 2, 32768},
-    {49152, 1024, IRON_U32, 50257, "histogram_swept_part", 1, 49152},
-    {49152, 1024, IRON_U16, 0, "histogram_swept_part", 1, 49152},
+    {49152, 1024, IRON_U32, 50257, "histogram_mixed_part", 1, 44784 + CONTROL},
+    {49152, 1024, IRON_U16, 0, "histogram_mixed_part", 1, 44784 + CONTROL},
+    {CONTROL + 4095, 1024, IRON_U32, 50257, "histogram_global", 8, 0},
     {32768, 256, IRON_U8, 0, "histogram_table_small", 8, 1024},
     {32768, 256, IRON_U32, 8192, "histogram_table_small", 1, 32768},
     {32768, 256, IRON_U32, 8193, "histogram_global", 8, 0},
@@ -415,38 +416,34 @@ static void the_champion_takes_the_first_that_fits(void **state) {
     }
 }
 
-/* Far values have several copies of their counters while these are small, one copy if there are
- * many, and never more bytes than the row reserved before the device was known. */
-static void far_counters_fit(void **state) {
-    static const struct {
-        uint64_t local_bytes_max;
-        uint32_t vocab, far, copies;
-    } cases[] = {{HOPPER, 116224, 0, 0},
-                 {HOPPER, 116225, 1, 64},
-                 {HOPPER, 128256, 12032, 64},
-                 {49152, 50257, 25681, 40},
-                 {16, 3, 0, 0},
-                 {16, 9, 1, 64},
-                 {49152, 1 << 20, (1 << 20) - 24576, 1},
-                 {16, 1 << 24, (1 << 24) - 8, 1}};
+/* Counters fit local memory, whatever it has and however many bins there are. Far values have several
+ * copies of their counters while these are small, one copy if there are many, and never more bytes
+ * than the row reserved before the device was known. */
+static void mixed_counters_fit(void **state) {
+    static const uint64_t memory[] = {CONTROL + 4096, CONTROL + 5000, 49152,  65536,
+                                      101376,         HOPPER,         1 << 20};
 
     (void)state;
-    for (size_t k = 0; k < COUNT(cases); k++) {
-        iron__gpu_info info = {.name = "a device",
-                               .group_threads_max = 1024,
-                               .local_bytes_max = cases[k].local_bytes_max};
-        iron__case c = make_case(IRON_U32, 1000, cases[k].vocab, IRON_HISTOGRAM_UNIFORM, 0);
-        plan p = {.kernel = NULL};
-        iron_error err;
+    for (size_t k = 0; k < COUNT(memory); k++)
+        for (uint32_t bins = 2; bins <= 1 << 24; bins += bins / 3 + 1) {
+            iron__gpu_info info = {.group_threads_max = 1024, .local_bytes_max = memory[k]};
+            iron__case c = make_case(IRON_U32, 1000, bins, IRON_HISTOGRAM_UNIFORM, 0);
+            plan p = {.kernel = NULL};
+            uint64_t far, table;
+            iron_error err;
 
-        assert_ok(plan_swept(&info, &c, &p, &err), &err);
-        assert_int_equal(p.far, cases[k].far);
-        assert_int_equal(p.copies, cases[k].copies);
-        assert_true(p.far == 0 || p.far + 2 * p.pairs == cases[k].vocab);
-        assert_true((uint64_t)p.far * p.copies * 8 <= far_bytes(&c));
-        assert_true(p.local_bytes >= 4 * (size_t)p.pairs && p.local_bytes % 16 == 0);
-        assert_true(p.local_bytes <= info.local_bytes_max);
-    }
+            assert_ok(plan_mixed(&info, &c, &p, &err), &err);
+            far = bins - p.held;
+            table = p.local_bytes - CONTROL;
+            assert_true(p.local_bytes <= info.local_bytes_max && p.local_bytes <= HOPPER);
+            assert_true(p.wide % 8 == 0 && p.held <= bins && p.held > 0);
+            assert_true(table % 16 == 0 && table >= p.wide + p.held);
+            assert_true(p.wide < p.held || p.held == bins);
+            assert_true(far == 0 || p.wide >= 1000);
+            assert_true(p.copies >= 1 && p.copies <= HISTOGRAM_FAR_COPIES);
+            assert_true(far * p.copies * 8 <= mixed_bytes(&c, 1));
+            assert_true(table * HISTOGRAM_MIXED_GROUPS <= mixed_bytes(&c, 0));
+        }
 }
 
 static void plans_report_what_does_not_fit(void **state) {
@@ -468,11 +465,9 @@ static void plans_report_what_does_not_fit(void **state) {
     assert_ok(plan_copies(&info, &c, &p, &err), &err);
     assert_int_equal(p.copies, 6);
     assert_int_equal(p.local_bytes, 48000);
-    info.local_bytes_max = 128;
-    assert_refused(plan_packed(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
-    info.local_bytes_max = 15;
-    assert_refused(plan_swept(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
-    assert_says(&err, "too little for swept");
+    info.local_bytes_max = CONTROL + 4095;
+    assert_refused(plan_mixed(&info, &c, &p, &err), IRON_E_UNSUPPORTED, &err);
+    assert_says(&err, "too little for mixed");
 }
 
 int main(void) {
@@ -491,7 +486,7 @@ int main(void) {
         cmocka_unit_test(rows_are_complete),
         cmocka_unit_test(additions_in_place_take_long),
         cmocka_unit_test(the_champion_takes_the_first_that_fits),
-        cmocka_unit_test(far_counters_fit),
+        cmocka_unit_test(mixed_counters_fit),
         cmocka_unit_test(plans_report_what_does_not_fit),
     };
 

@@ -457,16 +457,16 @@ const iron__op iron__op_histogram = {
         "\n"
         "Then memory is the limit again, and with it the bytes in flight: 16-byte loads, several "
         "at a time. With many bins the question is another one: does a table fit at all? Tokens "
-        "of a large vocabulary need all local memory of a unit, or counters of half the width, "
-        "which must be kept from overflowing. Race all values of `data`: a contender that is fast "
+        "of a large vocabulary need all local memory of a unit and counters of 16 or 8 bits, "
+        "whose overflows must be prevented or found. Race all values of `data`: a contender that "
+        "is fast "
         "on uniform data only is a trap.",
     .traffic =
         "All contenders read the data once. They differ in atomic additions: one per element in "
         "device memory (global-atomic), or one per element in local memory plus one per bin and "
         "group in device memory. Counters in device memory have 8 bytes, tables in local memory 4 "
-        "bytes per bin and copy, packed and swept ones 2. Values that do not fit there are added "
-        "in device memory, to one counter (packed) or to copies of it that a second kernel adds "
-        "(swept).",
+        "bytes per bin and copy, mixed ones 2 or 1; those are stored once per group and added by a "
+        "second kernel, as are copies of the counters of values that do not fit there.",
     .unless =
         "Each group must clear its tables and write them back once: if the data are not much "
         "longer than tables times groups, or if the bins do not fit local memory, adding in place "

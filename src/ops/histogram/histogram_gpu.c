@@ -2,18 +2,15 @@
 /*
  * histogram_gpu.c: the GPU rows of histogram. Each row is one kernel that adds to an answer of
  * zeros; they differ in how it is launched, which a plan decides from the device and the case
- * (constants are in kernel_params.h). If local memory has no counters for the highest values ("far"
- * values), the kernel adds them to copies of their counters in device memory, and a second kernel
- * adds the copies.
+ * (constants are in kernel_params.h). mixed ends with a second kernel, which adds the groups' tables.
  *
  * The champion's plan takes the first that fits:
  *
  *   few bins                     one table per lane, two groups per unit
  *   two tables of words fit      one table per group, two groups per unit
- *   two counters per word fit    packed: checked on each addition
- *   they do not fit              swept: the lowest values in local memory, the others far
+ *   they do not fit              mixed: counters of 16 and 8 bits, one group per unit
  *   no groups of 1024 threads    one table, small groups
- *   ... and no space for it      no table
+ *   ... or no space for it       no table
  *
  * A table of words that leaves space for only one group per unit is not on the list: counters of
  * half the width hold the same bins, and races show them to be faster there.
@@ -35,8 +32,7 @@ typedef struct plan {
     uint32_t groups;    /* per unit */
     size_t turn_bytes;  /* that a group reads at a time */
     size_t local_bytes;
-    uint32_t copies, pairs; /* for the kernel: see histogram_span */
-    uint32_t far;           /* number of far values */
+    uint32_t copies, wide, held; /* for the kernel: see histogram_span; held: 0 if not mixed */
 } plan;
 
 /* Fills *out for a device and a case. out->kernel is the row's kernel, or NULL if the plan chooses
@@ -52,11 +48,6 @@ typedef iron_status (*planner)(const iron__gpu_info *info, const iron__case *c, 
 
 static size_t table_bytes(const iron__case *c) {
     return (size_t)iron__histogram_bins(c) * sizeof(k_u32);
-}
-
-/* If every bin has a counter. */
-static size_t packed_bytes(const iron__case *c) {
-    return ((size_t)(iron__histogram_bins(c) + 1) / 2 + HISTOGRAM_PACKED_SPARE) * sizeof(k_u32);
 }
 
 static size_t least_of(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
@@ -139,57 +130,58 @@ static iron_status plan_lanes(const iron__gpu_info *info, const iron__case *c, p
     return plan_lane_tables(info, c, HISTOGRAM_LANES_ONE_LOADS, out, err);
 }
 
-static iron_status plan_packed(const iron__gpu_info *info, const iron__case *c, plan *out,
-                               iron_error *err) {
-    size_t words = least_of(info->local_bytes_max, HISTOGRAM_LOCAL_MOST) / sizeof(k_u32);
-    uint32_t bins = iron__histogram_bins(c);
+/* The tables of all groups, and the copies of far counters, on any device. */
+static uint64_t mixed_bytes(const iron__case *c, size_t buffer) {
+    uint64_t bins = iron__histogram_bins(c), far = bins * sizeof(k_u64);
 
-    IRON_FAIL_IF(words <= HISTOGRAM_PACKED_SPARE, err, IRON_E_UNSUPPORTED,
-                 "%s has %" PRIu64
-                 " bytes of local memory per group, too little for packed counters",
-                 info->name, info->local_bytes_max);
-    out->pairs = (uint32_t)least_of((bins + 1) / 2, words - HISTOGRAM_PACKED_SPARE);
-    out->kernel = 2 * out->pairs < bins ? "histogram_packed_part" : "histogram_packed";
-    out->threads = HISTOGRAM_PACKED_THREADS;
-    out->turn_bytes = (size_t)HISTOGRAM_PACKED_THREADS * HISTOGRAM_PACKED_LOADS * QUAD;
-    out->local_bytes = (out->pairs + HISTOGRAM_PACKED_SPARE) * sizeof(k_u32);
-    out->groups = HISTOGRAM_PACKED_GROUPS;
-    return IRON_OK;
+    if (buffer == 0)
+        return HISTOGRAM_MIXED_GROUPS * least_of(2 * bins + QUAD, HISTOGRAM_LOCAL_MOST);
+    return buffer == 1 ? least_of(HISTOGRAM_FAR_COPIES * far,
+                                  far > HISTOGRAM_FAR_BYTES ? far : HISTOGRAM_FAR_BYTES)
+                       : 0;
 }
 
-/* Maximum bytes of the copies of far counters on any device. */
-static uint64_t far_bytes(const iron__case *c) {
-    uint64_t one = iron__histogram_bins(c) * sizeof(k_u64);
-    uint64_t most = one > HISTOGRAM_FAR_BYTES ? one : HISTOGRAM_FAR_BYTES;
+static size_t room_in(uint64_t local_bytes) {
+    const size_t control = HISTOGRAM_CONTROL * sizeof(k_u32);
 
-    return HISTOGRAM_FAR_COPIES * one < most ? HISTOGRAM_FAR_COPIES * one : most;
+    return local_bytes > control ? (local_bytes - control) / QUAD * QUAD : 0;
 }
 
-static iron_status plan_swept(const iron__gpu_info *info, const iron__case *c, plan *out,
+/* Bytes of counters: all that fit, or what leaves the unit's cache large enough for the loads in
+ * flight if that has space for all bins. */
+static size_t mixed_room(const iron__gpu_info *info, uint32_t bins) {
+    size_t room = room_in(least_of(info->local_bytes_max, HISTOGRAM_LOCAL_MOST));
+    size_t lean = room_in(HISTOGRAM_LOCAL_LEAN);
+
+    return room > lean && bins + HISTOGRAM_WIDE_LEAST <= lean ? lean : room;
+}
+
+/* As many wide counters as possible with a counter for each bin, or as few as pay. */
+static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
-    size_t quads = least_of(info->local_bytes_max, HISTOGRAM_LOCAL_MOST) / QUAD;
-    uint32_t bins = iron__histogram_bins(c);
+    uint32_t bins = iron__histogram_bins(c), room = (uint32_t)mixed_room(info, bins);
+    uint32_t least = (uint32_t)least_of(HISTOGRAM_WIDE_LEAST, room / 4);
 
-    IRON_FAIL_IF(quads < 1, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(room < HISTOGRAM_ROOM_LEAST, err, IRON_E_UNSUPPORTED,
                  "%s has %" PRIu64
-                 " bytes of local memory per group, too little for swept counters",
+                 " bytes of local memory per group, too little for mixed counters",
                  info->name, info->local_bytes_max);
-    out->pairs = (uint32_t)least_of((bins + 1) / 2, 4 * quads);
-    out->kernel = 2 * out->pairs < bins ? "histogram_swept_part" : "histogram_swept";
-    out->threads = HISTOGRAM_SWEPT_THREADS;
-    out->turn_bytes = (size_t)HISTOGRAM_SWEPT_THREADS * HISTOGRAM_SWEPT_LOADS * QUAD;
-    out->local_bytes = (size_t)(out->pairs + 3) / 4 * QUAD;
-    out->groups = HISTOGRAM_SWEPT_GROUPS;
-    if (2 * out->pairs < bins) {
-        out->far = bins - 2 * out->pairs;
-        out->copies = (uint32_t)least_of(HISTOGRAM_FAR_BYTES / (out->far * sizeof(k_u64)),
+    out->held = (uint32_t)least_of(bins, room - least);
+    out->wide = (uint32_t)least_of(bins + 7, room - out->held) / 8 * 8;
+    out->kernel = out->held < bins ? "histogram_mixed_part" : "histogram_mixed";
+    out->threads = HISTOGRAM_MIXED_THREADS;
+    out->turn_bytes = (size_t)HISTOGRAM_MIXED_THREADS * HISTOGRAM_MIXED_LOADS * QUAD;
+    out->local_bytes = (size_t)(out->wide + out->held + QUAD - 1) / QUAD * QUAD +
+                       HISTOGRAM_CONTROL * sizeof(k_u32);
+    out->groups = 1;
+    out->copies = 1;
+    if (out->held < bins)
+        out->copies = (uint32_t)least_of(mixed_bytes(c, 1) / ((bins - out->held) * sizeof(k_u64)),
                                          HISTOGRAM_FAR_COPIES);
-        out->copies = out->copies > 0 ? out->copies : 1;
-    }
     return IRON_OK;
 }
 
-/* For devices with small groups. */
+/* For devices with small groups or little local memory. */
 static iron_status plan_small(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
     if (table_bytes(c) > info->local_bytes_max) {
@@ -221,9 +213,9 @@ static iron_status plan_champion(const iron__gpu_info *info, const iron__case *c
         return plan_table(info, c, (size_t)HISTOGRAM_TABLE_THREADS * HISTOGRAM_TABLE_LOADS * QUAD,
                           out, err);
     }
-    if (packed_bytes(c) <= room)
-        return plan_packed(info, c, out, err);
-    return plan_swept(info, c, out, err);
+    if (mixed_room(info, iron__histogram_bins(c)) < HISTOGRAM_ROOM_LEAST)
+        return plan_small(info, c, out, err);
+    return plan_mixed(info, c, out, err);
 }
 
 _Static_assert(sizeof(histogram_span) == 24, "kernels see the same layout");
@@ -241,14 +233,16 @@ typedef struct style {
     planner make_plan;
 } style;
 
-/* params[] of a work; the last holds pairs and copies. */
-enum { PARAM_THREADS, PARAM_GROUPS, PARAM_LOCAL_BYTES, PARAM_SPAN };
+/* params[] of a work: groups and copies, wide and held share one. */
+enum { PARAM_THREADS, PARAM_GROUPS, PARAM_LOCAL_BYTES, PARAM_COUNTERS };
 
 static uint32_t group_count(const iron__gpu_work *work, const plan *p) {
     uint64_t bytes = work->c.rows * iron__element_bytes(work->c.element);
     uint32_t groups = iron__kit_groups(work, iron__kit_pieces(bytes, p->turn_bytes), p->groups);
     uint64_t least = iron__kit_pieces(work->c.rows, GROUP_MAX);
 
+    if (p->held && groups > HISTOGRAM_MIXED_GROUPS)
+        groups = HISTOGRAM_MIXED_GROUPS;
     return groups < least ? (uint32_t)least : groups;
 }
 
@@ -261,62 +255,57 @@ static iron_status set_up(iron__gpu_work *work, iron_error *err) {
     IRON_TRY(s->make_plan(info, &work->c, &p, err));
     IRON_TRY(iron__needs_threads(work->device, p.threads, err));
     work->params[PARAM_THREADS] = p.threads;
-    work->params[PARAM_GROUPS] = group_count(work, &p);
+    work->params[PARAM_GROUPS] = (uint64_t)p.copies << 32 | group_count(work, &p);
     work->params[PARAM_LOCAL_BYTES] = p.local_bytes;
-    if (p.far && p.copies > work->params[PARAM_GROUPS])
-        p.copies = (uint32_t)work->params[PARAM_GROUPS];
-    work->params[PARAM_SPAN] = (uint64_t)p.pairs << 32 | p.copies;
+    work->params[PARAM_COUNTERS] = (uint64_t)p.wide << 32 | p.held;
     snprintf(name, sizeof name, "%s_%s", p.kernel, iron__element_name(work->c.element));
     IRON_TRY(iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[0], err));
-    if (p.far)
-        IRON_TRY(iron__gpu_kernel_find(work->device, work->program, "histogram_far",
+    if (p.held)
+        IRON_TRY(iron__gpu_kernel_find(work->device, work->program, "histogram_add_tables",
                                        &work->kernels[1], err));
     return IRON_OK;
 }
 
-static uint64_t far_buffer_bytes(const iron__case *c, size_t index) {
-    return index == 0 ? far_bytes(c) : 0;
-}
+/* The last step of mixed. */
+static iron_status add_tables(iron__gpu_work *work, const iron__gpu_data *data,
+                              const histogram_span *span, uint32_t groups, iron__gpu_queue *queue,
+                              iron_error *err) {
+    uint64_t quads = iron__kit_pieces((uint64_t)span->wide + span->held, QUAD);
+    uint64_t pieces = iron__kit_pieces(quads, HISTOGRAM_SMALL_THREADS / HISTOGRAM_TABLE_PARTS) +
+                      iron__kit_pieces(span->bins - span->held, HISTOGRAM_SMALL_THREADS);
 
-static uint32_t far_values(const histogram_span *span) { return span->bins - 2 * span->pairs; }
-
-static iron_status clear_far(iron__gpu_work *work, const histogram_span *span,
-                             iron__gpu_queue *queue, iron_error *err) {
-    size_t bytes = (size_t)far_values(span) * span->copies * sizeof(k_u64);
-
-    return iron__gpu_clear(queue, work->buffers[0], 0, bytes, err);
-}
-
-static iron_status add_far(iron__gpu_work *work, const iron__gpu_data *data,
-                           const histogram_span *span, iron__gpu_queue *queue, iron_error *err) {
-    uint64_t groups = iron__kit_pieces(far_values(span), HISTOGRAM_SMALL_THREADS);
-
-    return IRON_KIT_LAUNCH(queue, err, work->kernels[1], groups, HISTOGRAM_SMALL_THREADS,
-                           IRON_GPU_BUFFER(work->buffers[0]), IRON_GPU_BUFFER(data->output),
-                           IRON_GPU_VALUE(*span));
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[1], pieces, HISTOGRAM_SMALL_THREADS,
+                           IRON_GPU_BUFFER(work->buffers[0]), IRON_GPU_BUFFER(work->buffers[1]),
+                           IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(*span),
+                           IRON_GPU_VALUE(groups));
 }
 
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
                        iron_error *err) {
-    const bool has_far = work->kernels[1] != NULL;
+    const bool is_mixed = work->kernels[1] != NULL;
+    const uint32_t groups = (uint32_t)work->params[PARAM_GROUPS];
     histogram_span span = {.count = work->c.rows,
                            .bins = iron__histogram_bins(&work->c),
-                           .copies = (uint32_t)work->params[PARAM_SPAN],
-                           .pairs = (uint32_t)(work->params[PARAM_SPAN] >> 32)};
+                           .copies = (uint32_t)(work->params[PARAM_GROUPS] >> 32),
+                           .wide = (uint32_t)(work->params[PARAM_COUNTERS] >> 32),
+                           .held = (uint32_t)work->params[PARAM_COUNTERS]};
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
-                                  IRON_GPU_VALUE(span), IRON_GPU_BUFFER(work->buffers[0])};
+                                  IRON_GPU_VALUE(span), IRON_GPU_BUFFER(work->buffers[0]),
+                                  IRON_GPU_BUFFER(work->buffers[1])};
     const iron__gpu_launch launch = {.kernel = work->kernels[0],
-                                     .groups = {(uint32_t)work->params[PARAM_GROUPS]},
+                                     .groups = {groups},
                                      .threads = {(uint32_t)work->params[PARAM_THREADS]},
                                      .args = args,
-                                     .arg_count = has_far ? 4 : 3,
+                                     .arg_count = is_mixed ? 5 : 3,
                                      .local_bytes = (size_t)work->params[PARAM_LOCAL_BYTES]};
 
     IRON_TRY(iron__gpu_clear(queue, data->output, 0, span.bins * sizeof(k_u64), err));
-    if (has_far)
-        IRON_TRY(clear_far(work, &span, queue, err));
+    if (is_mixed && span.held < span.bins)
+        IRON_TRY(iron__gpu_clear(queue, work->buffers[1], 0,
+                                 (size_t)(span.bins - span.held) * span.copies * sizeof(k_u64),
+                                 err));
     IRON_TRY(iron__gpu_run(queue, &launch, err));
-    return has_far ? add_far(work, data, &span, queue, err) : IRON_OK;
+    return is_mixed ? add_tables(work, data, &span, groups, queue, err) : IRON_OK;
 }
 
 /* Approximate additions per second of a large card, to tell milliseconds from seconds: to one
@@ -348,9 +337,10 @@ static double global_seconds(const iron__contender *row, const iron__case *c,
     .gpu = IRON_KIT(.set_up = set_up, .run = run, .own = &(const style){(its_kernel), (planner)},  \
                     __VA_ARGS__)
 #define ON_GPU(kernel, planner) IRON_ON_GPU, PLAN(kernel, planner, .scratch = 0)
-/* A plan that may have far values. */
-#define FAR(planner)                                                                               \
-    IRON_ON_GPU, PLAN(NULL, planner, .buffer_bytes = far_buffer_bytes, .scratch = IRON_BIT(0))
+/* A plan that may be mixed. */
+#define MIXED(planner)                                                                             \
+    IRON_ON_GPU,                                                                                   \
+        PLAN(NULL, planner, .buffer_bytes = mixed_bytes, .scratch = IRON_BIT(0) | IRON_BIT(1))
 
 #define U8  IRON_BIT(IRON_U8)
 #define U16 IRON_BIT(IRON_U16)
@@ -371,11 +361,10 @@ const iron__contender iron__histogram_gpu_rows[IRON_HISTOGRAM_GPU_ROWS] = {
      ON_GPU("histogram_vector", plan_vector)},
     {"lane-private", "32 tables per group, one per lane and bank: no lane waits for another",
      "vector-loads", ON_GPU("histogram_lane_private", plan_lanes), .elements = U8 | U32},
-    {"packed", "two counters per word, checked so that none overflows: twice as many bins fit",
-     "vector-loads", ON_GPU(NULL, plan_packed), .elements = U16 | U32},
-    {"swept", "two counters per word, added without checks and swept before one can overflow",
-     "packed", FAR(plan_swept), .elements = U16 | U32},
-    {"champion",
-     "tables per lane or per group, packed or swept, whichever fits; several loads in flight",
-     "lane-private", FAR(plan_champion)},
+    {"mixed",
+     "two or four counters per word, added without checks: their sum betrays an overflow, and what "
+     "overflowed is counted again",
+     "vector-loads", MIXED(plan_mixed), .elements = U16 | U32},
+    {"champion", "tables per lane or per group, or mixed, whichever fits; several loads in flight",
+     "lane-private", MIXED(plan_champion)},
 };

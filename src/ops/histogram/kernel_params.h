@@ -38,26 +38,35 @@
 #define HISTOGRAM_LANES_LOADS     4   /* the champion */
 #define HISTOGRAM_LANES_BINS      512 /* the champion's limit for few bins */
 
-/* packed: two 16-bit counters per word. Between two barriers a group counts one or more turns of
- * HISTOGRAM_PACKED_THREADS * LOADS * 16 bytes; histogram.k proves why that must not exceed
- * HISTOGRAM_PACKED_MOST elements. One group per unit: two tables of 50,000 bins would fit, but the
- * registers of two groups do not, and the second would wait for the first to end (97 % of an H200's
- * read ceiling; 93 % with two). */
-#define HISTOGRAM_PACKED_THREADS 1024
-#define HISTOGRAM_PACKED_GROUPS  1
-#define HISTOGRAM_PACKED_LOADS   4
-#define HISTOGRAM_PACKED_FULL    16384u
-#define HISTOGRAM_PACKED_MOST    (65535 - HISTOGRAM_PACKED_FULL)
-#define HISTOGRAM_PACKED_SPARE   32u /* unused words behind the counters */
+/* mixed: counters of 16 and 8 bits; see histogram.k. One group per unit: a large table leaves no
+ * space for more. An epoch is long enough for its end, a scan of the table, to cost 1 %. */
+#define HISTOGRAM_MIXED_THREADS 1024
+#define HISTOGRAM_MIXED_LOADS   4
+#define HISTOGRAM_MIXED_GROUPS  192u    /* maximum; each stores its table in device memory */
+#define HISTOGRAM_EPOCH_MOST    786432  /* elements */
+#define HISTOGRAM_WIDE_LEAST    2048u   /* 16-bit counters if not all values are held */
+#define HISTOGRAM_ROOM_LEAST    4096u   /* bytes of counters that pay */
+#define HISTOGRAM_CONTROL       (66u + HISTOGRAM_MIXED_THREADS) /* words behind the counters */
 
-/* swept: two 16-bit counters per word, swept before one can overflow; see histogram.k. One group
- * per unit: a large table leaves no space for more, and its threads may use as many registers as
- * they need. */
-#define HISTOGRAM_SWEPT_THREADS 1024
-#define HISTOGRAM_SWEPT_GROUPS  1
-#define HISTOGRAM_SWEPT_LOADS   3
-#define HISTOGRAM_SWEPT_LOW     4096u                         /* a power of 2 */
-#define HISTOGRAM_SWEPT_MOST    (65536 - HISTOGRAM_SWEPT_LOW) /* elements from sweep to sweep */
+/* Counters of at least this are moved at the end of an epoch. In the first three epochs, of 1, 4 and
+ * 16 turns, they are also listed, and the limits are lower: START times 1, 4, 16 (wide) and times 1,
+ * 2, 8 (narrow). So 1 % of the elements is listed if it is wide, and 1 / 5000 if it is narrow. */
+#define HISTOGRAM_WIDE_FULL    32768u
+#define HISTOGRAM_NARROW_FULL  128u
+#define HISTOGRAM_WIDE_START   256u
+#define HISTOGRAM_NARROW_START 8u
+
+/* The list after an epoch that was counted again: values with more than 1 / AGAIN_SHARE of it. Words
+ * of narrow values with 1 / OFTEN_SHARE are drained often. */
+#define HISTOGRAM_AGAIN_SHARE 5000u
+#define HISTOGRAM_OFTEN_SHARE 1024u
+
+/* Of a sample of 1024 elements: a value that is hot, a narrow one that is listed. */
+#define HISTOGRAM_HOT_LEAST    32u
+#define HISTOGRAM_SAMPLE_LEAST 4u
+
+/* histogram_add_tables: threads that share a quad. */
+#define HISTOGRAM_TABLE_PARTS 8u
 
 /* Copies of the far counters, and their maximum bytes: so few that they stay in the last-level
  * cache. There is always at least one copy. */
@@ -68,13 +77,16 @@
  * the same kernels as a GPU. */
 #define HISTOGRAM_LOCAL_MOST 232448u
 
+/* mixed uses no more than this if it has space for all bins; see histogram.k. */
+#define HISTOGRAM_LOCAL_LEAN 199680u
+
 /* Arguments of a launch. */
 typedef struct histogram_span {
     k_u64 count;  /* elements */
     k_u32 bins;   /* values are below it */
-    k_u32 copies; /* shared-replicated: tables per group; swept: copies of the far counters */
-    k_u32 pairs;  /* words of 16-bit counters: values from 2 * pairs on are far */
-    k_u32 unused;
+    k_u32 copies; /* shared-replicated: tables per group; mixed: copies of the far counters */
+    k_u32 wide;   /* mixed: 16-bit counters, a multiple of 8 */
+    k_u32 held;   /* mixed: values with a counter in local memory; may be less than `wide` */
 } histogram_span;
 
 #endif
