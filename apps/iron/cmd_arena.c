@@ -30,7 +30,7 @@ typedef struct request {
     const char *reports[5]; /* by format; the first, the table, is unused */
     double threshold;
     text_list params;
-    bool has_device, has_time, has_runs;
+    bool has_time, has_runs;
 } request;
 
 static const option arena_table[] = {
@@ -60,9 +60,10 @@ static const option arena_table[] = {
     OPTION("vocab", OPTION_NUMBER, "V", request, options.vocab,
            "vocabulary size for operations on tokens", .min = 2, .max = UINT32_C(1) << 31,
            .standard = "50257"),
-    OPTION("device", OPTION_NUMBER, "K", request, options.device,
-           "device number within each GPU backend", .standard = "the first GPU",
-           GIVEN(request, has_device)),
+    OPTION("device", OPTION_TEXT, "K", request, options.devices,
+           "device number within each GPU backend; all, or several separated by commas, race one "
+           "after another",
+           .standard = "the first GPU"),
     OPTION("threads", OPTION_NUMBER, "T", request, options.threads, "number of CPU threads",
            .min = 1, .standard = "all available CPUs"),
     OPTION("seed", OPTION_NUMBER, "S", request, options.seed,
@@ -303,7 +304,6 @@ static iron_status run(void *options, args *a, iron_error *err) {
     r->options.glob_count = a->value_count;
     r->options.params = r->params.texts;
     r->options.param_count = r->params.count;
-    r->options.has_device = r->has_device;
     r->options.is_listing = r->wants_list;
     r->options.progress = progress_update;
     r->options.context = &p;

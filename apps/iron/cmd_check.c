@@ -388,7 +388,7 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
     progress p = progress_start(0);
     iron_check_options options = {.struct_size = sizeof options,
                                   .threads = o->reading.threads,
-                                  .device = o->reading.device,
+                                  .devices = o->reading.devices,
                                   .backend = o->reading.backend,
                                   .takes_missing = o->ignores_missing,
                                   .progress = progress_update,

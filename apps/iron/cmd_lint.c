@@ -1135,7 +1135,7 @@ const command command_lint = {
         "of different kinds. Prints one line for each finding: FILE: KIND: what was found. "
         "docs/lint.md describes the kinds.\n\n"
         "Every file is read once. lint runs on the CPU: --backend accepts only auto and cpu, "
-        "--device only 0.",
+        "--device only 0 and all.",
     .groups = {{NULL, lint_table, COUNT(lint_table), 0}, READING_GROUP(lint_options, reading)},
     .exit_status = "0: no findings; 1: there are findings; 2: error, or a file could not be "
                    "checked.",

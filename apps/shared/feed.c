@@ -70,7 +70,7 @@ iron_status feed_plan_make(feed_options *o, feed_plan *plan, iron_error *err) {
             strcmp(o->positions, "batch") == 0 ? IRON_POSITIONS_BATCH : IRON_POSITIONS_STREAM;
     c->backend = o->reading.backend;
     c->threads = o->reading.threads;
-    c->device = o->reading.device;
+    c->devices = o->reading.devices;
     c->mode = o->mode;
     c->memory = o->memory;
     c->with_seal = o->wants_seal;
@@ -131,7 +131,7 @@ iron_status feed_engine_make(const feed_options *o, feed_plan *plan, iron_engine
     run.mode = plan->config.mode;
     run.memory = plan->config.memory;
     run.threads = plan->config.threads;
-    run.device = plan->config.device;
+    run.devices = plan->config.devices;
     status = iron_engine_load(o->resume, &run, e, err);
     return status == IRON_OK ? check_resumed(o, *e, plan, err) : status;
 }

@@ -36,8 +36,11 @@ const option reading_options[READING_COUNT] = {
            "where to compute; auto takes the first CUDA GPU, otherwise the first OpenCL GPU, "
            "otherwise the CPU",
            .choices = "auto cpu cuda opencl", .standard = "auto"),
-    OPTION("device", OPTION_NUMBER, "K", reading, device,
-           "device number within the backend, counted from 0", .standard = "0"),
+    OPTION("device", OPTION_TEXT, "K", reading, devices,
+           "device number within the backend, counted from 0; all, or several separated by commas, "
+           "share "
+           "the work",
+           .standard = "0"),
 };
 
 iron_status reading_check(reading *r, iron_error *err) {
@@ -158,7 +161,7 @@ iron_scan_options reading_scan_options(const reading *r, progress *p) {
 
     iron_scan_options_init(&o);
     o.threads = r->threads;
-    o.device = r->device;
+    o.devices = r->devices;
     o.backend = r->backend;
     o.progress = progress_update;
     o.context = p;
@@ -195,9 +198,8 @@ iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron
 iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err) {
     if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
         return usage(err, "--backend %.40s: %s on the CPU; leave the option out", r->backend, what);
-    if (r->device != 0)
-        return usage(err, "device %" PRIu32 " does not exist: %s on the CPU, device 0", r->device,
-                     what);
+    if (r->devices && strcmp(r->devices, "0") != 0 && strcmp(r->devices, "all") != 0)
+        return usage(err, "device %.40s does not exist: %s on the CPU, device 0", r->devices, what);
     return IRON_OK;
 }
 

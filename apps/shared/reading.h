@@ -12,8 +12,8 @@
 #include <iron/iron_digest.h>
 
 typedef struct reading {
-    const char *format, *column, *dtype_name, *backend;
-    uint32_t threads, device;
+    const char *format, *column, *dtype_name, *backend, *devices;
+    uint32_t threads;
     iron_dtype dtype; /* set by reading_check; IRON_DTYPE_NONE: not given */
     bool is_for_raw;  /* several streams: --dtype applies only to files without a header */
     bool is_recursive, is_strict;
@@ -151,7 +151,7 @@ extern const option stat_table[STAT_COUNT];
 
 #define STAT_GROUPS {NULL, stat_table, STAT_COUNT, 0}, READING_GROUP(stat_options, reading)
 #define STAT_CPU_ONLY                                                                              \
-    "Statistics run on the CPU: --backend accepts only auto and cpu, --device only 0."
+    "Statistics run on the CPU: --backend accepts only auto and cpu, --device only 0 and all."
 
 /* Checks the options and opens the files. */
 iron_status stat_source_open(stat_options *o, const args *a, iron_source **source, iron_error *err);

@@ -179,12 +179,20 @@ typedef struct iron_config {
     const float *activations;        /* NULL, or `nodes` finite numbers, 0 or |a| >= 2^-96 */
     const char *backend;             /* NULL or "auto", "cpu", "cuda", "opencl" */
     const char *mode;                /* NULL or "auto", or one of iron_mode_at's names */
-    uint32_t device;                 /* 0; an index for iron_device_at */
+    uint32_t device;                 /* 0; an index for iron_device_at; or see `devices` */
     uint32_t threads;                /* 0: every CPU this process may use; at most 1024 */
     const iron_allocator *allocator; /* NULL: malloc */
     const char *memory;              /* how tokens get to a GPU: NULL or "auto", "pageable",
                                         "pinned", "streams", "uvm", "uvm-prefetch", "zero-copy" */
+    const char *devices;             /* NULL: `device`; "all", or numbers: "0,1,3" (see below) */
 } iron_config;
+
+/* Several devices. An engine with config.devices keeps its nodes on the first of them. Long feeds
+ * from host memory and from files are cut into a range of batches per device, which are read and
+ * reduced at the same time; the results are the same bit for bit. Pipes, short feeds and tokens in
+ * device memory go to the first device alone. "all" stands for every device of the backend (with
+ * backend "auto", for every GPU); a number may be given more than once. Only mode champion has
+ * several devices. The engine's allocator is used for the first device. */
 
 /* What an engine has computed, over closed batches; open_tokens counts those of the open batch. */
 typedef struct iron_report {
@@ -273,8 +281,8 @@ IRON_API const char *iron_engine_memory(const iron_engine *engine);      /* "str
 IRON_API double iron_engine_seconds_estimate(const iron_engine *engine, uint64_t tokens);
 
 /* Saved states. save needs every batch closed; it writes the complete file or leaves the old one in
- * place. load takes the configuration from the file, and backend, device, mode, memory, threads and
- * allocator from `run` (NULL: defaults). */
+ * place. load takes the configuration from the file, and backend, device, devices, mode, memory,
+ * threads and allocator from `run` (NULL: defaults). */
 IRON_API iron_status iron_engine_save(iron_engine *engine, const char *path, iron_error *err);
 IRON_API iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
                                       iron_error *err);

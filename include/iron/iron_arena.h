@@ -89,6 +89,8 @@ typedef struct iron_arena_options {
     int is_listing;   /* rows of absent backends are planned too, with the reason */
     iron_progress progress;
     void *context;
+    const char *devices; /* NULL: `device`; "all", or numbers: "0,1,3". They race one after another,
+                            each on data of its own and against its own ceilings */
 } iron_arena_options;
 
 IRON_API void iron_arena_options_init(iron_arena_options *options);

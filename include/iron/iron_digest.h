@@ -139,6 +139,8 @@ typedef struct iron_scan_options {
                                in the range */
     iron_progress progress; /* NULL, or called with the tokens done and the total */
     void *context;
+    const char *devices; /* NULL: `device`; "all", or numbers: "0,1,3". The files are cut into a
+                            range for each; a number may be given more than once */
 } iron_scan_options;
 
 #define iron_scan_options_init(options)                                                            \
@@ -221,6 +223,7 @@ typedef struct iron_check_options {
     const char *backend; /* as in a scan */
     iron_progress progress;
     void *context;
+    const char *devices;
 } iron_check_options;
 
 typedef struct iron_check_file {
@@ -379,6 +382,57 @@ IRON_API iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, ir
 IRON_API size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t room);
 IRON_API iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
                                           iron_error *err);
+
+/* Histograms: how often each value 0 ... bins-1 occurs, in 64-bit counts. A value without a bin is
+ * never dropped: the call fails with IRON_E_FORMAT, its message has the first such value and its
+ * position, and nothing of the call is counted. Values must be aligned to their width. */
+
+/* Values in host memory, in one call and on every CPU: counts[0] ... counts[bins-1] are set, or
+ * left as they were if it fails. bins is 1 ... 2^24. */
+IRON_API iron_status iron_histogram(iron_dtype dtype, const void *values, size_t count,
+                                    uint64_t *counts, uint64_t bins, iron_error *err);
+
+/* A histogram that values are added to, from host and device memory, in any order. */
+typedef struct iron_histogram_context iron_histogram_context;
+
+typedef struct iron_histogram_options {
+    uint32_t struct_size; /* set by iron_histogram_options_init */
+    uint32_t threads;     /* 0: every CPU; fewer are used if there are very many bins */
+    uint64_t bins;        /* must be set: 1 ... 2^24 */
+    const char *backend;  /* for add_device: NULL or "auto", "cuda", "opencl" */
+    uint32_t device;      /* for add_device: an index for iron_device_at */
+} iron_histogram_options;
+
+#define iron_histogram_options_init(options)                                                       \
+    iron_histogram_options_init_sized((options), sizeof(iron_histogram_options))
+IRON_API void iron_histogram_options_init_sized(iron_histogram_options *options,
+                                                size_t struct_size);
+IRON_API iron_status iron_histogram_create(const iron_histogram_options *options,
+                                           iron_histogram_context **out, iron_error *err);
+IRON_API void iron_histogram_destroy(iron_histogram_context *histogram);
+
+/* Positions in messages count all values added so far. */
+IRON_API iron_status iron_histogram_add(iron_histogram_context *histogram, iron_dtype dtype,
+                                        const void *values, size_t count, iron_error *err);
+/* Values in the memory of a GPU, in the order of the caller's stream; returns when they are
+ * counted. `values` is a CUDA device pointer or a cl_mem created in the native context; `stream` is
+ * a CUstream (NULL: the default stream) or a cl_command_queue of that context. 8 and 16 bits are
+ * read once, 32 and 64 bits twice, since they are checked first. 64 bits, and pointers that are not
+ * multiples of 16, take up to 256 MiB on the device. */
+IRON_API iron_status iron_histogram_add_device(iron_histogram_context *histogram, iron_dtype dtype,
+                                               const void *values, uint64_t count, void *stream,
+                                               iron_error *err);
+/* The CUcontext or cl_context; opens the device. NULL: there is none, and err says why. */
+IRON_API void *iron_histogram_native_context(iron_histogram_context *histogram, iron_error *err);
+
+/* The counts, borrowed until the next call, and how many values were counted (or NULL). */
+IRON_API const uint64_t *iron_histogram_counts(const iron_histogram_context *histogram,
+                                               uint64_t *total);
+/* Adds the counts of another histogram with as many bins. */
+IRON_API iron_status iron_histogram_merge(iron_histogram_context *histogram,
+                                          const iron_histogram_context *other, iron_error *err);
+/* Back to zero; an open device stays open. */
+IRON_API void iron_histogram_reset(iron_histogram_context *histogram);
 
 #ifdef __cplusplus
 }

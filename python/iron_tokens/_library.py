@@ -102,7 +102,7 @@ class ScanOptions(ctypes.Structure):
                 ("chunk_tokens", c_uint64), ("first", c_uint64), ("count", c_uint64),
                 ("part", c_uint32), ("parts", c_uint32), ("device", c_uint32),
                 ("backend", c_char_p), ("bag", BagCut), ("progress", c_void_p),
-                ("context", c_void_p)]
+                ("context", c_void_p), ("devices", c_char_p)]
 
 
 # Result and parameter types of every function used; the last parameter of fallible ones is an Error.

@@ -826,9 +826,9 @@ static bool is_named(const iron_arena_options *o, const char *backend) {
     return false;
 }
 
-/* Takes the requested device, else the first GPU; one that is not a GPU only if the backend is
- * named. */
-static void choose_device(iron__race_plan_device *d, const iron_arena_options *o) {
+/* Takes the requested device, if there is one, else the first GPU; one that is not a GPU only if
+ * the backend is named. */
+static void choose_device(iron__race_plan_device *d, const uint32_t *wanted) {
     iron_error err = {IRON_OK, 0, ""};
     bool is_described = false;
     size_t count = 0;
@@ -837,19 +837,19 @@ static void choose_device(iron__race_plan_device *d, const iron_arena_options *o
         snprintf(d->reason, sizeof d->reason, "%s", err.text);
         return;
     }
-    d->index = o->has_device ? o->device : 0;
+    d->index = wanted ? *wanted : 0;
     for (int wants_gpu = 1; wants_gpu >= 0 && !d->is_available; wants_gpu--)
         for (uint32_t k = 0; k < count && !d->is_available; k++) {
-            if ((o->has_device && k != o->device) ||
+            if ((wanted && k != *wanted) ||
                 iron__gpu_describe(d->gpu_backend, k, &d->info, &err) != IRON_OK)
                 continue;
             is_described = true;
             d->index = k;
             d->is_available = d->info.is_gpu || (!wants_gpu && d->is_named);
         }
-    if (o->has_device && !is_described)
+    if (wanted && !is_described)
         snprintf(d->reason, sizeof d->reason, "%s has no device %u; it has %zu", d->backend,
-                 o->device, count);
+                 *wanted, count);
     else if (!d->is_available)
         snprintf(d->reason, sizeof d->reason,
                  "%s has no GPU here, only %s; name %s in a glob to race on that", d->backend,
@@ -857,9 +857,37 @@ static void choose_device(iron__race_plan_device *d, const iron_arena_options *o
     d->cache_bytes = d->info.cache_bytes;
 }
 
-/* Fills devices and returns how many there are: the CPU first, then one per GPU backend, whether it
- * can be used or not. */
-static size_t find_devices(const iron_arena_options *o,
+/* The devices of a backend that were asked for, each once; of all its devices only those that can
+ * be used, or one that says why none can. Returns how many there are. */
+static size_t find_wanted(const iron__race_plan_device *backend, const iron__gpu_devices *wanted,
+                          iron__race_plan_device devices[IRON_PLAN_BACKEND]) {
+    size_t count = 0, all = 0;
+    bool is_usable = iron__gpu_probe(backend->gpu_backend, &all, NULL) == IRON_OK;
+
+    for (uint32_t k = 0; is_usable && k < (wanted->is_all ? all : wanted->count); k++) {
+        uint32_t index = wanted->is_all ? k : wanted->index[k];
+        size_t same = 0;
+
+        while (same < count && devices[same].index != index)
+            same++;
+        if (same < count || count == IRON_PLAN_BACKEND)
+            continue;
+        devices[count] = *backend;
+        choose_device(&devices[count], &index);
+        count += devices[count].is_available || !wanted->is_all;
+    }
+    if (count == 0) {
+        devices[count] = *backend;
+        choose_device(&devices[count++], NULL);
+    }
+    for (size_t k = 0; count > 1 && k < count; k++) /* equal devices have equal names */
+        iron__append(devices[k].info.name, sizeof devices[k].info.name, " #%u", devices[k].index);
+    return count;
+}
+
+/* Fills devices and returns how many there are: the CPU first, then at least one per GPU backend,
+ * whether it can be used or not. */
+static size_t find_devices(const iron_arena_options *o, const iron__gpu_devices *wanted,
                            iron__race_plan_device devices[IRON_PLAN_DEVICES]) {
     iron__race_plan_device *d = &devices[0];
     size_t count = 1;
@@ -868,12 +896,12 @@ static size_t find_devices(const iron_arena_options *o,
         .backend = "cpu", .on = IRON_ON_CPU, .is_cpu = true, .is_available = true};
     iron__cpu_name(d->info.name, sizeof d->info.name);
     d->cache_bytes = d->info.cache_bytes = iron__cpu_last_cache_bytes();
-    for (size_t k = 0; k < iron__gpu_backend_count() && count < IRON_PLAN_DEVICES; k++) {
-        d = &devices[count++];
-        *d = (iron__race_plan_device){.on = (uint32_t)IRON_ON_CUDA << k, .gpu_backend = k};
-        snprintf(d->backend, sizeof d->backend, "%s", iron__gpu_backend_name(k));
-        d->is_named = is_named(o, d->backend);
-        choose_device(d, o);
+    for (size_t k = 0; k < iron__gpu_backend_count(); k++) {
+        iron__race_plan_device backend = {.on = (uint32_t)IRON_ON_CUDA << k, .gpu_backend = k};
+
+        snprintf(backend.backend, sizeof backend.backend, "%s", iron__gpu_backend_name(k));
+        backend.is_named = is_named(o, backend.backend);
+        count += find_wanted(&backend, wanted, &devices[count]);
     }
     return count;
 }
@@ -1285,6 +1313,7 @@ static iron_status add_ops(planner *p, iron_error *err) {
 static iron_status fill_plan(planner *p, iron_error *err) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
     iron__race_plan *plan = p->plan;
+    iron__gpu_devices wanted;
 
     IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
     IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
@@ -1293,7 +1322,10 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     IRON_TRY(peers_open(&plan->peers, err));
     plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);
     IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory: a plan");
-    plan->device_count = find_devices(p->o, plan->devices);
+    IRON_TRY(iron__gpu_devices_parse(p->o->devices, p->o->device, &wanted, err));
+    if (!p->o->devices && !p->o->has_device)
+        wanted.count = 0; /* the first GPU */
+    plan->device_count = find_devices(p->o, &wanted, plan->devices);
     if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
         plan->host_bytes = cpu.memory_bytes;
     IRON_TRY(add_ops(p, err));
@@ -1358,7 +1390,9 @@ static void write_command(const iron_arena_options *o, char *command, size_t siz
         iron__append(command, size, " --scope %s", o->scopes);
     if (o->vocab)
         iron__append(command, size, " --vocab %u", o->vocab);
-    if (o->has_device)
+    if (o->devices)
+        iron__append(command, size, " --device %s", o->devices);
+    else if (o->has_device)
         iron__append(command, size, " --device %u", o->device);
     if (o->threads)
         iron__append(command, size, " --threads %u", o->threads);

@@ -334,7 +334,8 @@ typedef struct iron__peers {
  * that is not a GPU takes part only when a glob names opencl: it is not meant by "everything". Rows
  * of an absent backend are left out with a remark, or, when a glob names the backend, kept and
  * skipped with the reason. */
-#define IRON_PLAN_DEVICES 3u /* the CPU and one device per backend */
+#define IRON_PLAN_BACKEND 16u                           /* devices of a backend at most */
+#define IRON_PLAN_DEVICES (1u + 2u * IRON_PLAN_BACKEND) /* with the CPU */
 
 typedef struct iron__race_plan_device {
     char backend[12];     /* "cpu", "cuda", "opencl" */
@@ -462,7 +463,7 @@ static inline uint64_t iron__problem_bytes(const iron__op_problem *problem, uint
 iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, uint32_t threads);
 
 /* The arena. */
-#define IRON_CEILINGS_MAX    32u /* seven per device at most */
+#define IRON_CEILINGS_MAX    ((size_t)7 * IRON_PLAN_DEVICES) /* seven per device at most */
 #define IRON_SECONDS_DEFAULT 60.0
 #define IRON_STREAMS_DEFAULT 4u
 

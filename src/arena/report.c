@@ -645,13 +645,21 @@ static short_text bytes_text(uint64_t bytes) {
     return w;
 }
 
+/* The end " #1" of a device's name, which it has if several of its backend race; else "". */
+static const char *device_number(const char *device) {
+    const char *mark = strrchr(device, '#');
+
+    return mark && mark > device && mark[1 + strspn(mark + 1, "0123456789")] == '\0' ? mark - 1
+                                                                                     : "";
+}
+
 /* "atax.cuda.single-pass pinned"; no memory on the CPU. */
 static short_text row_name(const iron__report_row *row) {
     short_text w;
 
-    snprintf(w.text, sizeof w.text, "%s.%s.%s%s%s", row->op, row->backend, row->contender,
+    snprintf(w.text, sizeof w.text, "%s.%s.%s%s%s%s", row->op, row->backend, row->contender,
              row->memory[0] && strcmp(row->memory, "host") != 0 ? " " : "",
-             strcmp(row->memory, "host") != 0 ? row->memory : "");
+             strcmp(row->memory, "host") != 0 ? row->memory : "", device_number(row->device));
     return plain(w.text, "");
 }
 
@@ -690,7 +698,8 @@ static bool group_has_ceiling(const iron__report *report, size_t first, size_t e
         is_shown |= strcmp(ceiling->name, shown[k]) == 0;
     for (size_t k = first; is_shown && k < end; k++)
         if (report->rows[k].status == IRON_ROW_OK &&
-            strcmp(report->rows[k].backend, ceiling->backend) == 0)
+            strcmp(report->rows[k].backend, ceiling->backend) == 0 &&
+            strcmp(report->rows[k].device, ceiling->device) == 0)
             return true;
     return false;
 }
@@ -881,7 +890,8 @@ static line line_of_ceiling(const iron__report_ceiling *ceiling) {
     line of = {.scopes = {[IRON_SCOPE_KERNEL] = &ceiling->figures}};
     short_text w;
 
-    snprintf(w.text, sizeof w.text, "%s ceiling: %s", ceiling->backend, ceiling->name);
+    snprintf(w.text, sizeof w.text, "%s%s ceiling: %s", ceiling->backend,
+             device_number(ceiling->device), ceiling->name);
     of.name = plain(w.text, "");
     return of;
 }

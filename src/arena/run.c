@@ -520,6 +520,7 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
 
     while (at < r->ceiling_count &&
            (strcmp(r->ceilings[at].backend, target->device->backend) != 0 ||
+            strcmp(r->ceilings[at].device, target->device->info.name) != 0 ||
             strcmp(r->ceilings[at].name, samples->name) != 0))
         at++;
     if (at == IRON_CEILINGS_MAX || !(figures.median > 0))
@@ -919,6 +920,7 @@ static double ceiling_for(const iron__report *r, const iron__race_plan_device *d
         name = "to_device_pinned";
     for (size_t k = 0; k < r->ceiling_count; k++)
         if (strcmp(r->ceilings[k].backend, d->backend) == 0 &&
+            strcmp(r->ceilings[k].device, d->info.name) == 0 &&
             strcmp(r->ceilings[k].name, name) == 0)
             return r->ceilings[k].figures.gb_s;
     return 0;
@@ -1000,14 +1002,14 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
                      (double)r->useful_bytes, ceiling_for(&a->report, d, c->op, (iron__scope)k));
 }
 
-/* The row of the baseline on the same backend, with pageable memory on GPUs. */
+/* The row of the baseline on the same device, with pageable memory on GPUs. */
 static const iron__report_row *find_baseline(const iron__report *report,
                                              const iron__report_row *row) {
     for (size_t k = 0; k < report->row_count; k++) {
         const iron__report_row *b = &report->rows[k];
 
         if (strcmp(b->contender, row->baseline) == 0 && strcmp(b->backend, row->backend) == 0 &&
-            iron__rows_are_grouped(b, row) &&
+            strcmp(b->device, row->device) == 0 && iron__rows_are_grouped(b, row) &&
             (strcmp(b->memory, "host") == 0 || strcmp(b->memory, "pageable") == 0))
             return b->status == IRON_ROW_OK ? b : NULL;
     }

@@ -78,8 +78,23 @@ static inline void relax(void) {
 #endif
 }
 
-int iron__thread_start(pthread_t *thread, void *(*entry)(void *), void *argument) {
+static int start_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*entry)(void *),
+                        void *argument) {
     sigset_t all, before;
+    int code;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    code = pthread_create(thread, attributes, entry, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+int iron__thread_start_for_drivers(pthread_t *thread, void *(*entry)(void *), void *argument) {
+    return start_thread(thread, NULL, entry, argument);
+}
+
+int iron__thread_start(pthread_t *thread, void *(*entry)(void *), void *argument) {
     pthread_attr_t attributes;
     int code;
 
@@ -87,10 +102,7 @@ int iron__thread_start(pthread_t *thread, void *(*entry)(void *), void *argument
     if (code)
         return code;
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(thread, &attributes, entry, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    code = start_thread(thread, &attributes, entry, argument);
     pthread_attr_destroy(&attributes);
     return code;
 }

@@ -80,7 +80,9 @@ static inline bool iron__pieces_take(iron__pieces *p, uint64_t *piece) {
 void iron__pieces_end(iron__pieces *p, uint64_t piece, iron_status status, const iron_error *error);
 
 /* Starts a single thread like the pool's: small stack, all signals blocked. Returns
- * pthread_create's code. */
+ * pthread_create's code. The other one gives it the usual stack, for calls into drivers, whose
+ * compilers need it. */
 int iron__thread_start(pthread_t *thread, void *(*entry)(void *), void *argument);
+int iron__thread_start_for_drivers(pthread_t *thread, void *(*entry)(void *), void *argument);
 
 #endif

@@ -336,6 +336,7 @@ static iron_scan_options scan_options(iron_check *c, uint64_t chunk_tokens) {
     iron_scan_options_init(&o);
     o.threads = c->options.threads;
     o.device = c->options.device;
+    o.devices = c->options.devices;
     o.backend = c->options.backend;
     o.vocab = c->manifest->vocab;
     o.chunk_tokens = chunk_tokens;

@@ -831,11 +831,13 @@ typedef struct resident {
 static iron_status open_device(digest_data *d, iron_error *err) {
     iron__seal_device_config config = {
         .device = d->device, .vocab = d->vocab, .allocator = d->allocator};
+    iron__gpu_devices devices = {.count = 1, .index = {d->device}};
     iron_status status;
 
     if (d->gpu && d->gpu_owner == getpid())
         return IRON_OK;
-    IRON_TRY(iron__gpu_choose(d->backend, d->device, &config.backend, err));
+    IRON_TRY(iron__gpu_choose(d->backend, &devices, err));
+    config.backend = devices.backend;
     IRON_FAIL_IF(config.backend == iron__gpu_backend_count(), err, IRON_E_UNSUPPORTED,
                  "no CUDA or OpenCL GPU was found; copy the tokens to memory and use "
                  "iron_digest_update");

@@ -38,6 +38,7 @@ typedef struct iron__seal_device_config {
     size_t backend; /* as gpu/gpu.h counts them, and its device */
     uint32_t device;
     uint64_t vocab;          /* 1 ... 2^32 */
+    uint32_t sharers;        /* how many devices seal at the same time; 0: this one */
     iron__thread_pool *pool; /* borrowed */
     const iron_allocator *allocator;
 } iron__seal_device_config;
@@ -46,6 +47,10 @@ iron_status iron__seal_device_open(iron__seal_device *device,
                                    const iron__seal_device_config *config, iron_error *err);
 /* Takes a struct of zeros, too. */
 void iron__seal_device_close(iron__seal_device *device);
+/* Whether it could not be opened, or its driver has reported an error. */
+static inline bool iron__seal_device_has_failed(const iron__seal_device *device) {
+    return !device->feed || iron__gpu_device_check(device->feed->device, NULL) != IRON_OK;
+}
 /* Starts anew; the position of the next token is a multiple of 4. */
 iron_status iron__seal_device_begin(iron__seal_device *device, uint64_t position, iron_error *err);
 /* Words and statistics of the tokens since then, with their own count. */

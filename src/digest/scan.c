@@ -11,7 +11,7 @@
  *              its buffer, small enough to stay in the second-level cache: memory is read once.
  *              formats/parallel_source.c decides which, and reports truncated files.
  *     pipes    a ring reads ahead (feed/ring.h); the threads share each slot.
- *     GPU      whole streams without chunks (seal_device.c).
+ *     GPUs     whole streams without chunks (seal_device.c); files in as many ranges as devices.
  *
  * Without chunks a piece is one call of the seal's fastest row. With chunks the piece is cut at
  * their borders, and each cut goes block by block through the row twice: at the stream's positions,
@@ -25,6 +25,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "feed/split.h"
 #include "formats/format.h"
 #include "formats/source.h"
 #include "gpu/gpu.h"
@@ -62,6 +63,9 @@
  * long as everything else: so every buffer is followed by that much memory. */
 #define SLACK_BYTES ((size_t)IRON_PREFETCH_BYTES)
 
+/* Fewer tokens for each of several devices are sealed sooner than the others are opened. */
+#define GPU_RANGE_TOKENS (UINT64_C(1) << 18)
+
 /* Slots of a pipe, as the engine's: 16 MiB stay inside a server's last-level cache. */
 #define SLOTS       4u
 #define SLOT_BYTES  ((size_t)4 << 20)
@@ -79,7 +83,7 @@ typedef struct scan_job {
     iron_source *source;
     iron_scan_options options; /* checked */
     uint32_t threads;          /* at least 1 */
-    size_t backend;            /* as gpu/gpu.h counts them; their count: the CPU */
+    iron__gpu_devices devices; /* or the CPU */
     iron_dtype dtype;
     bool is_seekable;
     uint64_t base;  /* where in the source position 0 lies */
@@ -141,18 +145,19 @@ void iron_scan_options_init_sized(iron_scan_options *options, size_t struct_size
     options->count = IRON_COUNT_UNKNOWN;
 }
 
+static bool is_on_gpu(const scan_job *s) { return s->devices.backend < iron__gpu_backend_count(); }
+
 /* `auto` is the CPU: files are read no faster than it seals them, and starting a GPU costs more
  * than gigabytes do (8 GiB of page cache: 0.13 s by 16 Xeon cores, 0.47 s by an H200). Chunks
  * and ranges are scanned on the CPU anyhow: a GPU would have to read twice for them. */
 static iron_status choose_backend(scan_job *s, iron_error *err) {
     const iron_scan_options *o = &s->options;
     bool is_whole = o->first == 0 && o->count == IRON_COUNT_UNKNOWN && o->parts == 0;
-    size_t cpu = iron__gpu_backend_count();
 
-    IRON_TRY(iron__gpu_choose(iron__gpu_is_auto(o->backend) ? "cpu" : o->backend, o->device,
-                              &s->backend, err));
-    IRON_FAIL_IF(s->backend != cpu &&
-                     (o->chunk_tokens || s->seals_files || s->has_bag || !is_whole),
+    IRON_TRY(iron__gpu_devices_parse(o->devices, o->device, &s->devices, err));
+    IRON_TRY(
+        iron__gpu_choose(iron__gpu_is_auto(o->backend) ? "cpu" : o->backend, &s->devices, err));
+    IRON_FAIL_IF(is_on_gpu(s) && (o->chunk_tokens || s->seals_files || s->has_bag || !is_whole),
                  err, IRON_E_UNSUPPORTED,
                  "manifests, parts and bags are made on the CPU; omit --backend %s", o->backend);
     return IRON_OK;
@@ -874,8 +879,9 @@ static iron_status scan_pipe(scan_job *scan, iron_error *err) {
     return status;
 }
 
-/* Whole streams on a GPU: the ring's readers fill page-locked slots, and the device seals what they
- * hold. A strategy without page-locked slots is fed from ordinary ones. */
+/* Whole streams on GPUs: each device has a range of the files (a pipe goes to the first device as a
+ * whole), and a ring whose readers fill page-locked slots; the device seals what they hold. A
+ * strategy without page-locked slots is fed from ordinary ones. */
 
 typedef struct gpu_scan {
     scan_job *scan;
@@ -884,12 +890,19 @@ typedef struct gpu_scan {
     void *slots[IRON_FEED_SLOTS_MAX];
     char *memory; /* of slots that are not the device's */
     iron__ring *ring;
+    uint64_t first, count; /* of its range; a count of 0: all that comes */
     uint64_t done;
+    iron__seal_words words; /* of the range, and its statistics */
+    iron__token_stats stats;
 } gpu_scan;
 
 static iron_status open_ring(gpu_scan *g, iron_error *err) {
-    iron__ring_options o = {
-        .source = g->scan->source, .slots = g->slots, .allocator = iron__allocator_default()};
+    iron__ring_options o = {.source = g->scan->source,
+                            .slots = g->slots,
+                            .tokens = g->count,
+                            .is_shared = g->count > 0,
+                            .skip = g->first,
+                            .allocator = iron__allocator_default()};
 
     iron__ring_set_shape(&o, iron__gpu_feed_shape(g->device.feed));
     o.slot_bytes = iron__gpu_feed_slot_bytes(g->device.feed, g->scan->dtype);
@@ -915,7 +928,7 @@ static iron_status feed_slot(gpu_scan *g, size_t *count, iron_error *err) {
         return IRON_OK;
     view.data = g->slots[slot];
     view.count = *count;
-    IRON_TRY(iron__view_check(&view, g->done, err));
+    IRON_TRY(iron__view_check(&view, g->first + g->done, err));
     if (g->memory)
         IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
     else
@@ -924,34 +937,83 @@ static iron_status feed_slot(gpu_scan *g, size_t *count, iron_error *err) {
     for (size_t k = 0; k < released; k++)
         iron__ring_free(g->ring);
     g->done += *count;
-    return scan_progress(g->scan, g->done, err);
+    return IRON_OK;
 }
 
-static iron_status scan_gpu(scan_job *scan, iron_error *err) {
-    gpu_scan g = {.scan = scan};
-    iron_manifest *m = scan->manifest;
-    iron__seal_device_config config = {.backend = scan->backend,
-                                       .device = scan->options.device,
-                                       .vocab = scan->options.vocab,
+/* The range of one device. */
+static iron_status scan_on_device(void *context, size_t index, iron_progress progress,
+                                  void *of_part, iron_error *err) {
+    gpu_scan *g = (gpu_scan *)context + index;
+    const iron__gpu_devices *devices = &g->scan->devices;
+    uint32_t threads = g->scan->threads / devices->count;
+    iron__seal_device_config config = {.backend = devices->backend,
+                                       .device = devices->index[index],
+                                       .vocab = g->scan->options.vocab,
+                                       .sharers = devices->count,
                                        .allocator = iron__allocator_default()};
-    iron_status status = iron__thread_pool_create(scan->threads, config.allocator, &g.pool, err);
+    iron_error why = {0};
+    iron_status status =
+        iron__thread_pool_create(threads > 0 ? threads : 1, config.allocator, &g->pool, &why);
 
-    config.pool = g.pool;
+    config.pool = g->pool;
     if (status == IRON_OK)
-        status = iron__seal_device_open(&g.device, &config, err);
+        status = iron__seal_device_open(&g->device, &config, &why);
     if (status == IRON_OK)
-        status = iron__seal_device_begin(&g.device, 0, err);
+        status = iron__seal_device_begin(&g->device, g->first, &why);
     if (status == IRON_OK)
-        status = open_ring(&g, err);
-    for (size_t count = 1; status == IRON_OK && count > 0;)
-        status = feed_slot(&g, &count, err);
+        status = open_ring(g, &why);
+    for (size_t count = 1; status == IRON_OK && count > 0;) {
+        status = feed_slot(g, &count, &why);
+        if (status == IRON_OK && progress(of_part, g->done, g->count))
+            status = iron__fail(&why, IRON_E_CANCELLED, 0, "cancelled after %" PRIu64 " tokens",
+                                g->done);
+    }
     if (status == IRON_OK)
-        status = iron__seal_device_fetch(&g.device, &m->words, &m->stats, err);
-    iron__ring_destroy(g.ring); /* its threads end before their slots are freed */
-    iron__seal_device_close(&g.device);
-    iron__thread_pool_destroy(g.pool);
-    iron__release(iron__allocator_default(), g.memory);
-    scan->count = g.done;
+        status = iron__seal_device_fetch(&g->device, &g->words, &g->stats, &why);
+    if (err)
+        *err = why;
+    if (status != IRON_OK && devices->count > 1 && iron__seal_device_has_failed(&g->device))
+        iron__fail(err, status, why.native, "device %u: %.200s", config.device, why.text);
+    iron__ring_destroy(g->ring); /* its threads end before their slots are freed */
+    iron__seal_device_close(&g->device);
+    iron__thread_pool_destroy(g->pool);
+    iron__release(iron__allocator_default(), g->memory);
+    return status;
+}
+
+/* Ranges begin at multiples of 4, so that their seals add up. */
+static iron_status scan_gpus(scan_job *scan, iron_error *err) {
+    iron_manifest *m = scan->manifest;
+    size_t ranges = scan->is_seekable ? scan->devices.count : 1;
+    uint64_t share = scan->is_seekable ? scan->count / ranges / 4 * 4 : 0;
+    iron__split split = {.part = scan_on_device,
+                         .progress = scan->options.progress,
+                         .progress_context = scan->options.context,
+                         .total = scan->stream_tokens};
+    gpu_scan *all;
+    iron_status status;
+
+    if (share < GPU_RANGE_TOKENS) /* too few tokens for more than one */
+        ranges = 1;
+    split.count = ranges;
+    split.context = all = calloc(ranges, sizeof *all);
+    if (!all)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: ranges of devices");
+    for (size_t k = 0; k < ranges; k++) {
+        all[k].scan = scan;
+        all[k].first = k * share;
+        if (ranges > 1)
+            all[k].count = k + 1 < ranges ? share : scan->count - k * share;
+    }
+    status = iron__split_run(&split, err);
+    m->words = (iron__seal_words){0};
+    scan->count = 0;
+    for (size_t k = 0; k < ranges; k++) {
+        m->words = iron__seal_merge(m->words, all[k].words);
+        m->stats = iron__token_stats_merge(m->stats, all[k].stats);
+        scan->count += all[k].done;
+    }
+    free(all);
     return status;
 }
 
@@ -1025,8 +1087,8 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
     m->chunk_tokens = s->options.chunk_tokens;
     m->stats = iron__token_stats_neutral();
     IRON_TRY(file_seals_init(s, err));
-    if (s->backend != iron__gpu_backend_count())
-        IRON_TRY(scan_gpu(s, err));
+    if (is_on_gpu(s))
+        IRON_TRY(scan_gpus(s, err));
     else if (s->is_seekable)
         IRON_TRY(scan_files(s, err));
     else

@@ -30,6 +30,7 @@ iron_status iron__seal_device_open(iron__seal_device *d, const iron__seal_device
                    .outputs = IRON_TOKENS_SEAL | IRON_TOKENS_STATS | IRON_TOKENS_SEAL_ONLY,
                    .last = (uint32_t)(c->vocab - 1)},
         .pool = c->pool,
+        .sharers = c->sharers,
     };
     iron_status status;
 

@@ -20,10 +20,16 @@
 /* Remembers the first failure and passes the error on. */
 static iron_status note_failure(iron_engine *e, iron_status status, const iron_error *error,
                                 iron_error *err) {
-    if (status != IRON_OK && e->failure.status == IRON_OK)
+    if (status == IRON_OK)
+        return IRON_OK;
+    if (e->failure.status == IRON_OK) {
         e->failure = *error;
-    if (status != IRON_OK && err)
-        *err = *error;
+        if (e->sharers > 1)
+            iron__fail(&e->failure, error->status, error->native, "device %u: %.200s",
+                       e->config.device, error->text);
+    }
+    if (err)
+        *err = e->failure;
     return status;
 }
 
@@ -51,7 +57,7 @@ static iron_status gpu_restart(iron_engine *e, iron_error *err) {
 static iron_status gpu_create(iron_engine *e, iron_error *err) {
     iron_config *c = &e->config;
     iron__gpu_feed_config config = {
-        .backend = e->choice.gpu_backend,
+        .backend = e->choice.devices.backend,
         .device = c->device,
         .memory = c->memory,
         .tokens = {.row = e->choice.gpu_row,
@@ -63,10 +69,11 @@ static iron_status gpu_create(iron_engine *e, iron_error *err) {
                    .outputs = c->with_seal ? IRON_TOKENS_SEAL : 0,
                    .by_batch = c->positions == IRON_POSITIONS_BATCH},
         .pool = e->pool,
+        .sharers = e->sharers,
     };
 
     IRON_TRY(iron__gpu_feed_create(&config, &e->gpu, err));
-    c->backend = iron__gpu_backend_name(e->choice.gpu_backend);
+    c->backend = iron__gpu_backend_name(e->choice.devices.backend);
     c->mode = e->choice.gpu_row->mode;
     c->memory = iron__gpu_feed_memory(e->gpu);
     snprintf(e->device, sizeof e->device, "%s", iron__gpu_feed_info(e->gpu)->name);
@@ -91,6 +98,16 @@ static iron_status gpu_sync(iron_engine *e, iron_error *err) {
     }
     e->is_synced = status == IRON_OK;
     return note_failure(e, status, &error, err);
+}
+
+static void record_batch(void *context, iron__contribution batch) {
+    iron_engine *e = context;
+
+    e->range.record[e->range.recorded++] = iron__batch_effect_of(e, batch);
+}
+
+static iron_status gpu_record(iron_engine *e, iron_error *err) {
+    return iron__gpu_feed_record(e->gpu, record_batch, e, err);
 }
 
 /* Reads the totals of closed batches; *batch is what was added since *before. */
@@ -240,6 +257,7 @@ const iron__engine_backend iron__engine_gpu = {
     .sync = gpu_sync,
     .restart = gpu_restart,
     .seconds_estimate = gpu_seconds_estimate,
+    .record = gpu_record,
     .feed_device = gpu_feed_device,
     .native_context = gpu_native_context,
     .tokens_alloc = gpu_tokens_alloc,

@@ -45,15 +45,10 @@ static uint64_t kind_of(const iron_engine *e) {
     return iron__fnv(hash, c->activations, (size_t)c->nodes * sizeof *c->activations);
 }
 
-iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_error *err) {
+static iron_status begin_at(iron_engine *engine, uint64_t position, iron_error *err) {
     IRON_FAIL_IF(engine->config.with_seal && position % 4 != 0, err, IRON_E_ARG,
                  "position %" PRIu64 " is not a multiple of 4, as a range with a seal needs",
                  position);
-    IRON_FAIL_IF(!engine->backend->sees_batches && engine->nodes.count < engine->lattice->count,
-                 err, IRON_E_UNSUPPORTED,
-                 "a GPU reads the effect of batches from its nodes, and %u nodes are too few for "
-                 "%u points; use the CPU",
-                 engine->nodes.count, engine->lattice->count);
     IRON_TRY(iron__engine_check_failure(engine, err));
     engine->range = (iron__range){.is_begun = true, .origin = position};
     for (uint32_t k = 0; k < engine->lattice->count; k++)
@@ -66,16 +61,32 @@ iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_er
     return engine->backend->restart(engine, err);
 }
 
+iron_status iron_engine_begin_at(iron_engine *engine, uint64_t position, iron_error *err) {
+    IRON_FAIL_IF(!engine->backend->sees_batches && engine->nodes.count < engine->lattice->count,
+                 err, IRON_E_UNSUPPORTED,
+                 "a GPU reads the effect of batches from its nodes, and %u nodes are too few for "
+                 "%u points; use the CPU",
+                 engine->nodes.count, engine->lattice->count);
+    return begin_at(engine, position, err);
+}
+
 iron_status iron_engine_record(iron_engine *engine, iron_batch_effect *room, size_t capacity,
                                iron_error *err) {
-    IRON_FAIL_IF(!engine->backend->sees_batches, err, IRON_E_UNSUPPORTED,
-                 "batches can be recorded on the CPU only; make the engine with backend cpu");
     IRON_FAIL_IF(!room || !engine->range.is_begun || engine->batches > 0 || engine->open.count > 0,
                  err, IRON_E_STATE,
                  "recording must start right after iron_engine_begin_at; call that again");
+    if (engine->backend->record)
+        IRON_TRY(engine->backend->record(engine, err));
     engine->range.record = room;
     engine->range.capacity = capacity;
     return IRON_OK;
+}
+
+iron_status iron__engine_begin_recording(iron_engine *engine, uint64_t position,
+                                         iron_batch_effect *room, size_t capacity,
+                                         iron_error *err) {
+    IRON_TRY(begin_at(engine, position, err));
+    return iron_engine_record(engine, room, capacity, err);
 }
 
 static iron_status check_sums(const iron_engine *e, uint64_t batches, uint64_t exact,
@@ -185,13 +196,14 @@ static iron_status check_apply(iron_engine *e, const iron_effect *effect, iron_e
                  e->open.count);
     IRON_FAIL_IF(e->range.record, err, IRON_E_STATE,
                  "this engine records its batches; apply effects to another one");
+    IRON_TRY(iron__engine_sync(e, err)); /* also what the seal carries */
     IRON_TRY(check_next(effect, kind_of(e), e->closed.count, e->seal.carried, err));
     IRON_FAIL_IF(effect->seal_carried > 3 || effect->batches > effect->tokens ||
                      effect->tokens > UINT64_MAX - e->closed.count,
                  err, IRON_E_ARG,
                  "%" PRIu64 " batches of %" PRIu64 " tokens, %u carried: the effect is damaged",
                  effect->batches, effect->tokens, effect->seal_carried);
-    return iron__engine_sync(e, err);
+    return IRON_OK;
 }
 
 static iron_status take_totals(iron_engine *e, const iron_effect *effect, iron_error *err) {

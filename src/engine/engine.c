@@ -11,6 +11,7 @@
 #include "core/fail.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void iron_config_init_sized(iron_config *config, size_t struct_size) {
@@ -50,8 +51,12 @@ iron_status iron__config_check(const iron_config *c, iron_error *err) {
 static iron_status init_engine(iron_engine *e, iron_error *err) {
     iron_config *c = &e->config;
     bool is_cpu;
+    size_t used;
 
     IRON_TRY(iron__mode_choose(c, &e->choice, err));
+    c->device = e->choice.devices.index[0];
+    if (e->sharers == 0)
+        e->sharers = e->choice.devices.count;
     is_cpu = e->choice.variant != NULL;
     e->backend = is_cpu ? &iron__engine_cpu : &iron__engine_gpu;
     IRON_TRY(iron__lattice_create(c->lattice, c->lattice_count, e->allocator, &e->lattice, err));
@@ -68,10 +73,22 @@ static iron_status init_engine(iron_engine *e, iron_error *err) {
     c->lattice_count = e->lattice->count;
     c->activations = e->nodes.activations;
     c->allocator = e->allocator;
-    return IRON_OK;
+    c->devices = NULL;
+    if (e->choice.devices.count == 1)
+        return IRON_OK;
+    iron__gpu_devices_print(&e->choice.devices, e->devices);
+    c->devices = e->devices;
+    used = strlen(e->device);
+    snprintf(e->device + used, sizeof e->device - used, ", devices %s", e->devices);
+    return iron__members_create(e, err);
 }
 
 iron_status iron_engine_create(const iron_config *config, iron_engine **out, iron_error *err) {
+    return iron__engine_create_sharing(config, 0, out, err);
+}
+
+iron_status iron__engine_create_sharing(const iron_config *config, uint32_t sharers,
+                                        iron_engine **out, iron_error *err) {
     const iron_allocator *allocator;
     iron_engine *e;
     iron_status status;
@@ -84,6 +101,7 @@ iron_status iron_engine_create(const iron_config *config, iron_engine **out, iro
         return IRON_E_NOMEM;
     e->config = *config;
     e->allocator = allocator;
+    e->sharers = sharers;
     pthread_mutex_init(&e->outside.mutex, NULL);
     status = init_engine(e, err);
     if (status != IRON_OK) {
@@ -97,6 +115,7 @@ iron_status iron_engine_create(const iron_config *config, iron_engine **out, iro
 void iron_engine_destroy(iron_engine *engine) {
     if (!engine)
         return;
+    iron__members_destroy(engine);
     if (engine->backend)
         engine->backend->destroy(engine);
     iron__thread_pool_destroy(engine->pool);

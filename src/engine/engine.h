@@ -11,6 +11,7 @@
  *   engine_feed.c  tokens from memory, files and device pointers, checked and handed to the backend
  *   backend_cpu.c  reduction on the CPU's threads, the seal, the queue of closed batches
  *   backend_gpu.c  the same on a GPU, through feed/gpu_feed.h
+ *   members.c      several GPUs feed one engine, each a range of batches
  *   modes.c        chooses backend and mode, lists them, and measures the modes of a GPU
  *   effect.c       what a range of batches does to any lattice, for streams split over processes
  *   state.c        saved states: write, read, export; checkpoints, forks and replay, for the store
@@ -42,7 +43,7 @@
 typedef struct iron__mode_choice {
     const iron__tokens_variant *variant; /* NULL on a GPU */
     const iron__tokens_gpu_row *gpu_row; /* NULL on the CPU */
-    size_t gpu_backend;
+    iron__gpu_devices devices;
     char reason[160];
 } iron__mode_choice;
 
@@ -77,6 +78,19 @@ typedef void (*iron__batch_callback)(void *context, iron__contribution batch);
 
 typedef struct iron__cpu_state iron__cpu_state; /* private to backend_cpu.c */
 
+/* An engine on another device, which records the batches of a range (members.c). */
+typedef struct iron__member {
+    iron_engine *engine;
+    iron_batch_effect *record; /* room for `capacity` batches */
+    size_t capacity;
+    iron_effect effect; /* of the range that was fed last */
+} iron__member;
+
+typedef struct iron__members {
+    size_t count;        /* of devices, with the engine's own */
+    iron__member each[]; /* each[0] stands for the engine itself and is not used */
+} iron__members;
+
 /* Tokens of regular files that are to be fed, wherever they are. */
 typedef struct iron__file_tokens {
     const iron_source *source;
@@ -91,7 +105,7 @@ typedef struct iron__file_tokens {
 /* What an engine asks of its backend. Entries marked optional may be NULL. */
 typedef struct iron__engine_backend {
     /* Closed batches pass through the host one by one, so they can be recorded and composed into
-     * range.map. A GPU returns only totals and nodes. */
+     * range.map. A GPU returns only totals and nodes, or else records batches. */
     bool sees_batches;
     /* feed counts tokens outside the vocabulary, where they are in the cache; else the caller. */
     bool counts_vocab;
@@ -114,6 +128,9 @@ typedef struct iron__engine_backend {
     /* Goes on from nodes, closed, batches and seal as the caller has set them. */
     iron_status (*restart)(iron_engine *engine, iron_error *err);
     double (*seconds_estimate)(const iron_engine *engine, uint64_t tokens);
+    /* Optional, unless it sees batches: from now on batches go to range.record, at the latest when
+     * sync is called, and not to the nodes. */
+    iron_status (*record)(iron_engine *engine, iron_error *err);
 
     /* Optional: tokens in device memory. Default: IRON_E_UNSUPPORTED. */
     iron_status (*feed_device)(iron_engine *engine, const void *tokens, uint64_t count,
@@ -144,6 +161,7 @@ struct iron_engine {
     iron_lattice *lattice;
     iron__mode_choice choice;
     char device[96];
+    char devices[IRON_GPU_DEVICES_TEXT]; /* their numbers */
     iron__thread_pool *pool;
 
     iron__nodes nodes;         /* current after iron__engine_sync */
@@ -158,10 +176,12 @@ struct iron_engine {
     iron__batch_callback on_batch; /* NULL: none */
     void *on_batch_context;
 
-    iron__cpu_state *cpu; /* of the CPU backend, else NULL */
-    iron__gpu_feed *gpu;  /* of the GPU backend, else NULL */
-    bool is_synced;       /* GPU: nodes, closed and seal are those of the device */
-    iron_error failure;   /* of the device; every later call returns it again */
+    iron__cpu_state *cpu;   /* of the CPU backend, else NULL */
+    iron__gpu_feed *gpu;    /* of the GPU backend, else NULL */
+    bool is_synced;         /* GPU: nodes, closed and seal are those of the device */
+    iron_error failure;     /* of the device; every later call returns it again */
+    iron__members *members; /* engines on the other devices, where there are several; else NULL */
+    uint32_t sharers;       /* how many engines share the machine's processors and the work */
 };
 
 /* engine.c */
@@ -176,6 +196,9 @@ iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *e
 void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *effects,
                                 size_t count);
 
+/* engine_feed.c: iron_engine_prepare of one device. */
+iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err);
+
 /* engine_feed.c: counts tokens outside the vocabulary; from any thread. The first of these tokens,
  * which are valid, has this position. */
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
@@ -186,6 +209,32 @@ void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view
 iron_status iron__engine_check_values(const iron_source *source, uint64_t index,
                                       const iron__tokens_view *view, uint64_t position,
                                       iron_error *err);
+
+/* effect.c: iron_engine_begin_at for an engine that will record. */
+iron_status iron__engine_begin_recording(iron_engine *engine, uint64_t position,
+                                         iron_batch_effect *room, size_t capacity, iron_error *err);
+
+/* engine.c: creates one of several engines that share the machine and their work. */
+iron_status iron__engine_create_sharing(const iron_config *config, uint32_t sharers,
+                                        iron_engine **out, iron_error *err);
+
+/* members.c: opens the engine's other devices; destroy closes them. prepare: iron_engine_prepare of
+ * all. */
+iron_status iron__members_create(iron_engine *engine, iron_error *err);
+void iron__members_destroy(iron_engine *engine);
+iron_status iron__members_prepare(iron_engine *engine, iron_error *err);
+
+/* Feeds tokens first ... first+count-1 of some input to an engine. It may be called by several
+ * threads at a time, with different engines. */
+typedef iron_status (*iron__range_feed)(void *input, iron_engine *engine, uint64_t first,
+                                        uint64_t count, iron_progress progress, void *context,
+                                        iron_error *err);
+/* Whether the engine shares out work: it has other devices, and every batch may be recorded. */
+bool iron__members_share(const iron_engine *engine);
+/* Feeds `count` tokens of an input to the engine, with the help of its other devices. */
+iron_status iron__members_feed(iron_engine *engine, iron__range_feed feed, void *input,
+                               uint64_t count, iron_progress progress, void *context,
+                               iron_error *err);
 
 /* modes.c: finds the row for backend and mode. */
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,

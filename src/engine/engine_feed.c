@@ -164,10 +164,11 @@ static iron_status check_record(const iron_engine *e, uint64_t tokens, iron_erro
     const iron__range *r = &e->range;
     uint64_t closing = iron__engine_closing(e, tokens);
 
-    IRON_FAIL_IF(r->record && closing > r->capacity - r->recorded, err, IRON_E_STATE,
+    /* a GPU has closed more batches than it has recorded */
+    IRON_FAIL_IF(r->record && closing > r->capacity - e->batches, err, IRON_E_STATE,
                  "the record holds %zu batches, and %" PRIu64
                  " are needed; call iron_engine_begin_at again with a larger one",
-                 r->capacity, r->recorded + closing);
+                 r->capacity, e->batches + closing);
     return IRON_OK;
 }
 
@@ -188,18 +189,37 @@ static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iro
     return check_values(e, view, e->closed.count + e->open.count, err);
 }
 
+/* Tokens in memory that are checked. */
+static iron_status feed_view(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
+    vocab_work work = {e, view, e->closed.count + e->open.count};
+
+    if (e->outside.is_on && !e->backend->counts_vocab)
+        iron__thread_pool_run(e->pool, count_task, &work,
+                              (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
+    return e->backend->feed(e, view, err);
+}
+
+/* The same for one of several devices. */
+static iron_status feed_view_range(void *input, iron_engine *e, uint64_t first, uint64_t count,
+                                   iron_progress progress, void *context, iron_error *err) {
+    iron__tokens_view view = iron__view_rest(input, (size_t)first);
+
+    (void)progress;
+    (void)context;
+    view.count = (size_t)count;
+    return feed_view(e, &view, err);
+}
+
 iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const void *tokens,
                                 size_t count, iron_error *err) {
     iron__tokens_view view = {dtype, tokens, count};
-    vocab_work work = {engine, &view, engine->closed.count + engine->open.count};
 
     if (count == 0)
         return IRON_OK;
     IRON_TRY(check_feed(engine, &view, err));
-    if (engine->outside.is_on && !engine->backend->counts_vocab)
-        iron__thread_pool_run(engine->pool, count_task, &work,
-                              (count + CHECK_TOKENS - 1) / CHECK_TOKENS);
-    return engine->backend->feed(engine, &view, err);
+    if (iron__members_share(engine))
+        return iron__members_feed(engine, feed_view_range, &view, count, NULL, NULL, err);
+    return feed_view(engine, &view, err);
 }
 
 iron_status iron_engine_feed(iron_engine *engine, const uint32_t *tokens, size_t count,
@@ -249,10 +269,14 @@ static bool has_slots(const iron_engine *e) {
     return e->backend->has_slots && e->backend->has_slots(e);
 }
 
-iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
+iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err) {
     void *slots[IRON_FEED_SLOTS_MAX];
 
     return has_slots(engine) ? engine->backend->get_slots(engine, slots, err) : IRON_OK;
+}
+
+iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
+    return (engine->members ? iron__members_prepare : iron__engine_prepare_one)(engine, err);
 }
 
 /* A feed from a source. */
@@ -312,11 +336,12 @@ static void add_file_offset(const iron_source *source, uint64_t first,
                    iron_source_file(source, file), byte, why.text);
 }
 
-/* Feeds slots until the source ends. */
-static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t total,
-                              iron_progress progress, void *context, iron_error *err) {
+/* Feeds slots until the source ends, or so many tokens after its position. */
+static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t skip,
+                              uint64_t total, iron_progress progress, void *context,
+                              iron_error *err) {
     bool is_seekable = iron__source_is_seekable(source); /* its position stays put while read */
-    uint64_t begin = is_seekable ? iron__source_position(source) : 0, done = 0;
+    uint64_t begin = is_seekable ? iron__source_position(source) + skip : 0, done = 0;
 
     for (;;) {
         iron__tokens_view view = {.dtype = iron_source_dtype(source)};
@@ -415,19 +440,17 @@ static bool takes_files(const iron_engine *e, const iron_source *source) {
            iron__source_is_seekable(source);
 }
 
-/* limit: 0, or how many tokens to take from a source of files. */
-static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_t limit,
-                               iron_progress progress, void *context, iron_error *err) {
-    iron__ring_options options = {
-        .source = source, .tokens = limit, .allocator = engine->allocator};
-    uint64_t total = limit ? limit : iron_source_tokens(source);
+/* Feeds what a ring reads: its source, or some of a source of files (tokens, skip, is_shared). */
+static iron_status feed_ring(iron_engine *engine, iron__ring_options options,
+                             iron_progress progress, void *context, iron_error *err) {
+    iron_source *source = options.source;
+    uint64_t total = options.tokens ? options.tokens : iron_source_tokens(source);
     pipeline p = {.engine = engine};
     vocab_readers readers = {engine, iron_source_dtype(source),
                              engine->closed.count + engine->open.count};
     iron_status status;
 
-    if (takes_files(engine, source))
-        return feed_files(engine, source, limit, progress, context, err);
+    options.allocator = engine->allocator;
     status = set_up_slots(&p, &options, err);
     if (engine->outside.is_on && !engine->backend->counts_vocab) {
         options.filled = count_piece;
@@ -436,7 +459,7 @@ static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_
     if (status == IRON_OK)
         status = iron__ring_create(&options, &p.ring, err);
     if (status == IRON_OK)
-        status = feed_slots(&p, source, total, progress, context, err);
+        status = feed_slots(&p, source, options.skip, total, progress, context, err);
     iron__ring_destroy(p.ring);
     if (p.has_device_slots) {
         /* the readers have stopped; what was sent must leave the slots before they are reused */
@@ -445,6 +468,35 @@ static iron_status feed_source(iron_engine *engine, iron_source *source, uint64_
         status = status == IRON_OK ? sent : status;
     }
     iron__release(engine->allocator, p.memory);
+    return status;
+}
+
+/* A range of files for one of several devices. */
+static iron_status feed_source_range(void *input, iron_engine *e, uint64_t first, uint64_t count,
+                                     iron_progress progress, void *context, iron_error *err) {
+    iron__ring_options options = {
+        .source = input, .tokens = count, .is_shared = true, .skip = first};
+
+    return feed_ring(e, options, progress, context, err);
+}
+
+/* limit: 0, or how many tokens to take from a source of files. */
+static iron_status feed_source(iron_engine *e, iron_source *source, uint64_t limit,
+                               iron_progress progress, void *context, iron_error *err) {
+    iron__ring_options options = {.source = source, .tokens = limit};
+    uint64_t begin, count, before = e->closed.count + e->open.count;
+    iron_status status;
+
+    if (takes_files(e, source))
+        return feed_files(e, source, limit, progress, context, err);
+    if (!iron__members_share(e) || !iron__source_is_seekable(source))
+        return feed_ring(e, options, progress, context, err);
+    begin = iron__source_position(source);
+    count = iron_source_tokens(source) - begin;
+    if (limit > 0 && limit < count)
+        count = limit;
+    status = iron__members_feed(e, feed_source_range, source, count, progress, context, err);
+    iron__source_seek(source, begin + (e->closed.count + e->open.count - before));
     return status;
 }
 

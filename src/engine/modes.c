@@ -336,7 +336,7 @@ static bool look_up(const iron_config *config, size_t backend, iron__mode_choice
     char key[320];
     size_t best;
 
-    if (iron__gpu_describe(backend, config->device, &info, NULL) != IRON_OK)
+    if (iron__gpu_describe(backend, choice->devices.index[0], &info, NULL) != IRON_OK)
         return false;
     calibration_key(backend, &info, key, sizeof key);
     if (!calibration_load(key, &all))
@@ -355,8 +355,6 @@ static bool look_up(const iron_config *config, size_t backend, iron__mode_choice
 
 static iron_status choose_on_cpu(const iron_config *config, iron__mode_choice *choice,
                                  iron_error *err) {
-    IRON_FAIL_IF(config->device != 0, err, IRON_E_ARG,
-                 "device %u does not exist; backend cpu has only device 0", config->device);
     if (!iron__gpu_is_auto(config->memory) && strcmp(config->memory, "pageable") != 0) {
         IRON_FAIL_IF(iron__gpu_strategy_find(config->memory) < IRON_GPU_STRATEGIES, err, IRON_E_ARG,
                      "memory strategy %s is for GPUs; backend cpu has auto and pageable",
@@ -381,21 +379,27 @@ static iron_status choose_on_cpu(const iron_config *config, iron__mode_choice *c
     return IRON_OK;
 }
 
-static iron_status choose_on_gpu(const iron_config *config, size_t backend,
-                                 iron__mode_choice *choice, iron_error *err) {
-    choice->gpu_backend = backend;
+static iron_status choose_on_gpu(const iron_config *config, iron__mode_choice *choice,
+                                 iron_error *err) {
+    size_t backend = choice->devices.backend;
+    bool is_shared = choice->devices.count > 1;
+
     if (iron__gpu_is_auto(config->mode)) {
-        if (look_up(config, backend, choice))
+        if (!is_shared && look_up(config, backend, choice))
             return IRON_OK;
         choice->gpu_row = iron__tokens_gpu_row_find("champion");
-        snprintf(choice->reason, sizeof choice->reason,
-                 "auto: %s; the device is not calibrated: iron info --measure does it",
-                 choice->gpu_row->names[backend]);
+        snprintf(choice->reason, sizeof choice->reason, "auto: %s%s",
+                 choice->gpu_row->names[backend],
+                 is_shared ? ", which several devices can share"
+                           : "; the device is not calibrated: iron info --measure does it");
         return IRON_OK;
     }
     choice->gpu_row = iron__tokens_gpu_row_for(backend, config->mode);
     if (!choice->gpu_row)
         return no_such_mode(iron__gpu_backend_name(backend), config->mode, err);
+    IRON_FAIL_IF(is_shared && !choice->gpu_row->takes_many, err, IRON_E_ARG,
+                 "mode %s runs on one device, not on %u; use mode champion or auto", config->mode,
+                 choice->devices.count);
     snprintf(choice->reason, sizeof choice->reason, "asked for: %s",
              choice->gpu_row->names[backend]);
     return IRON_OK;
@@ -403,20 +407,18 @@ static iron_status choose_on_gpu(const iron_config *config, size_t backend,
 
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,
                               iron_error *err) {
-    size_t backend;
+    iron__gpu_devices *d = &choice->devices;
+    bool is_named = !iron__gpu_is_auto(config->backend);
 
     *choice = (iron__mode_choice){.variant = NULL};
-    if (is_cpu(config->backend))
-        return choose_on_cpu(config, choice, err);
-    if (!iron__gpu_is_auto(config->backend)) {
-        IRON_TRY(iron__gpu_choose(config->backend, config->device, &backend, err));
-        return choose_on_gpu(config, backend, choice, err);
-    }
-    for (backend = 0; backend < iron__gpu_backend_count(); backend++)
-        if ((iron__gpu_is_auto(config->mode) || iron__tokens_gpu_row_for(backend, config->mode)) &&
-            iron__gpu_is_for_auto(backend, config->device))
-            return choose_on_gpu(config, backend, choice, err);
-    return choose_on_cpu(config, choice, err);
+    IRON_TRY(iron__gpu_devices_parse(config->devices, config->device, d, err));
+    for (size_t k = 0; !is_named && k < iron__gpu_backend_count(); k++)
+        if ((iron__gpu_is_auto(config->mode) || iron__tokens_gpu_row_for(k, config->mode)) &&
+            iron__gpu_is_for_auto(k, d))
+            return choose_on_gpu(config, choice, err);
+    IRON_TRY(iron__gpu_choose(is_named ? config->backend : "cpu", d, err));
+    return (d->backend < iron__gpu_backend_count() ? choose_on_gpu : choose_on_cpu)(config, choice,
+                                                                                    err);
 }
 
 /* Measuring. The tokens are in device memory; a case is timed from feeding a batch until it is

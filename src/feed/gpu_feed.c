@@ -38,10 +38,11 @@ static bool is_copied(const iron__gpu_feed *f) {
  *
  * A file that is hardly in the page cache is read faster past it: the disk has more requests at a
  * time, and no pages have to be evicted. But it is not in the cache afterwards either. */
-iron__feed_shape iron__feed_shape_default(void) {
+iron__feed_shape iron__feed_shape_default(uint32_t sharers) {
     const uint32_t readers_max = 12;
-    uint32_t cpus = iron__cpu_threads();
+    uint32_t cpus = iron__cpu_threads() / (sharers > 1 ? sharers : 1);
 
+    cpus = cpus > 0 ? cpus : 1;
     return (iron__feed_shape){
         .readers = cpus < readers_max * 4 / 3 ? (3 * cpus + 3) / 4 : readers_max,
         .slot_count = 8,
@@ -97,7 +98,7 @@ iron_status iron__gpu_feed_create(const iron__gpu_feed_config *config, iron__gpu
     f->allocator = a;
     f->pool = config->pool;
     f->batch = config->tokens.batch;
-    f->shape = iron__feed_shape_default();
+    f->shape = iron__feed_shape_default(config->sharers);
     status = build(f, config, err);
     if (status != IRON_OK) {
         iron__gpu_feed_destroy(f);

@@ -24,6 +24,7 @@ typedef struct iron__gpu_feed_config {
     const char *memory;     /* a strategy's name; NULL or "auto": the fastest there is */
     iron__tokens_gpu_config tokens;
     iron__thread_pool *pool; /* borrowed: copies into slots */
+    uint32_t sharers;        /* how many feeds share the processors; 0 and 1: none */
 } iron__gpu_feed_config;
 
 #define IRON_FEED_BUFFERS 4u
@@ -94,6 +95,12 @@ static inline iron_status iron__gpu_feed_begin(iron__gpu_feed *f, const iron__no
     return iron__tokens_gpu_begin(f->tokens, iron__gpu_feed_queue(f), nodes, closed, batches, err);
 }
 
+/* After begin: batches are handed to the host (iron__tokens_gpu_record). */
+static inline iron_status iron__gpu_feed_record(iron__gpu_feed *f, iron__batch_closed closed,
+                                                void *context, iron_error *err) {
+    return iron__tokens_gpu_record(f->tokens, closed, context, err);
+}
+
 /* Sends what has collected. To be called before the slots are asked for. */
 iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err);
 
@@ -158,8 +165,8 @@ iron_status iron__gpu_feed_pinned_alloc(iron__gpu_feed *f, size_t bytes, void **
                                         iron_error *err);
 void iron__gpu_feed_pinned_free(iron__gpu_feed *f, void *memory);
 
-/* The shape that was measured to be best for machines like this one. */
-iron__feed_shape iron__feed_shape_default(void);
+/* The shape that was measured to be best for machines like this one, if so many feeds share it. */
+iron__feed_shape iron__feed_shape_default(uint32_t sharers);
 /* How files are to be read for this feed. */
 static inline const iron__feed_shape *iron__gpu_feed_shape(const iron__gpu_feed *f) {
     return &f->shape;

@@ -41,6 +41,8 @@ struct iron__ring {
     iron__parallel_source *at; /* NULL: the source is read in order, by one thread */
     uint64_t begin;            /* with `at`: the source's position, and how many tokens follow */
     uint64_t tokens;
+    bool is_shared; /* with other rings, which begin elsewhere: */
+    uint64_t skip;  /* tokens from the position to this ring's first */
     size_t width;
     size_t capacity;     /* tokens a slot holds */
     size_t piece_tokens; /* what a reader reads at a time */
@@ -92,7 +94,8 @@ static iron_status fill(iron__ring *r, uint64_t index, iron__ring_piece *piece, 
         return IRON_OK;
     }
     piece->count = (size_t)(r->tokens - piece->first < most ? r->tokens - piece->first : most);
-    return iron__parallel_source_read(r->at, piece->first, to, piece->count, &r->pieces.stop, err);
+    return iron__parallel_source_read(r->at, r->skip + piece->first, to, piece->count,
+                                      &r->pieces.stop, err);
 }
 
 /* With the mutex held: how many pieces the slot has whose turn it is. */
@@ -162,7 +165,9 @@ static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_
     r->slot_pieces = (r->capacity + r->piece_tokens - 1) / r->piece_tokens;
     IRON_TRY(iron__parallel_source_open(r->source, r->allocator, &r->at, err));
     r->begin = iron__source_position(r->source);
-    r->tokens = iron__parallel_source_tokens(r->at);
+    r->is_shared = o->is_shared;
+    r->skip = o->is_shared ? o->skip : 0;
+    r->tokens = iron__parallel_source_tokens(r->at) - r->skip;
     iron__parallel_source_set_direct(r->at, o->direct);
     if (o->tokens > 0 && o->tokens < r->tokens)
         r->tokens = o->tokens;
@@ -240,8 +245,9 @@ void iron__ring_destroy(iron__ring *ring) {
     if (ring->at) {
         uint64_t taken = ring->given * ring->capacity;
 
-        iron__source_seek(ring->source,
-                          ring->begin + (taken < ring->tokens ? taken : ring->tokens));
+        if (!ring->is_shared)
+            iron__source_seek(ring->source,
+                              ring->begin + (taken < ring->tokens ? taken : ring->tokens));
         iron__parallel_source_close(ring->at);
     }
     iron__pieces_deinit(&ring->pieces);

@@ -51,6 +51,8 @@ typedef struct iron__ring_options {
     size_t slot_count;        /* 1 ... IRON_RING_SLOTS_MAX */
     size_t slot_bytes;        /* of each; at least a token */
     uint64_t tokens;          /* files: at most so many are read; 0: all */
+    bool is_shared;           /* files: other rings read the source too; its position stays */
+    uint64_t skip;            /* if it is shared: tokens between its position and the first */
     uint32_t readers;         /* threads wanted; a pipe is read by one */
     size_t piece_bytes;       /* files: what a reader reads of a slot at a time; 0: all of it */
     iron__direct_mode direct; /* files: whether they are read past the page cache */
@@ -66,8 +68,8 @@ void iron__ring_set_shape(iron__ring_options *options, const iron__feed_shape *s
 
 iron_status iron__ring_create(const iron__ring_options *options, iron__ring **out, iron_error *err);
 
-/* Stops the readers within a tenth of a second and waits for them. A source of files is then
- * positioned after the last slot taken; what was read ahead from a pipe is lost. */
+/* Stops the readers within a tenth of a second and waits for them. A source of files that is not
+ * shared is then positioned after the last slot taken; what was read ahead from a pipe is lost. */
 void iron__ring_destroy(iron__ring *ring);
 
 /* Waits for the next full slot: its index, and how many tokens it holds (only the last may be

@@ -12,6 +12,7 @@
 #include "core/fail.h"
 #include "core/memory.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -121,8 +122,55 @@ iron_status iron__gpu_describe(size_t backend, size_t index, iron__gpu_info *inf
 
 bool iron__gpu_is_auto(const char *name) { return !name || strcmp(name, "auto") == 0; }
 
-/* The backend is usable and has this device. */
-static iron_status check_device(size_t backend, uint32_t device, iron_error *err) {
+iron_status iron__gpu_devices_parse(const char *text, uint32_t device, iron__gpu_devices *out,
+                                    iron_error *err) {
+    const char *at = text;
+
+    *out = (iron__gpu_devices){.backend = BACKEND_COUNT, .count = 1, .index = {device}};
+    if (!text)
+        return IRON_OK;
+    out->count = 0;
+    out->is_all = strcmp(text, "all") == 0;
+    while (!out->is_all) {
+        char *end;
+        unsigned long number = strtoul(at, &end, 10);
+
+        IRON_FAIL_IF(!isdigit((unsigned char)*at) || number > UINT32_MAX ||
+                         (*end != ',' && *end != '\0'),
+                     err, IRON_E_ARG,
+                     "device '%.40s' must be 0 to 4294967295, several such numbers separated by "
+                     "commas, or all",
+                     text);
+        IRON_FAIL_IF(out->count == IRON_GPU_DEVICES_MAX, err, IRON_E_ARG,
+                     "more than %u devices; use at most so many", IRON_GPU_DEVICES_MAX);
+        out->index[out->count++] = (uint32_t)number;
+        if (*end == '\0')
+            break;
+        at = end + 1;
+    }
+    return IRON_OK;
+}
+
+void iron__gpu_devices_print(const iron__gpu_devices *devices, char text[IRON_GPU_DEVICES_TEXT]) {
+    size_t used = 0;
+
+    for (uint32_t k = 0; k < devices->count && used < IRON_GPU_DEVICES_TEXT; k++)
+        used += (size_t)snprintf(text + used, IRON_GPU_DEVICES_TEXT - used, "%s%u", k ? "," : "",
+                                 devices->index[k]);
+}
+
+/* Lists all devices of the backend that are GPUs, or any. */
+static void list_all_devices(size_t backend, size_t count, bool only_gpus, iron__gpu_devices *out) {
+    iron__gpu_info info;
+
+    out->count = 0;
+    for (uint32_t k = 0; k < count && out->count < IRON_GPU_DEVICES_MAX; k++)
+        if (!only_gpus || (iron__gpu_describe(backend, k, &info, NULL) == IRON_OK && info.is_gpu))
+            out->index[out->count++] = k;
+}
+
+/* The backend is usable and has these devices. */
+static iron_status resolve_devices(size_t backend, iron__gpu_devices *d, iron_error *err) {
     const char *name = iron__gpu_backend_name(backend);
     iron_error why = {0};
     size_t devices;
@@ -130,41 +178,58 @@ static iron_status check_device(size_t backend, uint32_t device, iron_error *err
     if (iron__gpu_probe(backend, &devices, &why) != IRON_OK)
         IRON_FAIL(err, IRON_E_UNSUPPORTED, "backend %s is absent: %.160s; use --backend cpu", name,
                   why.text);
-    IRON_FAIL_IF(device >= devices, err, IRON_E_ARG,
-                 "device %u does not exist; backend %s has %zu, counted from 0", device, name,
-                 devices);
+    d->backend = backend;
+    if (d->is_all)
+        list_all_devices(backend, devices, false, d);
+    for (uint32_t k = 0; k < d->count; k++)
+        IRON_FAIL_IF(d->index[k] >= devices, err, IRON_E_ARG,
+                     "device %u does not exist; backend %s has %zu, counted from 0", d->index[k],
+                     name, devices);
     return IRON_OK;
 }
 
-bool iron__gpu_is_for_auto(size_t backend, uint32_t device) {
+bool iron__gpu_is_for_auto(size_t backend, iron__gpu_devices *d) {
     iron__gpu_info info;
     size_t devices;
 
-    return iron__gpu_probe(backend, &devices, NULL) == IRON_OK && device < devices &&
-           iron__gpu_describe(backend, device, &info, NULL) == IRON_OK && info.is_gpu;
+    if (iron__gpu_probe(backend, &devices, NULL) != IRON_OK)
+        return false;
+    d->backend = backend;
+    if (d->is_all)
+        list_all_devices(backend, devices, true, d);
+    for (uint32_t k = 0; k < d->count; k++)
+        if (iron__gpu_describe(backend, d->index[k], &info, NULL) != IRON_OK || !info.is_gpu)
+            return false;
+    return d->count > 0;
 }
 
-iron_status iron__gpu_choose(const char *name, uint32_t device, size_t *backend, iron_error *err) {
-    *backend = iron__gpu_backend_count();
-    if (name && strcmp(name, "cpu") == 0) {
-        IRON_FAIL_IF(device != 0, err, IRON_E_ARG,
-                     "device %u does not exist; backend cpu has device 0 alone", device);
-        return IRON_OK;
-    }
-    if (!iron__gpu_is_auto(name)) {
-        *backend = iron__gpu_backend_find(name);
-        IRON_FAIL_IF(*backend == iron__gpu_backend_count(), err, IRON_E_ARG,
-                     "unknown backend '%.40s'; use auto, cpu, cuda or opencl", name);
-        return check_device(*backend, device, err);
-    }
-    for (size_t k = 0; k < iron__gpu_backend_count(); k++)
-        if (iron__gpu_is_for_auto(k, device)) {
-            *backend = k;
-            return IRON_OK;
-        }
-    IRON_FAIL_IF(device != 0, err, IRON_E_ARG, "device %u does not exist: no GPU has that number",
-                 device);
+/* The CPU is one device; all of its devices are that one. */
+static iron_status choose_cpu(iron__gpu_devices *d, const char *rest, iron_error *err) {
+    d->backend = BACKEND_COUNT;
+    if (d->is_all)
+        *d = (iron__gpu_devices){.backend = BACKEND_COUNT, .is_all = true, .count = 1};
+    for (uint32_t k = 0; k < d->count; k++)
+        IRON_FAIL_IF(d->index[k] != 0, err, IRON_E_ARG, "device %u does not exist%s", d->index[k],
+                     rest);
+    IRON_FAIL_IF(d->count > 1, err, IRON_E_ARG,
+                 "%u devices; the CPU is one, and uses all processors by itself", d->count);
     return IRON_OK;
+}
+
+iron_status iron__gpu_choose(const char *name, iron__gpu_devices *devices, iron_error *err) {
+    if (name && strcmp(name, "cpu") == 0)
+        return choose_cpu(devices, "; backend cpu has only device 0", err);
+    if (!iron__gpu_is_auto(name)) {
+        size_t backend = iron__gpu_backend_find(name);
+
+        IRON_FAIL_IF(backend == BACKEND_COUNT, err, IRON_E_ARG,
+                     "unknown backend '%.40s'; use auto, cpu, cuda or opencl", name);
+        return resolve_devices(backend, devices, err);
+    }
+    for (size_t k = 0; k < BACKEND_COUNT; k++)
+        if (iron__gpu_is_for_auto(k, devices))
+            return IRON_OK;
+    return choose_cpu(devices, ": no GPU has that number", err);
 }
 
 iron_status iron__gpu_device_open(size_t backend, size_t index, iron__gpu_device **out,

@@ -338,12 +338,29 @@ size_t iron__gpu_backend_find(const char *name);
 iron_status iron__gpu_probe(size_t backend, size_t *count, iron_error *err);
 iron_status iron__gpu_describe(size_t backend, size_t index, iron__gpu_info *info, iron_error *err);
 
-/* Resolves the user's choice of a backend. is_for_auto: the backend is usable and has this device,
- * which is a GPU; an OpenCL CPU device must be requested by name. choose: by name, including "cpu";
- * NULL or "auto" is the first backend with such a GPU. backend_count stands for the CPU. */
+/* The devices of a backend that share some work. */
+#define IRON_GPU_DEVICES_MAX  64u
+#define IRON_GPU_DEVICES_TEXT ((size_t)4 * IRON_GPU_DEVICES_MAX)
+
+typedef struct iron__gpu_devices {
+    size_t backend; /* set by choose; backend_count stands for the CPU */
+    bool is_all;    /* all devices of the backend; choose lists them */
+    uint32_t count;
+    uint32_t index[IRON_GPU_DEVICES_MAX]; /* may repeat */
+} iron__gpu_devices;
+
+/* From the text of the option: "all", or numbers with commas between them; NULL: `device`. */
+iron_status iron__gpu_devices_parse(const char *text, uint32_t device, iron__gpu_devices *out,
+                                    iron_error *err);
+/* The numbers with commas between them. */
+void iron__gpu_devices_print(const iron__gpu_devices *devices, char text[IRON_GPU_DEVICES_TEXT]);
+
+/* Resolves the user's choice of a backend. is_for_auto: the backend is usable and has these
+ * devices, which are GPUs; an OpenCL CPU device must be requested by name, and is not among all
+ * then. choose: by name, including "cpu"; NULL or "auto" is the first backend with such GPUs. */
 bool iron__gpu_is_auto(const char *name);
-bool iron__gpu_is_for_auto(size_t backend, uint32_t device);
-iron_status iron__gpu_choose(const char *name, uint32_t device, size_t *backend, iron_error *err);
+bool iron__gpu_is_for_auto(size_t backend, iron__gpu_devices *devices);
+iron_status iron__gpu_choose(const char *name, iron__gpu_devices *devices, iron_error *err);
 
 /* From here on every function first returns the error of a device that is marked as failed. The
  * destroy, unload and close functions accept NULL. */

@@ -689,8 +689,9 @@ static void test_ops(selftest *test) {
  *   - tokens in device memory: at any alignment, in pieces that cross batches, more batches than
  *     can wait, potentials around 2^24, far positions, more than 2^31 tokens
  *
- * Then digests of tokens in device memory, in pieces of odd lengths in any order; and checkpoints:
- * an engine replayed from its batches, and a fork that goes on. */
+ * Then digests of tokens in device memory, in pieces of odd lengths in any order; a stream that
+ * several devices share; and checkpoints: an engine replayed from its batches, and a fork that goes
+ * on. */
 
 /* Compares what engine k and engine 0, the reference, report; `state` is a hash of all nodes. */
 static iron_status compare(check *c, size_t k, const char *who) {
@@ -1233,6 +1234,45 @@ static void test_digests(selftest *t) {
     }
 }
 
+/* Several devices that share a stream: this one twice, and from the first one all of them. Long
+ * enough that each has a range; past 2^24, where the order of batches counts. */
+#define SHARED_TOKENS ((size_t)3 << 19)
+
+static iron_status run_shared(check *c, const char *devices, uint64_t batch) {
+    const uint32_t points[] = {1, 65535};
+    selftest on_cpu = {.device = NULL};
+
+    IRON_TRY(allocate(c, SHARED_TOKENS * sizeof(uint32_t)));
+    IRON_TRY(iron_generate(16, UINT64_C(1) << 32, 0, c->memory, SHARED_TOKENS, &c->error));
+    for (size_t k = 0; k < 2; k++) {
+        iron_config config = config_for(k ? c->test : &on_cpu, "champion");
+
+        config.devices = k ? devices : NULL;
+        config.batch = batch;
+        config.with_seal = 1;
+        config.lattice = points;
+        config.lattice_count = COUNT(points);
+        IRON_TRY(iron_engine_create(&config, &c->engines[k], &c->error));
+        IRON_TRY(iron_engine_feed(c->engines[k], c->memory, SHARED_TOKENS - 5, &c->error));
+        IRON_TRY(iron_engine_feed(c->engines[k], c->memory, 5, &c->error));
+        IRON_TRY(iron_engine_end_batch(c->engines[k], &c->error));
+    }
+    return compare(c, 1, "");
+}
+
+static void test_sharing(selftest *t) {
+    bool has_all = t->index == 0 && iron_device_count(iron__gpu_backend_name(t->backend)) > 1;
+    char twice[48];
+    check c;
+
+    snprintf(twice, sizeof twice, "%zu,%zu", t->index, t->index);
+    for (int all = 0; all <= has_all; all++)
+        for (uint64_t batch = 1001; batch < 200000; batch *= 100)
+            if (check_begin(&c, t, "shared by devices %s, batch %" PRIu64 ", %s",
+                            all ? "all" : twice, batch, t->place))
+                check_end(&c, run_shared(&c, all ? "all" : twice, batch));
+}
+
 /* Checkpoints, as the store uses them. Feeds between these cuts, in batches of 700: none, a part of
  * a batch, one and a part, exactly two, many. The last feed is the fork's. */
 static const size_t feed_cuts[] = {0, 0, 3, 704, 2104, 2105, 22116, 27119};
@@ -1303,6 +1343,7 @@ static void test_gpu(selftest *test) {
     test_plans(test);
     test_large(test);
     test_digests(test);
+    test_sharing(test);
     for (int by_batch = 0; by_batch < 2; by_batch++)
         if (check_begin(&c, test, "checkpoint, replay and fork, positions of the %s, %s",
                         by_batch ? "batch" : "stream", test->place))

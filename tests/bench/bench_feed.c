@@ -261,7 +261,7 @@ static void cross_lists(bench *b) {
 
 /* Lists that are not given have the default's value alone. */
 static void begin(bench *b) {
-    iron__feed_shape usual = iron__feed_shape_default();
+    iron__feed_shape usual = iron__feed_shape_default(1);
 
     iron_config_init(&b->config);
     b->config.backend = "cuda";

@@ -241,6 +241,80 @@ class Resume(OpenclTest):
                      "--memory", "fast", says="unknown memory strategy")
 
 
+class Several(OpenclTest):
+    """Several devices share a stream.  PoCL shows three, unless another driver has the first."""
+
+    ENV = {"POCL_DEVICES": "pthread pthread pthread"}
+    LISTS = ("all", "0,0", "0,0,0")
+    COUNT = 1_100_003  # each device gets a range
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.dir / "tokens.bin"
+        self.succeeds("gen", "--seed", 5, "--count", self.COUNT, "--limit", 60000, "--dtype",
+                      "u16", "-o", self.path)
+        self.options = [self.path, "--dtype", "u16"]
+
+    def test_feed(self):
+        for extra in ([], ["--seal", "--batch", 1001], ["--batch", 30, "--lattice", "1,65535"]):
+            expected = self.feed(*self.options, *extra)
+            for devices in self.LISTS:
+                with self.subTest(extra=extra, devices=devices):
+                    report = self.feed(*self.options, *extra, "--device", devices,
+                                       backend="opencl", env=self.ENV)
+                    self.assert_report(expected, report)
+
+    def test_states_and_checkpoints(self):
+        whole = self.feed(*self.options, "--seal", "--state", "whole")
+        for devices in self.LISTS:
+            self.feed(*self.options, "--seal", "--state", "shared", "--batch", 786432, "--every",
+                      "400k", "--device", devices, backend="opencl", env=self.ENV)
+            self.assertEqual((self.dir / "shared").read_bytes(), (self.dir / "whole").read_bytes())
+            again = self.feed(*self.options, "--resume", "shared", "--device", devices,
+                              backend="opencl", env=self.ENV)
+            self.assert_report(self.feed(*self.options, "--resume", "whole"), again)
+        self.assertEqual(whole["tokens"], self.COUNT)
+
+    def test_sum_and_check(self):
+        seal = self.succeeds("sum", *self.options).text.split()[0]
+        for devices in self.LISTS:
+            where = ["--backend", "opencl", "--device", devices]
+            line = self.succeeds("sum", *self.options, *where, env=self.ENV).text
+            self.assertEqual(line.split()[0], seal)
+            self.write("list", line.encode())
+            self.succeeds("check", "list", *where, env=self.ENV)
+            piped = self.succeeds("sum", "-", "--dtype", "u16", *where, env=self.ENV,
+                                  stdin=self.path.read_bytes())
+            self.assertEqual(piped.text.split()[0], seal)
+
+    def test_all_without_a_gpu_is_the_cpu(self):
+        absent = {"IRON_CUDA_LIBRARY": "none", "IRON_OPENCL_LIBRARY": "none"}
+        report = self.json("feed", *self.options, "--device", "all", env=absent)
+        self.assert_report(self.feed(*self.options), report)
+        self.assertEqual(report["backend"], "cpu")
+
+    def test_refusals(self):
+        feed = ["feed", *self.options, "--state", "none", "--backend", "opencl", "--device"]
+        for devices, says in (("0,99", "device 99"), ("0,", "all"), ("first", "first"),
+                              ("0;1", "0;1")):
+            self.refused(*feed, devices, says=says, env=self.ENV)
+        self.refused(*feed, "0,0", "--mode", "node", says="champion", env=self.ENV)
+        self.refused("sum", *self.options, "--backend", "cpu", "--device", "0,0", says="one")
+        self.assertFalse((self.dir / "none").exists())
+
+    def test_arena_races_each(self):
+        rows = self.json_file("arena", "tokens.opencl.champion", "--size", 1000, "--runs", 1,
+                              "--scope", "kernel", "--memory", "pageable", "--device", "all")
+        devices = [d for d in rows["devices"] if d["backend"] == "opencl"]
+        raced = sorted(row["device"] for row in rows["results"])
+        self.assertEqual(raced, sorted(d["name"] for d in devices))
+        self.assertEqual(len(set(raced)), len(raced))
+
+    def json_file(self, *args) -> dict:
+        self.iron(*args, "--json", "report.json", env=self.ENV)
+        return parse_json((self.dir / "report.json").read_bytes())
+
+
 class Measure(OpenclTest):
     """`iron info --measure` of one device, and its effect on `--mode auto`."""
 

@@ -213,6 +213,20 @@ class Streams(StatTest):
         self.assert_found(model(tokens, 9), parse_json(out))
 
 
+class Example(StatTest):
+    def test_histogram_of_the_library(self):
+        program = os.environ.get("IRON_EXAMPLE_HISTOGRAM")
+        if not program:
+            self.skipTest("IRON_EXAMPLE_HISTOGRAM names the built examples/histogram.c")
+        for tokens in ([], [7], [3] * 5 + [9] * 5 + [65535] + list(range(20)) * 4):
+            path = self.write_tokens("tokens.bin", tokens, "u16")
+            done = subprocess.run([program, path], capture_output=True, check=True, text=True)
+            found = self.json("stat", path, "--dtype", "u16", "--vocab", 65536, "--hist")
+            expected = [[str(top["id"]), str(top["count"])] for top in found["histogram"]["top"]]
+            lines = [line.split() for line in done.stdout.splitlines()]
+            self.assertEqual(lines, [[str(len(tokens)), "tokens"], *expected])
+
+
 class Text(StatTest):
     ARGS = ("stat", "t.bin", "--dtype", "u16", "--vocab", 50, "--eos", 3, "--hist")
 

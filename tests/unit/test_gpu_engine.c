@@ -180,7 +180,7 @@ static iron_source *source_of(const char *path, iron_dtype dtype) {
  * fill the slots soonest. */
 static void feeds_from_files(void **state) {
     file_name path = name_in(&gpu_place, "tokens");
-    const iron__feed_shape shape = iron__feed_shape_default();
+    const iron__feed_shape shape = iron__feed_shape_default(1);
     size_t count = ((shape.slot_count + 2) * shape.slot_bytes + 12345) / sizeof(int64_t);
     rng r = {21};
     int64_t *tokens;
@@ -586,6 +586,7 @@ static void unsupported_effects(void **state) {
 
     (void)state;
     NEED_GPU();
+    c.mode = "reduce"; /* applies each batch at once */
     e = engine_of(&c);
     assert_ok(iron_engine_begin_at(e, 0, &err), &err);
     assert_refused(iron_engine_record(e, batches, COUNT(batches), &err), IRON_E_UNSUPPORTED, &err);

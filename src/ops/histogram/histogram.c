@@ -21,8 +21,11 @@
  *
  *   plain     one table, one element after the other. An element that equals the one before must
  *             wait until its counter has been stored: a few cycles each in sorted data
- *   tables    8 bytes at a time, and one table per element in them (8 for u8, 4 for u16, 2 for
- *             u32), so that neighbours never share a counter
+ *   tables    u8: 8 at a time, with a table for each, so that neighbours never share a counter.
+ *             u16, u32: 16 bytes at a time, and if all are one value a single addition: runs are
+ *             where neighbours meet if there are many bins, and one table stays in the cache. On a
+ *             Neoverse V1 256,000 bins take 1.2 ns per element (1.5 with two tables), sorted data
+ *             0.4 (0.9)
  *   threads   the same on all threads, each with its own tables; then all threads add up bins
  *
  * Tables have 32-bit counters, half the memory of the answer. A strip that is counted in one set of
@@ -285,7 +288,7 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
 typedef struct pass {
     const iron__op_problem *problem;
     size_t strips, bins;
-    size_t ways; /* tables per strip = elements in 8 bytes */
+    size_t ways; /* tables per strip */
     uint32_t *tables;
     uint64_t *counts;
 } pass;
@@ -295,23 +298,39 @@ static void run_plain(const iron__cpu_work *work) {
     count_elements(work->problem, 0, (size_t)work->problem->c.rows, work->output);
 }
 
-/* `element`, the bytes of an element, is always a constant. */
-static inline __attribute__((always_inline)) void count_words(const unsigned char *from,
-                                                              size_t bytes, uint32_t *tables,
-                                                              size_t bins, const size_t element) {
-    const uint64_t mask = UINT64_MAX >> (64 - 8 * element);
+static void count_bytes(const unsigned char *from, size_t bytes, uint32_t *tables, size_t bins) {
     uint64_t word = 0;
     size_t k = 0;
 
     for (; k + WORD <= bytes; k += WORD) {
         memcpy(&word, from + k, WORD);
-        for (size_t way = 0; way < WORD / element; way++)
-            tables[way * bins + (word >> 8 * element * way & mask)]++;
+        for (size_t way = 0; way < WORD; way++)
+            tables[way * bins + (word >> 8 * way & 255)]++;
+    }
+    for (; k < bytes; k++)
+        tables[from[k]]++;
+}
+
+/* `element`, the bytes of an element, is always a constant. */
+static inline __attribute__((always_inline)) void
+count_runs(const unsigned char *from, size_t bytes, uint32_t *table, const size_t element) {
+    const uint64_t mask = UINT64_MAX >> (64 - 8 * element), ones = UINT64_MAX / mask;
+    uint64_t words[2];
+    size_t k = 0;
+
+    for (; k + sizeof words <= bytes; k += sizeof words) {
+        memcpy(words, from + k, sizeof words);
+        if (words[0] == words[1] && words[0] == (words[0] & mask) * ones) {
+            table[words[0] & mask] += (uint32_t)(sizeof words / element);
+            continue;
+        }
+        for (size_t way = 0; way < sizeof words / element; way++)
+            table[words[way * element / WORD] >> 8 * element * (way % (WORD / element)) & mask]++;
     }
     for (; k < bytes; k += element) {
-        word = 0;
-        memcpy(&word, from + k, element);
-        tables[word]++;
+        words[0] = 0;
+        memcpy(words, from + k, element);
+        table[words[0]]++;
     }
 }
 
@@ -325,11 +344,11 @@ static void count_strip_in_tables(void *context, size_t index) {
 
     memset(tables, 0, p->ways * p->bins * sizeof *tables);
     if (p->problem->c.element == IRON_U8)
-        count_words(from, end - begin, tables, p->bins, 1);
+        count_bytes(from, end - begin, tables, p->bins);
     else if (p->problem->c.element == IRON_U16)
-        count_words(from, end - begin, tables, p->bins, 2);
+        count_runs(from, end - begin, tables, 2);
     else
-        count_words(from, end - begin, tables, p->bins, 4);
+        count_runs(from, end - begin, tables, 4);
 }
 
 static void add_tables(void *context, size_t index) {
@@ -343,7 +362,7 @@ static void add_tables(void *context, size_t index) {
 }
 
 static size_t ways_of(const iron__op_problem *problem) {
-    return WORD / iron__element_bytes(problem->c.element);
+    return problem->c.element == IRON_U8 ? WORD : 1;
 }
 
 /* One per thread, if each has at least twice as many elements as its tables have counters. */
@@ -393,8 +412,9 @@ static void run_threads(const iron__cpu_work *work) {
 static const iron__contender cpu_rows[] = {
     {"plain", "one table, one element after the other", NULL, IRON_ON_CPU, .cpu_run = run_plain,
      .is_single = true},
-    {"tables", "8 bytes at a time, with one table per element in them", "plain", IRON_ON_CPU,
-     .cpu_run = run_tables, .cpu_scratch_bytes = tables_scratch, .is_single = true},
+    {"tables", "eight tables for neighbouring bytes; runs of wider values are one addition",
+     "plain", IRON_ON_CPU, .cpu_run = run_tables, .cpu_scratch_bytes = tables_scratch,
+     .is_single = true},
     {"threads", "the same on all threads, each with its own tables, which are then added", "tables",
      IRON_ON_CPU, .cpu_run = run_threads, .cpu_scratch_bytes = threads_scratch},
 };

@@ -23,6 +23,8 @@
  *    to the tokens at the edges. What was found before `begin` stays on the host and is added by
  *    fetch.
  * 5. Entry k of the carry is the last token at a position with remainder k modulo 4.
+ * 6. While batches are recorded, the totals on the device are those of begin; `record->total` has
+ *    the rest.
  */
 #include "ops/tokens/tokens_gpu.h"
 
@@ -225,12 +227,22 @@ typedef struct gpu_buffers {
 
 #define BUFFER_COUNT (sizeof(gpu_buffers) / sizeof(iron__gpu_buffer *))
 
+/* Batches on their way to the host instead of the nodes: the pending ones and the open one. */
+typedef struct batch_record {
+    iron__batch_closed closed; /* NULL: batches are applied to the nodes */
+    void *context;
+    iron__contribution total; /* of those handed over */
+    uint32_t xors[TOKENS_PENDING_MAX + 1];
+    uint64_t sums[TOKENS_PENDING_MAX + 1];
+} batch_record;
+
 struct iron__tokens_gpu {
     iron__tokens_gpu_config config;
     iron__gpu_device *device;
     iron__gpu_program *program;
     gpu_kernels kernels;
-    quads_gpu *quads; /* NULL: no seal */
+    quads_gpu *quads;     /* NULL: no seal */
+    batch_record *record; /* NULL: never asked for */
     union {
         gpu_buffers buffers;
         iron__gpu_buffer *all_buffers[BUFFER_COUNT];
@@ -388,6 +400,7 @@ void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
     }
     if (!t->config.program)
         iron__gpu_program_unload(t->device, t->program);
+    iron__release(t->config.allocator, t->record);
     iron__release(t->config.allocator, t);
 }
 
@@ -510,6 +523,8 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
     t->pending = 0;
     t->shared_entry = 0;
     t->is_step_last = false;
+    if (t->record)
+        t->record->closed = NULL;
     for (size_t k = 0; k < IRON_KIT_COUNT(cleared); k++)
         IRON_TRY(iron__gpu_clear(queue, cleared[k], 0, cleared[k]->bytes, err));
     IRON_TRY(upload(queue, b->accumulators, nodes->xor_accumulators, n * sizeof(k_u32), err));
@@ -520,6 +535,23 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
     IRON_TRY(upload(queue, b->nearest, l->nearest, 2 * (size_t)l->span - 1, err));
     return iron__gpu_queue_wait(queue, err);
 }
+
+iron_status iron__tokens_gpu_record(iron__tokens_gpu *t, iron__batch_closed closed, void *context,
+                                    iron_error *err) {
+    IRON_FAIL_IF(!t->config.row->takes_many, err, IRON_E_UNSUPPORTED,
+                 "mode %s applies batches on the GPU; they can be recorded in mode champion",
+                 t->config.row->mode);
+    if (!t->record)
+        t->record = iron__allocate(t->config.allocator, 1, sizeof *t->record, "batches", err);
+    if (!t->record)
+        return IRON_E_NOMEM;
+    t->record->closed = closed;
+    t->record->context = context;
+    t->record->total = iron__contribution_neutral();
+    return IRON_OK;
+}
+
+static bool is_recording(const iron__tokens_gpu *t) { return t->record && t->record->closed; }
 
 static uint64_t stream_position(const iron__tokens_gpu *t) {
     return t->progress.closed_tokens + t->progress.open_tokens;
@@ -605,6 +637,33 @@ static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64
     return IRON_OK;
 }
 
+/* Hands the pending batches to the host; the last one has `last` tokens. The open batch, whose
+ * entry follows them, moves to the first entry. */
+static iron_status record_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t last,
+                               iron_error *err) {
+    batch_record *r = t->record;
+    gpu_buffers *b = &t->buffers;
+    uint32_t count = t->pending;
+    size_t xors = (count + 1) * sizeof(k_u32), sums = (count + 1) * sizeof(k_u64);
+
+    IRON_TRY(download(queue, b->xors, r->xors, xors, err));
+    IRON_TRY(download(queue, b->sums, r->sums, sums, err));
+    IRON_TRY(iron__gpu_clear(queue, b->xors, 0, xors, err));
+    IRON_TRY(iron__gpu_clear(queue, b->sums, 0, sums, err));
+    IRON_TRY(iron__gpu_queue_wait(queue, err));
+    IRON_TRY(upload(queue, b->xors, &r->xors[count], sizeof(k_u32), err));
+    IRON_TRY(upload(queue, b->sums, &r->sums[count], sizeof(k_u64), err));
+    IRON_TRY(iron__gpu_queue_wait(queue, err));
+    t->pending = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        iron__contribution batch = {k + 1 < count ? t->config.batch : last, r->sums[k], r->xors[k]};
+
+        r->total = iron__contribution_merge(r->total, batch);
+        r->closed(r->context, batch);
+    }
+    return IRON_OK;
+}
+
 /* Applies the pending batches; the last one has `last` tokens. */
 static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t last,
                               iron_error *err) {
@@ -635,7 +694,9 @@ static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint6
 
 iron_status iron__tokens_gpu_apply_pending(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                            iron_error *err) {
-    return t->pending > 0 ? apply_many(t, queue, t->config.batch, err) : IRON_OK;
+    if (t->pending == 0)
+        return IRON_OK;
+    return (is_recording(t) ? record_many : apply_many)(t, queue, t->config.batch, err);
 }
 
 iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *queue,
@@ -650,7 +711,7 @@ iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *que
     if (!t->config.row->takes_many)
         return apply_one(t, queue, count, err);
     t->pending++;
-    return apply_many(t, queue, count, err);
+    return (is_recording(t) ? record_many : apply_many)(t, queue, count, err);
 }
 
 /* A step: 6144 quads per group, 12 per thread. Fewer groups exchange their sums sooner, more groups
@@ -722,8 +783,8 @@ static iron_status launch_synchronised(iron__tokens_gpu *t, iron__gpu_queue *que
 
 /* Is the span one whole batch that a single launch can reduce and apply? No batch is pending. */
 static bool is_whole_batch(const iron__tokens_gpu *t, const tokens_span *s) {
-    return t->pending == 0 && s->open == 0 && s->count == s->batch && s->batch >= SHORT_BATCH &&
-           (t->config.nodes <= WHOLE_NODES_MAX || can_synchronise(t, s));
+    return !is_recording(t) && t->pending == 0 && s->open == 0 && s->count == s->batch &&
+           s->batch >= SHORT_BATCH && (t->config.nodes <= WHOLE_NODES_MAX || can_synchronise(t, s));
 }
 
 static iron_status feed_whole_batch(iron__tokens_gpu *t, iron__gpu_queue *queue,
@@ -875,6 +936,10 @@ iron_status iron__tokens_gpu_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue, 
     IRON_TRY(download(queue, b->totals, t->totals, sizeof t->totals, err));
     IRON_TRY(iron__gpu_queue_wait(queue, err));
     *closed = (iron__contribution){t->progress.closed_tokens, t->totals[0], (uint32_t)t->totals[1]};
+    if (is_recording(t)) {
+        closed->sum += t->record->total.sum;
+        closed->xors ^= t->record->total.xors;
+    }
     return IRON_OK;
 }
 

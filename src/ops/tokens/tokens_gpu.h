@@ -107,6 +107,13 @@ iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                    const iron__nodes *nodes, iron__contribution closed,
                                    uint64_t batches, iron_error *err);
 
+/* After begin, for modes that take many batches: closed batches go to the host and not to the
+ * nodes. Where the pending ones would be applied, `closed` is called with each of them, in order.
+ * Until the next begin. */
+typedef void (*iron__batch_closed)(void *context, iron__contribution batch);
+iron_status iron__tokens_gpu_record(iron__tokens_gpu *t, iron__batch_closed closed, void *context,
+                                    iron_error *err);
+
 /* Takes tokens begin ... begin+count-1 of a buffer of 32-bit tokens. The buffer must stay until the
  * queue has executed this. */
 iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
