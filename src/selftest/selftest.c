@@ -425,7 +425,7 @@ static void test_variants(selftest *t) {
 
 /* Ops: every contender of every op against its op's reference, in every element type and over
  * shapes that catch loose ends: one row, one column, primes, rows that are no multiple of any
- * vector, rows too long for local memory or for all of a GPU's; and with every value of the op's
+ * vector, rows too long for local memory; and with every value of the op's
  * axes. On GPUs the whole computation and the same in three parts, each twice. Outputs are poisoned
  * before each run. */
 
@@ -437,11 +437,10 @@ typedef struct op_shape {
     bool is_quick; /* also in a quick selftest */
 } op_shape;
 
-static const op_shape matrices[] = {{1, 1, true},       {1, 7, true},       {7, 1, false},
-                                    {33, 31, true},     {38, 42, false},    {257, 129, true},
-                                    {64, 1000, false},  {1009, 61, false},  {40, 4099, false},
-                                    {100, 8192, false}, {24, 20001, false}, {2003, 24, false},
-                                    {500, 333, false},  {2, 2400001, false}};
+static const op_shape matrices[] = {
+    {1, 1, true},       {1, 7, true},      {7, 1, false},     {33, 31, true},    {38, 42, false},
+    {257, 129, true},   {64, 1000, false}, {1009, 61, false}, {40, 4099, false}, {100, 8192, false},
+    {24, 20001, false}, {2003, 24, false}, {500, 333, false}};
 static const op_shape lines[] = {{1, 1, true},    {17, 1, true},     {1000, 1, true},
                                  {9001, 1, true}, {70001, 1, false}, {600000, 1, false}};
 

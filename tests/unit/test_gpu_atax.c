@@ -312,9 +312,9 @@ TESTS_OF(coalesced, "coalesced")
 TESTS_OF(single_pass, "single-pass")
 
 static void rows_are_complete(void **state) {
-    static const char *const names[IRON_ATAX_GPU_ROWS] = {"naive", "constant",  "transposed",
-                                                          "tiled", "coalesced", "single-pass",
-                                                          "graph", "one-launch"};
+    static const char *const names[IRON_ATAX_GPU_ROWS] = {
+        "naive",       "constant", "transposed", "tiled", "coalesced",
+        "single-pass", "graph",    "one-launch", "ring",  "champion"};
     const iron__case c = {.rows = 100, .cols = 50, .element = IRON_F64};
 
     (void)state;
@@ -388,6 +388,10 @@ static void missing_features_are_refused(void **state) {
     assert_refused(row.gpu->create(device, &row, &wide.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
                    &err);
     assert_says(&err, "40000 columns");
+    row = iron__atax_gpu_rows[CUDA_ONLY + 2];
+    assert_refused(row.gpu->create(device, &row, &wide.problem, 1, &work, &err), IRON_E_UNSUPPORTED,
+                   &err);
+    assert_says(&err, "no bulk copies");
     assert_null(work);
     device->info = info;
     unmake(&wide);

@@ -189,6 +189,7 @@ static iron_status suits_together(const iron__gpu_device *device, const iron__ca
 
 static iron_status suits_ring(const iron__gpu_device *device, const iron__case *c,
                               iron_error *err) {
+    IRON_TRY(iron__needs_threads(device, ATAX_RING_THREADS, err));
     IRON_TRY(suits(device, c, err));
     IRON_FAIL_IF(device->info.version < RING_VERSION || !device->info.can_cooperate, err,
                  IRON_E_UNSUPPORTED, "%s has no bulk copies (compute capability 9.0)",
