@@ -48,7 +48,11 @@
  *                          it can be registers; no effect on devices that are not GPUs
  *   K_HAS_F64              0: the device has no k_f64 and none of the words named after it
  *   k_byte(w, k)           byte k of a k_u32; byte 0 is the lowest
+ *   k_pick_bytes(a, b, s)  four bytes of a (numbers 0 to 3) and b (4 to 7), the lowest first; the
+ *                          digits of s, a hexadecimal constant, are their numbers
  *   k_load_u32x4(p)        16 bytes at once; p is aligned to 16 bytes
+ *   k_load_past(p)         the same past the L1 cache: no other thread of the unit reads them
+ *   k_load_ahead(p)        the same, and the L2 cache should read the 256 bytes around them
  *   k_load_once(p)         a float or 16 bytes of floats that are not read again soon
  *   k_store_once(p, v)     a word or 16 bytes that are not read soon
  *   k_fma(a, b, c)         a * b + c, rounded once; nothing else is fused
@@ -57,7 +61,8 @@
  *   k_mul_high_u64(a, b)   upper 64 bits of a * b; k_leading_zeros_u64(v): v must not be 0
  *   k_f32_of_bits k_ceil k_abs
  *
- * kernel_f32.h and kernel_f64.h compile one source for both widths.
+ * kernel_f32.h and kernel_f64.h compile one source for both widths, kernel_u8.h and kernel_u16.h
+ * for two more.
  */
 #ifndef IRON_GPU_KERNEL_WORDS_H
 #define IRON_GPU_KERNEL_WORDS_H
@@ -198,12 +203,30 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define k_store_once(p, v)     __stcs((p), (v))
 #define k_fma(a, b, c)         fma((a), (b), (c))
 #define k_byte(w, k)           __byte_perm((w), 0, 0x4440 + (k)) /* one instruction, not two */
+#define k_pick_bytes(a, b, s)  __byte_perm((a), (b), (s))
 #define k_load_u32x4(p)        (*(p))
 #define k_mul_high_u64(a, b)   __umul64hi((a), (b))
 #define k_leading_zeros_u64(v) ((k_u32)__clzll((k_i64)(v)))
 #define k_f32_of_bits(v)       __uint_as_float(v)
 #define k_ceil(v)              ceilf(v)
 #define k_abs(v)               fabsf(v)
+
+#define K_LOAD_HINTED(name, hint)                                                                  \
+    K_WORD k_u32x4 name(const k_u32x4 *p) {                                                        \
+        k_u32x4 v;                                                                                 \
+                                                                                                   \
+        asm volatile("ld.global.L1::no_allocate" hint ".v4.u32 {%0, %1, %2, %3}, [%4];"            \
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)                                  \
+                     : "l"(p));                                                                    \
+        return v;                                                                                  \
+    }
+K_LOAD_HINTED(k_load_past, "")
+#if __CUDA_ARCH__ >= 800
+K_LOAD_HINTED(k_load_ahead, ".L2::256B")
+#else
+K_LOAD_HINTED(k_load_ahead, "")
+#endif
+#undef K_LOAD_HINTED
 
 #elif defined(__OPENCL_C_VERSION__)
 
@@ -387,8 +410,13 @@ K_SUBGROUP_OF_REALS(k_f64, k_subgroup_sums_f64, k_subgroup_add_f64)
 #define k_store_once(p, v) (*(p) = (v))
 #define k_fma(a, b, c)     fma((a), (b), (c))
 
-#define k_byte(w, k)           ((w) >> 8 * (k)&255u)
+#define k_byte(w, k) ((w) >> 8 * (k)&255u)
+#define k_pick_bytes(a, b, s)                                                                      \
+    as_uint(shuffle2(as_uchar4(a), as_uchar4(b),                                                   \
+                     (uchar4)((s)&7, (s) >> 4 & 7, (s) >> 8 & 7, (s) >> 12 & 7)))
 #define k_load_u32x4(p)        (*(p))
+#define k_load_past(p)         (*(p))
+#define k_load_ahead(p)        (*(p))
 #define k_mul_high_u64(a, b)   mul_hi((k_u64)(a), (k_u64)(b))
 #define k_leading_zeros_u64(v) ((k_u32)clz((k_u64)(v)))
 #define k_f32_of_bits(v)       as_float(v)

@@ -168,11 +168,11 @@ const iron__op iron__op_banks = {
         "local memory and breaks 16-byte accesses; swizzling needs one or two instructions for "
         "each address that is not a constant. A device whose local memory has no banks, such as "
         "an OpenCL CPU device, shows no difference.",
-    .used =
-        "atax_transpose and the tiled kernels in src/ops/atax/atax_real.k have lines of 33 "
-        "elements, and divergence_sorted in src/ops/divergence/divergence.k leaves one place "
-        "unused after 32: padding, which is simpler. The champion of src/ops/transpose swizzles, "
-        "since it reads its tile 16 bytes at a time.",
+    .used = "atax_transpose and the tiled kernels in src/ops/atax/atax_real.k have lines of 33 "
+            "elements, and divergence_sorted in src/ops/divergence/divergence.k leaves one place "
+            "unused after 32: padding, which is simpler. transpose_raw in "
+            "src/ops/transpose/transpose.cu "
+            "swizzles 16 bytes at a time, which cp.async has put where a multiple of 16 is.",
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
     IRON_LINE_OP,

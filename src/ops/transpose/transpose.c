@@ -4,16 +4,16 @@
  * is A[i][j].
  *
  * A's elements are random functions of their index with all the bits that the type has. Two of them
- * are equal by chance once in 2^23 pairs (f32), and then exchanging them changes nothing. So the
- * check compares bits, and an answer that is shifted, permuted, not transposed, or from another
- * seed differs nearly everywhere. A itself is the reference. The check reads both matrices along
- * their rows, one tile at a time that is transposed in between; walking down the columns of a GiB
- * would take minutes.
+ * are equal by chance once in 2^23 pairs (f32; u8: in 2^8), and then exchanging them changes
+ * nothing. So the check compares bits, and an answer that is shifted, permuted, not transposed, or
+ * from another seed differs nearly everywhere. A itself is the reference. The check reads both
+ * matrices along their rows, one tile at a time that is transposed in between; walking down the
+ * columns of a GiB would take minutes.
  *
  * The file holds, in order: the problem and its check, the CPU rows (transpose_cpu.inc has their
- * loops for floats and doubles; the vectors are the compiler's, 16 bytes, which every 64-bit
- * processor has), the GPU rows, and the op's table. On GPUs one function launches all rows, since
- * they differ only in kernels, tiles and the order of tiles. A part of A's rows is a part of B's
+ * loops for one type; the vectors are the compiler's, 16 bytes, which every 64-bit processor has),
+ * the GPU rows, and the op's table. On GPUs one function launches all rows, since they differ only
+ * in kernels, tiles and the order of tiles. A part of A's rows is a part of B's
  * columns, so parts are independent.
  */
 #include "core/fail.h"
@@ -32,44 +32,70 @@
 /* The side of the check's tiles: 32 KiB of doubles, on the threads' stacks. */
 #define SIDE ((size_t)64)
 
+typedef struct filling {
+    const iron__op_array *array;
+    uint64_t base;
+} filling;
+
+static void fill_piece(void *context, size_t begin, size_t end) {
+    const filling *f = context;
+
+    for (size_t k = begin; k < end; k++) {
+        uint64_t bits = iron__data_bits(f->base, k);
+        size_t left = f->array->bytes - k * sizeof bits;
+
+        memcpy((char *)f->array->data + k * sizeof bits, &bits,
+               left < sizeof bits ? left : sizeof bits);
+    }
+}
+
+static void fill_bits(const iron__op_problem *p) {
+    filling f = {&p->inputs[0], iron__data_base(p->c.seed, STREAM_A)};
+
+    iron__data_pieces(p->pool, iron__kit_pieces(f.array->bytes, sizeof(uint64_t)), fill_piece, &f);
+}
+
 static iron_status fill(iron__op_problem *p, iron_error *err) {
     p->input_count = 1;
     p->output_bytes = (size_t)p->c.rows * (size_t)p->c.cols * iron__element_bytes(p->c.element);
     IRON_TRY(iron__data_take(&p->inputs[0], "A", p->output_bytes, err));
-    iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_A, p->pool);
+    if (p->c.element == IRON_F32 || p->c.element == IRON_F64)
+        iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_A, p->pool);
+    else
+        fill_bits(p);
     return IRON_OK;
 }
-
-typedef struct comparison {
-    const char *a, *b;
-    size_t rows, cols;    /* of A */
-    size_t element;       /* bytes */
-    size_t across;        /* tiles per row of tiles */
-    _Atomic size_t first; /* index in B of the first difference found so far */
-} comparison;
 
 typedef struct place {
     size_t row, col, height, width; /* in A */
 } place;
 
+typedef struct comparison {
+    const char *a, *b;
+    size_t rows, cols; /* of A */
+    size_t element;    /* bytes */
+    void (*copy_tile)(const struct comparison *c, place p, char *copy);
+    size_t across;        /* tiles per row of tiles */
+    _Atomic size_t first; /* index in B of the first difference found so far */
+} comparison;
+
 static size_t at_most(size_t value, size_t most) { return value < most ? value : most; }
 
 /* Copies a tile of A transposed; a line of the copy has SIDE elements. */
-static void copy_tile_f32(const comparison *c, place p, float *tile) {
-    const float *a = (const float *)(const void *)c->a + p.row * c->cols + p.col;
+#define COPY_TILE(name, type)                                                                      \
+    static void name(const comparison *c, place p, char *copy) {                                   \
+        const type *a = (const type *)(const void *)c->a + p.row * c->cols + p.col;                \
+                                                                                                   \
+        for (size_t i = 0; i < p.height; i++)                                                      \
+            for (size_t j = 0; j < p.width; j++)                                                   \
+                memcpy(copy + (j * SIDE + i) * sizeof *a, &a[i * c->cols + j], sizeof *a);         \
+    }
 
-    for (size_t i = 0; i < p.height; i++)
-        for (size_t j = 0; j < p.width; j++)
-            tile[j * SIDE + i] = a[i * c->cols + j];
-}
-
-static void copy_tile_f64(const comparison *c, place p, double *tile) {
-    const double *a = (const double *)(const void *)c->a + p.row * c->cols + p.col;
-
-    for (size_t i = 0; i < p.height; i++)
-        for (size_t j = 0; j < p.width; j++)
-            tile[j * SIDE + i] = a[i * c->cols + j];
-}
+COPY_TILE(copy_tile_u8, uint8_t)
+COPY_TILE(copy_tile_u16, uint16_t)
+COPY_TILE(copy_tile_f32, float)
+COPY_TILE(copy_tile_f64, double)
+#undef COPY_TILE
 
 static void report_difference(comparison *c, size_t index) {
     size_t first = atomic_load(&c->first);
@@ -82,23 +108,16 @@ static void report_difference(comparison *c, size_t index) {
 static void compare_tile(void *context, size_t index) {
     comparison *c = context;
     place p = {.row = index / c->across * SIDE, .col = index % c->across * SIDE};
-    union {
-        float f32[SIDE * SIDE];
-        double f64[SIDE * SIDE];
-        char bytes[1];
-    } tile;
+    _Alignas(double) char tile[SIDE * SIDE * sizeof(double)];
 
     if (p.col * c->rows + p.row > atomic_load(&c->first))
         return;
     p.height = at_most(c->rows - p.row, SIDE);
     p.width = at_most(c->cols - p.col, SIDE);
-    if (c->element == sizeof(float))
-        copy_tile_f32(c, p, tile.f32);
-    else
-        copy_tile_f64(c, p, tile.f64);
+    c->copy_tile(c, p, tile);
     for (size_t j = 0; j < p.width; j++) {
         size_t line = (p.col + j) * c->rows + p.row, i = 0;
-        const char *is = c->b + line * c->element, *should = tile.bytes + j * SIDE * c->element;
+        const char *is = c->b + line * c->element, *should = tile + j * SIDE * c->element;
 
         if (memcmp(is, should, p.height * c->element) == 0)
             continue;
@@ -109,22 +128,35 @@ static void compare_tile(void *context, size_t index) {
     }
 }
 
-static double element_at(const char *array, size_t element, size_t index) {
-    if (element == sizeof(float))
-        return (double)((const float *)(const void *)array)[index];
-    return ((const double *)(const void *)array)[index];
+static double element_at(const void *array, iron__element element, size_t index) {
+    switch (element) {
+    case IRON_U8:
+        return ((const uint8_t *)array)[index];
+    case IRON_U16:
+        return ((const uint16_t *)array)[index];
+    case IRON_F32:
+        return (double)((const float *)array)[index];
+    default:
+        return ((const double *)array)[index];
+    }
 }
 
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    static void (*const copies[IRON_ELEMENTS])(const comparison *, place,
+                                               char *) = {[IRON_U8] = copy_tile_u8,
+                                                          [IRON_U16] = copy_tile_u16,
+                                                          [IRON_F32] = copy_tile_f32,
+                                                          [IRON_F64] = copy_tile_f64};
     size_t rows = (size_t)problem->c.rows, cols = (size_t)problem->c.cols;
     comparison c = {.a = problem->inputs[0].data,
                     .b = output,
                     .rows = rows,
                     .cols = cols,
                     .element = iron__element_bytes(problem->c.element),
+                    .copy_tile = copies[problem->c.element],
                     .across = (cols + SIDE - 1) / SIDE,
                     .first = rows * cols};
-    int digits = c.element == sizeof(float) ? 9 : 17;
+    int digits = problem->c.element == IRON_F64 ? 17 : 9;
     size_t at;
 
     iron__thread_pool_run(problem->pool, compare_tile, &c, c.across * ((rows + SIDE - 1) / SIDE));
@@ -132,8 +164,8 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     if (at == rows * cols)
         return true;
     snprintf(text, size, "B[%zu][%zu] is %.*g, should be %.*g", at / rows, at % rows, digits,
-             element_at(c.b, c.element, at), digits,
-             element_at(c.a, c.element, at % rows * cols + at / rows));
+             element_at(c.b, problem->c.element, at), digits,
+             element_at(c.a, problem->c.element, at % rows * cols + at / rows));
     return false;
 }
 
@@ -159,54 +191,60 @@ typedef struct loops {
     size_t tile_rows;
 } loops;
 
-typedef float floats __attribute__((vector_size(16)));
-typedef double doubles __attribute__((vector_size(16)));
-
 /* Selects elements of a and b; b's indices follow a's. */
 #if defined(__clang__)
-#define PICK_F32(a, b, i, j, k, l) __builtin_shufflevector((a), (b), (i), (j), (k), (l))
-#define PICK_F64(a, b, i, j)       __builtin_shufflevector((a), (b), (i), (j))
+#define PICK(indices, a, b, ...) __builtin_shufflevector((a), (b), __VA_ARGS__)
 #else
-typedef int32_t numbers32 __attribute__((vector_size(16)));
-typedef int64_t numbers64 __attribute__((vector_size(16)));
-#define PICK_F32(a, b, i, j, k, l) __builtin_shuffle((a), (b), (numbers32){(i), (j), (k), (l)})
-#define PICK_F64(a, b, i, j)       __builtin_shuffle((a), (b), (numbers64){(i), (j)})
+#define PICK(indices, a, b, ...) __builtin_shuffle((a), (b), (indices){__VA_ARGS__})
 #endif
 
-/* Transposes four vectors: pairs first, then pairs of pairs. */
-static inline void turn_floats(floats v[4]) {
-    floats even_top = PICK_F32(v[0], v[1], 0, 4, 2, 6), odd_top = PICK_F32(v[0], v[1], 1, 5, 3, 7);
-    floats even_low = PICK_F32(v[2], v[3], 0, 4, 2, 6), odd_low = PICK_F32(v[2], v[3], 1, 5, 3, 7);
+typedef uint8_t vector_u8 __attribute__((vector_size(16)));
+typedef uint16_t vector_u16 __attribute__((vector_size(16)));
+typedef float vector_f32 __attribute__((vector_size(16)));
+typedef int32_t vector_i32 __attribute__((vector_size(16)));
+typedef double vector_f64 __attribute__((vector_size(16)));
+typedef int64_t vector_i64 __attribute__((vector_size(16)));
 
-    v[0] = PICK_F32(even_top, even_low, 0, 1, 4, 5);
-    v[1] = PICK_F32(odd_top, odd_low, 0, 1, 4, 5);
-    v[2] = PICK_F32(even_top, even_low, 2, 3, 6, 7);
-    v[3] = PICK_F32(odd_top, odd_low, 2, 3, 6, 7);
-}
+#define NAME(word) word##_u8
+#define REAL       uint8_t
+#define VECTOR     vector_u8
+#define LANES      ((size_t)16)
+#define LOW(a, b)  PICK(vector_u8, a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH(a, b)                                                                                 \
+    PICK(vector_u8, a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#include "ops/transpose/transpose_cpu.inc"
 
-static inline void turn_doubles(doubles v[2]) {
-    doubles first = v[0];
-
-    v[0] = PICK_F64(first, v[1], 0, 2);
-    v[1] = PICK_F64(first, v[1], 1, 3);
-}
+#define NAME(word) word##_u16
+#define REAL       uint16_t
+#define VECTOR     vector_u16
+#define LANES      ((size_t)8)
+#define LOW(a, b)  PICK(vector_u16, a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH(a, b) PICK(vector_u16, a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#include "ops/transpose/transpose_cpu.inc"
 
 #define NAME(word) word##_f32
 #define REAL       float
-#define VECTOR     floats
+#define VECTOR     vector_f32
 #define LANES      ((size_t)4)
-#define TURN       turn_floats
+#define LOW(a, b)  PICK(vector_i32, a, b, 0, 4, 1, 5)
+#define HIGH(a, b) PICK(vector_i32, a, b, 2, 6, 3, 7)
 #include "ops/transpose/transpose_cpu.inc"
 
 #define NAME(word) word##_f64
 #define REAL       double
-#define VECTOR     doubles
+#define VECTOR     vector_f64
 #define LANES      ((size_t)2)
-#define TURN       turn_doubles
+#define LOW(a, b)  PICK(vector_i64, a, b, 0, 2)
+#define HIGH(a, b) PICK(vector_i64, a, b, 1, 3)
 #include "ops/transpose/transpose_cpu.inc"
 
 static const loops *loops_of(const iron__cpu_work *work) {
-    return work->problem->c.element == IRON_F32 ? &loops_f32 : &loops_f64;
+    static const loops *const all[IRON_ELEMENTS] = {[IRON_F32] = &loops_f32,
+                                                    [IRON_F64] = &loops_f64,
+                                                    [IRON_U8] = &loops_u8,
+                                                    [IRON_U16] = &loops_u16};
+
+    return all[work->problem->c.element];
 }
 
 static matrices matrices_of(const iron__cpu_work *work) {
@@ -274,93 +312,133 @@ IRON_GPU_EMBEDDED(transpose)
 static const iron__gpu_image image = IRON_GPU_IMAGE(transpose);
 
 #define VECTOR_BYTES 16u
+#define LINE_BYTES   128u
+/* What WHOLE reads ahead, and for how many rows that stays in the L2 cache until it is used. */
+#define AHEAD_BYTES 256u
+#define AHEAD_ROWS  32768u
 
-/* The size of a tile: columns and rows of A. */
-typedef struct tile_size {
-    uint32_t width, height;
-} tile_size;
-
-/* How a contender divides the matrix. If there is a kernels[1], kernels[0] is only for sides that
- * are a multiple of a vector. */
-typedef struct shape {
-    const tile_size (*tiles)[2]; /* of each kernel: for f32, for f64 */
+/* How a kernel divides the matrix, for elements of some size. */
+typedef struct division {
+    uint32_t width, height; /* of a tile: columns and rows of A */
     uint32_t threads;
-    uint32_t along_b;    /* see kernel_params.h */
-    bool has_local_size; /* the launch sets the size of local memory */
+    uint32_t overlap; /* rows of A that two tiles read */
+    size_t local_bytes;
+} division;
+
+static division by_lines(size_t element) {
+    (void)element;
+    return (division){TRANSPOSE_TILE, TRANSPOSE_THREADS / TRANSPOSE_TILE, TRANSPOSE_THREADS, 0, 0};
+}
+
+static division by_tile(size_t element) {
+    (void)element;
+    return (division){TRANSPOSE_TILE, TRANSPOSE_TILE, TRANSPOSE_THREADS, 0, 0};
+}
+
+static division by_wide_tile(size_t element) {
+    (void)element;
+    return (division){TRANSPOSE_WIDE, TRANSPOSE_WIDE, TRANSPOSE_THREADS, 0, 0};
+}
+
+static division by_square(size_t element) {
+    uint32_t lanes = VECTOR_BYTES / (uint32_t)element;
+
+    return (division){TRANSPOSE_ACROSS * lanes, TRANSPOSE_DOWN * lanes, TRANSPOSE_CHAMPION_THREADS,
+                      .local_bytes =
+                          (size_t)TRANSPOSE_ACROSS * (lanes * TRANSPOSE_DOWN + 1) * VECTOR_BYTES};
+}
+
+/* Lines are padded by one element. */
+static division by_element(size_t element) {
+    uint32_t rows = TRANSPOSE_ANY_ROWS(VECTOR_BYTES / element);
+
+    return (division){TRANSPOSE_ANY_COLS, rows, TRANSPOSE_ANY_THREADS,
+                      .local_bytes = (size_t)rows * (TRANSPOSE_ANY_COLS + 1) * element};
+}
+
+static division by_raw_rows(size_t element, uint32_t rows) {
+    uint32_t e = (uint32_t)element, overlap = TRANSPOSE_HALO / e;
+
+    return (division){TRANSPOSE_RAW_BYTES / e, rows,
+                      e < 4 ? TRANSPOSE_PACKED_THREADS : TRANSPOSE_RAW_THREADS, overlap,
+                      (rows + overlap) * (size_t)TRANSPOSE_RAW_PITCH(e)};
+}
+
+static division by_raw_tile(size_t element) { return by_raw_rows(element, TRANSPOSE_RAW_ROWS); }
+
+static division by_low_tile(size_t element) {
+    return by_raw_rows(element, element < 4 ? TRANSPOSE_RAW_ROWS : TRANSPOSE_LOW_ROWS);
+}
+
+/* How a contender divides it. WHOLE is the kernel for sides that are multiples of `unit` bytes, ANY
+ * for all others, LOW for those with LOW_ROWS or less, so that fewer tiles are half empty, and FEW
+ * for FEW_ROWS or less: then B's rows are so short that scattered writes fill whole lines. */
+enum { WHOLE, ANY, LOW, FEW, KERNELS };
+#define LOW_ROWS 512u
+#define FEW_ROWS 8u
+typedef struct shape {
+    division (*by[KERNELS])(size_t element); /* NULL: no such kernel */
+    uint32_t unit;
+    uint32_t along_b; /* see kernel_params.h */
 } shape;
 
-static const tile_size lines[][2] = {{{TRANSPOSE_TILE, TRANSPOSE_THREADS / TRANSPOSE_TILE},
-                                      {TRANSPOSE_TILE, TRANSPOSE_THREADS / TRANSPOSE_TILE}}};
-static const tile_size square_tiles[][2] = {
-    {{TRANSPOSE_TILE, TRANSPOSE_TILE}, {TRANSPOSE_TILE, TRANSPOSE_TILE}}};
-static const tile_size wide_tiles[][2] = {
-    {{TRANSPOSE_WIDE, TRANSPOSE_WIDE}, {TRANSPOSE_WIDE, TRANSPOSE_WIDE}},
-    {{TRANSPOSE_WIDE, TRANSPOSE_WIDE}, {TRANSPOSE_WIDE, TRANSPOSE_WIDE}}};
-static const tile_size champion_tiles[][2] = {
-    {{TRANSPOSE_ACROSS * 4, TRANSPOSE_ROWS}, {TRANSPOSE_ACROSS * 2, TRANSPOSE_ROWS}},
-    {{TRANSPOSE_ANY_COLS, TRANSPOSE_ANY_DOWN * 4}, {TRANSPOSE_ANY_COLS, TRANSPOSE_ANY_DOWN * 2}}};
+static const shape naive = {{by_lines}, 1, 0};
+static const shape tiled = {{by_tile}, 1, 0};
+static const shape wide = {{by_wide_tile, by_wide_tile}, VECTOR_BYTES, 0};
+static const shape champion = {{by_square, by_raw_tile, by_low_tile, by_lines}, LINE_BYTES, 1};
+static const shape champion_opencl = {{by_square, by_element}, VECTOR_BYTES, 1};
+static const shape rows_first = {{by_square, by_element}, VECTOR_BYTES, 0};
 
-static const shape naive = {.tiles = lines, .threads = TRANSPOSE_THREADS};
-static const shape tiled = {.tiles = square_tiles, .threads = TRANSPOSE_THREADS};
-static const shape wide = {.tiles = wide_tiles, .threads = TRANSPOSE_THREADS};
-static const shape champion = {champion_tiles, TRANSPOSE_CHAMPION_THREADS, 1, true};
-static const shape rows_first = {champion_tiles, TRANSPOSE_CHAMPION_THREADS, 0, true};
-
-_Static_assert(TRANSPOSE_LOADS *TRANSPOSE_CHAMPION_THREADS >=
-                       4 * TRANSPOSE_ANY_COLS * TRANSPOSE_ANY_DOWN &&
+_Static_assert(TRANSPOSE_LOADS *TRANSPOSE_ANY_THREADS >=
+                       TRANSPOSE_ANY_COLS * TRANSPOSE_ANY_ROWS(4) &&
                    TRANSPOSE_LOADS * TRANSPOSE_THREADS >= TRANSPOSE_WIDE * TRANSPOSE_WIDE,
                "a thread can hold its share");
 
 static const shape *shape_of(const iron__gpu_work *work) { return work->spec->own; }
 
-static tile_size tile_of(const iron__gpu_work *work, bool is_any) {
-    return shape_of(work)->tiles[is_any][work->c.element == IRON_F64];
-}
-
-/* Lines are padded by one element if elements are moved one by one. */
-static size_t local_bytes(const iron__gpu_work *work, bool is_any) {
-    tile_size tile = tile_of(work, is_any);
-
-    return (size_t)tile.height * (tile.width + is_any) * iron__element_bytes(work->c.element);
-}
-
-/* Local memory of a launch. Tiles that are moved element by element make many small requests; three
- * groups per unit slow each other down, so each requests so much that only two fit. */
-static size_t launch_bytes(const iron__gpu_work *work, bool is_any) {
-    const iron__gpu_info *info = &work->device->info;
-    size_t bytes = shape_of(work)->has_local_size ? local_bytes(work, is_any) : 0;
-    size_t third = (size_t)info->local_bytes_max / 3 + 1;
-
-    return is_any && bytes > 0 && bytes < third && info->is_gpu ? third : bytes;
-}
-
+/* The smallest kernel for all sides must fit; which_kernel takes others where those fit as well. */
 static iron_status check_device(iron__gpu_work *work, iron_error *err) {
-    size_t bytes = shape_of(work)->has_local_size ? local_bytes(work, true) : 0;
+    const shape *s = shape_of(work);
+    division d = s->by[s->by[LOW]   ? LOW
+                       : s->by[ANY] ? ANY
+                                    : WHOLE](iron__element_bytes(work->c.element));
 
-    IRON_TRY(iron__needs_threads(work->device, shape_of(work)->threads, err));
-    return iron__needs_local(work->device, bytes, err);
+    IRON_TRY(iron__needs_threads(work->device, d.threads, err));
+    return iron__needs_local(work->device, d.local_bytes, err);
 }
 
-static bool is_by_vector(const iron__gpu_work *work, const transpose_part *p) {
-    uint64_t lanes = VECTOR_BYTES / iron__element_bytes(work->c.element);
+static bool fits(const iron__gpu_work *work, size_t which, size_t element) {
+    return shape_of(work)->by[which](element).local_bytes <= work->device->info.local_bytes_max;
+}
 
-    return (p->rows | p->cols | p->first | p->count) % lanes == 0;
+static size_t which_kernel(const iron__gpu_work *work, const transpose_part *p, size_t element) {
+    const shape *s = shape_of(work);
+    uint64_t sides = (p->rows | p->cols | p->first | p->count) * element;
+    bool is_ahead = p->cols * element % AHEAD_BYTES != 0;
+
+    if (s->by[FEW] && p->rows <= FEW_ROWS)
+        return FEW;
+    if (!s->by[ANY] || (sides % s->unit == 0 && fits(work, WHOLE, element) &&
+                        !(s->by[LOW] && is_ahead && p->rows > AHEAD_ROWS)))
+        return WHOLE;
+    return s->by[LOW] && (p->rows <= LOW_ROWS || !fits(work, ANY, element)) ? LOW : ANY;
 }
 
 static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, transpose_part part,
                           iron__gpu_queue *queue, iron_error *err) {
     const shape *s = shape_of(work);
-    bool is_any = work->kernels[1] && !is_by_vector(work, &part);
-    tile_size tile = tile_of(work, is_any);
+    size_t element = iron__element_bytes(work->c.element);
+    size_t which = which_kernel(work, &part, element);
+    division d = s->by[which](element);
     uint64_t count =
-        iron__kit_pieces(part.count, tile.height) * iron__kit_pieces(part.cols, tile.width);
-    const iron__gpu_launch l = {.kernel = work->kernels[is_any],
+        iron__kit_pieces(part.count + d.overlap, d.height) * iron__kit_pieces(part.cols, d.width);
+    const iron__gpu_launch l = {.kernel = work->kernels[which],
                                 .groups = {(uint32_t)count},
-                                .threads = {s->threads},
+                                .threads = {d.threads},
                                 IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]),
                                               IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(part),
                                               IRON_GPU_VALUE(s->along_b)),
-                                .local_bytes = launch_bytes(work, is_any)};
+                                .local_bytes = d.local_bytes};
 
     return iron__gpu_run(queue, &l, err);
 }
@@ -389,13 +467,15 @@ static iron_status finish(iron__gpu_work *work, const iron__gpu_data *data, iron
 }
 
 #define CPU(function) IRON_ON_CPU, .passes = 1, .cpu_run = (function)
-#define GPU(its_shape, ...)                                                                        \
-    IRON_ON_GPU,                                                                                   \
+#define ON(backends, its_shape, ...)                                                               \
+    backends,                                                                                      \
         .passes = 1,                                                                               \
         .gpu = IRON_KIT(.kernels = {__VA_ARGS__}, .is_typed = true, .suits = iron__needs_element,  \
                         .set_up = check_device, .own = &(its_shape), .run = run,                   \
                         .run_part = run_part, .finish = finish)
-#define CHAMPION(its_shape) GPU(its_shape, "transpose_champion", "transpose_champion_any")
+#define GPU(its_shape, ...) ON(IRON_ON_GPU, its_shape, __VA_ARGS__)
+#define CHAMPION_IDEA                                                                              \
+    "squares transposed in registers, 16 bytes per access everywhere, tiles along B's rows"
 
 static const iron__contender contenders[] = {
     {"naive", "two loops; each element of a row goes to another line of B", NULL, CPU(run_naive),
@@ -415,11 +495,13 @@ static const iron__contender contenders[] = {
      GPU(tiled, "transpose_tiled_swizzled")},
     {"tiled-vector", "64 x 64 tiles, 16-byte loads and stores", "tiled-padded",
      GPU(wide, "transpose_tiled_vector", "transpose_tiled_vector_any")},
-    {"champion",
-     "vectors stored in local memory unchanged, no bank conflicts, tiles along B's rows",
-     "tiled-vector", CHAMPION(champion)},
-    {"champion-rows-first", "the same kernels, tiles along A's rows", "tiled-vector",
-     CHAMPION(rows_first)},
+    {"champion", CHAMPION_IDEA ", whole sectors also where rows begin anywhere", "tiled-vector",
+     ON(IRON_ON_CUDA, champion, "transpose_champion", "transpose_raw", "transpose_low",
+        "transpose_naive")},
+    {"champion", CHAMPION_IDEA, "tiled-vector",
+     ON(IRON_ON_OPENCL, champion_opencl, "transpose_champion", "transpose_champion_any")},
+    {"champion-rows-first", "the champion's squares, tiles along A's rows", "tiled-vector",
+     GPU(rows_first, "transpose_champion", "transpose_champion_any")},
 };
 
 static bool contender_at(size_t index, iron__contender *out) {
@@ -464,8 +546,10 @@ const iron__op iron__op_transpose = {
         "separately, next to a plain copy of as many bytes, which no transpose can beat.",
     .traffic =
         "Useful: one read of A and one write of B, 2 * rows * cols elements, the same for all. "
-        "naive requests that much as well, but each of its writes is 4 bytes of a 32-byte sector; "
-        "all others move whole lines on both sides.",
+        "naive requests that much as well, but each of its writes is one element of a 32-byte "
+        "sector; all others move whole lines on both sides. Where rows begin anywhere, the "
+        "champion reads the few rows that two of its tiles need from memory once and from the "
+        "cache once, so that it writes whole sectors.",
     .unless =
         "It does not pay if the reader can use the matrix as it is (a matrix product with a flag, "
         "a loop exchanged as in atax.cpu.interchanged), or if both matrices fit a cache.",
@@ -473,7 +557,7 @@ const iron__op iron__op_transpose = {
         "The kernel atax_transpose in src/ops/atax/atax_real.k makes the copy of the contender "
         "atax transposed through a padded tile; atax_load_tile in the same file pads its tile for "
         "the same reason. The layouts of src/ops/layout are transposes of particles by fields.",
-    .elements = IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64),
+    .elements = IRON_BIT(IRON_F32) | IRON_BIT(IRON_F64) | IRON_BIT(IRON_U8) | IRON_BIT(IRON_U16),
     .usual = IRON_F32,
     .bound = IRON_BOUND_COPY,
     .is_resident = true,
