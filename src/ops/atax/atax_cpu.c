@@ -149,42 +149,58 @@ static inline double total_of_doubles(doubles v) { return v[0] + v[1]; }
 
 #if defined(__x86_64__)
 
-#define TARGET           __attribute__((target("avx2,fma")))
-#define NAME(word)       word##_avx2_f32
-#define REAL             float
-#define VECTOR           __m256
-#define LANES            ((size_t)8)
-#define FMA(a, b, c)     _mm256_fmadd_ps((a), (b), (c))
-#define PERMUTE(v, from) _mm256_permutevar8x32_ps((v), (__m256i)(from))
-#define TOTAL(v)         total_of_floats(_mm256_castps256_ps128(v) + _mm256_extractf128_ps((v), 1))
+/* The sum of both halves of a vector. */
+#define HALVES_32(v) (_mm256_castps256_ps128(v) + _mm256_extractf128_ps((v), 1))
+#define HALVES_64(v) (_mm256_castpd256_pd128(v) + _mm256_extractf128_pd((v), 1))
+
+#define TARGET                 __attribute__((target("avx2,fma")))
+#define NAME(word)             word##_avx2_f32
+#define REAL                   float
+#define VECTOR                 __m256
+#define LANES                  ((size_t)8)
+#define FMA(a, b, c)           _mm256_fmadd_ps((a), (b), (c))
+#define LOAD_PART(p, mask)     _mm256_maskload_ps((p), (__m256i)(mask))
+#define STORE_PART(p, mask, v) _mm256_maskstore_ps((p), (__m256i)(mask), (v))
+#define PERMUTE(v, from)       _mm256_permutevar8x32_ps((v), (__m256i)(from))
+#define TOTAL(v)               total_of_floats(HALVES_32(v))
 #include "ops/atax/atax_vector.inc"
 
-#define NAME(word)   word##_avx2_f64
-#define REAL         double
-#define VECTOR       __m256d
-#define LANES        ((size_t)4)
-#define FMA(a, b, c) _mm256_fmadd_pd((a), (b), (c))
-#define TOTAL(v)     total_of_doubles(_mm256_castpd256_pd128(v) + _mm256_extractf128_pd((v), 1))
+#define NAME(word)             word##_avx2_f64
+#define REAL                   double
+#define VECTOR                 __m256d
+#define LANES                  ((size_t)4)
+#define FMA(a, b, c)           _mm256_fmadd_pd((a), (b), (c))
+#define LOAD_PART(p, mask)     _mm256_maskload_pd((p), (__m256i)(mask))
+#define STORE_PART(p, mask, v) _mm256_maskstore_pd((p), (__m256i)(mask), (v))
+#define TOTAL(v)               total_of_doubles(HALVES_64(v))
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
-#define TARGET           __attribute__((target("avx512f")))
-#define NAME(word)       word##_avx512_f32
-#define REAL             float
-#define VECTOR           __m512
-#define LANES            ((size_t)16)
-#define FMA(a, b, c)     _mm512_fmadd_ps((a), (b), (c))
-#define PERMUTE(v, from) _mm512_permutexvar_ps((__m512i)(from), (v))
-#define TOTAL(v)         _mm512_reduce_add_ps(v)
+/* A mask in a mask register. */
+#define LANES_32(mask) _mm512_test_epi32_mask((__m512i)(mask), (__m512i)(mask))
+#define LANES_64(mask) _mm512_test_epi64_mask((__m512i)(mask), (__m512i)(mask))
+
+#define TARGET                 __attribute__((target("avx512f")))
+#define NAME(word)             word##_avx512_f32
+#define REAL                   float
+#define VECTOR                 __m512
+#define LANES                  ((size_t)16)
+#define FMA(a, b, c)           _mm512_fmadd_ps((a), (b), (c))
+#define LOAD_PART(p, mask)     _mm512_maskz_loadu_ps(LANES_32(mask), (p))
+#define STORE_PART(p, mask, v) _mm512_mask_storeu_ps((p), LANES_32(mask), (v))
+#define PERMUTE(v, from)       _mm512_permutexvar_ps((__m512i)(from), (v))
+#define TOTAL(v)               _mm512_reduce_add_ps(v)
 #include "ops/atax/atax_vector.inc"
 
-#define NAME(word)       word##_avx512_f64
-#define REAL             double
-#define VECTOR           __m512d
-#define LANES            ((size_t)8)
-#define FMA(a, b, c)     _mm512_fmadd_pd((a), (b), (c))
-#define PERMUTE(v, from) _mm512_permutexvar_pd((__m512i)(from), (v))
-#define TOTAL(v)         _mm512_reduce_add_pd(v)
+#define NAME(word)             word##_avx512_f64
+#define REAL                   double
+#define VECTOR                 __m512d
+#define LANES                  ((size_t)8)
+#define FMA(a, b, c)           _mm512_fmadd_pd((a), (b), (c))
+#define LOAD_PART(p, mask)     _mm512_maskz_loadu_pd(LANES_64(mask), (p))
+#define STORE_PART(p, mask, v) _mm512_mask_storeu_pd((p), LANES_64(mask), (v))
+#define PERMUTE(v, from)       _mm512_permutexvar_pd((__m512i)(from), (v))
+#define TOTAL(v)               _mm512_reduce_add_pd(v)
 #include "ops/atax/atax_vector.inc"
 #undef TARGET
 
