@@ -205,8 +205,8 @@ void bench_batch(bench *b) {
     }
 }
 
-/* Calls that are recorded once and replayed: call k takes the batch of `count` tokens that begins at
- * k * step, positions counted in each. */
+/* Calls that are recorded once and replayed: call k takes the batch of `count` tokens that begins
+ * at k * step, positions counted in each. */
 typedef struct calls {
     bench_engine engine;
     bench_row *row;

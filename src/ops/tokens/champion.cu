@@ -3,8 +3,8 @@
  * champion.cu: one batch, reduced and applied by a single launch. CUDA only: its groups wait for
  * each other. In a chain of calls a launch begins before the previous one has ended.
  *
- * Up to a few MiB not bytes are the limit but waiting: for the launch, for memory, for other groups;
- * of 64 MiB it is still a quarter. So there is as little of it as possible:
+ * Up to a few MiB waiting is the limit, not bytes: for the launch, for memory, for other groups. In
+ * a call of 64 MiB it is still a quarter of the time. So there is as little of it as possible:
  *
  *     two turns of tokens are requested                           before anything else
  *     tables, epoch and nodes are requested                       they come while tokens are read
