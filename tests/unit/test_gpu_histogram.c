@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_gpu_histogram.c: what the selftest does not cover of histogram's kernels: mixed counters that
- * reach their limits and overflow, frequent values everywhere, values without counters, and the
- * champion on simulated devices with less local memory or smaller groups than this one.
+ * test_gpu_histogram.c: what the selftest does not cover of histogram's kernels: packed counters
+ * that reach their limit many times, mixed ones that overflow, frequent values everywhere, values
+ * without counters, and the champion on simulated devices with less local memory or smaller groups
+ * than this one.
  *
  * By default it runs with uniform data and a single value, and fewer sizes; IRON_TEST_FULL=1 runs
  * all. IRON_TEST_BACKEND=cuda in the environment runs it on CUDA instead of OpenCL.
@@ -195,8 +196,8 @@ static void frequent_values_anywhere(void **state) {
     device->info = info;
 }
 
-/* Single values in a wide counter, in a narrow one, and without a counter; seeds are tried until all
- * three have occurred. */
+/* Single values in a wide counter, in a narrow one, and without a counter; seeds are tried until
+ * all three have occurred. */
 static void single_values_everywhere(void **state) {
     const uint32_t part = 4096; /* wide, narrow, and far values */
     bool is_seen[3] = {false, false, false};
@@ -218,7 +219,7 @@ static void single_values_everywhere(void **state) {
             continue;
         is_seen[place] = true;
         device->info.local_bytes_max =
-            HISTOGRAM_CONTROL * sizeof(k_u32) + 2 * part + HISTOGRAM_WIDE_LEAST;
+            HISTOGRAM_CONTROL * sizeof(k_u32) + 2 * (size_t)part + HISTOGRAM_WIDE_LEAST;
         for (c.rows = 400000; c.rows < 400010; c.rows += 3)
             expect_right_in_two_groups("mixed", c, NULL);
         device->info = info;

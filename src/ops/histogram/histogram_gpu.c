@@ -2,7 +2,7 @@
 /*
  * histogram_gpu.c: the GPU rows of histogram. Each row is one kernel that adds to an answer of
  * zeros; they differ in how it is launched, which a plan decides from the device and the case
- * (constants are in kernel_params.h). mixed ends with a second kernel, which adds the groups' tables.
+ * (constants are in kernel_params.h). mixed has a second kernel, which adds the groups' tables.
  *
  * The champion's plan takes the first that fits:
  *
@@ -171,7 +171,7 @@ static size_t mixed_room(const iron__gpu_info *info, uint32_t bins) {
 static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
     uint32_t bins = iron__histogram_bins(c), room = (uint32_t)mixed_room(info, bins);
-    uint32_t least = (uint32_t)least_of(HISTOGRAM_WIDE_LEAST, room / 4);
+    uint32_t least = (uint32_t)least_of(HISTOGRAM_WIDE_LEAST, room / 4), far;
 
     IRON_FAIL_IF(room < HISTOGRAM_ROOM_LEAST, err, IRON_E_UNSUPPORTED,
                  "%s has %" PRIu64
@@ -185,10 +185,10 @@ static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, p
     out->local_bytes = (size_t)(out->wide + out->held + QUAD - 1) / QUAD * QUAD +
                        HISTOGRAM_CONTROL * sizeof(k_u32);
     out->groups = 1;
-    out->copies = 1;
-    if (out->held < bins)
-        out->copies = (uint32_t)least_of(mixed_bytes(c, 1) / ((bins - out->held) * sizeof(k_u64)),
-                                         HISTOGRAM_FAR_COPIES);
+    far = bins - out->held;
+    out->copies = far == 0 ? 1
+                           : (uint32_t)least_of(mixed_bytes(c, 1) / ((uint64_t)far * sizeof(k_u64)),
+                                                HISTOGRAM_FAR_COPIES);
     return IRON_OK;
 }
 

@@ -54,23 +54,24 @@
  * space for more. An epoch is long enough for its end, a scan of the table, to cost 1 %. */
 #define HISTOGRAM_MIXED_THREADS 1024
 #define HISTOGRAM_MIXED_LOADS   4
-#define HISTOGRAM_PART_LOADS    2       /* with far values: the cache is small, see histogram.k */
-#define HISTOGRAM_MIXED_GROUPS  192u    /* maximum; each stores its table in device memory */
-#define HISTOGRAM_EPOCH_MOST    786432  /* elements */
-#define HISTOGRAM_WIDE_LEAST    2048u   /* 16-bit counters if not all values are held */
-#define HISTOGRAM_ROOM_LEAST    4096u   /* bytes of counters that pay */
+#define HISTOGRAM_PART_LOADS    2      /* with far values: the cache is small, see histogram.k */
+#define HISTOGRAM_MIXED_GROUPS  192u   /* maximum; each stores its table in device memory */
+#define HISTOGRAM_EPOCH_MOST    786432 /* elements */
+#define HISTOGRAM_WIDE_LEAST    2048u  /* 16-bit counters if not all values are held */
+#define HISTOGRAM_ROOM_LEAST    4096u  /* bytes of counters that pay */
 #define HISTOGRAM_CONTROL       (66u + HISTOGRAM_MIXED_THREADS) /* words behind the counters */
 
-/* Counters of at least this are moved at the end of an epoch. In the first three epochs, of 1, 4 and
- * 16 turns, they are also listed, and the limits are lower: START times 1, 4, 16 (wide) and times 1,
- * 2, 4 (narrow). So 1 % of the elements is listed if it is wide, and 1 / 10,000 if it is narrow. */
+/* Counters of at least this are moved at the end of an epoch. In the first three epochs, of 1, 4
+ * and 16 turns, they are also listed, and the limits are lower: START times 1, 4, 16 (wide) and
+ * times 1, 2, 4 (narrow). So 1 % of the elements is listed if it is wide, and 1 / 10,000 if it is
+ * narrow. */
 #define HISTOGRAM_WIDE_FULL    32768u
 #define HISTOGRAM_NARROW_FULL  128u
 #define HISTOGRAM_WIDE_START   256u
 #define HISTOGRAM_NARROW_START 8u
 
-/* The list after an epoch that was counted again: values with more than 1 / AGAIN_SHARE of it. Words
- * of narrow values with 1 / OFTEN_SHARE are drained often. */
+/* The list after an epoch that was counted again: values with more than 1 / AGAIN_SHARE of it.
+ * Words of narrow values with 1 / OFTEN_SHARE are drained often. */
 #define HISTOGRAM_AGAIN_SHARE 5000u
 #define HISTOGRAM_OFTEN_SHARE 1024u
 
