@@ -485,8 +485,10 @@ const iron__op iron__op_histogram = {
         "All contenders read the data once. They differ in atomic additions: one per element in "
         "device memory (global-atomic), or one per element in local memory plus one per bin and "
         "group in device memory. Counters in device memory have 8 bytes, tables in local memory 4 "
-        "bytes per bin and copy, mixed ones 2 or 1; those are stored once per group and added by a "
-        "second kernel, as are copies of the counters of values that do not fit there.",
+        "bytes per bin and copy, packed ones 2, mixed ones 2 or 1. Mixed tables are stored once "
+        "per "
+        "group and added by a second kernel, as are copies of the counters of values that do not "
+        "fit there.",
     .unless =
         "Each group must clear its tables and write them back once: if the data are not much "
         "longer than tables times groups, or if the bins do not fit local memory, adding in place "

@@ -28,7 +28,7 @@ static inline uint32_t iron__histogram_bins(const iron__case *c) {
     return c->element == IRON_U8 ? 256u : c->element == IRON_U16 ? 65536u : c->vocab;
 }
 
-#define IRON_HISTOGRAM_GPU_ROWS 9u
+#define IRON_HISTOGRAM_GPU_ROWS 10u
 extern const iron__contender iron__histogram_gpu_rows[IRON_HISTOGRAM_GPU_ROWS];
 
 #endif

@@ -2,13 +2,14 @@
 /*
  * histogram_gpu.c: the GPU rows of histogram. Each row is one kernel that adds to an answer of
  * zeros; they differ in how it is launched, which a plan decides from the device and the case
- * (constants are in kernel_params.h). mixed ends with a second kernel, which adds the groups' tables.
+ * (constants are in kernel_params.h). mixed has a second kernel, which adds the groups' tables.
  *
  * The champion's plan takes the first that fits:
  *
  *   few bins                     one table per lane, two groups per unit
  *   two tables of words fit      one table per group, two groups per unit
- *   they do not fit              mixed: counters of 16 and 8 bits, one group per unit
+ *   one does, or u16             packed: two counters per word, one group per unit
+ *   more bins                    mixed: counters of 16 and 8 bits, one group per unit
  *   no groups of 1024 threads    one table, small groups
  *   ... or no space for it       no table
  *
@@ -130,6 +131,16 @@ static iron_status plan_lanes(const iron__gpu_info *info, const iron__case *c, p
     return plan_lane_tables(info, c, HISTOGRAM_LANES_ONE_LOADS, out, err);
 }
 
+static iron_status plan_packed(const iron__gpu_info *info, const iron__case *c, plan *out,
+                               iron_error *err) {
+    out->wide = (iron__histogram_bins(c) + 1) / 2;
+    out->threads = HISTOGRAM_PACKED_THREADS;
+    out->turn_bytes = (size_t)HISTOGRAM_PACKED_THREADS * HISTOGRAM_PACKED_LOADS * QUAD;
+    out->local_bytes = out->wide * sizeof(k_u32);
+    out->groups = HISTOGRAM_PACKED_GROUPS;
+    return check_fit(info, c, out, err);
+}
+
 /* The tables of all groups, and the copies of far counters, on any device. */
 static uint64_t mixed_bytes(const iron__case *c, size_t buffer) {
     uint64_t bins = iron__histogram_bins(c), far = bins * sizeof(k_u64);
@@ -160,7 +171,7 @@ static size_t mixed_room(const iron__gpu_info *info, uint32_t bins) {
 static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
     uint32_t bins = iron__histogram_bins(c), room = (uint32_t)mixed_room(info, bins);
-    uint32_t least = (uint32_t)least_of(HISTOGRAM_WIDE_LEAST, room / 4);
+    uint32_t least = (uint32_t)least_of(HISTOGRAM_WIDE_LEAST, room / 4), far;
 
     IRON_FAIL_IF(room < HISTOGRAM_ROOM_LEAST, err, IRON_E_UNSUPPORTED,
                  "%s has %" PRIu64
@@ -174,10 +185,10 @@ static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, p
     out->local_bytes = (size_t)(out->wide + out->held + QUAD - 1) / QUAD * QUAD +
                        HISTOGRAM_CONTROL * sizeof(k_u32);
     out->groups = 1;
-    out->copies = 1;
-    if (out->held < bins)
-        out->copies = (uint32_t)least_of(mixed_bytes(c, 1) / ((bins - out->held) * sizeof(k_u64)),
-                                         HISTOGRAM_FAR_COPIES);
+    far = bins - out->held;
+    out->copies = far == 0 ? 1
+                           : (uint32_t)least_of(mixed_bytes(c, 1) / ((uint64_t)far * sizeof(k_u64)),
+                                                HISTOGRAM_FAR_COPIES);
     return IRON_OK;
 }
 
@@ -212,6 +223,11 @@ static iron_status plan_champion(const iron__gpu_info *info, const iron__case *c
         out->kernel = "histogram_table";
         return plan_table(info, c, (size_t)HISTOGRAM_TABLE_THREADS * HISTOGRAM_TABLE_LOADS * QUAD,
                           out, err);
+    }
+    if ((c->element == IRON_U16 || iron__histogram_bins(c) <= HISTOGRAM_PACKED_BINS) &&
+        table_bytes(c) / 2 + sizeof(k_u32) <= room) {
+        out->kernel = "histogram_packed";
+        return plan_packed(info, c, out, err);
     }
     if (mixed_room(info, iron__histogram_bins(c)) < HISTOGRAM_ROOM_LEAST)
         return plan_small(info, c, out, err);
@@ -361,10 +377,13 @@ const iron__contender iron__histogram_gpu_rows[IRON_HISTOGRAM_GPU_ROWS] = {
      ON_GPU("histogram_vector", plan_vector)},
     {"lane-private", "32 tables per group, one per lane and bank: no lane waits for another",
      "vector-loads", ON_GPU("histogram_lane_private", plan_lanes), .elements = U8 | U32},
+    {"packed", "two counters per word, checked so that none overflows: twice as many bins fit",
+     "vector-loads", ON_GPU("histogram_packed", plan_packed), .elements = U16 | U32},
     {"mixed",
      "two or four counters per word, added without checks: their sum betrays an overflow, and what "
      "overflowed is counted again",
-     "vector-loads", MIXED(plan_mixed), .elements = U16 | U32},
-    {"champion", "tables per lane or per group, or mixed, whichever fits; several loads in flight",
+     "packed", MIXED(plan_mixed), .elements = U16 | U32},
+    {"champion",
+     "tables per lane or per group, packed or mixed, whichever fits; several loads in flight",
      "lane-private", MIXED(plan_champion)},
 };

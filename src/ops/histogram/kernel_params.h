@@ -38,32 +38,47 @@
 #define HISTOGRAM_LANES_LOADS     4   /* the champion */
 #define HISTOGRAM_LANES_BINS      512 /* the champion's limit for few bins */
 
+/* packed: two 16-bit counters per word. Between two barriers a group counts one or more turns of
+ * HISTOGRAM_PACKED_THREADS * LOADS * 16 bytes; histogram.k proves why that must not exceed
+ * HISTOGRAM_PACKED_MOST elements. One group per unit: two tables of 50,000 bins would fit, but the
+ * registers of two groups do not, and the second would wait for the first to end (97 % of an H200's
+ * read ceiling; 93 % with two). */
+#define HISTOGRAM_PACKED_THREADS 1024
+#define HISTOGRAM_PACKED_GROUPS  1
+#define HISTOGRAM_PACKED_LOADS   4
+#define HISTOGRAM_PACKED_FULL    16384u
+#define HISTOGRAM_PACKED_MOST    (65535 - HISTOGRAM_PACKED_FULL)
+#define HISTOGRAM_PACKED_BINS    58112u /* the champion's limit; u16 have more */
+
 /* mixed: counters of 16 and 8 bits; see histogram.k. One group per unit: a large table leaves no
  * space for more. An epoch is long enough for its end, a scan of the table, to cost 1 %. */
 #define HISTOGRAM_MIXED_THREADS 1024
 #define HISTOGRAM_MIXED_LOADS   4
-#define HISTOGRAM_MIXED_GROUPS  192u    /* maximum; each stores its table in device memory */
-#define HISTOGRAM_EPOCH_MOST    786432  /* elements */
-#define HISTOGRAM_WIDE_LEAST    2048u   /* 16-bit counters if not all values are held */
-#define HISTOGRAM_ROOM_LEAST    4096u   /* bytes of counters that pay */
+#define HISTOGRAM_PART_LOADS    2      /* with far values: the cache is small, see histogram.k */
+#define HISTOGRAM_MIXED_GROUPS  192u   /* maximum; each stores its table in device memory */
+#define HISTOGRAM_EPOCH_MOST    786432 /* elements */
+#define HISTOGRAM_WIDE_LEAST    2048u  /* 16-bit counters if not all values are held */
+#define HISTOGRAM_ROOM_LEAST    4096u  /* bytes of counters that pay */
 #define HISTOGRAM_CONTROL       (66u + HISTOGRAM_MIXED_THREADS) /* words behind the counters */
 
-/* Counters of at least this are moved at the end of an epoch. In the first three epochs, of 1, 4 and
- * 16 turns, they are also listed, and the limits are lower: START times 1, 4, 16 (wide) and times 1,
- * 2, 8 (narrow). So 1 % of the elements is listed if it is wide, and 1 / 5000 if it is narrow. */
+/* Counters of at least this are moved at the end of an epoch. In the first three epochs, of 1, 4
+ * and 16 turns, they are also listed, and the limits are lower: START times 1, 4, 16 (wide) and
+ * times 1, 2, 4 (narrow). So 1 % of the elements is listed if it is wide, and 1 / 10,000 if it is
+ * narrow. */
 #define HISTOGRAM_WIDE_FULL    32768u
 #define HISTOGRAM_NARROW_FULL  128u
 #define HISTOGRAM_WIDE_START   256u
 #define HISTOGRAM_NARROW_START 8u
 
-/* The list after an epoch that was counted again: values with more than 1 / AGAIN_SHARE of it. Words
- * of narrow values with 1 / OFTEN_SHARE are drained often. */
+/* The list after an epoch that was counted again: values with more than 1 / AGAIN_SHARE of it.
+ * Words of narrow values with 1 / OFTEN_SHARE are drained often. */
 #define HISTOGRAM_AGAIN_SHARE 5000u
 #define HISTOGRAM_OFTEN_SHARE 1024u
 
 /* Of a sample of 1024 elements: a value that is hot, a narrow one that is listed. */
-#define HISTOGRAM_HOT_LEAST    32u
-#define HISTOGRAM_SAMPLE_LEAST 4u
+#define HISTOGRAM_HOT_LEAST      32u
+#define HISTOGRAM_WIDE_HOT_LEAST 128u
+#define HISTOGRAM_SAMPLE_LEAST   4u
 
 /* histogram_add_tables: threads that share a quad. */
 #define HISTOGRAM_TABLE_PARTS 8u
@@ -85,7 +100,7 @@ typedef struct histogram_span {
     k_u64 count;  /* elements */
     k_u32 bins;   /* values are below it */
     k_u32 copies; /* shared-replicated: tables per group; mixed: copies of the far counters */
-    k_u32 wide;   /* mixed: 16-bit counters, a multiple of 8 */
+    k_u32 wide;   /* mixed: 16-bit counters, a multiple of 8; packed: words of two counters */
     k_u32 held;   /* mixed: values with a counter in local memory; may be less than `wide` */
 } histogram_span;
 
