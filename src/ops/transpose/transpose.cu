@@ -49,10 +49,10 @@ struct transpose_area {
 template <int E, int HIGH> K_DEVICE transpose_area transpose_area_of(const transpose_part &p) {
     const int halo = TRANSPOSE_HALO / E;
     const int width = TRANSPOSE_RAW_BYTES / E;
+    k_u32 down = transpose_tiles(p.count + halo, HIGH), across = transpose_tiles(p.cols, width);
     k_u32 most =
         (p.cols * E > TRANSPOSE_SHORT_BYTES ? TRANSPOSE_BAND(E) : TRANSPOSE_SHORT_BAND) / HIGH;
-    k_u32 down = transpose_tiles(p.count + halo, HIGH), across = transpose_tiles(p.cols, width);
-    k_u32 above = K_GROUP / (most * across) * most, left = K_GROUP - above * across;
+    k_u32 above = K_GROUP / across / most * most, left = K_GROUP - above * across;
     k_u32 band = min(down - above, most);
     transpose_area t;
 
