@@ -100,7 +100,7 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 typedef struct block {
     const void *a;
     size_t rows, cols, stride;
-    const void *next; /* where reading goes on after this block; NULL: all of it is in a cache */
+    const void *next; /* where reading goes on after this block */
     const void *x;    /* cols elements */
     void *t;          /* rows elements */
     void *y;          /* cols elements */
