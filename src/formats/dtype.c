@@ -129,16 +129,16 @@ static uint64_t extra_bits_i64(const int64_t *values, size_t count) {
 
 const uint32_t *iron__view_check_tokens(const iron__tokens_view *view, size_t begin, size_t *count,
                                         uint32_t wide[IRON_WIDEN_TOKENS], bool *is_bad) {
-    const int32_t *in_place = (const int32_t *)view->data + begin;
+    const uint32_t *in_place = view->data;
 
     if (view->dtype == IRON_DTYPE_U32)
-        return (const uint32_t *)in_place;
+        return in_place + begin;
     if (*count > IRON_WIDEN_TOKENS)
         *count = IRON_WIDEN_TOKENS;
     switch (view->dtype) {
     case IRON_DTYPE_I32:
-        *is_bad = *is_bad || extra_bits_i32(in_place, *count);
-        return (const uint32_t *)in_place;
+        *is_bad = extra_bits_i32((const int32_t *)in_place + begin, *count) || *is_bad;
+        return in_place + begin;
     case IRON_DTYPE_U8:
         widen_u8((const uint8_t *)view->data + begin, *count, wide);
         break;

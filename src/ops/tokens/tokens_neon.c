@@ -42,11 +42,11 @@
  * integer units need 13, the vectors 16.1, both together 17. At four per cycle the vectors would
  * need 13.3. What matters:
  *
- * 1. The scramble is a chain of 35 cycles. While keys were made in one piece, one turn before their
- *    use, what waited for them filled the queues of the vector units, and everything else waited
- *    too: the scramble alone took 9.8 cycles for 17 operations, a turn 22. So it is a pipeline over
- *    turns: a turn completes the keys of the next one, does the second round for the one after and
- *    the first round for the third. Nothing waits for long any more.
+ * 1. The scramble is a chain of 35 cycles. Made in one piece, one turn before their use, keys alone
+ *    take 9.8 cycles for 17 operations, and both units together 19.2: what waits for the chain
+ *    seems to fill the queues of the vector units. So it is a pipeline over turns: a turn completes
+ *    the keys of the next one, does the second round for the one after and the first round for the
+ *    third.
  * 2. The products of the integer units are added one after the other, as they are written. gcc
  *    likes to add them in pairs: then they and the constants no longer fit the registers, and a
  *    turn has 134 instructions instead of 118 (11.8 instead of 14.0 GB/s).
