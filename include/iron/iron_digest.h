@@ -385,7 +385,8 @@ IRON_API iron_status iron_stat_from_words(const uint64_t *words, size_t count, i
 
 /* Histograms: how often each value 0 ... bins-1 occurs, in 64-bit counts. A value without a bin is
  * never dropped: the call fails with IRON_E_FORMAT, its message has the first such value and its
- * position, and nothing of the call is counted. Values must be aligned to their width. */
+ * position, and nothing of the call is counted. After other errors, of memory or a device, counts
+ * are undefined until a reset. Values must be aligned to their width. */
 
 /* Values in host memory, in one call and on every CPU: counts[0] ... counts[bins-1] are set, or
  * left as they were if it fails. bins is 1 ... 2^24. */
@@ -416,9 +417,9 @@ IRON_API iron_status iron_histogram_add(iron_histogram_context *histogram, iron_
                                         const void *values, size_t count, iron_error *err);
 /* Values in the memory of a GPU, in the order of the caller's stream; returns when they are
  * counted. `values` is a CUDA device pointer or a cl_mem created in the native context; `stream` is
- * a CUstream (NULL: the default stream) or a cl_command_queue of that context. 8 and 16 bits are
- * read once, 32 and 64 bits twice, since they are checked first. 64 bits, and pointers that are not
- * multiples of 16, take up to 256 MiB on the device. */
+ * a CUstream (NULL: the default stream) or a cl_command_queue of that context. Values are read
+ * twice, since they are checked first; u8 and u16 once, if all their values have bins. 64 bits, and
+ * pointers that are not multiples of 16, take up to 256 MiB on the device. */
 IRON_API iron_status iron_histogram_add_device(iron_histogram_context *histogram, iron_dtype dtype,
                                                const void *values, uint64_t count, void *stream,
                                                iron_error *err);

@@ -5,14 +5,11 @@
  *
  * The counting is the op `histogram`'s: its fastest row on the CPU, its champion on a GPU, both
  * found in the registry. These rows trust their data: a value without a bin would be counted
- * somewhere in memory. So 32 and 64 bits are checked before they are counted: in host memory piece
- * by piece, small enough that they are counted out of the cache; in device memory by the statistics
- * of the seal (seal_device.c), a second read. 8 and 16 bits are counted in all the bins that they
- * can have, and it is checked afterwards that the surplus ones are empty.
+ * somewhere in memory. So values are checked first, unless their type has none without a bin: on a
+ * GPU by the statistics of the seal (seal_device.c).
  *
- * A call counts everything or nothing: its counts are pending until the last value is known to be
- * good. Memory is bounded: three arrays of bins, the tables of the op's row, and up to 256 MiB of
- * values on their way if they must be narrowed or are not aligned.
+ * Memory is bounded: two arrays of bins, the tables of the op's row, and up to 256 MiB of values
+ * that must be narrowed or aligned.
  */
 #include "digest/digest_internal.h"
 
@@ -25,26 +22,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BINS_MAX (UINT64_C(1) << 24)
-#define U16_BINS 65536u
-
-/* Values per piece in host memory and thread: 8 MiB of 32 bits, so that pieces stay in the
- * last-level cache; more if there are so many bins that adding up tables would take long. */
-#define PIECE_VALUES   ((size_t)1 << 21)
-#define PIECE_PER_BIN  ((size_t)32)
+#define BINS_MAX       (UINT64_C(1) << 24)
+#define U16_BINS       65536u
 #define VALUES_AT_ONCE ((size_t)1 << 26) /* that are narrowed or aligned */
 #define TASK_VALUES    ((size_t)1 << 16) /* that a thread checks or narrows */
 #define TABLES_BYTES   ((size_t)512 << 20)
-
-/* The elements that the op counts. */
-enum { ELEMENT_U8, ELEMENT_U16, ELEMENT_U32, ELEMENTS };
 
 /* A GPU, opened when the first values on it are added. */
 typedef struct histogram_gpu {
     iron__seal_device checker; /* owns the device */
     iron__contender row;
-    iron__op_problem problems[ELEMENTS];
-    iron__gpu_work *works[ELEMENTS];
+    iron__op_problem problems[IRON_ELEMENTS];
+    iron__gpu_work *works[IRON_ELEMENTS];
     iron__gpu_buffer *output, *narrow;
 } histogram_gpu;
 
@@ -54,51 +43,42 @@ struct iron_histogram_context {
     const iron__op *op;
     iron__contender row; /* on the CPU */
     iron__thread_pool *pool;
-    uint64_t total;   /* values counted so far */
-    uint64_t *counts; /* of `bins` values, and of the current call: */
-    uint64_t *pending;
-    uint64_t *found; /* what the op has counted, in as many bins as its elements have */
-    void *scratch;
-    size_t scratch_bytes;
-    uint32_t *narrow; /* `narrow_values` of them */
-    size_t narrow_values;
+    uint64_t total; /* values counted so far */
+    uint64_t *counts;
+    uint64_t *found; /* by one run of the op, in as many bins as its elements have */
+    void *scratch, *narrow;
+    size_t scratch_bytes, narrow_bytes;
     histogram_gpu *gpu;
 };
 
 typedef struct iron_histogram_context context;
 
-static int element_of(iron_dtype dtype) {
-    return dtype == IRON_DTYPE_U8    ? ELEMENT_U8
-           : dtype == IRON_DTYPE_U16 ? ELEMENT_U16
-                                     : ELEMENT_U32;
+static iron__element element_of(iron_dtype dtype) {
+    return dtype == IRON_DTYPE_U8 ? IRON_U8 : dtype == IRON_DTYPE_U16 ? IRON_U16 : IRON_U32;
 }
 
 /* The op's bins. It has at least two of u32. */
-static size_t op_bins(const context *h, int element) {
-    return element == ELEMENT_U8    ? 256
-           : element == ELEMENT_U16 ? U16_BINS
-           : h->bins > 2            ? h->bins
-                                    : 2;
+static size_t op_bins(const context *h, iron__element element) {
+    size_t bins = h->bins > 2 ? h->bins : 2;
+
+    return element == IRON_U8 ? 256 : element == IRON_U16 ? U16_BINS : bins;
 }
 
-static iron__op_problem problem_of(const context *h, int element, uint64_t count) {
-    static const iron__element elements[ELEMENTS] = {IRON_U8, IRON_U16, IRON_U32};
-    iron__op_problem p = {
-        .c = {.op = h->op, .rows = count, .cols = 1, .element = elements[element]},
+static iron__op_problem problem_of(const context *h, iron__element element, uint64_t count) {
+    uint32_t vocab = element == IRON_U32 ? (uint32_t)op_bins(h, element) : 0;
+
+    return (iron__op_problem){
+        .c = {.op = h->op, .rows = count, .cols = 1, .element = element, .vocab = vocab},
+        .inputs = {{.bytes = (size_t)count * iron__element_bytes(element)}},
         .input_count = 1,
         .output_bytes = op_bins(h, element) * sizeof(uint64_t),
-        .pool = h->pool};
-
-    p.c.vocab = element == ELEMENT_U32 ? (uint32_t)op_bins(h, element) : 0;
-    p.inputs[0].bytes = (size_t)count * iron__element_bytes(elements[element]);
-    return p;
+        .pool = h->pool,
+    };
 }
 
-static iron_status no_bin(const context *h, uint64_t index, int64_t value, iron_error *err) {
-    return iron__fail(err, IRON_E_FORMAT, 0,
-                      "value %" PRId64 " at position %" PRIu64
-                      " has no bin: the histogram has bins 0 to %u",
-                      value, h->total + index, h->bins - 1);
+/* Whether the type has values without a bin. */
+static bool needs_check(const context *h, iron_dtype dtype) {
+    return element_of(dtype) == IRON_U32 || h->bins < op_bins(h, element_of(dtype));
 }
 
 /* Fails with the first value of the view that has no bin; `index` counts from the call's first
@@ -108,120 +88,80 @@ static iron_status report_bad(const context *h, const iron__tokens_view *view, u
     for (size_t k = 0; k < view->count; k++) {
         int64_t value = iron__view_stored(view, k);
 
-        if ((uint64_t)value >= h->bins)
-            return no_bin(h, index + k, value, err);
+        IRON_FAIL_IF((uint64_t)value >= h->bins, err, IRON_E_FORMAT,
+                     "value %" PRId64 " at position %" PRIu64
+                     " has no bin: the histogram has bins 0 to %u",
+                     value, h->total + index + k, h->bins - 1);
     }
     return IRON_OK;
 }
 
-/* Adds what the op has counted; false if it has counted values without a bin. */
-static bool add_found(context *h, int element) {
-    size_t bins = op_bins(h, element), common = bins < h->bins ? bins : h->bins;
-    uint64_t outside = 0;
+/* Adds what the op has counted. */
+static void add_found(context *h, iron__element element) {
+    size_t bins = op_bins(h, element);
 
-    for (size_t k = 0; k < common; k++)
-        h->pending[k] += h->found[k];
-    for (size_t k = common; k < bins; k++)
-        outside |= h->found[k];
-    return outside == 0;
-}
-
-static iron_status finish_call(context *h, uint64_t count, iron_status status) {
-    for (size_t k = 0; k < h->bins; k++) {
-        if (status == IRON_OK)
-            h->counts[k] += h->pending[k];
-        h->pending[k] = 0;
-    }
-    if (status == IRON_OK)
-        h->total += count;
-    return status;
+    for (size_t k = 0; k < bins && k < h->bins; k++)
+        h->counts[k] += h->found[k];
 }
 
 /* Host memory. */
 
-typedef struct check_job {
+typedef struct values_job {
     const iron__tokens_view *view;
     uint64_t bins;
-    uint32_t *narrow; /* NULL, or where 64-bit values go as 32 bits */
+    uint32_t *narrow; /* where values go as 32 bits */
     atomic_bool has_bad;
-} check_job;
+} values_job;
 
-/* Loops that compilers vectorise: a maximum, and of 64 bits the lower halves. */
 static void check_task(void *argument, size_t task) {
-    check_job *j = argument;
-    size_t first = task * TASK_VALUES, left = j->view->count - first;
-    size_t count = left < TASK_VALUES ? left : TASK_VALUES;
-    const uint32_t *words = (const uint32_t *)j->view->data + first;
-    const uint64_t *wide = (const uint64_t *)j->view->data + first;
-    uint64_t most = 0;
+    values_job *j = argument;
+    iron__tokens_view piece = iron__view_rest(j->view, task * TASK_VALUES);
 
-    if (j->narrow) {
-        for (size_t k = 0; k < count; k++) {
-            most = wide[k] > most ? wide[k] : most;
-            j->narrow[first + k] = (uint32_t)wide[k];
-        }
-    } else {
-        uint32_t largest = 0;
-
-        for (size_t k = 0; k < count; k++)
-            largest = words[k] > largest ? words[k] : largest;
-        most = largest;
-    }
-    if (most >= j->bins)
+    piece.count = piece.count < TASK_VALUES ? piece.count : TASK_VALUES;
+    if (iron__view_count_outside(&piece, j->bins) > 0)
         atomic_store(&j->has_bad, true);
 }
 
-static iron_status reserve(void **memory, size_t *have, size_t bytes, const char *what,
-                           iron_error *err) {
+static void narrow_task(void *argument, size_t task) {
+    const values_job *j = argument;
+    size_t at = task * TASK_VALUES, left = j->view->count - at;
+    size_t end = at + (left < TASK_VALUES ? left : TASK_VALUES);
+
+    for (size_t k = at; k < end; k++)
+        j->narrow[k] = (uint32_t)((const uint64_t *)j->view->data)[k];
+}
+
+static iron_status reserve(void **memory, size_t *have, size_t bytes, iron_error *err) {
     if (*have >= bytes)
         return IRON_OK;
     iron__release(iron__allocator_default(), *memory);
-    *have = 0;
-    *memory = iron__allocate(iron__allocator_default(), 1, bytes, what, err);
+    *memory = iron__allocate(iron__allocator_default(), 1, bytes, "tables of a histogram", err);
     *have = *memory ? bytes : 0;
     return *memory ? IRON_OK : IRON_E_NOMEM;
 }
 
-/* One piece; `index` counts from the call's first value to the piece's. */
-static iron_status add_piece(context *h, const iron__tokens_view *view, uint64_t index,
-                             iron_error *err) {
-    int element = element_of(view->dtype);
+/* Values that are checked. */
+static iron_status count_view(context *h, const iron__tokens_view *view, iron_error *err) {
+    iron__element element = element_of(view->dtype);
     iron__op_problem p = problem_of(h, element, view->count);
     iron__cpu_work work = {.row = &h->row, .problem = &p, .pool = h->pool, .output = h->found};
-    check_job job = {.view = view, .bins = h->bins};
 
     p.inputs[0].data = (void *)(uintptr_t)view->data; /* rows only read it */
     if (view->dtype == IRON_DTYPE_I64) {
-        size_t have = h->narrow_values * sizeof *h->narrow;
-        void *narrow = h->narrow;
-        iron_status status =
-            reserve(&narrow, &have, view->count * sizeof *h->narrow, "values", err);
+        values_job job = {.view = view};
 
-        h->narrow = narrow;
-        h->narrow_values = have / sizeof *h->narrow;
-        IRON_TRY(status);
+        IRON_TRY(reserve(&h->narrow, &h->narrow_bytes, p.inputs[0].bytes, err));
         p.inputs[0].data = job.narrow = h->narrow;
-    }
-    if (element == ELEMENT_U32) {
-        iron__thread_pool_run(h->pool, check_task, &job,
+        iron__thread_pool_run(h->pool, narrow_task, &job,
                               (size_t)iron__kit_pieces(view->count, TASK_VALUES));
-        if (job.has_bad)
-            return report_bad(h, view, index, err);
     }
     if (h->row.cpu_scratch_bytes)
         IRON_TRY(reserve(&h->scratch, &h->scratch_bytes,
-                         h->row.cpu_scratch_bytes(&p, iron__thread_pool_threads(h->pool)),
-                         "tables of a histogram", err));
+                         h->row.cpu_scratch_bytes(&p, iron__thread_pool_threads(h->pool)), err));
     work.scratch = h->scratch;
     h->row.cpu_run(&work);
-    return add_found(h, element) ? IRON_OK : report_bad(h, view, index, err);
-}
-
-static size_t piece_values(const context *h, iron_dtype dtype) {
-    size_t piece = PIECE_PER_BIN * op_bins(h, element_of(dtype));
-
-    piece = (piece > PIECE_VALUES ? piece : PIECE_VALUES) * iron__thread_pool_threads(h->pool);
-    return dtype == IRON_DTYPE_I64 && piece > VALUES_AT_ONCE ? VALUES_AT_ONCE : piece;
+    add_found(h, element);
+    return IRON_OK;
 }
 
 static iron_status check_values(iron_dtype dtype, const void *values, uint64_t count,
@@ -238,17 +178,24 @@ static iron_status check_values(iron_dtype dtype, const void *values, uint64_t c
 iron_status iron_histogram_add(iron_histogram_context *h, iron_dtype dtype, const void *values,
                                size_t count, iron_error *err) {
     iron__tokens_view rest = {dtype, values, count};
-    iron_status status = check_values(dtype, values, count, err);
-    size_t piece = status == IRON_OK ? piece_values(h, dtype) : 0;
+    values_job job = {.view = &rest, .bins = h->bins};
+    size_t most = dtype == IRON_DTYPE_I64 ? VALUES_AT_ONCE : SIZE_MAX;
 
-    while (status == IRON_OK && rest.count > 0) {
+    IRON_TRY(check_values(dtype, values, count, err));
+    if (needs_check(h, dtype))
+        iron__thread_pool_run(h->pool, check_task, &job,
+                              (size_t)iron__kit_pieces(count, TASK_VALUES));
+    if (job.has_bad)
+        return report_bad(h, &rest, 0, err);
+    while (rest.count > 0) {
         iron__tokens_view next = rest;
 
-        next.count = rest.count < piece ? rest.count : piece;
-        status = add_piece(h, &next, count - rest.count, err);
+        next.count = rest.count < most ? rest.count : most;
+        IRON_TRY(count_view(h, &next, err));
         rest = iron__view_rest(&rest, next.count);
     }
-    return finish_call(h, count, status);
+    h->total += count;
+    return IRON_OK;
 }
 
 /* Device memory. */
@@ -258,7 +205,7 @@ static void close_gpu(context *h) {
 
     if (!g)
         return;
-    for (int k = 0; k < ELEMENTS; k++)
+    for (size_t k = 0; k < IRON_ELEMENTS; k++)
         if (g->works[k])
             g->row.gpu->destroy(g->works[k]);
     iron__gpu_buffer_destroy(g->output);
@@ -313,16 +260,15 @@ typedef struct resident {
     size_t lead;
 } resident;
 
-/* Fails with the first value without a bin, from `first` on. */
-static iron_status report_bad_on_device(context *h, const resident *r, uint64_t first,
-                                        iron_error *err) {
+/* Fails with the first value without a bin. */
+static iron_status report_bad_on_device(context *h, const resident *r, iron_error *err) {
     iron_status status = IRON_OK;
     void *some = iron__allocate(iron__allocator_default(), TASK_VALUES, iron_dtype_bytes(r->dtype),
                                 "values to check", err);
 
     if (!some)
         return IRON_E_NOMEM;
-    for (uint64_t done = first; status == IRON_OK && done < r->count; done += TASK_VALUES) {
+    for (uint64_t done = 0; status == IRON_OK && done < r->count; done += TASK_VALUES) {
         iron__tokens_view view = {r->dtype, some, TASK_VALUES};
 
         view.count = r->count - done < TASK_VALUES ? (size_t)(r->count - done) : TASK_VALUES;
@@ -349,14 +295,11 @@ static iron_status check_on_device(context *h, const resident *r, iron_error *er
     IRON_TRY(iron__seal_device_fetch(checker, &words, &stats, err));
     if (r->dtype == IRON_DTYPE_I64)
         IRON_TRY(iron__gpu_feed_has_overflow(checker->feed, &has_wide, err));
-    if (has_wide) /* the statistics are those of the lower halves */
-        return report_bad_on_device(h, r, 0, err);
-    return stats.out_of_vocab == 0 ? IRON_OK
-                                   : report_bad_on_device(h, r, stats.first_position, err);
+    return has_wide || stats.out_of_vocab > 0 ? report_bad_on_device(h, r, err) : IRON_OK;
 }
 
 /* The work for so many elements. Only a launch depends on their number, not what was loaded. */
-static iron_status work_for(context *h, int element, uint64_t count, iron__gpu_work **out,
+static iron_status work_for(context *h, iron__element element, uint64_t count, iron__gpu_work **out,
                             iron_error *err) {
     histogram_gpu *g = h->gpu;
     const iron__gpu_launcher *gpu = g->row.gpu;
@@ -380,7 +323,7 @@ static iron_status work_for(context *h, int element, uint64_t count, iron__gpu_w
 
 /* `count` values that begin with the buffer. */
 static iron_status count_buffer(context *h, const resident *r, const iron__gpu_buffer *values,
-                                int element, uint64_t count, iron_error *err) {
+                                iron__element element, uint64_t count, iron_error *err) {
     iron__gpu_data data = {.inputs = {values}, .output = h->gpu->output};
     iron__gpu_copy back = {.from = h->gpu->output,
                            .to_host = h->found,
@@ -391,7 +334,8 @@ static iron_status count_buffer(context *h, const resident *r, const iron__gpu_b
     IRON_TRY(h->gpu->row.gpu->run(work, &data, r->queue, err));
     IRON_TRY(iron__gpu_copy_bytes(r->queue, &back, err));
     IRON_TRY(iron__gpu_queue_wait(r->queue, err));
-    return add_found(h, element) ? IRON_OK : report_bad_on_device(h, r, 0, err);
+    add_found(h, element);
+    return IRON_OK;
 }
 
 /* Values that the op's kernels cannot read where they are, through a buffer of our own. */
@@ -432,7 +376,7 @@ static iron_status count_on_device(context *h, resident *r, iron_error *err) {
     r->lead = histogram_device(h)->info.has_addresses ? (size_t)(r->values % 16) : 0;
     IRON_FAIL_IF(r->count > (SIZE_MAX - 16) / width, err, IRON_E_ARG,
                  "%" PRIu64 " values are more than an address space holds", r->count);
-    if (element_of(r->dtype) == ELEMENT_U32)
+    if (needs_check(h, r->dtype))
         IRON_TRY(check_on_device(h, r, err));
     IRON_TRY(iron__gpu_buffer_wrap(histogram_device(h), r->values - r->lead,
                                    r->lead + (size_t)r->count * width, &r->buffer, err));
@@ -456,8 +400,10 @@ iron_status iron_histogram_add_device(iron_histogram_context *h, iron_dtype dtyp
     if (status != IRON_OK || count == 0)
         return status;
     IRON_TRY(open_gpu(h, err));
-    status = finish_call(h, count, count_on_device(h, &r, err));
-    if (status != IRON_OK && status != IRON_E_FORMAT && status != IRON_E_ARG)
+    status = count_on_device(h, &r, err);
+    if (status == IRON_OK)
+        h->total += count;
+    else if (status != IRON_E_FORMAT && status != IRON_E_ARG)
         close_gpu(h); /* a device that failed is not used again */
     return status;
 }
@@ -492,7 +438,6 @@ static iron_status find_op(context *h, iron_error *err) {
 static iron_status set_up(context *h, const iron_histogram_options *o, iron_error *err) {
     uint32_t threads = o->threads ? o->threads : iron__cpu_threads();
     size_t table = (size_t)o->bins * sizeof(uint32_t); /* of a thread */
-    uint64_t **arrays[] = {&h->counts, &h->pending, &h->found};
 
     h->bins = (uint32_t)o->bins;
     h->device = o->device;
@@ -501,16 +446,10 @@ static iron_status set_up(context *h, const iron_histogram_options *o, iron_erro
     if (threads > TABLES_BYTES / table)
         threads = (uint32_t)(TABLES_BYTES / table);
     IRON_TRY(iron__thread_pool_create(threads, iron__allocator_default(), &h->pool, err));
-    for (size_t k = 0; k < sizeof arrays / sizeof arrays[0]; k++) {
-        size_t bins = k < 2 || h->bins > U16_BINS ? h->bins : U16_BINS;
-
-        *arrays[k] = iron__allocate(iron__allocator_default(), bins, sizeof **arrays[k],
-                                    "bins of a histogram", err);
-        if (!*arrays[k])
-            return IRON_E_NOMEM;
-        memset(*arrays[k], 0, bins * sizeof **arrays[k]);
-    }
-    return IRON_OK;
+    h->counts = iron__allocate(iron__allocator_default(), h->bins, sizeof *h->counts, "bins", err);
+    h->found = iron__allocate(iron__allocator_default(), h->bins > U16_BINS ? h->bins : U16_BINS,
+                              sizeof *h->found, "bins", err);
+    return h->counts && h->found ? IRON_OK : IRON_E_NOMEM;
 }
 
 iron_status iron_histogram_create(const iron_histogram_options *options,
@@ -546,7 +485,6 @@ void iron_histogram_destroy(iron_histogram_context *h) {
     close_gpu(h);
     iron__thread_pool_destroy(h->pool);
     iron__release(a, h->counts);
-    iron__release(a, h->pending);
     iron__release(a, h->found);
     iron__release(a, h->scratch);
     iron__release(a, h->narrow);

@@ -6,11 +6,8 @@
  */
 #include "feed/split.h"
 
-#include "core/fail.h"
 #include "core/thread_pool.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 /* The caller's thread reports progress so often while it only waits. */
@@ -109,23 +106,17 @@ iron_status iron__split_run(const iron__split *split, iron_error *err) {
         r.parts[k].run = &r;
         r.parts[k].index = k;
     }
-    r.running = split->count - 1;
+    pthread_mutex_lock(&r.mutex);
     for (size_t k = 1; k < split->count; k++) {
-        int code = iron__thread_start_for_drivers(&r.parts[k].thread, part_main, &r.parts[k]);
+        split_part *p = &r.parts[k];
 
-        r.parts[k].is_started = code == 0;
-        if (code != 0) {
-            iron_error error;
-
-            iron__fail(&error, IRON_E_NOMEM, code, "cannot start %zu threads: %s", split->count,
-                       strerror(code));
-            iron__pieces_end(&r.pieces, k, IRON_E_NOMEM, &error);
-            pthread_mutex_lock(&r.mutex);
-            r.running--;
-            pthread_mutex_unlock(&r.mutex);
-        }
+        p->is_started = iron__thread_start_for_drivers(&p->thread, part_main, p) == 0;
+        r.running += p->is_started;
     }
-    run_part(&r.parts[0]);
+    pthread_mutex_unlock(&r.mutex);
+    for (size_t k = 0; k < split->count; k++)
+        if (!r.parts[k].is_started) /* the first, and those that got no thread */
+            run_part(&r.parts[k]);
     wait_for_parts(&r);
     for (size_t k = 1; k < split->count; k++)
         if (r.parts[k].is_started)

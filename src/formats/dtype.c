@@ -210,3 +210,46 @@ iron__tokens_view iron__view_rest(const iron__tokens_view *view, size_t taken) {
     return (iron__tokens_view){view->dtype, data + taken * iron_dtype_bytes(view->dtype),
                                view->count - taken};
 }
+
+/* Tokens outside the vocabulary. They are rare, and the maximum rules them out: finding it is
+ * several times as fast as counting. Four maxima, so that the compiler's vector code need not wait
+ * for one. */
+#define COUNT_OUTSIDE(type)                                                                        \
+    do {                                                                                           \
+        const type *t = view->data;                                                                \
+        size_t quarter = view->count / 4;                                                          \
+        type a = 0, b = 0, c = 0, d = 0;                                                           \
+        for (size_t k = 0; k < quarter; k++) {                                                     \
+            a = t[k] > a ? t[k] : a;                                                               \
+            b = t[k + quarter] > b ? t[k + quarter] : b;                                           \
+            c = t[k + 2 * quarter] > c ? t[k + 2 * quarter] : c;                                   \
+            d = t[k + 3 * quarter] > d ? t[k + 3 * quarter] : d;                                   \
+        }                                                                                          \
+        for (size_t k = 4 * quarter; k < view->count; k++)                                         \
+            a = t[k] > a ? t[k] : a;                                                               \
+        if (a >= vocab || b >= vocab || c >= vocab || d >= vocab)                                  \
+            for (size_t k = 0; k < view->count; k++)                                               \
+                count += t[k] >= vocab;                                                            \
+    } while (0)
+
+uint64_t iron__view_count_outside(const iron__tokens_view *view, uint64_t vocab) {
+    uint64_t count = 0;
+
+    switch (iron_dtype_bytes(view->dtype)) {
+    case 1:
+        if (vocab <= UINT8_MAX)
+            COUNT_OUTSIDE(uint8_t);
+        break;
+    case 2:
+        if (vocab <= UINT16_MAX)
+            COUNT_OUTSIDE(uint16_t);
+        break;
+    case 4:
+        COUNT_OUTSIDE(uint32_t);
+        break;
+    default:
+        COUNT_OUTSIDE(uint64_t);
+        break;
+    }
+    return count;
+}

@@ -32,6 +32,9 @@ size_t iron__view_first_bad(const iron__tokens_view *view);
  * token, for the message. */
 iron_status iron__view_check(const iron__tokens_view *view, uint64_t position, iron_error *err);
 
+/* How many tokens are not below the vocabulary; negative ones are not. */
+uint64_t iron__view_count_outside(const iron__tokens_view *view, uint64_t vocab);
+
 /* The token as stored, for messages. */
 int64_t iron__view_stored(const iron__tokens_view *view, size_t index);
 
