@@ -227,7 +227,8 @@ static iron__contribution reduce_run(const iron_engine *e, const iron__tokens_vi
 
     if (view->dtype == IRON_DTYPE_U16 && e->choice.variant->reads_u16) {
         run.tokens_u16 = (const uint16_t *)view->data + begin;
-        return e->choice.variant->reduce(&run);
+        c = e->choice.variant->reduce(&run);
+        return c;
     }
     if (view->dtype != IRON_DTYPE_U32)
         iron__widened_touch(&wide);

@@ -565,7 +565,7 @@ static bool plan_tiles(const iron__gpu_info *info, const iron__case *c, uint32_t
     each = iron__kit_pieces(c->rows, p->s.tile_rows);
     p->groups = each < info->units ? (uint32_t)each : info->units;
     p->partials = p->groups * padded_cols(c);
-    p->local_bytes = p->s.slots * (p->s.slot_bytes + 16);
+    p->local_bytes = (size_t)p->s.slots * (p->s.slot_bytes + 16);
     p->local_bytes = p->local_bytes > end_bytes ? p->local_bytes : end_bytes;
     return slots >= 2 && end_bytes <= info->local_bytes_max;
 }
@@ -582,8 +582,9 @@ static bool plan_threads(const iron__gpu_info *info, const iron__case *c, ring_p
             continue;
         p->threads = 32 * (warps + 1);
         snprintf(p->kernel, sizeof p->kernel, "atax_thread_%u", t->cols);
-        return plan_tiles(info, c, 32 * warps * rows,
-                          (size_t)(32 * warps * c->cols * element_bytes + 16 * p->threads), p);
+        return plan_tiles(
+            info, c, 32 * warps * rows,
+            (size_t)(32 * c->cols * warps * element_bytes + UINT64_C(16) * p->threads), p);
     }
     return false;
 }
@@ -602,7 +603,7 @@ static bool plan_warps(const iron__gpu_info *info, const iron__case *c, ring_pla
     p->threads = ATAX_RING_THREADS;
     snprintf(p->kernel, sizeof p->kernel, "atax_warp_%u", shape->values);
     return plan_tiles(info, c, warps * shape->rows,
-                      (size_t)(warps * row_bytes + 16 * ATAX_RING_THREADS), p);
+                      (size_t)(warps * row_bytes + UINT64_C(16) * ATAX_RING_THREADS), p);
 }
 
 /* A team with so many members; returns what a row costs it, or 0 if it cannot hold one. */
@@ -639,7 +640,7 @@ static double plan_members(const iron__gpu_info *info, const iron__case *c, uint
     p->threads = ATAX_RING_THREADS;
     p->groups = (uint32_t)teams * members;
     p->partials = teams * padded_cols(c);
-    p->local_bytes = p->s.slots * (p->s.slot_bytes + 16) + own;
+    p->local_bytes = (size_t)p->s.slots * (p->s.slot_bytes + 16) + own;
     snprintf(p->kernel, sizeof p->kernel, "atax_team_%ux%u", shape->values, shape->rows);
     turn = TURN_BYTES * (1 + members / 32.0) / shape->rows;
     return (double)iron__kit_pieces(c->rows, teams) * ((double)slice + turn) *
@@ -701,7 +702,7 @@ static int champions_way(const iron__gpu_info *info, const iron__case *c) {
 static iron_status set_up_ring(iron__gpu_work *work, iron_error *err) {
     const ring_plan plan = plan_ring(&work->device->info, &work->c), *p = &plan;
     size_t element_bytes = iron__element_bytes(work->c.element);
-    size_t words = sizeof(k_u32) * ATAX_BARRIER_WORDS + 16u * ATAX_PACKETS * p->groups;
+    size_t words = sizeof(k_u32) * ATAX_BARRIER_WORDS + (size_t)16 * ATAX_PACKETS * p->groups;
     char name[96];
 
     work->params[RING_GROUPS] = (uint64_t)p->groups << 32 | p->threads;
