@@ -227,8 +227,7 @@ static iron__contribution reduce_run(const iron_engine *e, const iron__tokens_vi
 
     if (view->dtype == IRON_DTYPE_U16 && e->choice.variant->reads_u16) {
         run.tokens_u16 = (const uint16_t *)view->data + begin;
-        c = e->choice.variant->reduce(&run);
-        return c;
+        return iron__contribution_merge(c, e->choice.variant->reduce(&run));
     }
     if (view->dtype != IRON_DTYPE_U32)
         iron__widened_touch(&wide);
