@@ -423,7 +423,7 @@ IRON_API iron_status iron_histogram_add(iron_histogram_context *histogram, iron_
 IRON_API iron_status iron_histogram_add_device(iron_histogram_context *histogram, iron_dtype dtype,
                                                const void *values, uint64_t count, void *stream,
                                                iron_error *err);
-/* The CUcontext or cl_context; opens the device. NULL: there is none, and err says why. */
+/* Opens the device and returns its CUcontext or cl_context; NULL on failure, and err says why. */
 IRON_API void *iron_histogram_native_context(iron_histogram_context *histogram, iron_error *err);
 
 /* The counts, borrowed until the next call, and how many values were counted (or NULL). */

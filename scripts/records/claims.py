@@ -88,14 +88,15 @@ def chain_us(record):
 
 
 def call_share(mib, of_a_chain=False):
-    """An empty kernel's time and that of one read at the ceiling, over the time of a call with cold caches."""
+    """The time of one read at the ceiling over that of a call with cold caches; a call that is not one of a chain also
+    has an empty kernel's time."""
     def figure(record):
         empty = bench_row(record, "empty kernel")
         call = bench_row(record, f"champion, {mib} MiB" + (", of a chain" if of_a_chain else ""))
         if not empty or not call:
             return None
         read_ms = mib * 2**20 / record["benches"]["cuda"]["ceiling_gb_s"] * 1e-6
-        return (empty["median_ms"] + read_ms) / call["median_ms"]
+        return ((0 if of_a_chain else empty["median_ms"]) + read_ms) / call["median_ms"]
     return figure
 
 

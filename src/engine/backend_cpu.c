@@ -218,7 +218,7 @@ static span plan_span(iron_engine *e, uint64_t tokens, size_t runs_max, size_t u
 }
 
 /* Reduces tokens begin ... begin+count-1 of the view; the first one has the given position. Sets
- * *is_bad if one of them is none. */
+ * *is_bad if a value is not a token. */
 static iron__contribution reduce_run(const iron_engine *e, const iron__tokens_view *view,
                                      size_t begin, size_t count, uint64_t position, bool *is_bad) {
     iron__tokens_run run = {NULL, count, position, &e->cpu->divisor, NULL};
@@ -240,7 +240,7 @@ static iron__contribution reduce_run(const iron_engine *e, const iron__tokens_vi
     return c;
 }
 
-/* Reduces runs first ... last-1, whose tokens the view has; false if one of these is none. */
+/* Reduces runs first ... last-1, whose tokens the view has; false if a value is not a token. */
 static bool reduce_runs(const span *s, size_t first, size_t last, iron__tokens_view view) {
     iron_engine *e = s->engine;
     size_t base = run_begin(s, first);

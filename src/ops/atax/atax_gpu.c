@@ -16,7 +16,7 @@
  * The single pass reads A once: the pass, which leaves one partial answer per group, then their
  * sum. For matrices so small that launches dominate, `graph` replays the two launches with one
  * call, and `one-launch` does everything in one launch whose groups wait for each other (atax.cu).
- * In parts both are the single pass. The champion has no bad sizes: it also takes rows of a few
+ * In parts both are the single pass. The champion suits every shape: it also takes rows of a few
  * columns, of any alignment, and rows too long for a group (ring.cu), and chooses by measurement.
  *
  * The file holds, in order: shapes of the single pass, what rows need of a device, launches of the
