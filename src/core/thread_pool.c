@@ -231,11 +231,11 @@ void iron__thread_pool_destroy(iron__thread_pool *pool) {
         return;
     atomic_store_explicit(&pool->stop, true, memory_order_release);
     announce_round(pool, pool->started);
-    for (uint32_t k = 0; k < pool->started; k++) {
-        if (k > 0)
-            pthread_join(pool->workers[k].thread, NULL);
+    /* The last worker of a run may still be about to wake the caller, who did not sleep. */
+    for (uint32_t k = 1; k < pool->started; k++)
+        pthread_join(pool->workers[k].thread, NULL);
+    for (uint32_t k = 0; k < pool->started; k++)
         pthread_cond_destroy(&pool->workers[k].wake);
-    }
     pthread_mutex_destroy(&pool->mutex);
     allocator = pool->allocator;
     iron__release(allocator, pool->workers);

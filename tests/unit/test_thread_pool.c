@@ -11,6 +11,7 @@
  */
 #include "support.h"
 
+#include "core/clock.h"
 #include "core/fail.h"
 #include "core/thread_pool.h"
 
@@ -72,6 +73,27 @@ static void threads_without_a_task_wait(void **state) {
     iron__thread_pool_destroy(pool);
     for (size_t k = 0; k < THREADS_MAX; k++)
         assert_int_equal(hits[k], k == 0 ? 400 : k < 4 ? 266 : k < 7 ? 133 : 0);
+}
+
+static void spin_unless_caller(void *context, size_t index) {
+    const uint64_t *nanoseconds = context;
+    uint64_t end = iron__clock_ns() + *nanoseconds;
+
+    while (index > 0 && iron__clock_ns() < end)
+        continue;
+}
+
+/* The caller falls asleep just when the last worker finishes; that worker may still be about to
+ * wake it when the pool is destroyed. ThreadSanitizer saw a signal to a destroyed condition. */
+static void destroyed_right_after_a_run(void **state) {
+    (void)state;
+    for (uint64_t round = 0; round < 1000; round++) {
+        iron__thread_pool *pool = make_pool(2);
+        uint64_t nanoseconds = 140000 + round % 100 * 400; /* the caller spins for 150 us */
+
+        iron__thread_pool_run(pool, spin_unless_caller, &nanoseconds, 2);
+        iron__thread_pool_destroy(pool);
+    }
 }
 
 /* In each round every task reads what another task, probably on another thread, wrote in the last
@@ -425,6 +447,7 @@ int main(void) {
         cmocka_unit_test(pools_are_reused),
         cmocka_unit_test(pools_are_independent),
         cmocka_unit_test(created_and_destroyed_unused),
+        cmocka_unit_test(destroyed_right_after_a_run),
         cmocka_unit_test(threads_block_signals),
         cmocka_unit_test(pieces_run_once_and_in_order),
         cmocka_unit_test(first_failure_wins),
