@@ -233,6 +233,8 @@ static void write_store(FILE *to, const iron__store_counts *c) {
          "Time of the last commit since 1970; 0 if there was none since the start.",
          (double)c->last_commit_ms / 1e3);
     counter(to, "iron_snapshots_total", "Snapshots taken.", c->snapshots);
+    counter(to, "iron_engines_moved_total", "Engines moved to the CPU because their device failed.",
+            c->moved);
 }
 
 static void write_disk(FILE *to, const iron__store_disk *disk) {

@@ -223,6 +223,8 @@ void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view
     iron__time_text(view->changed_ms, changed);
     write_plan(j, &view->plan);
     iron_json_text(j, "device_name", view->device);
+    if (view->device_failure[0])
+        iron_json_text(j, "device_failure", view->device_failure);
     iron_json_number(j, "tokens", view->tokens);
     iron_json_number(j, "batches", view->batches);
     iron__write_sums(j, view->xors, view->sum);

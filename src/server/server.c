@@ -593,6 +593,14 @@ static void report_loading(void *context, const iron__store_loading *loading) {
                loading->engine, loading->number, loading->engines, loading->batches, EXTENDED_US);
 }
 
+static void log_moved(void *context, const char *engine, const char *why) {
+    iron_server *server = context;
+    const iron__log_member members[] = {{.name = "engine", .text = engine}, {0}};
+
+    iron__log_event(server->log, IRON_LOG_WARNING, "moved", members,
+                    "its device failed; it continues on the CPU: %s", why);
+}
+
 static double clock_seconds(clockid_t clock) {
     struct timespec now;
 
@@ -624,7 +632,7 @@ static double read_process_start(void) {
 
 static iron_status start(iron_server *server, const iron_server_options *given, iron_error *err) {
     iron_server_options *o = &server->options;
-    iron__store_options store = {.loading = report_loading, .loading_context = server};
+    iron__store_options store = {.loading = report_loading, .moved = log_moved, .context = server};
     iron__log_options log;
     uint64_t engines;
 

@@ -11,8 +11,12 @@
  * An entry has two sets of nodes. One is published: readers copy it under the lock. The other
  * belongs to the writer: it takes the nodes after the newest feed, and the two are swapped when
  * that feed is durable. So readers see durable state only, and publishing costs nothing. The
- * iron_engine of an entry can be created again at any time from the summary and the nodes. That
- * happens after its device has failed.
+ * iron_engine of an entry can be created again at any time from the summary and the nodes.
+ *
+ * That engine takes the small bodies, on the CPU whatever the plan says: they are reduced in less
+ * time than a launch and the download of all nodes take. The device of a plan is for large bodies,
+ * which are reduced on forks. If it fails, the entry moves to the CPU for as long as the store is
+ * open; the results are the same.
  */
 #include "core/clock.h"
 #include "core/fail.h"
@@ -30,7 +34,7 @@
 #define STORE_IDLE_FORKS 32u
 #define SNAPSHOT_BATCHES 65536u /* default distance between two snapshots */
 
-/* A failed device is not tried again sooner: it may take seconds to fail. */
+/* An engine that could not be created is not tried again sooner. */
 #define RETRY_NS UINT64_C(5000000000)
 
 typedef struct writer_job writer_job;
@@ -223,6 +227,45 @@ static bool reserve_fork_nodes(iron__store *store, uint64_t nodes) {
     return has_room;
 }
 
+static bool is_on_cpu(iron__store_engine *entry) {
+    bool is_on_cpu;
+
+    pthread_mutex_lock(&entry->lock);
+    is_on_cpu = strcmp(entry->in_use.backend, "cpu") == 0;
+    pthread_mutex_unlock(&entry->lock);
+    return is_on_cpu;
+}
+
+/* Records the backend, mode and device that a new engine has chosen. */
+static void record_choice(iron__store_engine *entry, const iron_engine *engine) {
+    iron__store_plan *p = &entry->in_use;
+    const iron_config *c = iron_engine_config(engine);
+
+    snprintf(p->backend, sizeof p->backend, "%s", c->backend);
+    snprintf(p->mode, sizeof p->mode, "%s", c->mode);
+    p->device = c->device;
+    snprintf(entry->device, sizeof entry->device, "%s", iron_engine_device(engine));
+}
+
+/* The entry's device has failed: its next forks are on the CPU. */
+static void move_to_cpu(iron__store_engine *entry, const iron_error *why) {
+    iron__store *store = entry->store;
+    iron_engine *fork;
+
+    if (is_on_cpu(entry)) /* or another thread has just moved it, which is told twice */
+        return;
+    pthread_mutex_lock(&entry->lock);
+    entry->in_use = entry->on_cpu;
+    memcpy(entry->device, entry->cpu, sizeof entry->device);
+    snprintf(entry->device_failure, sizeof entry->device_failure, "%s", why->text);
+    pthread_mutex_unlock(&entry->lock);
+    while ((fork = take_idle(entry)))
+        destroy_fork(entry, fork);
+    atomic_fetch_add(&store->moved, 1);
+    if (store->options.moved)
+        store->options.moved(store->options.context, entry->plan.name, why->text);
+}
+
 static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iron_error *err) {
     iron__store *store = entry->store;
     iron_config config;
@@ -236,7 +279,8 @@ static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iro
                  "large bodies for engines of %" PRIu64
                  " nodes use all the memory reserved for them; try again",
                  entry->plan.nodes);
-    iron__store_plan_config(&entry->plan, &config);
+    (is_on_cpu(entry) ? iron__store_plan_config_engine : iron__store_plan_config)(&entry->plan,
+                                                                                  &config);
     status = iron_engine_create(&config, out, err);
     if (status != IRON_OK)
         release_fork_nodes(store, entry->plan.nodes);
@@ -264,9 +308,8 @@ static iron_status copy_published(iron__store_engine *entry, iron_engine *to,
     return status;
 }
 
-/* A private engine in the published state of the entry. */
-static iron_status fork_take(iron__store_engine *entry, iron_engine **out,
-                             iron__engine_summary *base, iron_error *err) {
+static iron_status try_fork(iron__store_engine *entry, iron_engine **out,
+                            iron__engine_summary *base, iron_error *err) {
     iron_engine *fork = take_idle(entry);
     iron_status status = fork ? IRON_OK : create_fork(entry, &fork, err);
 
@@ -280,6 +323,17 @@ static iron_status fork_take(iron__store_engine *entry, iron_engine **out,
     return status;
 }
 
+/* A private engine in the published state of the entry. */
+static iron_status fork_take(iron__store_engine *entry, iron_engine **out,
+                             iron__engine_summary *base, iron_error *err) {
+    iron_status status = try_fork(entry, out, base, err);
+
+    if (status == IRON_OK || status == IRON_E_STATE || is_on_cpu(entry))
+        return status; /* IRON_E_STATE: no room for a fork */
+    move_to_cpu(entry, err);
+    return try_fork(entry, out, base, err);
+}
+
 /* Gives it back; one whose device failed is not used again. NULL is fine. */
 static void fork_give(iron__store_engine *entry, iron_engine *fork) {
     iron__store *store = entry->store;
@@ -287,7 +341,9 @@ static void fork_give(iron__store_engine *entry, iron_engine *fork) {
     if (!fork)
         return;
     iron__engine_on_batch(fork, NULL, NULL);
-    if (fork->failure.status == IRON_OK) {
+    if (fork->failure.status != IRON_OK) {
+        move_to_cpu(entry, &fork->failure);
+    } else if (is_on_cpu(entry) == (strcmp(iron_engine_config(fork)->backend, "cpu") == 0)) {
         if (atomic_fetch_add(&store->idle_forks, 1) < STORE_IDLE_FORKS) {
             pthread_mutex_lock(&entry->lock);
             if (entry->idle_count < IRON_IDLE_FORKS && !entry->is_deleted) {
@@ -337,20 +393,6 @@ static void entry_destroy(iron__store_engine *entry) {
     free(entry);
 }
 
-/* Records the backend, mode and device that a new engine has chosen. */
-static void record_choice(iron__store_engine *entry) {
-    iron__store_plan *p = &entry->in_use;
-    const iron_config *c;
-
-    if (!entry->engine)
-        return;
-    c = iron_engine_config(entry->engine);
-    snprintf(p->backend, sizeof p->backend, "%s", c->backend);
-    snprintf(p->mode, sizeof p->mode, "%s", c->mode);
-    p->device = c->device;
-    snprintf(entry->device, sizeof entry->device, "%s", iron_engine_device(entry->engine));
-}
-
 iron_status iron__store_engine_create(iron__store *store, const iron__store_engine_parts *parts,
                                       iron__store_engine **out, iron_error *err) {
     const iron__engine_row *row = parts->row;
@@ -377,7 +419,10 @@ iron_status iron__store_engine_create(iron__store *store, const iron__store_engi
     entry->in_use.lattice_count = parts->config->lattice_count;
     memcpy(entry->in_use.lattice, parts->config->lattice,
            parts->config->lattice_count * sizeof entry->in_use.lattice[0]);
-    record_choice(entry);
+    if (parts->engine)
+        record_choice(entry, parts->engine);
+    entry->on_cpu = entry->in_use;
+    memcpy(entry->cpu, entry->device, sizeof entry->cpu);
     if (nodes_create(&entry->nodes, row->plan.nodes, err) != IRON_OK ||
         nodes_create(&entry->latest_nodes, row->plan.nodes, err) != IRON_OK) {
         entry_destroy(entry);
@@ -385,6 +430,32 @@ iron_status iron__store_engine_create(iron__store *store, const iron__store_engi
     }
     nodes_copy(&entry->nodes, parts->xors, parts->potentials, row->plan.nodes);
     *out = entry;
+    return IRON_OK;
+}
+
+iron_status iron__store_engine_open_device(iron__store_engine *entry, bool is_needed,
+                                           iron_error *err) {
+    iron_engine *engine = NULL;
+    iron_error why = {0};
+    iron_config config;
+
+    if (strcmp(entry->plan.backend, "cpu") == 0)
+        return IRON_OK;
+    iron__store_plan_config(&entry->plan, &config);
+    if (iron_engine_create(&config, &engine, &why) == IRON_OK) {
+        record_choice(entry, engine);
+        if (reserve_fork_nodes(entry->store, entry->plan.nodes))
+            fork_give(entry, engine);
+        else
+            iron_engine_destroy(engine);
+        return IRON_OK;
+    }
+    if (is_needed && err)
+        *err = why;
+    if (is_needed)
+        return why.status;
+    snprintf(entry->in_use.backend, sizeof entry->in_use.backend, "%s", entry->plan.backend);
+    move_to_cpu(entry, &why);
     return IRON_OK;
 }
 
@@ -455,13 +526,13 @@ static iron_status create_again(iron__store_engine *entry, iron_error *err) {
     const iron__node_arrays *nodes = entry->has_unpublished ? &entry->latest_nodes : &entry->nodes;
     iron_config config;
 
-    iron__store_plan_config(&entry->plan, &config);
+    iron__store_plan_config_engine(&entry->plan, &config);
     IRON_TRY(iron_engine_create(&config, &entry->engine, err));
     return iron__engine_restore(entry->engine, &entry->latest.checkpoint, nodes->xors,
                                 nodes->potentials, err);
 }
 
-/* Writer only: the engine to feed; created again if its device had failed. */
+/* Writer only: the engine to feed; created again if it had failed. */
 static iron_status entry_open(iron__store_engine *entry, iron_engine **out, iron_error *err) {
     iron_error why = {0};
     iron_status status = IRON_OK;
@@ -474,9 +545,6 @@ static iron_status entry_open(iron__store_engine *entry, iron_engine **out, iron
             entry_mark_failed(entry, &why);
             entry->failed_ns = iron__clock_ns();
         }
-        pthread_mutex_lock(&entry->lock);
-        record_choice(entry);
-        pthread_mutex_unlock(&entry->lock);
     }
     if (status != IRON_OK && err)
         *err = entry->failure;
@@ -522,6 +590,7 @@ void iron__store_engine_get_view(iron__store_engine *entry, iron__store_engine_v
         .is_deleted = entry->is_deleted,
     };
     memcpy(view->device, entry->device, sizeof view->device);
+    memcpy(view->device_failure, entry->device_failure, sizeof view->device_failure);
     iron__seal_text(iron__seal_total(&summary->checkpoint.seal), view->seal);
     if (nodes) {
         memcpy(nodes->xors, entry->nodes.xors, bytes);
@@ -801,10 +870,11 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
     iron_config config;
     iron_status status;
 
-    iron__store_plan_config(plan, &config);
+    iron__store_plan_config_engine(plan, &config);
     status = iron_engine_create(&config, &parts.engine, err);
-    if (status == IRON_OK)
-        status = iron_engine_report(parts.engine, &report, err);
+    if (!parts.engine)
+        return status;
+    status = iron_engine_report(parts.engine, &report, err);
     if (status == IRON_OK)
         status = read_nodes(parts.engine, &parts.xors, &parts.potentials, err);
     if (status != IRON_OK) {
@@ -813,7 +883,15 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
     }
     summary.state = report.state;
     parts.config = iron_engine_config(parts.engine);
-    return iron__store_engine_create(store, &parts, out, err);
+    status = iron__store_engine_create(store, &parts, out, err);
+    if (!*out)
+        return status;
+    status = iron__store_engine_open_device(*out, true, err);
+    if (status != IRON_OK) {
+        iron__store_engine_release(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
@@ -2144,6 +2222,7 @@ void iron__store_count(iron__store *store, iron__store_counts *counts, iron__sto
         .bytes = atomic_load(&store->fed_bytes),
         .batches = atomic_load(&store->fed_batches),
         .uploads = atomic_load(&store->uploads),
+        .moved = atomic_load(&store->moved),
         .busy_ns = began && now > began ? now - began : 0,
     };
     for (size_t k = 0; k <= IRON_FEED_FAILED; k++)

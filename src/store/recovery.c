@@ -415,12 +415,12 @@ static iron_status recover(iron__store *store, recovery *r, const iron__engine_r
     return IRON_OK;
 }
 
-/* The recovered engine on the device of its plan; NULL, with the reason, if that fails. */
+/* An engine of the plan in the recovered state; NULL, with the reason, if that fails. */
 static iron_engine *place_engine(const recovery *r, iron_error *why) {
     iron_engine *engine = NULL;
     iron_config config;
 
-    iron__store_plan_config(r->plan, &config);
+    iron__store_plan_config_engine(r->plan, &config);
     if (iron_engine_create(&config, &engine, why) == IRON_OK &&
         iron__engine_restore(engine, &r->at.checkpoint, iron_engine_xor_accumulators(r->engine),
                              iron_engine_potentials(r->engine), why) == IRON_OK)
@@ -448,6 +448,7 @@ static iron_status load_engine(iron__store *store, const iron__engine_row *row, 
         status = iron__store_engine_create(store, &parts, &entry, err);
     }
     if (status == IRON_OK) {
+        (void)iron__store_engine_open_device(entry, false, NULL);
         entry->snapshot_feeds = r.snapshot_feeds;
         entry->snapshot_batches = r.at.checkpoint.batches - r.replayed;
         iron__store_add_engine(store, entry);

@@ -66,6 +66,11 @@ void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *conf
     config->device = 0;
 }
 
+void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *config) {
+    (strcmp(plan->backend, "cpu") == 0 ? iron__store_plan_config
+                                       : iron__store_plan_config_cpu)(plan, config);
+}
+
 /* Check words. Every row carries one over all its other fields. Each step of it is a bijection of
  * the running value for a given word, and of the word for a given value, so a single damaged word
  * in a row is always detected. */

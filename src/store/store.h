@@ -55,9 +55,11 @@ typedef struct iron__store_options {
     uint64_t snapshot_batches; /* batches between two snapshots of an engine; 0: 65536 */
     uint64_t inspected_bytes;  /* a larger file is inspected in the background while in use, a
                                   smaller one before it is used; 0: 2^28, about two seconds */
-    /* Progress callback, or NULL. Called often during iron__store_open, on the same thread. */
+    /* Callbacks, or NULL. Progress is reported often during iron__store_open, on the same thread;
+     * an engine that was moved to the CPU because its device failed, on any thread. */
     void (*loading)(void *context, const iron__store_loading *loading);
-    void *loading_context;
+    void (*moved)(void *context, const char *engine, const char *why);
+    void *context;
 } iron__store_options;
 
 /* Refuses a directory that another process has open, and a database that is damaged, of another
@@ -118,6 +120,7 @@ void iron__store_engine_release(iron__store_engine *entry); /* NULL is fine */
 typedef struct iron__store_engine_view {
     iron__store_plan plan;           /* with the lattice, backend and mode that are in use */
     char device[96];                 /* of the backend */
+    char device_failure[240];        /* why the engine was moved to the CPU, or "" */
     uint64_t version;                /* incremented by every change */
     uint64_t created_ms, changed_ms; /* since 1970 */
     uint64_t feeds, tokens, batches, sum, state;
@@ -254,6 +257,7 @@ typedef struct iron__store_counts {
     uint64_t last_commit_ms; /* since 1970; 0: none yet */
     uint64_t snapshots;
     uint32_t queued, uploads; /* now */
+    uint64_t moved;           /* engines whose device failed, since the start */
     uint64_t busy_ns;         /* how long the writer has been busy with its current work; 0: idle */
 } iron__store_counts;
 

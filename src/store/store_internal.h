@@ -233,6 +233,8 @@ iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t n
 void iron__store_plan_config(const iron__store_plan *plan, iron_config *config);
 /* The same on the CPU, for work that is not a feed: results do not depend on the backend. */
 void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *config);
+/* Of the engine that small bodies are applied to: on the CPU, in the plan's mode if it is one. */
+void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *config);
 
 /* Engines (engines.c). */
 
@@ -251,13 +253,15 @@ typedef struct iron__rate_counter {
 /* An engine of the store. Called `entry` in the code, to tell it from the iron_engine it holds. */
 struct iron__store_engine {
     iron__store *store;
-    iron__store_plan plan; /* as requested */
+    iron__store_plan plan;   /* as requested */
+    iron__store_plan on_cpu; /* in_use if its device fails, with the name of the CPU */
+    char cpu[96];
     uint64_t id, created_ms;
     atomic_uint references;
 
     /* used by the writer only */
-    iron_engine *engine;         /* feeds are applied to it; NULL: its device failed */
-    iron_error failure;          /* of the device */
+    iron_engine *engine;         /* small bodies are applied to it; NULL: it failed */
+    iron_error failure;          /* why */
     uint64_t failed_ns;          /* when it was last tried in vain; 0: may be tried at once */
     iron__engine_summary latest; /* with the feeds of the current transaction */
     iron__node_arrays latest_nodes;
@@ -278,6 +282,7 @@ struct iron__store_engine {
     bool is_deleted;
     iron__store_plan in_use; /* the plan with lattice, backend and mode resolved */
     char device[96];
+    char device_failure[240]; /* why it was moved to the CPU, or "" */
     iron_engine *idle[IRON_IDLE_FORKS];
     uint32_t idle_count;
 };
@@ -289,13 +294,18 @@ typedef struct iron__store_engine_parts {
     const iron_config *config; /* of an engine of this plan, for the lattice */
     const uint32_t *xors;      /* copied, as the potentials */
     const float *potentials;
-    iron_engine *engine;       /* taken; NULL: its backend is not available */
+    iron_engine *engine;       /* for small bodies; taken; NULL: it could not be created */
     const iron_error *failure; /* why engine is NULL */
 } iron__store_engine_parts;
 
 /* With one reference, in no list yet. Takes parts->engine also when it fails. */
 iron_status iron__store_engine_create(iron__store *store, const iron__store_engine_parts *parts,
                                       iron__store_engine **out, iron_error *err);
+
+/* Opens the device of the plan, if it has one. If that fails, it is an error if is_needed; else the
+ * engine moves to the CPU. The entry is in no list yet. */
+iron_status iron__store_engine_open_device(iron__store_engine *entry, bool is_needed,
+                                           iron_error *err);
 
 static inline iron__store_engine *iron__store_engine_retain(iron__store_engine *entry) {
     atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
@@ -354,6 +364,7 @@ struct iron__store {
 
     atomic_bool has_failed, is_stopping;
     atomic_uint feeds_open, uploads, idle_forks;
+    atomic_uint_fast64_t moved; /* engines whose device failed */
     atomic_uint_fast64_t next_upload;
     atomic_uint_fast64_t outcomes[IRON_FEED_FAILED + 1];
     atomic_uint_fast64_t fed_feeds, fed_tokens, fed_bytes, fed_batches;
@@ -392,7 +403,7 @@ iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_erro
 /* Reports the progress of opening. */
 static inline void iron__store_report_loading(iron__store *store) {
     if (store->options.loading)
-        store->options.loading(store->options.loading_context, &store->loading);
+        store->options.loading(store->options.context, &store->loading);
 }
 
 /* Loads every engine from the database, and the ledger (recovery.c). */

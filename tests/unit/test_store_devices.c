@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_store_devices.c: an engine whose device is missing can be read but not fed; and the forks on
+ * test_store_devices.c: an engine whose device is missing continues on the CPU; and the forks on
  * which large bodies are reduced: they are limited, idle ones are released, and reading needs none.
  */
 #include "store/recovery.c"
@@ -35,13 +35,15 @@ static void move_to_cuda(const char *name) {
     free(rows);
 }
 
-static void an_engine_without_its_device_can_be_read(void **state) {
+static void an_engine_without_its_device_continues(void **state) {
     static const unsigned char large[100000];
     iron__store *store = store_at(&place);
     iron__store_plan plan = small_plan("e");
     iron__store_engine *entry = make_engine(store, &plan);
+    iron_engine *direct = direct_engine(&plan);
     iron__store_engine_view before, after;
-    iron__feed_answer answer;
+    iron__store_counts counts;
+    iron_report want;
     iron_error err = {0};
     unsigned char *bytes = NULL;
     size_t count;
@@ -49,6 +51,7 @@ static void an_engine_without_its_device_can_be_read(void **state) {
     (void)state;
     setenv("IRON_CUDA_LIBRARY", "none", 1);
     feed_done(entry, (feeding){.piece = 1000}, large, sizeof large);
+    want = direct_feed(direct, IRON_DTYPE_U32, large, sizeof large / 4);
     before = look_at(entry);
     iron__store_engine_release(entry);
     iron__store_close(store);
@@ -58,16 +61,21 @@ static void an_engine_without_its_device_can_be_read(void **state) {
     after = look_at(entry);
     assert_true(after.tokens == before.tokens && after.state == before.state);
     assert_int_equal(after.plan.lattice_count, before.plan.lattice_count);
+    assert_string_equal(after.plan.backend, "cpu");
+    assert_string_equal(after.device, before.device);
+    assert_string_not_equal(after.device_failure, "");
+    iron__store_count(store, &counts, NULL);
+    assert_int_equal(counts.moved, 1);
     assert_ok(iron__store_engine_serialize(entry, &bytes, &count, &err), &err);
     free(bytes);
     for (size_t size = 4; size <= sizeof large; size += sizeof large - 4) {
-        assert_int_equal(feed_as(entry, (feeding){.piece = 1000}, large, size, &answer, &err),
-                         IRON_FEED_FAILED);
-        assert_int_equal(err.status, IRON_E_UNSUPPORTED);
+        feed_done(entry, (feeding){.piece = 1000}, large, size);
+        want = direct_feed(direct, IRON_DTYPE_U32, large, size / 4);
+        assert_view(entry, &want);
     }
-    assert_true(look_at(entry).tokens == before.tokens);
     iron__store_engine_release(entry);
     iron__store_close(store);
+    iron_engine_destroy(direct);
 }
 
 #define BODY    ((size_t)128 << 10) /* a large one */
@@ -143,7 +151,7 @@ static void a_state_needs_no_fork(void **state) {
 int main(void) {
 #define IN_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
     const struct CMUnitTest tests[] = {
-        IN_A_PLACE(an_engine_without_its_device_can_be_read),
+        IN_A_PLACE(an_engine_without_its_device_continues),
         IN_A_PLACE(idle_forks_make_room),
         IN_A_PLACE(a_state_needs_no_fork),
     };
