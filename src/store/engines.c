@@ -34,9 +34,6 @@
 #define STORE_IDLE_FORKS 32u
 #define SNAPSHOT_BATCHES 65536u /* default distance between two snapshots */
 
-/* An engine that could not be created is not tried again sooner. */
-#define RETRY_NS UINT64_C(5000000000)
-
 typedef struct writer_job writer_job;
 
 /* Work for the writer. The caller owns it and waits for `done`. */
@@ -407,10 +404,6 @@ iron_status iron__store_engine_create(iron__store *store, const iron__store_engi
     entry->id = row->id;
     entry->created_ms = row->created_ms;
     entry->engine = parts->engine;
-    if (!parts->engine) {
-        entry->failure = *parts->failure;
-        entry->failed_ns = iron__clock_ns();
-    }
     entry->latest = entry->published = *parts->summary;
     entry->version = 1;
     atomic_init(&entry->references, 1);
@@ -514,40 +507,26 @@ static void entry_publish(iron__store_engine *entry) {
 /* The engine that feeds are applied to. */
 
 /* Writer only: destroys the engine after a failure within a feed. */
-static void entry_mark_failed(iron__store_engine *entry, const iron_error *why) {
+static void entry_drop_engine(iron__store_engine *entry) {
     iron_engine_destroy(entry->engine);
     entry->engine = NULL;
-    entry->failure = *why;
-    entry->failed_ns = 0; /* may be tried again at once: the failure may have been temporary */
-}
-
-static iron_status create_again(iron__store_engine *entry, iron_error *err) {
-    /* only the writer changes what is published: it needs no lock to read it */
-    const iron__node_arrays *nodes = entry->has_unpublished ? &entry->latest_nodes : &entry->nodes;
-    iron_config config;
-
-    iron__store_plan_config_engine(&entry->plan, &config);
-    IRON_TRY(iron_engine_create(&config, &entry->engine, err));
-    return iron__engine_restore(entry->engine, &entry->latest.checkpoint, nodes->xors,
-                                nodes->potentials, err);
 }
 
 /* Writer only: the engine to feed; created again if it had failed. */
 static iron_status entry_open(iron__store_engine *entry, iron_engine **out, iron_error *err) {
-    iron_error why = {0};
+    /* only the writer changes what is published: it needs no lock to read it */
+    const iron__node_arrays *nodes = entry->has_unpublished ? &entry->latest_nodes : &entry->nodes;
     iron_status status = IRON_OK;
+    iron_config config;
 
     if (!entry->engine) {
-        bool is_too_soon = entry->failed_ns && iron__clock_ns() - entry->failed_ns < RETRY_NS;
-
-        status = is_too_soon ? entry->failure.status : create_again(entry, &why);
-        if (status != IRON_OK && !is_too_soon) {
-            entry_mark_failed(entry, &why);
-            entry->failed_ns = iron__clock_ns();
-        }
+        iron__store_plan_config_engine(&entry->plan, &config);
+        IRON_TRY(iron_engine_create(&config, &entry->engine, err));
+        status = iron__engine_restore(entry->engine, &entry->latest.checkpoint, nodes->xors,
+                                      nodes->potentials, err);
+        if (status != IRON_OK)
+            entry_drop_engine(entry);
     }
-    if (status != IRON_OK && err)
-        *err = entry->failure;
     *out = entry->engine;
     return status;
 }
@@ -1253,7 +1232,7 @@ static iron_status apply_small(iron__writer *w, small_feed *feed, iron_error *er
     pending->batch_count = 0;
     pending->is_out_of_memory = false;
     if (reduce_small(engine, &feed->view, pending, &after, own) != IRON_OK) {
-        entry_mark_failed(entry, own); /* it may have taken part of the body */
+        entry_drop_engine(entry); /* it may have taken part of the body */
         return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
     }
     IRON_TRY(writer_mark_changed(w, entry, err));
@@ -1370,7 +1349,7 @@ static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) 
     /* the engine moves to where the fork is; if it cannot, it is created again when needed */
     if (entry->engine && iron__engine_restore(entry->engine, &row->after.checkpoint, feed->xors,
                                               feed->potentials, &why) != IRON_OK)
-        entry_mark_failed(entry, &why);
+        entry_drop_engine(entry);
     feed->result.after = row->after;
     feed->result.tokens = row->fed.count;
     feed->result.batches = row->batches;

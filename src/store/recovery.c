@@ -415,15 +415,15 @@ static iron_status recover(iron__store *store, recovery *r, const iron__engine_r
     return IRON_OK;
 }
 
-/* An engine of the plan in the recovered state; NULL, with the reason, if that fails. */
-static iron_engine *place_engine(const recovery *r, iron_error *why) {
+/* An engine of the plan in the recovered state. NULL, if that fails: feeds will try again. */
+static iron_engine *place_engine(const recovery *r) {
     iron_engine *engine = NULL;
     iron_config config;
 
     iron__store_plan_config_engine(r->plan, &config);
-    if (iron_engine_create(&config, &engine, why) == IRON_OK &&
+    if (iron_engine_create(&config, &engine, NULL) == IRON_OK &&
         iron__engine_restore(engine, &r->at.checkpoint, iron_engine_xor_accumulators(r->engine),
-                             iron_engine_potentials(r->engine), why) == IRON_OK)
+                             iron_engine_potentials(r->engine), NULL) == IRON_OK)
         return engine;
     iron_engine_destroy(engine);
     return NULL;
@@ -431,7 +431,6 @@ static iron_engine *place_engine(const recovery *r, iron_error *why) {
 
 static iron_status load_engine(iron__store *store, const iron__engine_row *row, iron_error *err) {
     iron__store_engine *entry;
-    iron_error why = {0};
     recovery r;
     iron_status status = recover(store, &r, row, err);
 
@@ -442,8 +441,7 @@ static iron_status load_engine(iron__store *store, const iron__engine_row *row, 
                                           .config = iron_engine_config(r.engine),
                                           .xors = iron_engine_xor_accumulators(r.engine),
                                           .potentials = iron_engine_potentials(r.engine),
-                                          .engine = place_engine(&r, &why),
-                                          .failure = &why};
+                                          .engine = place_engine(&r)};
 
         status = iron__store_engine_create(store, &parts, &entry, err);
     }

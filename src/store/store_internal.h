@@ -261,8 +261,6 @@ struct iron__store_engine {
 
     /* used by the writer only */
     iron_engine *engine;         /* small bodies are applied to it; NULL: it failed */
-    iron_error failure;          /* why */
-    uint64_t failed_ns;          /* when it was last tried in vain; 0: may be tried at once */
     iron__engine_summary latest; /* with the feeds of the current transaction */
     iron__node_arrays latest_nodes;
     bool has_unpublished; /* latest and latest_nodes are newer than what is published */
@@ -294,8 +292,7 @@ typedef struct iron__store_engine_parts {
     const iron_config *config; /* of an engine of this plan, for the lattice */
     const uint32_t *xors;      /* copied, as the potentials */
     const float *potentials;
-    iron_engine *engine;       /* for small bodies; taken; NULL: it could not be created */
-    const iron_error *failure; /* why engine is NULL */
+    iron_engine *engine; /* for small bodies; taken; NULL: it could not be created */
 } iron__store_engine_parts;
 
 /* With one reference, in no list yet. Takes parts->engine also when it fails. */
