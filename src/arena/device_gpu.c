@@ -37,7 +37,6 @@
  */
 #include "arena/arena_internal.h"
 #include "core/clock.h"
-#include "core/cpu.h"
 #include "core/fail.h"
 
 #include <assert.h>

@@ -119,7 +119,7 @@ static const struct {
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
     iron__contender row;
 
-    if (contender->struct_size != sizeof *contender || !op->contender_at(index, &row))
+    if (contender->struct_size != sizeof *contender || !iron__op_contender(op, index, &row))
         return false;
     contender->name = row.name;
     contender->idea = row.idea;
@@ -241,7 +241,7 @@ static void put_registry_op(iron_json_writer *j, const iron__op *op) {
     }
     iron_json_close(j, ']');
     iron_json_open(j, "contenders", '[');
-    for (size_t c = 0; op->contender_at(c, &row); c++) {
+    for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
         iron_json_open(j, NULL, '{');
         iron_json_text(j, "name", row.name);
         iron_json_text(j, "idea", row.idea);

@@ -950,7 +950,7 @@ static const char *baseline_of(const iron__case *c, const iron__race_plan_device
     const char *usual = c->op->baselines[d->is_cpu ? 0 : 1], *first = NULL;
     iron__contender row;
 
-    for (size_t k = 0; c->op->contender_at(k, &row); k++) {
+    for (size_t k = 0; iron__op_contender(c->op, k, &row); k++) {
         if (!(row.backends & d->on) || (row.suits && !row.suits(&row, c)))
             continue;
         if (strcmp(row.name, usual) == 0)
@@ -987,11 +987,11 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
         r->threads = p->contender.is_single ? 1 : a->report.host.threads;
     r->idea = p->contender.idea;
     r->is_peer = p->peer != NULL;
-    r->useful_bytes = c->op->useful_bytes(c);
+    r->useful_bytes = iron__op_useful_bytes(c);
     /* could part of the problem stay in the last-level cache from one pass to the next? */
     r->is_cache_resident = d->cache_bytes > 0 && r->useful_bytes < 4 * d->cache_bytes;
     r->is_verified = raced->is_verified;
-    r->operations = c->op->operations(c);
+    r->operations = iron__op_operations(c);
     r->passes = p->contender.passes > 0 ? p->contender.passes : 1;
     r->status = raced->status;
     memcpy(r->reason, raced->reason, sizeof r->reason);

@@ -4,6 +4,7 @@
  */
 #include "ops/data.h"
 
+#include "core/fail.h"
 #include "core/memory.h"
 
 #include <inttypes.h>
@@ -24,6 +25,8 @@ iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool, iron
     iron_status status;
 
     *out = (iron__op_problem){.c = out->c, .pool = pool};
+    out->output_bytes =
+        (size_t)out->c.rows * (size_t)out->c.cols * iron__element_bytes(out->c.element);
     status = out->c.op->fill(out, err);
     if (status != IRON_OK)
         out->c.op->unmake(out);
@@ -116,6 +119,38 @@ void iron__data_fill_words(const iron__op_array *array, const iron__case *c, uin
     filling f = {array->data, iron__data_base(c->seed, stream)};
 
     iron__data_pieces(pool, array->bytes / sizeof(uint32_t), fill_u32, &f);
+}
+
+/* Words that an op makes. */
+typedef struct making {
+    const iron__op_problem *problem;
+    iron__data_word word;
+    uint32_t *data;
+    uint64_t base;
+} making;
+
+static void make_words(void *context, size_t begin, size_t end) {
+    const making *m = context;
+
+    for (size_t k = begin; k < end; k++)
+        m->data[k] = m->word(m->problem, k, iron__data_bits(m->base, k));
+}
+
+iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count,
+                             iron__data_word word, iron_error *err) {
+    iron__op_array *array = &p->inputs[p->input_count++];
+    size_t stream = p->input_count;
+    making m = {.problem = p, .word = word, .base = iron__data_base(p->c.seed, stream)};
+
+    IRON_TRY(iron__data_take(array, name, count * iron__element_bytes(p->c.element), err));
+    m.data = array->data;
+    if (word)
+        iron__data_pieces(p->pool, count, make_words, &m);
+    else if (p->c.element == IRON_U32)
+        iron__data_fill_words(array, &p->c, stream, p->pool);
+    else
+        iron__data_fill_reals(array, &p->c, stream, p->pool);
+    return IRON_OK;
 }
 
 typedef struct searching {

@@ -616,7 +616,7 @@ static void test_case(trial *r) {
     r->unpacked = malloc(r->problem.output_bytes);
     if (!r->output || !r->unpacked)
         keep_error(r->t, &err);
-    for (size_t k = 0; r->output && r->unpacked && op->contender_at(k, &row); k++)
+    for (size_t k = 0; r->output && r->unpacked && iron__op_contender(op, k, &row); k++)
         if (is_tested(r, &row))
             (r->t->device ? test_on_gpu : test_on_cpu)(r, &row);
     free(r->unpacked);
