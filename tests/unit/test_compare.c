@@ -96,7 +96,7 @@ static void write_report(old_file *b, const made_row *rows, size_t count) {
 
 static void compare_with(const old_file *b, const made_row *now, size_t count, double threshold,
                          comparison *out) {
-    iron__report_row rows[4];
+    static iron__report_row rows[4]; /* the comparison refers to them */
     iron__report report = {.rows = rows, .row_count = count};
     iron_error err;
 
