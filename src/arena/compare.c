@@ -23,13 +23,12 @@
  */
 #include "arena/arena_internal.h"
 #include "core/fail.h"
+#include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define SCHEMA "iron.arena/1"
 
@@ -87,43 +86,18 @@ typedef struct comparison {
 } comparison;
 
 static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
-    FILE *file = fopen(path, "rb");
     iron_error why = {0};
-    iron_status status;
     char *text = NULL;
-    struct stat info;
-    size_t length;
+    size_t length = 0;
+    iron_status status =
+        iron__small_file_read(path, "report", IRON_JSON_BYTES_MAX, false, &text, &length, &why);
 
-    if (!file)
-        return iron__fail(err, IRON_E_IO, errno, "%s cannot be opened: %s; " WHAT_TO_DO, path,
-                          strerror(errno));
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
-        status = iron__fail(err, IRON_E_IO, 0, "%s is not a regular file; " WHAT_TO_DO, path);
-        goto done;
-    }
-    if ((uint64_t)info.st_size > IRON_JSON_BYTES_MAX) {
-        status = iron__fail(err, IRON_E_FORMAT, 0,
-                            "%s has %lld bytes; a report may have at most %zu; " WHAT_TO_DO, path,
-                            (long long)info.st_size, IRON_JSON_BYTES_MAX);
-        goto done;
-    }
-    text = malloc((size_t)info.st_size + 1);
-    if (!text) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %s has %lld bytes", path,
-                            (long long)info.st_size);
-        goto done;
-    }
-    length = fread(text, 1, (size_t)info.st_size, file);
-    if (ferror(file)) {
-        status = iron__fail(err, IRON_E_IO, errno, "%s cannot be read: %s", path, strerror(errno));
-        goto done;
-    }
+    if (status != IRON_OK)
+        return iron__fail(err, status, why.native, "%s; " WHAT_TO_DO, why.text);
     status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
     if (status != IRON_OK)
         iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
-done:
     free(text);
-    fclose(file);
     return status;
 }
 
