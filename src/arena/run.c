@@ -501,6 +501,18 @@ static iron_status show_progress(const run *r, uint64_t thousandths, iron_error 
     return IRON_OK;
 }
 
+/* The index of a device's ceiling of that name; ceiling_count if there is none. */
+static size_t find_ceiling(const iron__report *r, const iron__race_plan_device *d,
+                           const char *name) {
+    size_t at = 0;
+
+    while (at < r->ceiling_count && (strcmp(r->ceilings[at].backend, d->backend) != 0 ||
+                                     strcmp(r->ceilings[at].device, d->info.name) != 0 ||
+                                     strcmp(r->ceilings[at].name, name) != 0))
+        at++;
+    return at;
+}
+
 /* Where a ceiling becomes a row of the report. */
 typedef struct ceiling_target {
     iron_arena *arena;
@@ -513,16 +525,11 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
     const ceiling_target *target = context;
     iron__report *r = &target->arena->report;
     iron__statistics figures = iron__statistics_of(samples->ms, samples->count);
+    size_t at = find_ceiling(r, target->device, samples->name);
     iron__report_ceiling *to;
     iron__samples *kept;
-    size_t at = 0;
     double *ms;
 
-    while (at < r->ceiling_count &&
-           (strcmp(r->ceilings[at].backend, target->device->backend) != 0 ||
-            strcmp(r->ceilings[at].device, target->device->info.name) != 0 ||
-            strcmp(r->ceilings[at].name, samples->name) != 0))
-        at++;
     if (at == IRON_CEILINGS_MAX || !(figures.median > 0))
         return;
     to = &r->ceilings[at];
@@ -914,16 +921,13 @@ static void fill_host(iron__report_host *host) {
 /* GB/s of the ceiling that a scope is compared with; 0: not measured. */
 static double ceiling_for(const iron__report *r, const iron__race_plan_device *d,
                           const iron__op *op, iron__scope scope) {
-    const char *name = op->bound == IRON_BOUND_COPY ? "copy" : "read";
+    bool is_kernel = scope != IRON_SCOPE_TRANSFER && scope != IRON_SCOPE_END_TO_END;
+    size_t at = find_ceiling(r, d,
+                             !is_kernel                     ? "to_device_pinned"
+                             : op->bound == IRON_BOUND_COPY ? "copy"
+                                                            : "read");
 
-    if (scope == IRON_SCOPE_TRANSFER || scope == IRON_SCOPE_END_TO_END)
-        name = "to_device_pinned";
-    for (size_t k = 0; k < r->ceiling_count; k++)
-        if (strcmp(r->ceilings[k].backend, d->backend) == 0 &&
-            strcmp(r->ceilings[k].device, d->info.name) == 0 &&
-            strcmp(r->ceilings[k].name, name) == 0)
-            return r->ceilings[k].figures.gb_s;
-    return 0;
+    return at < r->ceiling_count ? r->ceilings[at].figures.gb_s : 0;
 }
 
 static iron__report_scope scope_of(const iron__samples *warm, const iron__samples *cold,
