@@ -215,7 +215,7 @@ typedef struct cpu_device {
     iron__race_device base;
     const iron__op_problem *problem;  /* borrowed; NULL outside begin and end */
     iron__thread_pool *pool, *single; /* all threads (borrowed); one */
-    void *flush;                      /* read before cold samples */
+    void *flush;                      /* read before cold samples; made for the first */
     size_t flush_bytes;               /* whole pieces, twice the last-level cache */
     uint64_t host_bytes;              /* of the host's memory; 0 unknown */
     uint64_t used_bytes;              /* of it, by the problem and all its contenders at once */
@@ -244,6 +244,19 @@ static iron_status run_once(cpu_contender *c, iron_error *err) {
     return IRON_OK;
 }
 
+/* Reads what empties the caches: twice, since recently used lines survive the first. */
+static iron_status flush_caches(cpu_device *d, iron_error *err) {
+    if (!d->flush) {
+        d->flush = iron__allocate_large(d->flush_bytes, err);
+        if (!d->flush)
+            return IRON_E_NOMEM;
+        run_pass(d->pool, write_piece, d->flush, d->flush_bytes); /* makes the pages real */
+    }
+    for (int k = 0; k < 2; k++)
+        run_pass(d->pool, read_piece, d->flush, d->flush_bytes);
+    return IRON_OK;
+}
+
 /* The CPU has the kernel scope only. */
 static iron_status time_passes(iron__race_contender *base, iron__scope scope, bool is_cold,
                                uint32_t passes, double *ms, iron_error *err) {
@@ -251,9 +264,8 @@ static iron_status time_passes(iron__race_contender *base, iron__scope scope, bo
     uint64_t start;
 
     (void)scope;
-    if (is_cold) /* twice: recently used lines survive the first */
-        for (int k = 0; k < 2; k++)
-            run_pass(c->device->pool, read_piece, c->device->flush, c->device->flush_bytes);
+    if (is_cold)
+        IRON_TRY(flush_caches(c->device, err));
     start = iron__clock_ns();
     for (uint32_t k = 0; k < passes; k++)
         IRON_TRY(run_once(c, err));
@@ -391,17 +403,11 @@ static iron_status open_device(const iron__race_plan *plan, size_t index, uint32
         .base = {.ops = &iron__race_cpu}, .pool = pool, .host_bytes = plan->host_bytes};
     d->flush_bytes = 2 * (size_t)iron__cpu_last_cache_bytes() / PIECE_BYTES * PIECE_BYTES;
     status = iron__thread_pool_create(1, iron__allocator_default(), &d->single, err);
-    if (status == IRON_OK) {
-        d->flush = iron__allocate_large(d->flush_bytes, err);
-        status = d->flush ? IRON_OK : IRON_E_NOMEM;
-    }
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = &d->base;
+    else
         close_device(&d->base);
-        return status;
-    }
-    run_pass(pool, write_piece, d->flush, d->flush_bytes); /* makes the pages real */
-    *out = &d->base;
-    return IRON_OK;
+    return status;
 }
 
 static iron_status begin_problem(iron__race_device *base, const iron__op_problem *problem,

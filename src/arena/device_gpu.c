@@ -627,7 +627,7 @@ typedef struct gpu_setup {
     iron__gpu_event *joined[STREAMS_MAX];
     input_buffers memories[MEMORIES];
     pass_kernels passes;
-    iron__gpu_buffer *flush; /* twice the last-level cache */
+    iron__gpu_buffer *flush; /* twice the last-level cache; NULL until something is timed */
     uint64_t used_bytes;     /* of device memory, by inputs and contenders */
     void *poison;            /* as long as an output, all bytes 0xFF */
     void *answer;            /* likewise: timed passes copy their answers here */
@@ -643,8 +643,6 @@ static iron_status flush_caches(gpu_setup *s, iron_error *err) {
 
 static iron_status fill_setup(gpu_setup *s, iron_error *err) {
     size_t output_bytes = s->problem->output_bytes;
-    size_t flush_bytes = 2 * (size_t)s->device->info.cache_bytes;
-    double ms = 0;
 
     s->poison = malloc(output_bytes);
     s->answer = malloc(output_bytes);
@@ -657,8 +655,17 @@ static iron_status fill_setup(gpu_setup *s, iron_error *err) {
         IRON_TRY(iron__gpu_event_create(s->device, &s->joined[k], err));
     }
     IRON_TRY(iron__gpu_event_create(s->device, &s->begin, err));
-    IRON_TRY(iron__gpu_event_create(s->device, &s->end, err));
+    return iron__gpu_event_create(s->device, &s->end, err);
+}
 
+/* Before the first pass is timed. */
+static iron_status prepare_timing(gpu_setup *s, iron_error *err) {
+    size_t flush_bytes = 2 * (size_t)s->device->info.cache_bytes;
+    double ms = 0;
+
+    if (s->flush)
+        return IRON_OK;
+    pass_kernels_deinit(&s->passes); /* of an attempt that failed */
     flush_bytes =
         flush_bytes > FLUSH_LEAST ? flush_bytes / PASS_BLOCK_BYTES * PASS_BLOCK_BYTES : FLUSH_LEAST;
     IRON_TRY(pass_kernels_init(&s->passes, s->device, err));
@@ -999,6 +1006,7 @@ static iron_status time_passes(iron__race_contender *base, iron__scope scope, bo
 
     if (scope != IRON_SCOPE_KERNEL)
         return time_once(c, scope, ms, err);
+    IRON_TRY(prepare_timing(s, err));
     IRON_TRY(is_cold ? flush_caches(s, err) : put_run(c, err));
     if (s->has_event_times)
         IRON_TRY(iron__gpu_event_record(s->queues[0], s->begin, err));
