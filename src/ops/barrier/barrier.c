@@ -47,14 +47,6 @@ static uint32_t make_element(const iron__op_problem *p, size_t index, uint64_t b
     return 1 + iron__data_below(bits, LIMIT - 1);
 }
 
-static uint64_t sum_of(const uint32_t *line, size_t begin, size_t end) {
-    uint64_t sum = 0;
-
-    for (size_t k = begin; k < end; k++)
-        sum += line[k];
-    return sum;
-}
-
 /* A plain loop, which compilers vectorize. */
 static uint32_t sum_segment(const uint32_t *line, size_t count) {
     uint32_t sum = 0;
@@ -67,57 +59,42 @@ static uint32_t sum_segment(const uint32_t *line, size_t count) {
 /* The sums of a line: of its segments, or of all. */
 typedef struct summing {
     const uint32_t *line;
-    size_t rows;
     uint32_t *sums;
     _Atomic uint64_t total;
 } summing;
 
+/* Pieces begin at segments. */
 static void add_segments(void *context, size_t begin, size_t end) {
     const summing *s = context;
 
-    for (size_t k = begin; k < end; k++) {
-        size_t from = k * BARRIER_SEGMENT, left = s->rows - from;
-
-        s->sums[k] = sum_segment(s->line + from, left < BARRIER_SEGMENT ? left : BARRIER_SEGMENT);
-    }
+    for (size_t k = begin; k < end; k += BARRIER_SEGMENT)
+        s->sums[k / BARRIER_SEGMENT] =
+            sum_segment(s->line + k, end - k < BARRIER_SEGMENT ? end - k : BARRIER_SEGMENT);
 }
 
 static void add_piece(void *context, size_t begin, size_t end) {
     summing *s = context;
+    uint64_t sum = 0;
 
-    atomic_fetch_add_explicit(&s->total, sum_of(s->line, begin, end), memory_order_relaxed);
-}
-
-/* Segments of one task: as many elements as a piece of the line. */
-#define TASK_SEGMENTS ((size_t)64)
-
-static void add_task(void *context, size_t index) {
-    const summing *s = context;
-    size_t all = (size_t)iron__kit_pieces(s->rows, BARRIER_SEGMENT), begin = index * TASK_SEGMENTS;
-
-    add_segments(context, begin, all - begin < TASK_SEGMENTS ? all : begin + TASK_SEGMENTS);
+    for (size_t k = begin; k < end; k++)
+        sum += s->line[k];
+    atomic_fetch_add_explicit(&s->total, sum, memory_order_relaxed);
 }
 
 /* The answer, on all threads of the pool, or without one on this thread. */
 static void add_all(const iron__op_problem *p, iron__thread_pool *pool, void *output) {
-    size_t segments = (size_t)segments_of(&p->c);
-    summing s = {.line = p->inputs[0].data, .rows = (size_t)p->c.rows, .sums = output};
+    iron__data_piece piece = is_grid_case(&p->c) ? add_piece : add_segments;
+    summing s = {.line = p->inputs[0].data, .sums = output};
+    size_t rows = (size_t)p->c.rows;
     uint64_t total;
 
-    if (!is_grid_case(&p->c)) {
-        if (pool)
-            iron__thread_pool_run(pool, add_task, &s,
-                                  (size_t)iron__kit_pieces(segments, TASK_SEGMENTS));
-        else
-            add_segments(&s, 0, segments);
-        return;
-    }
     if (pool)
-        iron__data_pieces(pool, s.rows, add_piece, &s);
+        iron__data_pieces(pool, rows, piece, &s);
     else
-        add_piece(&s, 0, s.rows);
+        piece(&s, 0, rows);
     total = s.total;
-    memcpy(output, &total, sizeof total);
+    if (is_grid_case(&p->c))
+        memcpy(output, &total, sizeof total);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
