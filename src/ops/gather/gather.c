@@ -154,13 +154,6 @@ typedef struct workspace {
     uint32_t starts[BUCKETS];
 } workspace;
 
-typedef struct pass {
-    const uint32_t *index, *table;
-    uint32_t *output;
-    size_t rows, strips;
-    workspace *workspaces;
-} pass;
-
 /* One strip per thread, but no more than there are blocks. */
 static size_t count_strips(const iron__op_problem *problem, uint32_t threads) {
     size_t blocks = (size_t)((problem->c.rows + BLOCK - 1) / BLOCK);
@@ -203,29 +196,24 @@ static void sort_block(workspace *w, const uint32_t *index, size_t count) {
 }
 
 static void run_strip(void *context, size_t strip) {
-    const pass *p = context;
-    size_t blocks = (p->rows + BLOCK - 1) / BLOCK;
+    const iron__cpu_work *work = context;
+    const arrays a = arrays_of(work->problem, work->output);
+    size_t strips = count_strips(work->problem, iron__thread_pool_threads(work->pool));
+    size_t rows = (size_t)work->problem->c.rows, blocks = (rows + BLOCK - 1) / BLOCK;
+    workspace *w = (workspace *)work->scratch + strip;
 
-    for (size_t b = blocks * strip / p->strips; b < blocks * (strip + 1) / p->strips; b++) {
-        size_t first = b * BLOCK, count = p->rows - first < BLOCK ? p->rows - first : BLOCK;
-        workspace *w = &p->workspaces[strip];
+    for (size_t b = blocks * strip / strips; b < blocks * (strip + 1) / strips; b++) {
+        size_t first = b * BLOCK, count = rows - first < BLOCK ? rows - first : BLOCK;
 
-        sort_block(w, p->index + first, count);
+        sort_block(w, a.index + first, count);
         for (size_t k = 0; k < count; k++)
-            p->output[first + w->entries[k].place] = p->table[w->entries[k].index];
+            a.output[first + w->entries[k].place] = a.table[w->entries[k].index];
     }
 }
 
 static void run_sorted(const iron__cpu_work *work) {
-    const iron__op_problem *problem = work->problem;
-    pass p = {.index = problem->inputs[0].data,
-              .table = problem->inputs[1].data,
-              .output = work->output,
-              .rows = (size_t)problem->c.rows,
-              .strips = count_strips(problem, iron__thread_pool_threads(work->pool)),
-              .workspaces = work->scratch};
-
-    iron__thread_pool_run(work->pool, run_strip, &p, p.strips);
+    iron__thread_pool_run(work->pool, run_strip, (void *)(uintptr_t)work,
+                          count_strips(work->problem, iron__thread_pool_threads(work->pool)));
 }
 
 IRON_GPU_EMBEDDED(gather)

@@ -79,63 +79,32 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return iron__data_input(p, "particles", count * LAYOUT_FIELDS, NULL, err);
 }
 
-typedef struct comparison {
-    const float *from, *is;
-    bool is_one;
-} comparison;
+/* The bits of word k of the answer: a field of a particle, or the x of particle k. */
+static uint32_t expected(const iron__op_problem *problem, size_t k) {
+    const float *all = problem->inputs[0].data, *particle = all + k / LAYOUT_FIELDS * LAYOUT_FIELDS;
+    size_t field = k % LAYOUT_FIELDS, axis = field % 3;
+    float speed = particle[3 + axis] - (axis == 2 ? LAYOUT_FALL : 0.0f);
+    float distance = speed * LAYOUT_DT;
 
-/* Computes the expected fields of particle `index`: all six, or x alone. Returns their number; the
- * rest is 0. */
-static size_t compute(const comparison *c, size_t index, float should_be[LAYOUT_FIELDS]) {
-    const float *p = c->from + index * LAYOUT_FIELDS;
-    float speeds[3] = {p[3], p[4], p[5] - LAYOUT_FALL};
-
-    memset(should_be, 0, LAYOUT_FIELDS * sizeof *should_be);
-    if (c->is_one) {
-        should_be[0] = p[0] + LAYOUT_SHIFT;
-        return 1;
-    }
-    for (size_t k = 0; k < 3; k++) {
-        float distance = speeds[k] * LAYOUT_DT;
-
-        should_be[k] = p[k] + distance;
-        should_be[3 + k] = speeds[k];
-    }
-    return LAYOUT_FIELDS;
-}
-
-/* The first field that differs bit by bit, or `fields`. */
-static size_t first_field(const float *is, const float *should_be, size_t fields) {
-    size_t k = 0;
-
-    while (k < fields && iron__data_word_of(is[k]) == iron__data_word_of(should_be[k]))
-        k++;
-    return k;
-}
-
-static bool differs(const void *context, size_t index) {
-    const comparison *c = context;
-    float should_be[LAYOUT_FIELDS];
-    size_t fields = compute(c, index, should_be);
-
-    return first_field(c->is + index * fields, should_be, fields) < fields;
+    if (is_one_field(&problem->c))
+        return iron__data_word_of(all[k * LAYOUT_FIELDS] + LAYOUT_SHIFT);
+    return iron__data_word_of(field < 3 ? particle[axis] + distance : speed);
 }
 
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
     static const char *const names[] = {"x", "y", "z", "vx", "vy", "vz"};
-    comparison c = {problem->inputs[0].data, output, is_one_field(&problem->c)};
-    size_t count = (size_t)problem->c.rows, fields, field;
-    size_t first = iron__data_first(problem->pool, count, differs, &c);
-    float should_be[LAYOUT_FIELDS];
-    const float *is;
+    size_t fields = is_one_field(&problem->c) ? 1 : LAYOUT_FIELDS;
+    size_t count = (size_t)problem->c.rows * fields;
+    size_t first = iron__data_first_word(problem, output, count);
+    uint32_t bits;
+    float should_be;
 
     if (first == count)
         return true;
-    fields = compute(&c, first, should_be);
-    is = c.is + first * fields;
-    field = first_field(is, should_be, fields);
-    snprintf(text, size, "%s of particle %zu is %.9g, should be %.9g", names[field], first,
-             (double)is[field], (double)should_be[field]);
+    bits = expected(problem, first);
+    memcpy(&should_be, &bits, sizeof should_be);
+    snprintf(text, size, "%s of particle %zu is %.9g, should be %.9g", names[first % fields],
+             first / fields, (double)((const float *)output)[first], (double)should_be);
     return false;
 }
 
@@ -392,5 +361,6 @@ const iron__op iron__op_layout = {
     .rows_max = BYTES_MAX / sizeof(layout_particle),
     .fill = fill,
     .check = check,
+    .expected = expected,
     IRON_CONTENDERS(contenders),
 };
