@@ -702,20 +702,14 @@ typedef struct answer_check {
     void *unpacked; /* as long as an answer; NULL if no row unpacks */
 } answer_check;
 
-/* Uses the peer's own check if it has one, else the op's. An answer in the contender's own order is
- * brought into the op's order first. */
+/* Uses the peer's own check if it has one, else the op's. */
 static bool check_answer(const void *context, const void *output, char *text, size_t size) {
     const answer_check *a = context;
     const iron_peer *peer = a->row->peer;
     iron_peer_case c;
 
-    if (!peer && a->row->contender.unpack) {
-        memset(a->unpacked, 0xFF, a->problem->output_bytes); /* shows what is not unpacked */
-        a->row->contender.unpack(a->problem, output, a->unpacked);
-        output = a->unpacked;
-    }
     if (!peer || !peer->check)
-        return a->problem->c.op->check(a->problem, output, text, size);
+        return iron__op_check(a->problem, &a->row->contender, output, a->unpacked, text, size);
     c = iron__peer_case(a->problem, NULL, 1);
     return peer->check(&c, output, text, size) == 0;
 }

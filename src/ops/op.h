@@ -306,6 +306,18 @@ static inline bool iron__op_contender(const iron__op *op, size_t index, iron__co
                             : iron__row_at(op->contenders, op->contender_count, &index, out);
 }
 
+/* The op's check of a contender's answer, which is brought into the op's order first. `unpacked` is
+ * room for that, as long as an output; unused if the row does not unpack. */
+static inline bool iron__op_check(const iron__op_problem *p, const iron__contender *row,
+                                  const void *output, void *unpacked, char *text, size_t size) {
+    if (row->unpack) {
+        memset(unpacked, 0xFF, p->output_bytes); /* shows what is not unpacked */
+        row->unpack(p, output, unpacked);
+        output = unpacked;
+    }
+    return p->c.op->check(p, output, text, size);
+}
+
 static inline uint64_t iron__op_useful_bytes(const iron__case *c) {
     return c->op->useful_bytes ? c->op->useful_bytes(c) : c->op->bytes_each * c->rows;
 }

@@ -465,19 +465,6 @@ static bool begin_trial(check *c, const trial *r, const iron__contender *row, co
                        iron__element_name(k->element), k->rows, k->cols, r->params, way);
 }
 
-/* Compares the output with the reference; fills c->difference. */
-static void judge(check *c, const trial *r, const iron__contender *row) {
-    const void *answer = r->output;
-
-    if (row->unpack) {
-        memset(r->unpacked, 0xFF, r->problem.output_bytes);
-        row->unpack(&r->problem, r->output, r->unpacked);
-        answer = r->unpacked;
-    }
-    if (r->problem.c.op->check(&r->problem, answer, c->difference, sizeof c->difference))
-        c->difference[0] = '\0';
-}
-
 /* Opens the contender as a race does. */
 static iron_status open_contender(trial *r, const iron__race_plan_row *row, iron__kernels *kernels,
                                   iron__race_contender **out, iron_error *err) {
@@ -515,8 +502,9 @@ static void test_contender(trial *r, const iron__contender *row) {
         for (int turn = 0; turn < 2 && status == IRON_OK && !c.difference[0]; turn++) {
             memset(r->output, 0xFF, r->problem.output_bytes);
             status = contender->ops->answer(contender, scope, r->output, &c.error);
-            if (status == IRON_OK)
-                judge(&c, r, row);
+            if (status == IRON_OK && iron__op_check(&r->problem, row, r->output, r->unpacked,
+                                                    c.difference, sizeof c.difference))
+                c.difference[0] = '\0';
         }
         check_end(&c, status);
     }
