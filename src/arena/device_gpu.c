@@ -131,9 +131,10 @@ static iron_status pass_kernels_init(pass_kernels *p, iron__gpu_device *d, iron_
                  "%s has groups of %u threads at most; its ceilings are measured with %u",
                  d->info.name, d->info.group_threads_max, GROUP_THREADS);
     IRON_TRY(iron__gpu_program_load(d, &image, &p->program, err));
-    for (size_t k = 0; k < 2 * PASS_KINDS; k++)
-        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k / PASS_KINDS][k % PASS_KINDS],
-                                       &p->kernels[k / PASS_KINDS][k % PASS_KINDS], err));
+    for (size_t alone = 0; alone < 2; alone++)
+        for (size_t k = 0; k < PASS_KINDS; k++)
+            IRON_TRY(
+                iron__gpu_kernel_find(d, p->program, names[alone][k], &p->kernels[alone][k], err));
     return iron__gpu_buffer_create(d, IRON_GPU_MEMORY_DEVICE, sizeof(uint32_t), &p->result, err);
 }
 
