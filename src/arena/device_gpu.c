@@ -563,7 +563,10 @@ static void tear_down(measurement *b) {
     iron__gpu_device_close(b->device);
 }
 
-static iron_status measure_all(measurement *b, iron_device_ceilings *out, iron_error *err) {
+static iron_status measure_all(measurement *b, size_t backend, uint32_t device,
+                               iron_device_ceilings *out, iron_error *err) {
+    *out = (iron_device_ceilings){.passes = PASSES};
+    IRON_TRY(set_up(b, backend, device, err));
     out->buffer_bytes = b->data->bytes;
     IRON_TRY(measure_device(b, out, err));
     IRON_TRY(measure_pageable(b, out, err));
@@ -575,12 +578,8 @@ static iron_status measure_gpu(size_t backend, uint32_t device, const iron_measu
                                iron__ceiling_sink sink, iron_device_ceilings *out,
                                iron_error *err) {
     measurement b = {.options = options, .sink = sink};
-    iron_status status;
+    iron_status status = measure_all(&b, backend, device, out, err);
 
-    *out = (iron_device_ceilings){.passes = PASSES};
-    status = set_up(&b, backend, device, err);
-    if (status == IRON_OK)
-        status = measure_all(&b, out, err);
     tear_down(&b);
     return status;
 }

@@ -85,21 +85,19 @@ const char *iron_arena_note(const char *op, iron_note note) {
     return o ? op_note(o, note) : NULL;
 }
 
-/* The op's own values of an axis: "uniform, zipf, sorted", "1, 2, 4". */
-static void list_values(const iron__axis *axis, char *text, size_t size) {
-    text[0] = '\0';
-    for (size_t k = 0; k < axis->count; k++)
-        iron__append(text, size, "%s%s", k > 0 ? ", " : "",
-                     axis->words ? axis->words[k] : iron__param_number(axis->numbers[k]).text);
-}
-
 static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) {
+    const iron__axis *of;
+
     if (index >= op->axis_count || axis->struct_size != sizeof *axis)
         return false;
-    axis->name = op->axes[index].name;
-    axis->about = op->axes[index].about;
-    list_values(&op->axes[index], axis->values, sizeof axis->values);
-    iron__axis_accepts(&op->axes[index], axis->takes, sizeof axis->takes);
+    of = &op->axes[index];
+    axis->name = of->name;
+    axis->about = of->about;
+    axis->values[0] = '\0'; /* "uniform, zipf, sorted", "1, 2, 4" */
+    for (size_t k = 0; k < of->count; k++)
+        iron__append(axis->values, sizeof axis->values, "%s%s", k > 0 ? ", " : "",
+                     of->words ? of->words[k] : iron__param_number(of->numbers[k]).text);
+    iron__axis_accepts(of, axis->takes, sizeof axis->takes);
     return true;
 }
 

@@ -54,10 +54,8 @@ typedef uint32_t (*iron__data_word)(const iron__op_problem *problem, size_t inde
 iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count,
                              iron__data_word word, iron_error *err);
 
-/* Fills an array with f32 or f64 elements, as the case says, or with random u32. */
+/* Fills an array with f32 or f64 elements, as the case says. */
 void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
-                           iron__thread_pool *pool);
-void iron__data_fill_words(const iron__op_array *array, const iron__case *c, uint64_t stream,
                            iron__thread_pool *pool);
 
 /* Calls piece(context, begin, end) for disjoint ranges that cover 0 ... count-1, on all threads. */
